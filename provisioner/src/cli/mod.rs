@@ -28,6 +28,7 @@ use clap::error::ErrorKind;
 
 use commands::Cli;
 use exit::Exit;
+use signals::SignalReceiver;
 use ui::Ui;
 
 /// Runs the program with the arguments and the environment of the process.
@@ -47,7 +48,15 @@ fn run(arguments: Vec<OsString>) -> Exit {
         Ok(cli) => cli,
         Err(error) => return print_arguments_error(&error),
     };
-    let ui = Ui::new(&cli.global, &ui::StreamProperties::of_process());
+    let streams = ui::StreamProperties::of_process();
+    let signals = match SignalReceiver::start() {
+        Ok(signals) => signals,
+        Err(error) => {
+            let ui = Ui::new(&cli.global, &streams, SignalReceiver::default());
+            return ui.fail(&anyhow::Error::new(error).context("the thread for signals cannot be started"));
+        }
+    };
+    let ui = Ui::new(&cli.global, &streams, signals);
     // A run mostly waits for plugins and disks, so handing the rest to other threads would cost more than it saves.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

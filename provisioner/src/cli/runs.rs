@@ -121,7 +121,7 @@ pub(crate) async fn on_stacks(
     session::run(ui, options, async |session| {
         let mut summaries: Vec<Summary> = Vec::new();
         for stack in stacks.requested() {
-            let run = stack_run(stacks, stack, session, &plugins, &runs.options).await?;
+            let run = session.unless_stopped(stack_run(stacks, stack, session, &plugins, &runs.options)).await?;
             let Some(report) = operation(&run, session).await? else { return Ok(Exit::Canceled) };
             let Report { summary, snapshot, diagnostics } = report;
             drop_in_background(snapshot);

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use engine::StopSignals;
 use engine::events::{EventSink, Message, Severity};
+use provisioner::operation::OperationError;
 
 use super::display::{Display, Locate, Secrets};
 use super::exit::Exit;
 use super::prompt::{self, Confirmation};
-use super::signals;
 use super::ui::Ui;
 
 /// Settings of a session.
@@ -43,6 +43,17 @@ impl Session<'_> {
         self.display.pause();
     }
 
+    /// Waits for work that changes nothing, unless the operation is stopped.
+    ///
+    /// # Errors
+    /// The error of the work; [`OperationError::Stopped`] after a stop.
+    pub(crate) async fn unless_stopped<T>(&self, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+        tokio::select! {
+            result = work => result,
+            () = self.signals.stop.cancelled() => Err(OperationError::Stopped.into()),
+        }
+    }
+
     /// Asks for a confirmation, once all earlier events are on the screen.
     ///
     /// # Errors
@@ -59,7 +70,7 @@ impl Session<'_> {
 /// The error of the work; else the first error of a write, such as a broken pipe.
 ///
 /// # Cancellation
-/// The third signal drops the work at once.
+/// The third signal ends the process; so does the second one if the work does not return in time.
 pub(crate) async fn run(
     ui: &Ui,
     options: SessionOptions,
@@ -68,13 +79,16 @@ pub(crate) async fn run(
     let display = ui.start_display(options.diff, options.secrets)?;
     let session = Session { ui, display, signals: StopSignals::default() };
     let sink = session.sink("", None);
-    let warn = |text: &str| sink.emit(engine::events::Event::Message(Message::new(Severity::Warning, text)));
+    let warn = move |text: &str| sink.emit(engine::events::Event::Message(Message::new(Severity::Warning, text)));
+    let guard = ui.signals.begin_session(&session.signals, Box::new(warn.clone()), ui.terminal_restorer());
     let result = tokio::select! {
         result = work(&session) => result,
-        exit = signals::listen(&session.signals, warn) => Ok(exit),
         never = stop_after_timeout(&session.signals, options.timeout, warn) => match never {},
+        never = guard.respond() => match never {},
     };
     let shown = session.display.finish();
+    // Not earlier: a signal that arrives while the display is being finished must not end it at once.
+    drop(guard);
     let exit = result?;
     shown?;
     Ok(exit)

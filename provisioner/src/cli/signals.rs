@@ -1,37 +1,181 @@
-//! Process signals: the first one stops the run, the second one aborts it, the third one ends the process.
+//! Process signals (interrupt, terminate, hang up). A thread of their own receives them, so that they have an effect even
+//! while the runtime is busy, or waits for a file or a pipe.
+//!
+//! Outside of a session there is nothing to stop: a signal ends the process. In a session the first one stops the
+//! operation, the second one aborts it, and the third one ends the process. The second one ends it, too, if the
+//! operation does not return in time.
 
+use std::fmt;
 use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use engine::StopSignals;
+use tokio_util::sync::CancellationToken;
 
 use super::exit::Exit;
 
-/// Stops the run, or aborts it if it is stopping already. Returns the message for the user; `None` if the run is
-/// aborted already.
-fn escalate(signals: &StopSignals) -> Option<&'static str> {
-    if !signals.stop.is_cancelled() {
-        signals.stop.cancel();
-        return Some("stopping: waiting for running steps to finish (press Ctrl-C again to abort them)");
-    }
-    if !signals.abort.is_cancelled() {
-        signals.abort.cancel();
-        return Some("aborting: running steps stay recorded as pending operations");
-    }
-    None
+/// Limit on the wait for the runtime to respond to an abort. A runtime that does not is busy, or waits for a file.
+const RESPONSE_LIMIT: Duration = Duration::from_secs(1);
+/// Limit on an abort: plugins are killed, and the state is saved.
+const ABORT_LIMIT: Duration = Duration::from_secs(10);
+
+/// Function that shows a warning to the user.
+type Warn = Box<dyn Fn(&str) + Send>;
+/// Function that restores the terminal before the end of the process.
+type Restore = Box<dyn FnOnce() + Send>;
+
+/// Receiver of the signals of this process.
+#[derive(Clone, Default)]
+pub(crate) struct SignalReceiver {
+    session: Arc<Mutex<Option<ActiveSession>>>,
 }
 
-/// Waits for signals (interrupt, terminate, hang up) while it is polled. Returns after the third.
-pub(crate) async fn listen(stop_signals: &StopSignals, warn: impl Fn(&str)) -> Exit {
-    let Ok(mut signals) = Signals::new() else {
-        // Without handlers, signals have their default effect.
-        return std::future::pending().await;
-    };
-    loop {
-        signals.next().await;
-        match escalate(stop_signals) {
-            Some(text) => warn(text),
-            None => return Exit::Canceled,
+/// Session that signals stop and abort.
+struct ActiveSession {
+    signals: StopSignals,
+    /// Cancelled by the runtime once it has received the abort.
+    has_responded: CancellationToken,
+    /// Cancelled at the end of the session.
+    has_ended: CancellationToken,
+    warn: Warn,
+    restore: Restore,
+}
+
+/// Effect of a signal.
+enum Effect {
+    /// The operation is being stopped.
+    Stop,
+    /// The operation is being aborted.
+    Abort(Aborting),
+    /// The process ends.
+    End,
+}
+
+struct Aborting {
+    has_responded: CancellationToken,
+    has_ended: CancellationToken,
+}
+
+impl SignalReceiver {
+    /// Starts the thread that receives the signals. Until then, and if the system allows no handlers, they have their
+    /// default effect.
+    ///
+    /// # Errors
+    /// The thread or its runtime cannot be started.
+    pub(crate) fn start() -> io::Result<Self> {
+        let receiver = Self::default();
+        let (of_thread, runtime) =
+            (receiver.clone(), tokio::runtime::Builder::new_current_thread().enable_all().build()?);
+        thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || runtime.block_on(of_thread.receive()))
+            .map(drop)?;
+        Ok(receiver)
+    }
+
+    /// Makes signals stop and abort an operation until the guard is dropped.
+    pub(crate) fn begin_session(&self, signals: &StopSignals, warn: Warn, restore: Restore) -> SessionGuard {
+        let (has_responded, has_ended) = (CancellationToken::new(), CancellationToken::new());
+        *self.lock() = Some(ActiveSession {
+            signals: signals.clone(),
+            has_responded: has_responded.clone(),
+            has_ended: has_ended.clone(),
+            warn,
+            restore,
+        });
+        SessionGuard { receiver: self.clone(), abort: signals.abort.clone(), has_responded, has_ended }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<ActiveSession>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Receives signals until one of them ends the process.
+    async fn receive(&self) {
+        let Ok(mut signals) = Signals::new() else { return };
+        loop {
+            signals.next().await;
+            match self.escalate() {
+                Effect::Stop => {}
+                Effect::Abort(aborting) => tokio::select! {
+                    () = aborting.has_ended.cancelled() => {}
+                    () = signals.next() => self.end_process(),
+                    () = aborting.is_overdue(RESPONSE_LIMIT, ABORT_LIMIT) => self.end_process(),
+                },
+                Effect::End => self.end_process(),
+            }
         }
+    }
+
+    /// Stops the operation, or aborts it if it is being stopped already.
+    fn escalate(&self) -> Effect {
+        let session = self.lock();
+        let Some(session) = &*session else { return Effect::End };
+        // The warning comes first: the display shows it before the events that the signal causes.
+        if !session.signals.stop.is_cancelled() {
+            (session.warn)("stopping: waiting for running steps to finish (press Ctrl-C again to abort them)");
+            session.signals.stop.cancel();
+            return Effect::Stop;
+        }
+        if !session.signals.abort.is_cancelled() {
+            (session.warn)("aborting: running steps stay recorded as pending operations");
+            session.signals.abort.cancel();
+            let (has_responded, has_ended) = (session.has_responded.clone(), session.has_ended.clone());
+            return Effect::Abort(Aborting { has_responded, has_ended });
+        }
+        Effect::End
+    }
+
+    /// Ends the process. The supervisor kills the processes that it has started. A lock of the stack stays, as after a
+    /// crash.
+    fn end_process(&self) -> ! {
+        if let Some(session) = self.lock().take() {
+            (session.restore)();
+        }
+        // The main thread may be busy, so it cannot return the exit code.
+        std::process::exit(Exit::Canceled.code().into())
+    }
+}
+
+impl fmt::Debug for SignalReceiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SignalReceiver").finish_non_exhaustive()
+    }
+}
+
+impl Aborting {
+    /// Returns after the limit on the response of the runtime, or, if it responds, after the limit on the abort.
+    async fn is_overdue(&self, response_limit: Duration, abort_limit: Duration) {
+        if tokio::time::timeout(response_limit, self.has_responded.cancelled()).await.is_ok() {
+            tokio::time::sleep(abort_limit).await;
+        }
+    }
+}
+
+/// Guard of a session. Signals end the process once it is dropped.
+#[derive(Debug)]
+pub(crate) struct SessionGuard {
+    receiver: SignalReceiver,
+    abort: CancellationToken,
+    has_responded: CancellationToken,
+    has_ended: CancellationToken,
+}
+
+impl SessionGuard {
+    /// Reports that the runtime responds to an abort. Has to be polled together with the operation.
+    pub(crate) async fn respond(&self) -> std::convert::Infallible {
+        self.abort.cancelled().await;
+        self.has_responded.cancel();
+        std::future::pending().await
+    }
+}
+
+impl Drop for SessionGuard {
+    fn drop(&mut self) {
+        drop(self.receiver.lock().take());
+        self.has_ended.cancel();
     }
 }
 
@@ -80,17 +224,48 @@ impl Signals {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     #[test]
-    fn first_signal_stops_second_aborts_third_exits() {
-        let signals = StopSignals::default();
+    fn first_signal_stops_second_aborts_third_ends() {
+        let (receiver, signals) = (SignalReceiver::default(), StopSignals::default());
+        let warnings = Arc::new(Mutex::new(Vec::new()));
+        let of_session = Arc::clone(&warnings);
+        let warn = Box::new(move |text: &str| of_session.lock().unwrap().push(text.to_owned()));
+        let guard = receiver.begin_session(&signals, warn, Box::new(|| {}));
         let state = || (signals.stop.is_cancelled(), signals.abort.is_cancelled());
         assert_eq!(state(), (false, false));
-        assert!(escalate(&signals).is_some_and(|text| text.starts_with("stopping")));
+        assert!(matches!(receiver.escalate(), Effect::Stop));
         assert_eq!(state(), (true, false));
-        assert!(escalate(&signals).is_some_and(|text| text.starts_with("aborting")));
+        assert!(matches!(receiver.escalate(), Effect::Abort(_)));
         assert_eq!(state(), (true, true));
-        assert_eq!(escalate(&signals), None);
+        assert!(matches!(receiver.escalate(), Effect::End));
+        let warnings = warnings.lock().unwrap();
+        assert!(warnings[0].starts_with("stopping") && warnings[1].starts_with("aborting"), "{warnings:?}");
+        drop(guard);
+    }
+
+    #[test]
+    fn signal_outside_of_a_session_ends_the_process() {
+        let (receiver, signals) = (SignalReceiver::default(), StopSignals::default());
+        assert!(matches!(receiver.escalate(), Effect::End));
+        drop(receiver.begin_session(&signals, Box::new(|_| {}), Box::new(|| {})));
+        assert!(matches!(receiver.escalate(), Effect::End));
+        assert!(!signals.stop.is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn abort_is_overdue_at_once_unless_the_runtime_responds() {
+        let (receiver, signals) = (SignalReceiver::default(), StopSignals::default());
+        let guard = receiver.begin_session(&signals, Box::new(|_| {}), Box::new(|| {}));
+        let Effect::Stop = receiver.escalate() else { panic!("the first signal stops") };
+        let Effect::Abort(aborting) = receiver.escalate() else { panic!("the second signal aborts") };
+        // Returns, as nothing has polled the guard.
+        aborting.is_overdue(Duration::ZERO, Duration::MAX).await;
+        assert!(guard.respond().now_or_never().is_none());
+        assert!(aborting.is_overdue(Duration::ZERO, Duration::MAX).now_or_never().is_none());
+        aborting.is_overdue(Duration::MAX, Duration::ZERO).await;
     }
 }

@@ -1,6 +1,9 @@
 //! Output of the program: results go to standard output, everything else to standard error.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
 
@@ -8,9 +11,11 @@ use config::diagnostics::{Diagnostic, SourceFiles, Style, render};
 
 use super::args::{ColorArg, GlobalArgs};
 use super::display::{
-    DiffOptions, Display, DisplayOptions, JsonDisplay, Line, LiveDisplay, PlainDisplay, Renderer, Secrets, print_lines,
+    DiffOptions, Display, DisplayOptions, JsonDisplay, Line, LiveDisplay, PlainDisplay, Renderer, SHOW_CURSOR, Secrets,
+    print_lines,
 };
 use super::exit::{Exit, error_lines, warning_lines};
+use super::signals::SignalReceiver;
 
 /// Properties of the process's streams and terminal.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,9 +43,11 @@ impl StreamProperties {
     }
 }
 
-/// Output streams and their properties.
-#[derive(Clone, Copy, Debug)]
+/// Output streams with their properties, and the signals of the user.
+#[derive(Clone, Debug)]
 pub(crate) struct Ui {
+    /// Receiver of the signals that stop an operation.
+    pub(crate) signals: SignalReceiver,
     streams: StreamProperties,
     json: bool,
     verbose: bool,
@@ -49,13 +56,14 @@ pub(crate) struct Ui {
 }
 
 impl Ui {
-    pub(crate) fn new(global: &GlobalArgs, streams: &StreamProperties) -> Self {
+    pub(crate) fn new(global: &GlobalArgs, streams: &StreamProperties, signals: SignalReceiver) -> Self {
         let color = |auto| match global.color {
             ColorArg::Auto => auto,
             ColorArg::Always => true,
             ColorArg::Never => false,
         };
         Self {
+            signals,
             streams: *streams,
             json: global.json,
             verbose: global.verbose,
@@ -98,12 +106,26 @@ impl Ui {
         let stderr = || AutoStream::always(io::stderr());
         let renderer: Box<dyn Renderer> = if self.json {
             Box::new(JsonDisplay::new(io::stdout(), secrets))
-        } else if self.streams.stderr_is_terminal && !self.streams.terminal_is_dumb {
+        } else if self.has_live_display() {
             Box::new(LiveDisplay::new(stderr(), stdout(), stderr_size, options))
         } else {
             Box::new(PlainDisplay::new(stderr(), stdout(), self.results_width(), options))
         };
         Display::start(renderer, secrets)
+    }
+
+    fn has_live_display(&self) -> bool {
+        !self.json && self.streams.stderr_is_terminal && !self.streams.terminal_is_dumb
+    }
+
+    /// Returns a function that restores the terminal if the process ends before the display does.
+    pub(crate) fn terminal_restorer(&self) -> Box<dyn FnOnce() + Send> {
+        let is_live = self.has_live_display();
+        Box::new(move || {
+            if is_live {
+                show_cursor();
+            }
+        })
     }
 
     /// Prints lines on standard output.
@@ -155,6 +177,20 @@ pub(crate) fn print_result(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
+}
+
+/// Shows the cursor that a display has hidden. Waits at most 100 ms: the terminal may accept no output.
+fn show_cursor() {
+    let (shown, done) = mpsc::channel();
+    let show = move || {
+        // An error means that standard error is closed.
+        drop(io::stderr().write_all(SHOW_CURSOR.as_bytes()));
+        // The receiver may have been dropped after the limit; the error is ignored.
+        shown.send(()).unwrap_or_default();
+    };
+    if thread::Builder::new().name("show cursor".to_owned()).spawn(show).is_ok() {
+        done.recv_timeout(Duration::from_millis(100)).unwrap_or_default();
+    }
 }
 
 /// Prints the report of a bug. Works in any state of the program.

@@ -167,6 +167,7 @@ impl ResourceProvider for ScriptedProvider {
         let request = request.into_inner();
         let behaviour = self.behaviour(&request.urn)?;
         self.record_result("Check", &request, behaviour.check.is_some())?;
+        self.hang(&behaviour, Hang::Check).await;
         decode_all([&request.olds])?;
         let mut inputs = decode_bag(request.news)?.unwrap_or_default();
         for (name, value) in &behaviour.defaults {

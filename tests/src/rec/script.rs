@@ -155,6 +155,8 @@ pub enum ScriptedRead {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Hang {
+    /// Check.
+    Check,
     /// Create, except in a preview.
     Create,
     /// Update, except in a preview.

@@ -12,6 +12,7 @@ mod faulty_plugins;
 mod filter;
 mod hostile_plugins;
 mod imports;
+mod interruptions;
 mod lifecycle;
 mod plugin_install;
 mod processes;

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Waits until a condition holds.
-pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
         assert!(start.elapsed() < TIMEOUT, "timeout while waiting until {what}");

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use rustix::process::Signal;
@@ -174,8 +175,8 @@ impl Repository {
     /// Starts a prepared command.
     pub(crate) fn start_command(&self, mut command: Command) -> Running<'_> {
         let mut child = command.spawn().unwrap();
-        let stdout = reader(child.stdout.take().unwrap());
-        let stderr = reader(child.stderr.take().unwrap());
+        let stdout = Output::read(child.stdout.take().unwrap());
+        let stderr = Output::read(child.stderr.take().unwrap());
         Running { repository: self, child, stdout, stderr }
     }
 
@@ -277,20 +278,45 @@ fn section(text: &mut String, head: &str, indent: usize, lines: &str) {
     }
 }
 
-fn reader(mut pipe: impl std::io::Read + Send + 'static) -> JoinHandle<Vec<u8>> {
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        pipe.read_to_end(&mut bytes).unwrap();
-        bytes
-    })
+/// Output of a command, which is read on a thread.
+struct Output {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    thread: JoinHandle<()>,
+}
+
+impl Output {
+    fn read(mut pipe: impl std::io::Read + Send + 'static) -> Self {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let of_thread = Arc::clone(&bytes);
+        let read = move || {
+            let mut buffer = [0; 8192];
+            loop {
+                match pipe.read(&mut buffer).unwrap() {
+                    0 => break,
+                    count => of_thread.lock().unwrap().extend_from_slice(&buffer[..count]),
+                }
+            }
+        };
+        Self { bytes, thread: std::thread::spawn(read) }
+    }
+
+    /// Returns the output so far.
+    fn so_far(&self) -> String {
+        String::from_utf8_lossy(&self.bytes.lock().unwrap()).into_owned()
+    }
+
+    fn to_end(self) -> String {
+        self.thread.join().unwrap();
+        String::from_utf8(std::mem::take(&mut *self.bytes.lock().unwrap())).unwrap()
+    }
 }
 
 /// Running command.
 pub(crate) struct Running<'a> {
     repository: &'a Repository,
     child: Child,
-    stdout: JoinHandle<Vec<u8>>,
-    stderr: JoinHandle<Vec<u8>>,
+    stdout: Output,
+    stderr: Output,
 }
 
 /// Exit status and output of a command.
@@ -310,6 +336,13 @@ impl Running<'_> {
     /// Sends a signal to the command.
     pub(crate) fn signal(&self, sent: Signal) {
         signal(self.pid(), sent);
+    }
+
+    /// Waits until the command has printed a text on standard output or standard error.
+    pub(crate) fn wait_until_printed(&self, text: &str) {
+        wait_until(&format!("{text:?} is printed"), || {
+            self.stdout.so_far().contains(text) || self.stderr.so_far().contains(text)
+        });
     }
 
     /// Returns whether the command has ended.
@@ -335,8 +368,7 @@ impl Running<'_> {
             (Some(code), _) => format!("exit {code}"),
             (None, signal) => format!("killed by signal {}", signal.unwrap_or_default()),
         };
-        let text = |reader: JoinHandle<Vec<u8>>| String::from_utf8(reader.join().unwrap()).unwrap();
-        CommandOutput { status, stdout: text(self.stdout), stderr: text(self.stderr) }
+        CommandOutput { status, stdout: self.stdout.to_end(), stderr: self.stderr.to_end() }
     }
 
     /// Waits for the end of the command, and returns its exit code and output, with times, process ids and the like

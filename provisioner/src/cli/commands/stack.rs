@@ -283,6 +283,7 @@ mod tests {
 
     use super::*;
     use crate::cli::args::ColorArg;
+    use crate::cli::signals::SignalReceiver;
     use crate::cli::ui::StreamProperties;
 
     fn check(stdout_is_terminal: bool, secrets: Secrets) -> String {
@@ -294,7 +295,8 @@ mod tests {
             ("ports".to_owned(), PropertyValue::Map([("http".to_owned(), 80.0.into())].into())),
             ("url".to_owned(), "https://reef.example".into()),
         ]);
-        let lines = outputs_text(&Ui::new(&global, &streams), "reef/aquarium", &outputs, secrets);
+        let lines =
+            outputs_text(&Ui::new(&global, &streams, SignalReceiver::default()), "reef/aquarium", &outputs, secrets);
         lines.iter().map(|line| line.render(false) + "\n").collect()
     }
 

@@ -30,6 +30,7 @@ use jiff::Timestamp;
 pub(crate) use diff::{DiffOptions, values};
 pub(crate) use json::JsonDisplay;
 pub(crate) use live::LiveDisplay;
+pub(crate) use painter::SHOW_CURSOR;
 pub(crate) use palette::Palette;
 pub(crate) use plain::PlainDisplay;
 pub(crate) use text::Line;

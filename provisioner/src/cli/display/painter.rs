@@ -8,7 +8,8 @@ use super::text::Line;
 const BEGIN_FRAME: &str = "\u{1b}[?2026h";
 const END_FRAME: &str = "\u{1b}[?2026l";
 const HIDE_CURSOR: &str = "\u{1b}[?25l";
-const SHOW_CURSOR: &str = "\u{1b}[?25h";
+/// Escape sequence that shows the cursor.
+pub(crate) const SHOW_CURSOR: &str = "\u{1b}[?25h";
 const CLEAR_LINE: &str = "\u{1b}[K";
 const CLEAR_BELOW: &str = "\u{1b}[J";
 
