@@ -5,13 +5,12 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
 
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::sync::{oneshot, watch};
 
+use super::background::{start_thread, wait_without_reaping};
 use super::output::{OutputSink, OutputStream, Tail, read_lines};
 use super::supervisor::{Supervisor, SupervisorError};
 use super::{ProcessSpec, gate};
@@ -323,15 +322,4 @@ fn first_line_of(line: &str, is_complete: bool) -> FirstLine {
         None if is_complete => FirstLine::Line(line.to_owned()),
         None => FirstLine::Incomplete(line.to_owned()),
     }
-}
-
-/// Waits for a child process to exit. It stays a zombie, so that its number is not used again.
-pub(super) fn wait_without_reaping(child: Pid) {
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-    while matches!(waitid(WaitId::Pid(child), options), Err(Errno::INTR)) {}
-}
-
-/// Starts a thread that is not joined.
-pub(super) fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
 }

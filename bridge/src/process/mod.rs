@@ -18,6 +18,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "this module starts child processes and exits helper processes")]
 
+mod background;
 mod child;
 mod environment;
 mod gate;

@@ -4,7 +4,7 @@ use std::io;
 use std::process::{Child, Command};
 use std::sync::mpsc::{self, Sender};
 
-use super::child::start_thread;
+use super::background::start_thread;
 use super::gate;
 
 /// Thread that starts processes until it is dropped.

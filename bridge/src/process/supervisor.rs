@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::child::{start_thread, wait_without_reaping};
+use super::background::{start_thread, wait_without_reaping};
 use super::starter::Starter;
 
 /// Argument that runs our program as a supervisor. The groups that run already follow.
