@@ -65,7 +65,8 @@ async fn ask_in_thread<T: Send + 'static>(
 ) -> anyhow::Result<Option<T>> {
     let (tx, rx) = oneshot::channel();
     std::thread::Builder::new().name("question".to_owned()).spawn(move || {
-        let reply = ask(&mut io::stdin().lock(), &mut io::stderr().lock());
+        // Standard error is not locked: the display prints its messages while the thread waits for a reply.
+        let reply = ask(&mut io::stdin().lock(), &mut io::stderr());
         // The receiver may have been dropped after a stop; the error is ignored.
         tx.send(reply).map_err(drop).unwrap_or_default();
     })?;
