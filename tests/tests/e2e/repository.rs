@@ -305,7 +305,8 @@ impl Output {
         String::from_utf8_lossy(&self.bytes.lock().unwrap()).into_owned()
     }
 
-    fn to_end(self) -> String {
+    /// Waits for the end of the output, and returns it.
+    fn into_text(self) -> String {
         self.thread.join().unwrap();
         String::from_utf8(std::mem::take(&mut *self.bytes.lock().unwrap())).unwrap()
     }
@@ -368,7 +369,7 @@ impl Running<'_> {
             (Some(code), _) => format!("exit {code}"),
             (None, signal) => format!("killed by signal {}", signal.unwrap_or_default()),
         };
-        CommandOutput { status, stdout: self.stdout.to_end(), stderr: self.stderr.to_end() }
+        CommandOutput { status, stdout: self.stdout.into_text(), stderr: self.stderr.into_text() }
     }
 
     /// Waits for the end of the command, and returns its exit code and output, with times, process ids and the like
