@@ -37,9 +37,9 @@ fn main() -> ExitCode {
     if mode == "gate" {
         let own_id = std::process::id().to_string();
         let arguments = ["__exec", &own_id, "/bin/sh", "-c", &script];
-        let _gate = Command::new(own).args(arguments).stdin(Stdio::piped()).spawn().unwrap();
+        let gate = Command::new(own).args(arguments).stdin(Stdio::piped()).spawn().unwrap();
         println!("closed");
-        wait_to_be_killed()
+        wait_to_be_killed(gate)
     }
     let spawner = Spawner::supervised(Arc::new(Supervisor::start(&own).unwrap()));
     let spec = ProcessSpec {
@@ -59,12 +59,12 @@ fn main() -> ExitCode {
             std::process::exit(1);
         });
         if std::io::stdin().read_line(&mut String::new()).unwrap() == 0 {
-            wait_to_be_killed()
+            wait_to_be_killed(())
         }
     }
 }
 
-fn wait_to_be_killed() -> ! {
+fn wait_to_be_killed<T>(_held: T) -> ! {
     loop {
         thread::park();
     }
