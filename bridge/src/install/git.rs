@@ -10,7 +10,7 @@ use super::cached_fetcher::{CacheSettings, CachedFetcher, Fetched, PackageSpec};
 use super::package_cache::{CacheEntry, CacheKey, CachedPackage};
 use super::progress::Progress;
 use super::unpack::{MAX_BYTES, MAX_ENTRIES, MAX_PATH_DEPTH, MAX_PATH_LENGTH};
-use super::verify::expected_digest;
+use super::verify::{check_transport, expected_digest};
 use super::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::fs::{FileError, ScratchFolder};
 use crate::plugin::{GitSource, Platform, PluginConfig, PluginSource};
@@ -35,6 +35,7 @@ impl PackageSource for GitRepositories {
         let PluginSource::Git(source) = &plugin.source else {
             return Err(InstallError::Unsupported { kind: plugin.source.kind() });
         };
+        check_transport(&plugin.source)?;
         let expected_digest = expected_digest(source.checksum.as_ref(), source.platform.or(Platform::current()))?;
         let spec = PackageSpec { plugin, expected_digest, subdir: &source.subdir };
         let remote = Remote::new(&source.url, &self.fetcher.settings.root, source.token.clone())?;

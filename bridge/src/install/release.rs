@@ -14,7 +14,7 @@ use super::layout::{ExecutableNames, locate};
 use super::package_cache::{CacheEntry, CacheKey, CachedPackage};
 use super::progress::Progress;
 use super::unpack::{DownloadedFile, MAX_BYTES};
-use super::verify::expected_digest;
+use super::verify::{check_transport, expected_digest};
 use super::{ArchiveError, FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::fs::{FileError, ScratchFolder};
 use crate::plugin::{GithubReleaseSource, Platform, PluginConfig, PluginSource, Sha256Digest};
@@ -42,6 +42,7 @@ impl PackageSource for GithubReleases {
         let PluginSource::GithubRelease(source) = &plugin.source else {
             return Err(InstallError::Unsupported { kind: plugin.source.kind() });
         };
+        check_transport(&plugin.source)?;
         let platform = source.platform.or(Platform::current()).ok_or(InstallError::NoPlatform)?;
         let expected_digest = expected_digest(source.checksum.as_ref(), Some(platform))?;
         let spec = PackageSpec { plugin, expected_digest, subdir: Path::new("") };

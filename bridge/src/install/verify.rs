@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use super::InstallError;
 use super::file_digests::{FileDigests, GIT_FOLDER, hash_while_reading, may_lead_out};
 use crate::fs::{FileError, ScratchFolder};
-use crate::plugin::{Checksum, Platform, Sha256Digest};
+use crate::plugin::{Checksum, Platform, PluginSource, Sha256Digest};
+use crate::source::{FetchError, without_credentials};
 
 /// Files that were verified, or that have no declared checksum. Created in this module only.
 #[derive(Debug)]
@@ -63,6 +64,12 @@ pub(super) fn expected_digest(
 ) -> Result<Option<Sha256Digest>, InstallError> {
     let Some(checksum) = checksum else { return Ok(None) };
     checksum.for_platform(platform).map(Some).ok_or(InstallError::NoChecksum { platform })
+}
+
+/// Returns an error if the content of a source would arrive without encryption and without a checksum.
+pub(super) fn check_transport(source: &PluginSource) -> Result<(), InstallError> {
+    let refused = |address| FetchError::PlainText { address: without_credentials(address) };
+    source.unprotected_address().map_or(Ok(()), |address| Err(refused(address).into()))
 }
 
 impl ChecksumCheck<'_> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pulumi_proto::property::PropertyMap;
 
-use super::{Platform, PluginName, PluginVersion, Sha256Digest};
+use super::{Platform, PluginName, PluginVersion, Sha256Digest, is_plain_text};
 
 /// Declared plugin.
 #[derive(Clone, Debug)]
@@ -113,6 +113,17 @@ impl PluginSource {
         token.into_iter().chain(login.split(':')).filter(|text| !text.is_empty()).collect()
     }
 
+    /// Returns the address of a source that anybody on the way can change: it is not encrypted, no checksum is
+    /// declared, and the source does not accept that.
+    pub fn unprotected_address(&self) -> Option<&str> {
+        let (address, insecure) = match self {
+            Self::Local(_) => return None,
+            Self::GithubRelease(release) => (release.api_url.as_deref()?, release.insecure),
+            Self::Git(git) => (git.url.as_str(), git.insecure),
+        };
+        (!insecure && self.checksum().is_none() && is_plain_text(address)).then_some(address)
+    }
+
     /// Returns the declared checksum.
     pub fn checksum(&self) -> Option<&Checksum> {
         match self {
@@ -150,6 +161,8 @@ pub struct GithubReleaseSource {
     pub token: Option<SourceToken>,
     /// Base URL of the API. `None` derives it from `repository`.
     pub api_url: Option<String>,
+    /// Accepts an address that is not encrypted without a checksum.
+    pub insecure: bool,
 }
 
 /// Plugin in a git repository.
@@ -167,6 +180,8 @@ pub struct GitSource {
     pub checksum: Option<Checksum>,
     /// Token for the clone. Never sent to another host.
     pub token: Option<SourceToken>,
+    /// Accepts an address that is not encrypted without a checksum.
+    pub insecure: bool,
 }
 
 /// Expected digests: one for all platforms, or one for each platform.
@@ -243,10 +258,55 @@ mod tests {
             platform: None,
             checksum: None,
             token: SourceToken::new("t0ken".into()),
+            insecure: false,
         };
         assert_eq!(PluginSource::Git(source).secrets(), ["t0ken", "me", "word"]);
         let local = LocalSource { path: "/a@b".into(), checksum: None };
         assert_eq!(PluginSource::Local(local).secrets(), [""; 0]);
+    }
+
+    #[test]
+    fn address_is_unprotected_without_encryption_checksum_and_consent() {
+        let digest = Checksum::One(Sha256Digest::from_bytes([7; 32]));
+        let git = |url: &str, checksum: Option<&Checksum>, insecure| {
+            PluginSource::Git(GitSource {
+                url: url.into(),
+                revision: "main".into(),
+                subdir: PathBuf::new(),
+                platform: None,
+                checksum: checksum.cloned(),
+                token: None,
+                insecure,
+            })
+        };
+        let release = |api_url: Option<&str>, checksum: Option<&Checksum>, insecure| {
+            PluginSource::GithubRelease(GithubReleaseSource {
+                repository: "acme/reef".into(),
+                tag: "v1.0.0".into(),
+                platform: None,
+                checksum: checksum.cloned(),
+                asset: None,
+                token: None,
+                api_url: api_url.map(str::to_owned),
+                insecure,
+            })
+        };
+        let plain = "http://git.example/a";
+        assert_eq!(git(plain, None, false).unprotected_address(), Some(plain));
+        assert_eq!(release(Some(plain), None, false).unprotected_address(), Some(plain));
+        for protected in [
+            git(plain, Some(&digest), false),
+            git(plain, None, true),
+            git("https://git.example/a", None, false),
+            git("http://localhost:8/a", None, false),
+            release(Some(plain), Some(&digest), false),
+            release(Some(plain), None, true),
+            release(Some("http://127.0.0.1:8/api"), None, false),
+            release(None, None, false),
+            PluginSource::Local(LocalSource { path: "http://a".into(), checksum: None }),
+        ] {
+            assert_eq!(protected.unprotected_address(), None, "{protected:?}");
+        }
     }
 
     #[test]
@@ -259,6 +319,7 @@ mod tests {
                 platform: None,
                 checksum: None,
                 token: None,
+                insecure: false,
             })
         };
         assert_eq!(git("v1.2.3").version().unwrap().to_string(), "1.2.3");

@@ -10,6 +10,7 @@ mod manifest;
 mod name;
 mod platform;
 mod range;
+mod transport;
 mod version;
 
 pub use config::{
@@ -21,4 +22,5 @@ pub use manifest::{ManifestError, PluginManifest, PluginRuntime};
 pub use name::PluginName;
 pub use platform::{Arch, Os, Platform};
 pub use range::VersionRange;
+pub use transport::{Transport, is_loopback, is_plain_text};
 pub use version::PluginVersion;

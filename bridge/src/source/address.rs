@@ -1,4 +1,4 @@
-//! Addresses of package sources: parsing, removal of credentials, detection of loopback hosts.
+//! Addresses of package sources: parsing, removal of credentials, paths below a base address.
 
 use url::Url;
 
@@ -26,10 +26,11 @@ pub fn without_credentials(url: &str) -> String {
     end.map_or_else(|| url.to_owned(), |at| format!("{scheme}://{}", &rest[at + 1..]))
 }
 
-/// Returns true if a host is this machine. Plain-text requests to it do not leave the machine.
-pub(super) fn is_loopback(host: &str) -> bool {
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+/// Returns true if a URL is `base` or below it: of the same scheme, host and port, with the path of `base` or a path
+/// that continues it after a slash.
+pub(super) fn is_below(base: &Url, url: &Url) -> bool {
+    let rest = url.path().strip_prefix(base.path().trim_end_matches('/'));
+    url.origin() == base.origin() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]
@@ -52,12 +53,19 @@ mod tests {
     }
 
     #[test]
-    fn loopback_hosts_are_recognized() {
-        for host in ["localhost", "127.0.0.1", "127.9.9.9", "[::1]", "::1"] {
-            assert!(is_loopback(host), "{host}");
+    fn path_is_below_a_base_at_a_slash_only() {
+        let is_below = |base: &str, url: &str| is_below(&Url::parse(base).unwrap(), &Url::parse(url).unwrap());
+        for base in ["https://git.example/api", "https://git.example/api/"] {
+            for below in ["/api", "/api/", "/api/v3/x", "/api?x=y"] {
+                assert!(is_below(base, &format!("https://git.example{below}")), "{base} {below}");
+            }
+            for other in ["/", "/apiX", "/apiX/y", "/api%2Fx", "/api/../x", "/api/%2e%2e/x", "/x/api"] {
+                assert!(!is_below(base, &format!("https://git.example{other}")), "{base} {other}");
+            }
+            for other in ["http://git.example/api", "https://git.example:8443/api", "https://git.example.org/api"] {
+                assert!(!is_below(base, other), "{base} {other}");
+            }
         }
-        for host in ["", "localhost.example", "10.0.0.1", "0.0.0.0", "[::2]"] {
-            assert!(!is_loopback(host), "{host}");
-        }
+        assert!(is_below("https://git.example", "https://git.example/x"));
     }
 }

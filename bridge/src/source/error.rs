@@ -66,6 +66,22 @@ pub enum FetchError {
         /// Message with all causes. Text instead of a source error, because the causes quote URLs that may be signed.
         message: String,
     },
+    /// The download was aborted because it was too slow.
+    #[error("{item} arrives too slowly from {host}: {reason}")]
+    TooSlow {
+        /// Downloaded item, in words.
+        item: String,
+        /// Host of the source.
+        host: String,
+        /// Limit that is not reached, in words.
+        reason: String,
+    },
+    /// The content would arrive without encryption and has no checksum.
+    #[error("{address} is not encrypted, and no checksum is declared: anybody on the way can replace the plugin")]
+    PlainText {
+        /// Address without credentials.
+        address: String,
+    },
     /// The download is shorter or longer than announced.
     #[error("{item} should have {expected} bytes, but {host} sent {received}")]
     LengthMismatch {
@@ -159,10 +175,10 @@ impl FetchError {
     /// Returns true if the source cannot be reached now. A package from the cache may be used instead.
     pub fn is_unreachable(&self) -> bool {
         match self {
-            Self::Network { .. } | Self::RateLimited { .. } => true,
+            Self::Network { .. } | Self::TooSlow { .. } | Self::RateLimited { .. } => true,
             Self::UnexpectedStatus { status, .. } => *status >= 500,
             Self::Git { output, .. } => {
-                const SIGNS: [&str; 10] = [
+                const SIGNS: [&str; 11] = [
                     "Could not resolve host",
                     "Failed to connect",
                     "Couldn't connect",
@@ -172,6 +188,7 @@ impl FetchError {
                     "No route to host",
                     "Could not resolve proxy",
                     "Operation timed out",
+                    "Operation too slow",
                     "returned error: 5",
                 ];
                 SIGNS.iter().any(|sign| output.contains(sign))
@@ -180,6 +197,9 @@ impl FetchError {
         }
     }
 }
+
+/// Advice for an address that is not encrypted.
+const PLAIN_TEXT_HINT: &str = "use an https address, or declare source.checksum; `insecure: true` accepts it as it is";
 
 impl Hint for FetchError {
     fn hint(&self) -> Option<Cow<'_, str>> {
@@ -193,7 +213,8 @@ impl Hint for FetchError {
                 "the token in source.token may be wrong, expired, or lack the right to read this"
             }
             Self::RateLimited { authenticated: false, .. } => "a token in source.token has a higher rate limit",
-            Self::Network { .. } => OFFLINE,
+            Self::Network { .. } | Self::TooSlow { .. } => OFFLINE,
+            Self::PlainText { .. } => PLAIN_TEXT_HINT,
             Self::Git { .. } if self.is_unreachable() => OFFLINE,
             Self::Git { output, .. }
                 if output.contains("Authentication failed") || output.contains("could not read") =>

@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use super::error::FetchError;
 use super::remote::Remote;
+use super::speed::{MIN_SPEED, WINDOW};
 use super::tree_limits::{TreeCounter, TreeLimits};
 use crate::fs::Access;
+use crate::plugin::Transport;
 use crate::process::{
     FirstLine, HostEnvironment, OutputSink, OutputStream, Process, ProcessSpec, Spawner, describe_exit,
 };
@@ -309,6 +311,8 @@ impl Git {
             ("gc.auto".to_owned(), "0".to_owned()),
             ("maintenance.auto".to_owned(), "false".to_owned()),
             ("advice.detachedHead".to_owned(), "false".to_owned()),
+            ("http.lowSpeedLimit".to_owned(), MIN_SPEED.to_string()),
+            ("http.lowSpeedTime".to_owned(), WINDOW.as_secs().to_string()),
         ];
         let mut variables: Vec<(OsString, OsString)> = self.environment.select(INHERITED_VARIABLES).collect();
         if let Some((login, origin)) = remote.login.as_ref().zip(remote.origin()) {
@@ -329,6 +333,14 @@ impl Git {
         if self.has_custom_ssh.get() == Some(&false) {
             variables.push(("GIT_SSH_COMMAND".into(), "ssh -oBatchMode=yes".into()));
         }
+        // For redirects, and for addresses that the user's settings rewrite (`insteadOf`). A plain-text transport is used
+        // only if it was declared.
+        let allowed = match remote.transport {
+            Transport::Https | Transport::Ssh | Transport::File => "https:ssh:file",
+            Transport::Http => "https:ssh:file:http",
+            Transport::Git => "https:ssh:file:git",
+        };
+        variables.push(("GIT_ALLOW_PROTOCOL".into(), allowed.into()));
         variables.push(("GIT_ATTR_NOSYSTEM".into(), "1".into()));
         variables.push(("GIT_LFS_SKIP_SMUDGE".into(), "1".into()));
         variables.push(("GIT_TERMINAL_PROMPT".into(), "0".into()));

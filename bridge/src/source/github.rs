@@ -14,11 +14,12 @@ use reqwest::redirect;
 use serde::Deserialize;
 use url::Url;
 
-use super::address::{is_loopback, without_credentials};
+use super::address::{is_below, without_credentials};
 use super::error::FetchError;
+use super::speed::{SpeedWindow, TooSlow};
 use super::web::{self, chain};
 use crate::fs::FileError;
-use crate::plugin::{GithubReleaseSource, Sha256Digest, SourceToken};
+use crate::plugin::{GithubReleaseSource, Sha256Digest, SourceToken, is_loopback, is_plain_text};
 
 /// Maximum number of redirects of a request.
 const MAX_REDIRECTS: usize = 10;
@@ -115,16 +116,30 @@ type Body = BoxBody<Bytes, BodyError>;
 
 /// Error while a body is received.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct BodyError(String);
+enum BodyError {
+    #[error("{0}")]
+    Failed(String),
+    #[error(transparent)]
+    TooSlow(#[from] TooSlow),
+}
+
+/// Returns the next bytes of a body, or `None` at its end.
+async fn next_bytes(body: &mut Body, window: &mut SpeedWindow) -> Result<Option<Bytes>, BodyError> {
+    while let Some(frame) = window.limit(body.frame()).await? {
+        if let Ok(bytes) = frame?.into_data() {
+            window.record(bytes.len());
+            return Ok(Some(bytes));
+        }
+    }
+    Ok(None)
+}
 
 /// Reads a body into memory, up to [`MAX_RESPONSE_BYTES`].
-async fn read_body(mut body: Body) -> Result<Vec<u8>, BodyError> {
+async fn read_body(mut body: Body, window: &mut SpeedWindow) -> Result<Vec<u8>, BodyError> {
     let mut content = Vec::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(bytes) = frame?.into_data() else { continue };
+    while let Some(bytes) = next_bytes(&mut body, window).await? {
         if content.len() + bytes.len() > MAX_RESPONSE_BYTES {
-            return Err(BodyError("the response is too long".to_owned()));
+            return Err(BodyError::Failed("the response is too long".to_owned()));
         }
         content.extend_from_slice(&bytes);
     }
@@ -190,8 +205,9 @@ impl Github {
         };
         let route = format!("/repos/{name}/releases/{path}");
         let request = || async {
-            let (_, body) = self.get(&route, "application/vnd.github+json", &item).await?;
-            let body = read_body(body).await.map_err(|BodyError(message)| self.network_error(&item, message))?;
+            let mut window = SpeedWindow::start();
+            let (_, body) = self.get(&route, "application/vnd.github+json", &item, &mut window).await?;
+            let body = read_body(body, &mut window).await.map_err(|error| self.body_error(&item, error))?;
             serde_json::from_slice(&body).map_err(|error| FetchError::UnexpectedStatus {
                 item: item.clone(),
                 host: self.host(),
@@ -229,15 +245,16 @@ impl Github {
         };
         sink(&[])?;
         let route = format!("/repos/{}/releases/assets/{}", self.repository.name, asset.id);
-        let (headers, mut body) = self.get(&route, "application/octet-stream", &asset.name).await?;
+        let mut window = SpeedWindow::start();
+        let (headers, mut body) = self.get(&route, "application/octet-stream", &asset.name, &mut window).await?;
         let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         if let Some(announced) = announced.filter(|announced| *announced != asset.size) {
             return Err(length_mismatch(announced));
         }
         let mut received = 0;
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|BodyError(message)| self.network_error(&asset.name, message))?;
-            let Ok(bytes) = frame.into_data() else { continue };
+        loop {
+            let next = next_bytes(&mut body, &mut window).await;
+            let Some(bytes) = next.map_err(|error| self.body_error(&asset.name, error))? else { break };
             received += bytes.len() as u64;
             if received > asset.size {
                 return Err(length_mismatch(received));
@@ -249,7 +266,13 @@ impl Github {
 
     /// Sends a GET request to a path of the API and follows redirects. After a redirect to another host the token is no
     /// longer sent.
-    async fn get(&self, route: &str, accept: &'static str, item: &str) -> Result<(HeaderMap, Body), FetchError> {
+    async fn get(
+        &self,
+        route: &str,
+        accept: &'static str,
+        item: &str,
+        window: &mut SpeedWindow,
+    ) -> Result<(HeaderMap, Body), FetchError> {
         let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]);
         let mut current =
             RequestTarget { url: self.base.clone(), item, authenticated: self.authenticated, is_api: true };
@@ -259,14 +282,16 @@ impl Github {
         for _ in 0..=MAX_REDIRECTS {
             current.url = Url::parse(&next).map_err(|error| current.network_error(error.to_string()))?;
             let response = if current.is_api {
-                let response = self.client._get_with_headers(current.url.as_str(), Some(headers.clone())).await;
+                let response = self.client._get_with_headers(current.url.as_str(), Some(headers.clone()));
+                let response = window.limit(response).await.map_err(|error| self.body_error(item, error.into()))?;
                 response
                     .map_err(|error| current.network_error(chain(&error)))?
-                    .map(|body| body.map_err(|error| BodyError(chain(&error))).boxed())
+                    .map(|body| body.map_err(|error| BodyError::Failed(chain(&error))).boxed())
             } else {
-                let response = self.client_without_token.get(current.url.clone()).headers(headers.clone()).send().await;
+                let response = self.client_without_token.get(current.url.clone()).headers(headers.clone()).send();
+                let response = window.limit(response).await.map_err(|error| self.body_error(item, error.into()))?;
                 let response = http::Response::from(response.map_err(|error| current.network_error(chain(&error)))?);
-                response.map(|body| body.map_err(|error| BodyError(chain(&error))).boxed())
+                response.map(|body| body.map_err(|error| BodyError::Failed(chain(&error))).boxed())
             };
             let location = response.headers().get(LOCATION).filter(|_| response.status().is_redirection());
             let Some(location) = location else {
@@ -274,7 +299,7 @@ impl Github {
                 if head.status.is_success() {
                     return Ok((head.headers, body));
                 }
-                let content = read_body(body).await.unwrap_or_default();
+                let content = read_body(body, window).await.unwrap_or_default();
                 return Err(current.response_error(head.status.as_u16(), &head.headers, &content));
             };
             let redirect = location.to_str().ok().and_then(|location| current.url.join(location).ok());
@@ -283,15 +308,23 @@ impl Github {
             if current.url.scheme() == "https" && redirect.scheme() != "https" {
                 return Err(current.network_error("it redirects from https to http".to_owned()));
             }
+            // A base address that is not encrypted has a checksum, or was accepted as insecure.
+            if is_plain_text(redirect.as_str()) && !is_plain_text(self.base.as_str()) {
+                return Err(current.network_error("it redirects to an address that is not encrypted".to_owned()));
+            }
             // A path of the same host that is outside the API does not receive the token either.
-            current.is_api &= redirect.origin() == self.base.origin() && redirect.path().starts_with(self.base.path());
+            current.is_api &= is_below(&self.base, &redirect);
             next = redirect.into();
         }
         Err(current.network_error("it redirects too often".to_owned()))
     }
 
-    fn network_error(&self, item: &str, message: String) -> FetchError {
-        FetchError::Network { item: item.to_owned(), host: self.host(), message }
+    fn body_error(&self, item: &str, error: BodyError) -> FetchError {
+        let (item, host) = (item.to_owned(), self.host());
+        match error {
+            BodyError::Failed(message) => FetchError::Network { item, host, message },
+            BodyError::TooSlow(error) => FetchError::TooSlow { item, host, reason: error.to_string() },
+        }
     }
 }
 
@@ -370,6 +403,7 @@ mod tests {
             asset: None,
             token: None,
             api_url: api_url.map(Into::into),
+            insecure: false,
         }
     }
 

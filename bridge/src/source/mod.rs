@@ -8,6 +8,7 @@ mod error;
 mod git;
 mod github;
 mod remote;
+mod speed;
 mod tree_limits;
 mod web;
 

@@ -8,9 +8,9 @@ use std::path::Path;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use super::address::{is_loopback, parse, without_credentials};
+use super::address::{parse, without_credentials};
 use super::error::FetchError;
-use crate::plugin::SourceToken;
+use crate::plugin::{SourceToken, Transport, is_loopback};
 
 /// User name that is sent with a token. GitHub and GitLab accept it, other servers ignore it.
 const TOKEN_USER: &str = "x-access-token";
@@ -22,6 +22,7 @@ pub struct Remote {
     pub(super) url: String,
     /// Parsed `url`. `None` for a path and for `user@host:path`.
     parsed: Option<Url>,
+    pub(super) transport: Transport,
     pub(super) login: Option<Credentials>,
 }
 
@@ -44,12 +45,17 @@ impl Remote {
         if let Some(reason) = invalid_credentials_reason(url) {
             return Err(address(reason));
         }
-        if url.starts_with('-') {
+        if is_option(url) {
             return Err(address("it looks like an option"));
         }
-        if url.contains("::") && !url.contains("://") {
-            return Err(address("remote helpers are not supported"));
+        if url.contains(char::is_control) {
+            return Err(address("it contains invalid characters"));
         }
+        let Some(transport) = Transport::of(url) else {
+            return Err(address(
+                "it is neither a path nor an address for https, http, ssh or git; remote helpers are not supported",
+            ));
+        };
         let is_address = url.split('/').next().is_some_and(|first| first.contains(':'));
         let url = if is_address { url.to_owned() } else { root.join(url).to_string_lossy().into_owned() };
         let url_credentials = parse(&url).filter(is_web).as_ref().and_then(credentials_of);
@@ -61,7 +67,7 @@ impl Remote {
             let host = without_credentials(&url);
             return Err(FetchError::UnusableToken { host, reason: "it contains invalid characters" });
         }
-        let remote = Self { parsed: parse(&url), url, login };
+        let remote = Self { parsed: parse(&url), url, transport, login };
         if remote.login.is_some() {
             match remote.parsed.as_ref().map(Url::scheme) {
                 Some("https") => {}
@@ -91,6 +97,13 @@ impl Remote {
     pub(super) fn origin(&self) -> Option<String> {
         self.parsed.as_ref().map(|url| url.origin().ascii_serialization())
     }
+}
+
+/// Returns true if an address, or the user or host in it, begins with `-`: ssh could take it for an option.
+fn is_option(address: &str) -> bool {
+    let authority = address.split_once("://").map_or(address, |(_, rest)| rest);
+    let authority = authority.split(['/', ':']).next().unwrap_or_default();
+    address.starts_with('-') || authority.split('@').any(|part| part.starts_with('-'))
 }
 
 /// Returns true if the scheme of a URL is http or https.
@@ -154,8 +167,19 @@ mod tests {
         ] {
             assert_eq!(remote(url, None).unwrap().origin().as_deref(), origin);
         }
-        for bad in ["--upload-pack=touch x", "ext::sh -c x", "ssh://me:word@git.example/a", "https://me:word@h:99999/a"]
-        {
+        for bad in [
+            "--upload-pack=touch x",
+            "ext::sh -c x",
+            "ext::sh -c 'touch x' https://git.example/a",
+            "ftp://git.example/a",
+            "ssh://-oProxyCommand=touch x/a",
+            "ssh://git@-oProxyCommand=x/a",
+            "git@-oProxyCommand=x:a",
+            "-oProxyCommand=x:a",
+            "https://git.example/a\nb",
+            "ssh://me:word@git.example/a",
+            "https://me:word@h:99999/a",
+        ] {
             assert!(matches!(remote(bad, None), Err(FetchError::InvalidAddress { .. })), "{bad}");
         }
     }

@@ -1,4 +1,4 @@
-//! HTTP requests: timeouts, retries, messages of errors.
+//! HTTP requests: time limits, retries, messages of errors.
 
 use std::error::Error;
 use std::fs::File;
@@ -9,19 +9,19 @@ use backon::{ExponentialBuilder, Retryable as _};
 use reqwest::ClientBuilder;
 use url::Url;
 
-use super::address::is_loopback;
+use super::speed::{SpeedWindow, TooSlow};
 use crate::error::chain_with;
+use crate::plugin::is_loopback;
 
 /// Time limit for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time limit between two reads. A whole download has no time limit.
-const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of retries after a transient error.
 const MAX_RETRIES: usize = 3;
 
-/// Returns the builder of a client for a host. Loopback hosts are reached without a proxy.
+/// Returns the builder of a client for a host. Loopback hosts are reached without a proxy. Requests have no time limit
+/// after the connection is established: a [`SpeedWindow`] has to limit them.
 pub(super) fn client(host: &str) -> ClientBuilder {
-    let client = reqwest::Client::builder().connect_timeout(CONNECT_TIMEOUT).read_timeout(READ_TIMEOUT);
+    let client = reqwest::Client::builder().connect_timeout(CONNECT_TIMEOUT);
     if is_loopback(host) { client.no_proxy() } else { client }
 }
 
@@ -38,7 +38,10 @@ pub(crate) async fn download(url: &Url) -> Result<File, String> {
     let client = client(url.host_str().unwrap_or_default()).build().map_err(|error| chain(&error))?;
     let network_error = |error: reqwest::Error| DownloadError { is_transient: true, message: chain(&error) };
     let download_once = || async {
-        let mut response = client.get(url.clone()).send().await.map_err(network_error)?;
+        let mut window = SpeedWindow::start();
+        let too_slow = |error: TooSlow| DownloadError { is_transient: false, message: error.to_string() };
+        let mut response =
+            window.limit(client.get(url.clone()).send()).await.map_err(too_slow)?.map_err(network_error)?;
         let status = response.status();
         if !status.is_success() {
             return Err(DownloadError {
@@ -51,7 +54,8 @@ pub(crate) async fn download(url: &Url) -> Result<File, String> {
             message: format!("cannot write it to a temporary file: {error}"),
         };
         let mut file = tempfile::tempfile().map_err(write_error)?;
-        while let Some(chunk) = response.chunk().await.map_err(network_error)? {
+        while let Some(chunk) = window.limit(response.chunk()).await.map_err(too_slow)?.map_err(network_error)? {
+            window.record(chunk.len());
             file.write_all(&chunk).map_err(write_error)?;
         }
         file.rewind().map_err(write_error)?;

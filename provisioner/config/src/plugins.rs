@@ -21,8 +21,20 @@ use crate::values;
 
 const PLUGIN: Code = Code("plugin");
 const KEYS: [&str; 8] = ["name", "enabled", "source", "config", "passEnv", "initSecrets", "startTimeout", "package"];
-const SOURCE_KEYS: [&str; 11] =
-    ["type", "path", "repository", "ref", "version", "platform", "checksum", "asset", "token", "apiUrl", "subdir"];
+const SOURCE_KEYS: [&str; 12] = [
+    "type",
+    "path",
+    "repository",
+    "ref",
+    "version",
+    "platform",
+    "checksum",
+    "asset",
+    "token",
+    "apiUrl",
+    "subdir",
+    "insecure",
+];
 const SOURCE_TYPES: [&str; 3] = ["local", "github-release", "git"];
 
 /// Resolved entry of `plugins`.
@@ -290,11 +302,14 @@ impl SourceReader<'_, '_, '_> {
         let (revision, revision_span) = self.require(revision, "version")?;
         let token = self.context.reader().secret_at(self.section, "token");
         let token = token.and_then(|token| SourceToken::new(token.expose().to_owned()));
+        let insecure = self.context.reader().boolean(self.section, "insecure").unwrap_or(false);
+        let api_url = self.read_text("apiUrl");
         let mut text = |key: &str| self.read_text(key).map(|(text, _)| text);
-        let (asset, api_url, subdir) = (text("asset"), text("apiUrl"), text("subdir"));
+        let (asset, subdir) = (text("asset"), text("subdir"));
         if self.kind == "git" {
             let subdir = subdir.map(PathBuf::from).unwrap_or_default();
-            return Some(PluginSource::Git(GitSource { url: location, revision, subdir, platform, checksum, token }));
+            let source = GitSource { url: location, revision, subdir, platform, checksum, token, insecure };
+            return self.protected(PluginSource::Git(source), location_span);
         }
         if !is_github_repository(&location) {
             return self.fail(location_span, "source.repository must be `owner/name` or an https URL of a repository");
@@ -307,15 +322,23 @@ impl SourceReader<'_, '_, '_> {
         }
         let repository = location;
         let tag = revision;
-        Some(PluginSource::GithubRelease(GithubReleaseSource {
-            repository,
-            tag,
-            platform,
-            checksum,
-            asset,
-            token,
-            api_url,
-        }))
+        let address_span = api_url.as_ref().map_or(location_span, |(_, span)| *span);
+        let api_url = api_url.map(|(url, _)| url);
+        let source = GithubReleaseSource { repository, tag, platform, checksum, asset, token, api_url, insecure };
+        self.protected(PluginSource::GithubRelease(source), address_span)
+    }
+
+    /// Returns the source unless its address is neither encrypted nor accepted as it is, and no checksum protects it.
+    fn protected(&mut self, source: PluginSource, span: Span) -> Option<PluginSource> {
+        if source.unprotected_address().is_none() {
+            return Some(source);
+        }
+        let summary = format!("plugin {:?}: the address is not encrypted, and no checksum is declared", self.name);
+        self.context.diagnostics.push(
+            Diagnostic::error(PLUGIN, span, summary)
+                .help("use an https address, or declare `checksum`; `insecure: true` accepts the address as it is"),
+        );
+        None
     }
 
     fn read_local(mut self) -> Option<PluginSource> {

@@ -42,6 +42,7 @@ pub(crate) fn compare(plugins: usize, rounds: usize) -> anyhow::Result<()> {
             asset: Some("plugin.tar.gz".into()),
             token: None,
             api_url: Some(server.api_url()),
+            insecure: false,
         };
         configs.push(PluginConfig::new(format!("p{plugin}").parse()?, PluginSource::GithubRelease(release)));
     }

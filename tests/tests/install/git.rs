@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use bridge::error::Hint as _;
 use bridge::install::PackageSource as _;
 use tests::http::{HttpServer, Request, Response};
 use tests::releases::sha256;
 
-use super::{Machine, checksum, git_source, plugin, run, script, token, write};
+use super::{Machine, checksum, git_source, plugin, release_source, run, script, token, write};
 
 /// Repository with a history.
 struct Repository {
@@ -367,4 +368,71 @@ async fn token_is_sent_to_its_own_host_only() {
     let authorizations: Vec<_> =
         other_host.requests().iter().filter_map(|request| request.header("authorization").map(str::to_owned)).collect();
     assert!(authorizations.iter().all(|authorization| !authorization.contains("dDBrZW4")), "{authorizations:?}");
+}
+
+#[tokio::test]
+async fn remote_helper_is_refused_before_git_is_started() {
+    let mut machine = Machine::new();
+    let mark = machine.path("mark");
+    write(&machine.path("bin/git"), format!("#!/bin/sh\ntouch '{}'\n", mark.display()).as_bytes(), 0o755);
+    machine.programs = Some(machine.path("bin"));
+    for url in ["ext::sh -c 'touch x'", "ext::sh -c 'touch x' https://git.example/a", "ext://sh", "fd::3", "ftp://h/a"]
+    {
+        let error = machine.refusal(&plugin(git_source(url, "main"))).await;
+        assert!(error.starts_with("cannot use the address "), "{error}");
+        assert!(error.ends_with("remote helpers are not supported"), "{error}");
+    }
+    assert!(!mark.exists());
+}
+
+#[tokio::test]
+async fn remote_helper_is_not_run_for_a_rewritten_address() {
+    let machine = Machine::new();
+    let mark = machine.path("mark");
+    let config = format!(
+        "[protocol]\n\tallow = always\n[url \"ext::touch {} #\"]\n\tinsteadOf = https://git.example/\n",
+        mark.display()
+    );
+    write(&machine.path("home/.gitconfig"), config.as_bytes(), 0o644);
+    let error = machine.refusal(&plugin(git_source("https://git.example/a", "main"))).await;
+    assert!(error.contains("transport 'ext' not allowed"), "{error}");
+    assert!(!mark.exists());
+}
+
+#[tokio::test]
+async fn git_aborts_slow_downloads_and_uses_declared_transports_only() {
+    for (url, allowed) in [
+        ("https://git.example/a", "https:ssh:file"),
+        ("http://127.0.0.1:9/a", "https:ssh:file:http"),
+        ("git@git.example:a", "https:ssh:file"),
+    ] {
+        let mut machine = Machine::new();
+        let log = machine.path("log");
+        write(&machine.path("bin/git"), format!("#!/bin/sh\nenv > '{}'\nexit 1\n", log.display()).as_bytes(), 0o755);
+        machine.programs = Some(machine.path("bin"));
+        machine.refusal(&plugin(git_source(url, "main"))).await;
+        let environment = std::fs::read_to_string(log).unwrap();
+        let variable = |name: &str| environment.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        let setting = |name: &str| {
+            let count = variable("GIT_CONFIG_COUNT").unwrap().parse::<usize>().unwrap();
+            let at = (0..count).find(|at| variable(&format!("GIT_CONFIG_KEY_{at}")) == Some(name)).unwrap();
+            variable(&format!("GIT_CONFIG_VALUE_{at}")).unwrap().to_owned()
+        };
+        assert_eq!((setting("http.lowSpeedLimit"), setting("http.lowSpeedTime")), ("1024".to_owned(), "60".to_owned()));
+        assert_eq!(variable("GIT_ALLOW_PROTOCOL"), Some(allowed));
+    }
+}
+
+#[tokio::test]
+async fn address_without_encryption_and_checksum_is_refused_before_any_request() {
+    let machine = Machine::new();
+    for url in ["http://git.example/a", "git://git.example/a"] {
+        let error = machine.install(&plugin(git_source(url, "main"))).await.unwrap_err();
+        let expected =
+            format!("{url} is not encrypted, and no checksum is declared: anybody on the way can replace the plugin");
+        assert_eq!(error.to_string(), expected);
+        assert!(error.hint().unwrap().contains("`insecure: true`"));
+    }
+    let error = machine.refusal(&plugin(release_source("http://git.example/api", "v1.0.0"))).await;
+    assert!(error.starts_with("http://git.example/api is not encrypted"), "{error}");
 }

@@ -23,6 +23,8 @@ use bridge::process::{HostEnvironment, OutputStream, ProcessSpec, Spawner};
 struct Machine {
     folder: tempfile::TempDir,
     events: Events,
+    /// Folder that precedes the others on PATH.
+    programs: Option<PathBuf>,
 }
 
 /// Sink that keeps events.
@@ -41,7 +43,7 @@ impl Machine {
         for name in ["repo", "home"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
-        Self { folder, events: Events::default() }
+        Self { folder, events: Events::default(), programs: None }
     }
 
     fn path(&self, path: &str) -> PathBuf {
@@ -50,6 +52,8 @@ impl Machine {
 
     fn settings(&self) -> CacheSettings {
         let path = std::env::var_os("PATH").unwrap();
+        let folders = self.programs.iter().cloned().chain(std::env::split_paths(&path));
+        let path = std::env::join_paths(folders).unwrap();
         let environment = HostEnvironment::new([("PATH".into(), path), ("HOME".into(), self.path("home").into())]);
         let spawner = Spawner::unsupervised();
         CacheSettings { folder: self.path("cache"), root: self.path("repo"), environment, spawner }
@@ -109,6 +113,7 @@ fn release_source(api_url: &str, tag: &str) -> GithubReleaseSource {
         asset: None,
         token: None,
         api_url: Some(api_url.into()),
+        insecure: false,
     }
 }
 
@@ -121,6 +126,7 @@ fn git_source(url: &str, revision: &str) -> GitSource {
         platform: None,
         checksum: None,
         token: None,
+        insecure: false,
     }
 }
 

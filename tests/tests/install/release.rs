@@ -347,6 +347,7 @@ async fn address_that_would_leak_a_token_is_refused() {
     let refusal = async |api: &str, text: &str| {
         let mut source = release_source(api, "v1.2.0");
         source.token = token(text);
+        source.insecure = true;
         machine.refusal(&plugin(source)).await
     };
     assert_eq!(

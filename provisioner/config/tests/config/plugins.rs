@@ -180,7 +180,7 @@ plugins:
        |                            ^^^^^^^
        |
        = hint: did you mean `checksum`?
-       = hint: the keys are type, path, repository, ref, version, platform, checksum, asset, token, apiUrl, subdir
+       = hint: the keys are type, path, repository, ref, version, platform, checksum, asset, token, apiUrl, subdir, insecure
 
     error[unknown-key]: a plugin has no key `confg`
       --> .sc/stacks/s/server.yaml:24:5
@@ -398,4 +398,57 @@ resources:
        |
        = hint: declare a plugin with `name: kube` in `plugins`
     "#);
+}
+
+#[test]
+fn address_without_encryption_needs_a_checksum_or_consent() {
+    let messages = Files::sections(
+        "
+plugins:
+  - name: a
+    source: { type: git, repository: 'http://git.example/a', ref: main }
+  - name: b
+    source: { type: github-release, repository: o/n, version: v1, apiUrl: 'http://git.example/api', insecure: false }
+  - name: c
+    source: { type: git, repository: 'https://git.example/a', ref: main, insecure: maybe }
+",
+    )
+    .messages();
+    insta::assert_snapshot!(messages, @r#"
+    error[plugin]: plugin "a": the address is not encrypted, and no checksum is declared
+     --> .sc/stacks/s/server.yaml:9:38
+      |
+    9 |     source: { type: git, repository: 'http://git.example/a', ref: main }
+      |                                      ^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = hint: use an https address, or declare `checksum`; `insecure: true` accepts the address as it is
+
+    error[plugin]: plugin "b": the address is not encrypted, and no checksum is declared
+      --> .sc/stacks/s/server.yaml:11:75
+       |
+    11 |     source: { type: github-release, repository: o/n, version: v1, apiUrl: 'http://git.example/api', insecure: false }
+       |                                                                           ^^^^^^^^^^^^^^^^^^^^^^^^
+       |
+       = hint: use an https address, or declare `checksum`; `insecure: true` accepts the address as it is
+
+    error[wrong-kind]: expected `true` or `false`, found a single value
+      --> .sc/stacks/s/server.yaml:13:84
+       |
+    13 |     source: { type: git, repository: 'https://git.example/a', ref: main, insecure: maybe }
+       |                                                                                    ^^^^^ this is a single value
+    "#);
+    let accepted = Files::sections(&format!(
+        "
+plugins:
+  - name: a
+    source: {{ type: git, repository: 'http://git.example/a', ref: main, checksum: '{DIGEST}' }}
+  - name: b
+    source: {{ type: git, repository: 'http://git.example/a', ref: main, insecure: true }}
+  - name: c
+    source: {{ type: git, repository: 'http://127.0.0.1:8/a', ref: main }}
+  - name: d
+    source: {{ type: github-release, repository: o/n, version: v1, apiUrl: 'http://git.example/api', insecure: true }}
+"
+    ));
+    assert_eq!(accepted.stack().plugins.len(), 4);
 }
