@@ -27,6 +27,23 @@ pub enum SchemaError {
 /// [`SchemaError`] if the text is not a package schema. Unknown constructs are not errors: a property without a known
 /// type accepts any value.
 pub fn convert_package(text: &str) -> Result<PackageSchemas, SchemaError> {
+    // The fields of a struct may also be elements of an array.
+    if !text.trim_start().starts_with('{') {
+        return Err(SchemaError::NotASchema(serde::de::Error::custom("it is not a JSON object")));
+    }
     let package: package::Package<'_> = serde_json::from_str(text).map_err(SchemaError::NotASchema)?;
     Ok(convert::package(&package))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn array_is_no_schema() {
+        for text in ["[]", r#"["p"]"#, "\n [\"p\"]", "null", "1", ""] {
+            assert!(convert_package(text).is_err(), "{text}");
+        }
+        assert!(convert_package("\n {\"name\": \"p\"}").is_ok());
+    }
 }

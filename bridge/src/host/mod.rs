@@ -10,6 +10,7 @@ mod connection_guard;
 mod endpoint;
 mod engine_service;
 mod events;
+mod json_object;
 mod monitor;
 mod monitor_messages;
 mod monitor_service;

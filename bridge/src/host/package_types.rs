@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
+use super::json_object::JsonObject;
 use crate::fs::{Access, create_folders, read_if_exists, write_atomically};
 use crate::install::VerifiedPackage;
 use crate::plugin::Sha256Digest;
@@ -42,9 +43,9 @@ pub struct TypeInfo {
 #[derive(Deserialize)]
 struct Package<'a> {
     #[serde(borrow, default, deserialize_with = "or_none")]
-    resources: BTreeMap<Cow<'a, str>, Resource<'a>>,
+    resources: BTreeMap<Cow<'a, str>, JsonObject<Resource<'a>>>,
     #[serde(borrow, default, deserialize_with = "or_none")]
-    provider: Resource<'a>,
+    provider: JsonObject<Resource<'a>>,
     #[serde(borrow, default)]
     types: Option<&'a RawValue>,
 }
@@ -64,24 +65,27 @@ struct Resource<'a> {
     aliases: Vec<FormerType<'a>>,
 }
 
-type Properties<'a> = BTreeMap<Cow<'a, str>, Property<'a>>;
+type Properties<'a> = BTreeMap<Cow<'a, str>, JsonObject<Property<'a>>>;
 
 /// Alias of a type: a type token, or an object with an optional type token.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum FormerType<'a> {
     Token(#[serde(borrow)] Cow<'a, str>),
-    Alias {
-        #[serde(borrow, rename = "type", default)]
-        token: Option<Cow<'a, str>>,
-    },
+    Alias(#[serde(borrow)] JsonObject<Alias<'a>>),
+}
+
+#[derive(Deserialize)]
+struct Alias<'a> {
+    #[serde(borrow, rename = "type", default)]
+    token: Option<Cow<'a, str>>,
 }
 
 impl FormerType<'_> {
     fn into_token(self) -> Option<String> {
         match self {
-            Self::Token(token) | Self::Alias { token: Some(token) } => Some(token.into_owned()),
-            Self::Alias { token: None } => None,
+            Self::Token(token) => Some(token.into_owned()),
+            Self::Alias(JsonObject(alias)) => alias.token.map(Cow::into_owned),
         }
     }
 }
@@ -101,9 +105,9 @@ struct Property<'a> {
     #[serde(borrow, rename = "$ref", default)]
     reference: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    items: Option<Box<Property<'a>>>,
+    items: Option<Box<JsonObject<Property<'a>>>>,
     #[serde(borrow, default)]
-    additional_properties: Option<Box<Property<'a>>>,
+    additional_properties: Option<Box<JsonObject<Property<'a>>>>,
 }
 
 #[derive(Deserialize)]
@@ -113,6 +117,8 @@ struct Object<'a> {
     #[serde(borrow, default, deserialize_with = "or_none")]
     required: Vec<Cow<'a, str>>,
 }
+
+type Objects<'a> = BTreeMap<Cow<'a, str>, JsonObject<Object<'a>>>;
 
 /// Deserializes `null` as the default value.
 fn or_none<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
@@ -124,10 +130,10 @@ fn or_none<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserialize
 /// # Errors
 /// JSON error with line and column if the text is not a schema.
 pub(super) fn parse_schema(package: &str, schema: &str) -> Result<PackageTypes, serde_json::Error> {
-    let parsed: Package<'_> = serde_json::from_str(schema)?;
+    let JsonObject(parsed): JsonObject<Package<'_>> = serde_json::from_str(schema)?;
     // A schema has many object types, and very few schemas mark a property with `replaceOnChanges`.
     let objects = parsed.types.filter(|_| schema.contains("\"replaceOnChanges\""));
-    let objects = objects.map(|types| serde_json::from_str::<BTreeMap<Cow<'_, str>, Object<'_>>>(types.get()));
+    let objects = objects.map(|types| serde_json::from_str::<Objects<'_>>(types.get()));
     let mut objects = objects.transpose()?.unwrap_or_default();
     keep_objects_with_replacing_properties(&mut objects);
     let provider = [(Cow::from(format!("pulumi:providers:{package}")), parsed.provider)];
@@ -136,7 +142,7 @@ pub(super) fn parse_schema(package: &str, schema: &str) -> Result<PackageTypes, 
     Ok(types.filter(|(_, info)| *info != TypeInfo::default()).collect())
 }
 
-fn type_info(resource: Resource<'_>, objects: &BTreeMap<Cow<'_, str>, Object<'_>>) -> TypeInfo {
+fn type_info(JsonObject(resource): JsonObject<Resource<'_>>, objects: &Objects<'_>) -> TypeInfo {
     let secrets = |properties: &Properties<'_>| {
         properties.iter().filter(|(_, property)| property.secret).map(|(name, _)| name.to_string()).collect()
     };
@@ -149,14 +155,14 @@ fn type_info(resource: Resource<'_>, objects: &BTreeMap<Cow<'_, str>, Object<'_>
         constants: resource
             .properties
             .into_iter()
-            .filter_map(|(name, property)| Some((name.into_owned(), property.constant?)))
+            .filter_map(|(name, JsonObject(property))| Some((name.into_owned(), property.constant?)))
             .collect(),
     }
 }
 
 /// Keeps only object types that contain, directly or indirectly, a property marked with `replaceOnChanges`. Object
 /// types that contain each other have a huge number of paths, and nearly none of them ends at such a property.
-fn keep_objects_with_replacing_properties(objects: &mut BTreeMap<Cow<'_, str>, Object<'_>>) {
+fn keep_objects_with_replacing_properties(objects: &mut Objects<'_>) {
     let mut containers: HashMap<String, Vec<&str>> = HashMap::new();
     let mut pending: Vec<&str> = Vec::new();
     for (token, object) in &*objects {
@@ -183,7 +189,7 @@ fn keep_objects_with_replacing_properties(objects: &mut BTreeMap<Cow<'_, str>, O
 fn replacing_paths<'a>(
     properties: &'a Properties<'a>,
     required: &[Cow<'a, str>],
-    objects: &'a BTreeMap<Cow<'a, str>, Object<'a>>,
+    objects: &'a Objects<'a>,
     enclosing: &mut Vec<String>,
 ) -> Vec<String> {
     let mut paths = Vec::new();
@@ -211,7 +217,8 @@ fn replacing_paths<'a>(
 impl<'a> Property<'a> {
     /// Returns the element of a list or a map.
     fn element(&self) -> Option<&Self> {
-        self.items.as_deref().or(self.additional_properties.as_deref())
+        let element = self.items.as_ref().or(self.additional_properties.as_ref())?;
+        Some(element)
     }
 
     /// Returns the token of the object type of the property, or of its elements.
@@ -223,10 +230,10 @@ impl<'a> Property<'a> {
     }
 
     /// Returns the type of the property and the object type that it, or its elements, have.
-    fn object(&'a self, objects: &'a BTreeMap<Cow<'a, str>, Object<'a>>) -> Option<(String, &'a Object<'a>)> {
+    fn object(&'a self, objects: &'a Objects<'a>) -> Option<(String, &'a Object<'a>)> {
         if self.reference.is_some() {
             let token = self.object_token()?;
-            return objects.get(token.as_str()).map(|object| (token, object));
+            return objects.get(token.as_str()).map(|object| (token, &**object));
         }
         let (kind, object) = self.element()?.object(objects)?;
         Some((format!("{}<{kind}>", if self.items.is_some() { "list" } else { "map" }), object))
@@ -306,7 +313,25 @@ mod tests {
         for empty in ["{}", r#"{"resources": null, "provider": null, "types": null}"#] {
             assert!(parse_schema("p", empty).unwrap().is_empty(), "{empty}");
         }
-        for invalid in ["", "1", r#"{"resources": 1}"#] {
+    }
+
+    #[test]
+    fn array_in_place_of_an_object_is_no_schema() {
+        for invalid in [
+            "",
+            "1",
+            "null",
+            "[]",
+            r#"{"resources": 1}"#,
+            r#"{"resources": []}"#,
+            r#"{"resources": {"p:index:A": []}}"#,
+            r#"{"resources": {"p:index:A": {"properties": []}}}"#,
+            r#"{"resources": {"p:index:A": {"properties": {"x": []}}}}"#,
+            r#"{"resources": {"p:index:A": {"properties": {"x": {"items": []}}}}}"#,
+            r#"{"resources": {"p:index:A": {"aliases": [["p:index:B"]]}}}"#,
+            r#"{"provider": []}"#,
+            r#"{"types": {"p:index:T": [], "": {"properties": {"x": {"replaceOnChanges": true}}}}}"#,
+        ] {
             assert!(parse_schema("p", invalid).is_err(), "{invalid}");
         }
     }
