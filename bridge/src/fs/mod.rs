@@ -1,14 +1,18 @@
-//! File system access: atomic writes, temporary folders, and errors that name the path.
+//! File system access: atomic writes, folders for the current user only, temporary folders, a check of owners and
+//! permissions, and errors that name the path.
 //!
 //! Excluded: the formats of files.
 
 mod scratch;
+mod trust;
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 pub use scratch::ScratchFolder;
+pub use trust::{TrustError, check_trusted, check_trusted_below};
 
 /// Failed operation on a path.
 #[derive(Debug, thiserror::Error)]
@@ -32,9 +36,10 @@ impl FileError {
 }
 
 /// Permissions of a new file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
     /// Readable and writable for all, minus the umask of the process.
+    #[default]
     Shared,
     /// Readable and writable for the owner only.
     Private,
@@ -51,7 +56,7 @@ pub fn write_atomically(path: &Path, content: &[u8], access: Access) -> Result<(
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut options = tempfile::Builder::new();
     options.prefix(".tmp-");
-    set_mode(&mut options, access);
+    options.permissions(fs::Permissions::from_mode(access.file_mode()));
     let mut file = options.tempfile_in(folder).map_err(FileError::of("create a file in", folder))?;
     // The error names the target file: the name of the temporary file is meaningless to the user.
     let written = file.as_file_mut().write_all(content).and_then(|()| file.as_file().sync_all());
@@ -60,18 +65,15 @@ pub fn write_atomically(path: &Path, content: &[u8], access: Access) -> Result<(
     sync_folder(folder)
 }
 
-#[cfg(unix)]
-fn set_mode(options: &mut tempfile::Builder<'_, '_>, access: Access) {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = match access {
-        Access::Shared => 0o666,
-        Access::Private => 0o600,
-    };
-    options.permissions(fs::Permissions::from_mode(mode));
+impl Access {
+    /// Returns the mode of a new file, before the umask.
+    pub fn file_mode(self) -> u32 {
+        match self {
+            Self::Shared => 0o666,
+            Self::Private => 0o600,
+        }
+    }
 }
-
-#[cfg(not(unix))]
-fn set_mode(_: &mut tempfile::Builder<'_, '_>, _: Access) {}
 
 /// Flushes a folder to disk, so that files created, renamed or removed in it survive a power failure.
 ///
@@ -104,6 +106,16 @@ pub fn create_folders(path: &Path) -> Result<(), FileError> {
     fs::create_dir_all(path).map_err(FileError::of("create folder", path))
 }
 
+/// Creates a folder and its missing parents with access for the current user only, whatever the umask. Folders that
+/// exist keep their permissions.
+///
+/// # Errors
+/// [`FileError`].
+pub fn create_private_folders(path: &Path) -> Result<(), FileError> {
+    let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+    created.map_err(FileError::of("create folder", path))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,14 +130,21 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
-    #[cfg(unix)]
     #[test]
     fn private_file_is_accessible_to_its_owner_only() {
-        use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         write_atomically(&path, b"", Access::Private).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn private_folders_are_accessible_to_their_owner_only() {
+        let folder = tempfile::tempdir().unwrap();
+        create_private_folders(&folder.path().join("a/b")).unwrap();
+        for created in ["a", "a/b"] {
+            assert_eq!(fs::metadata(folder.path().join(created)).unwrap().permissions().mode() & 0o777, 0o700);
+        }
     }
 
     #[test]

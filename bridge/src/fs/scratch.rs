@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::{FileError, create_folders};
+use super::{FileError, create_private_folders};
 
 /// Prefix of the names of scratch folders.
 const PREFIX: &str = "work-";
@@ -31,7 +31,7 @@ impl ScratchFolder {
     /// # Errors
     /// [`FileError`].
     pub fn new(parent: &Path) -> Result<Self, FileError> {
-        create_folders(parent)?;
+        create_private_folders(parent)?;
         remove_abandoned(parent, MIN_AGE);
         let mut options = tempfile::Builder::new();
         let folder = options.prefix(PREFIX).permissions(Permissions::from_mode(0o700)).tempdir_in(parent);

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use super::json_object::JsonObject;
-use crate::fs::{Access, create_folders, read_if_exists, write_atomically};
+use crate::fs::{Access, TrustError, check_trusted_below, create_private_folders, read_if_exists, write_atomically};
 use crate::install::VerifiedPackage;
 use crate::plugin::Sha256Digest;
 
@@ -273,9 +273,13 @@ impl TypeCache {
         Some(Self(folder.join(format!("{}.json", key.to_hex()))))
     }
 
-    /// Loads the cached types; `None` if the file is missing or cannot be read.
+    /// Loads the cached types; `None` if the file is missing or cannot be read, or if another user could have written
+    /// it.
     pub(super) async fn load(self) -> Option<PackageTypes> {
-        let read = move || serde_json::from_slice(&read_if_exists(&self.0).ok()??).ok();
+        let read = move || {
+            self.check_trusted().ok()?;
+            serde_json::from_slice(&read_if_exists(&self.0).ok()??).ok()
+        };
         tokio::task::spawn_blocking(read).await.ok()?
     }
 
@@ -283,10 +287,17 @@ impl TypeCache {
     pub(super) async fn store(self, types: PackageTypes) {
         let write = move || {
             let text = serde_json::to_vec(&types).ok()?;
-            create_folders(self.0.parent()?).ok()?;
+            create_private_folders(self.0.parent()?).ok()?;
+            self.check_trusted().ok()?;
             write_atomically(&self.0, &text, Access::Private).ok()
         };
         drop(tokio::task::spawn_blocking(write).await);
+    }
+
+    /// Checks the folder of the cache, the folder of the types, and the file.
+    fn check_trusted(&self) -> Result<(), TrustError> {
+        let root = self.0.parent().and_then(Path::parent).unwrap_or(&self.0);
+        check_trusted_below(root, &self.0)
     }
 }
 

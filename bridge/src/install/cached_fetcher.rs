@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::blocking::run_blocking;
 use super::file_digests::FileDigests;
 use super::layout::{ExecutableNames, Located, locate, read_manifest};
-use super::package_cache::{CacheEntry, CacheKey, CachedPackage, Lookup, PackageCache, WORK};
+use super::package_cache::{CacheEntry, CacheKey, CachedPackage, Lookup, PackageCache};
 use super::runtime::{PluginOrigin, RuntimeContext};
 use super::verify::CheckedFiles;
 use super::{FetchEvent, FetchEvents, InstallError, VerifiedPackage};
@@ -28,13 +28,6 @@ pub struct CacheSettings {
     pub spawner: Spawner,
 }
 
-impl CacheSettings {
-    /// Returns the folder for unfinished packages. Local packages may use it for their private copies.
-    pub fn work(&self) -> PathBuf {
-        self.folder.join(WORK)
-    }
-}
-
 /// Returns packages of one kind of source from the cache, and fetches missing ones.
 #[derive(Clone, Debug)]
 pub(super) struct CachedFetcher {
@@ -47,10 +40,25 @@ pub(super) struct CachedFetcher {
 pub(super) struct Fetched {
     /// Tag of the release, or full id of the commit.
     pub(super) revision: String,
-    /// Digest of the downloaded file. `None` for git.
-    pub(super) download_digest: Option<Sha256Digest>,
+    /// Downloaded file. `None` for git.
+    pub(super) download: Option<Download>,
     /// Folder with the files of the package.
     pub(super) folder: PathBuf,
+}
+
+impl Fetched {
+    fn download_digest(&self) -> Option<Sha256Digest> {
+        self.download.as_ref().map(|download| download.digest)
+    }
+}
+
+/// Downloaded file.
+#[derive(Debug)]
+pub(super) struct Download {
+    /// Digest of its bytes.
+    pub(super) digest: Sha256Digest,
+    /// Path of the file. `None` if it is no archive.
+    pub(super) archive: Option<PathBuf>,
 }
 
 /// Declaration of a package.
@@ -111,8 +119,10 @@ impl PackageSpec<'_> {
         Ok(plugin_folder)
     }
 
-    fn accepts(&self, entry: &CacheEntry, cached: &CachedPackage) -> bool {
-        self.check(entry.download_digest, &cached.folder, &cached.files).is_ok()
+    /// Returns true if a cached package has the expected digest. `files_of_download` are the files in the archive with
+    /// the expected digest. The digest of the download in the entry of the cache is no evidence and is not used.
+    fn accepts(&self, cached: &CachedPackage, files_of_download: Option<&FileDigests>) -> bool {
+        files_of_download == Some(&cached.files) || self.check(None, &cached.folder, &cached.files).is_ok()
     }
 }
 
@@ -127,9 +137,9 @@ impl CachedFetcher {
         key: &CacheKey,
         spec: PackageSpec<'_>,
     ) -> Result<Option<(CacheEntry, CachedPackage)>, InstallError> {
-        Ok(match self.open(key).await? {
-            Lookup::Valid(entry, cached) if spec.accepts(&entry, &cached) => Some((entry, cached)),
-            _ => None,
+        Ok(match self.open(key, spec).await? {
+            Lookup::Valid(entry, cached) => Some((entry, cached)),
+            Lookup::Missing | Lookup::Damaged => None,
         })
     }
 
@@ -145,26 +155,29 @@ impl CachedFetcher {
             return Ok(found);
         }
         let _lock = self.cache.lock(key, || events.emit(FetchEvent::Waiting)).await?;
-        match self.open(key).await? {
-            Lookup::Valid(entry, cached) if spec.accepts(&entry, &cached) => return Ok((entry, cached)),
+        match self.open(key, spec).await? {
+            Lookup::Valid(entry, cached) => return Ok((entry, cached)),
             Lookup::Damaged => {
                 let text = "the package in the cache is damaged; it is fetched again";
                 events.emit(FetchEvent::Warning(text.to_owned()));
                 let (cache, key) = (self.cache.clone(), key.clone());
                 run_blocking(move || cache.remove(&key)).await?;
             }
-            Lookup::Valid(..) | Lookup::Missing => {}
+            Lookup::Missing => {}
         }
         let cache = self.cache.clone();
         let scratch = Arc::new(run_blocking(move || cache.scratch()).await?);
         let fetched = fetch(&scratch).await?;
         let package_folder = fetched.folder.clone();
         let files = run_blocking(move || FileDigests::of(&package_folder)).await?;
-        spec.check(fetched.download_digest, &fetched.folder, &files)?;
+        spec.check(fetched.download_digest(), &fetched.folder, &files)?;
         let (cache, key) = (self.cache.clone(), key.clone());
         run_blocking(move || {
+            if let Some(Download { digest, archive: Some(archive) }) = &fetched.download {
+                cache.keep_download(archive, *digest)?;
+            }
             let cached = cache.publish(&fetched.folder, files)?;
-            let entry = key.new_entry(&fetched.revision, fetched.download_digest, cached.files.cache_digest());
+            let entry = key.new_entry(&fetched.revision, fetched.download_digest(), cached.files.cache_digest());
             cache.write_entry(&key, &entry)?;
             drop(scratch);
             Ok((entry, cached))
@@ -200,9 +213,9 @@ impl CachedFetcher {
             Located::Manifest => {
                 let manifest = read_manifest(&plugin_folder)?;
                 let CacheSettings { environment, spawner, .. } = &self.settings;
-                let work = self.settings.work();
-                let runtime = RuntimeContext { environment, spawner, work: &work };
-                runtime.start_command(&names, &manifest, &plugin_folder, PluginOrigin::Fetched).await?
+                let runtime = RuntimeContext { environment, spawner, cache: &self.cache };
+                let origin = PluginOrigin::Fetched { package: &cached.folder };
+                runtime.start_command(&names, &manifest, &plugin_folder, origin).await?
             }
         };
         Ok(VerifiedPackage {
@@ -218,8 +231,17 @@ impl CachedFetcher {
         })
     }
 
-    async fn open(&self, key: &CacheKey) -> Result<Lookup, InstallError> {
+    /// Finds the package of a key. A package without the expected digest counts as missing.
+    async fn open(&self, key: &CacheKey, spec: PackageSpec<'_>) -> Result<Lookup, InstallError> {
         let (cache, key) = (self.cache.clone(), key.clone());
-        run_blocking(move || cache.open(&key)).await
+        let package = run_blocking(move || cache.open(&key));
+        let (cache, expected) = (self.cache.clone(), spec.expected_digest);
+        // Beside the files of the package, because both take time.
+        let files = run_blocking(move || expected.map_or(Ok(None), |expected| cache.files_of_download(expected)));
+        let (package, files) = tokio::try_join!(package, files)?;
+        Ok(match package {
+            Lookup::Valid(_, cached) if !spec.accepts(&cached, files.as_ref()) => Lookup::Missing,
+            lookup => lookup,
+        })
     }
 }

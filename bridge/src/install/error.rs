@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::error::Hint;
-use crate::fs::FileError;
+use crate::fs::{FileError, TrustError};
 use crate::plugin::{ManifestError, Platform, PluginValueError, PluginVersion, Sha256Digest};
 use crate::source::FetchError;
 
@@ -15,6 +15,9 @@ pub enum InstallError {
     /// A file or folder could not be read or written.
     #[error(transparent)]
     Path(#[from] FileError),
+    /// Another user could have changed the cache.
+    #[error("cannot use the cache of packages")]
+    Trust(#[from] TrustError),
     /// The folder contains neither the executable nor a manifest.
     #[error("{} holds neither {executable} nor PulumiPlugin.yaml", folder.display())]
     NoPlugin {
@@ -70,6 +73,14 @@ pub enum InstallError {
         item: String,
         /// Command or action that provides it.
         command: String,
+    },
+    /// A manifest of a fetched package names a file outside of the package.
+    #[error("{field} names {}, which is outside of the package", path.display())]
+    OutsidePackage {
+        /// Field and file of the manifest.
+        field: &'static str,
+        /// The named path, or the target of a link.
+        path: PathBuf,
     },
     /// The build of the plugin failed.
     #[error("cannot build the plugin: {command} failed ({status}): {output}")]
@@ -135,11 +146,15 @@ impl Hint for InstallError {
     fn hint(&self) -> Option<Cow<'_, str>> {
         let hint = match self {
             Self::Fetch(error) => return error.hint(),
+            Self::Trust(error) => return error.hint(),
             Self::ChecksumMismatch { .. } => "if the plugin was changed on purpose, declare the new checksum",
             Self::NoAsset { .. } => "source.asset sets another name, in which {version}, {os} and {arch} are replaced",
             Self::NoPlugin { .. } | Self::NotInArchive { .. } => {
                 "a plugin is an executable pulumi-resource-NAME, or a folder with PulumiPlugin.yaml; in a git repository \
                  source.subdir selects its folder"
+            }
+            Self::OutsidePackage { .. } => {
+                "a fetched plugin runs only its own files; a plugin that runs others is declared with a source of type local"
             }
             Self::NoChecksum { .. } => "add the checksum of this platform to source.checksum",
             _ => return None,

@@ -10,7 +10,7 @@ use std::path::{Component, Path};
 use sha2::{Digest as _, Sha256};
 
 use super::InstallError;
-use crate::fs::FileError;
+use crate::fs::{FileError, check_trusted};
 use crate::plugin::Sha256Digest;
 
 /// Name of the folder that is neither hashed nor copied.
@@ -32,6 +32,9 @@ struct FileDigest {
 
 impl FileDigests {
     /// Hashes all files of a fetched or cached package. Links must not lead out of its folder.
+    ///
+    /// # Errors
+    /// [`InstallError`]: [`InstallError::Trust`] if another user could have changed a file or folder of the package.
     pub(super) fn of(root: &Path) -> Result<Self, InstallError> {
         let mut digests = Self::default();
         digests.read(root, root, 0)?;
@@ -39,6 +42,7 @@ impl FileDigests {
     }
 
     fn read(&mut self, root: &Path, folder: &Path, depth: usize) -> Result<(), InstallError> {
+        check_trusted(folder, &folder.symlink_metadata().map_err(FileError::of("read", folder))?)?;
         for member in fs::read_dir(folder).map_err(FileError::of("list", folder))? {
             let member = member.map_err(FileError::of("list", folder))?;
             if member.file_name() == GIT_FOLDER {
@@ -50,6 +54,7 @@ impl FileDigests {
             if kind.is_dir() {
                 self.read(root, &path, depth + 1)?;
             } else if kind.is_symlink() {
+                check_trusted(&path, &member.metadata().map_err(FileError::of("read", &path))?)?;
                 let target = fs::read_link(&path).map_err(FileError::of("read link", &path))?;
                 if may_lead_out(&target, depth) {
                     return Err(not_hashable("the link may lead out of the package"));
@@ -65,7 +70,7 @@ impl FileDigests {
         Ok(())
     }
 
-    /// Adds the digest of a file.
+    /// Adds the digest of a file. `path` is below `root`.
     pub(super) fn add(
         &mut self,
         root: &Path,
@@ -81,6 +86,15 @@ impl FileDigests {
         }
         self.0.insert(relative.to_owned(), FileDigest { digest, executable });
         Ok(())
+    }
+
+    /// Adds a file with the content and the executable bit of another one. Returns false if there is no other one.
+    pub(super) fn add_copy(&mut self, path: &Path, other: &Path) -> bool {
+        let Some((path, file)) = path.to_str().zip(other.to_str().and_then(|other| self.0.get(other)).copied()) else {
+            return false;
+        };
+        self.0.insert(path.to_owned(), file);
+        true
     }
 
     /// Returns the digest of the file at a relative path.
@@ -128,8 +142,9 @@ pub(super) fn may_lead_out(target: &Path, depth: usize) -> bool {
 /// Returns the digest of a file, and true if it is executable.
 fn hash_file(path: &Path) -> Result<(Sha256Digest, bool), InstallError> {
     let mut file = File::open(path).map_err(FileError::of("read", path))?;
-    let mode = file.metadata().map_err(FileError::of("read", path))?.permissions().mode();
-    Ok((hash_while_reading(&mut file, path, |_| Ok(()))?, mode & 0o111 != 0))
+    let metadata = file.metadata().map_err(FileError::of("read", path))?;
+    check_trusted(path, &metadata)?;
+    Ok((hash_while_reading(&mut file, path, |_| Ok(()))?, metadata.permissions().mode() & 0o111 != 0))
 }
 
 /// Reads a file to its end, passes its content to `on_chunk` in chunks, and returns the digest of the content.

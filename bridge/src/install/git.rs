@@ -1,5 +1,7 @@
 //! Packages in git repositories.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,7 +14,7 @@ use super::progress::Progress;
 use super::unpack::{MAX_BYTES, MAX_ENTRIES, MAX_PATH_DEPTH, MAX_PATH_LENGTH};
 use super::verify::{check_transport, expected_digest};
 use super::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
-use crate::fs::{FileError, ScratchFolder};
+use crate::fs::{FileError, ScratchFolder, create_private_folders};
 use crate::plugin::{GitSource, Platform, PluginConfig, PluginSource};
 use crate::source::{Commit, Git, Remote, TreeLimits};
 
@@ -99,7 +101,7 @@ impl Resolution<'_> {
 
     async fn fetch(&self, git: &Git, commit: &Commit, scratch: &Arc<ScratchFolder>) -> Result<Fetched, InstallError> {
         let folder = scratch.path().join("package");
-        std::fs::create_dir(&folder).map_err(FileError::of("create folder", &folder))?;
+        create_private_folders(&folder)?;
         let progress = Progress::start(self.events, &self.remote.display_url(), None);
         let limits = TreeLimits {
             entries: MAX_ENTRIES,
@@ -111,27 +113,31 @@ impl Resolution<'_> {
         progress.done();
         let (made, scratch) = (folder.clone(), Arc::clone(scratch));
         run_blocking(move || {
-            let result = make_read_only(&made);
+            let result = make_private_and_read_only(&made);
             drop(scratch);
             result
         })
         .await?;
-        Ok(Fetched { revision, download_digest: None, folder })
+        Ok(Fetched { revision, download: None, folder })
     }
 }
 
-/// Makes all files of a folder read-only, so that they stay as they were verified.
-fn make_read_only(folder: &Path) -> Result<(), InstallError> {
-    for member in std::fs::read_dir(folder).map_err(FileError::of("list", folder))? {
+/// Makes a folder accessible for the current user only, whatever the umask was at the checkout. Makes all files of the
+/// folder read-only, so that they stay as they were verified.
+fn make_private_and_read_only(folder: &Path) -> Result<(), InstallError> {
+    let set_mode = |path: &Path, mode| {
+        fs::set_permissions(path, Permissions::from_mode(mode)).map_err(FileError::of("make private", path))
+    };
+    set_mode(folder, 0o700)?;
+    for member in fs::read_dir(folder).map_err(FileError::of("list", folder))? {
         let member = member.map_err(FileError::of("list", folder))?;
         let path = member.path();
         let metadata = path.symlink_metadata().map_err(FileError::of("read", &path))?;
         if metadata.is_dir() {
-            make_read_only(&path)?;
+            make_private_and_read_only(&path)?;
         } else if metadata.is_file() {
-            let mut permissions = metadata.permissions();
-            permissions.set_readonly(true);
-            std::fs::set_permissions(&path, permissions).map_err(FileError::of("make read-only", &path))?;
+            let executable = metadata.permissions().mode() & 0o111 != 0;
+            set_mode(&path, if executable { 0o500 } else { 0o400 })?;
         }
     }
     Ok(())

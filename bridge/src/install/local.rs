@@ -7,6 +7,7 @@ use async_trait::async_trait;
 
 use super::blocking::run_blocking;
 use super::layout::{ExecutableNames, Located, locate, read_manifest};
+use super::package_cache::PackageCache;
 use super::runtime::{PluginOrigin, RuntimeContext};
 use super::verify::{CheckedFiles, ChecksumCheck};
 use super::{FetchEvents, InstallError, PackageSource, VerifiedPackage};
@@ -19,8 +20,9 @@ use crate::process::{HostEnvironment, Spawner};
 pub struct LocalPackages {
     /// Root of the repository, the base of relative paths.
     pub root: PathBuf,
-    /// Folder for private copies and built programs, created when needed. The file system must allow execution.
-    pub work: PathBuf,
+    /// Folder of the cache, for private copies and built programs, created when needed. The file system must allow
+    /// execution.
+    pub cache: PathBuf,
     /// Environment in which interpreters are searched.
     pub environment: HostEnvironment,
     /// Spawner of build commands.
@@ -36,12 +38,13 @@ impl PackageSource for LocalPackages {
         let path = self.root.join(&source.path);
         let origin = fs::canonicalize(&path).map_err(FileError::of("find plugin", &path))?;
         let names = ExecutableNames::new(plugin);
+        let cache = PackageCache::new(self.cache.clone());
         let (found, manifest) = {
-            let (names, origin, work) = (names.clone(), origin.clone(), self.work.clone());
+            let (names, origin, cache) = (names.clone(), origin.clone(), cache.clone());
             let checksum = source.checksum.clone();
-            run_blocking(move || find(&names, &origin, checksum.as_ref(), &work)).await?
+            run_blocking(move || find(&names, &origin, checksum.as_ref(), &cache)).await?
         };
-        let runtime = RuntimeContext { environment: &self.environment, spawner: &self.spawner, work: &self.work };
+        let runtime = RuntimeContext { environment: &self.environment, spawner: &self.spawner, cache: &cache };
         let (program, arguments, built) = match manifest {
             None => (found.path().to_owned(), Vec::new(), None),
             Some(manifest) => {
@@ -67,9 +70,9 @@ fn find(
     names: &ExecutableNames,
     path: &Path,
     checksum: Option<&Checksum>,
-    work: &Path,
+    cache: &PackageCache,
 ) -> Result<(CheckedFiles, Option<PluginManifest>), InstallError> {
-    let check = ChecksumCheck { checksum, platform: Platform::current(), work };
+    let check = ChecksumCheck { checksum, platform: Platform::current(), cache };
     if !path.is_dir() {
         return Ok((check.executable(path, None)?, None));
     }

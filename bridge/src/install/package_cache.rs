@@ -3,6 +3,7 @@
 //! ```text
 //! packages/<digest>/    files of a package, read-only; the digest covers the files and their executable bits
 //! names/<key>.json      entry of a declaration: revision, digest of the download, digest of the package
+//! downloads/<digest>    archive that was unpacked into a package; the digest is that of its bytes
 //! locks/<key>           lock file, held while a run fetches the package of the key
 //! types/<key>.json      information about the types of a package, written by `host::package_types`
 //! work/                 unfinished packages, see `ScratchFolder`
@@ -10,22 +11,31 @@
 //! A package is created in `work` and renamed into `packages`, so it is complete or absent. Each run that opens it
 //! hashes all its files: a package that was damaged, by a power failure or by hand, is fetched again and never
 //! executed. Therefore the files of a package are not flushed to disk. An entry is written after its package.
+//!
+//! An entry is not evidence that a package has a declared checksum, because whoever can edit a package can edit the
+//! entry. The evidence is the package itself, or the archive: it has the checksum, and contains the same files.
+//!
+//! Everything in the cache is created for the current user only. A cache that another user could have changed is
+//! refused, see [`crate::fs::check_trusted`].
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::InstallError;
-use super::file_digests::FileDigests;
-use crate::fs::{Access, FileError, ScratchFolder, create_folders, read_if_exists, write_atomically};
+use super::file_digests::{FileDigests, hash_while_reading};
+use super::unpack::DownloadedFile;
+use crate::fs::{
+    Access, FileError, ScratchFolder, check_trusted_below, create_private_folders, read_if_exists, write_atomically,
+};
 use crate::plugin::Sha256Digest;
 
 /// Name of the folder for unfinished packages.
-pub(super) const WORK: &str = "work";
+const WORK: &str = "work";
 /// Interval between two attempts to take a lock.
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -101,7 +111,9 @@ impl PackageCache {
 
     /// Returns the entry of a key. Returns `None` if the entry is missing or malformed.
     pub(super) fn entry(&self, key: &CacheKey) -> Result<Option<CacheEntry>, InstallError> {
-        let Some(text) = read_if_exists(&self.entry_path(key))? else { return Ok(None) };
+        let path = self.entry_path(key);
+        check_trusted_below(&self.root, &path)?;
+        let Some(text) = read_if_exists(&path)? else { return Ok(None) };
         let entry: Option<CacheEntry> = serde_json::from_slice(&text).ok();
         Ok(entry.filter(|entry| entry.key == key.0))
     }
@@ -110,6 +122,7 @@ impl PackageCache {
     pub(super) fn open(&self, key: &CacheKey) -> Result<Lookup, InstallError> {
         let Some(entry) = self.entry(key)? else { return Ok(Lookup::Missing) };
         let folder = self.package_path(entry.package_digest);
+        check_trusted_below(&self.root, &folder)?;
         if !folder.is_dir() {
             return Ok(Lookup::Missing);
         }
@@ -122,6 +135,34 @@ impl PackageCache {
             // A read error does not mean that the package is damaged.
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns the digests of the files in the archive that has the digest `download`. Hashes and decompresses the
+    /// archive. Returns `None` if the cache does not have it, or if its bytes or its format are damaged.
+    pub(super) fn files_of_download(&self, download: Sha256Digest) -> Result<Option<FileDigests>, InstallError> {
+        let path = self.download_path(download);
+        check_trusted_below(&self.root, &path)?;
+        let mut file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(FileError::of("read", &path)(error).into()),
+        };
+        if hash_while_reading(&mut file, &path, |_| Ok(()))? != download {
+            return Ok(None);
+        }
+        match (DownloadedFile { name: "the archive in the cache", path: &path }).file_digests() {
+            Ok(files) => Ok(Some(files)),
+            Err(InstallError::Archive { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Moves an archive that has the digest `download` from a scratch folder into the cache.
+    pub(super) fn keep_download(&self, archive: &Path, download: Sha256Digest) -> Result<(), InstallError> {
+        let path = self.download_path(download);
+        create_private_folders(&self.root.join("downloads"))?;
+        fs::set_permissions(archive, Permissions::from_mode(0o400)).map_err(FileError::of("make private", archive))?;
+        Ok(rename(archive, &path).map_err(FileError::of("create", &path))?)
     }
 
     /// Removes the package and the entry of a key. Running processes keep their open files.
@@ -143,10 +184,17 @@ impl PackageCache {
     }
 
     /// Creates the folder of the cache with access for the current user only.
+    ///
+    /// # Errors
+    /// [`InstallError::Trust`] if another user could have added files to the cache.
     fn create(&self) -> Result<(), InstallError> {
-        create_folders(&self.root)?;
-        let mode = fs::metadata(&self.root).map_err(FileError::of("read", &self.root))?.permissions().mode();
-        if mode & 0o077 != 0 {
+        create_private_folders(&self.root)?;
+        for folder in [WORK, "packages", "names", "locks", "downloads"] {
+            check_trusted_below(&self.root, &self.root.join(folder))?;
+        }
+        let metadata = fs::metadata(&self.root).map_err(FileError::of("read", &self.root))?;
+        let is_own = metadata.uid() == rustix::process::geteuid().as_raw();
+        if is_own && metadata.mode() & 0o077 != 0 {
             let private = fs::set_permissions(&self.root, Permissions::from_mode(0o700));
             private.map_err(FileError::of("make private", &self.root))?;
         }
@@ -158,7 +206,7 @@ impl PackageCache {
     pub(super) fn publish(&self, source: &Path, files: FileDigests) -> Result<CachedPackage, InstallError> {
         let digest = files.cache_digest();
         let folder = self.package_path(digest);
-        create_folders(&self.root.join("packages"))?;
+        create_private_folders(&self.root.join("packages"))?;
         match rename(source, &folder) {
             Ok(()) => {}
             Err(error) if is_existing_folder(&error) => {
@@ -182,7 +230,7 @@ impl PackageCache {
     /// Writes the entry of a key.
     pub(super) fn write_entry(&self, key: &CacheKey, entry: &CacheEntry) -> Result<(), InstallError> {
         let path = self.entry_path(key);
-        create_folders(&self.root.join("names"))?;
+        create_private_folders(&self.root.join("names"))?;
         let text = serde_json::to_string_pretty(entry).expect("texts are always JSON") + "\n";
         Ok(write_atomically(&path, text.as_bytes(), Access::Private)?)
     }
@@ -195,9 +243,9 @@ impl PackageCache {
     pub(super) async fn lock(&self, key: &CacheKey, waiting: impl FnOnce()) -> Result<Lock, InstallError> {
         self.create()?;
         let folder = self.root.join("locks");
-        create_folders(&folder)?;
+        create_private_folders(&folder)?;
         let path = folder.join(key.file_name());
-        let file = File::options().create(true).truncate(false).write(true).open(&path);
+        let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path);
         let file = file.map_err(FileError::of("open", &path))?;
         let mut waiting = Some(waiting);
         loop {
@@ -218,6 +266,10 @@ impl PackageCache {
         self.root.join("packages").join(digest.to_hex())
     }
 
+    fn download_path(&self, digest: Sha256Digest) -> PathBuf {
+        self.root.join("downloads").join(digest.to_hex())
+    }
+
     fn entry_path(&self, key: &CacheKey) -> PathBuf {
         self.root.join("names").join(key.file_name() + ".json")
     }
@@ -231,7 +283,7 @@ pub(super) struct Lock {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "folders only; a renamed folder is complete or absent, and is verified when it is opened"
+    reason = "packages and archives; a renamed one is complete or absent, and is verified when it is opened"
 )]
 fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)

@@ -9,14 +9,14 @@ use async_trait::async_trait;
 use sha2::{Digest as _, Sha256};
 
 use super::blocking::run_blocking;
-use super::cached_fetcher::{CacheSettings, CachedFetcher, Fetched, PackageSpec};
+use super::cached_fetcher::{CacheSettings, CachedFetcher, Download, Fetched, PackageSpec};
 use super::layout::{ExecutableNames, locate};
 use super::package_cache::{CacheEntry, CacheKey, CachedPackage};
 use super::progress::Progress;
-use super::unpack::{DownloadedFile, MAX_BYTES};
+use super::unpack::{DownloadedFile, Kind, MAX_BYTES};
 use super::verify::{check_transport, expected_digest};
 use super::{ArchiveError, FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
-use crate::fs::{FileError, ScratchFolder};
+use crate::fs::{FileError, ScratchFolder, create_private_folders};
 use crate::plugin::{GithubReleaseSource, Platform, PluginConfig, PluginSource, Sha256Digest};
 use crate::source::{Asset, Github, Release, Repository};
 
@@ -159,7 +159,7 @@ impl Resolution<'_> {
         let names = ExecutableNames::new(self.spec.plugin);
         let (declared, published) = (self.spec.expected_digest, asset.digest());
         let (made, scratch) = (folder.clone(), Arc::clone(scratch));
-        run_blocking(move || {
+        let archive = run_blocking(move || {
             // The caller may be cancelled: the folder must exist until the blocking work ends.
             let _scratch = scratch;
             let package = DownloadedFile { name: &name, path: &path };
@@ -169,17 +169,17 @@ impl Resolution<'_> {
                     return Err(InstallError::ChecksumMismatch { expected, found: download_digest });
                 }
             }
-            std::fs::create_dir(&folder).map_err(FileError::of("create folder", &folder))?;
-            package.unpack(&folder, &names.of_package)?;
+            create_private_folders(&folder)?;
+            let kind = package.unpack(&folder, &names.of_package)?;
             locate(&names, &folder).map_err(|error| match error {
                 InstallError::NoPlugin { executable, .. } => InstallError::NotInArchive { archive: name, executable },
                 other => other,
             })?;
-            std::fs::remove_file(&path).map_err(FileError::of("remove", &path))?;
-            Ok(())
+            Ok((kind != Kind::Plain).then_some(path))
         })
         .await?;
-        Ok(Fetched { revision: release.tag.clone(), download_digest: Some(download_digest), folder: made })
+        let download = Some(Download { digest: download_digest, archive });
+        Ok(Fetched { revision: release.tag.clone(), download, folder: made })
     }
 
     /// Downloads an asset to a file and returns the digest of its bytes.

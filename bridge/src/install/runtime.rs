@@ -4,19 +4,25 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::InstallError;
 use super::layout::ExecutableNames;
+use super::package_cache::PackageCache;
 use crate::fs::{FileError, ScratchFolder, read_if_exists};
 use crate::plugin::{PluginManifest, PluginRuntime};
 use crate::process::{HostEnvironment, OutputStream, ProcessSpec, Spawner, describe_exit};
 
 /// Time limit of a build. The first build of a plugin downloads its dependencies.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+
+/// Fields of manifests that name files, for messages.
+const VIRTUALENV: &str = "virtualenv in PulumiPlugin.yaml";
+const BINARY: &str = "binary in PulumiPlugin.yaml";
+const MAIN: &str = "main in package.json";
 
 /// Program, arguments, and the folder of a built program, which must outlive the process.
 pub(super) type StartCommand = (PathBuf, Vec<OsString>, Option<ScratchFolder>);
@@ -26,7 +32,8 @@ pub(super) type StartCommand = (PathBuf, Vec<OsString>, Option<ScratchFolder>);
 pub(super) struct RuntimeContext<'a> {
     pub(super) environment: &'a HostEnvironment,
     pub(super) spawner: &'a Spawner,
-    pub(super) work: &'a Path,
+    /// Cache that contains the built programs.
+    pub(super) cache: &'a PackageCache,
 }
 
 /// Origin of a plugin's files.
@@ -34,8 +41,11 @@ pub(super) struct RuntimeContext<'a> {
 pub(super) enum PluginOrigin<'a> {
     /// Folder of the user: dependencies are installed there, and the path of a virtual environment is relative to it.
     Folder(&'a Path),
-    /// Cache of packages: no file is added to a package.
-    Fetched,
+    /// Package in the cache: no file is added to it, and its manifests name only files of the package.
+    Fetched {
+        /// Folder of the whole package, which may contain the folder of the plugin.
+        package: &'a Path,
+    },
 }
 
 impl PluginOrigin<'_> {
@@ -45,12 +55,36 @@ impl PluginOrigin<'_> {
             Self::Folder(folder) => {
                 InstallError::Missing { item: folder.join(relative).display().to_string(), command: command(folder) }
             }
-            Self::Fetched => InstallError::Missing {
+            Self::Fetched { .. } => InstallError::Missing {
                 item: format!("{relative} in the package"),
                 command: "publish the plugin together with what it needs, or get a copy of it, install that there and \
                           declare it with a source of type local"
                     .to_owned(),
             },
+        }
+    }
+
+    /// Returns the path that a field of a manifest in `folder` names.
+    ///
+    /// # Errors
+    /// [`InstallError::OutsidePackage`] if the package was fetched and the name is absolute or contains `..`.
+    fn named_path(self, folder: &Path, field: &'static str, name: &str) -> Result<PathBuf, InstallError> {
+        let is_inside = |component| matches!(component, Component::Normal(_) | Component::CurDir);
+        if matches!(self, Self::Fetched { .. }) && !Path::new(name).components().all(is_inside) {
+            return Err(InstallError::OutsidePackage { field, path: name.into() });
+        }
+        Ok(folder.join(name))
+    }
+
+    /// Checks that the file behind a path, with all links resolved, is in the package if it was fetched.
+    fn check_target(self, path: &Path, field: &'static str) -> Result<(), InstallError> {
+        let Self::Fetched { package } = self else { return Ok(()) };
+        let real = |path: &Path| fs::canonicalize(path).map_err(FileError::of("find", path));
+        let target = real(path)?;
+        if target.starts_with(real(package)?) {
+            Ok(())
+        } else {
+            Err(InstallError::OutsidePackage { field, path: target })
         }
     }
 }
@@ -68,7 +102,7 @@ impl RuntimeContext<'_> {
         match &manifest.runtime {
             PluginRuntime::Python { virtualenv } => self.python(virtualenv.as_deref(), folder, origin),
             PluginRuntime::Nodejs => self.nodejs(folder, origin),
-            PluginRuntime::Go { binary } => self.go(names, binary.as_deref(), folder).await,
+            PluginRuntime::Go { binary } => self.go(names, binary.as_deref(), folder, origin).await,
         }
     }
 
@@ -81,18 +115,20 @@ impl RuntimeContext<'_> {
     ) -> Result<StartCommand, InstallError> {
         let interpreter = match virtualenv {
             Some(virtualenv) => {
-                let candidates = match origin {
-                    PluginOrigin::Folder(source) => vec![folder.join(virtualenv), source.join(virtualenv)],
-                    PluginOrigin::Fetched => vec![folder.join(virtualenv)],
-                };
+                let mut candidates = vec![origin.named_path(folder, VIRTUALENV, virtualenv)?];
+                if let PluginOrigin::Folder(source) = origin {
+                    candidates.push(source.join(virtualenv));
+                }
                 let found = candidates.into_iter().map(|venv| venv.join("bin/python")).find(|python| python.exists());
-                found.ok_or_else(|| {
+                let python = found.ok_or_else(|| {
                     origin.missing(virtualenv, |source| {
                         let (venv, requirements) = (source.join(virtualenv), source.join("requirements.txt"));
                         let (venv, requirements) = (venv.display(), requirements.display());
                         format!("python3 -m venv {venv} && {venv}/bin/pip install -r {requirements}")
                     })
-                })?
+                })?;
+                origin.check_target(&python, VIRTUALENV)?;
+                python
             }
             None => self.interpreter(&["python3", "python"], "install Python and put it on PATH")?,
         };
@@ -100,8 +136,9 @@ impl RuntimeContext<'_> {
             let advice = "give the plugin a __main__.py that serves the provider";
             return Err(origin.missing("__main__.py", |_| advice.to_owned()));
         }
+        origin.check_target(&folder.join("__main__.py"), "__main__.py")?;
         // `-B`: Python must not add compiled files to a package in the cache.
-        let options: &[&str] = if matches!(origin, PluginOrigin::Fetched) { &["-u", "-B"] } else { &["-u"] };
+        let options: &[&str] = if matches!(origin, PluginOrigin::Fetched { .. }) { &["-u", "-B"] } else { &["-u"] };
         let arguments = options.iter().map(OsString::from).chain([folder.into()]).collect();
         Ok((interpreter, arguments, None))
     }
@@ -117,10 +154,12 @@ impl RuntimeContext<'_> {
             return Err(origin.missing("node_modules", |source| format!("npm install --prefix {}", source.display())));
         }
         let main = package["main"].as_str().unwrap_or("index.js");
-        let file = [folder.join(main), folder.join(format!("{main}.js")), folder.join(main).join("index.js")];
+        let named = origin.named_path(folder, MAIN, main)?;
+        let file = [named.clone(), folder.join(format!("{main}.js")), named.join("index.js")];
         let Some(file) = file.into_iter().find(|file| file.is_file()) else {
             return Err(origin.missing(main, |source| format!("npm run build --prefix {}", source.display())));
         };
+        origin.check_target(&file, MAIN)?;
         Ok((node, vec![file.into()], None))
     }
 
@@ -130,13 +169,16 @@ impl RuntimeContext<'_> {
         names: &ExecutableNames,
         binary: Option<&str>,
         folder: &Path,
+        origin: PluginOrigin<'_>,
     ) -> Result<StartCommand, InstallError> {
-        let candidates = binary.into_iter().chain(names.iter());
-        if let Some(program) = candidates.map(|name| folder.join(name)).find(|program| program.is_file()) {
+        let named = binary.map(|binary| origin.named_path(folder, BINARY, binary)).transpose()?;
+        let mut candidates = named.into_iter().chain(names.iter().map(|name| folder.join(name)));
+        if let Some(program) = candidates.find(|program| program.is_file()) {
+            origin.check_target(&program, BINARY)?;
             return Ok((program, Vec::new(), None));
         }
         let go = self.interpreter(&["go"], "install Go and put it on PATH, or build the plugin beforehand")?;
-        let built = ScratchFolder::new(self.work)?;
+        let built = self.cache.scratch()?;
         let program =
             fs::canonicalize(built.path()).map_err(FileError::of("find", built.path()))?.join(&names.of_plugin);
         let arguments = ["build".into(), "-o".into(), program.clone().into_os_string(), ".".into()];

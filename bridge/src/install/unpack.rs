@@ -5,7 +5,8 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
@@ -13,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use tar::{Archive, Entry, EntryType, PaxExtensions};
 
 use super::error::{ArchiveError, InstallError};
-use super::file_digests::{GIT_FOLDER, may_lead_out};
+use super::file_digests::{FileDigests, GIT_FOLDER, may_lead_out};
 use super::layout::ExecutableNames;
 use crate::fs::FileError;
 use crate::plugin::Sha256Digest;
@@ -43,21 +44,42 @@ pub(super) struct DownloadedFile<'a> {
 
 /// Format of a file, detected from its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Gzip,
     Tar,
     Plain,
 }
 
 impl DownloadedFile<'_> {
-    /// Unpacks the archive into an empty folder. A plain file is copied to the file `plain` in the folder.
+    /// Unpacks the archive into an empty folder. A plain file is copied to the file `plain` in the folder. Returns the
+    /// format.
     ///
     /// # Errors
     /// [`InstallError::Archive`], [`InstallError::Path`]. The caller must remove the folder then.
-    pub(super) fn unpack(&self, folder: &Path, plain: &str) -> Result<(), InstallError> {
-        self.open(|kind, content, limit| match kind {
-            Kind::Plain => write_file(&folder.join(plain), content, 0o500, limit).map(drop),
-            _ => Unpacker { folder, left: limit }.unpack(content),
+    pub(super) fn unpack(&self, folder: &Path, plain: &str) -> Result<Kind, InstallError> {
+        self.open(Scan::Required, |kind, content, limit| {
+            match kind {
+                Kind::Plain => drop(write_file(&folder.join(plain), content, 0o500, limit)?),
+                Kind::Gzip | Kind::Tar => Unpacker { folder, left: limit }.unpack(content)?,
+            }
+            Ok(kind)
+        })
+    }
+
+    /// Returns the digests of the files that [`unpack`](Self::unpack) has created from an archive with the same bytes,
+    /// without unpacking.
+    ///
+    /// # Errors
+    /// [`InstallError::Archive`], [`InstallError::Path`].
+    pub(super) fn file_digests(&self) -> Result<FileDigests, InstallError> {
+        self.open(Scan::Done, |_, content, limit| {
+            let mut digests = FileDigests::default();
+            for entry in
+                Archive::new(content.take(limit.saturating_mul(2))).entries().map_err(ArchiveError::Unreadable)?
+            {
+                add_entry(&mut digests, entry.map_err(ArchiveError::Unreadable)?, limit)?;
+            }
+            Ok(digests)
         })
     }
 
@@ -67,7 +89,7 @@ impl DownloadedFile<'_> {
     /// # Errors
     /// [`InstallError::Archive`], [`InstallError::Path`].
     pub(super) fn entry_digest(&self, names: &ExecutableNames) -> Result<Option<Sha256Digest>, InstallError> {
-        self.open(|kind, content, limit| {
+        self.open(Scan::Required, |kind, content, limit| {
             if kind == Kind::Plain {
                 return Ok(None);
             }
@@ -78,22 +100,18 @@ impl DownloadedFile<'_> {
                 let name = path.strip_prefix(".").unwrap_or(&path);
                 let is_requested = names.iter().any(|requested| name == Path::new(requested));
                 if is_requested && entry.header().entry_type() == EntryType::Regular {
-                    let mut hash = Sha256::new();
-                    copy(&mut entry, limit, |bytes| {
-                        hash.update(bytes);
-                        Ok(())
-                    })?;
-                    return Ok(Some(Sha256Digest::finish(hash)));
+                    return Ok(Some(hash(&mut entry, limit)?));
                 }
             }
             Ok(None)
         })
     }
 
-    /// Opens and scans the archive, then calls `read` with its format, its content and the maximum number of unpacked
+    /// Opens the archive and scans it if required, then calls `read` with its format, its content and the maximum number of unpacked
     /// bytes.
     fn open<T>(
         &self,
+        required: Scan,
         read: impl FnOnce(Kind, &mut dyn Read, u64) -> Result<T, UnpackError>,
     ) -> Result<T, InstallError> {
         let path_error = |action| FileError::of(action, self.path);
@@ -110,7 +128,7 @@ impl DownloadedFile<'_> {
                 };
                 Ok::<_, UnpackError>(content)
             };
-            if kind != Kind::Plain {
+            if kind != Kind::Plain && required == Scan::Required {
                 scan(&mut *open_content()?, limit)?;
             }
             read(kind, &mut *open_content()?, limit)
@@ -125,6 +143,14 @@ impl DownloadedFile<'_> {
             UnpackError::Path(error) => error.into(),
         })
     }
+}
+
+/// Scan of an archive before its content is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scan {
+    Required,
+    /// An archive with the same bytes was scanned and unpacked before.
+    Done,
 }
 
 /// Error of the archive, or of the file system.
@@ -210,6 +236,30 @@ fn scan(content: &mut dyn Read, limit: u64) -> Result<(), UnpackError> {
         return Err(ArchiveError::TooLarge("its content is far larger than the archive").into());
     }
     Ok(())
+}
+
+/// Adds the digest of an entry as [`FileDigests::of`] computes it for the unpacked entry.
+fn add_entry(digests: &mut FileDigests, mut entry: Entry<'_, impl Read>, limit: u64) -> Result<(), UnpackError> {
+    let shown = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+    let refused = |reason| ArchiveError::Entry { path: shown.clone(), reason };
+    let kind = entry.header().entry_type();
+    let path = entry.path().map_err(ArchiveError::Unreadable)?.into_owned();
+    let Some(path) = plain_path(&path).map_err(refused)? else { return Ok(()) };
+    let link = entry.link_name().map_err(ArchiveError::Unreadable)?.unwrap_or_default().into_owned();
+    let (digest, executable) = match kind {
+        EntryType::Regular | EntryType::Continuous => {
+            let mode = entry.header().mode().map_err(ArchiveError::Unreadable)?;
+            (hash(&mut entry, limit)?, mode & 0o111 != 0)
+        }
+        EntryType::Symlink => (Sha256Digest::of(link.as_os_str().as_bytes()), false),
+        EntryType::Link => {
+            let other = plain_path(&link).map_err(refused)?.unwrap_or_default();
+            let added = digests.add_copy(&path, &other);
+            return if added { Ok(()) } else { Err(refused("the target of the hard link is missing").into()) };
+        }
+        _ => return Ok(()),
+    };
+    digests.add(Path::new(""), &path, digest, executable).map_err(|_| refused("its path is not UTF-8").into())
 }
 
 /// Writer of the entries of a scanned archive into a folder.
@@ -302,7 +352,10 @@ impl Unpacker<'_> {
         match path.symlink_metadata() {
             Ok(metadata) if metadata.is_dir() => Ok(()),
             Ok(_) => Err(None),
-            Err(_) => fs::create_dir(&path).map_err(|error| Some(FileError::of("create folder", &path)(error).into())),
+            Err(_) => fs::DirBuilder::new()
+                .mode(0o700)
+                .create(&path)
+                .map_err(|error| Some(FileError::of("create folder", &path)(error).into())),
         }
     }
 }
@@ -336,6 +389,16 @@ fn write_file(path: &Path, content: &mut (impl Read + ?Sized), mode: u32, limit:
         io::Write::write_all(&mut file, bytes).map_err(FileError::of("write", path))?;
         Ok(())
     })
+}
+
+/// Returns the digest of all bytes.
+fn hash(content: &mut impl Read, limit: u64) -> Result<Sha256Digest, UnpackError> {
+    let mut hash = Sha256::new();
+    copy(content, limit, |bytes| {
+        hash.update(bytes);
+        Ok(())
+    })?;
+    Ok(Sha256Digest::finish(hash))
 }
 
 /// Passes all bytes to `on_chunk` in chunks, and returns their number.

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 
 use super::InstallError;
 use super::file_digests::{FileDigests, GIT_FOLDER, hash_while_reading, may_lead_out};
-use crate::fs::{FileError, ScratchFolder};
+use super::package_cache::PackageCache;
+use crate::fs::{FileError, ScratchFolder, create_private_folders};
 use crate::plugin::{Checksum, Platform, PluginSource, Sha256Digest};
 use crate::source::{FetchError, without_credentials};
 
@@ -52,8 +53,8 @@ impl CheckedFiles {
 pub(super) struct ChecksumCheck<'a> {
     pub(super) checksum: Option<&'a Checksum>,
     pub(super) platform: Option<Platform>,
-    /// Folder for private copies.
-    pub(super) work: &'a Path,
+    /// Cache that contains the private copies.
+    pub(super) cache: &'a PackageCache,
 }
 
 /// Returns the digest that is declared for a platform. Returns `None` without a checksum. Returns an error if the
@@ -85,7 +86,7 @@ impl ChecksumCheck<'_> {
             let folder = path.parent().unwrap_or(path).to_owned();
             return Ok(CheckedFiles { path: path.to_owned(), folder, digest: None, _copy: None });
         };
-        let copy = self.private_folder()?;
+        let copy = self.cache.scratch()?;
         let name = path.file_name().unwrap_or(path.as_os_str());
         let target = copy.path().join(name);
         let found = copy_file(path, &target)?;
@@ -109,7 +110,7 @@ impl ChecksumCheck<'_> {
         let Some(expected) = self.expected_digest()? else {
             return Ok(CheckedFiles { path: folder.to_owned(), folder: folder.to_owned(), digest: None, _copy: None });
         };
-        let copy = self.private_folder()?;
+        let copy = self.cache.scratch()?;
         if fs::canonicalize(copy.path()).is_ok_and(|copy| copy.starts_with(folder)) {
             let reason = "the folder for private copies is inside it";
             return Err(InstallError::NotHashable { path: folder.to_owned(), reason });
@@ -124,11 +125,6 @@ impl ChecksumCheck<'_> {
         }
         Ok(CheckedFiles { path: target.clone(), folder: target, digest: Some(found), _copy: Some(copy) })
     }
-
-    /// Creates a folder that no other user can read or write.
-    fn private_folder(&self) -> Result<ScratchFolder, InstallError> {
-        Ok(ScratchFolder::new(self.work)?)
-    }
 }
 
 /// Copy of a folder in progress.
@@ -139,7 +135,7 @@ struct FolderCopy<'a> {
 
 impl FolderCopy<'_> {
     fn copy(&mut self, from: &Path, to: &Path) -> Result<(), InstallError> {
-        fs::create_dir(to).map_err(FileError::of("create folder", to))?;
+        create_private_folders(to)?;
         for member in fs::read_dir(from).map_err(FileError::of("list", from))? {
             let member = member.map_err(FileError::of("list", from))?;
             let (source, target) = (member.path(), to.join(member.file_name()));

@@ -106,7 +106,7 @@ impl TestRepository {
         let environment = HostEnvironment::new(environment.map(|(name, value)| (name.into(), value.into())));
         let local = LocalPackages {
             root: self.folder.path().to_owned(),
-            work: self.path("work"),
+            cache: self.path("cache"),
             environment: environment.clone(),
             spawner: self.spawner.clone(),
         };

@@ -45,7 +45,7 @@ impl Repository {
     fn packages(&self, path: &str) -> LocalPackages {
         LocalPackages {
             root: self.folder.path().join("repo"),
-            work: self.folder.path().join("work"),
+            cache: self.folder.path().join("cache"),
             environment: HostEnvironment::new([("PATH".into(), path.into())]),
             spawner: Spawner::unsupervised(),
         }
@@ -57,7 +57,7 @@ impl Repository {
 
     /// Returns the number of private copies that exist.
     fn copies(&self) -> usize {
-        fs::read_dir(self.folder.path().join("work")).map_or(0, Iterator::count)
+        fs::read_dir(self.folder.path().join("cache/work")).map_or(0, Iterator::count)
     }
 }
 
@@ -233,7 +233,7 @@ async fn link_is_covered_by_the_checksum_and_must_stay_inside() {
 async fn copy_of_a_folder_into_itself_is_refused() {
     let repository = Repository::new();
     repository.write("PulumiPlugin.yaml", "runtime: python");
-    let packages = LocalPackages { work: repository.path("work"), ..repository.packages("/usr/bin") };
+    let packages = LocalPackages { cache: repository.path("cache"), ..repository.packages("/usr/bin") };
     let error = packages.resolve(&plugin(".", Some(&"0".repeat(64))), &()).await.unwrap_err();
     assert!(error.to_string().ends_with("the folder for private copies is inside it"), "{error}");
 }

@@ -190,7 +190,7 @@ pub(crate) fn plugin_settings(stacks: &Stacks) -> anyhow::Result<PluginSettings>
     let type_cache = fetched.folder.join("types");
     let local = LocalPackages {
         root: root.clone(),
-        work: fetched.work(),
+        cache: fetched.folder.clone(),
         environment: environment.clone(),
         spawner: spawner.clone(),
     };

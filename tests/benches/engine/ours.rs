@@ -173,7 +173,7 @@ impl<'f> Bench<'f> {
         let environment = HostEnvironment::default();
         let local = LocalPackages {
             root: self.folder.to_owned(),
-            work: self.folder.join("work"),
+            cache: self.folder.join("cache"),
             environment: environment.clone(),
             spawner: self.spawner.clone(),
         };

@@ -110,7 +110,7 @@ impl SdkPlugin {
         let directory = self.folder.parent().unwrap_or(&self.folder).to_owned();
         let local = LocalPackages {
             root: directory.clone(),
-            work: directory.join("work"),
+            cache: directory.join("cache"),
             environment: environment.clone(),
             spawner: Spawner::unsupervised(),
         };

@@ -5,6 +5,7 @@
 mod archives;
 mod cache;
 mod git;
+mod manifests;
 mod release;
 
 use std::fs;

@@ -1,0 +1,168 @@
+//! Check that no other user can have changed a file or folder.
+
+use std::borrow::Cow;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use super::FileError;
+use crate::error::Hint;
+
+/// Error of a check whether files are trusted.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// The file or folder could not be read.
+    #[error(transparent)]
+    Path(#[from] FileError),
+    /// The file or folder belongs to another user.
+    #[error("{} is refused: it belongs to user {owner} (mode {mode:04o}), neither to you (user {user}) nor to root", path.display())]
+    ForeignOwner {
+        /// The file or folder.
+        path: PathBuf,
+        /// Owner of the file or folder.
+        owner: u32,
+        /// Permissions of the file or folder.
+        mode: u32,
+        /// User of this process.
+        user: u32,
+    },
+    /// The group or all users may write to the file or folder.
+    #[error("{} is refused: other users can write to it (owner {owner}, mode {mode:04o})", path.display())]
+    WritableByOthers {
+        /// The file or folder.
+        path: PathBuf,
+        /// Owner of the file or folder.
+        owner: u32,
+        /// Permissions of the file or folder.
+        mode: u32,
+    },
+}
+
+impl Hint for TrustError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Path(_) => None,
+            Self::ForeignOwner { path, .. } => {
+                let path = path.display();
+                Some(format!("move it away (`mv {path} {path}.refused`), and it is created anew").into())
+            }
+            Self::WritableByOthers { path, .. } => {
+                let path = path.display();
+                let advice = format!(
+                    "move it away (`mv {path} {path}.refused`), and it is created anew; or, if you trust its content, \
+                     run `chmod -R go-w {path}`"
+                );
+                Some(advice.into())
+            }
+        }
+    }
+}
+
+/// Returns an error if a user other than the current one and root may have changed the file or folder with this
+/// metadata. The target of a symbolic link is not checked.
+///
+/// # Errors
+/// [`TrustError::ForeignOwner`], [`TrustError::WritableByOthers`].
+pub fn check_trusted(path: &Path, metadata: &Metadata) -> Result<(), TrustError> {
+    // Links have no permissions of their own.
+    let mode = if metadata.is_symlink() { 0 } else { metadata.mode() & 0o7777 };
+    check(path, metadata.uid(), mode, rustix::process::geteuid().as_raw())
+}
+
+/// Checks `root`, and each folder between it and `path`, and `path`, like [`check_trusted`]. Stops without an error at
+/// the first that does not exist. The parents of `root` are not checked.
+///
+/// # Errors
+/// [`TrustError`].
+pub fn check_trusted_below(root: &Path, path: &Path) -> Result<(), TrustError> {
+    let mut current = root.to_owned();
+    let mut inside = path.strip_prefix(root).unwrap_or(Path::new("")).components();
+    loop {
+        match fs::metadata(&current) {
+            Ok(metadata) => check_trusted(&current, &metadata)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(FileError::of("read", &current)(error).into()),
+        }
+        match inside.next() {
+            Some(component) => current.push(component),
+            None => return Ok(()),
+        }
+    }
+}
+
+fn check(path: &Path, owner: u32, mode: u32, user: u32) -> Result<(), TrustError> {
+    const ROOT: u32 = 0;
+    let path = || path.to_owned();
+    if owner != user && owner != ROOT {
+        return Err(TrustError::ForeignOwner { path: path(), owner, mode, user });
+    }
+    if mode & 0o022 != 0 {
+        return Err(TrustError::WritableByOthers { path: path(), owner, mode });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn owner_and_write_permissions_decide_whether_a_path_is_trusted() {
+        let decide = |owner, mode| match check(Path::new("/x"), owner, mode, 1000) {
+            Ok(()) => "trusted",
+            Err(TrustError::ForeignOwner { .. }) => "foreign",
+            Err(_) => "writable",
+        };
+        let cases = [
+            (1000, 0o700, "trusted"),
+            (1000, 0o755, "trusted"),
+            (0, 0o755, "trusted"),
+            (1001, 0o700, "foreign"),
+            (1001, 0o777, "foreign"),
+            (1000, 0o770, "writable"),
+            (1000, 0o702, "writable"),
+            (0, 0o777, "writable"),
+            // The sticky bit does not prevent others from adding files.
+            (0, 0o1777, "writable"),
+        ];
+        for (owner, mode, expected) in cases {
+            assert_eq!(decide(owner, mode), expected, "owner {owner}, mode {mode:o}");
+        }
+    }
+
+    #[test]
+    fn error_names_path_owner_mode_and_the_command_that_mends_it() {
+        let error = check(Path::new("/c/sc"), 1001, 0o755, 1000).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "/c/sc is refused: it belongs to user 1001 (mode 0755), neither to you (user 1000) nor to root"
+        );
+        assert!(error.hint().unwrap().contains("`mv /c/sc /c/sc.refused`"));
+        let error = check(Path::new("/c/sc"), 1000, 0o777, 1000).unwrap_err();
+        assert_eq!(error.to_string(), "/c/sc is refused: other users can write to it (owner 1000, mode 0777)");
+        assert!(error.hint().unwrap().contains("`chmod -R go-w /c/sc`"));
+    }
+
+    #[test]
+    fn each_folder_between_root_and_path_is_checked() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("a/b/file");
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "").unwrap();
+        check_trusted_below(root.path(), &path).unwrap();
+        check_trusted_below(root.path(), &root.path().join("a/missing/x")).unwrap();
+        for refused in ["", "a", "a/b", "a/b/file"] {
+            let refused = root.path().join(refused);
+            let before = fs::metadata(&refused).unwrap().permissions();
+            fs::set_permissions(&refused, fs::Permissions::from_mode(0o777)).unwrap();
+            let error = check_trusted_below(root.path(), &path).unwrap_err();
+            let named =
+                matches!(&error, TrustError::WritableByOthers { path, .. } if *path.join("") == refused.join(""));
+            assert!(named, "{error}");
+            fs::set_permissions(&refused, before).unwrap();
+        }
+    }
+}
