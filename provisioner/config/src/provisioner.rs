@@ -115,11 +115,12 @@ impl Context<'_, '_> {
             return self.report_unsupported("state storage", kind, span, "fs");
         }
         if let Some(config) = config {
-            self.reader().warn_of_misspelled_keys(config, &["path"]);
+            self.reader().warn_of_misspelled_keys(config, &["path", "private"]);
         }
+        let private = config.and_then(|config| self.reader().boolean(config, "private")).unwrap_or(false);
         match config.and_then(|config| self.read_field(config, "path")).filter(|path| !path.text.is_empty()) {
             Some(Field { text, span }) if text.starts_with("file://") => {
-                Some(StateStorage::FileSystem { url: text, span })
+                Some(StateStorage::FileSystem { url: text, span, private })
             }
             Some(Field { span, .. }) => {
                 let summary = "the path of a state storage of type \"fs\" must be a `file://` URL";

@@ -57,6 +57,8 @@ pub enum StateStorage {
         url: String,
         /// Position of the URL.
         span: Span,
+        /// True if only the current user may read and write the files of the state.
+        private: bool,
     },
 }
 

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use bridge::fs::Access;
 use config::{ProcessContext, SecretsProvider, Stack, StateStorage};
 use state::secrets::{Keyring, Passphrase};
-use state::store::{FileStore, FileUrl, StackReference};
+use state::store::{FileOptions, FileStore, FileUrl, StackReference};
 use state::{StackAccess, StackSettings};
 
 use super::stacks::Stacks;
@@ -40,11 +41,12 @@ pub(crate) async fn access(stacks: &Stacks, stack: &Stack) -> anyhow::Result<Sta
 }
 
 async fn open_store(stacks: &Stacks, stack: &Stack) -> anyhow::Result<FileStore> {
-    let StateStorage::FileSystem { url, .. } = &stack.provisioner.state_storage;
+    let StateStorage::FileSystem { url, private, .. } = &stack.provisioner.state_storage;
     let home = stacks.process_context.account.as_ref().map(|account| account.home.as_path());
     // A path is relative to the repository, so that the working directory of the command does not matter.
     let url = FileUrl::parse(url, &stacks.repository.root, home);
-    let options = file_options(&stacks.process_context.environment)?;
+    let access = if *private { Access::Private } else { Access::Shared };
+    let options = FileOptions { access, ..file_options(&stacks.process_context.environment)? };
     let store = async { anyhow::Ok(FileStore::open_with(&url?, options).await?) };
     store.await.with_context(|| format!("the backend of stack {} cannot be opened", stack.name))
 }

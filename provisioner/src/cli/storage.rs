@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bridge::fs::Access;
 use state::store::{Compression, FileOptions, Layout, LegacyStores};
 
 use super::exit::CliError;
@@ -31,6 +32,7 @@ pub(crate) fn file_options(environment: &BTreeMap<String, String>) -> Result<Fil
         }
     };
     Ok(FileOptions {
+        access: Access::default(),
         compression,
         retain_checkpoints: is_set(environment, RETAIN),
         skip_backups: is_set(environment, SKIP_BACKUPS),

@@ -1,6 +1,7 @@
 //! Diagnostics of server.yaml, secrets.yaml and the profile: message, position and hints. The modules of single
 //! sections test further diagnostics.
 
+use config::StateStorage;
 use config::types::TypeTable;
 
 use crate::repository::{Files, PROVISIONER};
@@ -359,4 +360,21 @@ fn missing_files_and_names_are_reported() {
     1 | a: [1
       |    ^
     ");
+}
+
+#[test]
+fn state_storage_is_private_only_if_declared() {
+    let provisioner = |config: &str| {
+        format!(
+            "provisioner: {{ type: pulumi, config: {{ state-storage: {{ type: fs, config: {{ path: 'file:///x'{config} }} }}, \
+             secrets-provider: {{ type: passphrase }} }} }}\n"
+        )
+    };
+    for (text, expected) in [("", false), (", private: false", false), (", private: true", true)] {
+        let stack = Files::server(&provisioner(text)).stack();
+        let StateStorage::FileSystem { private, .. } = stack.provisioner.state_storage;
+        assert_eq!(private, expected, "{text}");
+    }
+    let messages = Files::server(&provisioner(", private: yes please")).messages();
+    assert!(messages.contains("expected `true` or `false`"), "{messages}");
 }

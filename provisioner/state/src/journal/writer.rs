@@ -13,6 +13,7 @@ use super::encode::{write_close, write_phase, write_record};
 use super::end::FileEnd;
 use super::error::JournalError;
 use super::flusher::Flusher;
+use super::folder;
 use super::header::{StoredHeader, VERSION};
 use crate::error::StateError;
 use crate::record::Record;
@@ -146,10 +147,10 @@ impl Journal {
     pub(crate) fn restore(&mut self) -> Result<(), JournalError> {
         let Some(journal) = &self.file else { return Ok(()) };
         let mut removed = &*journal.file;
-        let mut copy = match OpenOptions::new().append(true).create_new(true).open(&self.path) {
+        let mut copy = match folder::create_file(&self.path) {
             Ok(copy) => copy,
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
-            Err(error) => return Err(FileError::of("create", &self.path)(error).into()),
+            Err(error) if error.source.kind() == ErrorKind::AlreadyExists => return Ok(()),
+            Err(error) => return Err(error.into()),
         };
         let copied = removed.seek(SeekFrom::Start(0)).and_then(|_| io::copy(&mut removed, &mut copy));
         copied.and_then(|_| copy.sync_data()).map_err(FileError::of("write", &self.path))?;
@@ -198,10 +199,8 @@ impl Journal {
 
 impl OpenJournal {
     fn create(path: &Path) -> Result<Self, JournalError> {
+        let file = Arc::new(folder::create_file(path)?);
         let folder = path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder).map_err(FileError::of("create folder", folder))?;
-        let file = OpenOptions::new().read(true).append(true).create_new(true).open(path);
-        let file = Arc::new(file.map_err(FileError::of("create", path))?);
         let flusher = Flusher::start(Arc::clone(&file), folder.to_owned());
         Ok(Self { file, length: 0, flusher })
     }

@@ -1,11 +1,16 @@
 //! Options for opening a store (docs/spec/state-and-secrets.md#2.2).
 
+use bridge::fs::Access;
+
 use super::compression::Compression;
 use super::layout::Layout;
 
 /// Options of a file store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileOptions {
+    /// Permissions of files and folders. For [`Access::Private`], the permissions in the URL do not apply, and existing
+    /// files and the folder `.pulumi` lose the permissions of other users when they are replaced or written to.
+    pub access: Access,
     /// Compression of checkpoints, history entries and backups that are written.
     pub compression: Compression,
     /// Keeps a copy of each saved checkpoint beside it, named after the time and never removed.

@@ -2,16 +2,17 @@
 
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use bridge::fs::{Access, FileError, sync_folder, write_atomically};
+use bridge::fs::{Access, FileError, create_private_folders, sync_folder, write_atomically};
 use md5::{Digest as _, Md5};
 
 use super::super::compression::Compression;
 use super::super::error::StoreError;
-use super::super::layout::Layout;
+use super::super::layout::{Layout, ROOT};
 use super::super::options::FileOptions;
 
 /// Durability of a written file across a loss of power.
@@ -41,13 +42,14 @@ impl Folder {
             self.make_folder(folder)?;
         }
         self.write_sidecar(&path, content, Durability::Flushed)?;
-        Ok(write_atomically(&path, content, Access::Shared)?)
+        Ok(write_atomically(&path, content, self.options.access)?)
     }
 
     /// Backs up a file that is about to be replaced, with its sidecar, under another name: by a hard link, or by a copy
     /// if links are not supported. Returns the replaced backups, still open; the disk frees them when they are closed.
     pub(super) fn back_up(&self, from: &str, to: &str) -> Result<Vec<fs::File>, StoreError> {
         let (source, backup) = (self.path_of(from), self.path_of(to));
+        self.make_private(&source)?;
         // A file without sidecar must not get the old sidecar of its backup.
         remove(&sidecar(&backup))?;
         let mut replaced = Vec::new();
@@ -68,7 +70,14 @@ impl Folder {
         let folder = to.parent().unwrap_or(&self.path);
         self.make_folder(folder)?;
         let copied = |from: &Path, to: &Path, temporary: &Path| {
-            write_and_rename(to, temporary, |path| fs::copy(from, path).map(drop))
+            write_and_rename(to, temporary, |path| {
+                fs::copy(from, path)?;
+                if self.options.access == Access::Private {
+                    set_mode(path, Access::Private.file_mode())
+                } else {
+                    Ok(())
+                }
+            })
         };
         let temporary = temporary_path_beside(&to);
         match copied(&sidecar(&from), &sidecar(&to), &sidecar(&temporary)) {
@@ -104,7 +113,7 @@ impl Folder {
         );
         // A new file is created, because the old one may be linked under another name.
         let written = write_and_rename(&sidecar, &temporary, |path| {
-            let mut file = fs::File::create_new(path)?;
+            let mut file = self.create_new(path)?;
             file.write_all(text.as_bytes())?;
             if durability == Durability::Flushed { file.sync_data() } else { Ok(()) }
         });
@@ -117,22 +126,44 @@ impl Folder {
         remove(&sidecar(&path))
     }
 
+    /// Creates a file with the permissions of the options.
+    pub(super) fn create_new(&self, path: &Path) -> io::Result<fs::File> {
+        fs::OpenOptions::new().write(true).create_new(true).mode(self.options.access.file_mode()).open(path)
+    }
+
+    /// Creates a folder and its missing parents. If the store is private, removes the permissions of other users from
+    /// the folder that contains all files of the store.
     pub(super) fn make_folder(&self, folder: &Path) -> Result<(), StoreError> {
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true);
-        set_mode(&mut builder, self.mode);
-        Ok(builder.create(folder).map_err(FileError::of("create folder", folder))?)
+        if self.options.access == Access::Private {
+            create_private_folders(folder)?;
+            return self.make_private(&self.path_of(ROOT));
+        }
+        let created = fs::DirBuilder::new().recursive(true).mode(self.mode).create(folder);
+        Ok(created.map_err(FileError::of("create folder", folder))?)
+    }
+
+    /// Removes the permissions of other users from a file and its sidecar, or from a folder, if the store is private.
+    fn make_private(&self, path: &Path) -> Result<(), StoreError> {
+        if self.options.access != Access::Private {
+            return Ok(());
+        }
+        for path in [path, &sidecar(path)] {
+            let failed = || FileError::of("make private", path);
+            match fs::metadata(path) {
+                Ok(metadata) if metadata.mode() & 0o077 != 0 => {
+                    set_mode(path, metadata.mode() & 0o700).map_err(failed())?;
+                }
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed()(error).into()),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }
 
-#[cfg(unix)]
-fn set_mode(builder: &mut fs::DirBuilder, mode: u32) {
-    use std::os::unix::fs::DirBuilderExt as _;
-    builder.mode(mode);
+fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
-
-#[cfg(not(unix))]
-fn set_mode(_: &mut fs::DirBuilder, _: u32) {}
 
 pub(super) struct Entry {
     pub(super) name: String,

@@ -1,7 +1,7 @@
 //! Locks as files.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write as _};
 use std::time::Duration;
 
 use bridge::fs::FileError;
@@ -102,7 +102,8 @@ impl Folder {
         let folder = path.parent().unwrap_or(&self.path);
         self.make_folder(folder)?;
         let temporary = self.path_of(&format!("{}/.lock-{}", layout::ROOT, uuid::Uuid::new_v4()));
-        fs::write(&temporary, content).map_err(FileError::of("write", &temporary))?;
+        let written = self.create_new(&temporary).and_then(|mut file| file.write_all(content));
+        written.map_err(FileError::of("write", &temporary))?;
         self.write_sidecar(&path, content, Durability::Unflushed)?;
         Ok(fs::rename(&temporary, &path).map_err(FileError::of("write", &path))?)
     }

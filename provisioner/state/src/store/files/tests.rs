@@ -1,6 +1,9 @@
 //! Tests of the files that the store writes, so that Pulumi's command line can read them.
 
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use bridge::fs::Access;
 
 use super::super::compliance::{EMPTY, SECOND, compressing_store, error_chain, file_store, holder, save, stack, url};
 use super::super::*;
@@ -307,5 +310,71 @@ async fn damaged_checkpoint_is_reported_with_its_path() {
         std::fs::write(&path, &compressed[..compressed.len() / 2]).unwrap();
         let error = error_chain(&store.load(&stack("dev")).await.unwrap_err());
         assert!(error.starts_with(&format!("{} is damaged: it cannot be decompressed: ", path.display())), "{error}");
+    }
+}
+
+/// Returns the modes of a folder and of everything below it.
+fn modes(folder: &Path) -> Vec<(PathBuf, bool, u32)> {
+    let metadata = std::fs::metadata(folder).unwrap();
+    let mut found = vec![(folder.to_owned(), metadata.is_dir(), metadata.permissions().mode() & 0o777)];
+    if metadata.is_dir() {
+        let entries = std::fs::read_dir(folder).unwrap();
+        found.extend(entries.flat_map(|entry| modes(&entry.unwrap().path())));
+    }
+    found
+}
+
+fn private_options() -> FileOptions {
+    FileOptions { access: Access::Private, retain_checkpoints: true, ..FileOptions::default() }
+}
+
+#[tokio::test]
+async fn files_have_the_permissions_of_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    // Mode 0666 for files and 0777 for folders, less the umask.
+    let (file, subfolder) = (folder.path().join("file"), folder.path().join("folder"));
+    std::fs::write(&file, "").unwrap();
+    std::fs::create_dir(&subfolder).unwrap();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let store = file_store(folder.path()).await.unwrap();
+    let lock = store.lock(&stack("dev"), &holder(1)).await.unwrap();
+    store.save(&lock, EMPTY).await.unwrap();
+    store.save(&lock, SECOND).await.unwrap();
+    store.archive(&stack("dev"), "{}").await.unwrap();
+    for (path, is_folder, found) in modes(&folder.path().join(".pulumi")) {
+        assert_eq!(found, mode(if is_folder { &subfolder } else { &file }), "{}", path.display());
+    }
+    store.unlock(lock).await.unwrap();
+}
+
+#[tokio::test]
+async fn private_store_is_accessible_to_its_owner_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open_with(&url(folder.path()), private_options()).await.unwrap();
+    let lock = store.lock(&stack("dev"), &holder(1)).await.unwrap();
+    store.save(&lock, EMPTY).await.unwrap();
+    store.save(&lock, SECOND).await.unwrap();
+    store.archive(&stack("dev"), "{}").await.unwrap();
+    store.set_tags(&stack("dev"), &[("owner".to_owned(), "ada".to_owned())].into()).await.unwrap();
+    for (path, is_folder, mode) in modes(&folder.path().join(".pulumi")) {
+        assert_eq!(mode, if is_folder { 0o700 } else { 0o600 }, "{}", path.display());
+    }
+    store.unlock(lock).await.unwrap();
+}
+
+#[tokio::test]
+async fn store_that_becomes_private_withdraws_earlier_permissions() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file_store(folder.path()).await.unwrap();
+    save(&store, "dev", EMPTY).await.unwrap();
+    store.archive(&stack("dev"), "{}").await.unwrap();
+    let private = FileStore::open_with(&url(folder.path()), private_options()).await.unwrap();
+    save(&private, "dev", SECOND).await.unwrap();
+    let root = folder.path().join(".pulumi");
+    assert_eq!(modes(&root)[0].2, 0o700, "it encloses the older files");
+    let replaced = modes(&root.join("stacks/reef"));
+    assert!(replaced.iter().any(|(path, ..)| path.ends_with("dev.json.bak")));
+    for (path, _, mode) in replaced.iter().filter(|(_, is_folder, _)| !is_folder) {
+        assert_eq!(*mode, 0o600, "{}", path.display());
     }
 }
