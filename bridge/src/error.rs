@@ -22,9 +22,41 @@ pub trait Hint {
     fn hint(&self) -> Option<Cow<'_, str>>;
 }
 
-/// Returns an error and its causes in one line, joined by `: `. Skips a cause if the line already ends with its text.
+/// Number of characters of a foreign text that a message quotes.
+const QUOTED_CHARACTERS: usize = 200;
+/// Number of characters of each error in a line of causes. Messages of plugins may be long.
+const ERROR_CHARACTERS: usize = 4000;
+
+/// Returns a text for a message. Omits the middle of a text of more than 200 characters: parsers quote what they found,
+/// however long, and name its position at the end.
+pub fn shorten(text: &str) -> Cow<'_, str> {
+    shorten_to(text, QUOTED_CHARACTERS)
+}
+
+/// Returns a text of at most `limit` characters, and a mark where characters were omitted.
+pub fn shorten_to(text: &str, limit: usize) -> Cow<'_, str> {
+    // A text of at most so many bytes cannot have more characters.
+    if text.len() <= limit {
+        return Cow::Borrowed(text);
+    }
+    let (head, tail) = (limit - limit / 4, limit / 4);
+    let end = text.char_indices().nth(head).map_or(text.len(), |(at, _)| at);
+    let start = text.char_indices().nth_back(tail.saturating_sub(1)).map_or(0, |(at, _)| at);
+    if start <= end { Cow::Borrowed(text) } else { Cow::Owned(format!("{} … {}", &text[..end], &text[start..])) }
+}
+
+/// Returns the text of an error, without its causes. A very long one is shortened, and that of a parser to a short quote
+/// of what it found.
+pub fn text_of(error: &(dyn Error + 'static)) -> String {
+    let shared = error.downcast_ref::<Cause>();
+    let is_of_parser = error.is::<serde_json::Error>() || shared.is_some_and(|cause| cause.is::<serde_json::Error>());
+    let limit = if is_of_parser { QUOTED_CHARACTERS } else { ERROR_CHARACTERS };
+    shorten_to(&error.to_string(), limit).into_owned()
+}
+
+/// Returns an error and its causes in one line, joined by `: `, each shortened if it is very long. Skips a cause if the line already ends with its text.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
-    chain_with(error, |error| Some(error.to_string()))
+    chain_with(error, |error| Some(text_of(error)))
 }
 
 /// Returns the line of [`chain`] with `text` as the text of each error, so that secrets can be hidden. Skips an error
@@ -82,6 +114,23 @@ mod tests {
     fn causes_of_an_error_without_text_are_kept() {
         let visible_text = |error: &(dyn Error + 'static)| Some(error.to_string()).filter(|text| text != "hidden");
         assert_eq!(chain_with(&chain_of(&["a", "hidden", "c"]), visible_text), "a: c");
+    }
+
+    #[test]
+    fn long_text_keeps_its_start_and_its_end() {
+        assert_eq!(shorten(&"ä".repeat(200)), "ä".repeat(200));
+        let shortened = shorten_to("äbcdefghijklmnöp", 8);
+        assert_eq!(shortened, "äbcdef … öp");
+        assert!(shorten(&"x".repeat(1000)).len() < 250);
+    }
+
+    #[test]
+    fn quotes_of_parsers_are_shortened_in_a_chain() {
+        let found = format!("\n\"{}\"", "x".repeat(50_000_000));
+        let error = serde_json::from_str::<u8>(&found).unwrap_err();
+        let line = chain(&ChainedError { text: "a", source: Some(cause(error)) });
+        assert!(line.starts_with("a: invalid type: string \"xxx") && line.contains("at line 2 column"), "{line}");
+        assert!(line.len() < 300, "{} bytes", line.len());
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! File system access: atomic writes, folders for the current user only, temporary folders, a check of owners and
-//! permissions, and errors that name the path.
+//! File system access: bounded reads of regular files, atomic writes, folders for the current user only, temporary folders, a
+//! check of owners and permissions, and errors that name the path.
 //!
 //! Excluded: the formats of files.
 
+mod read;
 mod scratch;
 mod trust;
 
@@ -11,6 +12,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+pub(crate) use read::without_waiting;
+pub use read::{MAX_DOCUMENT_BYTES, open_regular, read_if_exists, read_named, read_regular, read_to_limit, utf8};
 pub use scratch::ScratchFolder;
 pub use trust::{TrustError, check_trusted, check_trusted_below};
 
@@ -79,23 +82,12 @@ impl Access {
 ///
 /// # Errors
 /// [`FileError`].
+#[expect(clippy::disallowed_methods, reason = "a folder is opened, not a file")]
 pub fn sync_folder(folder: &Path) -> Result<(), FileError> {
     if cfg!(unix) {
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(FileError::of("flush folder", folder))?;
     }
     Ok(())
-}
-
-/// Reads a file. Returns `None` if it does not exist.
-///
-/// # Errors
-/// [`FileError`] if the file exists and cannot be read.
-pub fn read_if_exists(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
-    match fs::read(path) {
-        Ok(content) => Ok(Some(content)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(FileError::of("read", path)(error)),
-    }
 }
 
 /// Creates a folder and its missing parents.
@@ -126,7 +118,7 @@ mod tests {
         let path = folder.path().join("state.json");
         write_atomically(&path, b"one", Access::Shared).unwrap();
         write_atomically(&path, b"two", Access::Private).unwrap();
-        assert_eq!(read_if_exists(&path).unwrap().unwrap(), b"two");
+        assert_eq!(read_if_exists(&path, 100).unwrap().unwrap(), b"two");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
@@ -155,6 +147,6 @@ mod tests {
         let error = write_atomically(&path, b"x", Access::Shared).unwrap_err();
         assert_eq!(error.to_string(), format!("cannot replace {}", path.display()));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-        assert_eq!(read_if_exists(&folder.path().join("not there")).unwrap(), None);
+        assert_eq!(read_if_exists(&folder.path().join("not there"), 100).unwrap(), None);
     }
 }

@@ -30,6 +30,7 @@ impl ScratchFolder {
     ///
     /// # Errors
     /// [`FileError`].
+    #[expect(clippy::disallowed_methods, reason = "the folder was created just now")]
     pub fn new(parent: &Path) -> Result<Self, FileError> {
         create_private_folders(parent)?;
         remove_abandoned(parent, MIN_AGE);
@@ -48,11 +49,13 @@ impl ScratchFolder {
 }
 
 /// Removes the folders of dead processes. Ignores errors: a remaining folder does no harm.
+#[expect(clippy::disallowed_methods, reason = "only folders are opened")]
 fn remove_abandoned(parent: &Path, min_age: Duration) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
-        let age = entry.metadata().and_then(|metadata| metadata.modified()).ok().and_then(|at| at.elapsed().ok());
-        if !is_ours || age.is_none_or(|age| age < min_age) {
+        let Ok(metadata) = entry.metadata() else { continue };
+        let age = metadata.modified().ok().and_then(|at| at.elapsed().ok());
+        if !is_ours || !metadata.is_dir() || age.is_none_or(|age| age < min_age) {
             continue;
         }
         let Ok(folder) = File::open(entry.path()) else { continue };

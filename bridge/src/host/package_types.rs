@@ -13,7 +13,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use super::json_object::JsonObject;
-use crate::fs::{Access, TrustError, check_trusted_below, create_private_folders, read_if_exists, write_atomically};
+use crate::fs::{
+    Access, TrustError, check_trusted_below, create_private_folders, open_regular, read_if_exists, write_atomically,
+};
 use crate::install::VerifiedPackage;
 use crate::plugin::Sha256Digest;
 
@@ -242,11 +244,13 @@ impl<'a> Property<'a> {
 
 /// Version of the cached information. Must change when other fields are parsed or a field is parsed differently.
 const CACHE_VERSION: &[u8] = b"2";
+/// Maximum size of a cache file that is read, in bytes. The types of the largest packages take a few megabytes.
+const MAX_CACHE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Returns true if the program is a script with a `#!` line, or cannot be read.
 fn is_script(program: &Path) -> bool {
     let mut start = [0; 2];
-    let read = std::fs::File::open(program).and_then(|mut file| file.read_exact(&mut start));
+    let read = open_regular(program).and_then(|mut file| file.read_exact(&mut start));
     read.is_err() || start == *b"#!"
 }
 
@@ -278,7 +282,7 @@ impl TypeCache {
     pub(super) async fn load(self) -> Option<PackageTypes> {
         let read = move || {
             self.check_trusted().ok()?;
-            serde_json::from_slice(&read_if_exists(&self.0).ok()??).ok()
+            serde_json::from_slice(&read_if_exists(&self.0, MAX_CACHE_BYTES).ok()??).ok()
         };
         tokio::task::spawn_blocking(read).await.ok()?
     }

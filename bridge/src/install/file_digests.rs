@@ -10,7 +10,7 @@ use std::path::{Component, Path};
 use sha2::{Digest as _, Sha256};
 
 use super::InstallError;
-use crate::fs::{FileError, check_trusted};
+use crate::fs::{FileError, check_trusted, open_regular};
 use crate::plugin::Sha256Digest;
 
 /// Name of the folder that is neither hashed nor copied.
@@ -141,7 +141,7 @@ pub(super) fn may_lead_out(target: &Path, depth: usize) -> bool {
 
 /// Returns the digest of a file, and true if it is executable.
 fn hash_file(path: &Path) -> Result<(Sha256Digest, bool), InstallError> {
-    let mut file = File::open(path).map_err(FileError::of("read", path))?;
+    let mut file = open_regular(path).map_err(FileError::of("read", path))?;
     let metadata = file.metadata().map_err(FileError::of("read", path))?;
     check_trusted(path, &metadata)?;
     Ok((hash_while_reading(&mut file, path, |_| Ok(()))?, metadata.permissions().mode() & 0o111 != 0))

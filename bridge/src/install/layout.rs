@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::InstallError;
-use crate::fs::read_if_exists;
+use crate::fs::{FileError, MAX_DOCUMENT_BYTES, read_if_exists, utf8};
 use crate::plugin::{PluginConfig, PluginManifest, PluginVersion, VersionRange};
 
 /// Accepted names of a plugin's executable.
@@ -49,8 +49,9 @@ pub(super) fn locate(names: &ExecutableNames, folder: &Path) -> Result<Located, 
 /// Reads the manifest of a folder. Returns an error if it requires another version of Pulumi.
 pub(super) fn read_manifest(folder: &Path) -> Result<PluginManifest, InstallError> {
     let path = folder.join(PluginManifest::FILE_NAME);
-    let text = read_if_exists(&path)?.unwrap_or_default();
-    let manifest = PluginManifest::parse(&String::from_utf8_lossy(&text));
+    let content = read_if_exists(&path, MAX_DOCUMENT_BYTES)?.unwrap_or_default();
+    let text = utf8(content).map_err(FileError::of("read", &path))?;
+    let manifest = PluginManifest::parse(&text);
     let manifest = manifest.map_err(|source| InstallError::Manifest { path, source })?;
     if let Some(range) = &manifest.required_pulumi_version {
         let required: VersionRange = range.parse().map_err(InstallError::RequiredVersion)?;

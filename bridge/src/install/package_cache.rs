@@ -30,7 +30,8 @@ use super::InstallError;
 use super::file_digests::{FileDigests, hash_while_reading};
 use super::unpack::DownloadedFile;
 use crate::fs::{
-    Access, FileError, ScratchFolder, check_trusted_below, create_private_folders, read_if_exists, write_atomically,
+    Access, FileError, MAX_DOCUMENT_BYTES, ScratchFolder, check_trusted_below, create_private_folders, read_if_exists,
+    without_waiting, write_atomically,
 };
 use crate::plugin::Sha256Digest;
 
@@ -113,7 +114,7 @@ impl PackageCache {
     pub(super) fn entry(&self, key: &CacheKey) -> Result<Option<CacheEntry>, InstallError> {
         let path = self.entry_path(key);
         check_trusted_below(&self.root, &path)?;
-        let Some(text) = read_if_exists(&path)? else { return Ok(None) };
+        let Some(text) = read_if_exists(&path, MAX_DOCUMENT_BYTES)? else { return Ok(None) };
         let entry: Option<CacheEntry> = serde_json::from_slice(&text).ok();
         Ok(entry.filter(|entry| entry.key == key.0))
     }
@@ -245,8 +246,10 @@ impl PackageCache {
         let folder = self.root.join("locks");
         create_private_folders(&folder)?;
         let path = folder.join(key.file_name());
-        let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path);
-        let file = file.map_err(FileError::of("open", &path))?;
+        let mut options = File::options();
+        options.create(true).truncate(false).write(true).mode(0o600);
+        without_waiting(&mut options);
+        let file = options.open(&path).map_err(FileError::of("open", &path))?;
         let mut waiting = Some(waiting);
         loop {
             match file.try_lock() {

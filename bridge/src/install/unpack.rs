@@ -16,7 +16,7 @@ use tar::{Archive, Entry, EntryType, PaxExtensions};
 use super::error::{ArchiveError, InstallError};
 use super::file_digests::{FileDigests, GIT_FOLDER, may_lead_out};
 use super::layout::ExecutableNames;
-use crate::fs::FileError;
+use crate::fs::{FileError, open_regular};
 use crate::plugin::Sha256Digest;
 
 /// Maximum number of entries.
@@ -115,7 +115,7 @@ impl DownloadedFile<'_> {
         read: impl FnOnce(Kind, &mut dyn Read, u64) -> Result<T, UnpackError>,
     ) -> Result<T, InstallError> {
         let path_error = |action| FileError::of(action, self.path);
-        let file = File::open(self.path).map_err(path_error("read"))?;
+        let file = open_regular(self.path).map_err(path_error("read"))?;
         let size = file.metadata().map_err(path_error("read"))?.len();
         let limit = MAX_BYTES.min(size.saturating_mul(MAX_RATIO).max(ALLOWED_BYTES));
         let mut result = detect_kind(&file).and_then(|kind| {

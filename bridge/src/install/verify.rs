@@ -6,7 +6,7 @@
 //! ```
 //! Without a declared checksum no file is verified or copied: the original files are executed.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use super::InstallError;
 use super::file_digests::{FileDigests, GIT_FOLDER, hash_while_reading, may_lead_out};
 use super::package_cache::PackageCache;
-use crate::fs::{FileError, ScratchFolder, create_private_folders};
+use crate::fs::{FileError, ScratchFolder, create_private_folders, open_regular};
 use crate::plugin::{Checksum, Platform, PluginSource, Sha256Digest};
 use crate::source::{FetchError, without_credentials};
 
@@ -184,7 +184,7 @@ impl FolderCopy<'_> {
 
 /// Copies a file and returns the digest of the written bytes. The copy is read-only, and executable if the file is.
 fn copy_file(from: &Path, to: &Path) -> Result<Sha256Digest, FileError> {
-    let mut source = File::open(from).map_err(FileError::of("read", from))?;
+    let mut source = open_regular(from).map_err(FileError::of("read", from))?;
     let metadata = source.metadata().map_err(FileError::of("read", from))?;
     let executable = metadata.permissions().mode() & 0o111 != 0;
     let mut options = OpenOptions::new();

@@ -1,9 +1,11 @@
 //! Diagnosis of a program that cannot be executed, from its first bytes and its file mode.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+
+use crate::fs::open_regular;
 
 /// ENOEXEC, for which [`io::ErrorKind`] has no variant.
 const NO_EXEC: i32 = 8;
@@ -102,6 +104,6 @@ fn find_interpreter(program: &Path) -> Option<String> {
 /// Returns the first bytes of a file; `None` if it cannot be read.
 fn read_head<const N: usize>(program: &Path) -> Option<Vec<u8>> {
     let mut head = Vec::with_capacity(N);
-    File::open(program).ok()?.take(N as u64).read_to_end(&mut head).ok()?;
+    open_regular(program).ok()?.take(N as u64).read_to_end(&mut head).ok()?;
     Some(head)
 }

@@ -5,14 +5,17 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::error::shorten;
+use crate::yaml::{self, YamlError};
+
 /// Error of a plugin manifest.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
     /// The text is not YAML, or a field has the wrong type.
     #[error("not a plugin manifest")]
-    Malformed(#[source] serde_yaml::Error),
+    Malformed(#[source] YamlError),
     /// The runtime is not supported.
-    #[error("runtime {0:?} is not supported (supported: nodejs, python, go); publish the plugin as one executable")]
+    #[error("runtime {:?} is not supported (supported: nodejs, python, go); publish the plugin as one executable", shorten(.0))]
     UnsupportedRuntime(String),
 }
 
@@ -51,7 +54,7 @@ impl PluginManifest {
     /// # Errors
     /// [`ManifestError`] if the text is malformed or the runtime is not supported.
     pub fn parse(text: &str) -> Result<Self, ManifestError> {
-        let file: ManifestFile = serde_yaml::from_str(text).map_err(ManifestError::Malformed)?;
+        let file: ManifestFile = yaml::from_str(text).map_err(ManifestError::Malformed)?;
         let (name, mut options) = match file.runtime {
             RuntimeEntry::Name(name) => (name, BTreeMap::new()),
             RuntimeEntry::WithOptions { name, options } => (name, options),

@@ -1,22 +1,18 @@
 //! Reads files and folders: small, bounded, UTF-8. No other module of the crate touches the file system.
 
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::str::Utf8Error;
 
-/// Maximum size of a file that is read. Files that people write are far smaller.
-const MAX_BYTES: u64 = 4 * 1024 * 1024;
+use bridge::fs::{MAX_DOCUMENT_BYTES, read_regular};
 
 /// Reasons why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReadError {
-    /// The system call failed.
+    /// The system call failed, or the file is larger than [`MAX_DOCUMENT_BYTES`], or not a regular file.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The file is larger than [`MAX_BYTES`].
-    #[error("the file is larger than 4 MiB")]
-    TooLarge,
     /// The text is not UTF-8.
     #[error("the file is not UTF-8")]
     NotUtf8(#[source] Utf8Error),
@@ -30,11 +26,7 @@ impl ReadError {
 
 /// Reads a text file.
 pub(super) fn read(path: &Path) -> Result<String, ReadError> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(ReadError::TooLarge);
-    }
+    let bytes = read_regular(path, MAX_DOCUMENT_BYTES)?;
     String::from_utf8(bytes).map_err(|error| ReadError::NotUtf8(error.utf8_error()))
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use bridge::fs::Access;
+use bridge::fs::{Access, MAX_DOCUMENT_BYTES, read_named, read_regular, utf8};
 use config::{ProcessContext, SecretsProvider, Stack, StateStorage};
 use state::secrets::{Keyring, Passphrase};
 use state::store::{FileOptions, FileStore, FileUrl, StackReference};
@@ -64,8 +64,8 @@ fn passphrase(stack: &Stack, process_context: &ProcessContext) -> anyhow::Result
     let Some(file) = process_context.environment.get(PASSPHRASE_FILE).filter(|file| !file.is_empty()) else {
         return Ok(None);
     };
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("{PASSPHRASE_FILE} names {file}, which cannot be read"))?;
+    let text = read_named(Path::new(file), MAX_DOCUMENT_BYTES).map_err(|error| error.source).and_then(utf8);
+    let text = text.with_context(|| format!("{PASSPHRASE_FILE} names {file}, which cannot be read"))?;
     Ok(Some(Passphrase::new(text.trim())))
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn settings_file(root: &Path, stack: &str) -> PathBuf {
 /// Reads `Pulumi.<stack>.yaml` at the root of the repository; a missing file has default settings.
 fn settings(root: &Path, stack: &Stack) -> anyhow::Result<StackSettings> {
     let path = settings_file(root, &stack.name);
-    match std::fs::read_to_string(&path) {
+    match read_regular(&path, MAX_DOCUMENT_BYTES).and_then(utf8) {
         Ok(text) => {
             StackSettings::parse(&text, &stack.project).with_context(|| format!("{} is invalid", path.display()))
         }

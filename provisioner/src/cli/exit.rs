@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io;
 
-use bridge::error::Hint;
+use bridge::error::{Hint, text_of};
 use engine::events::{Outcome, StepOp, Summary};
 use provisioner::operation::OperationError;
 use state::StateError;
@@ -261,10 +261,10 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
 /// Returns the lines of an error: its message, its causes, its hints.
 pub(crate) fn error_lines(error: &anyhow::Error) -> Vec<Line> {
     let head = Line::new().styled(Palette::ERROR, "error").styled(Palette::BOLD, ":").text(" ");
-    let mut lines = paragraph(head, "  ", &error.to_string());
+    let mut lines = paragraph(head, "  ", &text_of(error.as_ref()));
     for cause in error.chain().skip(1) {
         let head = Line::plain("  ").styled(Palette::ERROR, "caused by").styled(Palette::BOLD, ":").text(" ");
-        lines.extend(paragraph(head, "    ", &cause.to_string()));
+        lines.extend(paragraph(head, "    ", &text_of(cause)));
     }
     for hint in error.chain().filter_map(hint) {
         let head = Line::plain("  ").styled(Palette::HINT, "hint").styled(Palette::BOLD, ":").text(" ");

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use bridge::fs::{MAX_DOCUMENT_BYTES, read_regular, utf8};
 use config::{Account, ProcessContext};
 use jiff::Zoned;
 
@@ -16,7 +17,7 @@ pub(crate) fn process_context() -> ProcessContext {
     let environment: BTreeMap<String, String> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
-    let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let accounts = read_regular(Path::new("/etc/passwd"), MAX_DOCUMENT_BYTES).and_then(utf8).unwrap_or_default();
     let account = user_id().and_then(|id| account(&accounts, &id, &environment));
     ProcessContext { environment, now: Zoned::now(), account }
 }

@@ -62,6 +62,9 @@ mod stack_state;
 pub mod state_edit;
 pub mod store;
 
+/// Maximum size of a checkpoint, an export or a journal that is read, in bytes, and of a checkpoint that is decompressed.
+pub const MAX_STATE_BYTES: u64 = 4 << 30;
+
 pub use background::drop_in_background;
 pub use checkpoint::{LoadedCheckpoint, decode_checkpoint, encode_checkpoint};
 pub use error::{ImportProblem, JournalConflict, StateError};

@@ -5,6 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use bridge::error::shorten;
+use bridge::yaml::{self, YamlError};
+
 use super::format::ConfigValue;
 use super::secrets::{Crypter, SecretsError};
 use super::snapshot::SecretsDescription;
@@ -23,12 +26,12 @@ pub struct StackSettings {
 pub enum SettingsError {
     /// The file is not YAML, or has the wrong shape.
     #[error("it is not a stack file")]
-    Malformed(#[source] serde_yaml::Error),
+    Malformed(#[source] YamlError),
     /// A key has too many parts, or an empty one.
-    #[error("{0:?} is not a configuration key (expected NAMESPACE:NAME)")]
+    #[error("{:?} is not a configuration key (expected NAMESPACE:NAME)", shorten(.0))]
     Key(String),
     /// A value has no counterpart in JSON.
-    #[error("the value of {0:?} cannot be used")]
+    #[error("the value of {:?} cannot be used", shorten(.0))]
     Value(String),
 }
 
@@ -47,7 +50,7 @@ impl StackSettings {
     /// [`SettingsError`].
     pub fn parse(text: &str, project: &str) -> Result<Self, SettingsError> {
         let text = text.trim_start_matches('\u{feff}');
-        let stored: Option<StoredSettings> = serde_yaml::from_str(text).map_err(SettingsError::Malformed)?;
+        let stored: Option<StoredSettings> = yaml::from_str(text).map_err(SettingsError::Malformed)?;
         let Some(mut stored) = stored else { return Ok(Self::default()) };
         let mut config = BTreeMap::new();
         for (key, value) in stored.config.take().unwrap_or_default() {

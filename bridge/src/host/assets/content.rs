@@ -11,6 +11,7 @@ use tokio::runtime::Handle;
 use url::Url;
 
 use super::error::AssetError;
+use crate::fs::open_regular;
 use crate::source::download;
 
 /// Folder of Pulumi's own files, which is not part of the content.
@@ -168,14 +169,12 @@ fn redacted_url(url: &Url) -> String {
 /// Opens a file.
 pub(super) fn open_file(path: &Path) -> Result<Blob<'static>, AssetError> {
     let location = path.display().to_string();
-    // Checked before the file is opened: opening a named pipe would wait for a writer.
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => return Err(AssetError::Folder(location)),
-        Ok(found) if !found.is_file() => return Err(unreadable(location, "it is not a regular file")),
         Ok(_) => {}
         Err(error) => return Err(unreadable(location, error)),
     }
-    let file = File::open(path).map_err(|error| unreadable(&location, error))?;
+    let file = open_regular(path).map_err(|error| unreadable(&location, error))?;
     file_blob(location, file)
 }
 

@@ -271,7 +271,7 @@ async fn unreadable_asset_is_reported_with_its_property() {
         (packed("plain.txt"), "source: AT/plain.txt is neither a folder nor named .tar, .tgz, .tar.gz, .zip or .jar"),
         (uri("ftp://x/y"), "source: cannot read ftp://x/y: expected a URL that begins with http:, https: or file:"),
         (uri("file://other/y"), "source: cannot read file://other/y: files of other hosts cannot be read"),
-        (file("/dev/null"), "source: cannot read /dev/null: it is not a regular file"),
+        (file("/dev/null"), "source: cannot read /dev/null: it is a device, not a regular file"),
         (map([("x", "text".into())]), "source: the member \"x\" of an archive is neither an asset nor an archive"),
     ];
     for (value, expected) in rows {

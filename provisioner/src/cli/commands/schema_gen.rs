@@ -17,6 +17,9 @@ use crate::cli::session::{self, SessionOptions};
 use crate::cli::stacks::read_stacks;
 use crate::cli::ui::Ui;
 
+/// Maximum size of an existing schema that is compared with the generated one, in bytes.
+const MAX_SCHEMA_BYTES: u64 = 1 << 30;
+
 /// Write JSON Schemas of server.yaml for editors
 ///
 /// Writes `server.schema.json`, the schema of a server.yaml: its keys, the core types, and the types of the plugins
@@ -90,7 +93,7 @@ fn write(ui: &Ui, folder: &Path, packages: Option<Vec<Package>>) -> anyhow::Resu
     let mut changed = 0;
     for (path, text) in &files {
         let path = folder.join(path);
-        if read_if_exists(&path)?.as_deref() == Some(text.as_bytes()) {
+        if read_if_exists(&path, MAX_SCHEMA_BYTES)?.as_deref() == Some(text.as_bytes()) {
             continue;
         }
         create_folders(path.parent().context("the path of a schema has no folder")?)?;

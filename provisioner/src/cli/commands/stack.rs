@@ -10,10 +10,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use bridge::fs::{read_named, read_to_limit, utf8};
 use clap::{Args, Subcommand};
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::ROOT_STACK_TYPE;
-use state::{self, ExportedSecrets, StackSummary, StackView};
+use state::{self, ExportedSecrets, MAX_STATE_BYTES, StackSummary, StackView};
 
 use crate::cli::access::access;
 use crate::cli::args::{DirArgs, GlobalArgs, ShowArgs, StackArgs};
@@ -243,13 +244,17 @@ async fn import(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Resu
     let text = match &args.file {
         Some(file) => {
             let file = working_folder(global.cwd.as_deref())?.join(file);
-            std::fs::read_to_string(&file).with_context(|| format!("{} cannot be read", file.display()))?
+            let text = read_named(&file, MAX_STATE_BYTES).map_err(|error| error.source).and_then(utf8);
+            text.with_context(|| format!("{} cannot be read", file.display()))?
         }
         None if std::io::stdin().is_terminal() => {
             let hint = "name a file with --file, or pipe an export into this command";
             return Err(CliError::usage("no export to import: standard input is a terminal", hint).into());
         }
-        None => std::io::read_to_string(std::io::stdin()).context("standard input cannot be read")?,
+        None => {
+            let text = read_to_limit(std::io::stdin().lock(), MAX_STATE_BYTES).and_then(utf8);
+            text.context("standard input cannot be read")?
+        }
     };
     let imported = state::import(&access, &holder(&stacks), &text, args.force).await?;
     for problem in &imported.problems {

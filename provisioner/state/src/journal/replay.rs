@@ -1,15 +1,14 @@
 //! Reads the journal of a run that did not end.
 
-use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use bridge::fs::FileError;
+use bridge::fs::read_if_exists;
 
 use super::decode::{self, Line};
 use super::end::FileEnd;
 use super::error::JournalError;
 use super::header::{StoredHeader, StoredSecrets, VERSION};
+use crate::MAX_STATE_BYTES;
 use crate::format::FormatError;
 use crate::record::Record;
 use crate::secrets::{Crypter, Keyring, SecretsError};
@@ -41,12 +40,8 @@ pub(crate) struct Replay {
 /// [`JournalError`] if the file cannot be read, if the program does not support its version, if the first line or a
 /// line before the last is malformed, or if a secret cannot be decrypted.
 pub(crate) async fn replay(path: &Path, keyring: &Keyring) -> Result<Option<Replay>, JournalError> {
-    let bytes = match fs::read(path) {
-        Ok(bytes) => bytes,
-        // The run has ended and removed the journal since it was listed.
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(FileError::of("read", path)(error).into()),
-    };
+    // The run may have ended and removed the journal since it was listed.
+    let Some(bytes) = read_if_exists(path, MAX_STATE_BYTES)? else { return Ok(None) };
     let text = String::from_utf8_lossy(&bytes);
     let Some((first, rest)) = text.split_once('\n') else { return Ok(None) };
     let header: StoredHeader = serde_json::from_str(first).map_err(|error| JournalError::Damaged {
@@ -122,6 +117,8 @@ fn is_close_line(line: Option<&(usize, &str)>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::super::{append_close_line, digest};
     use super::*;
 
@@ -132,6 +129,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let replayed = replay(&folder.path().join("missing"), &Keyring::new(None)).await.unwrap();
         assert!(replayed.is_none());
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn named_pipe_among_the_journals_is_refused_without_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let error = replay(&path, &Keyring::new(None)).await.unwrap_err();
+        assert!(bridge::error::chain(&error).ends_with("it is a named pipe, not a regular file"), "{error:?}");
     }
 
     #[tokio::test]

@@ -1,8 +1,9 @@
 //! Compressed checkpoints and history entries (docs/spec/state-and-secrets.md#2).
 
 use std::borrow::Cow;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 
+use bridge::fs::read_to_limit;
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use ruzstd::decoding::StreamingDecoder;
@@ -76,33 +77,29 @@ fn compress_gzip(text: &str) -> io::Result<Vec<u8>> {
 /// uncompressed block the encoder may write a block that no decoder can read.
 fn compress_zstd(text: &[u8]) -> Vec<u8> {
     let compressed = compress_to_vec(text, CompressionLevel::Fastest);
-    match decompress_zstd(&compressed) {
+    match decompress_zstd(&compressed, text.len() as u64) {
         Ok(decompressed) if decompressed == text => compressed,
         _ => compress_to_vec(text, CompressionLevel::Uncompressed),
     }
 }
 
-/// Returns a content, decompressed if it is compressed.
+/// Returns a content, decompressed if it is compressed. Reserves memory as the content is decompressed.
 ///
 /// # Errors
-/// An I/O error if the content is damaged.
-pub(super) fn decompress(content: Vec<u8>) -> io::Result<Vec<u8>> {
+/// An I/O error if the content is damaged, or has more than `limit` bytes when it is decompressed.
+pub(super) fn decompress(content: Vec<u8>, limit: u64) -> io::Result<Vec<u8>> {
     match Compression::of(&content) {
         Compression::None => Ok(content),
-        Compression::Gzip => {
-            let mut decompressed = Vec::new();
-            MultiGzDecoder::new(&*content).read_to_end(&mut decompressed)?;
-            Ok(decompressed)
-        }
-        Compression::Zstd => decompress_zstd(&content),
+        Compression::Gzip => read_to_limit(MultiGzDecoder::new(&*content), limit),
+        Compression::Zstd => decompress_zstd(&content, limit),
     }
 }
 
-fn decompress_zstd(mut frames: &[u8]) -> io::Result<Vec<u8>> {
+fn decompress_zstd(mut frames: &[u8], limit: u64) -> io::Result<Vec<u8>> {
     let mut decompressed = Vec::new();
     while !frames.is_empty() {
         let mut decoder = StreamingDecoder::new(&mut frames).map_err(io::Error::other)?;
-        decoder.read_to_end(&mut decompressed)?;
+        decompressed.append(&mut read_to_limit(&mut decoder, limit - decompressed.len() as u64)?);
         let frame = decoder.into_frame_decoder();
         // The decoder computes the checksum, but does not compare it.
         let (expected, actual) = (frame.get_checksum_from_data(), frame.get_calculated_checksum());
@@ -141,7 +138,11 @@ mod tests {
             for compression in Compression::ALL {
                 let compressed = compression.compress(&text).into_owned();
                 assert_eq!(Compression::of(&compressed), compression);
-                assert_eq!(String::from_utf8(decompress(compressed).unwrap()).unwrap(), text, "{compression:?}");
+                assert_eq!(
+                    String::from_utf8(decompress(compressed, text.len() as u64).unwrap()).unwrap(),
+                    text,
+                    "{compression:?}"
+                );
             }
         }
     }
@@ -155,17 +156,28 @@ mod tests {
     }
 
     #[test]
+    fn content_that_is_too_large_when_decompressed_is_refused() {
+        let text = "a".repeat(1_000_000);
+        for compression in [Compression::Gzip, Compression::Zstd] {
+            let bomb = compression.compress(&text).into_owned();
+            assert!(bomb.len() < 2000, "{compression:?}: {}", bomb.len());
+            let error = decompress([bomb.clone(), bomb].concat(), 1_999_999).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::FileTooLarge, "{compression:?}");
+        }
+    }
+
+    #[test]
     fn truncated_or_changed_streams_are_refused() {
         let text = &texts()[3];
         for compression in [Compression::Gzip, Compression::Zstd] {
             let compressed = compression.compress(text).into_owned();
             for length in [5, compressed.len() / 2, compressed.len() - 1] {
-                assert!(decompress(compressed[..length].to_vec()).is_err(), "{compression:?} up to {length}");
+                assert!(decompress(compressed[..length].to_vec(), u64::MAX).is_err(), "{compression:?} up to {length}");
             }
             for place in [compressed.len() / 3, compressed.len() / 2, compressed.len() - 2] {
                 let mut changed = compressed.clone();
                 changed[place] ^= 1;
-                assert!(decompress(changed).is_err(), "{compression:?} at {place}");
+                assert!(decompress(changed, u64::MAX).is_err(), "{compression:?} at {place}");
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use bridge::fs::FileError;
+use bridge::yaml::YamlError;
 
 use super::lock::LockInfo;
 use super::reference::StackReference;
@@ -72,16 +73,16 @@ pub enum StoreError {
 pub enum Damage {
     /// The metadata are not YAML.
     #[error("it is not YAML")]
-    Yaml(#[source] serde_yaml::Error),
+    Yaml(#[source] YamlError),
     /// The metadata have no layout version.
     #[error("it names no version")]
     NoVersion,
-    /// A compressed file cannot be decompressed.
+    /// A compressed file cannot be decompressed, or is too large when it is.
     #[error("it cannot be decompressed")]
     Compression(#[source] std::io::Error),
     /// A text is not UTF-8.
-    #[error("it is not UTF-8")]
-    Utf8(#[source] std::string::FromUtf8Error),
+    #[error(transparent)]
+    Utf8(std::io::Error),
     /// The tags of a stack are not JSON, or do not have the shape of tags.
     #[error("it does not hold tags")]
     Tags(#[source] serde_json::Error),

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use bridge::fs::FileError;
+use bridge::fs::{FileError, MAX_DOCUMENT_BYTES, read_if_exists};
 use serde::{Deserialize, Serialize};
 
 use super::super::catalog::{Backups, Tags};
@@ -13,7 +13,7 @@ use super::super::error::{Damage, StoreError};
 use super::super::layout::{self, Layout};
 use super::super::lock::StackLock;
 use super::super::reference::StackReference;
-use super::folder::{Folder, list, read};
+use super::folder::{Folder, list};
 use crate::background::drop_in_background;
 
 /// Supported version of the file of tags.
@@ -55,7 +55,7 @@ impl Folder {
         let mut entries = Vec::new();
         for entry in list(&self.path_of(&folder))? {
             if !entry.is_folder && layout::is_history_entry(stack, &entry.name) {
-                entries.extend(self.read_text(&format!("{folder}/{}", entry.name))?);
+                entries.extend(self.read_text(&format!("{folder}/{}", entry.name), MAX_DOCUMENT_BYTES)?);
             }
         }
         Ok(entries)
@@ -63,7 +63,7 @@ impl Folder {
 
     pub(super) fn tags(&self, stack: &StackReference) -> Result<Tags, StoreError> {
         let path = self.path_of(&self.layout.tags(stack));
-        let Some(content) = read(&path)? else { return Ok(Tags::new()) };
+        let Some(content) = read_if_exists(&path, MAX_DOCUMENT_BYTES)? else { return Ok(Tags::new()) };
         let damaged = |source| StoreError::Damaged { path: path.clone(), source };
         let stored: StoredTags = serde_json::from_slice(&content).map_err(|error| damaged(Damage::Tags(error)))?;
         match stored.version {

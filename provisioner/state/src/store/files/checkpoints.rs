@@ -4,7 +4,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::time::SystemTime;
 
-use bridge::fs::FileError;
+use bridge::fs::{FileError, MAX_DOCUMENT_BYTES, read_if_exists, utf8};
+use bridge::yaml;
 use jiff::Timestamp;
 
 use super::super::compression::{Compression, decompress};
@@ -12,7 +13,8 @@ use super::super::error::{Damage, StoreError};
 use super::super::layout::{self, Layout};
 use super::super::options::LegacyStores;
 use super::super::reference::StackReference;
-use super::folder::{Folder, list, read};
+use super::folder::{Folder, list};
+use crate::MAX_STATE_BYTES;
 use crate::background::drop_in_background;
 
 /// Metadata of a store with projects.
@@ -39,8 +41,9 @@ impl Folder {
     fn layout_of_metadata(&self) -> Result<Option<Layout>, StoreError> {
         let path = self.path_of(layout::META);
         let damaged = |source| StoreError::Damaged { path: path.clone(), source };
-        let Some(bytes) = read(&path)? else { return Ok(None) };
-        let meta: serde_yaml::Value = serde_yaml::from_slice(&bytes).map_err(|error| damaged(Damage::Yaml(error)))?;
+        let Some(bytes) = read_if_exists(&path, MAX_DOCUMENT_BYTES)? else { return Ok(None) };
+        let text = utf8(bytes).map_err(|error| damaged(Damage::Utf8(error)))?;
+        let meta: serde_yaml::Value = yaml::from_str(&text).map_err(|error| damaged(Damage::Yaml(error)))?;
         match meta.get("version").and_then(serde_yaml::Value::as_u64) {
             Some(0) => Ok(Some(Layout::Legacy)),
             Some(1) => Ok(Some(Layout::Projects)),
@@ -57,16 +60,17 @@ impl Folder {
 
     pub(super) fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {
         let Some(variant) = self.current_variant(stack)? else { return Ok(None) };
-        self.read_text(&self.layout.checkpoint(stack, variant))
+        self.read_text(&self.layout.checkpoint(stack, variant), MAX_STATE_BYTES)
     }
 
-    /// Returns the decompressed text of a file; `None` if it does not exist.
-    pub(super) fn read_text(&self, key: &str) -> Result<Option<String>, StoreError> {
+    /// Returns the decompressed text of a file, of at most `limit` bytes both compressed and decompressed; `None` if it
+    /// does not exist.
+    pub(super) fn read_text(&self, key: &str, limit: u64) -> Result<Option<String>, StoreError> {
         let path = self.path_of(key);
         let damaged = |source| StoreError::Damaged { path: path.clone(), source };
-        let Some(content) = read(&path)? else { return Ok(None) };
-        let text = decompress(content).map_err(|error| damaged(Damage::Compression(error)))?;
-        String::from_utf8(text).map(Some).map_err(|error| damaged(Damage::Utf8(error)))
+        let Some(content) = read_if_exists(&path, limit)? else { return Ok(None) };
+        let text = decompress(content, limit).map_err(|error| damaged(Damage::Compression(error)))?;
+        utf8(text).map(Some).map_err(|error| damaged(Damage::Utf8(error)))
     }
 
     /// Returns the compression of the current checkpoint: that of the newest file, and of equally new files the last

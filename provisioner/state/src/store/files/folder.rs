@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use bridge::fs::{Access, FileError, create_private_folders, sync_folder, write_atomically};
+use bridge::fs::{Access, FileError, create_private_folders, open_regular, sync_folder, write_atomically};
 use md5::{Digest as _, Md5};
 
 use super::super::compression::Compression;
@@ -71,7 +71,7 @@ impl Folder {
         self.make_folder(folder)?;
         let copied = |from: &Path, to: &Path, temporary: &Path| {
             write_and_rename(to, temporary, |path| {
-                fs::copy(from, path)?;
+                open_regular(from).and_then(|_| fs::copy(from, path))?;
                 if self.options.access == Access::Private {
                     set_mode(path, Access::Private.file_mode())
                 } else {
@@ -90,7 +90,7 @@ impl Folder {
     /// Flushes a file, which may be missing, and its folder.
     pub(super) fn flush(&self, key: &str) {
         let path = self.path_of(key);
-        if let Ok(file) = fs::File::open(&path)
+        if let Ok(file) = open_regular(&path)
             && file.sync_all().is_ok()
         {
             sync_folder(path.parent().unwrap_or(&self.path)).ok();
@@ -188,14 +188,6 @@ pub(super) fn list(folder: &Path) -> Result<Vec<Entry>, StoreError> {
     Ok(found)
 }
 
-pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
-    match fs::read(path) {
-        Ok(content) => Ok(Some(content)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(FileError::of("read", path)(error).into()),
-    }
-}
-
 /// Removes a file; a missing file is no error.
 pub(super) fn remove(path: &Path) -> Result<(), StoreError> {
     match fs::remove_file(path) {
@@ -207,7 +199,7 @@ pub(super) fn remove(path: &Path) -> Result<(), StoreError> {
 /// Links a file under a second name. Returns the file that had this name before, still open.
 fn link_over(from: &Path, to: &Path) -> io::Result<Option<fs::File>> {
     let temporary = temporary_path_beside(to);
-    let replaced = fs::File::open(to);
+    let replaced = open_regular(to);
     let linked = write_and_rename(to, &temporary, |path| fs::hard_link(from, path));
     // A rename does nothing if both names already link to the same file; the temporary name then remains.
     fs::remove_file(&temporary).ok();

@@ -4,14 +4,14 @@ use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::time::Duration;
 
-use bridge::fs::FileError;
+use bridge::fs::{FileError, MAX_DOCUMENT_BYTES, open_regular, read_if_exists};
 use jiff::Timestamp;
 
 use super::super::error::StoreError;
 use super::super::layout;
 use super::super::lock::{self, LockHolder, LockInfo, StackLock};
 use super::super::reference::StackReference;
-use super::folder::{Durability, Folder, list, read, remove, sidecar};
+use super::folder::{Durability, Folder, list, remove, sidecar};
 use crate::background::drop_in_background;
 
 /// Delays between checks of a lock that is not the only one: time for other runs to remove the locks that they wrote
@@ -86,7 +86,8 @@ impl Folder {
         for name in self.lock_names(stack)? {
             // A lock that was released since the listing counts: the caller has to try again. A lock that cannot be
             // read counts as well.
-            let bytes = read(&self.path_of(&self.lock_key(stack, &name))).ok().flatten().unwrap_or_default();
+            let path = self.path_of(&self.lock_key(stack, &name));
+            let bytes = read_if_exists(&path, MAX_DOCUMENT_BYTES).ok().flatten().unwrap_or_default();
             locks.push(lock::read(&name, &String::from_utf8_lossy(&bytes)));
         }
         Ok(locks)
@@ -121,7 +122,7 @@ impl Folder {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             renamed => renamed.map_err(FileError::of("remove", &path))?,
         }
-        let held = fs::File::open(&released);
+        let held = open_regular(&released);
         let removed = remove(&released).and_then(|()| remove(&sidecar(&path)));
         drop_in_background(held);
         removed

@@ -378,3 +378,52 @@ async fn store_that_becomes_private_withdraws_earlier_permissions() {
         assert_eq!(*mode, 0o600, "{}", path.display());
     }
 }
+
+/// Puts a named pipe in the place of a file. Opening it would wait for a writer.
+fn replace_by_pipe(path: &Path) {
+    std::fs::remove_file(path).ok();
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+#[tokio::test]
+async fn named_pipe_in_place_of_a_file_is_refused_without_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file_store(folder.path()).await.unwrap();
+    save(&store, "dev", EMPTY).await.unwrap();
+    let pulumi = folder.path().join(".pulumi");
+    let refused = "it is a named pipe, not a regular file";
+    // The backup and the sidecar are replaced or copied, not read.
+    replace_by_pipe(&pulumi.join("stacks/reef/dev.json.bak"));
+    save(&store, "dev", SECOND).await.unwrap();
+    replace_by_pipe(&pulumi.join("stacks/reef/dev.pulumi-tags"));
+    assert!(error_chain(&store.tags(&stack("dev")).await.unwrap_err()).ends_with(refused));
+    replace_by_pipe(&pulumi.join("history/reef/dev/dev-1.history.json"));
+    assert!(error_chain(&store.history(&stack("dev")).await.unwrap_err()).ends_with(refused));
+    replace_by_pipe(&pulumi.join("locks/organization/reef/dev/pipe.json"));
+    assert_eq!(store.locks(&stack("dev")).await.unwrap().len(), 1);
+    replace_by_pipe(&pulumi.join("stacks/reef/dev.json"));
+    assert!(error_chain(&store.load(&stack("dev")).await.unwrap_err()).ends_with(refused));
+    replace_by_pipe(&pulumi.join("meta.yaml"));
+    assert!(error_chain(&file_store(folder.path()).await.unwrap_err()).ends_with(refused));
+}
+
+#[tokio::test]
+async fn documents_of_the_store_have_a_size_limit_and_a_depth_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file_store(folder.path()).await.unwrap();
+    save(&store, "dev", EMPTY).await.unwrap();
+    let pulumi = folder.path().join(".pulumi");
+    let large = " ".repeat((4 << 20) + 1);
+    std::fs::write(pulumi.join("stacks/reef/dev.pulumi-tags"), &large).unwrap();
+    let error = error_chain(&store.tags(&stack("dev")).await.unwrap_err());
+    assert!(error.ends_with("it is larger than 4 MiB"), "{error}");
+    std::fs::create_dir_all(pulumi.join("history/reef/dev")).unwrap();
+    let bomb = Compression::Gzip.compress(&large).into_owned();
+    std::fs::write(pulumi.join("history/reef/dev/dev-1.history.json.gz"), bomb).unwrap();
+    let error = error_chain(&store.history(&stack("dev")).await.unwrap_err());
+    assert!(error.ends_with("it cannot be decompressed: it is larger than 4 MiB"), "{error}");
+    std::fs::write(pulumi.join("meta.yaml"), "[".repeat(150_000)).unwrap();
+    let error = error_chain(&file_store(folder.path()).await.unwrap_err());
+    assert!(error.ends_with("it is nested deeper than 64 levels at line 1 column 65"), "{error}");
+}
