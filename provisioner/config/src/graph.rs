@@ -1,7 +1,8 @@
 //! References between the resources of a stack: checks that every name is defined and that there is no cycle
 //! (docs/spec/simple-container.md#3.5).
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::stack::{Environment, Output, Resource, ResourceImplementation};
@@ -34,53 +35,134 @@ pub fn dependencies(resource: &Resource) -> impl Iterator<Item = (&str, Span)> {
     referred.chain(resource.options.depends_on.iter().map(|(key, span)| (key.as_str(), *span)))
 }
 
-/// Checks every name and finds cycles. `is_declared` returns true for a resource that is declared, even if it is
-/// invalid.
+/// Names of the resources of a stack.
+struct Names<'s> {
+    environments: Vec<EnvironmentNames<'s>>,
+    /// Indices of the environments that have a resource with the key.
+    environments_of: HashMap<&'s str, Vec<usize>>,
+    /// Environment and key of each declared resource, even of an invalid one.
+    declared: &'s HashSet<(&'s str, &'s str)>,
+    types: &'s TypeTable,
+}
+
+struct EnvironmentNames<'s> {
+    environment: &'s Environment,
+    by_key: HashMap<&'s str, &'s Resource>,
+    /// All keys, for suggestions.
+    keys: Arc<[String]>,
+}
+
+/// Checks every name and finds cycles. `declared` holds the environment and the key of each declared resource, even of
+/// an invalid one.
 pub(super) fn check(
     environments: &[Environment],
     outputs: &[Output],
     types: &TypeTable,
-    is_declared: &dyn Fn(&str, &str) -> bool,
+    declared: &HashSet<(&str, &str)>,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
-    for environment in environments {
-        check_names(environment, types, is_declared, diagnostics);
+    let names = Names::new(environments, types, declared);
+    for environment in &names.environments {
+        names.check_environment(environment, diagnostics);
         check_cycles(environment, diagnostics);
     }
+    let all_keys: Arc<[String]> = names.environments.iter().flat_map(|names| names.keys.iter().cloned()).collect();
+    let declared_keys: HashSet<&str> = declared.iter().map(|(_, key)| *key).collect();
     for output in outputs {
         for reference in references(&output.value) {
-            check_output_reference(reference, &output.name, environments, types, is_declared, diagnostics);
+            match &reference.environment {
+                Some(environment) => names.check_qualified(reference, environment, &output.name, diagnostics),
+                None => names.check_unqualified(reference, &output.name, &all_keys, &declared_keys, diagnostics),
+            }
         }
     }
 }
 
-fn check_names(
-    environment: &Environment,
-    types: &TypeTable,
-    is_declared: &dyn Fn(&str, &str) -> bool,
-    diagnostics: &mut Vec<Diagnostic>,
-) {
-    let by_key = by_key(environment);
-    for resource in &environment.resources {
-        for (key, span) in dependencies(resource) {
-            if !by_key.contains_key(key) && !is_declared(&environment.name, key) {
-                let summary = format!(
-                    "resource {key:?} referenced by {:?} is not defined in env {:?}",
-                    resource.key, environment.name
+impl<'s> Names<'s> {
+    fn new(environments: &'s [Environment], types: &'s TypeTable, declared: &'s HashSet<(&'s str, &'s str)>) -> Self {
+        let mut environments_of: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (index, environment) in environments.iter().enumerate() {
+            for resource in &environment.resources {
+                environments_of.entry(&resource.key).or_default().push(index);
+            }
+        }
+        let names = environments.iter().map(|environment| EnvironmentNames {
+            environment,
+            by_key: environment.resources.iter().map(|resource| (resource.key.as_str(), resource)).collect(),
+            keys: environment.resources.iter().map(|resource| resource.key.clone()).collect(),
+        });
+        Self { environments: names.collect(), environments_of, declared, types }
+    }
+
+    fn check_environment(&self, names: &EnvironmentNames<'_>, diagnostics: &mut Vec<Diagnostic>) {
+        let environment = names.environment;
+        for resource in &environment.resources {
+            for (key, span) in dependencies(resource) {
+                if !names.by_key.contains_key(key) && !self.declared.contains(&(environment.name.as_str(), key)) {
+                    let summary = format!(
+                        "resource {key:?} referenced by {:?} is not defined in env {:?}",
+                        resource.key, environment.name
+                    );
+                    let diagnostic = Diagnostic::error(UNKNOWN, span, summary);
+                    diagnostics.push(diagnostic.did_you_mean_one_of(key, &names.keys));
+                }
+            }
+            for reference in references(&resource.config) {
+                if let Some(target) = names.by_key.get(reference.resource.as_str()) {
+                    check_core_property(reference, target, self.types, diagnostics);
+                }
+            }
+        }
+    }
+
+    /// Checks a reference of an output that names an environment.
+    fn check_qualified(&self, reference: &Reference, name: &str, output: &str, diagnostics: &mut Vec<Diagnostic>) {
+        let key = reference.resource.as_str();
+        let Some(names) = self.environments.iter().find(|names| names.environment.name == *name) else {
+            let summary = format!("env {name:?} referenced by output {output:?} is not defined");
+            let names: Arc<[String]> = self.environments.iter().map(|names| names.environment.name.clone()).collect();
+            diagnostics.push(Diagnostic::error(UNKNOWN, reference.span, summary).did_you_mean_one_of(name, &names));
+            return;
+        };
+        if let Some(target) = names.by_key.get(key) {
+            check_core_property(reference, target, self.types, diagnostics);
+        } else if !self.declared.contains(&(name, key)) {
+            let summary = format!("resource {key:?} referenced by output {output:?} is not defined in env {name:?}");
+            diagnostics.push(Diagnostic::error(UNKNOWN, reference.span, summary).did_you_mean_one_of(key, &names.keys));
+        }
+    }
+
+    /// Checks a reference of an output that names no environment.
+    fn check_unqualified(
+        &self,
+        reference: &Reference,
+        output: &str,
+        all_keys: &Arc<[String]>,
+        declared_keys: &HashSet<&str>,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) {
+        let key = reference.resource.as_str();
+        match self.environments_of.get(key).map(Vec::as_slice) {
+            Some([only]) => {
+                check_core_property(reference, self.environments[*only].by_key[key], self.types, diagnostics);
+            }
+            None | Some([]) => {
+                if !declared_keys.contains(key) {
+                    let summary = format!("resource {key:?} referenced by output {output:?} is not defined in any env");
+                    diagnostics
+                        .push(Diagnostic::error(UNKNOWN, reference.span, summary).did_you_mean_one_of(key, all_keys));
+                }
+            }
+            Some([first, ..]) => {
+                let summary = format!("resource {key:?} referenced by output {output:?} is defined in several envs");
+                let (path, first) = (reference.path.join("."), &self.environments[*first].environment.name);
+                diagnostics.push(
+                    Diagnostic::error(UNKNOWN, reference.span, summary)
+                        .help(format!("name the env: `${{resource:{first}/{key}.{path}}}`")),
                 );
-                diagnostics.push(Diagnostic::error(UNKNOWN, span, summary).did_you_mean(key, by_key.keys().copied()));
-            }
-        }
-        for reference in references(&resource.config) {
-            if let Some(target) = by_key.get(reference.resource.as_str()) {
-                check_core_property(reference, target, types, diagnostics);
             }
         }
     }
-}
-
-fn by_key(environment: &Environment) -> BTreeMap<&str, &Resource> {
-    environment.resources.iter().map(|resource| (resource.key.as_str(), resource)).collect()
 }
 
 /// Checks that a core type has the referenced output. The outputs of plugin resources are unknown before the run.
@@ -98,81 +180,38 @@ fn check_core_property(reference: &Reference, target: &Resource, types: &TypeTab
     }
 }
 
-fn check_output_reference<'e>(
-    reference: &Reference,
-    output: &str,
-    environments: &'e [Environment],
-    types: &TypeTable,
-    is_declared: &dyn Fn(&str, &str) -> bool,
-    diagnostics: &mut Vec<Diagnostic>,
-) {
-    let key = reference.resource.as_str();
-    let in_environment =
-        |environment: &'e Environment| environment.resources.iter().find(|resource| resource.key == key);
-    match &reference.environment {
-        Some(name) => {
-            let Some(environment) = environments.iter().find(|environment| environment.name == *name) else {
-                let summary = format!("env {name:?} referenced by output {output:?} is not defined");
-                let names = environments.iter().map(|environment| environment.name.as_str());
-                diagnostics.push(Diagnostic::error(UNKNOWN, reference.span, summary).did_you_mean(name, names));
-                return;
-            };
-            if let Some(target) = in_environment(environment) {
-                check_core_property(reference, target, types, diagnostics);
-            } else if !is_declared(name, key) {
-                let summary =
-                    format!("resource {key:?} referenced by output {output:?} is not defined in env {name:?}");
-                let keys = environment.resources.iter().map(|resource| resource.key.as_str());
-                diagnostics.push(Diagnostic::error(UNKNOWN, reference.span, summary).did_you_mean(key, keys));
-            }
-        }
-        None => match environments.iter().filter_map(|e| Some((e, in_environment(e)?))).collect::<Vec<_>>()[..] {
-            [(_, target)] => check_core_property(reference, target, types, diagnostics),
-            [] => {
-                if !environments.iter().any(|environment| is_declared(&environment.name, key)) {
-                    let summary = format!("resource {key:?} referenced by output {output:?} is not defined in any env");
-                    let all = environments.iter().flat_map(|environment| &environment.resources);
-                    diagnostics.push(
-                        Diagnostic::error(UNKNOWN, reference.span, summary)
-                            .did_you_mean(key, all.map(|resource| resource.key.as_str())),
-                    );
-                }
-            }
-            [(first, _), ..] => {
-                let summary = format!("resource {key:?} referenced by output {output:?} is defined in several envs");
-                let path = reference.path.join(".");
-                diagnostics.push(
-                    Diagnostic::error(UNKNOWN, reference.span, summary)
-                        .help(format!("name the env: `${{resource:{}/{key}.{path}}}`", first.name)),
-                );
-            }
-        },
-    }
-}
+/// Number of names of a cycle that a message lists.
+const MAX_LISTED: usize = 10;
 
 /// Reports each cycle once, at the reference that closes it.
-fn check_cycles(environment: &Environment, diagnostics: &mut Vec<Diagnostic>) {
-    let by_key = by_key(environment);
-    let mut done: BTreeSet<&str> = BTreeSet::new();
-    for resource in &environment.resources {
+fn check_cycles(names: &EnvironmentNames<'_>, diagnostics: &mut Vec<Diagnostic>) {
+    let mut done: HashSet<&str> = HashSet::new();
+    for resource in &names.environment.resources {
         // Each frame: a key and the dependencies that are still to visit.
         let mut stack: Vec<(&str, VecDeque<(&str, Span)>)> = Vec::new();
+        // The index of each key in the stack.
+        let mut open: HashMap<&str, usize> = HashMap::new();
         if !done.contains(resource.key.as_str()) {
+            open.insert(&resource.key, 0);
             stack.push((&resource.key, dependencies(resource).collect()));
         }
         while let Some((key, rest)) = stack.last_mut() {
             let key = *key;
             let Some((next, span)) = rest.pop_front() else {
                 done.insert(key);
+                open.remove(key);
                 stack.pop();
                 continue;
             };
-            if let Some(start) = stack.iter().position(|(open, _)| *open == next) {
-                let mut names: Vec<&str> = stack[start..].iter().map(|(key, _)| *key).collect();
-                names.push(next);
-                let summary = format!("resource dependency cycle: {}", names.join(" -> "));
+            if let Some(start) = open.get(next) {
+                let cycle = &stack[*start..];
+                let listed = cycle.iter().take(MAX_LISTED).map(|(key, _)| *key);
+                let mut listed: Vec<&str> = listed.chain((cycle.len() > MAX_LISTED).then_some("…")).collect();
+                listed.push(next);
+                let summary = format!("resource dependency cycle: {}", listed.join(" -> "));
                 diagnostics.push(Diagnostic::error(Code("dependency-cycle"), span, summary));
-            } else if let Some(resource) = by_key.get(next).filter(|_| !done.contains(next)) {
+            } else if let Some(resource) = names.by_key.get(next).filter(|_| !done.contains(next)) {
+                open.insert(next, stack.len());
                 stack.push((next, dependencies(resource).collect()));
             }
         }

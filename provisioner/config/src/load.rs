@@ -101,9 +101,7 @@ impl Workspace<'_> {
         if has_errors(&diagnostics) {
             stacks.clear();
         }
-        crate::diagnostics::sort(&mut diagnostics);
-        // A block that several stacks inherit is read for each of them and reports its errors each time.
-        diagnostics.dedup();
+        crate::diagnostics::finish(&mut diagnostics);
         LoadedStacks { stacks, diagnostics }
     }
 }
@@ -235,9 +233,8 @@ impl Loader<'_> {
         let resolver_diagnostics = resolver.diagnostics;
         diagnostics.extend(resolver_diagnostics);
         // An invalid resource is already reported: references to it are not reported again.
-        let is_declared =
-            |environment: &str, key: &str| root.is_some_and(|root| resources::is_declared(root, environment, key));
-        graph::check(&environments, &outputs, self.workspace.types, &is_declared, &mut diagnostics);
+        let declared = root.map(resources::declared).unwrap_or_default();
+        graph::check(&environments, &outputs, self.workspace.types, &declared, &mut diagnostics);
         self.diagnostics.extend(diagnostics);
         Some(Stack {
             name: name.to_owned(),

@@ -133,12 +133,12 @@ impl<'d> Reader<'d> {
 
     /// Warns of unknown keys that are similar to a known key that is missing.
     pub(super) fn warn_of_misspelled_keys(&mut self, section: Section<'_>, known: &[&str]) {
+        let absent: Vec<&str> = known.iter().copied().filter(|key| section.mapping.entry(key).is_none()).collect();
         for entry in section.mapping {
-            let absent = known.iter().copied().filter(|key| section.mapping.entry(key).is_none());
             if known.contains(&entry.key.as_str()) {
                 continue;
             }
-            if let Some(candidate) = crate::diagnostics::closest(&entry.key, absent) {
+            if let Some(candidate) = crate::diagnostics::closest(&entry.key, absent.iter().copied()) {
                 self.push(
                     Diagnostic::warning(UNKNOWN_KEY, entry.key_span, format!("the key `{}` is ignored", entry.key))
                         .help(format!("did you mean `{candidate}`?")),

@@ -1,7 +1,7 @@
 //! Reads `resources` of server.yaml: `resources.resources.ENVIRONMENT.resources.KEY`, or a shorthand with fewer
 //! levels (docs/spec/simple-container.md#2.5.3).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::options;
@@ -28,6 +28,7 @@ pub(super) fn read(root: Section<'_>, routing: RoutingContext<'_>, resolver: &mu
     let mut diagnostics = Vec::new();
     let entries = find_resources(root, &mut Reader::new(&mut diagnostics));
     let mut environments: Vec<Environment> = Vec::new();
+    let mut indices: HashMap<&str, usize> = HashMap::new();
     let mut seen: BTreeMap<(&str, &str), Span> = BTreeMap::new();
     for ResourceEntry { environment, resource } in entries {
         if let Some(first) = seen.insert((&environment.key, &resource.key), resource.key_span) {
@@ -39,7 +40,7 @@ pub(super) fn read(root: Section<'_>, routing: RoutingContext<'_>, resolver: &mu
             continue;
         }
         let resource = read_resource(environment, resource, routing, resolver, &mut diagnostics);
-        let index = environments.iter().position(|known| known.name == environment.key).unwrap_or_else(|| {
+        let index = *indices.entry(&environment.key).or_insert_with(|| {
             environments.push(Environment {
                 name: environment.key.clone(),
                 span: environment.key_span,
@@ -130,11 +131,11 @@ fn find_in_environment<'n>(
     reader.warn_of_misspelled_keys(section, &known);
 }
 
-/// Returns true if the file declares a resource, even if the declaration is invalid.
-pub(super) fn is_declared(root: Section<'_>, environment: &str, key: &str) -> bool {
+/// Returns the environment and the key of each resource that is declared, even of an invalid one.
+pub(super) fn declared(root: Section<'_>) -> HashSet<(&str, &str)> {
     let mut ignored = Vec::new();
     let entries = find_resources(root, &mut Reader::new(&mut ignored));
-    entries.iter().any(|entry| entry.environment.key == environment && entry.resource.key == key)
+    entries.into_iter().map(|entry| (entry.environment.key.as_str(), entry.resource.key.as_str())).collect()
 }
 
 /// Returns true for a mapping with a string `type`.

@@ -39,6 +39,9 @@ pub(super) struct RoutingContext<'a> {
     pub(super) types: &'a TypeTable,
 }
 
+/// Number of packages that an unknown one is compared with, for a suggestion.
+const MAX_COMPARED: usize = 100;
+
 /// Request to select the plugin or core type of one resource.
 #[derive(Clone, Copy)]
 pub(super) struct RoutingRequest<'a> {
@@ -136,6 +139,7 @@ impl RoutingRequest<'_> {
                 .help("set `enabled: true` to use it");
         }
         let packages = context.plugins.iter().filter(|plugin| plugin.plugin.enabled).map(|plugin| plugin.package());
+        let packages = packages.take(MAX_COMPARED);
         match closest(package, packages) {
             Some(candidate) => {
                 diagnostic.help(format!("did you mean `{}`?", self.text.replacen(package, candidate, 1)))

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
 
-use config::diagnostics::{Diagnostic, SourceFiles, Style, render};
+use config::diagnostics::{Diagnostic, MAX_SHOWN, Severity, SourceFiles, Style, render, shown};
 
 use super::args::{ColorArg, GlobalArgs};
 use super::display::{
@@ -133,12 +133,22 @@ impl Ui {
         print_lines(&mut AutoStream::always(io::stdout()), lines, self.stdout_color)
     }
 
-    /// Prints errors and warnings about the user's files.
+    /// Prints errors and warnings about the user's files: the first ones in full, and the number of the others.
     pub(crate) fn print_diagnostics(&self, diagnostics: &[Diagnostic], sources: &SourceFiles) {
         let style = if self.stderr_color { Style::Coloured } else { Style::Plain };
-        let text: String = diagnostics.iter().map(|diagnostic| render(diagnostic, sources, style) + "\n\n").collect();
+        let text: String = shown(diagnostics).map(|diagnostic| render(diagnostic, sources, style) + "\n\n").collect();
         // An error means that standard error is closed, so it cannot be reported there.
         drop(AutoStream::always(io::stderr()).write_all(text.as_bytes()));
+        for (severity, one, several) in
+            [(Severity::Error, "error", "errors"), (Severity::Warning, "warning", "warnings")]
+        {
+            let found = diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count();
+            match found.saturating_sub(MAX_SHOWN) {
+                0 => {}
+                1 => self.print_messages(&[Line::plain(format!("and 1 more {one}"))]),
+                hidden => self.print_messages(&[Line::plain(format!("and {hidden} more {several}"))]),
+            }
+        }
     }
 
     /// Prints an error, and returns its outcome.

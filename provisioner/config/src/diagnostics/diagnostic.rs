@@ -1,7 +1,16 @@
 //! Diagnostics about the user's files: code, severity, position, text and hints.
 
+use std::sync::Arc;
+
+use bridge::error::shorten_to;
+
 use super::sources::Span;
 use super::suggest::closest;
+
+/// Number of errors, and of warnings, that are shown. The rest is counted.
+pub const MAX_SHOWN: usize = 50;
+/// Maximum number of characters of each text of a diagnostic. A name in a file may have any length.
+const MAX_CHARACTERS: usize = 500;
 
 /// Stable name of a kind of diagnostic, such as `unknown-key`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,6 +56,30 @@ pub struct Diagnostic {
     pub help: Vec<String>,
     /// Further positions with explanations.
     pub labels: Vec<Label>,
+    suggestion: Option<Suggestion>,
+}
+
+/// Name that may be misspelled, with all names that exist. The search takes time for each of them, so it is left for the
+/// diagnostics that are shown.
+#[derive(Clone)]
+struct Suggestion {
+    name: String,
+    candidates: Arc<[String]>,
+}
+
+/// Compares the names only: diagnostics at the same position have the same candidates.
+impl PartialEq for Suggestion {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Suggestion {}
+
+impl std::fmt::Debug for Suggestion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Suggestion").field(&self.name).finish()
+    }
 }
 
 impl Diagnostic {
@@ -56,11 +89,12 @@ impl Diagnostic {
             code,
             severity: Severity::Error,
             span: span.into(),
-            summary: summary.into(),
+            summary: limited(summary),
             span_label: None,
             detail: None,
             help: Vec::new(),
             labels: Vec::new(),
+            suggestion: None,
         }
     }
 
@@ -72,21 +106,21 @@ impl Diagnostic {
     /// Sets the text that is shown at the position.
     #[must_use]
     pub fn span_label(mut self, text: impl Into<String>) -> Self {
-        self.span_label = Some(text.into());
+        self.span_label = Some(limited(text));
         self
     }
 
     /// Sets the explanation of the problem.
     #[must_use]
     pub fn detail(mut self, text: impl Into<String>) -> Self {
-        self.detail = Some(text.into());
+        self.detail = Some(limited(text));
         self
     }
 
     /// Adds a hint with a next step.
     #[must_use]
     pub fn help(mut self, text: impl Into<String>) -> Self {
-        self.help.push(text.into());
+        self.help.push(limited(text));
         self
     }
 
@@ -99,10 +133,25 @@ impl Diagnostic {
         }
     }
 
+    /// Adds the hint `did you mean` like [`did_you_mean`](Self::did_you_mean), but only when the diagnostic is shown.
+    #[must_use]
+    pub(crate) fn did_you_mean_one_of(mut self, name: &str, candidates: &Arc<[String]>) -> Self {
+        self.suggestion = Some(Suggestion { name: name.to_owned(), candidates: Arc::clone(candidates) });
+        self
+    }
+
+    /// Searches for the suggestion, which becomes the first hint.
+    fn complete(&mut self) {
+        let Some(Suggestion { name, candidates }) = self.suggestion.take() else { return };
+        if let Some(candidate) = closest(&name, candidates.iter().map(String::as_str)) {
+            self.help.insert(0, limited(format!("did you mean `{candidate}`?")));
+        }
+    }
+
     /// Adds a second position with an explanation.
     #[must_use]
     pub fn label(mut self, span: Span, text: impl Into<String>) -> Self {
-        self.labels.push(Label { span, text: text.into() });
+        self.labels.push(Label { span, text: limited(text) });
         self
     }
 }
@@ -112,7 +161,34 @@ pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
 }
 
-/// Sorts by file and position. Diagnostics without a position come first.
-pub fn sort(diagnostics: &mut [Diagnostic]) {
+/// Returns the diagnostics to show: the first [`MAX_SHOWN`] errors and as many warnings, in order.
+pub fn shown(diagnostics: &[Diagnostic]) -> impl Iterator<Item = &Diagnostic> {
+    let mut counts = [0; 2];
+    diagnostics.iter().filter(move |diagnostic| is_shown(diagnostic, &mut counts))
+}
+
+/// Counts a diagnostic. Returns true if it is among the first of its severity.
+fn is_shown(diagnostic: &Diagnostic, counts: &mut [usize; 2]) -> bool {
+    let count = &mut counts[usize::from(diagnostic.severity == Severity::Warning)];
+    *count += 1;
+    *count <= MAX_SHOWN
+}
+
+/// Sorts by file and position, diagnostics without a position first; removes duplicates; adds the suggestions of the
+/// diagnostics to show.
+pub(crate) fn finish(diagnostics: &mut Vec<Diagnostic>) {
     diagnostics.sort_by_key(|diagnostic| diagnostic.span.map(|span| (span.file, span.start)));
+    // A block that several stacks inherit is read for each of them and reports its errors each time.
+    diagnostics.dedup();
+    let mut counts = [0; 2];
+    for diagnostic in diagnostics {
+        if is_shown(diagnostic, &mut counts) {
+            diagnostic.complete();
+        }
+    }
+}
+
+fn limited(text: impl Into<String>) -> String {
+    let text = text.into();
+    if text.len() <= MAX_CHARACTERS { text } else { shorten_to(&text, MAX_CHARACTERS).into_owned() }
 }

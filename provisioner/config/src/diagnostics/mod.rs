@@ -9,7 +9,8 @@ mod render;
 mod sources;
 mod suggest;
 
-pub use diagnostic::{Code, Diagnostic, Label, Severity, has_errors, sort};
+pub(crate) use diagnostic::finish;
+pub use diagnostic::{Code, Diagnostic, Label, MAX_SHOWN, Severity, has_errors, shown};
 pub use render::{Style, excerpt, render};
 pub use sources::{FileId, Position, Sensitivity, SourceFile, SourceFiles, Span};
 pub use suggest::closest;

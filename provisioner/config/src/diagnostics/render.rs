@@ -15,6 +15,9 @@ pub enum Style {
     Coloured,
 }
 
+/// Maximum length of a source line that is shown, in bytes. For a longer one only the position is shown.
+const MAX_LINE_BYTES: usize = 2000;
+
 /// Renders one diagnostic, without a final line break. Lines of files that hold secrets are not shown.
 pub fn render(diagnostic: &Diagnostic, sources: &SourceFiles, style: Style) -> String {
     let level = match diagnostic.severity {
@@ -39,14 +42,17 @@ pub fn render(diagnostic: &Diagnostic, sources: &SourceFiles, style: Style) -> S
 }
 
 /// Returns the numbered source line on which a span starts, with a mark under the span. Empty for files that hold
-/// secrets.
+/// secrets, and for very long lines.
 pub fn excerpt(span: Span, sources: &SourceFiles) -> Vec<String> {
     let file = sources.get(span.file);
     if file.sensitivity() == Sensitivity::Secret {
         return Vec::new();
     }
     let position = sources.position(span);
-    let line = file.text().lines().nth(position.line - 1).unwrap_or_default();
+    let line = file.text()[file.line_range(position.line)].trim_end();
+    if line.len() > MAX_LINE_BYTES {
+        return Vec::new();
+    }
     let marked =
         file.text().get(first_line_range(span, file.text())).map_or(1, |piece| piece.trim_end().chars().count().max(1));
     let number = position.line.to_string();
@@ -80,18 +86,21 @@ fn snippet_elements<'d>(diagnostic: &'d Diagnostic, sources: &'d SourceFiles) ->
         .flat_map(|id| {
             let file = sources.get(id);
             let here: Vec<_> = marks.iter().filter(|(file, ..)| *file == id).collect();
-            match file.sensitivity() {
-                Sensitivity::Public => {
-                    vec![Element::from(Snippet::source(&**file.text()).path(&**file.path()).annotations(
-                        here.into_iter().map(|(_, kind, span, label)| {
-                            kind.span(first_line_range(*span, file.text())).label(*label)
-                        }),
-                    ))]
-                }
-                Sensitivity::Secret => {
-                    here.into_iter().map(|(_, _, span, _)| Element::from(origin(*span, sources))).collect()
-                }
+            // The renderer takes time for each line that it gets.
+            let lines = here.iter().map(|(_, _, span, _)| file.line_of(span.start as usize));
+            let (first, last) = lines.fold((usize::MAX, 0), |(first, last), line| (first.min(line), last.max(line)));
+            let is_shown = file.sensitivity() == Sensitivity::Public
+                && (first..=last).all(|line| file.line_range(line).len() <= MAX_LINE_BYTES);
+            if !is_shown {
+                return here.into_iter().map(|(_, _, span, _)| Element::from(origin(*span, sources))).collect();
             }
+            let (start, end) = (file.line_range(first).start, file.line_range(last).end);
+            let annotations = here.into_iter().map(|(_, kind, span, label)| {
+                let range = first_line_range(*span, file.text());
+                kind.span(range.start - start..range.end - start).label(*label)
+            });
+            let snippet = Snippet::source(&file.text()[start..end]).line_start(first).path(&**file.path());
+            vec![Element::from(snippet.annotations(annotations))]
         })
         .collect()
 }

@@ -56,6 +56,8 @@ pub enum Sensitivity {
 pub struct SourceFile {
     path: Arc<str>,
     text: Arc<str>,
+    /// Offsets of the first bytes of all lines.
+    line_starts: Arc<[u32]>,
     sensitivity: Sensitivity,
 }
 
@@ -68,6 +70,17 @@ impl SourceFile {
     /// Returns the text, without a byte order mark.
     pub fn text(&self) -> &Arc<str> {
         &self.text
+    }
+
+    /// Returns the number of the line, from 1, that a byte belongs to.
+    pub(super) fn line_of(&self, byte: usize) -> usize {
+        self.line_starts.partition_point(|start| *start as usize <= byte)
+    }
+
+    /// Returns the bytes of a line by its number, from 1, with its line end.
+    pub(super) fn line_range(&self, line: usize) -> Range<usize> {
+        let start = |line: usize| self.line_starts.get(line).map_or(self.text.len(), |start| *start as usize);
+        start(line.saturating_sub(1))..start(line)
     }
 
     /// Returns the rule for showing lines.
@@ -95,7 +108,10 @@ impl SourceFiles {
     pub fn add(&mut self, path: &str, text: &str, sensitivity: Sensitivity) -> FileId {
         let id = u32::try_from(self.0.len()).expect("a repository has fewer than 2^32 files");
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        self.0.push(SourceFile { path: path.into(), text: text.into(), sensitivity });
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let starts = ends.filter_map(|(at, _)| u32::try_from(at + 1).ok());
+        let line_starts = std::iter::once(0).chain(starts).collect();
+        self.0.push(SourceFile { path: path.into(), text: text.into(), line_starts, sensitivity });
         FileId(id)
     }
 
@@ -110,13 +126,10 @@ impl SourceFiles {
     /// Returns the start of a span as path, line and column.
     pub fn position(&self, span: Span) -> Position {
         let file = self.get(span.file);
-        let before = &file.text[..floor_char_boundary(&file.text, span.start as usize)];
-        let line_start = before.rfind('\n').map_or(0, |index| index + 1);
-        Position {
-            path: file.path.clone(),
-            line: before.matches('\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
-        }
+        let start = floor_char_boundary(&file.text, span.start as usize);
+        let line = file.line_of(start);
+        let before = &file.text[file.line_range(line).start..start];
+        Position { path: file.path.clone(), line, column: before.chars().count() + 1 }
     }
 
     /// Returns the text of a span.

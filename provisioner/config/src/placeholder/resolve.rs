@@ -1,5 +1,8 @@
 //! Resolves the placeholders of a parsed tree. Resolved values are not scanned for placeholders again.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use super::namespaces::{GIT, NAMESPACES, Namespaces, PlaceholderValue, UsedSecrets};
 use super::syntax::{Piece, Placeholder, pieces};
 use crate::diagnostics::{Code, Diagnostic, SourceFiles, Span};
@@ -27,6 +30,8 @@ pub(crate) enum ReferenceRule {
 pub(crate) struct Resolver<'a> {
     namespaces: Namespaces<'a>,
     sources: &'a SourceFiles,
+    /// Paths of the namespaces that an error named.
+    candidates: HashMap<String, Arc<[String]>>,
     /// Errors found so far.
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Secrets and auth entries used so far.
@@ -36,7 +41,7 @@ pub(crate) struct Resolver<'a> {
 impl<'a> Resolver<'a> {
     /// Returns a resolver without diagnostics.
     pub(crate) fn new(namespaces: Namespaces<'a>, sources: &'a SourceFiles) -> Self {
-        Self { namespaces, sources, diagnostics: Vec::new(), used: UsedSecrets::default() }
+        Self { namespaces, sources, candidates: HashMap::new(), diagnostics: Vec::new(), used: UsedSecrets::default() }
     }
 
     /// Returns the sources of placeholder values.
@@ -165,7 +170,17 @@ impl<'a> Resolver<'a> {
         Ok(Reference { environment: environment.map(str::to_owned), resource, path, span: at })
     }
 
-    fn missing_value_error(&self, placeholder: &Placeholder<'_>, at: Span) -> Diagnostic {
+    /// Returns the paths of a namespace, collected once.
+    fn candidates(&mut self, namespace: &str) -> Arc<[String]> {
+        if let Some(known) = self.candidates.get(namespace) {
+            return Arc::clone(known);
+        }
+        let candidates: Arc<[String]> = self.namespaces.candidates(namespace).into();
+        self.candidates.insert(namespace.to_owned(), Arc::clone(&candidates));
+        candidates
+    }
+
+    fn missing_value_error(&mut self, placeholder: &Placeholder<'_>, at: Span) -> Diagnostic {
         let path = placeholder.path.unwrap_or_default();
         let name = if placeholder.namespace == "auth" { path.split('.').next().unwrap_or_default() } else { path };
         let stack = self.namespaces.stack;
@@ -200,28 +215,32 @@ impl<'a> Resolver<'a> {
                 "commit something, or check a branch out".into(),
             ),
             namespace => {
-                let known = self.namespaces.candidates(namespace).join(", ");
+                let known = self.candidates(namespace).join(", ");
                 (format!("the namespace `{namespace}` has no {path:?}"), format!("it has {known}"))
             }
         };
-        let candidates = self.namespaces.candidates(placeholder.namespace);
-        Diagnostic::error(UNRESOLVED, at, summary).did_you_mean(name, candidates.iter().map(String::as_str)).help(help)
+        let candidates = self.candidates(placeholder.namespace);
+        Diagnostic::error(UNRESOLVED, at, summary).did_you_mean_one_of(name, &candidates).help(help)
     }
 
     /// Returns a function that finds the position of each placeholder, called in order. If YAML escapes hide
     /// placeholders in the source text, the position is the whole scalar.
     fn placeholder_spans(&self, text: &str, span: Span) -> impl FnMut(&str) -> Span + use<> {
         let source = self.sources.slice(span).to_owned();
-        let is_verbatim = text.matches("${").count() == source.matches("${").count();
+        let mut is_verbatim = text.matches("${").count() == source.matches("${").count();
         let mut from = 0;
-        move |raw| match source[from..].find(raw).filter(|_| is_verbatim) {
+        move |raw| match is_verbatim.then(|| source[from..].find(raw)).flatten() {
             Some(at) => {
                 let start = from + at;
                 from = start + raw.len();
                 let offset = |bytes: usize| span.start + u32::try_from(bytes).unwrap_or_default();
                 Span { file: span.file, start: offset(start), end: offset(from) }
             }
-            None => span,
+            None => {
+                // The rest of the text is searched once, not for each placeholder.
+                is_verbatim = false;
+                span
+            }
         }
     }
 }

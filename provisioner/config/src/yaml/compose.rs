@@ -1,17 +1,13 @@
 //! Composes parser events to a tree, by the rules of docs/spec/simple-container.md#2.1.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use base64::Engine as _;
+use bridge::yaml::{MAX_DEPTH, MAX_VALUES};
 use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span as ParserSpan, StrInput, Tag, options};
 
 use crate::diagnostics::{Code, Diagnostic, FileId, SourceFiles, Span};
 use crate::tree::{Entry, Mapping, Node, Scalar, Value};
-
-/// Maximum nesting depth of collections.
-const MAX_DEPTH: usize = 64;
-/// Maximum number of nodes in a file, counted after expansion of aliases.
-const MAX_NODES: usize = 500_000;
 
 /// Namespace of the tag prefix `!!`.
 const YAML_TAGS: &str = "tag:yaml.org,2002:";
@@ -75,11 +71,18 @@ pub(crate) fn parse(file: FileId, sources: &SourceFiles) -> Result<Document, Box
     Ok(Document { root, duplicates: composer.duplicates })
 }
 
+struct Anchored {
+    node: Node,
+    size: usize,
+    depth: usize,
+}
+
 struct Composer<'t> {
     events: Parser<'t, StrInput<'t>>,
     text: &'t str,
     file: FileId,
-    anchors: HashMap<usize, (Node, usize)>,
+    /// Anchored nodes, with their number of nodes and their nesting depth.
+    anchors: HashMap<usize, Anchored>,
     duplicates: Vec<Duplicate>,
     section: Option<String>,
     nodes: usize,
@@ -133,25 +136,27 @@ impl<'t> Composer<'t> {
             other => return Err(self.error_at(SYNTAX, range, format!("unexpected {other:?}")).into()),
         };
         if anchor != 0 {
-            self.anchors.insert(anchor, (node.clone(), self.nodes - before + 1));
+            let (size, depth) = (self.nodes - before + 1, depth(&node));
+            self.anchors.insert(anchor, Anchored { node: node.clone(), size, depth });
         }
         Ok(node)
     }
 
     fn compose_alias(&mut self, id: usize, range: ParserSpan) -> ComposeResult<Node> {
-        let Some((node, size)) = self.anchors.get(&id) else {
+        let Some(Anchored { node, size, depth }) = self.anchors.get(&id) else {
             return Err(self.error_at(SYNTAX, range, "the anchor contains itself").into());
         };
-        let (node, size) = (node.clone(), *size);
+        let (size, depth) = (*size, *depth);
+        let node = if self.depth + depth > MAX_DEPTH { None } else { Some(node.clone()) };
         self.count_nodes(size, range)?;
-        Ok(node)
+        node.ok_or_else(|| self.too_deep_error(range))
     }
 
     fn count_nodes(&mut self, more: usize, range: ParserSpan) -> ComposeResult<()> {
         self.nodes += more;
-        if self.nodes > MAX_NODES {
+        if self.nodes > MAX_VALUES {
             return Err(self
-                .error_at(LIMIT, range, format!("the file has more than {MAX_NODES} values"))
+                .error_at(LIMIT, range, format!("the file has more than {MAX_VALUES} values"))
                 .help("aliases count as often as they are used")
                 .into());
         }
@@ -273,10 +278,11 @@ impl<'t> Composer<'t> {
             Value::Sequence(items) => items,
             Value::Scalar(_) | Value::Interpolated(_) => return Err(invalid_merge(source.span)),
         };
+        let mut keys: HashSet<String> = mapping.keys().map(str::to_owned).collect();
         for source in sources {
             let Value::Mapping(from) = source.value else { return Err(invalid_merge(source.span)) };
             for entry in from.0 {
-                if mapping.entry(&entry.key).is_none() {
+                if keys.insert(entry.key.clone()) {
                     mapping.0.push(entry);
                 }
             }
@@ -287,9 +293,13 @@ impl<'t> Composer<'t> {
     fn enter_collection(&mut self, opened: ParserSpan) -> ComposeResult<()> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(self.error_at(LIMIT, opened, format!("nested deeper than {MAX_DEPTH} levels")).into());
+            return Err(self.too_deep_error(opened));
         }
         Ok(())
+    }
+
+    fn too_deep_error(&self, range: ParserSpan) -> Box<Diagnostic> {
+        self.error_at(LIMIT, range, format!("nested deeper than {MAX_DEPTH} levels")).into()
     }
 
     /// Returns the span of a collection. A flow collection ends at its bracket. A block collection ends with its last
@@ -328,6 +338,15 @@ impl<'t> Composer<'t> {
         let at = self.offset(*error.marker());
         let end = self.text[at..].chars().next().map_or(at, |c| at + c.len_utf8());
         Diagnostic::error(SYNTAX, self.byte_span(at, end), format!("this is not YAML: {}", error.info()))
+    }
+}
+
+/// Returns the nesting depth of collections in a node.
+fn depth(node: &Node) -> usize {
+    match &node.value {
+        Value::Scalar(_) | Value::Interpolated(_) => 0,
+        Value::Sequence(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        Value::Mapping(mapping) => 1 + mapping.into_iter().map(|entry| depth(&entry.value)).max().unwrap_or_default(),
     }
 }
 
@@ -482,6 +501,8 @@ mod tests {
         }
         assert!(rendered_errors(&bomb).contains("more than 500000 values"));
         assert!(read(&"[".repeat(100_000)).1.is_err());
+        let chain = (1..100).map(|level| format!("a{level}: &a{level} [*a{}]\n", level - 1)).collect::<String>();
+        assert!(rendered_errors(&format!("a0: &a0 []\n{chain}")).contains("nested deeper than 64 levels"));
         let deep: String = (0..100).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
         assert!(read(&deep).1.is_err());
     }

@@ -7,6 +7,7 @@ mod repository;
 mod config_errors;
 mod core_types;
 mod inheritance;
+mod limits;
 mod placeholders;
 mod plugins;
 mod recorded_reading;
