@@ -58,6 +58,9 @@ fn ratio_of_times(files: impl Fn(usize) -> Files, count: usize, factor: usize) -
     ratios.fold(f64::INFINITY, f64::min)
 }
 
+/// Function that returns a repository with a number of errors.
+type Generator<'g> = &'g dyn Fn(usize) -> Files;
+
 #[test]
 fn time_to_read_grows_with_the_number_of_errors_and_not_with_its_square() {
     const FACTOR: usize = 8;
@@ -79,7 +82,7 @@ fn time_to_read_grows_with_the_number_of_errors_and_not_with_its_square() {
         let keys: String = (0..count).map(|number| format!("k{number}: 1, ")).collect();
         Files::sections(&format!("variables: {{}}\nx: &x {{{keys}}}\ny: {{<<: *x}}\n"))
     };
-    let cases: [(&str, &dyn Fn(usize) -> Files, usize); 6] = [
+    let cases: [(&str, Generator<'_>, usize); 6] = [
         ("references", &unresolved_references, 100),
         ("secrets", &unresolved_secrets, 100),
         ("cycles", &long_cycles, 100),
