@@ -21,10 +21,12 @@ pub enum StateError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The checkpoint of a stack could not be read.
-    #[error("the checkpoint of {stack} cannot be read")]
+    #[error("the checkpoint of {stack} ({file}) cannot be read")]
     Checkpoint {
         /// The stack.
         stack: StackReference,
+        /// File of the checkpoint.
+        file: String,
         /// Cause of the failure.
         source: Box<FormatError>,
     },

@@ -43,6 +43,9 @@ pub enum Violation {
     /// A component has an id.
     #[error("{0}: is not managed by a provider, yet has the id {1:?}")]
     ComponentWithId(Urn, ResourceId),
+    /// A custom resource has no id.
+    #[error("{0}: is managed by a provider, yet has no id")]
+    MissingId(Urn),
     /// The type is a provider type, the type in the URN is not.
     #[error("{0}: is a provider, but its URN is not that of a provider")]
     NotAProviderUrn(Urn),
@@ -176,8 +179,12 @@ impl<'a> IntegrityChecker<'a> {
         if resource.type_token.as_str().is_empty() {
             self.violations.push(Violation::MissingType(urn.clone()));
         }
-        if let (false, Some(id)) = (resource.custom, &resource.id) {
-            self.violations.push(Violation::ComponentWithId(urn.clone(), id.clone()));
+        match (resource.custom, &resource.id) {
+            (false, Some(id)) => self.violations.push(Violation::ComponentWithId(urn.clone(), id.clone())),
+            // A provider publishes its views without ids. A resource without an id is never an entry otherwise: until
+            // its create has returned an id, it is a pending operation.
+            (true, None) if resource.view_of.is_none() => self.violations.push(Violation::MissingId(urn.clone())),
+            _ => {}
         }
         if resource.is_provider() && !TypeToken::new(urn.type_token()).is_provider() {
             self.violations.push(Violation::NotAProviderUrn(urn.clone()));
@@ -254,13 +261,14 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::snapshot::{OperationKind, PendingOperation};
 
     fn urn(type_token: &str, name: &str) -> Urn {
         Urn::new("s", "p", None, type_token, name)
     }
 
     fn resource(name: &str) -> ResourceState {
-        ResourceState::new(urn("t:m:T", name), true)
+        ResourceState { id: ResourceId::new(name), ..ResourceState::new(urn("t:m:T", name), true) }
     }
 
     fn provider(id: &str) -> ResourceState {
@@ -302,6 +310,19 @@ mod tests {
     fn component_with_id_is_a_violation() {
         let component = ResourceState { custom: false, id: ResourceId::new("x"), ..resource("a") };
         assert!(check(vec![component]).contains("yet has the id \"x\""));
+    }
+
+    #[test]
+    fn custom_entry_without_id_is_a_violation() {
+        let without_id = || ResourceState { id: None, ..resource("a") };
+        assert!(check(vec![without_id()]).contains("is managed by a provider, yet has no id"));
+        assert!(check(vec![ResourceState { delete: true, ..without_id() }]).contains("yet has no id"));
+        assert!(check(vec![ResourceState { id: None, ..provider("1") }]).contains("yet has no id"));
+        assert_eq!(check(vec![ResourceState { custom: false, ..without_id() }]), "valid");
+        let view = ResourceState { view_of: Some(urn("t:m:T", "b")), ..without_id() };
+        assert_eq!(check(vec![resource("b"), view]), "valid");
+        let pending = PendingOperation { resource: Arc::new(without_id()), kind: OperationKind::Creating };
+        assert_eq!(verify(&Snapshot { pending_operations: vec![pending], ..Snapshot::default() }), Ok(()));
     }
 
     #[test]

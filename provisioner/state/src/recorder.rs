@@ -83,6 +83,7 @@ impl StateRecorder for MemoryRecorder {
 mod tests {
     use std::sync::Arc;
 
+    use pulumi_proto::resource_id::ResourceId;
     use pulumi_proto::urn::Urn;
 
     use super::*;
@@ -90,7 +91,10 @@ mod tests {
 
     #[test]
     fn deferred_records_are_written_with_the_next_appended_one() {
-        let state = |name| Arc::new(ResourceState::new(Urn::new("s", "p", None, "t:m:T", name), true));
+        let state = |name| {
+            let urn = Urn::new("s", "p", None, "t:m:T", name);
+            Arc::new(ResourceState { id: ResourceId::new(name), ..ResourceState::new(urn, true) })
+        };
         let base = Snapshot { resources: vec![state("a"), state("b")], ..Snapshot::default() };
         let mut recorder = MemoryRecorder::new(base);
         recorder.defer(Record::Change(vec![Effect::Keep(EntryId(1))]));

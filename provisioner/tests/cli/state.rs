@@ -36,7 +36,7 @@ fn copy(from: &Path, to: &Path) {
 fn check(folder: &tempfile::TempDir, arguments: &[&str]) -> String {
     let mut command = sc(arguments);
     command.current_dir(folder.path());
-    run(command)
+    run(command).replace(&folder.path().display().to_string(), "FOLDER")
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn state_with_cloud_secrets_manager_can_only_be_exported() {
     exit 1
     --- out
     --- err
-    error: the checkpoint of organization/reef/dev cannot be read
+    error: the checkpoint of organization/reef/dev (FOLDER/backend/.pulumi/stacks/reef/dev.json) cannot be read
       caused by: the secrets manager "cloud" of the stack is not supported
       hint: `pulumi stack change-secrets-provider passphrase` protects the secrets by a passphrase; `sc stack export` needs no key
     "#);
@@ -126,7 +126,7 @@ fn wrong_passphrase_and_missing_backend_are_reported() {
     exit 1
     --- out
     --- err
-    error: the checkpoint of organization/reef/dev cannot be read
+    error: the checkpoint of organization/reef/dev (FOLDER/backend/.pulumi/stacks/reef/dev.json) cannot be read
       caused by: incorrect passphrase
       hint: the passphrase is `passPhrase` of the secrets provider in server.yaml, else PULUMI_CONFIG_PASSPHRASE
     "#);

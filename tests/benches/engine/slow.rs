@@ -23,6 +23,10 @@ impl StateStore for SlowStore {
         self.0.location()
     }
 
+    fn checkpoint_location(&self, stack: &StackReference) -> String {
+        self.0.checkpoint_location(stack)
+    }
+
     async fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {
         self.0.load(stack).await
     }

@@ -70,7 +70,7 @@ fn wrong_passphrase_is_reported_with_a_hint() {
     --- out
     --- err
     info: Loaded plugin: files v0.1.0
-    error: the checkpoint of organization/tank/reef cannot be read
+    error: the checkpoint of organization/tank/reef ([repo]/backend/.pulumi/stacks/tank/reef.json) cannot be read
       caused by: incorrect passphrase
       hint: the passphrase is `passPhrase` of the secrets provider in server.yaml, else PULUMI_CONFIG_PASSPHRASE
     ");
@@ -82,7 +82,7 @@ fn wrong_passphrase_is_reported_with_a_hint() {
     --- out
     --- err
     info: Loaded plugin: files v0.1.0
-    error: the checkpoint of organization/tank/reef cannot be read
+    error: the checkpoint of organization/tank/reef ([repo]/backend/.pulumi/stacks/tank/reef.json) cannot be read
       caused by: the stack is protected by a passphrase, and none was given
       hint: the passphrase is `passPhrase` of the secrets provider in server.yaml, else PULUMI_CONFIG_PASSPHRASE
     ");
@@ -113,7 +113,8 @@ fn stack_ls_needs_no_passphrase_and_skips_unreadable_stacks() {
         (row(&output, "atoll"), row(&output, "reef")),
         ("atoll tank - - unreadable".into(), "reef tank 4 [moment] -".into())
     );
-    let message = "error: the stack atoll cannot be read\n  caused by: the checkpoint of organization/tank/atoll cannot be read\n";
+    let message =
+        "error: the stack atoll cannot be read\n  caused by: the checkpoint of organization/tank/atoll ([repo]/";
     assert!(output.contains(message), "{output}");
     let output = repository.expect_exit(1, "stack ls --json");
     assert!(output.contains(r#""interrupted":null"#) && output.contains(r#""resources":4"#), "{output}");
@@ -133,7 +134,7 @@ fn damaged_state_is_reported_and_not_overwritten() {
     --- out
     --- err
     info: Loaded plugin: files v0.1.0
-    error: the checkpoint of organization/tank/reef cannot be read
+    error: the checkpoint of organization/tank/reef ([repo]/backend/.pulumi/stacks/tank/reef.json) cannot be read
       caused by: its format has version 9, which is newer than the supported ones (3 and 4)
     ");
     fs::write(repository.path(CHECKPOINT), text.replace("\"files:fs:File\"", "7")).unwrap();
@@ -142,7 +143,7 @@ fn damaged_state_is_reported_and_not_overwritten() {
     --- out
     --- err
     info: Loaded plugin: files v0.1.0
-    error: the checkpoint of organization/tank/reef cannot be read
+    error: the checkpoint of organization/tank/reef ([repo]/backend/.pulumi/stacks/tank/reef.json) cannot be read
       caused by: it is not a checkpoint
       caused by: invalid type: integer `7`, expected a string at line 1 column [column]
       hint: the backend keeps the previous state (`.bak` beside it) and earlier states (`.pulumi/backups`)

@@ -9,6 +9,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 use serde_json::Value;
 use state::format::{UpdateInfo, UpdateKind, UpdateResult};
@@ -65,6 +66,7 @@ async fn state_of_a_run_is_read_by_pulumi() {
     let mut ledger = Ledger::new(state.snapshot().clone());
     let root = Arc::new(ResourceState::new(Urn::root_stack("dev", "reef"), false));
     let mut clam = ResourceState::new(Urn::new("dev", "reef", None, "t:m:T", "clam"), true);
+    clam.id = ResourceId::new("clam-1");
     clam.parent = Some(root.urn.clone());
     clam.inputs = Arc::new(PropertyMap::from([
         ("big".to_owned(), PropertyValue::Number(1e21)),

@@ -11,6 +11,14 @@ pub enum FormatError {
     /// The text is not JSON, or does not have the shape of a checkpoint.
     #[error("it is not a checkpoint")]
     Malformed(#[source] serde_json::Error),
+    /// The text has no resources, and no program writes a state in this form.
+    #[error("it is not a state: expected {expected}, found {found}")]
+    NotAState {
+        /// Expected content, and its place.
+        expected: String,
+        /// Content that was found.
+        found: String,
+    },
     /// The format is older than the supported versions.
     #[error("its format has version {0}, which is too old (use `pulumi up` once to bring it up to date)")]
     TooOld(u32),

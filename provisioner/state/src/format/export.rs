@@ -7,7 +7,7 @@ use super::deployment_dto::ExportDto;
 use super::error::FormatError;
 use super::go_json::{self, Escaping};
 use super::indent::indent_json;
-use super::read::can_hold_deployment;
+use super::read::StoredText;
 
 #[derive(Deserialize)]
 struct StoredFile<'a> {
@@ -28,12 +28,11 @@ struct StoredCheckpoint<'a> {
 /// # Errors
 /// [`FormatError`] if the text is not a checkpoint, or has an unsupported version or feature.
 pub(crate) fn export_verbatim(text: &str) -> Result<String, FormatError> {
+    StoredText::parse(text)?;
     let file: StoredFile<'_> = serde_json::from_str(text).map_err(FormatError::Malformed)?;
-    let features = file.features.unwrap_or_default();
-    let version = file.version.unwrap_or_default();
-    let can_hold_deployment = can_hold_deployment(text, version, &features)?;
-    let latest = file.checkpoint.filter(|_| can_hold_deployment).and_then(|checkpoint| checkpoint.latest);
-    let (version, features) = if version == 4 { (4, features) } else { (3, Vec::new()) };
+    let latest = file.checkpoint.and_then(|checkpoint| checkpoint.latest);
+    let (version, features) =
+        if file.version == Some(4) { (4, file.features.unwrap_or_default()) } else { (3, Vec::new()) };
     let export = ExportDto { version, features, deployment: latest };
     Ok(indent_json(&go_json::to_string(&export, Escaping::Plain).map_err(FormatError::Malformed)?))
 }

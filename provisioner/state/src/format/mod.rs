@@ -27,6 +27,7 @@ mod read_value;
 mod rename;
 mod resource;
 mod resource_dto;
+mod shape;
 mod value_dto;
 
 pub use checkpoint::Checkpoint;

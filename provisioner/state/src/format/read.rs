@@ -12,6 +12,7 @@ use super::error::FormatError;
 use super::features;
 use super::read_value::{SecretDecryption, ValueReader};
 use super::resource::{ResourceReader, StoredResource, non_empty};
+use super::shape;
 use crate::resource::ResourceState;
 use crate::snapshot::{Manifest, OperationKind, PendingOperation, SecretsDescription, Snapshot, SnapshotRest};
 
@@ -111,7 +112,7 @@ impl<'a> StoredText<'a> {
     /// Parses a checkpoint except its resources.
     ///
     /// # Errors
-    /// [`FormatError`] if the text is malformed, or has an unsupported version or feature.
+    /// [`FormatError`] if the text is not a checkpoint, or has an unsupported version or feature.
     pub(crate) fn parse(text: &'a str) -> Result<Self, FormatError> {
         let with_checkpoint = |checkpoint| {
             let locate_error = Box::new(|| serde_json::from_str::<StoredFile<'_, StoredResource<'_>>>(text).err());
@@ -119,28 +120,40 @@ impl<'a> StoredText<'a> {
         };
         // Fast path: a valid text, however large, is parsed once. Errors are examined below.
         let malformed = match serde_json::from_str::<StoredFile<'a, &'a RawValue>>(text) {
-            Ok(StoredFile { version: Some(3), checkpoint, .. }) => return Ok(with_checkpoint(checkpoint)),
-            Ok(StoredFile { version: Some(4), features, checkpoint }) => {
-                features::check_known(&features.unwrap_or_default())?;
+            Ok(StoredFile { version: Some(version @ 3..=4), features, checkpoint }) => {
+                if version == 4 {
+                    features::check_known(&features.unwrap_or_default())?;
+                }
+                if !checkpoint.as_ref().is_some_and(StoredCheckpoint::has_resources) {
+                    shape::check_checkpoint(text)?;
+                }
                 return Ok(with_checkpoint(checkpoint));
             }
             Ok(_) => None,
             Err(error) => Some(error),
         };
+        shape::object("", Some(&shape::parse(text)?))?;
         let envelope: Envelope = serde_json::from_str(text).map_err(FormatError::Malformed)?;
-        let (version, features) = (envelope.version.unwrap_or_default(), envelope.features.unwrap_or_default());
-        match (can_hold_deployment(text, version, &features)?, malformed) {
-            (true, Some(error)) => Err(FormatError::Malformed(error)),
-            (true, None) | (false, _) => Ok(with_checkpoint(None)),
+        check_version(text, envelope.version.unwrap_or_default(), &envelope.features.unwrap_or_default())?;
+        if let Some(error) = malformed {
+            return Err(FormatError::Malformed(error));
         }
+        shape::check_checkpoint(text)?;
+        Ok(with_checkpoint(None))
     }
 
     /// Parses an exported deployment except its resources.
     ///
     /// # Errors
-    /// [`FormatError`] if the text is malformed, or has an unsupported version or feature.
+    /// [`FormatError`] if the text is not an export, or has an unsupported version or feature.
     pub(crate) fn parse_export(text: &'a str) -> Result<Self, FormatError> {
-        let export: StoredExport<'a, &'a RawValue> = serde_json::from_str(text).map_err(FormatError::Malformed)?;
+        let export: StoredExport<'a, &'a RawValue> = match serde_json::from_str(text) {
+            Ok(export) => export,
+            Err(error) => {
+                shape::object("", Some(&shape::parse(text)?))?;
+                return Err(FormatError::Malformed(error));
+            }
+        };
         match export.version.unwrap_or_default() {
             version @ 0..=2 => return Err(FormatError::TooOld(version)),
             3 => {}
@@ -148,11 +161,11 @@ impl<'a> StoredText<'a> {
             version => return Err(FormatError::TooNew(version)),
         }
         let locate_error = Box::new(|| serde_json::from_str::<StoredExport<'_, StoredResource<'_>>>(text).err());
-        let latest = export.deployment;
-        Ok(Self {
-            locate_error,
-            checkpoint: latest.map(|latest| StoredCheckpoint { stack: None, latest: Some(latest) }),
-        })
+        let checkpoint = export.deployment.map(|latest| StoredCheckpoint { stack: None, latest: Some(latest) });
+        if !checkpoint.as_ref().is_some_and(StoredCheckpoint::has_resources) {
+            shape::check_export(text)?;
+        }
+        Ok(Self { locate_error, checkpoint })
     }
 
     /// Returns the secrets manager that the text names.
@@ -176,18 +189,23 @@ impl<'a> StoredText<'a> {
     }
 }
 
-/// Checks that the version and the features of a checkpoint are supported. Returns `true` if the checkpoint can contain
-/// a deployment.
-pub(super) fn can_hold_deployment(text: &str, version: u32, features: &[String]) -> Result<bool, FormatError> {
+impl<R> StoredCheckpoint<'_, R> {
+    fn has_resources(&self) -> bool {
+        let resources = self.latest.as_ref().and_then(|latest| latest.resources.as_ref());
+        resources.is_some_and(|resources| !resources.is_empty())
+    }
+}
+
+/// Checks that the version and the features of a checkpoint are supported.
+fn check_version(text: &str, version: u32, features: &[String]) -> Result<(), FormatError> {
     match version {
         0 => {
-            // A `checkpoint` member in version 0 is ignored, as by Pulumi.
             let bare: BareCheckpoint<'_> = serde_json::from_str(text).map_err(FormatError::Malformed)?;
-            if bare.latest.is_some() { Err(FormatError::TooOld(0)) } else { Ok(false) }
+            if bare.latest.is_some() { Err(FormatError::TooOld(0)) } else { Ok(()) }
         }
         version @ 1..=2 => Err(FormatError::TooOld(version)),
-        3 => Ok(true),
-        4 => features::check_known(features).map(|()| true),
+        3 => Ok(()),
+        4 => features::check_known(features),
         version => Err(FormatError::TooNew(version)),
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::error::FormatError;
 use super::go_json::{self, Escaping};
-use super::read::can_hold_deployment;
+use super::read::StoredText;
 use crate::store::StackReference;
 
 /// Rewrites the URNs of a checkpoint from one stack to another. The member `stack` is left unchanged, as by Pulumi: it
@@ -17,11 +17,9 @@ use crate::store::StackReference;
 /// # Errors
 /// [`FormatError`] if the text is not a checkpoint, or has an unsupported version or feature.
 pub(crate) fn rename_stack(text: &str, from: &StackReference, to: &StackReference) -> Result<String, FormatError> {
+    StoredText::parse(text)?;
     let mut file: Value = serde_json::from_str(text).map_err(FormatError::Malformed)?;
-    let version = file["version"].as_u64().and_then(|version| u32::try_from(version).ok()).unwrap_or_default();
-    let features = file["features"].as_array().into_iter().flatten();
-    let features: Vec<String> = features.filter_map(Value::as_str).map(str::to_owned).collect();
-    if !can_hold_deployment(text, version, &features)? {
+    if file["version"] == 0 {
         // Version 0 is read, but never written.
         file["version"] = 3.into();
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::StateError;
-use crate::format::ConfigValue;
+use crate::format::{ConfigValue, FormatError};
 use crate::journal;
 use crate::secrets::Keyring;
 use crate::snapshot::SecretsDescription;
@@ -37,5 +37,11 @@ impl StackAccess {
     /// [`StateError`] if the folder of the journals cannot be read.
     pub fn has_journal(&self) -> Result<bool, StateError> {
         Ok(!journal::list(&self.journals, &self.stack)?.is_empty())
+    }
+
+    /// Returns the error of a checkpoint of the stack that cannot be read.
+    pub(super) fn checkpoint_error(&self, source: FormatError) -> StateError {
+        let file = self.store.checkpoint_location(&self.stack);
+        StateError::Checkpoint { stack: self.stack.clone(), file, source: Box::new(source) }
     }
 }

@@ -16,7 +16,7 @@ pub(super) struct LoadedStack {
 /// Loads the checkpoint of a stack; `None` if the stack does not exist.
 pub(super) async fn load(access: &StackAccess) -> Result<Option<LoadedStack>, StateError> {
     let Some(text) = access.store.load(&access.stack).await? else { return Ok(None) };
-    let failed = |error| StateError::Checkpoint { stack: access.stack.clone(), source: Box::new(error) };
+    let failed = |error| access.checkpoint_error(error);
     let text = Arc::new(text);
     let digest = CheckpointDigest::compute(Arc::clone(&text));
     let checkpoint = decode_checkpoint(&text, &access.keyring).await.map_err(failed)?;

@@ -31,7 +31,7 @@ async fn rename_locked(access: &StackAccess, lock: &StackLock, to: &StackReferen
     if let Some(journal) = journal::list(&renamed.journals, to)?.into_iter().next() {
         return Err(StateError::Interrupted { stack: to.clone(), journal });
     }
-    let text = format::rename_stack(&checkpoint, &access.stack, to).map_err(|error| checkpoint_error(access, error))?;
+    let text = format::rename_stack(&checkpoint, &access.stack, to).map_err(|error| access.checkpoint_error(error))?;
     Ok(access.store.rename(lock, to, &text).await?)
 }
 
@@ -62,7 +62,7 @@ async fn remove_locked(
 ) -> Result<(), StateError> {
     let checkpoint = load_uninterrupted(access).await?;
     if !force {
-        let snapshot = read_snapshot(&checkpoint).map_err(|error| checkpoint_error(access, error))?;
+        let snapshot = read_snapshot(&checkpoint).map_err(|error| access.checkpoint_error(error))?;
         let stack = access.stack.clone();
         // The root stack resource does not count.
         let resources = snapshot.resources.iter().filter(|state| state.type_token.as_str() != ROOT_STACK_TYPE);
@@ -117,7 +117,7 @@ pub async fn summary(access: &StackAccess) -> Result<StackSummary, StateError> {
         None => {
             let checkpoint = access.store.load(&access.stack).await?;
             let snapshot = checkpoint.as_deref().map(read_snapshot).transpose();
-            (snapshot.map_err(|error| checkpoint_error(access, error))?, has_journal)
+            (snapshot.map_err(|error| access.checkpoint_error(error))?, has_journal)
         }
     };
     let resources = snapshot.as_ref().map(|snapshot| snapshot.resources.len());
@@ -135,8 +135,4 @@ async fn load_uninterrupted(access: &StackAccess) -> Result<String, StateError> 
 /// Reads the snapshot of a checkpoint without decrypting its secrets.
 fn read_snapshot(checkpoint: &str) -> Result<Snapshot, FormatError> {
     Ok(StoredText::parse(checkpoint)?.read(SecretDecryption::KeepEncrypted)?.snapshot.unwrap_or_default())
-}
-
-fn checkpoint_error(access: &StackAccess, error: FormatError) -> StateError {
-    StateError::Checkpoint { stack: access.stack.clone(), source: Box::new(error) }
 }

@@ -80,8 +80,7 @@ impl StackView {
         match &text {
             None if !has_journal => return Ok(None),
             Some(text) if is_encrypted && !has_journal => {
-                let failed = |error| StateError::Checkpoint { stack: access.stack.clone(), source: Box::new(error) };
-                return format::export_verbatim(text).map(Some).map_err(failed);
+                return format::export_verbatim(text).map(Some).map_err(|error| access.checkpoint_error(error));
             }
             _ => {}
         }

@@ -172,7 +172,7 @@ async fn compressing_file_store_is_compliant() {
 #[tokio::test]
 async fn memory_store_refuses_a_state_that_violates_integrity() {
     let misordered = r#"{"version":3,"checkpoint":{"latest":{"resources":[
-        {"urn":"urn:pulumi:s::p::t:m:T::a","custom":true,"type":"t:m:T","parent":"urn:pulumi:s::p::t:m:T::b"}]}}}"#;
+        {"urn":"urn:pulumi:s::p::t:m:T::a","custom":true,"id":"a","type":"t:m:T","parent":"urn:pulumi:s::p::t:m:T::b"}]}}}"#;
     let error = error_chain(&save(&MemoryStore::default(), "dev", misordered).await.unwrap_err());
     assert!(error.contains("is missing from the state"), "{error}");
 }

@@ -111,6 +111,11 @@ impl StateStore for FileStore {
         self.folder.layout.full_name(stack)
     }
 
+    fn checkpoint_location(&self, stack: &StackReference) -> String {
+        let variant = self.folder.current_variant(stack).ok().flatten().unwrap_or_default();
+        self.folder.path_of(&self.folder.layout.checkpoint(stack, variant)).display().to_string()
+    }
+
     async fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {
         let stack = stack.clone();
         self.run(move |folder| folder.load(&stack)).await

@@ -97,6 +97,10 @@ impl StateStore for MemoryStore {
         "memory".to_owned()
     }
 
+    fn checkpoint_location(&self, stack: &StackReference) -> String {
+        format!("memory:{stack}")
+    }
+
     async fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {
         Ok(self.stacks().get(stack).and_then(|stack| stack.checkpoints.last().cloned()))
     }

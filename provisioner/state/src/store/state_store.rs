@@ -19,6 +19,9 @@ pub trait StateStore: StackCatalog {
         stack.to_string()
     }
 
+    /// Returns the location of the checkpoint of a stack, for messages.
+    fn checkpoint_location(&self, stack: &StackReference) -> String;
+
     /// Returns the text of the checkpoint of a stack; `None` if the stack does not exist.
     async fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError>;
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 use state::format::{UpdateInfo, UpdateKind, UpdateResult};
 use state::secrets::{CiphertextReuse, Keyring, MarkerManager, SecretsManager};
@@ -93,7 +94,8 @@ pub(crate) fn holder() -> LockHolder {
 }
 
 pub(crate) fn resource(name: &str) -> Arc<ResourceState> {
-    Arc::new(ResourceState::new(Urn::new("dev", "reef", None, "t:m:T", name), true))
+    let urn = Urn::new("dev", "reef", None, "t:m:T", name);
+    Arc::new(ResourceState { id: ResourceId::new(name), ..ResourceState::new(urn, true) })
 }
 
 pub(crate) fn secret_resource(name: &str) -> Arc<ResourceState> {

@@ -1,6 +1,7 @@
 //! Imports of exported deployments.
 
 use serde_json::{Value, json};
+use state::format::FormatError;
 use state::store::{StateStore as _, StoreError};
 use state::{ImportProblem, ImportReport, OperationKind, StateError, import};
 
@@ -17,7 +18,8 @@ fn export(resources: Value) -> Value {
 }
 
 fn stored_resource(stack: &str, name: &str) -> Value {
-    json!({ "urn": format!("urn:pulumi:{stack}::reef::t:m:T::{name}"), "custom": true, "type": "t:m:T" })
+    let urn = format!("urn:pulumi:{stack}::reef::t:m:T::{name}");
+    json!({ "urn": urn, "custom": true, "id": name, "type": "t:m:T" })
 }
 
 async fn run_import(fixture: &Fixture, export: &Value, force: bool) -> Result<ImportReport, StateError> {
@@ -129,10 +131,28 @@ async fn invalid_export_is_refused() {
         assert!(error.to_string().contains(message), "{error}");
     }
     let malformed = "{\"version\": 3,\n\"deployment\": {\"resources\": [\n{\"urn\": 7}]}}";
-    for (text, place) in [("", "line 1"), ("{\"version\": 3", "line 1"), (malformed, "line 3")] {
+    for (text, place) in [("{", "line 1"), ("{\"version\": 3", "line 1"), (malformed, "line 3")] {
         let StateError::NotAnExport(error) = refused(&fixture, text).await else { panic!("{text}") };
         assert!(error.to_string().contains(place), "{error}");
     }
+    for text in ["", "null", "{\"version\": 3}", "{\"version\": 3, \"deployment\": {}}"] {
+        let StateError::Export(error) = refused(&fixture, text).await else { panic!("{text}") };
+        assert!(matches!(*error, FormatError::NotAState { .. }), "{text}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn custom_resource_without_id_is_refused() {
+    let fixture = Fixture::new().await;
+    fixture.save(&[resource("a")]).await;
+    let mut without_id = stored_resource("dev", "b");
+    without_id.as_object_mut().unwrap().remove("id");
+    let text = export(json!([without_id]));
+    let error = refused(&fixture, &text.to_string()).await;
+    assert!(error.to_string().contains("::b: is managed by a provider, yet has no id"), "{error}");
+    run_import(&fixture, &text, true).await.unwrap();
+    let error = fixture.open().await.err().unwrap();
+    assert!(matches!(error, StateError::Integrity(_)), "{error}");
 }
 
 #[tokio::test]

@@ -150,7 +150,7 @@ async fn journal_of_another_checkpoint_is_refused_with_both_digests() {
 
     let Err(StateError::Conflict(conflict)) = fixture.open().await else { panic!() };
     assert_ne!(conflict.base, conflict.found);
-    let creations = "\n  it had created urn:pulumi:dev::reef::t:m:T::b with id \"\"\
+    let creations = "\n  it had created urn:pulumi:dev::reef::t:m:T::b with id \"b\"\
                 \n  it was creating urn:pulumi:dev::reef::t:m:T::c, which may exist";
     assert!(conflict.to_string().ends_with(creations), "{conflict}");
     let export = StackView::export(&fixture.access, ExportedSecrets::Encrypted).await;

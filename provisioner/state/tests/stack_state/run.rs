@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 use state::{Effect, EntryId, OperationId, OperationKind, Record, ResourceState, Subject};
 
@@ -123,6 +124,7 @@ fn resource(number: usize, links: &[bool; 8], others: &[Urn]) -> Arc<ResourceSta
     let before: Vec<_> =
         if others.is_empty() && number < 100 { (0..number).map(urn).collect() } else { others.to_vec() };
     let mut state = ResourceState::new(urn(number), true);
+    state.id = ResourceId::new(format!("id-{number}"));
     state.dependencies = before.into_iter().zip(links).filter(|(_, linked)| **linked).map(|(urn, _)| urn).collect();
     Arc::new(state)
 }
