@@ -7,11 +7,13 @@ use anyhow::Context as _;
 use bridge::fs::{Access, MAX_DOCUMENT_BYTES, read_named, read_regular, utf8};
 use config::{ProcessContext, SecretsProvider, Stack, StateStorage};
 use state::secrets::{Keyring, Passphrase};
-use state::store::{FileOptions, FileStore, FileUrl, StackReference};
+use state::store::{FileOptions, FileStore, FileUrl, LockHolder, RenameOutcome, StackReference};
 use state::{StackAccess, StackSettings};
 
+use super::exit::CliError;
 use super::stacks::Stacks;
 use super::storage::file_options;
+use super::ui::Ui;
 
 /// Version of the writer, as recorded in the manifest of a state.
 const ENGINE_VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
@@ -20,12 +22,56 @@ const ENGINE_VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 const PASSPHRASE: &str = "PULUMI_CONFIG_PASSPHRASE";
 const PASSPHRASE_FILE: &str = "PULUMI_CONFIG_PASSPHRASE_FILE";
 
-/// Returns the access to the state of a stack.
+/// Returns the access to the state of a stack. Completes or undoes a rename of the stack that was interrupted.
+///
+/// # Errors
+/// The errors of [`open_access`]. The rename may still be active, cannot be completed, or has given the stack another
+/// name.
+pub(crate) async fn access(ui: &Ui, stacks: &Stacks, stack: &Stack) -> anyhow::Result<StackAccess> {
+    let access = open_access(stacks, stack).await?;
+    let Some(rename) = access.store.resume_rename(&access.stack, &holder(stacks)).await? else { return Ok(access) };
+    let (from, to, outcome) = (rename.from().clone(), rename.to().clone(), rename.outcome);
+    let moved = match outcome {
+        RenameOutcome::NewName => move_settings(&stacks.repository.root, &from, &to),
+        RenameOutcome::OldName | RenameOutcome::Pending => Ok(()),
+    };
+    access.store.finish_rename(rename).await?;
+    moved?;
+    match outcome {
+        RenameOutcome::NewName if access.stack == from => {
+            let message = format!("an interrupted rename of this stack was completed: {from} is {to} now");
+            Err(CliError::failed(message, rename_hint(&from, &to)).into())
+        }
+        RenameOutcome::NewName => {
+            ui.warn(&format!("completed an interrupted rename of {from} to {to}"));
+            // The settings are at their new place only now.
+            open_access(stacks, stack).await
+        }
+        RenameOutcome::OldName | RenameOutcome::Pending => {
+            ui.warn(&format!("undid an interrupted rename of {from} to {to}"));
+            Ok(access)
+        }
+    }
+}
+
+/// Returns what else the user has to rename.
+pub(crate) fn rename_hint(from: &StackReference, to: &StackReference) -> String {
+    let mut steps = Vec::new();
+    if from.stack() != to.stack() {
+        steps.push(format!("rename the folder of its server.yaml to {}", to.stack()));
+    }
+    if from.project() != to.project() {
+        steps.push(format!("set `projectName: {}` in the profile", to.project()));
+    }
+    format!("{} before the next provision", steps.join(" and "))
+}
+
+/// Returns the access to the state of a stack, whatever has happened to a rename of the stack.
 ///
 /// # Errors
 /// The store is missing or the environment variables for it contradict each other; the stack file or the passphrase
 /// file cannot be read.
-pub(crate) async fn access(stacks: &Stacks, stack: &Stack) -> anyhow::Result<StackAccess> {
+pub(crate) async fn open_access(stacks: &Stacks, stack: &Stack) -> anyhow::Result<StackAccess> {
     let store = open_store(stacks, stack).await?;
     let keyring = Keyring::new(passphrase(stack, &stacks.process_context)?);
     let settings = settings(&stacks.repository.root, stack)?;
@@ -38,6 +84,16 @@ pub(crate) async fn access(stacks: &Stacks, stack: &Stack) -> anyhow::Result<Sta
         config: settings.config,
         engine_version: ENGINE_VERSION.to_owned(),
     })
+}
+
+/// Returns the holder that is written into locks of this process.
+pub(crate) fn holder(stacks: &Stacks) -> LockHolder {
+    let account = stacks.process_context.account.as_ref();
+    LockHolder {
+        pid: std::process::id(),
+        username: account.map(|account| account.username.clone()).unwrap_or_default(),
+        hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+    }
 }
 
 async fn open_store(stacks: &Stacks, stack: &Stack) -> anyhow::Result<FileStore> {
@@ -72,6 +128,32 @@ fn passphrase(stack: &Stack, process_context: &ProcessContext) -> anyhow::Result
 /// Returns the path of the settings file of a stack, `Pulumi.<stack>.yaml`.
 pub(crate) fn settings_file(root: &Path, stack: &str) -> PathBuf {
     root.join(format!("Pulumi.{stack}.yaml"))
+}
+
+/// Renames the settings file of a stack, if there is one.
+///
+/// # Errors
+/// The file of the new name exists already, or the file cannot be renamed.
+#[expect(clippy::disallowed_methods, reason = "a rename does not write the file")]
+pub(crate) fn move_settings(root: &Path, from: &StackReference, to: &StackReference) -> anyhow::Result<()> {
+    check_settings(root, from, to)?;
+    let [old, new] = [from, to].map(|stack| settings_file(root, stack.stack()));
+    if old == new || !old.exists() {
+        return Ok(());
+    }
+    std::fs::rename(&old, &new).with_context(|| {
+        format!("the stack was renamed, but {} could not be renamed; rename it by hand", old.display())
+    })
+}
+
+/// Checks that a rename does not overwrite the settings file of the new name.
+pub(crate) fn check_settings(root: &Path, from: &StackReference, to: &StackReference) -> Result<(), CliError> {
+    let [old, new] = [from, to].map(|stack| settings_file(root, stack.stack()));
+    if old == new || !old.exists() || !new.exists() {
+        return Ok(());
+    }
+    let message = format!("{} already exists, and {} would overwrite it", new.display(), old.display());
+    Err(CliError::failed(message, "remove or move one of them"))
 }
 
 /// Reads `Pulumi.<stack>.yaml` at the root of the repository; a missing file has default settings.

@@ -168,6 +168,14 @@ pub(crate) struct DiffArgs {
     pub(crate) diff: bool,
 }
 
+/// Treatment of a state that has lost its resources.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct EmptyStateArgs {
+    /// Continue from a state without resources, although the previous state (`.bak`) has some and no run removed them
+    #[arg(long)]
+    pub(crate) allow_empty: bool,
+}
+
 /// Confirmation that is given on the command line.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ConfirmArgs {

@@ -206,6 +206,10 @@ fn store_hint(error: &StoreError) -> Option<&'static str> {
             "`pulumi state upgrade` converts it to the current layout; to use it unchanged, set \
              PULUMI_DIY_BACKEND_IGNORE_DEPRECATION_ERROR=1, which the upgrade needs as well",
         ),
+        StoreError::BothNames { .. } => Some(
+            "compare both with `pulumi stack export`, remove the one that is not needed with `pulumi stack rm`, and the \
+             file of the rename in `.sc/renames` of the backend",
+        ),
         StoreError::LockLost { .. } => Some(
             "run again once no other run uses the stack: the journal is merged into the state first, or a conflict is \
              reported if the state has changed since",
@@ -222,11 +226,19 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
             | FormatError::TooOld(_)
             | FormatError::TooNew(_)
             | FormatError::UnknownFeature(_) => None,
-            _ => Some("the backend keeps the previous state (`.bak` beside it) and earlier states (`.pulumi/backups`)"),
+            _ => Some("`sc stack restore` lists the earlier states that the backend keeps, and restores one"),
         },
         StateError::Integrity(_) => Some(
-            "nothing was changed; `sc state repair` can repair the state, and the backend keeps earlier states \
-             (`.pulumi/backups`)",
+            "nothing was changed; `sc state repair` can repair the state, and `sc stack restore` lists earlier states \
+             and restores one",
+        ),
+        StateError::Copy { .. } | StateError::NotRestorable { .. } => {
+            Some("nothing was changed; choose another copy, which `sc stack restore` lists")
+        }
+        StateError::Changed(_) => Some("run the command again to see the new changes"),
+        StateError::UnexplainedEmpty(_) => Some(
+            "`sc stack restore bak` restores the previous state; --allow-empty continues without resources, and a \
+             provision then creates all of them again",
         ),
         // `store_hint` has the hint for the source error.
         StateError::Unsaved { source, .. } if matches!(&**source, StateError::Store(StoreError::LockLost { .. })) => {

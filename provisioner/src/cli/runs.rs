@@ -15,9 +15,8 @@ use engine::events::{Outcome, Summary};
 use engine::{Scope, UrnPattern};
 use provisioner::operation::{PluginSettings, Report, RunOptions, StackRun, decrypt_config};
 use state::drop_in_background;
-use state::store::LockHolder;
 
-use super::access::access;
+use super::access::{access, holder};
 use super::args::{ProgramArgs, ReplaceArgs, RunArgs, ScopeArgs, ShowArgs};
 use super::display::Secrets;
 use super::exit::{Changes, CliError, Exit};
@@ -121,7 +120,7 @@ pub(crate) async fn on_stacks(
     session::run(ui, options, async |session| {
         let mut summaries: Vec<Summary> = Vec::new();
         for stack in stacks.requested() {
-            let run = session.unless_stopped(stack_run(stacks, stack, session, &plugins, &runs.options)).await?;
+            let run = session.unless_stopped(stack_run(ui, stacks, stack, session, &plugins, &runs.options)).await?;
             let Some(report) = operation(&run, session).await? else { return Ok(Exit::Canceled) };
             let Report { summary, snapshot, diagnostics } = report;
             drop_in_background(snapshot);
@@ -139,13 +138,14 @@ pub(crate) async fn on_stacks(
 }
 
 async fn stack_run(
+    ui: &Ui,
     stacks: &Stacks,
     stack: &Arc<Stack>,
     session: &Session<'_>,
     plugins: &PluginSettings,
     options: &RunOptions,
 ) -> anyhow::Result<StackRun> {
-    let access = access(stacks, stack).await?;
+    let access = access(ui, stacks, stack).await?;
     let program = program(stack);
     let locate = locate(Arc::clone(&stacks.sources), program.clone());
     let config = decrypt_config(&access).await.context("the configuration in the stack file cannot be read")?;
@@ -159,16 +159,6 @@ async fn stack_run(
         program,
         access,
     })
-}
-
-/// Returns the holder that is written into locks of this process.
-pub(crate) fn holder(stacks: &Stacks) -> LockHolder {
-    let account = stacks.process_context.account.as_ref();
-    LockHolder {
-        pid: std::process::id(),
-        username: account.map(|account| account.username.clone()).unwrap_or_default(),
-        hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-    }
 }
 
 /// Returns the settings for the plugins of all stacks. A supervisor starts the plugins, so that none outlives this

@@ -22,11 +22,11 @@ use bridge::provider::grpc::Limits;
 
 use crate::program::Program;
 use config::diagnostics::Diagnostic;
-use engine::events::{EventSink, Summary};
+use engine::events::{Event, EventSink, Message, Severity, Summary};
 use engine::{BUILT_IN, ConfigEntry, ImportGoal, Scope, StopSignals, UrnPattern};
 use state::ResourceState;
 use state::store::LockHolder;
-use state::{Snapshot, StackAccess, StackState, StateError};
+use state::{Snapshot, StackAccess, StackState, StateError, UnexplainedEmptyState};
 
 use pulumi_proto::urn::{TypeToken, Urn};
 
@@ -96,6 +96,9 @@ pub struct RunOptions {
     pub imports: Vec<ImportGoal>,
     /// True if a destroy excludes protected resources and their dependencies instead of failing.
     pub exclude_protected: bool,
+    /// True if the run continues from a state that has lost its resources: see
+    /// [`StackState::unexplained_empty`].
+    pub allow_empty: bool,
 }
 
 impl Default for RunOptions {
@@ -109,6 +112,7 @@ impl Default for RunOptions {
             removed_by_refresh: Vec::new(),
             imports: Vec::new(),
             exclude_protected: false,
+            allow_empty: false,
         }
     }
 }
@@ -167,12 +171,25 @@ impl StackRun {
     async fn open(&self, host: &PluginHost) -> Result<StackState, OperationError> {
         let state = StackState::open(self.access.clone(), &self.holder).await?;
         self.report_recovery(state.recovered(), true);
-        match check_packages_are_served(host, state.snapshot()) {
+        let emptied = state.unexplained_empty().cloned();
+        self.report_unexplained_empty(emptied.as_ref().filter(|_| self.options.allow_empty));
+        let checked = match emptied.filter(|_| !self.options.allow_empty) {
+            Some(emptied) => Err(StateError::from(Box::new(emptied)).into()),
+            None => check_packages_are_served(host, state.snapshot()),
+        };
+        match checked {
             Ok(()) => Ok(state),
             Err(error) => {
                 state.release().await?;
                 Err(error)
             }
+        }
+    }
+
+    /// Warns of a state that has lost its resources.
+    fn report_unexplained_empty(&self, emptied: Option<&UnexplainedEmptyState>) {
+        if let Some(emptied) = emptied {
+            self.events.emit(Event::Message(Message::new(Severity::Warning, emptied.to_string())));
         }
     }
 }

@@ -37,6 +37,7 @@ impl StackRun {
         let outcome = async {
             let view = StackView::open(&self.access).await?;
             self.report_recovery(view.recovered.as_ref(), view.is_unlocked);
+            self.report_unexplained_empty(view.unexplained_empty.as_ref());
             if let Some(conflict) = view.conflict {
                 return Err(StateError::Conflict(Box::new(conflict)).into());
             }

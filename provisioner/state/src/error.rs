@@ -1,5 +1,6 @@
 //! Errors of reading and writing recorded state.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use pulumi_proto::resource_id::ResourceId;
@@ -30,6 +31,28 @@ pub enum StateError {
         /// Cause of the failure.
         source: Box<FormatError>,
     },
+    /// A copy of an earlier state cannot be read.
+    #[error("the copy {} cannot be read", path.display())]
+    Copy {
+        /// File of the copy.
+        path: PathBuf,
+        /// Cause of the failure.
+        source: Box<FormatError>,
+    },
+    /// A copy of an earlier state does not fit the stack.
+    #[error("the copy {} cannot be restored", path.display())]
+    NotRestorable {
+        /// File of the copy.
+        path: PathBuf,
+        /// Reason.
+        source: ImportProblem,
+    },
+    /// The state has changed since it was compared.
+    #[error("the state of {0} has changed in the meantime")]
+    Changed(StackReference),
+    /// The stack has lost its resources.
+    #[error(transparent)]
+    UnexplainedEmpty(#[from] Box<UnexplainedEmptyState>),
     /// The input of an import is not JSON of an exported deployment.
     #[error("this is not an exported deployment")]
     NotAnExport(#[source] serde_json::Error),
@@ -149,6 +172,37 @@ pub struct JournalConflict {
     /// Begun creations in the journal whose outcome is unknown.
     pub creating: Vec<Urn>,
 }
+
+/// State without resources, although the previous checkpoint has some and no run in the history removed them. A run that
+/// continues from it creates all resources again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnexplainedEmptyState {
+    /// The stack.
+    pub stack: StackReference,
+    /// `true` if the checkpoint itself is missing.
+    pub is_missing: bool,
+    /// File of the previous checkpoint.
+    pub previous: PathBuf,
+    /// Number of resources in the previous checkpoint; `None` if it cannot be read.
+    pub resources: Option<usize>,
+}
+
+impl fmt::Display for UnexplainedEmptyState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.is_missing {
+            true => write!(f, "the checkpoint of {} is missing", self.stack)?,
+            false => write!(f, "the state of {} has no resources", self.stack)?,
+        }
+        write!(f, ", and no run in its history removed them; the previous state {} ", self.previous.display())?;
+        match self.resources {
+            Some(1) => f.write_str("has 1 resource"),
+            Some(count) => write!(f, "has {count} resources"),
+            None => f.write_str("cannot be read"),
+        }
+    }
+}
+
+impl std::error::Error for UnexplainedEmptyState {}
 
 fn resource_count(count: usize) -> String {
     if count == 1 { "a resource".to_owned() } else { format!("{count} resources") }

@@ -8,8 +8,8 @@
 //! Excluded: providers, decisions about resources, the environment, the home directory, a terminal.
 //!
 //! - [`StackState`] is a stack that is locked for a change: open it, record what a run does, close it.
-//! - [`StackView`] reads a stack without a lock; [`import`], [`rename_stack`] and [`remove_stack`] change whole
-//!   stacks.
+//! - [`StackView`] reads a stack without a lock; [`import`], [`Restore`], [`rename_stack`] and [`remove_stack`] change
+//!   whole stacks.
 //! - [`Ledger`] turns records into a snapshot: the engine's during a run, and the recovery's after a crash.
 //! - [`integrity`] checks the invariants of a snapshot, [`state_edit`] implements `sc state`.
 //! - [`mod@format`] and [`store`] contain the stored forms, [`secrets`] their encryption.
@@ -67,7 +67,7 @@ pub const MAX_STATE_BYTES: u64 = 4 << 30;
 
 pub use background::drop_in_background;
 pub use checkpoint::{LoadedCheckpoint, decode_checkpoint, encode_checkpoint};
-pub use error::{ImportProblem, JournalConflict, StateError};
+pub use error::{ImportProblem, JournalConflict, StateError, UnexplainedEmptyState};
 pub use journal::JournalError;
 pub use ledger::Ledger;
 pub use record::{Effect, EntryId, OperationId, Record, Subject};
@@ -76,6 +76,6 @@ pub use resource::{CustomTimeouts, ResourceState};
 pub use settings::{SettingsError, StackSettings};
 pub use snapshot::{Manifest, OperationKind, PendingOperation, SecretsDescription, Snapshot, SnapshotRest};
 pub use stack_state::{
-    ExportedSecrets, ImportReport, JournalRecorder, RecoveredRun, StackAccess, StackState, StackSummary, StackView,
-    history, import, remove_stack, rename_stack, summary,
+    EntryChange, ExportedSecrets, ImportReport, JournalRecorder, RecoveredRun, Restore, StackAccess, StackState,
+    StackSummary, StackView, StateCopy, history, import, remove_stack, rename_stack, state_copies, summary,
 };

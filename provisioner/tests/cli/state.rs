@@ -229,8 +229,7 @@ fn stack_rename_renames_stack_file_and_reports_remaining_steps() {
     --- out
     --- err
     renamed organization/reef/dev to organization/shore/west
-    warning: rename the folder of its server.yaml to west before the next provision
-    warning: set `projectName: shore` in the profile before the next provision
+    warning: rename the folder of its server.yaml to west and set `projectName: shore` in the profile before the next provision
     ");
     assert!(folder.path().join("Pulumi.west.yaml").exists() && !folder.path().join("Pulumi.dev.yaml").exists());
     assert!(folder.path().join("backend/.pulumi/stacks/shore/west.json").exists());

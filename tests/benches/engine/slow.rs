@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use state::store::{
-    Backups, FileStore, LockHolder, LockInfo, StackCatalog, StackLock, StackReference, StateStore, StoreError, Tags,
+    Backups, CheckpointCopy, CopyKind, FileStore, LockHolder, LockInfo, StackCatalog, StackLock, StackReference,
+    StackRename, StateStore, StoreError, Tags,
 };
 
 /// Additional time of each write.
@@ -82,9 +83,41 @@ impl StackCatalog for SlowStore {
         self.0.set_tags(stack, tags).await
     }
 
-    async fn rename(&self, lock: &StackLock, to: &StackReference, checkpoint: &str) -> Result<(), StoreError> {
-        delay_writes(2).await;
-        self.0.rename(lock, to, checkpoint).await
+    async fn copies(&self, stack: &StackReference, kinds: &[CopyKind]) -> Result<Vec<CheckpointCopy>, StoreError> {
+        self.0.copies(stack, kinds).await
+    }
+
+    async fn read_copy(&self, copy: &CheckpointCopy) -> Result<String, StoreError> {
+        self.0.read_copy(copy).await
+    }
+
+    async fn restore(&self, lock: &StackLock, copy: &CheckpointCopy, checkpoint: &str) -> Result<(), StoreError> {
+        self.0.restore(lock, copy, checkpoint).await
+    }
+
+    async fn begin_rename(
+        &self,
+        from: &StackReference,
+        to: &StackReference,
+        holder: &LockHolder,
+    ) -> Result<StackRename, StoreError> {
+        self.0.begin_rename(from, to, holder).await
+    }
+
+    async fn rename(&self, rename: &mut StackRename, checkpoint: &str) -> Result<(), StoreError> {
+        self.0.rename(rename, checkpoint).await
+    }
+
+    async fn finish_rename(&self, rename: StackRename) -> Result<(), StoreError> {
+        self.0.finish_rename(rename).await
+    }
+
+    async fn resume_rename(
+        &self,
+        stack: &StackReference,
+        holder: &LockHolder,
+    ) -> Result<Option<StackRename>, StoreError> {
+        self.0.resume_rename(stack, holder).await
     }
 
     async fn remove(&self, lock: &StackLock, backups: Backups) -> Result<(), StoreError> {

@@ -14,6 +14,7 @@ mod hostile_plugins;
 mod imports;
 mod interruptions;
 mod lifecycle;
+mod lost_states;
 mod permissions;
 mod plugin_install;
 mod processes;

@@ -146,7 +146,7 @@ fn damaged_state_is_reported_and_not_overwritten() {
     error: the checkpoint of organization/tank/reef ([repo]/backend/.pulumi/stacks/tank/reef.json) cannot be read
       caused by: it is not a checkpoint
       caused by: invalid type: integer `7`, expected a string at line 1 column [column]
-      hint: the backend keeps the previous state (`.bak` beside it) and earlier states (`.pulumi/backups`)
+      hint: `sc stack restore` lists the earlier states that the backend keeps, and restores one
     ");
 }
 
@@ -164,7 +164,7 @@ fn state_with_integrity_violation_is_rejected() {
     info: Loaded plugin: files v0.1.0
     error: the state is inconsistent
         urn:pulumi:reef::tank::files:fs:File::page--prod: its provider urn:pulumi:reef::tank::pulumi:providers:files::files::[id] comes later in the state
-      hint: nothing was changed; `sc state repair` can repair the state, and the backend keeps earlier states (`.pulumi/backups`)
+      hint: nothing was changed; `sc state repair` can repair the state, and `sc stack restore` lists earlier states and restores one
     ");
     insta::assert_snapshot!(repository.expect_rejected("provision"), @r"
     exit 1
@@ -173,7 +173,7 @@ fn state_with_integrity_violation_is_rejected() {
     info: Loaded plugin: files v0.1.0
     error: the state is inconsistent
         urn:pulumi:reef::tank::files:fs:File::page--prod: its provider urn:pulumi:reef::tank::pulumi:providers:files::files::[id] comes later in the state
-      hint: nothing was changed; `sc state repair` can repair the state, and the backend keeps earlier states (`.pulumi/backups`)
+      hint: nothing was changed; `sc state repair` can repair the state, and `sc stack restore` lists earlier states and restores one
     ");
 }
 
@@ -218,8 +218,7 @@ fn file_in_place_of_a_storage_folder_is_reported_before_changes() {
     exit 1
     --- out
     --- err
-    info: Loaded plugin: files v0.1.0
-    error: cannot list [repo]/backend/.sc/journal/tank/reef
+    error: cannot list [repo]/backend/.sc/renames
       caused by: Not a directory (os error 20)
     ");
     assert!(!repository.path("site").exists());

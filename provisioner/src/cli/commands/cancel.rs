@@ -4,7 +4,7 @@ use clap::Args;
 use state::{StackAccess, StateError};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::access::access;
+use crate::cli::access::open_access;
 use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::Exit;
@@ -34,7 +34,7 @@ pub(crate) struct CancelArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &CancelArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access(&stacks, stacks.only()?).await?;
+    let access = open_access(&stacks, stacks.only()?).await?;
     let StackAccess { store, stack, .. } = &access;
     let held = store.locks(stack).await?;
     if held.is_empty() {

@@ -47,7 +47,7 @@ mod tests {
     fn completion_script_of_each_shell_contains_the_commands() {
         for shell in Shell::value_variants() {
             let script = script(&mut Cli::command(), *shell);
-            for word in ["provision", "destroy", "outputs", "expect-no-changes"] {
+            for word in ["provision", "destroy", "outputs", "restore", "expect-no-changes", "allow-empty"] {
                 assert!(script.contains(word), "{shell}: {word}");
             }
         }

@@ -4,7 +4,7 @@ use clap::Args;
 use engine::events::Outcome;
 use provisioner::operation;
 
-use crate::cli::args::{ConfirmArgs, GlobalArgs, RunArgs, StackArgs};
+use crate::cli::args::{ConfirmArgs, EmptyStateArgs, GlobalArgs, RunArgs, StackArgs};
 use crate::cli::exit::{Changes, CliError, Exit};
 use crate::cli::prompt::Confirmation;
 use crate::cli::runs::{Runs, on_stacks};
@@ -56,6 +56,8 @@ pub(crate) struct DestroyArgs {
     #[command(flatten)]
     pub(crate) confirm: ConfirmArgs,
     #[command(flatten)]
+    pub(crate) empty: EmptyStateArgs,
+    #[command(flatten)]
     pub(crate) run: RunArgs,
 }
 
@@ -83,6 +85,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> any
     }
     let mut runs = Runs::new(&args.run, args.diff, None, Changes::Allowed);
     runs.options.exclude_protected = args.exclude_protected;
+    runs.options.allow_empty = args.empty.allow_empty;
     let refresh = !args.run.skip_refresh;
     on_stacks(ui, &stacks, runs, async |run, session| {
         if args.preview {

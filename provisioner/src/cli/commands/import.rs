@@ -5,7 +5,7 @@ use provisioner::operation;
 use provisioner::program::ImportLookupError;
 use pulumi_proto::resource_id::ResourceId;
 
-use crate::cli::args::{GlobalArgs, ShowArgs, StackArgs};
+use crate::cli::args::{EmptyStateArgs, GlobalArgs, ShowArgs, StackArgs};
 use crate::cli::exit::{Changes, CliError, Exit};
 use crate::cli::runs::{Runs, on_stacks};
 use crate::cli::stacks::read_stack;
@@ -34,6 +34,8 @@ pub(crate) struct ImportArgs {
     #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..))]
     parallel: u32,
     #[command(flatten)]
+    empty: EmptyStateArgs,
+    #[command(flatten)]
     show: ShowArgs,
 }
 
@@ -47,7 +49,8 @@ pub(crate) fn resource_and_id(text: &str) -> Result<(String, ResourceId), String
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let runs = Runs::for_import(args.parallel, args.show, Changes::from_expect_no_changes(false));
+    let mut runs = Runs::for_import(args.parallel, args.show, Changes::from_expect_no_changes(false));
+    runs.options.allow_empty = args.empty.allow_empty;
     on_stacks(ui, &stacks, runs, async |run, _| {
         let goals = args.resources.iter().map(|(name, id)| run.program.import(name, id).map_err(import_error));
         let goals = goals.collect::<Result<_, _>>()?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use provisioner::operation::{self, ProvisionOptions};
 
-use crate::cli::args::{DiffArgs, GlobalArgs, ReplaceArgs, RunArgs, StacksArgs, duration};
+use crate::cli::args::{DiffArgs, EmptyStateArgs, GlobalArgs, ReplaceArgs, RunArgs, StacksArgs, duration};
 use crate::cli::exit::{Changes, Exit};
 use crate::cli::runs::{Runs, on_stacks};
 use crate::cli::stacks::read_stacks;
@@ -59,6 +59,8 @@ pub(crate) struct ProvisionArgs {
     #[arg(short, long)]
     pub(crate) yes: bool,
     #[command(flatten)]
+    pub(crate) empty: EmptyStateArgs,
+    #[command(flatten)]
     pub(crate) run: RunArgs,
     #[command(flatten)]
     pub(crate) replace: ReplaceArgs,
@@ -69,7 +71,9 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> a
     let stacks = read_stacks(ui, global, &args.stacks)?;
     stacks.check_packages(ui)?;
     let changes = Changes::from_expect_no_changes(args.expect_no_changes);
-    let runs = Runs::new(&args.run, args.diff.diff, args.execution_timeout, changes).with_replacements(&args.replace);
+    let mut runs =
+        Runs::new(&args.run, args.diff.diff, args.execution_timeout, changes).with_replacements(&args.replace);
+    runs.options.allow_empty = args.empty.allow_empty;
     let refresh = !args.run.skip_refresh;
     on_stacks(ui, &stacks, runs, async |run, _| {
         Ok(Some(if args.preview {

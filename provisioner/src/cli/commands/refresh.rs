@@ -7,7 +7,7 @@ use pulumi_proto::urn::Urn;
 use state::{OperationKind, StackView};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::args::{DiffArgs, GlobalArgs, ProgramArgs, RunArgs, ScopeArgs, ShowArgs, StacksArgs};
+use crate::cli::args::{DiffArgs, EmptyStateArgs, GlobalArgs, ProgramArgs, RunArgs, ScopeArgs, ShowArgs, StacksArgs};
 use crate::cli::commands::import::resource_and_id;
 use crate::cli::exit::{Changes, Exit};
 use crate::cli::prompt::ask_line;
@@ -61,6 +61,8 @@ pub(crate) struct RefreshArgs {
     #[arg(short, long)]
     pub(crate) yes: bool,
     #[command(flatten)]
+    pub(crate) empty: EmptyStateArgs,
+    #[command(flatten)]
     pub(crate) scope: ScopeArgs,
 }
 
@@ -79,7 +81,8 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
         show: args.show,
         scope: args.scope.clone(),
     };
-    let runs = Runs::new(&run, args.diff.diff, None, changes);
+    let mut runs = Runs::new(&run, args.diff.diff, None, changes);
+    runs.options.allow_empty = args.empty.allow_empty;
     on_stacks(ui, &stacks, runs, async |run, session| {
         Ok(Some(if args.preview {
             operation::preview_refresh(run).await?

@@ -1,7 +1,8 @@
-//! `sc stack`: lists stacks, and shows, exports, imports, renames and removes their state.
+//! `sc stack`: lists stacks, and shows, exports, imports, restores, renames and removes their state.
 
 mod history;
 mod rename;
+mod restore;
 mod rm;
 mod tag;
 
@@ -16,17 +17,16 @@ use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::ROOT_STACK_TYPE;
 use state::{self, ExportedSecrets, MAX_STATE_BYTES, StackSummary, StackView};
 
-use crate::cli::access::access;
+use crate::cli::access::{access, holder};
 use crate::cli::args::{DirArgs, GlobalArgs, ShowArgs, StackArgs};
 use crate::cli::display::{DisplayValue, Line, Secrets, map_to_json, values};
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::process::working_folder;
-use crate::cli::runs::holder;
 use crate::cli::stacks::{not_provisioned, read_all, read_stack};
 use crate::cli::table::table;
 use crate::cli::ui::{Ui, print_result};
 
-/// Manage stacks: list, outputs, export, import, history, rename, remove, tag
+/// Manage stacks: list, outputs, export, import, history, restore, rename, remove, tag
 #[derive(Debug, Args)]
 pub(crate) struct StackCommand {
     #[command(subcommand)]
@@ -45,6 +45,7 @@ pub(crate) enum StackVerb {
     Export(ExportArgs),
     Import(ImportArgs),
     History(history::HistoryArgs),
+    Restore(restore::RestoreArgs),
     Rename(rename::RenameArgs),
     Rm(rm::RmArgs),
     Tag(tag::TagCommand),
@@ -123,6 +124,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &StackCommand) ->
         StackVerb::Export(args) => export(ui, global, args).await,
         StackVerb::Import(args) => import(ui, global, args).await,
         StackVerb::History(args) => history::run(ui, global, args).await,
+        StackVerb::Restore(args) => restore::run(ui, global, args).await,
         StackVerb::Rename(args) => rename::run(ui, global, args).await,
         StackVerb::Rm(args) => rm::run(ui, global, args).await,
         StackVerb::Tag(command) => tag::run(ui, global, command).await,
@@ -141,7 +143,7 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
     let stacks = read_all(ui, global, &args.dir)?;
     let (mut stack_rows, mut unreadable) = (Vec::new(), Vec::new());
     for stack in &stacks.stacks {
-        let summary = match access(&stacks, stack).await {
+        let summary = match access(ui, &stacks, stack).await {
             Ok(access) => state::summary(&access).await.map_err(anyhow::Error::from),
             Err(error) => Err(error),
         };
@@ -209,7 +211,7 @@ impl StackRow {
 
 async fn outputs(ui: &Ui, global: &GlobalArgs, args: &OutputsArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access(&stacks, stacks.only()?).await?;
+    let access = access(ui, &stacks, stacks.only()?).await?;
     let view = StackView::open(&access).await?;
     if let Some(conflict) = &view.conflict {
         ui.warn(&format!("these outputs are from the checkpoint only: {conflict}"));
@@ -223,7 +225,7 @@ async fn outputs(ui: &Ui, global: &GlobalArgs, args: &OutputsArgs) -> anyhow::Re
 
 async fn export(ui: &Ui, global: &GlobalArgs, args: &ExportArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access(&stacks, stacks.only()?).await?;
+    let access = access(ui, &stacks, stacks.only()?).await?;
     let secrets = if args.show_secrets { ExportedSecrets::Plaintext } else { ExportedSecrets::Encrypted };
     let Some(deployment) = StackView::export(&access, secrets).await? else {
         return Err(not_provisioned(&access.stack).into());
@@ -240,7 +242,7 @@ async fn export(ui: &Ui, global: &GlobalArgs, args: &ExportArgs) -> anyhow::Resu
 
 async fn import(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access(&stacks, stacks.only()?).await?;
+    let access = access(ui, &stacks, stacks.only()?).await?;
     let text = match &args.file {
         Some(file) => {
             let file = working_folder(global.cwd.as_deref())?.join(file);

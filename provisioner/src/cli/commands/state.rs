@@ -8,12 +8,11 @@ use state::state_edit::{self, BlockerPolicy, EntryFlag, RemoveOptions, Repair, S
 use state::{ResourceState, Snapshot, StackAccess, StackState, StackView, StateError};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::access::access;
+use crate::cli::access::{access, holder};
 use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::prompt::{Confirmation, confirm};
-use crate::cli::runs::holder;
 use crate::cli::stacks::read_stack;
 use crate::cli::ui::Ui;
 
@@ -340,7 +339,7 @@ async fn apply(
     edit: impl Fn(&mut Snapshot) -> Result<Vec<Change>, CliError>,
 ) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &common.stack)?;
-    let access = access(&stacks, stacks.only()?).await?;
+    let access = access(ui, &stacks, stacks.only()?).await?;
     let stack = access.stack.stack().to_owned();
     let planned = edit(&mut load_snapshot(ui, &access, integrity).await?)?;
     if planned.is_empty() {

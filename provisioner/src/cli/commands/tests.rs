@@ -14,7 +14,7 @@ fn help(words: &[&str]) -> String {
 
 #[test]
 fn help_of_each_command() {
-    let commands: [&[&str]; 25] = [
+    let commands: [&[&str]; 26] = [
         &[],
         &["provision"],
         &["preview"],
@@ -27,6 +27,7 @@ fn help_of_each_command() {
         &["stack", "outputs"],
         &["stack", "export"],
         &["stack", "history"],
+        &["stack", "restore"],
         &["stack", "rename"],
         &["stack", "rm"],
         &["stack", "tag"],

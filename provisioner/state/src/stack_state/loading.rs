@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::access::StackAccess;
 use crate::checkpoint::{LoadedCheckpoint, decode_checkpoint};
 use crate::error::StateError;
+use crate::format::{FormatError, SecretDecryption, StoredText};
 use crate::journal::CheckpointDigest;
+use crate::snapshot::Snapshot;
 
 /// Checkpoint of a stack with its digest, which binds journals to it.
 pub(super) struct LoadedStack {
@@ -21,4 +23,9 @@ pub(super) async fn load(access: &StackAccess) -> Result<Option<LoadedStack>, St
     let digest = CheckpointDigest::compute(Arc::clone(&text));
     let checkpoint = decode_checkpoint(&text, &access.keyring).await.map_err(failed)?;
     Ok(Some(LoadedStack { digest, checkpoint }))
+}
+
+/// Reads the snapshot of a checkpoint without decrypting its secrets.
+pub(super) fn read_snapshot(checkpoint: &str) -> Result<Snapshot, FormatError> {
+    Ok(StoredText::parse(checkpoint)?.read(SecretDecryption::KeepEncrypted)?.snapshot.unwrap_or_default())
 }

@@ -3,13 +3,14 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::access::StackAccess;
+use super::emptied;
 use super::loading::load;
 use super::recorder::JournalRecorder;
 use super::recovery::{self, RecoveredRun};
 use super::saving::encode_for_saving;
 use super::stack_secrets::StackSecrets;
 use crate::background::drop_in_background;
-use crate::error::StateError;
+use crate::error::{StateError, UnexplainedEmptyState};
 use crate::format::UpdateInfo;
 use crate::integrity;
 use crate::journal::{self, CheckpointDigest, Journal, JournalHeader};
@@ -23,6 +24,7 @@ pub struct StackState {
     lock: StackLock,
     snapshot: Snapshot,
     recovered: Option<RecoveredRun>,
+    unexplained_empty: Option<UnexplainedEmptyState>,
     secrets: StackSecrets,
     journal: Arc<Mutex<Journal>>,
 }
@@ -38,6 +40,7 @@ enum IntegrityCheck {
 struct OpenedStack {
     snapshot: Snapshot,
     recovered: Option<RecoveredRun>,
+    unexplained_empty: Option<UnexplainedEmptyState>,
     secrets: StackSecrets,
     journal: Journal,
 }
@@ -67,9 +70,9 @@ impl StackState {
     ) -> Result<Self, StateError> {
         let lock = access.store.lock(&access.stack, holder).await?;
         match Self::open_locked(&access, &lock, check).await {
-            Ok(OpenedStack { snapshot, recovered, secrets, journal }) => {
+            Ok(OpenedStack { snapshot, recovered, unexplained_empty, secrets, journal }) => {
                 let journal = Arc::new(Mutex::new(journal));
-                Ok(Self { access, lock, snapshot, recovered, secrets, journal })
+                Ok(Self { access, lock, snapshot, recovered, unexplained_empty, secrets, journal })
             }
             // The recovered state could not be saved. The lock is kept: a run from the old checkpoint would lose the
             // records.
@@ -89,6 +92,7 @@ impl StackState {
     ) -> Result<OpenedStack, StateError> {
         let loaded = load(access).await?;
         let secrets = StackSecrets::for_writing(access, loaded.as_ref()).await?;
+        let emptied = emptied::find(access, loaded.as_ref()).await?;
         let (mut base, snapshot) = loaded.map(|loaded| (loaded.digest, loaded.checkpoint.checkpoint.snapshot)).unzip();
         let mut snapshot = snapshot.flatten().unwrap_or_default();
         let found = recovery::find_journals(access, base.as_ref(), &snapshot).await?;
@@ -112,7 +116,9 @@ impl StackState {
         }
         let header = JournalHeader { stack: access.stack.clone(), base, secrets: secrets.description() };
         let journal = Journal::new(&journal::folder(&access.journals, &access.stack), header);
-        Ok(OpenedStack { snapshot, recovered, secrets, journal })
+        // The journal of the recovered run explains the state.
+        let unexplained_empty = emptied.filter(|_| recovered.is_none());
+        Ok(OpenedStack { snapshot, recovered, unexplained_empty, secrets, journal })
     }
 
     /// Returns the name of the stack.
@@ -128,6 +134,12 @@ impl StackState {
     /// Returns the recovered run, if a run was interrupted; its changes are in the loaded state.
     pub fn recovered(&self) -> Option<&RecoveredRun> {
         self.recovered.as_ref()
+    }
+
+    /// Returns what is known if the stack has lost its resources. A run must not continue from such a state unless the
+    /// user agrees.
+    pub fn unexplained_empty(&self) -> Option<&UnexplainedEmptyState> {
+        self.unexplained_empty.as_ref()
     }
 
     /// Returns the secrets manager of the stack, if it is available.

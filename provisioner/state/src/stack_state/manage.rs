@@ -3,36 +3,46 @@
 use pulumi_proto::urn::ROOT_STACK_TYPE;
 
 use super::access::StackAccess;
+use super::loading::read_snapshot;
 use super::recovery;
 use super::view::StackView;
 use crate::error::StateError;
-use crate::format::{self, FormatError, SecretDecryption, StoredText, UpdateInfo};
+use crate::format::{self, UpdateInfo};
 use crate::journal;
-use crate::snapshot::{OperationKind, Snapshot};
-use crate::store::{Backups, LockHolder, StackLock, StackReference};
+use crate::snapshot::OperationKind;
+use crate::store::{Backups, LockHolder, StackLock, StackReference, StackRename};
 
 /// Renames a stack, also into another project, as `pulumi stack rename` does. Needs no key: ciphertexts stay as they
-/// are.
+/// are. The caller renames what belongs to the stack elsewhere, and then ends the rename with `finish_rename` of the
+/// store. If the process ends before, `resume_rename` of the store completes or undoes the rename.
 ///
 /// # Errors
-/// [`StateError`]: the stack does not exist, the new name is taken, a run was interrupted. Nothing has changed then.
-/// The last steps (moving the history, releasing the lock) may fail when the stack already has its new name.
-pub async fn rename_stack(access: &StackAccess, holder: &LockHolder, to: &StackReference) -> Result<(), StateError> {
-    let lock = access.store.lock(&access.stack, holder).await?;
-    let renamed = rename_locked(access, &lock, to).await;
-    let unlocked = access.store.unlock(lock).await;
-    renamed?;
-    Ok(unlocked?)
+/// [`StateError`]: the stack does not exist, the new name is taken, a run was interrupted. The stack has its old name
+/// then; if even the undo of a failed rename failed, the next `resume_rename` completes or undoes it.
+pub async fn rename_stack(
+    access: &StackAccess,
+    holder: &LockHolder,
+    to: &StackReference,
+) -> Result<StackRename, StateError> {
+    let mut rename = access.store.begin_rename(&access.stack, to, holder).await?;
+    match rename_locked(access, &mut rename, to).await {
+        Ok(()) => Ok(rename),
+        Err(error) => {
+            // The first error is returned; the next command reports locks that could not be released.
+            access.store.finish_rename(rename).await.ok();
+            Err(error)
+        }
+    }
 }
 
-async fn rename_locked(access: &StackAccess, lock: &StackLock, to: &StackReference) -> Result<(), StateError> {
+async fn rename_locked(access: &StackAccess, rename: &mut StackRename, to: &StackReference) -> Result<(), StateError> {
     let checkpoint = load_uninterrupted(access).await?;
     let renamed = StackAccess { stack: to.clone(), ..access.clone() };
     if let Some(journal) = journal::list(&renamed.journals, to)?.into_iter().next() {
         return Err(StateError::Interrupted { stack: to.clone(), journal });
     }
     let text = format::rename_stack(&checkpoint, &access.stack, to).map_err(|error| access.checkpoint_error(error))?;
-    Ok(access.store.rename(lock, to, &text).await?)
+    Ok(access.store.rename(rename, &text).await?)
 }
 
 /// Removes a stack: its state, history and tags, as `pulumi stack rm` does. With `force` it may have resources, which
@@ -130,9 +140,4 @@ async fn load_uninterrupted(access: &StackAccess) -> Result<String, StateError> 
     let checkpoint = access.store.load(&access.stack).await?;
     recovery::refuse_interrupted(access, checkpoint.as_deref()).await?;
     checkpoint.ok_or_else(|| StateError::NoStack(access.stack.clone()))
-}
-
-/// Reads the snapshot of a checkpoint without decrypting its secrets.
-fn read_snapshot(checkpoint: &str) -> Result<Snapshot, FormatError> {
-    Ok(StoredText::parse(checkpoint)?.read(SecretDecryption::KeepEncrypted)?.snapshot.unwrap_or_default())
 }

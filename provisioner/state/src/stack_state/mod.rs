@@ -1,12 +1,14 @@
 //! State of one stack in an operation: locking, loading, recovery, recording, saving.
 
 mod access;
+mod emptied;
 mod import;
 mod loading;
 mod locked;
 mod manage;
 mod recorder;
 mod recovery;
+mod restore;
 mod saving;
 mod stack_secrets;
 mod view;
@@ -17,4 +19,5 @@ pub use locked::StackState;
 pub use manage::{StackSummary, history, remove_stack, rename_stack, summary};
 pub use recorder::JournalRecorder;
 pub use recovery::RecoveredRun;
+pub use restore::{EntryChange, Restore, StateCopy, state_copies};
 pub use view::{ExportedSecrets, StackView};

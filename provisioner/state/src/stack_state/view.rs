@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::access::StackAccess;
+use super::emptied;
 use super::loading::load;
 use super::recovery::{self, RecoveredRun};
 use super::stack_secrets::StackSecrets;
 use crate::checkpoint::export_checkpoint;
-use crate::error::{JournalConflict, StateError};
+use crate::error::{JournalConflict, StateError, UnexplainedEmptyState};
 use crate::format;
 use crate::integrity::{self, IntegrityError};
 use crate::secrets::SecretsManager;
@@ -23,6 +24,8 @@ pub struct StackView {
     pub is_unlocked: bool,
     /// Journal that starts from another checkpoint; its records are not in the snapshot. Changes of the stack fail.
     pub conflict: Option<JournalConflict>,
+    /// Description of the state if the stack has lost its resources.
+    pub unexplained_empty: Option<UnexplainedEmptyState>,
     /// Integrity error of the snapshot. The snapshot may be shown, but not used for a preview.
     pub integrity_error: Option<IntegrityError>,
     secrets: StackSecrets,
@@ -51,6 +54,7 @@ impl StackView {
         let loaded = load(access).await?;
         let exists = loaded.is_some();
         let secrets = StackSecrets::for_reading(loaded.as_ref());
+        let emptied = emptied::find(access, loaded.as_ref()).await?;
         let (base, snapshot) = loaded.map(|loaded| (loaded.digest, loaded.checkpoint.checkpoint.snapshot)).unzip();
         let snapshot = snapshot.flatten();
         let found = snapshot.clone().unwrap_or_default();
@@ -64,7 +68,8 @@ impl StackView {
             Err(error) => return Err(error),
         };
         let integrity_error = snapshot.as_ref().and_then(|snapshot| integrity::verify(snapshot).err());
-        Ok(Self { snapshot, recovered, is_unlocked, conflict, integrity_error, secrets })
+        let unexplained_empty = emptied.filter(|_| recovered.is_none());
+        Ok(Self { snapshot, recovered, is_unlocked, conflict, unexplained_empty, integrity_error, secrets })
     }
 
     /// Exports the state as `pulumi stack export` does, without locking the stack; `None` if the stack does not exist.

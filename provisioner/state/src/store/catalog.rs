@@ -1,12 +1,14 @@
-//! Interface of a store for whole stacks: list, history, tags, rename, remove.
+//! Interface of a store for whole stacks: list, history, copies of checkpoints, tags, rename, remove.
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
+use super::copy::{CheckpointCopy, CopyKind};
 use super::error::StoreError;
-use super::lock::StackLock;
+use super::lock::{LockHolder, StackLock};
 use super::reference::StackReference;
+use super::rename::StackRename;
 
 /// Tags of a stack, by name.
 pub type Tags = BTreeMap<String, String>;
@@ -35,13 +37,49 @@ pub trait StackCatalog: Send + Sync {
     /// Replaces the tags of a stack.
     async fn set_tags(&self, stack: &StackReference, tags: &Tags) -> Result<(), StoreError>;
 
-    /// Renames the locked stack: `checkpoint` becomes the checkpoint under the new name, and the history moves with it.
-    /// Tags and backups stay under the old name; the old checkpoint becomes a backup.
+    /// Returns the copies of the checkpoints of a stack that are of one of the kinds, newest first.
+    async fn copies(&self, stack: &StackReference, kinds: &[CopyKind]) -> Result<Vec<CheckpointCopy>, StoreError>;
+
+    /// Returns the text of a copy.
+    async fn read_copy(&self, copy: &CheckpointCopy) -> Result<String, StoreError>;
+
+    /// Replaces the checkpoint of the locked stack by a text that was read from a copy, as a save does. The content of
+    /// the copy stays among the copies, even if the save fails.
+    async fn restore(&self, lock: &StackLock, copy: &CheckpointCopy, checkpoint: &str) -> Result<(), StoreError>;
+
+    /// Locks the old and the new name of a stack for a rename.
     ///
     /// # Errors
-    /// [`StoreError::Exists`], [`StoreError::Locked`] of the new name, [`StoreError::LockLost`]; nothing was changed
-    /// then. The history moves last: if that fails, the stack already has its new name.
-    async fn rename(&self, lock: &StackLock, to: &StackReference, checkpoint: &str) -> Result<(), StoreError>;
+    /// [`StoreError::Locked`] of either name.
+    async fn begin_rename(
+        &self,
+        from: &StackReference,
+        to: &StackReference,
+        holder: &LockHolder,
+    ) -> Result<StackRename, StoreError>;
+
+    /// Renames a stack: `checkpoint` becomes the checkpoint under the new name, and the history moves with it. Tags and
+    /// backups stay under the old name; the old checkpoint becomes a backup.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`], [`StoreError::LockLost`]; nothing was changed then. After other errors, the outcome of
+    /// the rename says which name the stack has.
+    async fn rename(&self, rename: &mut StackRename, checkpoint: &str) -> Result<(), StoreError>;
+
+    /// Ends a rename: releases both locks.
+    async fn finish_rename(&self, rename: StackRename) -> Result<(), StoreError>;
+
+    /// Completes or undoes a rename from or to a stack whose process has ended before it had finished the rename;
+    /// `None` if there is none.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] if the process may still run, or another holder has a lock of either name;
+    /// [`StoreError::BothNames`] if both stacks have been changed since.
+    async fn resume_rename(
+        &self,
+        stack: &StackReference,
+        holder: &LockHolder,
+    ) -> Result<Option<StackRename>, StoreError>;
 
     /// Removes the locked stack: its checkpoint, its history and its tags.
     ///

@@ -51,6 +51,9 @@ async fn saved_checkpoint_is_loaded(store: &dyn StateStore) {
         save(store, "dev", text).await.unwrap();
         assert_eq!(store.load(&stack("dev")).await.unwrap().as_deref(), Some(text));
     }
+    let copies = store.copies(&stack("dev"), &CopyKind::ALL).await.unwrap();
+    assert!(copies[0].kind == CopyKind::Previous && copies[0].name.starts_with("bak"), "{copies:?}");
+    assert_eq!(store.read_copy(&copies[0]).await.unwrap(), EMPTY);
     store.archive(&stack("dev"), "{}").await.unwrap();
     save(store, "a.b", EMPTY).await.unwrap();
     assert_eq!(store.list().await.unwrap(), [stack("a.b"), stack("dev")]);
@@ -103,11 +106,20 @@ async fn tags_are_replaced_as_a_whole(store: &dyn StateStore) {
 
 async fn renamed_stack_keeps_its_history(store: &dyn StateStore) {
     let (from, to) = (stack("dev"), StackReference::new("shore", "west").unwrap());
-    let lock = store.lock(&from, &holder(1)).await.unwrap();
-    let taken = store.rename(&lock, &stack("a.b"), SECOND).await.unwrap_err();
+    let mut rename = store.begin_rename(&from, &stack("a.b"), &holder(1)).await.unwrap();
+    let taken = store.rename(&mut rename, SECOND).await.unwrap_err();
     assert_eq!(taken.to_string(), "there is a stack organization/reef/a.b already");
-    store.rename(&lock, &to, EMPTY).await.unwrap();
-    store.unlock(lock).await.unwrap();
+    store.finish_rename(rename).await.unwrap();
+    assert!(store.resume_rename(&from, &holder(1)).await.unwrap().is_none());
+    let mut rename = store.begin_rename(&from, &to, &holder(1)).await.unwrap();
+    for name in [&from, &to] {
+        assert!(matches!(store.lock(name, &holder(2)).await, Err(StoreError::Locked { .. })));
+    }
+    store.rename(&mut rename, EMPTY).await.unwrap();
+    store.finish_rename(rename).await.unwrap();
+    for name in [&from, &to] {
+        assert!(store.locks(name).await.unwrap().is_empty());
+    }
     assert_eq!(store.list().await.unwrap(), [stack("a.b"), to.clone()]);
     assert_eq!(store.load(&from).await.unwrap(), None);
     assert_eq!(store.load(&to).await.unwrap().as_deref(), Some(EMPTY));
@@ -127,7 +139,10 @@ async fn removed_stack_is_not_listed(store: &dyn StateStore) {
     let lost = store.lock(&stack("a.b"), &holder(1)).await.unwrap();
     store.break_locks(&stack("a.b")).await.unwrap();
     assert!(matches!(store.remove(&lost, Backups::Kept).await, Err(StoreError::LockLost { .. })));
-    assert!(matches!(store.rename(&lost, &west, EMPTY).await, Err(StoreError::LockLost { .. })));
+    let mut lost = store.begin_rename(&stack("a.b"), &west, &holder(1)).await.unwrap();
+    store.break_locks(&stack("a.b")).await.unwrap();
+    assert!(matches!(store.rename(&mut lost, EMPTY).await, Err(StoreError::LockLost { .. })));
+    store.finish_rename(lost).await.unwrap();
 }
 
 async fn locks_of_different_stacks_are_independent(store: &dyn StateStore) {

@@ -32,6 +32,14 @@ pub enum StoreError {
         /// Locks that are held now.
         holders: Vec<LockInfo>,
     },
+    /// A rename was interrupted, and both stacks were changed since.
+    #[error("a rename of {from} to {to} was interrupted, and both stacks have been changed since")]
+    BothNames {
+        /// The stack under its old name.
+        from: StackReference,
+        /// The stack under its new name.
+        to: StackReference,
+    },
     /// A stack of that name exists.
     #[error("there is a stack {0} already")]
     Exists(StackReference),
@@ -86,6 +94,12 @@ pub enum Damage {
     /// The tags of a stack are not JSON, or do not have the shape of tags.
     #[error("it does not hold tags")]
     Tags(#[source] serde_json::Error),
+    /// The intent of a rename is not JSON, or does not have the shape of an intent.
+    #[error("it does not describe a rename")]
+    Rename(#[source] serde_json::Error),
+    /// The intent of a rename has invalid names.
+    #[error("it does not have the names of stacks and locks")]
+    RenameNames,
     /// The tags of a stack have an unsupported version.
     #[error("tags of version {0} are not supported")]
     TagsVersion(u32),

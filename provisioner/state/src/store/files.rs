@@ -2,8 +2,10 @@
 
 mod catalog;
 mod checkpoints;
+mod copies;
 mod folder;
 mod locks;
+mod renames;
 #[cfg(test)]
 mod tests;
 
@@ -13,11 +15,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::catalog::{Backups, StackCatalog, Tags};
+use super::copy::{CheckpointCopy, CopyKind};
 use super::error::StoreError;
 use super::layout::Layout;
 use super::lock::{LockHolder, LockInfo, StackLock};
 use super::options::FileOptions;
 use super::reference::StackReference;
+use super::rename::StackRename;
 use super::state_store::StateStore;
 use super::url::FileUrl;
 use folder::Folder;
@@ -43,7 +47,15 @@ impl FileStore {
     /// Errors of [`FileStore::open`].
     pub async fn open_with(url: &FileUrl, options: FileOptions) -> Result<Self, StoreError> {
         let (path, layout) = (url.folder.clone(), Layout::Projects);
-        let mut folder = Folder { path, mode: url.folder_mode, sidecars: url.sidecars, options, layout };
+        let mut folder = Folder {
+            path,
+            mode: url.folder_mode,
+            sidecars: url.sidecars,
+            options,
+            layout,
+            #[cfg(test)]
+            operations_left: usize::MAX.into(),
+        };
         let create = url.create;
         let opened = in_background(move || {
             if create {
@@ -90,9 +102,53 @@ impl StackCatalog for FileStore {
         self.run(move |folder| folder.set_tags(&stack, tags)).await
     }
 
-    async fn rename(&self, lock: &StackLock, to: &StackReference, checkpoint: &str) -> Result<(), StoreError> {
-        let (lock, to, checkpoint) = (lock.duplicate(), to.clone(), checkpoint.to_owned());
-        self.run(move |folder| folder.rename(&lock, &to, &checkpoint)).await
+    async fn copies(&self, stack: &StackReference, kinds: &[CopyKind]) -> Result<Vec<CheckpointCopy>, StoreError> {
+        let (stack, kinds) = (stack.clone(), kinds.to_vec());
+        self.run(move |folder| folder.copies(&stack, &kinds)).await
+    }
+
+    async fn read_copy(&self, copy: &CheckpointCopy) -> Result<String, StoreError> {
+        let copy = copy.clone();
+        self.run(move |folder| folder.read_copy(&copy)).await
+    }
+
+    async fn restore(&self, lock: &StackLock, copy: &CheckpointCopy, checkpoint: &str) -> Result<(), StoreError> {
+        let (lock, copy, checkpoint) = (lock.duplicate(), copy.clone(), checkpoint.to_owned());
+        self.run(move |folder| folder.restore(&lock, &copy, &checkpoint)).await
+    }
+
+    async fn begin_rename(
+        &self,
+        from: &StackReference,
+        to: &StackReference,
+        holder: &LockHolder,
+    ) -> Result<StackRename, StoreError> {
+        let (from, to, holder) = (from.clone(), to.clone(), holder.clone());
+        self.run(move |folder| folder.begin_rename(&from, &to, &holder)).await
+    }
+
+    async fn rename(&self, rename: &mut StackRename, checkpoint: &str) -> Result<(), StoreError> {
+        let (mut moved, checkpoint) = (rename.duplicate()?, checkpoint.to_owned());
+        let task = self.run(move |folder| {
+            let result = folder.rename(&mut moved, &checkpoint);
+            Ok((moved, result))
+        });
+        let result;
+        (*rename, result) = task.await?;
+        result
+    }
+
+    async fn finish_rename(&self, rename: StackRename) -> Result<(), StoreError> {
+        self.run(move |folder| folder.finish_rename(rename)).await
+    }
+
+    async fn resume_rename(
+        &self,
+        stack: &StackReference,
+        holder: &LockHolder,
+    ) -> Result<Option<StackRename>, StoreError> {
+        let (stack, holder) = (stack.clone(), holder.clone());
+        self.run(move |folder| folder.resume_rename(&stack, &holder)).await
     }
 
     async fn remove(&self, lock: &StackLock, backups: Backups) -> Result<(), StoreError> {

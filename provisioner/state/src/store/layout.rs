@@ -13,7 +13,10 @@
 //! If compressed, all files with `.json` except locks have `.gz` or `.zst` after it. The legacy layout has no metadata,
 //! and neither `organization` nor `P` in its keys.
 
+use jiff::Timestamp;
+
 use super::compression::Compression;
+use super::copy::CopyKind;
 use super::reference::StackReference;
 
 pub(super) const ROOT: &str = ".pulumi";
@@ -49,6 +52,14 @@ impl Layout {
 
     pub(super) fn checkpoint(self, stack: &StackReference, compression: Compression) -> String {
         format!("{STACKS}/{}.json{}", self.stack_path(stack), compression.suffix())
+    }
+
+    /// Returns the folder of the checkpoints of a stack.
+    pub(super) fn checkpoints(self, stack: &StackReference) -> String {
+        match self {
+            Self::Projects => format!("{STACKS}/{}", stack.project()),
+            Self::Legacy => STACKS.to_owned(),
+        }
     }
 
     pub(super) fn tags(self, stack: &StackReference) -> String {
@@ -89,6 +100,28 @@ pub(super) fn is_history_entry(stack: &StackReference, file_name: &str) -> bool 
     let suffix = rest.map(|rest| rest.trim_start_matches(|character: char| character.is_ascii_digit()));
     let suffix = suffix.and_then(|rest| rest.strip_prefix(".history.json"));
     suffix.is_some_and(|suffix| Compression::ALL.iter().any(|compression| compression.suffix() == suffix))
+}
+
+/// Returns the time in the file name of a copy of a checkpoint; `None` for other files and other kinds of copies.
+pub(super) fn time_of_copy(kind: CopyKind, stack: &StackReference, file_name: &str) -> Option<Timestamp> {
+    let rest = file_name.strip_prefix(stack.stack())?;
+    // The suffix of a compression comes after `.json`.
+    let bare = |text: &'_ str| -> Option<String> {
+        let suffix = |compression: &Compression| text.strip_suffix(compression.suffix())?.strip_suffix(".json");
+        Compression::ALL.iter().find_map(suffix).map(str::to_owned)
+    };
+    let digits = match kind {
+        CopyKind::History => bare(rest.strip_prefix('-')?)?.strip_suffix(".checkpoint")?.to_owned(),
+        CopyKind::Backup => bare(rest.strip_prefix('.')?)?,
+        CopyKind::Retained => {
+            let (before, digits) = rest.rsplit_once('.')?;
+            bare(before).filter(String::is_empty)?;
+            digits.to_owned()
+        }
+        CopyKind::Previous => return None,
+    };
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    Timestamp::from_nanosecond(digits.parse().ok().filter(|_| is_number)?).ok()
 }
 
 /// Returns the name of the stack whose checkpoint has this file name; `None` for other files.

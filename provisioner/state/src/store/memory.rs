@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use bridge::fs::FileError;
 use jiff::Timestamp;
 
 use super::catalog::{Backups, StackCatalog, Tags};
+use super::copy::{CheckpointCopy, CopyKind};
 use super::error::StoreError;
 use super::lock::{self, LockHolder, LockInfo, StackLock};
 use super::reference::StackReference;
+use super::rename::{RenameOutcome, StackRename};
 use super::state_store::StateStore;
 use crate::format::{SecretDecryption, StoredText};
 use crate::integrity;
@@ -68,18 +71,69 @@ impl StackCatalog for MemoryStore {
         Ok(())
     }
 
-    async fn rename(&self, lock: &StackLock, to: &StackReference, checkpoint: &str) -> Result<(), StoreError> {
-        self.check_lock(lock).await?;
-        if self.load(to).await?.is_some() {
-            return Err(StoreError::Exists(to.clone()));
+    async fn copies(&self, stack: &StackReference, kinds: &[CopyKind]) -> Result<Vec<CheckpointCopy>, StoreError> {
+        let saved = self.stacks().get(stack).map_or(0, |stack| stack.checkpoints.len());
+        let previous = CheckpointCopy {
+            kind: CopyKind::Previous,
+            name: "bak".to_owned(),
+            path: format!("{stack}.bak").into(),
+            time: Timestamp::UNIX_EPOCH,
+            key: stack.to_string(),
+        };
+        Ok(Some(previous).filter(|_| saved > 1 && kinds.contains(&CopyKind::Previous)).into_iter().collect())
+    }
+
+    async fn read_copy(&self, copy: &CheckpointCopy) -> Result<String, StoreError> {
+        let stacks = self.stacks();
+        let stack = stacks.iter().find(|(name, _)| name.to_string() == copy.key);
+        let previous = stack.and_then(|(_, stack)| stack.checkpoints.iter().nth_back(1).cloned());
+        previous.ok_or_else(|| FileError::of("read", &copy.path)(std::io::ErrorKind::NotFound.into()).into())
+    }
+
+    async fn restore(&self, lock: &StackLock, _: &CheckpointCopy, checkpoint: &str) -> Result<(), StoreError> {
+        self.save(lock, checkpoint).await
+    }
+
+    async fn begin_rename(
+        &self,
+        from: &StackReference,
+        to: &StackReference,
+        holder: &LockHolder,
+    ) -> Result<StackRename, StoreError> {
+        let from = self.lock(from, holder).await?;
+        match self.lock(to, holder).await {
+            Ok(to) => Ok(StackRename { from, to, outcome: RenameOutcome::OldName, intent: None }),
+            Err(error) => {
+                self.unlock(from).await?;
+                Err(error)
+            }
+        }
+    }
+
+    async fn rename(&self, rename: &mut StackRename, checkpoint: &str) -> Result<(), StoreError> {
+        self.check_lock(&rename.from).await?;
+        self.check_lock(&rename.to).await?;
+        if self.load(rename.to()).await?.is_some() {
+            return Err(StoreError::Exists(rename.to().clone()));
         }
         let mut stacks = self.stacks();
-        let old = stacks.entry(lock.stack.clone()).or_default();
+        let old = stacks.entry(rename.from().clone()).or_default();
         old.checkpoints.clear();
         let history = std::mem::take(&mut old.history);
-        let new = stacks.entry(to.clone()).or_default();
+        let new = stacks.entry(rename.to().clone()).or_default();
         (new.checkpoints, new.history) = (vec![checkpoint.to_owned()], history);
+        rename.outcome = RenameOutcome::NewName;
         Ok(())
+    }
+
+    async fn finish_rename(&self, rename: StackRename) -> Result<(), StoreError> {
+        self.unlock(rename.to).await?;
+        self.unlock(rename.from).await
+    }
+
+    /// Returns `None`: a rename does not outlive the process.
+    async fn resume_rename(&self, _: &StackReference, _: &LockHolder) -> Result<Option<StackRename>, StoreError> {
+        Ok(None)
     }
 
     async fn remove(&self, lock: &StackLock, _: Backups) -> Result<(), StoreError> {

@@ -7,6 +7,7 @@ mod catalog;
 #[cfg(test)]
 mod compliance;
 mod compression;
+mod copy;
 mod error;
 mod files;
 mod layout;
@@ -15,11 +16,13 @@ mod lock;
 mod memory;
 mod options;
 mod reference;
+mod rename;
 mod state_store;
 mod url;
 
 pub use catalog::{Backups, StackCatalog, Tags};
 pub use compression::Compression;
+pub use copy::{CheckpointCopy, CopyKind};
 pub use error::{Damage, StoreError};
 pub use files::FileStore;
 pub use layout::Layout;
@@ -28,5 +31,6 @@ pub use lock::{LockHolder, LockInfo, StackLock};
 pub(crate) use memory::MemoryStore;
 pub use options::{FileOptions, LegacyStores};
 pub use reference::{ReferenceError, StackReference};
+pub use rename::{RenameOutcome, StackRename};
 pub use state_store::StateStore;
 pub use url::{FileUrl, UrlError};

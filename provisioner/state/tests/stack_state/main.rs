@@ -7,6 +7,7 @@ mod crashes;
 mod fixture;
 mod import;
 mod manage;
+mod restore;
 mod round_trip;
 mod run;
 

@@ -1,6 +1,6 @@
 //! Renames and removals of stacks.
 
-use state::store::{Backups, StackReference, StateStore as _, StoreError};
+use state::store::{Backups, StackCatalog as _, StackReference, StateStore as _, StoreError};
 use state::{StackAccess, StackState, StateError, StateRecorder as _, remove_stack, rename_stack};
 
 use crate::fixture::{Fixture, creation, holder, resource, secret_resource};
@@ -19,6 +19,12 @@ async fn interrupt(access: &StackAccess) {
     access.store.break_locks(&access.stack).await.unwrap();
 }
 
+/// Renames the stack of the fixture.
+async fn rename(fixture: &Fixture) {
+    let rename = rename_stack(&fixture.access, &holder(), &west()).await.unwrap();
+    fixture.store.finish_rename(rename).await.unwrap();
+}
+
 #[tokio::test]
 async fn rename_and_remove_are_refused_while_a_run_is_interrupted() {
     let fixture = Fixture::new().await;
@@ -33,7 +39,7 @@ async fn rename_and_remove_are_refused_while_a_run_is_interrupted() {
     assert!(fixture.store.locks(&fixture.stack).await.unwrap().is_empty());
 
     fixture.open().await.unwrap().release().await.unwrap();
-    rename_stack(&fixture.access, &holder(), &west()).await.unwrap();
+    rename(&fixture).await;
     let access = StackAccess { stack: west(), ..fixture.access.clone() };
     let state = StackState::open(access, &holder()).await.unwrap();
     let urns: Vec<_> = state.snapshot().resources.iter().map(|resource| resource.urn.as_str()).collect();
@@ -67,7 +73,7 @@ async fn rename_keeps_ciphertexts() {
     let fixture = Fixture::new().await;
     fixture.save(&[secret_resource("a")]).await;
     let encryptions = fixture.marker.encryption_count();
-    rename_stack(&fixture.access, &holder(), &west()).await.unwrap();
+    rename(&fixture).await;
     assert_eq!(fixture.marker.encryption_count(), encryptions);
     let text = fixture.store.load(&west()).await.unwrap().unwrap();
     assert!(text.contains("urn:pulumi:west::reef::t:m:T::a") && text.contains("ciphertext"), "{text}");

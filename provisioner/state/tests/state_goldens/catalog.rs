@@ -47,6 +47,11 @@ fn stack(name: &str) -> StackReference {
     StackReference::new("reef", name).unwrap()
 }
 
+async fn rename(access: &StackAccess, to: &StackReference) {
+    let rename = rename_stack(access, &holder(), to).await.unwrap();
+    access.store.finish_rename(rename).await.unwrap();
+}
+
 /// The backup is the checkpoint before the rename by the command line; the checkpoint is the result of that rename.
 #[tokio::test]
 async fn renamed_checkpoint_equals_that_of_the_command_line() {
@@ -57,7 +62,7 @@ async fn renamed_checkpoint_equals_that_of_the_command_line() {
     std::fs::remove_file(stacks.join("west.json")).unwrap();
     std::fs::copy(stacks.join("dev.json.bak"), stacks.join("dev.json")).unwrap();
 
-    rename_stack(&access, &holder(), &stack("west")).await.unwrap();
+    rename(&access, &stack("west")).await;
     assert_eq!(store.load(&stack("west")).await.unwrap().unwrap(), expected);
     assert_eq!(store.load(&stack("dev")).await.unwrap(), None);
     assert!(store.locks(&stack("dev")).await.unwrap().is_empty());
@@ -77,10 +82,10 @@ async fn checkpoint_is_unchanged_after_renaming_there_and_back() {
             store.break_locks(&stack).await.unwrap();
             let before = store.load(&stack).await.unwrap();
             let other_name = StackReference::new("shore", "elsewhere").unwrap();
-            rename_stack(&access, &holder(), &other_name).await.unwrap();
+            rename(&access, &other_name).await;
             assert_eq!(store.load(&stack).await.unwrap(), None, "{name}");
             let access = StackAccess { stack: other_name, ..access };
-            rename_stack(&access, &holder(), &stack).await.unwrap();
+            rename(&access, &stack).await;
             assert_eq!(store.load(&stack).await.unwrap(), before, "{name}");
         }
     }

@@ -29,7 +29,7 @@ pub(crate) struct HistoryArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &HistoryArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access(&stacks, stacks.only()?).await?;
+    let access = access(ui, &stacks, stacks.only()?).await?;
     let entries = state::history(&access).await?;
     let newest_first = entries.iter().rev();
     let lines = if ui.results_are_json() {

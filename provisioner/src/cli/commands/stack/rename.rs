@@ -1,18 +1,14 @@
 //! `sc stack rename`: renames the state of a stack.
 
-use std::path::{Path, PathBuf};
-
-use anyhow::Context as _;
 use clap::Args;
 use state::store::StackReference;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::access::{access, settings_file};
+use crate::cli::access::{access, check_settings, holder, move_settings, rename_hint};
 use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::prompt::{Confirmation, confirm};
-use crate::cli::runs::holder;
 use crate::cli::stacks::read_stack;
 use crate::cli::ui::Ui;
 
@@ -20,7 +16,7 @@ use crate::cli::ui::Ui;
 ///
 /// The URNs of its resources are renamed in the state, and nothing in the cloud is changed. The history moves to the
 /// new name; tags, backups and the previous state (`.bak`) stay under the old name. `Pulumi.<stack>.yaml` is renamed if
-/// it exists.
+/// it exists. If the command is killed, the next command on the old or the new name undoes or completes the rename.
 ///
 /// A stack has the name of the folder of its server.yaml, and the project of the profile. Also rename that folder (or
 /// change `projectName`) and references to the stack (`inherit`, `parentStack`): otherwise the next provision creates
@@ -46,31 +42,26 @@ pub(crate) struct RenameArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RenameArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access(&stacks, stacks.only()?).await?;
+    let access = access(ui, &stacks, stacks.only()?).await?;
     let (from, to) = (&access.stack, parse_new_name(&args.name, &access.stack)?);
-    let [old_file, new_file] = [from, &to].map(|stack| settings_file(&stacks.repository.root, stack.stack()));
-    check_no_overwrite(&old_file, &new_file)?;
+    let root = &stacks.repository.root;
+    check_settings(root, from, &to)?;
     let question = format!("Rename the state of {from} to {to}? Nothing in the cloud is changed.");
     if confirm(ui, &CancellationToken::new(), &question, args.confirm.yes).await? == Confirmation::No {
         ui.print_messages(&[Line::plain("the stack was not renamed")]);
         return Ok(Exit::Canceled);
     }
-    state::rename_stack(&access, &holder(&stacks), &to).await?;
-    if old_file != new_file && old_file.exists() {
-        rename_file(&old_file, &new_file)?;
-    }
+    let rename = state::rename_stack(&access, &holder(&stacks), &to).await?;
+    let moved = move_settings(root, from, &to);
+    access.store.finish_rename(rename).await?;
+    moved?;
     if ui.results_are_json() {
         let renamed = serde_json::json!({ "stack": from.to_string(), "renamed": to.to_string() });
         ui.print(&[Line::plain(renamed.to_string())])?;
         return Ok(Exit::Done);
     }
     ui.print_messages(&[Line::plain(format!("renamed {from} to {to}"))]);
-    if from.stack() != to.stack() {
-        ui.warn(&format!("rename the folder of its server.yaml to {} before the next provision", to.stack()));
-    }
-    if from.project() != to.project() {
-        ui.warn(&format!("set `projectName: {}` in the profile before the next provision", to.project()));
-    }
+    ui.warn(&rename_hint(from, &to));
     Ok(Exit::Done)
 }
 
@@ -82,21 +73,4 @@ fn parse_new_name(name: &str, from: &StackReference) -> Result<StackReference, C
         return Err(CliError::usage(format!("the stack already has the name {from}"), "give a different name"));
     }
     Ok(to)
-}
-
-/// Checks that the rename does not overwrite the stack file of the new name.
-fn check_no_overwrite(old: &Path, new: &Path) -> Result<(), CliError> {
-    if old == new || !old.exists() || !new.exists() {
-        return Ok(());
-    }
-    let message = format!("{} already exists, and {} would overwrite it", new.display(), old.display());
-    Err(CliError::failed(message, "remove or move one of them"))
-}
-
-#[expect(clippy::disallowed_methods, reason = "a rename does not write the file")]
-fn rename_file(old: &PathBuf, new: &PathBuf) -> anyhow::Result<()> {
-    let renamed = std::fs::rename(old, new);
-    renamed.with_context(|| {
-        format!("the stack was renamed, but {} could not be renamed; rename it by hand", old.display())
-    })
 }

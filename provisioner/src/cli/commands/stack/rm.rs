@@ -7,12 +7,11 @@ use clap::Args;
 use state::store::Backups;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::access::{access, settings_file};
+use crate::cli::access::{access, holder, settings_file};
 use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::Exit;
 use crate::cli::prompt::{Confirmation, confirm};
-use crate::cli::runs::holder;
 use crate::cli::stacks::read_stack;
 use crate::cli::ui::Ui;
 
@@ -48,7 +47,7 @@ pub(crate) struct RmArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RmArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access(&stacks, stacks.only()?).await?;
+    let access = access(ui, &stacks, stacks.only()?).await?;
     let name = access.stack.to_string();
     let question = format!("Remove the state of {name}? Nothing in the cloud is changed.");
     if confirm(ui, &CancellationToken::new(), &question, args.confirm.yes).await? == Confirmation::No {

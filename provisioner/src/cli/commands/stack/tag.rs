@@ -103,7 +103,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &TagCommand) -> a
 /// Returns the access to an existing stack, and its tags.
 async fn load_tags(ui: &Ui, global: &GlobalArgs, stack: &StackArgs) -> anyhow::Result<(StackAccess, Tags)> {
     let stacks = read_stack(ui, global, stack)?;
-    let access = access(&stacks, stacks.only()?).await?;
+    let access = access(ui, &stacks, stacks.only()?).await?;
     if access.store.load(&access.stack).await?.is_none() {
         return Err(not_provisioned(&access.stack).into());
     }

@@ -1,20 +1,17 @@
-//! Whole stacks in a folder: list, history, tags, rename, remove.
+//! Whole stacks in a folder: list, history, tags, remove.
 
-use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 
-use bridge::fs::{FileError, MAX_DOCUMENT_BYTES, read_if_exists};
+use bridge::fs::{MAX_DOCUMENT_BYTES, read_if_exists};
 use serde::{Deserialize, Serialize};
 
 use super::super::catalog::{Backups, Tags};
-use super::super::compression::Compression;
 use super::super::error::{Damage, StoreError};
 use super::super::layout::{self, Layout};
 use super::super::lock::StackLock;
 use super::super::reference::StackReference;
 use super::folder::{Folder, list};
-use crate::background::drop_in_background;
+use super::renames::remove_if_empty;
 
 /// Supported version of the file of tags.
 const TAGS_VERSION: u32 = 1;
@@ -81,48 +78,6 @@ impl Folder {
         self.write(&key, text.expect("texts are always JSON").as_bytes())
     }
 
-    pub(super) fn rename(&self, lock: &StackLock, to: &StackReference, checkpoint: &str) -> Result<(), StoreError> {
-        self.check_lock(lock)?;
-        if self.current_variant(to)?.is_some() {
-            return Err(StoreError::Exists(to.clone()));
-        }
-        self.refuse_if_locked(to, None)?;
-        let compression = self.options.compression;
-        self.write(&self.layout.checkpoint(to, compression), &compression.compress(checkpoint))?;
-        self.back_up_and_remove(&lock.stack)?;
-        self.move_history(&lock.stack, to)
-    }
-
-    /// Moves the checkpoint of a stack to its backup (`.bak`), in every compression that exists.
-    fn back_up_and_remove(&self, stack: &StackReference) -> Result<(), StoreError> {
-        for variant in Compression::ALL {
-            let key = self.layout.checkpoint(stack, variant);
-            if self.path_of(&key).exists() {
-                drop_in_background(self.back_up(&key, &format!("{key}.bak"))?);
-                self.remove(&key)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Moves the files of a history to the folder and the names of another stack.
-    #[expect(clippy::disallowed_methods, reason = "`bridge::fs` writes content; this only moves complete files")]
-    fn move_history(&self, from: &StackReference, to: &StackReference) -> Result<(), StoreError> {
-        let (old, new) = (self.path_of(&self.layout.history(from)), self.path_of(&self.layout.history(to)));
-        let entries = list(&old)?;
-        if !entries.is_empty() {
-            self.make_folder(&new)?;
-        }
-        for entry in entries.iter().filter(|entry| !entry.is_folder) {
-            let Some(rest) = entry.name.strip_prefix(from.stack()).filter(|rest| rest.starts_with('-')) else {
-                continue;
-            };
-            let path = old.join(&entry.name);
-            fs::rename(&path, new.join(format!("{}{rest}", to.stack()))).map_err(FileError::of("rename", &path))?;
-        }
-        remove_if_empty(&old)
-    }
-
     pub(super) fn remove_stack(&self, lock: &StackLock, backups: Backups) -> Result<(), StoreError> {
         self.check_lock(lock)?;
         let stack = &lock.stack;
@@ -145,14 +100,5 @@ impl Folder {
             self.remove(&format!("{folder}/{}", entry.name))?;
         }
         remove_if_empty(&self.path_of(folder))
-    }
-}
-
-fn remove_if_empty(folder: &Path) -> Result<(), StoreError> {
-    match fs::remove_dir(folder) {
-        Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => {
-            Err(FileError::of("remove", folder)(error).into())
-        }
-        _ => Ok(()),
     }
 }

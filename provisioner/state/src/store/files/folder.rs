@@ -29,11 +29,29 @@ pub(super) struct Folder {
     pub(super) sidecars: bool,
     pub(super) options: FileOptions,
     pub(super) layout: Layout,
+    /// Number of file operations until all fail.
+    #[cfg(test)]
+    pub(super) operations_left: std::sync::atomic::AtomicUsize,
 }
 
 impl Folder {
     pub(super) fn path_of(&self, key: &str) -> PathBuf {
         self.path.join(key)
+    }
+
+    /// Counts a file operation that begins. Fails in a test from an operation on, as if the process had ended before it.
+    pub(super) fn failpoint(&self) -> Result<(), StoreError> {
+        #[cfg(test)]
+        {
+            use std::sync::atomic::Ordering;
+            let left = self.operations_left.load(Ordering::Relaxed);
+            if left == 0 {
+                let ended = io::Error::other("the process has ended");
+                return Err(FileError::of("continue in", &self.path)(ended).into());
+            }
+            self.operations_left.store(if left == usize::MAX { left } else { left - 1 }, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     pub(super) fn write(&self, key: &str, content: &[u8]) -> Result<(), StoreError> {
@@ -42,6 +60,7 @@ impl Folder {
             self.make_folder(folder)?;
         }
         self.write_sidecar(&path, content, Durability::Flushed)?;
+        self.failpoint()?;
         Ok(write_atomically(&path, content, self.options.access)?)
     }
 
@@ -50,8 +69,10 @@ impl Folder {
     pub(super) fn back_up(&self, from: &str, to: &str) -> Result<Vec<fs::File>, StoreError> {
         let (source, backup) = (self.path_of(from), self.path_of(to));
         self.make_private(&source)?;
+        self.failpoint()?;
         // A file without sidecar must not get the old sidecar of its backup.
         remove(&sidecar(&backup))?;
+        self.failpoint()?;
         let mut replaced = Vec::new();
         let linked = link_over(&source, &backup).and_then(|file| {
             replaced.extend(file);
@@ -66,6 +87,7 @@ impl Folder {
 
     /// Copies a file and its sidecar. The copies are not flushed to disk.
     pub(super) fn copy(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        self.failpoint()?;
         let (from, to) = (self.path_of(from), self.path_of(to));
         let folder = to.parent().unwrap_or(&self.path);
         self.make_folder(folder)?;
@@ -100,6 +122,7 @@ impl Folder {
     /// Writes the sidecar of a file before the file, as Pulumi's command line does. The digest in it is not checked
     /// against the content, but an incomplete sidecar would make the file unreadable for the command line.
     pub(super) fn write_sidecar(&self, path: &Path, content: &[u8], durability: Durability) -> Result<(), StoreError> {
+        self.failpoint()?;
         let (sidecar, temporary) = (sidecar(path), sidecar(&temporary_path_beside(path)));
         if !self.sidecars {
             return remove(&sidecar);
@@ -122,7 +145,9 @@ impl Folder {
 
     pub(super) fn remove(&self, key: &str) -> Result<(), StoreError> {
         let path = self.path_of(key);
+        self.failpoint()?;
         remove(&path)?;
+        self.failpoint()?;
         remove(&sidecar(&path))
     }
 

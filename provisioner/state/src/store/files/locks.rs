@@ -23,16 +23,23 @@ impl Folder {
     /// Locks a stack in the order of Pulumi's command line: check, write, check again. Of two concurrent runs at least
     /// one finds the lock of the other.
     pub(super) fn lock(&self, stack: StackReference, holder: &LockHolder) -> Result<StackLock, StoreError> {
-        self.refuse_if_locked(&stack, None)?;
+        let lock = StackLock { stack, name: new_lock_name() };
+        self.take_lock(&lock, holder)?;
+        Ok(lock)
+    }
+
+    /// Locks a stack with a lock whose name is known.
+    pub(super) fn take_lock(&self, lock: &StackLock, holder: &LockHolder) -> Result<(), StoreError> {
+        let StackLock { stack, name } = lock;
+        self.refuse_if_locked(stack, None)?;
         self.write_meta()?;
-        let name = format!("{}.json", uuid::Uuid::new_v4());
-        let key = self.lock_key(&stack, &name);
+        let key = self.lock_key(stack, name);
         self.write_lock(&key, lock::write(holder, Timestamp::now()).as_bytes())?;
-        if let Err(error) = self.refuse_if_locked(&stack, Some(&name)) {
+        if let Err(error) = self.refuse_if_locked(stack, Some(name)) {
             self.remove(&key)?;
             return Err(error);
         }
-        Ok(StackLock { stack, name })
+        Ok(())
     }
 
     pub(super) fn lock_key(&self, stack: &StackReference, name: &str) -> String {
@@ -99,6 +106,7 @@ impl Folder {
         reason = "`bridge::fs` would create its temporary file in the folder of the locks, where it counts as a lock"
     )]
     pub(super) fn write_lock(&self, key: &str, content: &[u8]) -> Result<(), StoreError> {
+        self.failpoint()?;
         let path = self.path_of(key);
         let folder = path.parent().unwrap_or(&self.path);
         self.make_folder(folder)?;
@@ -127,4 +135,9 @@ impl Folder {
         drop_in_background(held);
         removed
     }
+}
+
+/// Returns a name that no other lock has.
+pub(super) fn new_lock_name() -> String {
+    format!("{}.json", uuid::Uuid::new_v4())
 }

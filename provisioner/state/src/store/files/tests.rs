@@ -1,5 +1,8 @@
 //! Tests of the files that the store writes, so that Pulumi's command line can read them.
 
+mod copies;
+mod renames;
+
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -231,8 +234,11 @@ async fn rename_and_remove_move_the_same_files_as_the_command_line() {
     store.save(&lock, EMPTY).await.unwrap();
     store.archive(&dev, "{}").await.unwrap();
     store.set_tags(&dev, &[("owner".to_owned(), "ada".to_owned())].into()).await.unwrap();
-    store.rename(&lock, &west, SECOND).await.unwrap();
     store.unlock(lock).await.unwrap();
+    let mut rename = store.begin_rename(&dev, &west, &holder(1)).await.unwrap();
+    store.rename(&mut rename, SECOND).await.unwrap();
+    store.finish_rename(rename).await.unwrap();
+    std::fs::remove_dir(folder.path().join(".sc/renames")).unwrap();
     let of_dev = [".pulumi/backups/reef/dev/dev.NS.json"];
     let of_west =
         [".pulumi/history/reef/west/west-NS.checkpoint.json", ".pulumi/history/reef/west/west-NS.history.json"];

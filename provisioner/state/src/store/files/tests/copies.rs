@@ -1,0 +1,59 @@
+//! Copies of checkpoints.
+
+use std::sync::atomic::Ordering;
+
+use super::super::super::*;
+use crate::store::compliance::{EMPTY, SECOND, compressing_store, file_store, holder, save, stack, url};
+
+#[tokio::test]
+async fn copies_of_each_kind_and_compression_are_listed_newest_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = FileOptions { retain_checkpoints: true, ..FileOptions::default() };
+    let store = FileStore::open_with(&url(folder.path()), options).await.unwrap();
+    save(&store, "dev", EMPTY).await.unwrap();
+    store.archive(&stack("dev"), "{}").await.unwrap();
+    let gzip = compressing_store(folder.path(), Compression::Gzip).await;
+    save(&gzip, "dev", SECOND).await.unwrap();
+    gzip.archive(&stack("dev"), "{}").await.unwrap();
+    save(&gzip, "dev-2", SECOND).await.unwrap();
+    gzip.archive(&stack("dev-2"), "{}").await.unwrap();
+
+    let copies = store.copies(&stack("dev"), &CopyKind::ALL).await.unwrap();
+    let mut kinds: Vec<_> = copies.iter().map(|copy| (copy.kind.as_str(), copy.path.extension().unwrap())).collect();
+    kinds.sort();
+    let expected = [("backup", "gz"), ("backup", "json"), ("history", "gz"), ("history", "json"), ("previous", "bak")];
+    assert_eq!(kinds[..5], expected.map(|(kind, extension)| (kind, std::ffi::OsStr::new(extension))));
+    assert_eq!((kinds.len(), kinds[5].0), (6, "retained"));
+    assert!(copies.is_sorted_by(|a, b| a.time >= b.time), "{copies:?}");
+    for copy in &copies {
+        let text = store.read_copy(copy).await.unwrap();
+        let is_second = copy.path.extension().is_some_and(|extension| extension == "gz");
+        assert_eq!(text, if is_second { SECOND } else { EMPTY }, "{}", copy.name);
+    }
+}
+
+#[tokio::test]
+async fn restored_previous_checkpoint_is_not_lost_if_the_save_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file_store(folder.path()).await.unwrap();
+    for text in [SECOND, EMPTY] {
+        save(&store, "dev", text).await.unwrap();
+    }
+    let previous = store.copies(&stack("dev"), &CopyKind::ALL).await.unwrap().remove(0);
+    let lock = store.lock(&stack("dev"), &holder(1)).await.unwrap();
+    for operations in 0.. {
+        store.folder.operations_left.store(operations, Ordering::Relaxed);
+        let restored = store.restore(&lock, &previous, SECOND).await;
+        store.folder.operations_left.store(usize::MAX, Ordering::Relaxed);
+        let mut texts = vec![store.load(&stack("dev")).await.unwrap().unwrap()];
+        for copy in store.copies(&stack("dev"), &CopyKind::ALL).await.unwrap() {
+            texts.push(store.read_copy(&copy).await.unwrap());
+        }
+        assert!(texts.iter().any(|text| text == SECOND), "after {operations} operations: {texts:?}");
+        if restored.is_ok() {
+            assert_eq!(texts[0], SECOND);
+            break;
+        }
+    }
+    store.unlock(lock).await.unwrap();
+}

@@ -1,0 +1,176 @@
+//! Renames whose process ends before any of their file operations.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use super::super::super::*;
+use crate::store::compliance::{EMPTY, SECOND, file_store, holder, save, stack};
+
+const RENAMED: &str = r#"{"version":3,"checkpoint":{"stack":"renamed"}}"#;
+
+fn west() -> StackReference {
+    StackReference::new("shore", "west").unwrap()
+}
+
+/// Returns a store with a stack that has a previous checkpoint and two updates.
+async fn store_with_history(folder: &Path) -> FileStore {
+    let store = file_store(folder).await.unwrap();
+    for (text, update) in [(EMPTY, "{\"n\":1}"), (SECOND, "{\"n\":2}")] {
+        save(&store, "dev", text).await.unwrap();
+        store.archive(&stack("dev"), update).await.unwrap();
+    }
+    store
+}
+
+/// Renames the stack until its file operation with this number, before which the process ends.
+async fn rename_until(folder: &Path, operations: usize) -> Result<(), StoreError> {
+    let store = store_with_history(folder).await;
+    store.folder.operations_left.store(operations, Ordering::Relaxed);
+    let mut rename = store.begin_rename(&stack("dev"), &west(), &holder(1)).await?;
+    store.rename(&mut rename, RENAMED).await?;
+    store.finish_rename(rename).await
+}
+
+/// Checks that exactly one of the names has the stack, with its whole history, and that nothing else is left.
+async fn check_one_stack(store: &FileStore, step: usize) -> StackReference {
+    let stacks = store.list().await.unwrap();
+    let [name] = &stacks[..] else { panic!("after {step} operations: {stacks:?}") };
+    let other = if *name == stack("dev") { west() } else { stack("dev") };
+    let expected = if *name == stack("dev") { SECOND } else { RENAMED };
+    assert_eq!(store.load(name).await.unwrap().as_deref(), Some(expected), "after {step} operations");
+    assert_eq!(store.history(name).await.unwrap(), ["{\"n\":1}", "{\"n\":2}"], "after {step} operations");
+    assert_eq!(store.history(&other).await.unwrap(), [""; 0], "after {step} operations");
+    let copies = store.copies(name, &CopyKind::ALL).await.unwrap();
+    assert_eq!(copies.iter().filter(|copy| copy.kind == CopyKind::History).count(), 2, "after {step} operations");
+    for name in [name, &other] {
+        assert!(store.locks(name).await.unwrap().is_empty(), "{name} is locked after {step} operations");
+    }
+    let intents = std::fs::read_dir(store.folder().join(".sc/renames")).into_iter().flatten().flatten();
+    let intents = intents.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "json"));
+    assert_eq!(intents.count(), 0, "after {step} operations");
+    name.clone()
+}
+
+#[tokio::test]
+async fn rename_that_ends_before_any_file_operation_is_completed_or_undone_by_the_next_command() {
+    let mut outcomes = Vec::new();
+    for operations in 0.. {
+        let folder = tempfile::tempdir().unwrap();
+        let is_complete = rename_until(folder.path(), operations).await.is_ok();
+        let store = file_store(folder.path()).await.unwrap();
+        let asked = if operations % 2 == 0 { stack("dev") } else { west() };
+        if let Some(rename) = store.resume_rename(&asked, &holder(2)).await.unwrap() {
+            assert_ne!(rename.outcome, RenameOutcome::Pending);
+            store.finish_rename(rename).await.unwrap();
+        }
+        outcomes.push(check_one_stack(&store, operations).await == west());
+        if is_complete {
+            break;
+        }
+    }
+    assert!(outcomes.len() > 20, "the file operations are counted: {}", outcomes.len());
+    let completed = outcomes.iter().position(|completed| *completed).unwrap();
+    assert!(completed > 5 && outcomes[completed..].iter().all(|completed| *completed), "{outcomes:?}");
+}
+
+#[tokio::test]
+async fn resume_that_ends_before_any_file_operation_is_resumed_again() {
+    for operations in [9, 14, 19] {
+        for second in (0..12).step_by(2) {
+            let folder = tempfile::tempdir().unwrap();
+            rename_until(folder.path(), operations).await.unwrap_err();
+            let store = file_store(folder.path()).await.unwrap();
+            store.folder.operations_left.store(second, Ordering::Relaxed);
+            if let Ok(Some(rename)) = store.resume_rename(&west(), &holder(2)).await {
+                store.finish_rename(rename).await.ok();
+            }
+            let store = file_store(folder.path()).await.unwrap();
+            if let Some(rename) = store.resume_rename(&stack("dev"), &holder(3)).await.unwrap() {
+                store.finish_rename(rename).await.unwrap();
+            }
+            check_one_stack(&store, operations * 100 + second).await;
+        }
+    }
+}
+
+/// Returns a store whose rename has written the new checkpoint, and not removed the old one.
+async fn interrupted(folder: &Path) -> FileStore {
+    for operations in 0.. {
+        let trial = tempfile::tempdir().unwrap();
+        rename_until(trial.path(), operations).await.unwrap_err();
+        let store = file_store(trial.path()).await.unwrap();
+        if store.list().await.unwrap().len() == 2 {
+            rename_until(folder, operations).await.unwrap_err();
+            break;
+        }
+    }
+    file_store(folder).await.unwrap()
+}
+
+#[tokio::test]
+async fn rename_is_not_resumed_while_its_process_may_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store_with_history(folder.path()).await;
+    let rename = store.begin_rename(&stack("dev"), &west(), &holder(1)).await.unwrap();
+    for name in [stack("dev"), west()] {
+        let error = store.resume_rename(&name, &holder(2)).await.unwrap_err();
+        assert!(matches!(error, StoreError::Locked { .. }), "{error}");
+    }
+    assert!(store.resume_rename(&stack("other"), &holder(2)).await.unwrap().is_none());
+    store.finish_rename(rename).await.unwrap();
+
+    let folder = tempfile::tempdir().unwrap();
+    let store = interrupted(folder.path()).await;
+    let elsewhere = LockHolder { hostname: "other".to_owned(), ..holder(2) };
+    let error = store.resume_rename(&stack("dev"), &elsewhere).await.unwrap_err();
+    assert!(matches!(error, StoreError::Locked { .. }), "the process may run on its host: {error}");
+    store.break_locks(&stack("dev")).await.unwrap();
+    let rename = store.resume_rename(&stack("dev"), &elsewhere).await.unwrap().unwrap();
+    store.finish_rename(rename).await.unwrap();
+    check_one_stack(&store, 0).await;
+}
+
+#[tokio::test]
+async fn interrupted_rename_keeps_the_stack_that_another_program_has_changed() {
+    const CHANGED: &str = r#"{"version":3,"checkpoint":{"stack":"changed"}}"#;
+    for (changed, expected) in [(&["dev"][..], Some("dev")), (&["west"], Some("west")), (&["dev", "west"], None)] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = interrupted(folder.path()).await;
+        for name in changed {
+            let name = if *name == "dev" { stack("dev") } else { west() };
+            store.break_locks(&name).await.unwrap();
+            let lock = store.lock(&name, &holder(3)).await.unwrap();
+            store.save(&lock, CHANGED).await.unwrap();
+            store.unlock(lock).await.unwrap();
+        }
+        let resumed = store.resume_rename(&stack("dev"), &holder(2)).await;
+        let Some(expected) = expected else {
+            assert!(matches!(resumed, Err(StoreError::BothNames { .. })));
+            assert_eq!(store.list().await.unwrap().len(), 2);
+            continue;
+        };
+        store.finish_rename(resumed.unwrap().unwrap()).await.unwrap();
+        let stacks = store.list().await.unwrap();
+        assert_eq!(stacks.iter().map(StackReference::stack).collect::<Vec<_>>(), [expected]);
+        assert_eq!(store.load(&stacks[0]).await.unwrap().as_deref(), Some(CHANGED));
+    }
+}
+
+#[tokio::test]
+async fn failed_rename_is_undone_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store_with_history(folder.path()).await;
+    let mut rename = store.begin_rename(&stack("dev"), &west(), &holder(1)).await.unwrap();
+    // A file in place of the folder of the new project.
+    std::fs::write(folder.path().join(".pulumi/stacks/shore"), "").unwrap();
+    store.rename(&mut rename, RENAMED).await.unwrap_err();
+    std::fs::remove_file(folder.path().join(".pulumi/stacks/shore")).unwrap();
+    if rename.outcome == RenameOutcome::OldName {
+        store.finish_rename(rename).await.unwrap();
+    } else {
+        drop(rename);
+        let rename = store.resume_rename(&stack("dev"), &holder(1)).await.unwrap().unwrap();
+        store.finish_rename(rename).await.unwrap();
+    }
+    assert_eq!(check_one_stack(&store, 0).await, stack("dev"));
+}

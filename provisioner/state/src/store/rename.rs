@@ -1,0 +1,68 @@
+//! Rename of a stack that survives the end of its process.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use bridge::fs::FileError;
+
+use super::error::StoreError;
+use super::lock::StackLock;
+use super::reference::StackReference;
+
+/// Progress of a rename.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RenameOutcome {
+    /// The stack has its old name: nothing has changed, or all changes were undone.
+    OldName,
+    /// The stack has its new name, with its checkpoint and its history.
+    NewName,
+    /// A step has failed, and so has the attempt to undo or complete the rename. The next command does it.
+    Pending,
+}
+
+/// Rename of a stack that holds the locks of both names. It ends with `StackCatalog::finish_rename`; if the process ends
+/// before, `StackCatalog::resume_rename` completes or undoes it.
+#[derive(Debug)]
+#[must_use = "a rename is ended with `StackCatalog::finish_rename`"]
+pub struct StackRename {
+    pub(super) from: StackLock,
+    pub(super) to: StackLock,
+    /// Progress of the rename.
+    pub outcome: RenameOutcome,
+    pub(super) intent: Option<HeldIntent>,
+}
+
+/// File that describes a rename. The process of the rename holds a lock of the operating system on it, which ends with
+/// the process.
+#[derive(Debug)]
+pub(super) struct HeldIntent {
+    pub(super) path: PathBuf,
+    /// Open file with the lock.
+    pub(super) file: File,
+}
+
+impl HeldIntent {
+    fn duplicate(&self) -> Result<Self, StoreError> {
+        let file = self.file.try_clone().map_err(FileError::of("open", &self.path))?;
+        Ok(Self { path: self.path.clone(), file })
+    }
+}
+
+impl StackRename {
+    /// Returns the same rename for a task that works on behalf of its owner. The intent stays locked until both are
+    /// dropped.
+    pub(super) fn duplicate(&self) -> Result<Self, StoreError> {
+        let intent = self.intent.as_ref().map(HeldIntent::duplicate).transpose()?;
+        Ok(Self { from: self.from.duplicate(), to: self.to.duplicate(), outcome: self.outcome, intent })
+    }
+
+    /// Returns the old name.
+    pub fn from(&self) -> &StackReference {
+        self.from.stack()
+    }
+
+    /// Returns the new name.
+    pub fn to(&self) -> &StackReference {
+        self.to.stack()
+    }
+}
