@@ -48,10 +48,15 @@ pub fn shorten_to(text: &str, limit: usize) -> Cow<'_, str> {
 /// Returns the text of an error, without its causes. A very long one is shortened, and that of a parser to a short quote
 /// of what it found.
 pub fn text_of(error: &(dyn Error + 'static)) -> String {
+    text_of_masked(error, str::to_owned)
+}
+
+/// Returns the text of an error like [`text_of`], but masks it first: a secret that is cut in its middle is not found.
+pub fn text_of_masked(error: &(dyn Error + 'static), mask: impl FnOnce(&str) -> String) -> String {
     let shared = error.downcast_ref::<Cause>();
     let is_of_parser = error.is::<serde_json::Error>() || shared.is_some_and(|cause| cause.is::<serde_json::Error>());
     let limit = if is_of_parser { QUOTED_CHARACTERS } else { ERROR_CHARACTERS };
-    shorten_to(&error.to_string(), limit).into_owned()
+    shorten_to(&mask(&error.to_string()), limit).into_owned()
 }
 
 /// Returns an error and its causes in one line, joined by `: `, each shortened if it is very long. Skips a cause if the line already ends with its text.

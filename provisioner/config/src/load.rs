@@ -16,6 +16,7 @@ use crate::raw::RawStack;
 use crate::reader::{Reader, Section};
 use crate::resources;
 use crate::routing::RoutingContext;
+use crate::secret_text::SecretText;
 use crate::secrets::SecretsFile;
 use crate::sections;
 use crate::stack::{Output, Stack};
@@ -53,6 +54,8 @@ pub struct LoadedStacks {
     pub stacks: Vec<Stack>,
     /// Errors and warnings in the order of the files.
     pub diagnostics: Vec<Diagnostic>,
+    /// Secrets in the files that were read, even if a stack has an error.
+    pub secrets: Vec<SecretText>,
 }
 
 impl Workspace<'_> {
@@ -102,7 +105,8 @@ impl Workspace<'_> {
             stacks.clear();
         }
         crate::diagnostics::finish(&mut diagnostics);
-        LoadedStacks { stacks, diagnostics }
+        let secrets = loader.raw.values().flat_map(|raw| raw.secrets.texts()).collect();
+        LoadedStacks { stacks, diagnostics, secrets }
     }
 }
 

@@ -88,6 +88,14 @@ impl Auth {
         self.config.get(field).cloned().unwrap_or_else(|| SecretText::new(""))
     }
 
+    /// Returns the texts that are secret: the value of `${auth:<name>}`, and the fields that are no name of a place or an
+    /// account.
+    fn secret_texts(&self) -> impl Iterator<Item = SecretText> {
+        let is_secret = |field: &&String| !matches!(field.as_str(), "account" | "projectId" | "region");
+        let fields = self.config.iter().filter(move |(field, _)| is_secret(field));
+        fields.map(|(_, text)| text.clone()).chain([self.credentials()])
+    }
+
     /// Serializes all fields as compact JSON, escaped as by Go's encoder.
     fn account_json(&self) -> String {
         let members = self.kind.fields().iter().map(|field| {
@@ -127,6 +135,15 @@ pub(super) enum AuthDeclaration {
 }
 
 impl SecretsFile {
+    /// Returns the secrets of the file.
+    pub(super) fn texts(&self) -> impl Iterator<Item = SecretText> {
+        let own = self.auth.values().filter_map(|auth| match auth {
+            AuthDeclaration::Own(auth) => Some(auth),
+            AuthDeclaration::Inherited { .. } => None,
+        });
+        self.values.values().cloned().chain(own.flat_map(Auth::secret_texts))
+    }
+
     /// Reads the file. Leaves out invalid entries and reports them.
     pub(super) fn read(document: &Document, reader: &mut Reader<'_>) -> Self {
         let mut file = Self::default();

@@ -102,9 +102,13 @@ impl Context {
     /// Creates the context of a deployment that has done nothing yet.
     pub(crate) fn new(options: DeploymentOptions, parts: Parts) -> Self {
         let Parts { snapshot, host, recorder, sink, signals, jobs, monitor } = parts;
+        let recorded = snapshot.pending_operations.iter().map(|operation| &operation.resource);
+        snapshot.resources.iter().chain(recorded).for_each(|resource| options.masker.add_resource(resource));
+        let secret_config = options.config.iter().filter(|entry| entry.secret);
+        secret_config.for_each(|entry| options.masker.add_text(&entry.value));
         let shared = Arc::new(SharedState::new(snapshot));
         Self {
-            reporter: Reporter::new(sink),
+            reporter: Reporter::new(sink, Arc::clone(&options.masker)),
             records: Records::new(Arc::clone(&shared), options.mode(), recorder),
             shared,
             providers: ProviderRegistry::new(host),
@@ -277,7 +281,6 @@ impl Context {
             let name = reference.urn.name();
             return Err(HostError::new(format!("the provider {name} is not recorded and was not registered")));
         };
-        self.reporter.emit_secrets(&recorded);
         self.providers.load(reference, &recorded, &self.jobs).await
     }
 
@@ -294,9 +297,18 @@ impl Context {
         self.load_instance(reference).await.map_err(|error| self.report_fatal(urn, source, host_error(error)))
     }
 
-    /// Emits the secrets that a provider is about to receive.
-    pub(crate) fn emit_secrets(&self, values: &PropertyMap) {
-        self.reporter.emit_secrets(values);
+    /// Adds the secrets in values that are sent to a provider, or returned by it, to those that are masked in texts.
+    pub(crate) fn add_secrets(&self, values: &PropertyMap) {
+        self.options.masker.add_values(values);
+    }
+
+    /// Masks secrets in the errors of a resource's initialization, which are texts of its provider and are recorded in
+    /// plaintext.
+    pub(crate) fn mask_init_errors(&self, resource: &mut ResourceState) {
+        if !resource.init_errors.is_empty() {
+            self.options.masker.add_resource(resource);
+            resource.init_errors.iter_mut().for_each(|error| self.options.masker.mask_in_place(error));
+        }
     }
 
     /// Returns the address of the resource monitor, which is served from the first call on.

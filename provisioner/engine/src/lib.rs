@@ -16,6 +16,7 @@ mod entry;
 pub mod events;
 mod goal;
 mod jobs;
+pub mod masking;
 mod messages;
 mod options;
 mod phases;

@@ -1,5 +1,7 @@
 //! Options of a deployment.
 
+use std::sync::Arc;
+
 use pulumi_proto::urn::Urn;
 use tokio_util::sync::CancellationToken;
 
@@ -8,6 +10,7 @@ use crate::events::Operation;
 use crate::config_entry::ConfigEntry;
 use crate::decisions::scope::{Scope, UrnPattern};
 use crate::goal::ImportGoal;
+use crate::masking::SecretMasker;
 use crate::run_mode::RunMode;
 
 /// Options of a deployment.
@@ -43,6 +46,8 @@ pub struct DeploymentOptions {
     pub exclude_protected: bool,
     /// Configuration of the stack, for default providers.
     pub config: Vec<ConfigEntry>,
+    /// Secrets to mask in recorded texts of providers. The deployment adds those that it learns of.
+    pub masker: Arc<SecretMasker>,
 }
 
 impl DeploymentOptions {
@@ -63,6 +68,7 @@ impl DeploymentOptions {
             imports: Vec::new(),
             exclude_protected: false,
             config: Vec::new(),
+            masker: Arc::default(),
         }
     }
 

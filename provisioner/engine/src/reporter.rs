@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
 
 use crate::events::{Event, EventSink, Message, Severity, SourceRef};
+use crate::masking::SecretMasker;
 
 /// An error that has been reported as an event.
 ///
@@ -39,6 +39,7 @@ impl Failure {
 /// Reports events, and stores the most severe failure.
 pub(crate) struct Reporter {
     sink: Arc<dyn EventSink>,
+    masker: Arc<SecretMasker>,
     /// Level of the most severe failure; 0 if there is none.
     failure: AtomicU8,
     first_error: OnceLock<ErrorReported>,
@@ -52,22 +53,22 @@ impl fmt::Debug for Reporter {
 
 impl Reporter {
     /// Creates the reporter of a run without failures.
-    pub(crate) fn new(sink: Arc<dyn EventSink>) -> Self {
-        Self { sink, failure: AtomicU8::new(0), first_error: OnceLock::new() }
+    pub(crate) fn new(sink: Arc<dyn EventSink>, masker: Arc<SecretMasker>) -> Self {
+        Self { sink, masker, failure: AtomicU8::new(0), first_error: OnceLock::new() }
     }
 
-    /// Emits an event.
+    /// Emits an event, and adds the secrets in its values to those that are masked.
     pub(crate) fn emit(&self, event: Event) {
-        self.sink.emit(event);
-    }
-
-    /// Emits the secrets that a provider is about to receive, so that they can be masked in its output.
-    pub(crate) fn emit_secrets(&self, values: &PropertyMap) {
-        let secret = values.iter().filter(|(_, value)| value.contains_secrets());
-        let secret: PropertyMap = secret.map(|(key, value)| (key.clone(), value.clone())).collect();
-        if !secret.is_empty() {
-            self.emit(Event::SecretsSent(Arc::new(secret)));
+        match &event {
+            Event::StepStarted(info) | Event::StepSucceeded(info, _) | Event::StepFailed(info, _) => {
+                // Secrets of old entries are known.
+                let is_old = |new: &Arc<_>| info.old.as_ref().is_some_and(|old| Arc::ptr_eq(old, new));
+                info.new.iter().filter(|new| !is_old(new)).for_each(|new| self.masker.add_resource(new));
+            }
+            Event::OutputsRegistered(state) => self.masker.add_values(&state.outputs),
+            Event::Message(_) | Event::PhaseStarted(_) | Event::PhaseEnded(_) | Event::Download(_) => {}
         }
+        self.sink.emit(event);
     }
 
     /// Reports an error, and stores that the run has failed.
@@ -126,7 +127,7 @@ mod tests {
 
     #[test]
     fn failure_includes_lower_severities_and_never_decreases() {
-        let reporter = Reporter::new(Arc::new(Events::default()));
+        let reporter = Reporter::new(Arc::new(Events::default()), Arc::default());
         let message = || Message::new(Severity::Error, "it failed");
         assert!(!reporter.has_failed(Failure::AtEnd));
         reporter.report_error(message(), Failure::Step);
@@ -138,7 +139,7 @@ mod tests {
     #[test]
     fn error_is_reported_with_severity_error() {
         let events = Arc::new(Events::default());
-        let reporter = Reporter::new(Arc::clone(&events) as Arc<dyn EventSink>);
+        let reporter = Reporter::new(Arc::clone(&events) as Arc<dyn EventSink>, Arc::default());
         reporter.report_error(Message::new(Severity::Warning, "it failed"), Failure::AtEnd);
         let events = events.0.lock().unwrap();
         assert!(matches!(&events[..], [Event::Message(message)] if message.severity == Severity::Error));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use bridge::fs::{Access, MAX_DOCUMENT_BYTES, read_named, read_regular, utf8};
-use config::{ProcessContext, SecretsProvider, Stack, StateStorage};
+use config::{SecretsProvider, Stack, StateStorage};
 use state::secrets::{Keyring, Passphrase};
 use state::store::{FileOptions, FileStore, FileUrl, LockHolder, RenameOutcome, StackReference};
 use state::{StackAccess, StackSettings};
@@ -73,7 +73,7 @@ pub(crate) fn rename_hint(from: &StackReference, to: &StackReference) -> String 
 /// file cannot be read.
 pub(crate) async fn open_access(stacks: &Stacks, stack: &Stack) -> anyhow::Result<StackAccess> {
     let store = open_store(stacks, stack).await?;
-    let keyring = Keyring::new(passphrase(stack, &stacks.process_context)?);
+    let keyring = Keyring::new(passphrase(stacks, stack)?);
     let settings = settings(&stacks.repository.root, stack)?;
     Ok(StackAccess {
         journals: store.folder().to_owned(),
@@ -107,22 +107,27 @@ async fn open_store(stacks: &Stacks, stack: &Stack) -> anyhow::Result<FileStore>
     store.await.with_context(|| format!("the backend of stack {} cannot be opened", stack.name))
 }
 
-/// Returns the passphrase: that of the configuration, else of the environment, else of the file named in the
+/// Returns the passphrase, which is masked in texts from now on: that of the configuration, else of the environment, else of the file named in the
 /// environment.
-fn passphrase(stack: &Stack, process_context: &ProcessContext) -> anyhow::Result<Option<Passphrase>> {
+fn passphrase(stacks: &Stacks, stack: &Stack) -> anyhow::Result<Option<Passphrase>> {
     let SecretsProvider::Passphrase { passphrase, .. } = &stack.provisioner.secrets_provider;
     if let Some(passphrase) = passphrase {
         return Ok(Some(Passphrase::new(passphrase.expose())));
     }
-    if let Some(passphrase) = process_context.environment.get(PASSPHRASE) {
-        return Ok(Some(Passphrase::new(passphrase)));
+    let known = |passphrase: &str| {
+        stacks.masker.add_text(passphrase);
+        Ok(Some(Passphrase::new(passphrase)))
+    };
+    let environment = &stacks.process_context.environment;
+    if let Some(passphrase) = environment.get(PASSPHRASE) {
+        return known(passphrase);
     }
-    let Some(file) = process_context.environment.get(PASSPHRASE_FILE).filter(|file| !file.is_empty()) else {
+    let Some(file) = environment.get(PASSPHRASE_FILE).filter(|file| !file.is_empty()) else {
         return Ok(None);
     };
     let text = read_named(Path::new(file), MAX_DOCUMENT_BYTES).map_err(|error| error.source).and_then(utf8);
     let text = text.with_context(|| format!("{PASSPHRASE_FILE} names {file}, which cannot be read"))?;
-    Ok(Some(Passphrase::new(text.trim())))
+    known(text.trim())
 }
 
 /// Returns the path of the settings file of a stack, `Pulumi.<stack>.yaml`.

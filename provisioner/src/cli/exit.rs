@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::io;
 
-use bridge::error::{Hint, text_of};
+use bridge::error::{Hint, text_of_masked};
 use engine::events::{Outcome, StepOp, Summary};
+use engine::masking::SecretMasker;
 use provisioner::operation::OperationError;
 use state::StateError;
 use state::format::FormatError;
@@ -270,17 +271,18 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
     }
 }
 
-/// Returns the lines of an error: its message, its causes, its hints.
-pub(crate) fn error_lines(error: &anyhow::Error) -> Vec<Line> {
+/// Returns the lines of an error: its message, its causes, its hints. Secrets are masked.
+pub(crate) fn error_lines(error: &anyhow::Error, masker: &SecretMasker) -> Vec<Line> {
     let head = Line::new().styled(Palette::ERROR, "error").styled(Palette::BOLD, ":").text(" ");
-    let mut lines = paragraph(head, "  ", &text_of(error.as_ref()));
+    let text = |error: &(dyn std::error::Error + 'static)| text_of_masked(error, |text| masker.mask(text).into_owned());
+    let mut lines = paragraph(head, "  ", &text(error.as_ref()));
     for cause in error.chain().skip(1) {
         let head = Line::plain("  ").styled(Palette::ERROR, "caused by").styled(Palette::BOLD, ":").text(" ");
-        lines.extend(paragraph(head, "    ", &text_of(cause)));
+        lines.extend(paragraph(head, "    ", &text(cause)));
     }
     for hint in error.chain().filter_map(hint) {
         let head = Line::plain("  ").styled(Palette::HINT, "hint").styled(Palette::BOLD, ":").text(" ");
-        lines.extend(paragraph(head, "    ", &hint));
+        lines.extend(paragraph(head, "    ", &masker.mask(&hint)));
     }
     lines
 }
@@ -375,7 +377,8 @@ mod tests {
         let error = Err::<(), _>(CliError::usage("there are two stacks:\nreef, shore", "choose one with --stack"))
             .context("nothing was changed")
             .unwrap_err();
-        let text: Vec<String> = error_lines(&error).iter().map(|line| line.render(false)).collect();
+        let text: Vec<String> =
+            error_lines(&error, &SecretMasker::default()).iter().map(|line| line.render(false)).collect();
         insta::assert_snapshot!(text.join("\n"), @r"
         error: nothing was changed
           caused by: there are two stacks:

@@ -149,8 +149,11 @@ async fn stack_run(
     let program = program(stack);
     let locate = locate(Arc::clone(&stacks.sources), program.clone());
     let config = decrypt_config(&access).await.context("the configuration in the stack file cannot be read")?;
+    let secret_config = config.iter().filter(|entry| entry.secret);
+    secret_config.for_each(|entry| stacks.masker.add_text(&entry.value));
     Ok(StackRun {
         config,
+        masker: Arc::clone(&stacks.masker),
         events: session.sink(&stack.name, Some(locate)),
         signals: session.signals.clone(),
         holder: holder(stacks),

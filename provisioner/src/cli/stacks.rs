@@ -5,6 +5,8 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use config::diagnostics::{Diagnostic, SourceFiles, closest, excerpt, has_errors};
 use config::{LoadedStacks, ProcessContext, Profile, Repository, Stack, Workspace};
+use engine::masking::SecretMasker;
+use provisioner::operation::add_stack_secrets;
 use provisioner::program::Program;
 use provisioner::registry::provision::ProvisionTable;
 use provisioner::registry::types;
@@ -29,6 +31,8 @@ pub(crate) struct Stacks {
     pub(crate) sources: Arc<SourceFiles>,
     /// Loaded stacks, in an order in which each comes after those that it inherits from.
     pub(crate) stacks: Vec<Arc<Stack>>,
+    /// Secrets to mask in texts.
+    pub(crate) masker: Arc<SecretMasker>,
     /// Names of the requested stacks.
     requested: Vec<String>,
 }
@@ -122,13 +126,17 @@ fn read(
     };
     let names = workspace.stack_names().map_err(|found| configuration_error(ui, &[*found], &sources))?;
     let chosen = choose(&names)?;
-    let LoadedStacks { stacks, diagnostics } = workspace.load(&chosen, &mut sources);
+    let LoadedStacks { stacks, diagnostics, secrets } = workspace.load(&chosen, &mut sources);
+    let of_profile = [&profile.private_key, &profile.private_key_password];
+    secrets.iter().chain(of_profile.into_iter().flatten()).for_each(|secret| ui.masker().add_text(secret.expose()));
+    stacks.iter().for_each(|stack| add_stack_secrets(ui.masker(), stack));
     if has_errors(&diagnostics) {
         return Err(configuration_error(ui, &diagnostics, &sources));
     }
     ui.print_diagnostics(&diagnostics, &sources);
     let stacks = stacks.into_iter().map(Arc::new).collect();
-    Ok(Stacks { repository, process_context, sources: Arc::new(sources), stacks, requested: chosen })
+    let masker = Arc::clone(ui.masker());
+    Ok(Stacks { repository, process_context, sources: Arc::new(sources), stacks, masker, requested: chosen })
 }
 
 /// Prints diagnostics, and returns an error with the number of errors among them.
@@ -200,7 +208,7 @@ mod tests {
     }
 
     fn error_text<T: std::fmt::Debug>(result: Result<T, CliError>) -> String {
-        let lines = super::super::exit::error_lines(&result.unwrap_err().into());
+        let lines = super::super::exit::error_lines(&result.unwrap_err().into(), &SecretMasker::default());
         lines.iter().map(|line| line.render(false) + "\n").collect()
     }
 

@@ -1,13 +1,14 @@
 //! Output of the program: results go to standard output, everything else to standard error.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
 
 use config::diagnostics::{Diagnostic, MAX_SHOWN, Severity, SourceFiles, Style, render, shown};
+use engine::masking::SecretMasker;
 
 use super::args::{ColorArg, GlobalArgs};
 use super::display::{
@@ -43,11 +44,12 @@ impl StreamProperties {
     }
 }
 
-/// Output streams with their properties, and the signals of the user.
+/// Output streams with their properties, the signals of the user, and the secrets that must not be written to the streams.
 #[derive(Clone, Debug)]
 pub(crate) struct Ui {
     /// Receiver of the signals that stop an operation.
     pub(crate) signals: SignalReceiver,
+    masker: Arc<SecretMasker>,
     streams: StreamProperties,
     json: bool,
     verbose: bool,
@@ -64,12 +66,18 @@ impl Ui {
         };
         Self {
             signals,
+            masker: Arc::default(),
             streams: *streams,
             json: global.json,
             verbose: global.verbose,
             stdout_color: color(streams.stdout_has_color),
             stderr_color: color(streams.stderr_has_color),
         }
+    }
+
+    /// Returns the secrets to mask in texts.
+    pub(crate) fn masker(&self) -> &Arc<SecretMasker> {
+        &self.masker
     }
 
     /// Returns whether the user can be asked a question.
@@ -111,7 +119,7 @@ impl Ui {
         } else {
             Box::new(PlainDisplay::new(stderr(), stdout(), self.results_width(), options))
         };
-        Display::start(renderer, secrets)
+        Display::start(renderer, Arc::clone(&self.masker))
     }
 
     fn has_live_display(&self) -> bool {
@@ -138,7 +146,7 @@ impl Ui {
         let style = if self.stderr_color { Style::Coloured } else { Style::Plain };
         let text: String = shown(diagnostics).map(|diagnostic| render(diagnostic, sources, style) + "\n\n").collect();
         // An error means that standard error is closed, so it cannot be reported there.
-        drop(AutoStream::always(io::stderr()).write_all(text.as_bytes()));
+        drop(AutoStream::always(io::stderr()).write_all(self.masker.mask(&text).as_bytes()));
         for (severity, one, several) in
             [(Severity::Error, "error", "errors"), (Severity::Warning, "warning", "warnings")]
         {
@@ -155,14 +163,14 @@ impl Ui {
     pub(crate) fn fail(&self, error: &anyhow::Error) -> Exit {
         let exit = Exit::of_error(error);
         if exit != Exit::BrokenPipe {
-            self.print_messages(&error_lines(error));
+            self.print_messages(&error_lines(error, &self.masker));
         }
         exit
     }
 
     /// Prints a warning.
     pub(crate) fn warn(&self, text: &str) {
-        self.print_messages(&warning_lines(text));
+        self.print_messages(&warning_lines(&self.masker.mask(text)));
     }
 
     /// Prints lines on standard error.

@@ -64,6 +64,7 @@ impl StackRun {
             imports: self.options.imports.clone(),
             exclude_protected: self.options.exclude_protected,
             config: self.config.clone(),
+            masker: Arc::clone(&self.masker),
             ..DeploymentOptions::new(&stack.name, &stack.project, operation)
         };
         let has_program = options.has_program();

@@ -23,6 +23,7 @@ use bridge::provider::grpc::Limits;
 use crate::program::Program;
 use config::diagnostics::Diagnostic;
 use engine::events::{Event, EventSink, Message, Severity, Summary};
+use engine::masking::SecretMasker;
 use engine::{BUILT_IN, ConfigEntry, ImportGoal, Scope, StopSignals, UrnPattern};
 use state::ResourceState;
 use state::store::LockHolder;
@@ -32,7 +33,7 @@ use pulumi_proto::urn::{TypeToken, Urn};
 
 pub use destroy::destroy;
 pub use import::import;
-pub use plugins::InstalledPlugin;
+pub use plugins::{InstalledPlugin, add_stack_secrets};
 pub use preview::{preview, preview_destroy, preview_refresh};
 pub use provision::{ProvisionOptions, provision};
 pub use refresh::{PendingCreateResolution, RefreshOptions, recovery_text, refresh};
@@ -57,6 +58,8 @@ pub struct StackRun {
     pub options: RunOptions,
     /// Configuration of the stack: see [`decrypt_config`].
     pub config: Vec<ConfigEntry>,
+    /// Secrets to mask in texts of providers. The run adds those that it learns of; receivers of its events mask them.
+    pub masker: Arc<SecretMasker>,
 }
 
 /// Settings for finding and starting plugins.

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bridge::error::{Hint as _, chain};
 use bridge::host::{DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PluginHost};
 use bridge::install::{FetchEvent, VerifiedPackage};
 use bridge::plugin::PluginConfig;
@@ -11,9 +10,10 @@ use bridge::provider::grpc::{AuthEntry, PluginInit};
 use futures_util::future::join_all;
 
 use crate::schema::Package;
-use config::{PluginDeclaration, SecretText, Stack, values};
+use config::{PluginDeclaration, SecretsProvider, Stack, values};
+use engine::StopSignals;
 use engine::events::{Download, DownloadStage, Event, EventSink, Message, Severity};
-use engine::{ConfigEntry, StopSignals};
+use engine::masking::SecretMasker;
 use pulumi_proto::property::PropertyValue;
 
 use super::{OperationError, PluginSettings, StackRun};
@@ -22,7 +22,7 @@ impl StackRun {
     /// Fetches, verifies and starts every enabled plugin once, so that a plugin which cannot start fails the run before
     /// the stack is changed.
     pub(super) async fn load_plugins(&self) -> Result<Arc<PluginHost>, OperationError> {
-        self.plugins.load(self.program.stack(), &self.config, &self.events, &self.signals).await
+        self.plugins.load(self.program.stack(), &self.events, &self.signals).await
     }
 }
 
@@ -49,58 +49,22 @@ fn plugin_init(plugin: &PluginDeclaration, project: &str, stack: &str) -> Plugin
     }
 }
 
-/// Secrets to mask in output of plugins and in errors of package sources: secrets that plugins and sources receive, and
-/// secrets of the stack's configuration.
-struct MaskedSecrets(Vec<String>);
-
-impl MaskedSecrets {
-    /// Minimum length in bytes of a masked text. A shorter secret also occurs inside unrelated words; masking it there
-    /// would show which text it is.
-    const MIN_LENGTH: usize = 4;
-
-    fn of(plugins: &[PluginDeclaration], config: &[ConfigEntry]) -> Self {
-        let plugin_secrets = plugins.iter().map(|plugin| &plugin.secrets);
-        let texts = plugin_secrets.flat_map(|secrets| {
-            secrets.secrets.values().chain(secrets.auth.values().flat_map(|auth| auth.config.values()))
-        });
-        let of_sources = plugins.iter().flat_map(|plugin| plugin.plugin.source.secrets());
-        let of_config = config.iter().filter(|entry| entry.secret).map(|entry| entry.value.as_str());
-        let texts = texts.map(SecretText::expose).chain(of_sources).chain(of_config);
-        let mut texts: Vec<String> = texts.map(|text| text.trim().to_owned()).collect();
-        texts.retain(|text| text.len() >= Self::MIN_LENGTH);
-        // Longest first, so that a longer secret is masked before a shorter one that it contains.
-        texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
-        Self(texts)
-    }
-
-    fn mask(&self, message: &mut String) {
-        for text in &self.0 {
-            if message.contains(text) {
-                *message = message.replace(text, "[secret]");
-            }
-        }
-    }
-
-    /// Masks the secrets in an error and its causes. Causes are immutable, so an error that contains a secret is
-    /// replaced by its masked text.
-    fn mask_error(&self, error: HostError) -> HostError {
-        let text = chain(&error);
-        let mut masked = text.clone();
-        self.mask(&mut masked);
-        if masked == text {
-            return error;
-        }
-        let masked_error = HostError::new(masked);
-        match error.hint() {
-            Some(hint) => masked_error.with_hint(hint),
-            None => masked_error,
-        }
-    }
+/// Adds the secrets of a stack's files to those that are masked: what its plugins and their sources receive, and its
+/// passphrase.
+pub fn add_stack_secrets(masker: &SecretMasker, stack: &Stack) {
+    let SecretsProvider::Passphrase { passphrase, .. } = &stack.provisioner.secrets_provider;
+    let sent = stack.plugins.iter().map(|plugin| &plugin.secrets);
+    let sent = sent.flat_map(|secrets| {
+        secrets.secrets.values().chain(secrets.auth.values().flat_map(|auth| auth.config.values()))
+    });
+    sent.chain(passphrase).for_each(|text| masker.add_text(text.expose()));
+    let sources = stack.plugins.iter().flat_map(|plugin| plugin.plugin.source.secrets());
+    sources.for_each(|text| masker.add_text(text));
 }
 
-/// Returns a receiver of plugin events that emits them as events of the run, with masked secrets.
-fn run_event_sink(events: &Arc<dyn EventSink>, secrets: &Arc<MaskedSecrets>) -> Arc<dyn HostEvents> {
-    Arc::new(RunEventSink { events: Arc::clone(events), secrets: Arc::clone(secrets), downloads: Mutex::default() })
+/// Returns a receiver of plugin events that emits them as events of the run.
+fn run_event_sink(events: &Arc<dyn EventSink>) -> Arc<dyn HostEvents> {
+    Arc::new(RunEventSink { events: Arc::clone(events), downloads: Mutex::default() })
 }
 
 /// Enabled plugin of a stack, and the result of its installation.
@@ -125,11 +89,9 @@ impl PluginSettings {
         events: &Arc<dyn EventSink>,
         signals: &StopSignals,
     ) -> Result<Vec<Package>, OperationError> {
-        let host = self.load(stack, &[], events, signals).await?;
+        let host = self.load(stack, events, signals).await?;
         let schemas = tokio::select! {
-            result = host.schemas() => result.map_err(|error| {
-                OperationError::Plugins(MaskedSecrets::of(&stack.plugins, &[]).mask_error(error))
-            }),
+            result = host.schemas() => result.map_err(OperationError::Plugins),
             () = signals.stop.cancelled() => Err(OperationError::Stopped),
         };
         host.close().await;
@@ -147,7 +109,6 @@ impl PluginSettings {
     async fn load(
         &self,
         stack: &Stack,
-        config: &[ConfigEntry],
         events: &Arc<dyn EventSink>,
         signals: &StopSignals,
     ) -> Result<Arc<PluginHost>, OperationError> {
@@ -155,7 +116,6 @@ impl PluginSettings {
             config: plugin.plugin.clone(),
             init: plugin_init(plugin, &stack.project, &stack.name),
         });
-        let secrets = Arc::new(MaskedSecrets::of(&stack.plugins, config));
         let settings = HostSettings {
             project: stack.project.clone(),
             directory: self.directory.clone(),
@@ -165,13 +125,11 @@ impl PluginSettings {
             limits: self.limits,
             abort: signals.abort.clone(),
             type_cache: Some(self.type_cache.clone()),
-            events: run_event_sink(events, &secrets),
+            events: run_event_sink(events),
         };
         let loading = PluginHost::load(settings, declared.collect());
         tokio::select! {
-            loaded = loading => {
-                loaded.map(Arc::new).map_err(|error| OperationError::Plugins(secrets.mask_error(error)))
-            }
+            loaded = loading => loaded.map(Arc::new).map_err(OperationError::Plugins),
             // Dropping the future kills the started processes.
             () = signals.stop.cancelled() => Err(OperationError::Stopped),
         }
@@ -188,10 +146,9 @@ impl PluginSettings {
         events: &Arc<dyn EventSink>,
         signals: &StopSignals,
     ) -> Result<Vec<InstalledPlugin>, OperationError> {
-        let secrets = Arc::new(MaskedSecrets::of(&stack.plugins, &[]));
-        let events = run_event_sink(events, &secrets);
+        let events = run_event_sink(events);
         let resolve = async |plugin: &PluginConfig| {
-            let package = self.sources.resolve(plugin, &events).await.map_err(|error| secrets.mask_error(error));
+            let package = self.sources.resolve(plugin, &events).await;
             InstalledPlugin { plugin: plugin.clone(), package }
         };
         let enabled = stack.plugins.iter().map(|declared| &declared.plugin).filter(|plugin| plugin.enabled);
@@ -203,10 +160,9 @@ impl PluginSettings {
     }
 }
 
-/// Receiver of plugin events that emits them as events of the run, with masked secrets.
+/// Receiver of plugin events that emits them as events of the run.
 struct RunEventSink {
     events: Arc<dyn EventSink>,
-    secrets: Arc<MaskedSecrets>,
     /// Downloads by plugin.
     downloads: Mutex<HashMap<String, Option<Download>>>,
 }
@@ -239,7 +195,7 @@ impl RunEventSink {
                 });
             }
         };
-        self.emit_message(message);
+        self.events.emit(Event::Message(message));
     }
 
     /// Updates and emits the progress of a plugin's download.
@@ -250,11 +206,6 @@ impl RunEventSink {
         if let Some(download) = known {
             self.events.emit(Event::Download(download.clone()));
         }
-    }
-
-    fn emit_message(&self, mut message: Message) {
-        self.secrets.mask(&mut message.text);
-        self.events.emit(Event::Message(message));
     }
 }
 
@@ -298,7 +249,7 @@ impl HostEvents for RunEventSink {
                 Message { plugin: Some(plugin), ..Message::new(Severity::Warning, message) }
             }
         };
-        self.emit_message(message);
+        self.events.emit(Event::Message(message));
     }
 }
 

@@ -216,7 +216,7 @@ pub(crate) fn read(root: &Path, name: &str, types: &TypeTable) -> (Stack, Source
         process_context: &process_context,
         types,
     };
-    let LoadedStacks { mut stacks, diagnostics } = workspace.load(&[name.to_owned()], &mut sources);
+    let LoadedStacks { mut stacks, diagnostics, .. } = workspace.load(&[name.to_owned()], &mut sources);
     let messages: Vec<_> = diagnostics.iter().map(|d| render(d, &sources, Style::Plain)).collect();
     assert_eq!(messages.join("\n\n"), "");
     (stacks.remove(0), sources)

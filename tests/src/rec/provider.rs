@@ -90,13 +90,13 @@ fn name_of(urn: &str) -> &str {
 }
 
 /// Returns the error for a resource that exists but failed to initialise.
-fn partial(id: &str, properties: Option<Bag>, inputs: Option<Bag>) -> Status {
+fn partial(behaviour: &Behaviour, id: &str, properties: Option<Bag>, inputs: Option<Bag>) -> Status {
     const MESSAGE: &str = "rec: initialisation failed";
     let detail = rpc::ErrorResourceInitFailed {
         id: id.to_owned(),
         properties,
         inputs,
-        reasons: vec!["rec: not ready".to_owned()],
+        reasons: vec![behaviour.init_error.clone().unwrap_or_else(|| "rec: not ready".to_owned())],
         ..Default::default()
     };
     let detail = prost_types::Any {
@@ -203,8 +203,12 @@ impl ResourceProvider for ScriptedProvider {
         let mut id = self.call_recorder.next_id(name_of(&request.urn));
         let properties: Option<Bag> = Some(rules::outputs(&id, inputs.as_ref(), false).into());
         let error = match behaviour.create {
-            Some(ScriptedCreate::Partial) => Some(partial(&id, properties.clone(), request.properties.clone())),
-            Some(ScriptedCreate::PartialNoid) => Some(partial("", properties.clone(), request.properties.clone())),
+            Some(ScriptedCreate::Partial) => {
+                Some(partial(&behaviour, &id, properties.clone(), request.properties.clone()))
+            }
+            Some(ScriptedCreate::PartialNoid) => {
+                Some(partial(&behaviour, "", properties.clone(), request.properties.clone()))
+            }
             Some(ScriptedCreate::Noid) => {
                 id.clear();
                 None
@@ -244,7 +248,7 @@ impl ResourceProvider for ScriptedProvider {
         }
         let (properties, mut inputs) = (properties.map(Bag::from), inputs.map(Bag::from));
         match behaviour.read {
-            Some(ScriptedRead::Partial) => return Err(partial(&id, properties, inputs)),
+            Some(ScriptedRead::Partial) => return Err(partial(&behaviour, &id, properties, inputs)),
             Some(ScriptedRead::Newid) => id.push_str("-new"),
             Some(ScriptedRead::Noinputs) => inputs = None,
             Some(ScriptedRead::Error | ScriptedRead::Gone) | None => {}
@@ -261,7 +265,9 @@ impl ResourceProvider for ScriptedProvider {
         let properties: Option<Bag> = Some(rules::outputs(&request.id, inputs.as_ref(), request.preview).into());
         let error = match behaviour.update.filter(|_| !request.preview) {
             Some(ScriptedUpdate::Error) => Some(Status::unknown("rec: Update fails")),
-            Some(ScriptedUpdate::Partial) => Some(partial(&request.id, properties.clone(), request.news.clone())),
+            Some(ScriptedUpdate::Partial) => {
+                Some(partial(&behaviour, &request.id, properties.clone(), request.news.clone()))
+            }
             None => None,
         };
         self.record("Update", &request, error.as_ref());

@@ -59,6 +59,8 @@ pub enum ConfigDiff {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Behaviour {
+    /// Error of a partial failure; absent means `rec: not ready`.
+    pub init_error: Option<String>,
     /// Failure of Check.
     pub check: Option<Failure>,
     /// Properties that Check refuses.

@@ -94,6 +94,59 @@ fn shown_plugin_output_contains_no_secret() {
     assert_hidden(&repository, "provision", &[SECRET]);
 }
 
+/// Secret with quotes and several lines, and texts in which it is spelt in different ways.
+const SPELT_SECRET: &str = "trout\"zander & <marlin>\nlines of perch";
+const SPELLINGS: [&str; 6] = [
+    r#"{"token":"trout\"zander \u0026 \u003cmarlin\u003e\nlines of perch"}"#,
+    r#"{\"token\":\"trout\\\"zander & <marlin>\\nlines of perch\"}"#,
+    "?token=trout%22zander+%26+%3Cmarlin%3E%0Alines+of+perch",
+    "Basic dXNlcjp0cm91dCJ6YW5kZXIgJiA8bWFybGluPgpsaW5lcyBvZiBwZXJjaA==",
+    "error in: lines of perch",
+    "trout&quot;zander &amp; &lt;marlin&gt;&#10;lines of perch",
+];
+/// Parts of these texts that belong to the secret.
+const SPELT_PARTS: [&str; 6] = ["trout", "zander", "marlin", "perch", "91dCJ6YW", "cyBvZiBwZX"];
+
+fn repository_with_spelt_secret(secret: &str) -> Repository {
+    let repository = repository();
+    let text = format!("schemaVersion: 1.0\nvalues:\n  token: {}\n", serde_json::Value::from(secret));
+    repository.write(".sc/stacks/reef/secrets.yaml", &text);
+    repository
+}
+
+#[test]
+fn spelt_secret_in_texts_of_plugins_is_neither_shown_nor_recorded() {
+    for spelling in SPELLINGS {
+        let repository = repository_with_spelt_secret(SPELT_SECRET);
+        let behaviour = serde_json::json!({ "create": "partial", "initError": spelling });
+        repository.script(serde_json::json!({ "resources": { "thing--prod": behaviour } }));
+        let assert_hidden = |command: &str| {
+            let all = written(&repository, repository.start(command));
+            assert!(all.contains("[secret]"), "{all}");
+            for part in SPELT_PARTS {
+                assert!(!all.contains(part), "{command} shows {part} of {spelling}: {all}");
+            }
+        };
+        assert_hidden("provision -S --json -v");
+        let state = repository.sc("stack export");
+        assert!(state.contains("initErrors") && !state.contains("rec: not ready"), "{state}");
+        repository.script(serde_json::json!({ "resources": { "thing--prod": { "checkFailures": [spelling] } } }));
+        assert_hidden("preview -v");
+    }
+}
+
+#[test]
+fn spelt_secret_in_the_error_of_a_command_is_masked() {
+    let repository = repository_with_spelt_secret(SPELT_SECRET);
+    let lines = SPELLINGS.map(|spelling| format!("cat >&2 <<'EOF'\n{spelling}\nEOF\n"));
+    repository.write_script("rude.sh", &(lines.concat() + "exit 1\n"));
+    let plugins = "- { name: rude, source: { type: local, path: rude.sh }, config: { token: '${secret:token}' } }";
+    repository.write_sections(Sections { plugins, ..Sections::default() });
+    for command in ["provision", "provision --json -v", "preview --show-secrets", "schema-gen schemas"] {
+        assert_hidden(&repository, command, &SPELT_PARTS);
+    }
+}
+
 #[test]
 fn secret_outputs_are_masked_unless_show_secrets() {
     let repository = repository();

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use engine::events::{Event, EventSink, Operation, Outcome, Severity, StepInfo, StepOp};
+use engine::masking::SecretMasker;
 use engine::{
     ConfigEntry, Deployment, DeploymentOptions, ImportGoal, ProgramEnd, RegistrationResult, StopSignals, UrnPattern,
 };
@@ -41,8 +42,8 @@ pub(crate) struct EndedRun {
     pub(crate) steps: Vec<String>,
     /// Steps that failed partially, with a recorded resource.
     pub(crate) partial_failures: Vec<String>,
-    /// Keys of the secrets that were emitted for masking separately from the steps.
-    pub(crate) masked_secrets: Vec<String>,
+    /// Secrets that the run learned of.
+    pub(crate) masker: Arc<SecretMasker>,
     pub(crate) errors: Vec<String>,
     /// Hints of the errors.
     pub(crate) hints: Vec<String>,
@@ -217,6 +218,7 @@ impl Run {
         let host = Arc::new(self.cloud.clone());
         let has_program = self.options.has_program();
         let has_no_scope = self.options.scope.targets.is_empty() && self.options.scope.excludes.is_empty();
+        let masker = Arc::clone(&self.options.masker);
         let (deployment, run) = Deployment::new(
             self.options,
             self.base.clone(),
@@ -234,6 +236,7 @@ impl Run {
         };
         let (end, replies) = tokio::join!(run, program);
         let mut ended = events.ended(end.outcome, replies);
+        ended.masker = masker;
         ended.calls = self.cloud.calls().split_off(before);
         ended.counts = end.summary.changes;
         (ended.crash_states, ended.cloud_states) = checking_recorder.crash_states();
@@ -355,13 +358,12 @@ impl Events {
     fn ended(&self, outcome: Outcome, replies: BTreeMap<String, Reply>) -> EndedRun {
         let (mut steps, mut partial_failures, mut errors, mut warnings) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let (mut masked_secrets, mut hints) = (Vec::new(), Vec::new());
+        let mut hints = Vec::new();
         let step_text = |step: &StepInfo| format!("{} {}", step.op.as_str(), step.urn.name());
         for event in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             match event {
                 Event::StepStarted(step) => steps.push(step_text(step)),
                 Event::StepFailed(step, failure) if failure.partial => partial_failures.push(step_text(step)),
-                Event::SecretsSent(values) => masked_secrets.extend(values.keys().cloned()),
                 Event::Message(message) => {
                     hints.extend(
                         (message.severity == Severity::Error).then(|| message.hint.clone().unwrap_or_default()),
@@ -383,7 +385,7 @@ impl Events {
             replies,
             steps,
             partial_failures,
-            masked_secrets,
+            masker: Arc::default(),
             hints,
             errors,
             warnings,

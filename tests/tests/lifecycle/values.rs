@@ -11,7 +11,7 @@ use state::{ResourceState, Snapshot};
 use crate::deploy;
 use crate::fake_cloud::{CallFailure, FakeCloud, map};
 use crate::program::{invoke, provider, resource};
-use crate::run::entry;
+use crate::run::{EndedRun, entry};
 
 #[tokio::test]
 async fn output_is_secret_with_its_input_or_additional_secret_outputs() {
@@ -130,6 +130,37 @@ async fn resource_read_with_init_errors_is_updated_by_next_run() {
     cloud.clear_failures();
     let ended = cloud.up(&refreshed.state, &[resource("a")]).run().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), ["update a-1"]);
+}
+
+#[tokio::test]
+async fn recorded_init_errors_contain_no_secret() {
+    let secret = "pass\"word\nand its second line";
+    let resource = |v| resource("a").input("v", v).input("token", PropertyValue::secret(secret.into()));
+    let (cloud, state) = deploy(&[resource("1")]).await;
+    let check = |ended: EndedRun| {
+        let entry = entry(&ended.state, "a");
+        assert!(entry.init_errors[0].contains("[secret]"), "{:?}", entry.init_errors);
+        for state in ended.crash_states.iter().chain([&ended.state]).flat_map(|state| &state.resources) {
+            assert!(!state.init_errors.concat().contains("second line"), "{:?}", state.init_errors);
+        }
+    };
+    cloud.fail("read a-1", CallFailure::Partial);
+    check(cloud.refresh(&state).run().await.expect(Outcome::Succeeded));
+    cloud.fail("update a-1", CallFailure::Partial);
+    check(cloud.up(&state, &[resource("2")]).run().await.expect(Outcome::Failed));
+    let cloud = FakeCloud::default();
+    cloud.fail("create a", CallFailure::Partial);
+    check(cloud.up(&Snapshot::default(), &[resource("1")]).run().await.expect(Outcome::Failed));
+}
+
+#[tokio::test]
+async fn secrets_of_the_whole_stack_are_masked_in_init_errors() {
+    let a = || resource("a").input("token", PropertyValue::secret("hush-hush".into()));
+    let (cloud, state) = deploy(&[a()]).await;
+    cloud.fail("create b", CallFailure::Partial);
+    let program = [a(), resource("b").input("v", "the token hush-hush is invalid")];
+    let ended = cloud.up(&state, &program).run().await.expect(Outcome::Failed);
+    assert!(entry(&ended.state, "b").init_errors[0].contains("the token [secret] is invalid"));
 }
 
 #[tokio::test]

@@ -83,7 +83,7 @@ impl Files {
                 let names: Vec<String> = names.iter().map(ToString::to_string).collect();
                 workspace.load(&names, &mut sources)
             }
-            Err(diagnostics) => LoadedStacks { stacks: Vec::new(), diagnostics },
+            Err(diagnostics) => LoadedStacks { stacks: Vec::new(), diagnostics, secrets: Vec::new() },
         };
         Read { root, sources, loaded, _folder: folder }
     }

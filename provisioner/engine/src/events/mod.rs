@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bridge::provider::{PropertyDiff, ViewOp};
-use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
 
 use state::ResourceState;
@@ -26,9 +25,6 @@ pub enum Event {
     Download(Download),
     /// A phase of an operation begins (refresh, preview, up, destroy of one stack).
     PhaseStarted(Phase),
-    /// A provider is about to receive these values, which contain secrets. Receivers must mask them in the output of
-    /// the provider, and do not display the event.
-    SecretsSent(Arc<PropertyMap>),
     /// A step begins.
     StepStarted(Arc<StepInfo>),
     /// A step succeeded; the info holds the new outputs.
@@ -206,7 +202,7 @@ pub struct StepInfo {
 /// Failure of a step.
 #[derive(Clone, Debug)]
 pub struct StepFailure {
-    /// Error message of the provider or the engine.
+    /// Error message of the provider or the engine. Receivers mask secrets in it.
     pub message: String,
     /// True if the resource may have been changed nevertheless.
     pub indeterminate: bool,
@@ -227,7 +223,7 @@ pub struct Message {
     pub property: Option<String>,
     /// Name of the plugin that caused the message; `None`: the engine.
     pub plugin: Option<String>,
-    /// Text, which never contains a secret.
+    /// Text. It may quote what a provider wrote, so a receiver masks secrets in it ([`crate::masking::SecretMasker`]).
     pub text: String,
     /// Hint at the next action of the user.
     pub hint: Option<String>,

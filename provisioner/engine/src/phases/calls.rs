@@ -33,7 +33,7 @@ pub(crate) async fn call(
     })?;
     let goal = InvokeGoal { provider, ..goal };
     let package = token.provider_package().unwrap_or_else(|| token.package()).to_owned();
-    ctx.emit_secrets(&goal.arguments);
+    ctx.add_secrets(&goal.arguments);
     let instance = instance_for(ctx, &package, &goal).await?;
     let Some(provider) = instance.ready().await? else { return Ok(CallReply::default()) };
     let request = CallRequest {
@@ -42,7 +42,9 @@ pub(crate) async fn call(
         arguments: Arc::new(goal.arguments),
         argument_dependencies,
     };
-    Ok(provider.call(request).await?)
+    let reply = provider.call(request).await?;
+    ctx.add_secrets(&reply.result);
+    Ok(reply)
 }
 
 /// Returns the provider that serves a method; `None` if the default provider does. `pulumi:providers:PACKAGE/METHOD` is

@@ -60,7 +60,7 @@ async fn register(ctx: &Arc<Context>, package: Package<'_>) -> Result<Registered
     let mut goal = Goal::custom(TypeToken::provider(name), default_name(version, download_url), inputs);
     goal.plugin_download_url = download_url.map(str::to_owned);
     let urn = prepare(ctx, &mut goal)?;
-    ctx.emit_secrets(&goal.inputs);
+    ctx.add_secrets(&goal.inputs);
     Box::pin(register_prepared(ctx, goal, urn, Origin::Engine)).await
 }
 

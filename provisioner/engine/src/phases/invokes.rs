@@ -49,7 +49,7 @@ pub(crate) async fn invoke(ctx: &Arc<Context>, goal: InvokeGoal) -> Result<Prope
 pub(crate) async fn call_function(ctx: &Arc<Context>, goal: InvokeGoal) -> Result<InvokeReply, CallError> {
     ctx.check_running()?;
     let package = goal.token.package().to_owned();
-    ctx.emit_secrets(&goal.arguments);
+    ctx.add_secrets(&goal.arguments);
     let instance = instance_for(ctx, &package, &goal).await?;
     let Some(provider) = instance.ready().await? else { return Ok(InvokeReply::default()) };
     let request = InvokeRequest {
@@ -57,7 +57,9 @@ pub(crate) async fn call_function(ctx: &Arc<Context>, goal: InvokeGoal) -> Resul
         arguments: Arc::new(goal.arguments),
         preview: ctx.is_preview(),
     };
-    Ok(provider.invoke(request).await?)
+    let reply = provider.invoke(request).await?;
+    ctx.add_secrets(&reply.result);
+    Ok(reply)
 }
 
 /// Returns the instance that serves a function of a package, or a method.

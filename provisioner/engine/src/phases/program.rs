@@ -25,7 +25,7 @@ pub(crate) async fn register(ctx: &Arc<Context>, mut goal: Goal) -> Result<Regis
         // Boxed, like the futures below: tens of thousands may wait for a slot, so each must be small.
         goal.provider = Some(Box::pin(default_provider(ctx, &urn, package, goal.source)).await?);
     }
-    ctx.emit_secrets(&goal.inputs);
+    ctx.add_secrets(&goal.inputs);
     if goal.remote {
         // A component holds no slot and no lock: its children need them.
         Box::pin(construct(ctx, goal, urn)).await

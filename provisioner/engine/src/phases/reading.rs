@@ -136,6 +136,7 @@ async fn read_and_compare(
     let unmarked = new.clone();
     new.additional_secret_outputs.extend_from_slice(entry.secret_outputs);
     mark_secrets(&mut new);
+    ctx.mask_init_errors(&mut new);
     new.additional_secret_outputs.clone_from(&old.additional_secret_outputs);
     // Diff receives values before options mark any of them as secret.
     let change = detect_drift(ctx, &instance, entry.urn, old, if old.external { &new } else { &unmarked }).await?;

@@ -27,7 +27,7 @@ use crate::step_generator::{refuse_cycle, refuse_skipped_dependencies};
 /// [`Halted`] if the read fails, or the run is halted.
 pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registered, Halted> {
     ctx.check_running()?;
-    ctx.emit_secrets(&goal.properties);
+    ctx.add_secrets(&goal.properties);
     let (stack, project) = (&ctx.options.stack, &ctx.options.project);
     let urn = Urn::new(stack, project, goal.parent.as_ref(), goal.type_token.as_str(), &goal.name);
     let reference = match &goal.provider {

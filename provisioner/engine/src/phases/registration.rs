@@ -63,10 +63,6 @@ async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Or
     let deciding = ctx.deciding.read().await;
     let generator = StepGenerator::new(ctx);
     let mut registration = generator.identify(goal, urn, origin).await?;
-    if let Some((_, old)) = &registration.old {
-        // Check and Diff receive the recorded values, too.
-        [&old.inputs, &old.outputs].into_iter().for_each(|values| ctx.emit_secrets(values));
-    }
     if registration.should_refresh && should_read_registrations(ctx) {
         refresh_registered(ctx, &mut registration).await?;
     }

@@ -18,7 +18,8 @@ pub(super) struct StepResult {
     pub(super) partial: Option<ProviderError>,
 }
 
-/// Numbers a new entry.
-pub(super) fn new_entry(ctx: &Context, state: ResourceState) -> Entry {
+/// Numbers a new entry, and masks secrets in its errors of initialization.
+pub(super) fn new_entry(ctx: &Context, mut state: ResourceState) -> Entry {
+    ctx.mask_init_errors(&mut state);
     (ctx.state().ledger_mut().new_entry(), Arc::new(state))
 }

@@ -76,8 +76,6 @@ async fn would_replace(ctx: &Context, resource: &ResourceState, keys: &[String])
         news.insert(key.clone(), PropertyValue::UNKNOWN);
     }
     let news = Arc::new(news);
-    ctx.emit_secrets(&resource.inputs);
-    ctx.emit_secrets(&resource.outputs);
     let host_error = |error: bridge::host::HostError| ProviderError::Failed {
         method: Method::Diff,
         message: error.to_string(),

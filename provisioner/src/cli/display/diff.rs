@@ -149,7 +149,7 @@ impl Printer {
         if (old.is_secret() || new.is_secret()) && self.options.secrets == Secrets::Masked {
             let masked = |value: &PropertyValue| match DisplayValue::of(value, Secrets::Masked) {
                 DisplayValue::Unknown => super::value::COMPUTED,
-                _ => super::value::SECRET,
+                _ => engine::masking::MASK,
             };
             let change = arrow(masked(old), masked(new));
             return self.push(Mark::Change, depth, name, change, replaces);

@@ -88,7 +88,6 @@ fn describe(event: &Event, secrets: Secrets, line: &mut Map<String, Value>) {
             line.insert("event".into(), "message".into());
             describe_message(message, line);
         }
-        Event::SecretsSent(_) => {}
         Event::PhaseEnded(summary) => {
             line.insert("event".into(), "phase-ended".into());
             describe_summary(summary, line);

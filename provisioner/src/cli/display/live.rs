@@ -187,7 +187,6 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
             }
             Event::Message(message) => self.take_message(LocatedMessage::new(message, origin))?,
             Event::Download(download) => self.take_download(download)?,
-            Event::SecretsSent(_) => {}
             Event::StepStarted(_) | Event::StepSucceeded(..) | Event::StepFailed(..) | Event::OutputsRegistered(_) => {
                 if let Some(running) = &mut self.phase {
                     running.rows.apply(stamp.at, event);

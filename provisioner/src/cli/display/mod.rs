@@ -25,6 +25,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use engine::events::{Event, EventSink, SourceRef};
+use engine::masking::SecretMasker;
 use jiff::Timestamp;
 
 pub(crate) use diff::{DiffOptions, values};
@@ -36,7 +37,7 @@ pub(crate) use plain::PlainDisplay;
 pub(crate) use text::Line;
 pub(crate) use value::{DisplayValue, Secrets, map_to_json};
 
-use redact::Redactor;
+use redact::redact;
 
 /// Interval between repaints of moving parts.
 const FRAME_INTERVAL: Duration = Duration::from_millis(100);
@@ -122,11 +123,11 @@ pub(crate) struct Display {
 }
 
 impl Display {
-    /// Starts a thread that renders events.
-    pub(crate) fn start(mut renderer: Box<dyn Renderer>, secrets: Secrets) -> io::Result<Self> {
+    /// Starts a thread that renders events, with the secrets in their texts masked.
+    pub(crate) fn start(mut renderer: Box<dyn Renderer>, masker: Arc<SecretMasker>) -> io::Result<Self> {
         let (commands, receiver) = mpsc::channel();
         let began = Instant::now();
-        let show = move || show(renderer.as_mut(), &receiver, began, secrets);
+        let show = move || show(renderer.as_mut(), &receiver, began, &masker);
         let thread = std::thread::Builder::new().name("display".to_owned()).spawn(show)?;
         Ok(Self { commands, began, thread: Some(thread) })
     }
@@ -172,23 +173,19 @@ fn show(
     renderer: &mut dyn Renderer,
     receiver: &mpsc::Receiver<DisplayCommand>,
     began: Instant,
-    secrets: Secrets,
+    masker: &SecretMasker,
 ) -> io::Result<()> {
-    let mut redactor = (secrets == Secrets::Masked).then(Redactor::default);
     let mut outcome = Ok(());
     let mut painted = Instant::now();
     loop {
         let command = receiver.recv_timeout(FRAME_INTERVAL.saturating_sub(painted.elapsed()));
         let shown = match command {
-            Ok(DisplayCommand::Event { stamp, stack, place, event }) => {
+            Ok(DisplayCommand::Event { stamp, stack, mut place, mut event }) => {
+                redact(masker, &mut event);
+                let excerpt = place.iter_mut().flat_map(|place| &mut place.excerpt);
+                excerpt.for_each(|line| masker.mask_in_place(line));
                 let origin = Origin { stack: &stack, place: place.as_ref() };
-                let event = match &mut redactor {
-                    Some(redactor) => redactor.redact(*event),
-                    None => *event,
-                };
-                // `SecretsSent` is for the redactor only.
-                let is_shown = outcome.is_ok() && !matches!(event, Event::SecretsSent(_));
-                if is_shown { renderer.event(stamp, origin, &event) } else { Ok(()) }
+                if outcome.is_ok() { renderer.event(stamp, origin, &event) } else { Ok(()) }
             }
             Ok(DisplayCommand::Pause(done)) => {
                 let shown = if outcome.is_ok() { renderer.pause() } else { Ok(()) };

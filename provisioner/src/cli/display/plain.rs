@@ -113,7 +113,6 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
                 None => Ok(()),
             },
             Event::Message(message) => self.take_message(LocatedMessage::new(message, origin)),
-            Event::SecretsSent(_) => Ok(()),
             Event::StepStarted(info) => {
                 let op_style = step_style(info.op);
                 if self.is_applying() && has_own_lines(info.op) && !info.internal {

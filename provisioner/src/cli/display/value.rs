@@ -5,11 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use pulumi_proto::property::{Archive, ArchiveContent, Asset, AssetContent, PropertyMap, PropertyValue, Secret};
+use engine::masking::MASK;
+use pulumi_proto::property::{Archive, ArchiveContent, Asset, AssetContent, PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::ReferenceId;
 
-/// Mask of a secret.
-pub(crate) const SECRET: &str = "[secret]";
 /// Text for an unknown value.
 pub(crate) const COMPUTED: &str = "<computed>";
 /// Text for an unknown value in JSON.
@@ -73,7 +72,7 @@ impl DisplayValue {
 
     fn of_secret(value: &PropertyValue, secrets: Secrets) -> Self {
         match secrets {
-            Secrets::Masked => Self::Placeholder(SECRET.to_owned()),
+            Secrets::Masked => Self::Placeholder(MASK.to_owned()),
             Secrets::Shown => Self::of(value, secrets),
         }
     }
@@ -131,23 +130,6 @@ pub(crate) fn is_internal(key: &str) -> bool {
 /// Quotes a text as JSON, so that outer spaces and inner quotes are visible.
 pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
-}
-
-/// Adds the secret texts in a value, at every depth, to `found`.
-pub(crate) fn collect_secret_texts(value: &PropertyValue, found: &mut Vec<String>) {
-    fn collect(value: &PropertyValue, is_secret: bool, found: &mut Vec<String>) {
-        match value {
-            PropertyValue::String(text) if is_secret => found.push(text.clone()),
-            PropertyValue::Secret(secret) => collect(Secret::expose(secret), true, found),
-            PropertyValue::Output(output) => {
-                output.value.iter().for_each(|value| collect(value, is_secret || output.secret, found));
-            }
-            PropertyValue::List(items) => items.iter().for_each(|item| collect(item, is_secret, found)),
-            PropertyValue::Map(map) => map.values().for_each(|value| collect(value, is_secret, found)),
-            _ => {}
-        }
-    }
-    collect(value, false, found);
 }
 
 fn number_to_json(value: f64) -> serde_json::Value {
@@ -209,12 +191,5 @@ mod tests {
     fn secrets_are_shown_on_request() {
         let json = map_to_json(&DisplayValue::of_map(&bag(), Secrets::Shown)).to_string();
         insta::assert_snapshot!(json, @r#"{"count":3,"later":"[unknown]","list":["hush","b"],"map":{},"password":["hush"]}"#);
-    }
-
-    #[test]
-    fn texts_of_secrets_are_collected() {
-        let mut found = Vec::new();
-        collect_secret_texts(&PropertyValue::Map(bag()), &mut found);
-        assert_eq!(found, ["hush", "hush"]);
     }
 }

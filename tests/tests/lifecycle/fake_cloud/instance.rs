@@ -115,12 +115,15 @@ fn provider_error(method: Method, failure: CallFailure) -> ProviderError {
     }
 }
 
+/// Returns the failure to initialize a resource. The reason quotes all texts of the resource, secret or not.
 fn partial_failure(id: &str, outputs: PropertyMap) -> ProviderError {
+    let texts = outputs.values().map(PropertyValue::without_wrappers);
+    let quoted: Vec<String> = texts.filter_map(|value| value.as_str().map(|text| format!("{text:?}"))).collect();
     let failure = PartialFailure {
         id: ResourceId::new(id),
         inputs: Some(without_id(&outputs)),
         outputs,
-        reasons: vec!["not ready".to_owned()],
+        reasons: vec![format!("not ready: {}", quoted.join(" "))],
         refresh_before_update: false,
     };
     ProviderError::Partial { message: "did not come up".to_owned(), failure: Box::new(failure) }

@@ -24,7 +24,7 @@ const PROVISIONER: [Row<'_>; 6] = [
 ];
 
 /// Modules from the top down: each may import from all below it.
-const ENGINE: [&str; 24] = [
+const ENGINE: [&str; 25] = [
     "deployment",
     "resource_monitor",
     "phases",
@@ -40,6 +40,7 @@ const ENGINE: [&str; 24] = [
     "providers",
     "registrar",
     "reporter",
+    "masking",
     "jobs",
     "goal",
     "secret_outputs",

@@ -295,18 +295,24 @@ fn plain(script: &Script, diff: bool) -> (String, String) {
 /// Renderer that redacts events as in a run.
 struct Redacting<'a> {
     renderer: &'a mut dyn Renderer,
-    redactor: Redactor,
+    masker: SecretMasker,
 }
 
 impl<'a> Redacting<'a> {
     fn new(renderer: &'a mut dyn Renderer) -> Self {
-        Self { renderer, redactor: Redactor::default() }
+        Self { renderer, masker: SecretMasker::default() }
     }
 }
 
 impl Renderer for Redacting<'_> {
     fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {
-        self.renderer.event(stamp, origin, &self.redactor.redact(event.clone()))
+        // The engine adds the secrets of steps.
+        if let Event::StepStarted(info) | Event::StepSucceeded(info, _) | Event::StepFailed(info, _) = event {
+            info.old.iter().chain(&info.new).for_each(|state| self.masker.add_resource(state));
+        }
+        let mut event = event.clone();
+        redact(&self.masker, &mut event);
+        self.renderer.event(stamp, origin, &event)
     }
 
     fn tick(&mut self, at: Duration) -> io::Result<()> {
@@ -379,7 +385,7 @@ fn no_display_shows_a_secret() {
 #[test]
 fn finish_waits_until_all_events_are_rendered_in_order() {
     let out = Shared::default();
-    let display = Display::start(Box::new(JsonDisplay::new(out.clone(), Secrets::Masked)), Secrets::Masked).unwrap();
+    let display = Display::start(Box::new(JsonDisplay::new(out.clone(), Secrets::Masked)), Arc::default()).unwrap();
     let sink = display.sink("dev", None);
     for text in ["one", "two", "three"] {
         sink.emit(Event::Message(Message::new(Severity::Info, text)));
@@ -399,7 +405,7 @@ fn finish_waits_until_all_events_are_rendered_in_order() {
 #[test]
 fn messages_have_the_position_in_the_program() {
     let out = Shared::default();
-    let display = Display::start(Box::new(JsonDisplay::new(out.clone(), Secrets::Masked)), Secrets::Masked).unwrap();
+    let display = Display::start(Box::new(JsonDisplay::new(out.clone(), Secrets::Masked)), Arc::default()).unwrap();
     let locate: Locate = Arc::new(|source, property| {
         Some(Place { position: format!("server.yaml:{}:{}", source.0, property.unwrap()), excerpt: Vec::new() })
     });
@@ -427,7 +433,7 @@ fn broken_pipe_is_reported_at_the_end() {
             Ok(())
         }
     }
-    let display = Display::start(Box::new(JsonDisplay::new(Closed, Secrets::Masked)), Secrets::Masked).unwrap();
+    let display = Display::start(Box::new(JsonDisplay::new(Closed, Secrets::Masked)), Arc::default()).unwrap();
     let sink = display.sink("dev", None);
     (0..3).for_each(|_| sink.emit(Event::Message(Message::new(Severity::Info, "x"))));
     assert_eq!(display.finish().unwrap_err().kind(), io::ErrorKind::BrokenPipe);

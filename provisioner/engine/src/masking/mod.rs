@@ -1,0 +1,139 @@
+//! Masking of secrets in texts: messages of providers and plugins, errors, recorded errors of initialization.
+//!
+//! Input: the secrets that a run knows, and a text of another program. Output: the text with [`MASK`] in place of each
+//! secret, in whichever way the other program spelt it. Excluded: property values, which are masked by their type.
+//!
+//! A secret is found in these spellings, also within each other (see [`reading`]): as it is; with the escapes of JSON,
+//! programming languages and shells; percent-encoded; with the entities of XML; in base64 at every alignment; in hexadecimal
+//! digits. What else is masked of a secret with several lines, or of a JSON document, is in [`secret_texts`].
+//!
+//! A secret that is split over two messages is not found, and neither is a secret in another form, such as
+//! encrypted, hashed, compressed or reversed.
+
+mod reading;
+mod secret_texts;
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::{PoisonError, RwLock};
+
+use pulumi_proto::property::{ArchiveContent, AssetContent, PropertyMap, PropertyValue};
+use state::ResourceState;
+
+use reading::Reading;
+use secret_texts::SecretTexts;
+
+/// Mask of a secret.
+pub const MASK: &str = "[secret]";
+
+/// Secrets of a run, which are masked in texts. Shared by everything that writes texts of other programs.
+#[derive(Default)]
+pub struct SecretMasker(RwLock<SecretTexts>);
+
+/// Shows no secret.
+impl std::fmt::Debug for SecretMasker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SecretMasker").finish_non_exhaustive()
+    }
+}
+
+impl SecretMasker {
+    /// Adds a secret. Surrounding space is not part of it. A secret with fewer than four bytes is not masked, because it
+    /// occurs by chance in other words, where a mask would reveal it.
+    pub fn add_text(&self, secret: &str) {
+        self.add_texts(&[secret]);
+    }
+
+    /// Adds the secrets in values, at every depth.
+    pub fn add_values(&self, values: &PropertyMap) {
+        let mut found = Vec::new();
+        values.values().for_each(|value| collect(value, false, &mut found));
+        self.add_texts(&found);
+    }
+
+    /// Adds the secrets in the inputs and outputs of a resource.
+    pub fn add_resource(&self, resource: &ResourceState) {
+        self.add_values(&resource.inputs);
+        self.add_values(&resource.outputs);
+    }
+
+    fn add_texts(&self, secrets: &[&str]) {
+        if secrets.is_empty() {
+            return;
+        }
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        secrets.iter().for_each(|secret| known.add(secret));
+    }
+
+    /// Returns a text with the known secrets masked.
+    pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if known.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut found = Vec::new();
+        reading::each(text, |reading: &Reading<'_>| {
+            known.find(reading.text(), |range| found.push(reading.place(range)));
+        });
+        replace(text, found)
+    }
+
+    /// Masks the known secrets in a text.
+    pub fn mask_in_place(&self, text: &mut String) {
+        if let Cow::Owned(masked) = self.mask(text) {
+            *text = masked;
+        }
+    }
+}
+
+/// Returns a text with a mask in place of each range. Ranges that overlap get one mask.
+fn replace(text: &str, mut found: Vec<Range<usize>>) -> Cow<'_, str> {
+    if found.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    found.sort_unstable_by_key(|range| (range.start, range.end));
+    let mut masked = String::with_capacity(text.len());
+    let mut end = 0;
+    for range in found {
+        if range.start >= end {
+            masked.push_str(text.get(end..range.start).unwrap_or_default());
+            masked.push_str(MASK);
+        }
+        end = end.max(range.end);
+    }
+    masked.push_str(text.get(end..).unwrap_or_default());
+    Cow::Owned(masked)
+}
+
+/// Adds the secret texts in a value to `found`. Secret numbers and bools are left out: they occur by chance in every text.
+fn collect<'v>(value: &'v PropertyValue, is_secret: bool, found: &mut Vec<&'v str>) {
+    match value {
+        PropertyValue::String(text) if is_secret => found.push(text),
+        PropertyValue::Bytes(bytes) if is_secret => found.extend(std::str::from_utf8(bytes)),
+        PropertyValue::Asset(asset) if is_secret => match &asset.content {
+            AssetContent::Text(text) => found.push(text),
+            AssetContent::Elided | AssetContent::Path(_) | AssetContent::Uri(_) => {}
+        },
+        PropertyValue::Archive(archive) => match &archive.content {
+            ArchiveContent::Assets(members) => members.values().for_each(|value| collect(value, is_secret, found)),
+            ArchiveContent::Elided | ArchiveContent::Path(_) | ArchiveContent::Uri(_) => {}
+        },
+        PropertyValue::Secret(secret) => collect(secret.expose(), true, found),
+        PropertyValue::Output(output) => {
+            output.value.iter().for_each(|value| collect(value, is_secret || output.secret, found));
+        }
+        PropertyValue::List(items) => items.iter().for_each(|item| collect(item, is_secret, found)),
+        PropertyValue::Map(map) => map.values().for_each(|value| collect(value, is_secret, found)),
+        PropertyValue::Null
+        | PropertyValue::Bool(_)
+        | PropertyValue::Number(_)
+        | PropertyValue::String(_)
+        | PropertyValue::Bytes(_)
+        | PropertyValue::Asset(_)
+        | PropertyValue::Resource(_)
+        | PropertyValue::Unknown(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

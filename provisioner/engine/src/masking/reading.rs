@@ -1,0 +1,380 @@
+//! Readings of a text: the text itself, and what it means if it is escaped or encoded.
+//!
+//! A secret is looked for in the readings of a text instead of looking for all spellings of each secret: the readings
+//! are few and short, whatever the number of secrets is, and a reading does not depend on which characters an encoder
+//! leaves as they are, or on the case of its digits.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::secret_texts::MIN_LENGTH;
+
+/// Maximum number of readings of one text that replace escapes. Texts that were escaped a few times, in any
+/// order, have fewer.
+const MAX_READINGS: usize = 16;
+/// Maximum number of encodings as digits within each other, such as base64 in base64.
+const MAX_NESTED: usize = 2;
+
+/// Reading of a text, with the place of each of its bytes in the original text.
+pub(super) struct Reading<'t> {
+    text: Cow<'t, str>,
+    /// Places of the bytes; `None`: the reading is the original text.
+    places: Option<Vec<(usize, usize)>>,
+}
+
+/// Calls `visit` with each reading of a text.
+pub(super) fn each(text: &str, mut visit: impl FnMut(&Reading<'_>)) {
+    visit_readings(Reading { text: Cow::Borrowed(text), places: None }, MAX_NESTED, &mut visit);
+}
+
+fn visit_readings(first: Reading<'_>, nested: usize, visit: &mut impl FnMut(&Reading<'_>)) {
+    let decoders: [fn(&Reading<'_>) -> Option<Reading<'static>>; 5] =
+        [unescape, unquote, decode_entities, decode_percent, decode_form];
+    let mut readings = vec![first];
+    let mut next = 0;
+    while let Some(reading) = readings.get(next) {
+        next += 1;
+        let found: Vec<_> = decoders.iter().filter_map(|decode| decode(reading)).collect();
+        for reading in found {
+            if readings.len() < MAX_READINGS && readings.iter().all(|known| known.text != reading.text) {
+                readings.push(reading);
+            }
+        }
+    }
+    for reading in &readings {
+        visit(reading);
+        if nested > 0 {
+            let visit_bytes = &mut |bytes: &[u8], places: &[(usize, usize)]| {
+                for inner in texts_in(bytes, places) {
+                    visit_readings(inner, nested - 1, visit);
+                }
+            };
+            decode_digits(reading, base64_digit, 6, visit_bytes);
+            decode_digits(reading, |byte| char::from(byte).to_digit(16), 4, visit_bytes);
+        }
+    }
+}
+
+impl Reading<'_> {
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the range of the original text that a range of the reading, which is not empty, was read from.
+    pub(super) fn place(&self, range: Range<usize>) -> Range<usize> {
+        match &self.places {
+            None => range,
+            Some(places) => places[range.start].0..places[range.end - 1].1,
+        }
+    }
+}
+
+/// Reading that is being made from another one.
+struct Decoder<'r, 't> {
+    from: &'r Reading<'t>,
+    text: String,
+    places: Vec<(usize, usize)>,
+    /// Number of bytes of the other reading that were read.
+    read: usize,
+}
+
+impl<'r, 't> Decoder<'r, 't> {
+    fn new(from: &'r Reading<'t>) -> Self {
+        let size = from.text.len();
+        Self { from, text: String::with_capacity(size), places: Vec::with_capacity(size), read: 0 }
+    }
+
+    fn rest(&self) -> &'r str {
+        &self.from.text[self.read..]
+    }
+
+    /// Reads `length` bytes as `meaning`.
+    fn read_as(&mut self, meaning: char, length: usize) {
+        let place = self.from.place(self.read..self.read + length);
+        self.text.push(meaning);
+        self.places.resize(self.text.len(), (place.start, place.end));
+        self.read += length;
+    }
+
+    /// Reads a sequence of escaped bytes, each escape with the given length. Bytes that are no UTF-8 are read as
+    /// `otherwise` returns them, if it does, else their escapes are not decoded.
+    fn read_bytes(&mut self, bytes: &[(u8, usize)], otherwise: impl Fn(u8) -> Option<char>) {
+        let all: Vec<u8> = bytes.iter().map(|(byte, _)| *byte).collect();
+        let mut lengths = bytes.iter().map(|(_, length)| *length);
+        for chunk in all.utf8_chunks() {
+            for character in chunk.valid().chars() {
+                let length = lengths.by_ref().take(character.len_utf8()).sum();
+                self.read_as(character, length);
+            }
+            for (byte, length) in chunk.invalid().iter().zip(lengths.by_ref()) {
+                match otherwise(*byte) {
+                    Some(character) => self.read_as(character, length),
+                    None => (0..length).for_each(|_| self.copy()),
+                }
+            }
+        }
+    }
+
+    /// Reads the next character as itself.
+    fn copy(&mut self) {
+        if let Some(character) = self.rest().chars().next() {
+            self.read_as(character, character.len_utf8());
+        }
+    }
+
+    fn finish(self) -> Reading<'static> {
+        Reading { text: Cow::Owned(self.text), places: Some(self.places) }
+    }
+}
+
+/// Replaces the escapes that begin with a backslash: those of JSON, of the strings of Go, Rust, Python, JavaScript and
+/// C, and of shells.
+fn unescape(from: &Reading<'_>) -> Option<Reading<'static>> {
+    if !from.text.contains('\\') {
+        return None;
+    }
+    let mut decoder = Decoder::new(from);
+    while !decoder.rest().is_empty() {
+        let rest = decoder.rest();
+        let bytes = escaped_bytes(rest);
+        if !bytes.is_empty() {
+            // Python writes a character up to U+00FF as such an escape.
+            decoder.read_bytes(&bytes, |byte| Some(char::from(byte)));
+        } else if let Some((character, length)) = escaped_character(rest) {
+            decoder.read_as(character, length);
+        } else {
+            decoder.copy();
+        }
+    }
+    Some(decoder.finish())
+}
+
+/// Replaces the quotes that shell scripts and Python's `shlex` write within single quotes.
+fn unquote(from: &Reading<'_>) -> Option<Reading<'static>> {
+    const QUOTES: [&str; 2] = [r"'\''", r#"'"'"'"#];
+    if !QUOTES.iter().any(|quote| from.text.contains(quote)) {
+        return None;
+    }
+    let mut decoder = Decoder::new(from);
+    while !decoder.rest().is_empty() {
+        match QUOTES.iter().find(|quote| decoder.rest().starts_with(**quote)) {
+            Some(quote) => decoder.read_as('\'', quote.len()),
+            None => decoder.copy(),
+        }
+    }
+    Some(decoder.finish())
+}
+
+/// Returns the bytes that a text begins with as `\xHH` or as three octal digits, with the lengths of the escapes.
+fn escaped_bytes(text: &str) -> Vec<(u8, usize)> {
+    const LENGTH: usize = 4;
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let Some(escape) = rest.strip_prefix('\\') {
+        let (digits, radix) = match escape.strip_prefix('x') {
+            Some(digits) => (digits.get(..2), 16),
+            None => (escape.get(..3), 8),
+        };
+        let Some(byte) = number(digits, radix).and_then(|byte| u8::try_from(byte).ok()) else { break };
+        bytes.push((byte, LENGTH));
+        rest = &rest[LENGTH..];
+    }
+    bytes
+}
+
+/// Returns the character that a text begins with as an escape, and the length of the escape.
+fn escaped_character(text: &str) -> Option<(char, usize)> {
+    let escape = text.strip_prefix('\\')?;
+    let kind = escape.chars().next()?;
+    let hex = |digits| number(digits, 16);
+    let found = match kind {
+        'u' if escape[1..].starts_with('{') => {
+            let digits = before(&escape[2..], b'}');
+            hex(digits).and_then(char::from_u32).map(|character| (character, digits.map_or(0, str::len) + 4))
+        }
+        'u' => hex(escape.get(1..5)).and_then(|first| {
+            let second = escape.get(5..11).and_then(|next| hex(next.strip_prefix("\\u")));
+            match char::from_u32(first) {
+                Some(character) => Some((character, 6)),
+                // Half of a character outside of the basic plane.
+                None => {
+                    let units = [u16::try_from(first).ok()?, u16::try_from(second?).ok()?];
+                    char::decode_utf16(units).next()?.ok().map(|character| (character, 12))
+                }
+            }
+        }),
+        'U' => hex(escape.get(1..9)).and_then(char::from_u32).map(|character| (character, 10)),
+        _ => None,
+    };
+    let simple = match kind {
+        'n' => '\n',
+        't' => '\t',
+        'r' => '\r',
+        'b' => '\u{8}',
+        'f' => '\u{c}',
+        'v' => '\u{b}',
+        'a' => '\u{7}',
+        '0' => '\0',
+        other => other,
+    };
+    Some(found.unwrap_or((simple, 1 + kind.len_utf8())))
+}
+
+/// Returns the number that digits stand for; `None` if they are not all digits.
+fn number(digits: Option<&str>, radix: u32) -> Option<u32> {
+    let digits = digits.filter(|digits| digits.chars().all(|digit| digit.is_digit(radix)))?;
+    u32::from_str_radix(digits, radix).ok()
+}
+
+/// Returns the part of a text before a byte, if the byte is near.
+fn before(text: &str, end: u8) -> Option<&str> {
+    const MAX_LENGTH: usize = 10;
+    text.bytes().take(MAX_LENGTH).position(|byte| byte == end).and_then(|length| text.get(..length))
+}
+
+/// Replaces the entities of XML and HTML.
+fn decode_entities(from: &Reading<'_>) -> Option<Reading<'static>> {
+    if !from.text.contains('&') {
+        return None;
+    }
+    let mut decoder = Decoder::new(from);
+    while !decoder.rest().is_empty() {
+        let name = decoder.rest().strip_prefix('&').and_then(|rest| before(rest, b';'));
+        match name.and_then(entity) {
+            Some(character) => decoder.read_as(character, name.map_or(0, str::len) + 2),
+            None => decoder.copy(),
+        }
+    }
+    Some(decoder.finish())
+}
+
+/// Returns the character of an entity.
+fn entity(name: &str) -> Option<char> {
+    match name {
+        "amp" => Some('&'),
+        "lt" => Some('<'),
+        "gt" => Some('>'),
+        "quot" => Some('"'),
+        "apos" => Some('\''),
+        _ => {
+            let code = name.strip_prefix('#')?;
+            let code = match code.strip_prefix(['x', 'X']) {
+                Some(digits) => number(Some(digits), 16),
+                None => number(Some(code), 10),
+            };
+            char::from_u32(code?)
+        }
+    }
+}
+
+/// Replaces percent-encoded bytes.
+fn decode_percent(from: &Reading<'_>) -> Option<Reading<'static>> {
+    from.text.contains('%').then(|| decode_url(from, '+'))
+}
+
+/// Replaces percent-encoded bytes, and `+`, which is a space in a form or a query.
+fn decode_form(from: &Reading<'_>) -> Option<Reading<'static>> {
+    from.text.contains('+').then(|| decode_url(from, ' '))
+}
+
+fn decode_url(from: &Reading<'_>, plus: char) -> Reading<'static> {
+    let mut decoder = Decoder::new(from);
+    while let Some(next) = decoder.rest().chars().next() {
+        match next {
+            '%' => {
+                let bytes = percent_encoded_bytes(decoder.rest());
+                if bytes.is_empty() { decoder.copy() } else { decoder.read_bytes(&bytes, |_| None) }
+            }
+            '+' => decoder.read_as(plus, 1),
+            _ => decoder.copy(),
+        }
+    }
+    decoder.finish()
+}
+
+/// Returns the percent-encoded bytes that a text begins with, with the lengths of their encodings.
+fn percent_encoded_bytes(text: &str) -> Vec<(u8, usize)> {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let Some(digits) = rest.strip_prefix('%') {
+        let Some(byte) = number(digits.get(..2), 16).and_then(|byte| u8::try_from(byte).ok()) else { break };
+        bytes.push((byte, 3));
+        rest = &rest[3..];
+    }
+    bytes
+}
+
+/// Returns the value of a digit of base64, in the standard and in the URL alphabet.
+fn base64_digit(byte: u8) -> Option<u32> {
+    match byte {
+        b'A'..=b'Z' => Some(u32::from(byte - b'A')),
+        b'a'..=b'z' => Some(u32::from(byte - b'a') + 26),
+        b'0'..=b'9' => Some(u32::from(byte - b'0') + 52),
+        b'+' | b'-' => Some(62),
+        b'/' | b'_' => Some(63),
+        _ => None,
+    }
+}
+
+/// Calls `visit` with the bytes of each sequence of digits, and their places. A sequence may be broken into lines. As it
+/// may begin with characters that only look like digits, it is decoded once for each digit that a byte can begin with.
+fn decode_digits(
+    reading: &Reading<'_>,
+    digit: impl Fn(u8) -> Option<u32>,
+    bits: usize,
+    visit: &mut impl FnMut(&[u8], &[(usize, usize)]),
+) {
+    let text = reading.text.as_bytes();
+    let (mut values, mut at) = (Vec::new(), 0);
+    while at < text.len() {
+        values.clear();
+        while let Some(byte) = text.get(at) {
+            match digit(*byte) {
+                Some(value) => values.push((value, at)),
+                None if matches!(byte, b'\r' | b'\n') && !values.is_empty() => {
+                    let blank = text[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+                    at += blank - 1;
+                }
+                None => break,
+            }
+            at += 1;
+        }
+        at += 1;
+        // Digits of 6 bits repeat their alignment to bytes after 4 digits, digits of 4 bits after 2.
+        for start in 0..if bits == 6 { 4 } else { 2 } {
+            let digits = values.get(start..).unwrap_or_default();
+            let count = digits.len() * bits / 8;
+            if count < MIN_LENGTH {
+                continue;
+            }
+            let place = |index: usize| {
+                let (first, last) = (digits[index * 8 / bits].1, digits[(index * 8 + 7) / bits].1);
+                let place = reading.place(first..last + 1);
+                (place.start, place.end)
+            };
+            let (mut bytes, mut window, mut unread) = (Vec::with_capacity(count), 0_u32, 0);
+            for (value, _) in digits {
+                window = window << bits | value;
+                unread += bits;
+                if unread >= 8 {
+                    unread -= 8;
+                    bytes.push((window >> unread) as u8);
+                }
+            }
+            let places: Vec<(usize, usize)> = (0..count).map(place).collect();
+            visit(&bytes, &places);
+        }
+    }
+}
+
+/// Returns the pieces of bytes that are UTF-8 and long enough for a secret.
+fn texts_in<'b>(bytes: &'b [u8], places: &'b [(usize, usize)]) -> impl Iterator<Item = Reading<'b>> {
+    let mut end = 0;
+    bytes.utf8_chunks().filter_map(move |chunk| {
+        let start = end;
+        let text = chunk.valid();
+        end += text.len() + chunk.invalid().len();
+        let places = places.get(start..start + text.len()).filter(|places| places.len() >= MIN_LENGTH)?;
+        Some(Reading { text: Cow::Borrowed(text), places: Some(places.to_vec()) })
+    })
+}

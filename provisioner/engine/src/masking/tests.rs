@@ -1,0 +1,277 @@
+//! Tests of masking: each spelling of a secret, its parts, and random secrets.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn masker(secrets: &[&str]) -> SecretMasker {
+    let masker = SecretMasker::default();
+    secrets.iter().for_each(|secret| masker.add_text(secret));
+    masker
+}
+
+fn mask(secret: &str, text: &str) -> String {
+    masker(&[secret]).mask(text).into_owned()
+}
+
+fn json_quoted(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+/// Quotes a text as Go's `encoding/json` does.
+fn go_json_quoted(text: &str) -> String {
+    let escapes = [
+        ('<', "\\u003c"),
+        ('>', "\\u003e"),
+        ('&', "\\u0026"),
+        ('\u{2028}', "\\u2028"),
+        ('\u{2029}', "\\u2029"),
+        ('\u{7f}', "\\u007f"),
+    ];
+    escapes.iter().fold(json_quoted(text), |text, (from, to)| text.replace(*from, to))
+}
+
+/// Quotes a text as JSON in ASCII, as Python does.
+fn ascii_json_quoted(text: &str) -> String {
+    let unit = |unit: &u16| format!("\\u{unit:04X}");
+    let escape = |character: char| match character {
+        ' '..='~' => character.to_string(),
+        _ => character.encode_utf16(&mut [0; 2]).iter().map(unit).collect(),
+    };
+    json_quoted(text).chars().map(escape).collect()
+}
+
+fn rust_quoted(text: &str) -> String {
+    let quoted = format!("{text:?}");
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+/// Encodes all bytes but letters, digits and those in `kept`.
+fn percent_encoded(text: &str, kept: &str, upper: bool) -> String {
+    let encode = |byte: u8| match char::from(byte) {
+        character if character.is_ascii_alphanumeric() || kept.contains(character) => character.to_string(),
+        _ if upper => format!("%{byte:02X}"),
+        _ => format!("%{byte:02x}"),
+    };
+    text.bytes().map(encode).collect()
+}
+
+fn xml_quoted(text: &str) -> String {
+    [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;"), ('\'', "&#39;"), ('\n', "&#xA;")]
+        .iter()
+        .fold(text.to_owned(), |text, (from, to)| text.replace(*from, to))
+}
+
+fn byte_escaped(text: &str) -> String {
+    text.bytes().map(|byte| format!("\\x{byte:02x}")).collect()
+}
+
+fn octal_escaped(text: &str) -> String {
+    text.bytes().map(|byte| format!("\\{byte:03o}")).collect()
+}
+
+fn hex_digits(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Returns a secret in each spelling that stands alone in a text.
+fn spellings(secret: &str) -> Vec<String> {
+    let query = percent_encoded(secret, "-_.~", true);
+    let mut spellings = vec![
+        secret.to_owned(),
+        json_quoted(secret),
+        go_json_quoted(secret),
+        ascii_json_quoted(secret),
+        json_quoted(&json_quoted(secret)),
+        go_json_quoted(&go_json_quoted(&go_json_quoted(secret))),
+        rust_quoted(secret),
+        secret.replace('\'', r"'\''"),
+        secret.replace('\'', r#"'"'"'"#),
+        xml_quoted(secret),
+        byte_escaped(secret),
+        octal_escaped(secret),
+        hex_digits(secret),
+        hex_digits(secret).to_uppercase(),
+        query.clone(),
+        query.replace("%20", "+"),
+        percent_encoded(secret, "-_.~$&+=:@", true),
+        percent_encoded(secret, "-_.!~*'()", true),
+        percent_encoded(secret, "-_.~/", true),
+        percent_encoded(secret, "-_.~", false),
+        percent_encoded(&query, "", true),
+        json_quoted(&percent_encoded(secret, "-_.~\"", true)),
+        percent_encoded(&json_quoted(secret), "", true),
+    ];
+    let encoded = [STANDARD.encode(secret), URL_SAFE.encode(secret), STANDARD.encode(json_quoted(secret))];
+    spellings.extend(encoded.iter().map(|text| percent_encoded(text, "", true)));
+    spellings.extend(encoded);
+    spellings.extend([STANDARD_NO_PAD.encode(secret), URL_SAFE_NO_PAD.encode(secret)]);
+    spellings.push(STANDARD.encode(STANDARD.encode(secret)));
+    spellings
+}
+
+/// Returns the digits of base64 that a secret behind `before` bytes alone decides.
+fn own_digits(secret: &str, before: usize) -> String {
+    let text = STANDARD_NO_PAD.encode([&vec![b'x'; before], secret.as_bytes()].concat());
+    let (first, last) = ((before * 8).div_ceil(6), (before + secret.len()) * 8 / 6);
+    text[first..last].to_owned()
+}
+
+fn assert_hidden(secret: &str) {
+    let masker = masker(&[secret]);
+    for spelling in spellings(secret) {
+        for text in [spelling.clone(), format!("no: \"{spelling}\" (400)"), format!("/{spelling}\n")] {
+            let masked = masker.mask(&text);
+            assert!(masked.contains(MASK) && !masked.contains(&spelling), "{spelling:?} in {masked:?}");
+        }
+    }
+    for before in 0..4 {
+        let text = STANDARD.encode(format!("{}{secret}:rest", "user".get(..before).unwrap()));
+        let masked = masker.mask(&text);
+        assert!(!masked.contains(&own_digits(secret, before)), "{text} as {masked}");
+    }
+}
+
+#[test]
+fn every_spelling_of_a_secret_is_masked() {
+    for secret in [
+        "swordfish-7f3a",
+        "it's \"quoted\" & <tagged> + 100%",
+        "C:\\new\\table",
+        "line one of two\nline two: ä 🦀 ~",
+        "a b+c/d=e?f#g",
+        "ümläut-ÿ-\u{a0}-\u{2028}end",
+        "50%41 %zz &amp; \\u0041",
+    ] {
+        assert_hidden(secret);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_spelling_of_a_random_secret_is_masked(secret in "[ -~]{1}[ -~\n\tä€🦀\u{a0}\u{2028}]{6,30}[!-~]{1}") {
+        prop_assume!(secret.trim().len() >= MIN_WITH_OWN_DIGITS);
+        assert_hidden(secret.trim());
+    }
+
+    #[test]
+    fn text_without_a_secret_is_not_changed(text in any::<String>()) {
+        prop_assert_eq!(mask("swordfish-7f3a\nsecond line", &text), text);
+    }
+
+    #[test]
+    fn text_around_a_secret_stays(before in "[a-z äö\n%+&\\\\]{0,20}", after in "[a-z äö\n%+&\\\\]{0,20}") {
+        let masked = mask("Swordfish\"7F3A", &format!("{before} Swordfish\"7F3A {after}"));
+        prop_assert_eq!(masked, format!("{before} [secret] {after}"));
+    }
+}
+
+/// Length of secrets of which base64 has digits that no other text decides.
+const MIN_WITH_OWN_DIGITS: usize = 8;
+
+#[test]
+fn only_the_secret_is_replaced() {
+    for (secret, text, masked) in [
+        ("a\"b<c", r#"body: {"k":"a\"b\u003cc"}"#, r#"body: {"k":"[secret]"}"#),
+        ("p@ss word", "https://x/?a=1&k=p%40ss+word&b=%2F", "https://x/?a=1&k=[secret]&b=%2F"),
+        ("password", "Basic dXNlcjpwYXNzd29yZA==.", "Basic dXNlcj[secret]==."),
+        ("password", "70617373776f7264 is hex", "[secret] is hex"),
+        ("pässword", "p%C3%A4ssword p\\303\\244ssword p\\xe4ssword", "[secret] [secret] [secret]"),
+        ("long secret text", "bG9uZyBzZWNy\n  ZXQgdGV4dA==", "[secret]=="),
+    ] {
+        assert_eq!(mask(secret, text), masked, "{text}");
+    }
+}
+
+#[test]
+fn overlapping_secrets_leave_nothing_between_them() {
+    let masker = masker(&["abcdef", "defghi", "abc-defgh", "defg"]);
+    assert_eq!(masker.mask("-abcdefghi- abc-defgh defg"), "-[secret]- [secret] [secret]");
+}
+
+#[test]
+fn short_secrets_are_not_masked() {
+    let masker = masker(&["abc", " xyz\n", ""]);
+    assert_eq!(masker.mask("abc xyz"), "abc xyz");
+}
+
+const PEM: &str =
+    "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\nshort=\n-----END PRIVATE KEY-----\n";
+
+#[test]
+fn each_long_line_of_a_secret_is_masked_alone() {
+    let masker = masker(&[PEM]);
+    assert_eq!(masker.mask("bad line MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj!"), "bad line [secret]!");
+    assert_eq!(masker.mask("-----BEGIN PRIVATE KEY-----: short="), "-----BEGIN PRIVATE KEY-----: short=");
+    let quoted = serde_json::to_string(PEM).unwrap();
+    assert_eq!(masker.mask(&quoted), "\"[secret]\\n\"");
+    let crlf = PEM.replace('\n', "\r\n");
+    assert!(!masker.mask(&crlf).contains("MIIE"));
+}
+
+#[test]
+fn lines_of_only_json_punctuation_are_not_masked() {
+    let masker = masker(&["{\n  \"a\": [{\n        }], }, {\n  \"k\": \"some words\"\n}"]);
+    assert_eq!(masker.mask("x }], }, { y"), "x }], }, { y");
+    assert_eq!(masker.mask("{\"k\": \"some words\"}"), "{[secret]}");
+}
+
+#[test]
+fn secret_members_of_a_json_document_are_masked_alone() {
+    let document = json!({
+        "type": "service_account",
+        "project_id": "reef-prod",
+        "private_key_id": "0123456789abcdef0123",
+        "private_key": PEM,
+        "client_email": "deployer@reef-prod.iam.example.com",
+        "token_uri": "https://oauth2.example.com/token",
+        "database": "postgres://reef:hunter-two@db/reef",
+        "words": ["correct horse battery"],
+        "password": "hunter-two",
+        "port": 12345678,
+    });
+    for text in [document.to_string(), serde_json::to_string_pretty(&document).unwrap()] {
+        let masker = masker(&[&text]);
+        for (text, masked) in [
+            ("key 0123456789abcdef0123", "key [secret]"),
+            ("bad line MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj", "bad line [secret]"),
+            ("postgres://reef:hunter-two@db/reef", "[secret]"),
+            ("correct horse battery", "[secret]"),
+            ("no hunter-two", "no [secret]"),
+            ("service_account reef-prod deployer@reef-prod.iam.example.com", ""),
+            ("POST https://oauth2.example.com/token: 12345678", ""),
+        ] {
+            assert_eq!(masker.mask(text), if masked.is_empty() { text } else { masked });
+        }
+        assert!(!masker.mask(PEM).contains("MIIE"));
+    }
+}
+
+#[test]
+fn secrets_in_values_are_found_at_every_depth() {
+    let secret = |value| PropertyValue::secret(value);
+    let nested = PropertyValue::Map([("x".to_owned(), "in-a-map".into())].into());
+    let masker = SecretMasker::default();
+    masker.add_values(&PropertyMap::from([
+        ("list".to_owned(), PropertyValue::List(vec![secret("in-a-list".into()), "public".into()])),
+        ("map".to_owned(), secret(nested)),
+        ("bytes".to_owned(), secret(PropertyValue::Bytes(b"in-bytes".to_vec()))),
+        ("number".to_owned(), secret(8080.0.into())),
+    ]));
+    assert_eq!(masker.mask("in-a-list in-a-map in-bytes public 8080"), "[secret] [secret] [secret] public 8080");
+    assert_eq!(format!("{masker:?}"), "SecretMasker { .. }");
+}
+
+#[test]
+fn masking_of_long_texts_takes_time_in_proportion_to_their_length() {
+    let secrets: Vec<String> = (0..10_000).map(|number| format!("secret-number-{number}")).collect();
+    let masker = masker(&secrets.iter().map(String::as_str).collect::<Vec<_>>());
+    let text = "\\u{ &;% word-word/word+word \\\\\\\" ".repeat(4_000);
+    assert_eq!(masker.mask(&text), text);
+}
