@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, Write};
 
+use config::diagnostics::escape_controls;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -36,7 +37,7 @@ pub(crate) async fn confirm(
         let message = format!("no terminal to ask for confirmation: {question}");
         return Err(CliError::usage(message, "give --yes to proceed without confirmation").into());
     }
-    let question = question.to_owned();
+    let question = escape_controls(question).into_owned();
     let reply = ask_in_thread(stop, move |input, output| ask(&question, input, output)).await?;
     Ok(reply.unwrap_or(Confirmation::No))
 }
@@ -47,7 +48,7 @@ pub(crate) async fn confirm(
 /// # Errors
 /// Errors of the terminal.
 pub(crate) async fn ask_line(stop: &CancellationToken, question: &str) -> anyhow::Result<Option<String>> {
-    let question = question.to_owned();
+    let question = escape_controls(question).into_owned();
     let reply = ask_in_thread(stop, move |input, output| {
         write!(output, "{question} ")?;
         output.flush()?;

@@ -1,5 +1,6 @@
 //! Output of the program: results go to standard output, everything else to standard error.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
 
-use config::diagnostics::{Diagnostic, MAX_SHOWN, Severity, SourceFiles, Style, render, shown};
+use config::diagnostics::{Diagnostic, MAX_SHOWN, Severity, SourceFiles, Style, escape_controls, render, shown};
 use engine::masking::SecretMasker;
 
 use super::args::{ColorArg, GlobalArgs};
@@ -141,6 +142,15 @@ impl Ui {
         print_lines(&mut AutoStream::always(io::stdout()), lines, self.stdout_color)
     }
 
+    /// Prints a text on standard output: as it is for programs, with escaped control characters on a terminal.
+    pub(crate) fn print_text(&self, text: &str) -> io::Result<()> {
+        print_result(&self.shown_text(text))
+    }
+
+    fn shown_text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.streams.stdout_is_terminal { escape_controls(text) } else { Cow::Borrowed(text) }
+    }
+
     /// Prints errors and warnings about the user's files: the first ones in full, and the number of the others.
     pub(crate) fn print_diagnostics(&self, diagnostics: &[Diagnostic], sources: &SourceFiles) {
         let style = if self.stderr_color { Style::Coloured } else { Style::Plain };
@@ -215,4 +225,20 @@ fn show_cursor() {
 pub(crate) fn print_bug(text: &str) {
     // `eprintln!` panics if standard error is closed, and this may run within a panic.
     drop(writeln!(io::stderr(), "\n{text}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raw_text_is_escaped_on_a_terminal_only() {
+        let global = GlobalArgs { verbose: false, profile: None, cwd: None, color: ColorArg::Never, json: false };
+        let shown = |stdout_is_terminal| {
+            let streams = StreamProperties { stdout_is_terminal, ..StreamProperties::default() };
+            Ui::new(&global, &streams, SignalReceiver::default()).shown_text("a\u{202e}\u{9b}\tb\n").into_owned()
+        };
+        assert_eq!(shown(true), "a\\u202e\\u009b\tb\n");
+        assert_eq!(shown(false), "a\u{202e}\u{9b}\tb\n");
+    }
 }

@@ -5,12 +5,14 @@
 //! output to a terminal, and the text of files that hold secrets.
 
 mod diagnostic;
+mod escape;
 mod render;
 mod sources;
 mod suggest;
 
 pub(crate) use diagnostic::finish;
 pub use diagnostic::{Code, Diagnostic, Label, MAX_SHOWN, Severity, has_errors, shown};
+pub use escape::escape_controls;
 pub use render::{Style, excerpt, render};
 pub use sources::{FileId, Position, Sensitivity, SourceFile, SourceFiles, Span};
 pub use suggest::closest;

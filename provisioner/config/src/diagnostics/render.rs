@@ -1,9 +1,12 @@
 //! Renders a diagnostic as text: file, line and column, source line, labels, hints.
 
+use std::ops::Range;
+
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 
 use super::diagnostic::{Diagnostic, Severity};
+use super::escape::escape_controls;
 use super::sources::{FileId, Sensitivity, SourceFiles, Span};
 
 /// Style of rendered text.
@@ -18,21 +21,22 @@ pub enum Style {
 /// Maximum length of a source line that is shown, in bytes. For a longer one only the position is shown.
 const MAX_LINE_BYTES: usize = 2000;
 
-/// Renders one diagnostic, without a final line break. Lines of files that hold secrets are not shown.
+/// Renders one diagnostic, without a final line break. Lines of files that hold secrets are not shown. Characters that a
+/// terminal obeys are escaped.
 pub fn render(diagnostic: &Diagnostic, sources: &SourceFiles, style: Style) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let mut group = Group::with_title(level.primary_title(&*diagnostic.summary).id(diagnostic.code.0));
+    let mut group = Group::with_title(level.primary_title(escape_controls(&diagnostic.summary)).id(diagnostic.code.0));
     for element in snippet_elements(diagnostic, sources) {
         group = group.element(element);
     }
     if let Some(detail) = &diagnostic.detail {
-        group = group.element(Level::NOTE.message(&**detail));
+        group = group.element(Level::NOTE.message(escape_controls(detail)));
     }
     for help in &diagnostic.help {
-        group = group.element(Level::HELP.with_name("hint").message(&**help));
+        group = group.element(Level::HELP.with_name("hint").message(escape_controls(help)));
     }
     let renderer = match style {
         Style::Plain => Renderer::plain(),
@@ -41,8 +45,8 @@ pub fn render(diagnostic: &Diagnostic, sources: &SourceFiles, style: Style) -> S
     renderer.decor_style(DecorStyle::Ascii).render(&[group])
 }
 
-/// Returns the numbered source line on which a span starts, with a mark under the span. Empty for files that hold
-/// secrets, and for very long lines.
+/// Returns the numbered source line on which a span starts, with a mark under the span. Characters that a terminal obeys
+/// are escaped. Empty for files that hold secrets, and for very long lines.
 pub fn excerpt(span: Span, sources: &SourceFiles) -> Vec<String> {
     let file = sources.get(span.file);
     if file.sensitivity() == Sensitivity::Secret {
@@ -53,14 +57,15 @@ pub fn excerpt(span: Span, sources: &SourceFiles) -> Vec<String> {
     if line.len() > MAX_LINE_BYTES {
         return Vec::new();
     }
-    let marked =
-        file.text().get(first_line_range(span, file.text())).map_or(1, |piece| piece.trim_end().chars().count().max(1));
+    let width = |text: &str| escape_controls(text).chars().count();
+    let marked = file.text().get(first_line_range(span, file.text())).map_or(0, |piece| width(piece.trim_end())).max(1);
+    let before: String = line.chars().take(position.column - 1).collect();
     let number = position.line.to_string();
     let margin = " ".repeat(number.len());
     vec![
         format!("{margin} |"),
-        format!("{number} | {line}"),
-        format!("{margin} | {}{}", " ".repeat(position.column - 1), "^".repeat(marked)),
+        format!("{number} | {}", escape_controls(line)),
+        format!("{margin} | {}{}", " ".repeat(width(&before)), "^".repeat(marked)),
     ]
 }
 
@@ -95,11 +100,15 @@ fn snippet_elements<'d>(diagnostic: &'d Diagnostic, sources: &'d SourceFiles) ->
                 return here.into_iter().map(|(_, _, span, _)| Element::from(origin(*span, sources))).collect();
             }
             let (start, end) = (file.line_range(first).start, file.line_range(last).end);
+            let lines = &file.text()[start..end];
+            let text = escape_controls(lines);
             let annotations = here.into_iter().map(|(_, kind, span, label)| {
                 let range = first_line_range(*span, file.text());
-                kind.span(range.start - start..range.end - start).label(*label)
+                let range = escaped_range(range.start - start..range.end - start, lines, &text);
+                kind.span(range).label(label.map(escape_controls))
             });
-            let snippet = Snippet::source(&file.text()[start..end]).line_start(first).path(&**file.path());
+            let annotations: Vec<_> = annotations.collect();
+            let snippet = Snippet::source(text).line_start(first).path(escape_controls(file.path()));
             vec![Element::from(snippet.annotations(annotations))]
         })
         .collect()
@@ -108,11 +117,20 @@ fn snippet_elements<'d>(diagnostic: &'d Diagnostic, sources: &'d SourceFiles) ->
 /// Returns file, line and column without source text.
 fn origin(span: Span, sources: &SourceFiles) -> Origin<'_> {
     let position = sources.position(span);
-    Origin::path(position.path.to_string()).line(position.line).char_column(position.column)
+    Origin::path(escape_controls(&position.path).into_owned()).line(position.line).char_column(position.column)
+}
+
+/// Returns the range in an escaped text of a range of the original one.
+fn escaped_range(range: Range<usize>, original: &str, escaped: &str) -> Range<usize> {
+    if original.len() == escaped.len() {
+        return range;
+    }
+    let length = |end: usize| original.get(..end).map_or(end, |before| escape_controls(before).len());
+    length(range.start)..length(range.end)
 }
 
 /// Returns the part of a span on its first line, because a mark under a whole block is hard to read.
-fn first_line_range(span: Span, text: &str) -> std::ops::Range<usize> {
+fn first_line_range(span: Span, text: &str) -> Range<usize> {
     let range = span.range();
     let (start, end) = (range.start.min(text.len()), range.end.min(text.len()));
     let first_line = text[start..end].find('\n').map_or(end, |index| start + index);
@@ -158,6 +176,34 @@ mod tests {
           = note: There is more to it.
           = hint: do this
           = hint: did you mean `bx`?
+        ");
+    }
+
+    #[test]
+    fn characters_that_a_terminal_obeys_are_escaped_and_marks_stay_below_their_text() {
+        let mut sources = SourceFiles::default();
+        let file = sources.add("\u{202e}.yaml", "a: 1\r\nk\u{202e}ey: \u{9b}value # \u{2066}\r\n", Sensitivity::Public);
+        let span = Span { file, start: 14, end: 21 };
+        assert_eq!(sources.slice(span), "\u{9b}value");
+        let diagnostic = Diagnostic::error(Code("sample"), span, "no \u{202e} here")
+            .span_label("\u{2067}label")
+            .detail("d\u{85}")
+            .help("h\u{200f}");
+        // The column counts the characters of the escapes, as the mark does.
+        insta::assert_snapshot!(render(&diagnostic, &sources, Style::Plain), @r"
+        error[sample]: no \u202e here
+         --> \u202e.yaml:2:12
+          |
+        2 | k\u202eey: \u009bvalue # \u2066
+          |            ^^^^^^^^^^^ \u2067label
+          |
+          = note: d\u0085
+          = hint: h\u200f
+        ");
+        insta::assert_snapshot!(excerpt(span, &sources).join("\n"), @r"
+          |
+        2 | k\u202eey: \u009bvalue # \u2066
+          |            ^^^^^^^^^^^
         ");
     }
 

@@ -24,7 +24,7 @@ use crate::cli::exit::{CliError, Exit};
 use crate::cli::process::working_folder;
 use crate::cli::stacks::{not_provisioned, read_all, read_stack};
 use crate::cli::table::table;
-use crate::cli::ui::{Ui, print_result};
+use crate::cli::ui::Ui;
 
 /// Manage stacks: list, outputs, export, import, history, restore, rename, remove, tag
 #[derive(Debug, Args)]
@@ -235,7 +235,7 @@ async fn export(ui: &Ui, global: &GlobalArgs, args: &ExportArgs) -> anyhow::Resu
             let file = working_folder(global.cwd.as_deref())?.join(file);
             bridge::fs::write_atomically(&file, deployment.as_bytes(), bridge::fs::Access::Private)?;
         }
-        None => print_result(&deployment)?,
+        None => ui.print_text(&deployment)?,
     }
     Ok(Exit::Done)
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use bridge::provider::DiffKind;
+use config::diagnostics::escape_controls;
 use engine::events::{Download, DownloadStage, Event, Message, Operation, Outcome, Phase, Severity, StepInfo, Summary};
 use serde_json::{Map, Value, json};
 use state::ResourceState;
@@ -40,7 +41,8 @@ impl<W: Write + Send> Renderer for JsonDisplay<W> {
             line.insert("place".into(), origin.place.map(|place| place.position.as_str()).into());
         }
         // Each line is one write, so that no reader sees a part of a line.
-        self.out.write_all(format!("{}\n", Value::Object(line)).as_bytes())?;
+        let line = Value::Object(line).to_string();
+        self.out.write_all(format!("{}\n", escape_controls(&line)).as_bytes())?;
         self.out.flush()
     }
 

@@ -1,10 +1,11 @@
 //! Lines of styled text with a known width.
 //!
-//! Removes control characters and escape sequences, which texts of providers and programs may contain.
+//! Removes escape sequences, which texts of providers and programs may contain, and escapes other control characters.
 
 use std::fmt::Write as _;
 
 use anstyle::Style;
+use config::diagnostics::escape_controls;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Line of styled text.
@@ -121,19 +122,12 @@ fn prefix_of_width(text: &str, width: usize) -> usize {
     text.len()
 }
 
-/// Removes characters that would move a cursor or change a colour. Tabs become spaces, line ends a return arrow.
+/// Removes escape sequences, such as colours, and escapes other characters that a terminal obeys. Tabs become spaces, line
+/// ends a return arrow.
 fn printable(text: &str) -> String {
-    let stripped = anstream::adapter::strip_str(text).to_string();
-    let mut printable = String::with_capacity(stripped.len());
-    for character in stripped.chars() {
-        match character {
-            '\t' => printable.push_str("    "),
-            '\n' => printable.push('⏎'),
-            other if other.is_control() => {}
-            other => printable.push(other),
-        }
-    }
-    printable
+    let stripped = text.contains('\u{1b}').then(|| anstream::adapter::strip_str(text).to_string());
+    let escaped = escape_controls(stripped.as_deref().unwrap_or(text));
+    escaped.replace("\r\n", "⏎").replace('\n', "⏎").replace('\t', "    ")
 }
 
 /// Formats a number of bytes: `812 B`, `4.1 MB`.
@@ -178,9 +172,12 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_are_removed() {
-        let line = Line::plain("a\u{1b}[2Jb\rc\td\u{7}\ne");
-        assert_eq!(line.render(true), "abc    d⏎e");
+    fn escape_sequences_are_removed_and_control_characters_are_escaped() {
+        let line = Line::plain("a\u{1b}[2Jb\tc\nd\r\ne");
+        assert_eq!(line.render(true), "ab    c⏎d⏎e");
+        let line = Line::plain("a\u{202e}b\u{9b}31mc\u{7}d\re");
+        assert_eq!(line.render(true), "a\\u202eb\\u009b31mc\\u0007d\\u000de");
+        assert_eq!(line.width(), line.render(false).len());
     }
 
     #[test]

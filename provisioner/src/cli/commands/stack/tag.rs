@@ -10,7 +10,7 @@ use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::stacks::{not_provisioned, read_stack};
 use crate::cli::table::table;
-use crate::cli::ui::{Ui, print_result};
+use crate::cli::ui::Ui;
 
 /// Manage the tags of a stack
 ///
@@ -79,7 +79,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &TagCommand) -> a
             if ui.results_are_json() {
                 ui.print(&[Line::plain(serde_json::json!({ &args.name: value }).to_string())])?;
             } else {
-                print_result(&format!("{value}\n"))?;
+                ui.print_text(&format!("{value}\n"))?;
             }
         }
         TagVerb::Set(args) => {
