@@ -3,9 +3,9 @@
 //! Input: the secrets that a run knows, and a text of another program. Output: the text with [`MASK`] in place of each
 //! secret, in whichever way the other program spelt it. Excluded: property values, which are masked by their type.
 //!
-//! A secret is found in these spellings, also within each other (see [`reading`]): as it is; with the escapes of JSON,
+//! A secret is found in these spellings, also within each other: as it is; with the escapes of JSON,
 //! programming languages and shells; percent-encoded; with the entities of XML; in base64 at every alignment; in hexadecimal
-//! digits. What else is masked of a secret with several lines, or of a JSON document, is in [`secret_texts`].
+//! digits. What else is masked of a secret with several lines, or of a JSON document, is in `secret_texts`.
 //!
 //! A secret that is split over two messages is not found, and neither is a secret in another form, such as
 //! encrypted, hashed, compressed or reversed.
