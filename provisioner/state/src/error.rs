@@ -169,8 +169,8 @@ pub struct JournalConflict {
     pub found: Option<String>,
     /// Created resources in the journal, with their ids. Discarding the journal loses track of them.
     pub created: Vec<(Urn, Option<ResourceId>)>,
-    /// Begun creations in the journal whose outcome is unknown.
-    pub creating: Vec<Urn>,
+    /// Begun creations in the journal whose outcome is unknown, with their ids as far as they are known.
+    pub creating: Vec<(Urn, Option<ResourceId>)>,
 }
 
 /// State without resources, although the previous checkpoint has some and no run in the history removed them. A run that
@@ -212,8 +212,10 @@ fn digest_text(digest: &Option<String>) -> &str {
     digest.as_deref().unwrap_or("nothing")
 }
 
-fn creating_lines(creating: &[Urn]) -> String {
-    creating.iter().map(|urn| format!("\n  it was creating {urn}, which may exist")).collect()
+fn creating_lines(creating: &[(Urn, Option<ResourceId>)]) -> String {
+    let with_id = |id: &Option<ResourceId>| id.as_ref().map(|id| format!(" with id {:?}", id.as_str()));
+    let line = |(urn, id)| format!("\n  it was creating {urn}, which may exist{}", with_id(id).unwrap_or_default());
+    creating.iter().map(|(urn, id)| line((urn, id))).collect()
 }
 
 fn created_lines(created: &[(Urn, Option<ResourceId>)]) -> String {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use pulumi_proto::urn::Urn;
 
+use super::adoption::{self, Adopted};
 use super::record::{Effect, EntryId, OperationId, Record, Subject};
 use super::resource::ResourceState;
 use super::snapshot::{OperationKind, PendingOperation, Snapshot};
@@ -35,12 +36,16 @@ pub struct Ledger {
     next_entry: u64,
     next_operation: u64,
     pending: BTreeMap<OperationId, PendingOperation>,
+    /// Entries of pending creates of earlier runs that no record has changed or confirmed yet.
+    adopted: BTreeMap<EntryId, Adopted>,
     keep_inherited_pending: bool,
 }
 
 impl Ledger {
-    /// Creates a ledger that starts from a loaded snapshot.
-    pub fn new(base: Snapshot) -> Self {
+    /// Creates a ledger that starts from a loaded snapshot. Pending creates of earlier runs whose id is known are
+    /// entries: see [`Ledger::unread_creates`].
+    pub fn new(mut base: Snapshot) -> Self {
+        let adopted = adoption::adopt(&mut base).into_iter().collect();
         let count = base.resources.len() as u64;
         let mut entries = HashMap::with_capacity(base.resources.len());
         let mut by_urn: HashMap<Urn, Vec<EntryId>> = HashMap::with_capacity(base.resources.len());
@@ -64,11 +69,12 @@ impl Ledger {
             next_entry: count,
             next_operation: 0,
             pending: BTreeMap::new(),
+            adopted,
             keep_inherited_pending: true,
         }
     }
 
-    /// Returns the snapshot that the run started from.
+    /// Returns the snapshot that the run started from, with the entries of pending creates whose id is known.
     pub fn base(&self) -> &Snapshot {
         &self.base
     }
@@ -120,6 +126,17 @@ impl Ledger {
         self.views.get(urn).into_iter().flatten().filter_map(|entry| Some((*entry, self.entries.get(entry)?)))
     }
 
+    /// Returns the pending creates of earlier runs that are entries because their id is known. They must be read before
+    /// a decision depends on them. An entry that a record has changed or confirmed is not pending any more.
+    pub fn unread_creates(&self) -> impl Iterator<Item = (EntryId, &PendingOperation)> {
+        self.adopted.iter().map(|(id, adopted)| (*id, &adopted.operation))
+    }
+
+    /// Returns `true` if an operation of this run has begun and not ended.
+    pub fn is_pending(&self, operation: OperationId) -> bool {
+        self.pending.contains_key(&operation)
+    }
+
     /// Returns `true` if this run has added or kept the entry.
     pub fn is_confirmed(&self, entry: EntryId) -> bool {
         self.positions.contains_key(&entry)
@@ -149,6 +166,12 @@ impl Ledger {
     }
 
     fn apply_effect(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Add(entry, _) | Effect::Remove(entry) | Effect::Rewrite(entry, _) | Effect::Keep(entry) => {
+                self.adopted.remove(entry);
+            }
+            Effect::DropInheritedPending => {}
+        }
         match effect {
             Effect::Add(entry, state) => {
                 self.next_entry = self.next_entry.max(entry.0 + 1);
@@ -193,17 +216,19 @@ impl Ledger {
     /// Pending creates of earlier runs are kept until they are resolved; other inherited operations are dropped,
     /// because an ordinary Diff or Read repairs their effects (docs/spec/engine-semantics.md#5.7).
     pub fn snapshot(&self) -> Snapshot {
-        let inherited = self
-            .base
-            .pending_operations
-            .iter()
-            .filter(|operation| self.keep_inherited_pending && operation.kind == OperationKind::Creating)
-            .cloned();
+        let is_kept =
+            |operation: &&PendingOperation| self.keep_inherited_pending && operation.kind == OperationKind::Creating;
+        let inherited = self.base.pending_operations.iter().filter(is_kept);
+        let unread = self.adopted.values().map(|adopted| &adopted.operation);
+        let resource = |(id, state): (EntryId, &Arc<ResourceState>)| match self.adopted.get(&id) {
+            Some(adopted) => adopted.replaced.clone(),
+            None => Some(Arc::clone(state)),
+        };
         Snapshot {
             manifest: self.base.manifest.clone(),
             secrets: self.base.secrets.clone(),
-            resources: self.entries().map(|(_, state)| Arc::clone(state)).collect(),
-            pending_operations: inherited.chain(self.pending.values().cloned()).collect(),
+            resources: self.entries().filter_map(resource).collect(),
+            pending_operations: inherited.chain(unread).chain(self.pending.values()).cloned().collect(),
             rest: self.base.rest.clone(),
         }
     }

@@ -45,6 +45,7 @@
 //! # }
 //! ```
 
+mod adoption;
 mod background;
 mod checkpoint;
 mod error;

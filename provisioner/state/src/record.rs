@@ -16,7 +16,8 @@ pub struct OperationId(pub u64);
 /// Record of a run. A record is applied as a whole or not at all.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Record {
-    /// An operation that may call a provider is about to begin.
+    /// An operation that may call a provider is about to begin. A second `Begin` of the same operation replaces the
+    /// subject: the reply of a Create was lost, except for the id.
     Begin {
         /// Id of the operation until its end.
         operation: OperationId,

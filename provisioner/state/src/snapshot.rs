@@ -50,10 +50,23 @@ pub struct SecretsDescription {
 /// An operation that began and is not known to have ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PendingOperation {
-    /// State that the operation was to reach; for a deletion, the recorded state.
+    /// State that the operation was to reach; for a deletion, the recorded state. A created resource has an id here only
+    /// if its id is known although the reply to its Create was lost.
     pub resource: Arc<ResourceState>,
     /// Kind of the operation.
     pub kind: OperationKind,
+}
+
+impl PendingOperation {
+    /// Returns `true` for a Create whose reply was lost except for the id, so that the resource can be read.
+    pub fn is_create_with_id(&self) -> bool {
+        self.kind == OperationKind::Creating && self.resource.id.is_some()
+    }
+
+    /// Returns `true` for a Create of which no id is known.
+    pub fn is_create_without_id(&self) -> bool {
+        self.kind == OperationKind::Creating && self.resource.id.is_none()
+    }
 }
 
 /// Kind of a pending operation.

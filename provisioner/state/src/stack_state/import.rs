@@ -11,7 +11,7 @@ use crate::error::{ImportProblem, StateError};
 use crate::format::FormatError;
 use crate::integrity;
 use crate::secrets::{SecretsError, SecretsManager};
-use crate::snapshot::{OperationKind, Snapshot};
+use crate::snapshot::{OperationKind, PendingOperation, Snapshot};
 use crate::store::{LockHolder, StackLock};
 
 /// Secrets manager of a hosted backend. Other backends can neither decrypt its secrets nor encrypt with it.
@@ -22,7 +22,7 @@ const HOSTED_MANAGER_KIND: &str = "service";
 pub struct ImportReport {
     /// Number of resources in the state.
     pub resources: usize,
-    /// Pending operations of the export; they are not in the state any more.
+    /// Pending operations of the export that are not in the state any more: all but creates whose id is known.
     pub dropped: Vec<(OperationKind, Urn)>,
     /// Problems that were ignored because of `force`.
     pub problems: Vec<ImportProblem>,
@@ -96,7 +96,10 @@ fn prepare_snapshot(
     if let (Some(problem), false) = (report.problems.first(), force) {
         return Err(problem.clone().into());
     }
-    let dropped = std::mem::take(&mut snapshot.pending_operations);
+    // A created resource whose id is known is not forgotten: the next run reads it.
+    let (kept, dropped): (Vec<_>, Vec<_>) =
+        snapshot.pending_operations.into_iter().partition(PendingOperation::is_create_with_id);
+    snapshot.pending_operations = kept;
     report.dropped = dropped.iter().map(|pending| (pending.kind, pending.resource.urn.clone())).collect();
     report.resources = snapshot.resources.len();
     snapshot.manifest.wrong_checksum = None;

@@ -95,8 +95,11 @@ pub(super) async fn refuse_interrupted(access: &StackAccess, checkpoint: Option<
     Ok(())
 }
 
+/// Resource with its id, if the id is known.
+type Creation = (Urn, Option<ResourceId>);
+
 /// Returns the created resources, and those whose creation has an unknown outcome.
-fn find_creations(phases: &[Vec<Record>]) -> (Vec<(Urn, Option<ResourceId>)>, Vec<Urn>) {
+fn find_creations(phases: &[Vec<Record>]) -> (Vec<Creation>, Vec<Creation>) {
     let (mut created, mut unfinished) = (Vec::new(), Vec::new());
     for records in phases {
         let mut creating = BTreeMap::new();
@@ -104,8 +107,11 @@ fn find_creations(phases: &[Vec<Record>]) -> (Vec<(Urn, Option<ResourceId>)>, Ve
             match record {
                 Record::Begin { operation, kind: OperationKind::Creating, subject } => {
                     // A resource that is being created has no entry yet.
-                    let urn = if let Subject::Resource(state) = subject { Some(state.urn.clone()) } else { None };
-                    creating.insert(*operation, urn);
+                    let creation = match subject {
+                        Subject::Resource(state) => Some((state.urn.clone(), state.id.clone())),
+                        Subject::Entry(_) => None,
+                    };
+                    creating.insert(*operation, creation);
                 }
                 Record::End { operation, effects } if creating.remove(operation).is_some() => {
                     created.extend(effects.iter().filter_map(|effect| match effect {

@@ -84,7 +84,7 @@ async fn plaintext_secrets_are_encrypted_with_the_manager_of_the_export() {
 }
 
 #[tokio::test]
-async fn pending_operations_are_dropped_and_reported() {
+async fn pending_operations_are_dropped_and_reported_except_creates_with_an_id() {
     let fixture = Fixture::new().await;
     let mut text = export(json!([stored_resource("dev", "a")]));
     text["deployment"]["pending_operations"] = json!([{ "resource": stored_resource("dev", "b"), "type": "creating" }]);
@@ -92,6 +92,13 @@ async fn pending_operations_are_dropped_and_reported() {
     assert_eq!(report.dropped, [(OperationKind::Creating, resource("b").urn.clone())]);
     let stored = fixture.store.load(&fixture.stack).await.unwrap().unwrap();
     assert!(!stored.contains("pending_operations"), "{stored}");
+
+    // The resource of a pending create with an id exists.
+    text["deployment"]["pending_operations"][0]["resource"]["id"] = json!("b-1");
+    let report = run_import(&fixture, &text, false).await.unwrap();
+    assert_eq!(report.dropped, []);
+    let stored = fixture.store.load(&fixture.stack).await.unwrap().unwrap();
+    assert!(stored.contains("pending_operations") && stored.contains("b-1"), "{stored}");
 }
 
 #[tokio::test]
