@@ -24,9 +24,12 @@ pub type Bag = Encoded<prost_types::Struct>;
 /// Encoded property value.
 pub type Value = Encoded<prost_types::Value>;
 
-/// Maximum nesting of values: half of the limit of JSON parsers, because an archive in an archive is two objects in a
-/// state. Deeper values could be written to a state but not read again.
-pub const MAX_DEPTH: usize = 60;
+/// Maximum nesting of values. Pulumi has none of its own: protobuf and JSON in Go end at 10,000 levels.
+///
+/// Code that handles a value calls itself for each level, so a value without a limit could overflow the stack, which
+/// ends the process. Threads have at least 2 MiB of stack; this depth needs less than that even in programs without
+/// optimizations, where reading a state takes the most. Deeper values are an error before any recursion.
+pub const MAX_DEPTH: usize = 250;
 
 /// Treatment of unknown values, including output values without a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

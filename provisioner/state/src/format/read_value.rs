@@ -4,6 +4,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use pulumi_proto::property::wire::MAX_DEPTH;
 use pulumi_proto::property::{
     ARCHIVE_SIGNATURE, ASSET_SIGNATURE, Archive, ArchiveContent, Asset, AssetContent, BYTES_SIGNATURE,
     NUMBER_SIGNATURE, PropertyMap, PropertyValue, RESOURCE_SIGNATURE, ResourceReference, SECRET_SIGNATURE,
@@ -13,6 +14,9 @@ use pulumi_proto::resource_id::ReferenceId;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
 use crate::secrets::{CiphertextReuse, Crypter, SecretsError};
+
+/// Maximum nesting of lists and objects in the JSON of a value: an archive in an archive is two objects.
+pub(super) const MAX_NESTING: usize = 2 * MAX_DEPTH + 2;
 
 /// Treatment of the secrets of a text while it is read.
 pub(crate) enum SecretDecryption<'a> {
@@ -52,13 +56,15 @@ pub enum ValueError {
 /// Reader of property values.
 pub(super) struct ValueReader<'a> {
     decryption: SecretDecryption<'a>,
+    /// Number of lists and objects around the value that is read.
+    depth: usize,
     /// Error of a secret, which is kept here because a serde error can only carry its text.
     failure: Option<SecretsError>,
 }
 
 impl<'a> ValueReader<'a> {
     pub(super) fn new(decryption: SecretDecryption<'a>) -> Self {
-        Self { decryption, failure: None }
+        Self { decryption, depth: 0, failure: None }
     }
 
     /// Reads one value.
@@ -67,6 +73,8 @@ impl<'a> ValueReader<'a> {
     /// [`ValueError`] if the text is not a value, or a secret in it cannot be decrypted.
     pub(super) fn read_value(&mut self, text: &str) -> Result<PropertyValue, ValueError> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
+        // The limit of the parser is lower than that of values.
+        deserializer.disable_recursion_limit();
         let value = Seed(self).deserialize(&mut deserializer).and_then(|value| {
             deserializer.end()?;
             Ok(value)
@@ -96,19 +104,32 @@ impl<'a> ValueReader<'a> {
                 plaintext
             }
         };
-        read_plaintext(&plaintext)
+        read_plaintext(&plaintext, self.depth)
+    }
+
+    /// Reads the content of a list or an object.
+    fn descend<T, E: serde::de::Error>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
+        if self.depth == MAX_NESTING {
+            return Err(E::custom(format_args!("values nest deeper than {MAX_NESTING} levels")));
+        }
+        self.depth += 1;
+        let content = read(self);
+        self.depth -= 1;
+        content
     }
 }
 
-/// Reads the plaintext of a secret. The parse error is not reported, because its message might quote the secret.
-fn read_plaintext(plaintext: &str) -> Result<PropertyValue, ValueError> {
+/// Reads the plaintext of a secret inside `depth` lists and objects. The parse error is not reported, because its message
+/// might quote the secret.
+fn read_plaintext(plaintext: &str, depth: usize) -> Result<PropertyValue, ValueError> {
     let hide = |error| match error {
         ValueError::Malformed(_) => {
             ValueError::Malformed(serde_json::Error::custom("the content of a secret is not a property value"))
         }
         ValueError::Secret(error) => ValueError::Secret(error),
     };
-    ValueReader::new(SecretDecryption::Nested).read_value(plaintext).map_err(hide)
+    let mut reader = ValueReader { depth, ..ValueReader::new(SecretDecryption::Nested) };
+    reader.read_value(plaintext).map_err(hide)
 }
 
 struct Seed<'r, 'a>(&'r mut ValueReader<'a>);
@@ -159,19 +180,24 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<PropertyValue, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Seed(&mut *self.0))? {
-            list.push(item);
-        }
-        Ok(PropertyValue::List(list))
+        self.0.descend(|reader| {
+            let mut list = Vec::new();
+            while let Some(item) = items.next_element_seed(Seed(&mut *reader))? {
+                list.push(item);
+            }
+            Ok(PropertyValue::List(list))
+        })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<PropertyValue, A::Error> {
-        let mut map = PropertyMap::new();
-        while let Some(name) = members.next_key::<String>()? {
-            let value = members.next_value_seed(Seed(&mut *self.0))?;
-            map.insert(name, value);
-        }
+        let map = self.0.descend(|reader| {
+            let mut map = PropertyMap::new();
+            while let Some(name) = members.next_key::<String>()? {
+                let value = members.next_value_seed(Seed(&mut *reader))?;
+                map.insert(name, value);
+            }
+            Ok(map)
+        })?;
         match map.get(SIGNATURE_KEY) {
             None => Ok(PropertyValue::Map(map)),
             Some(PropertyValue::String(signature)) => {
@@ -215,7 +241,7 @@ impl Tagged<'_, '_> {
     fn read_secret<E: serde::de::Error>(&mut self) -> Result<PropertyValue, E> {
         let read = match (self.take_text("ciphertext")?, self.take_text("plaintext")?) {
             (Some(ciphertext), None) => self.reader.decrypt(&ciphertext),
-            (None, Some(plaintext)) => read_plaintext(&plaintext),
+            (None, Some(plaintext)) => read_plaintext(&plaintext, self.reader.depth),
             (None, None) => return Err(E::custom("a secret has neither ciphertext nor plaintext")),
             (Some(_), Some(_)) => return Err(E::custom("a secret has both ciphertext and plaintext")),
         };
@@ -297,4 +323,25 @@ impl Tagged<'_, '_> {
 
 fn is_asset_or_archive(value: &PropertyValue) -> bool {
     matches!(value, PropertyValue::Asset(_) | PropertyValue::Archive(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deeply_nested_value_is_an_error_instead_of_a_stack_overflow() {
+        let nested = |depth| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+        let read = |text: &str| ValueReader::new(SecretDecryption::Nested).read_value(text);
+        read(&nested(MAX_NESTING)).unwrap();
+        let error = bridge::error::chain(&read(&nested(100_000)).unwrap_err());
+        assert!(error.contains("values nest deeper than 502 levels"), "{error}");
+        // The levels outside of a secret count, too.
+        let secret = |depth| {
+            let (tag, content) = (SECRET_SIGNATURE, nested(depth));
+            format!("{{\"{SIGNATURE_KEY}\":\"{tag}\",\"plaintext\":\"{content}\"}}")
+        };
+        read(&secret(MAX_NESTING)).unwrap();
+        read(&format!("[{}]", secret(MAX_NESTING))).unwrap_err();
+    }
 }

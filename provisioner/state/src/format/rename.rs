@@ -4,12 +4,17 @@
 //! name.
 
 use pulumi_proto::property::{RESOURCE_SIGNATURE, SIGNATURE_KEY};
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::error::FormatError;
 use super::go_json::{self, Escaping};
 use super::read::StoredText;
+use super::read_value::MAX_NESTING;
 use crate::store::StackReference;
+
+/// Nesting around a property value: file, checkpoint, latest, list of pending operations, operation, resource.
+const OUTER_NESTING: usize = 6;
 
 /// Rewrites the URNs of a checkpoint from one stack to another. The member `stack` is left unchanged, as by Pulumi: it
 /// is informational.
@@ -18,7 +23,7 @@ use crate::store::StackReference;
 /// [`FormatError`] if the text is not a checkpoint, or has an unsupported version or feature.
 pub(crate) fn rename_stack(text: &str, from: &StackReference, to: &StackReference) -> Result<String, FormatError> {
     StoredText::parse(text)?;
-    let mut file: Value = serde_json::from_str(text).map_err(FormatError::Malformed)?;
+    let mut file = parse(text).map_err(FormatError::Malformed)?;
     if file["version"] == 0 {
         // Version 0 is read, but never written.
         file["version"] = 3.into();
@@ -36,6 +41,34 @@ pub(crate) fn rename_stack(text: &str, from: &StackReference, to: &StackReferenc
         });
     }
     go_json::to_string(&file, Escaping::Plain).map_err(FormatError::Malformed)
+}
+
+/// Parses JSON that contains values of the maximum nesting, which is deeper than the limit of the parser.
+fn parse(text: &str) -> Result<Value, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    if nesting(text) <= MAX_NESTING + OUTER_NESTING {
+        deserializer.disable_recursion_limit();
+    }
+    let value = Value::deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(value)
+}
+
+/// Returns the nesting of lists and objects in a JSON text.
+fn nesting(text: &str) -> usize {
+    let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => depth += 1,
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
 }
 
 /// Parts of URNs that contain the name of a stack.
@@ -137,6 +170,20 @@ mod tests {
         assert_eq!(resource["inputs"]["text"], "urn:pulumi:dev::reef::t:m:T::x");
         assert_eq!(resource["inputs"]["reference"][0]["urn"], "urn:pulumi:west::shore::t:m:T::x");
         assert_eq!(latest["pending_operations"][0]["resource"]["urn"], "urn:pulumi:west::shore::t:m:T::y");
+    }
+
+    #[test]
+    fn deepest_value_is_renamed_and_a_deeper_one_is_an_error() {
+        let checkpoint = |depth| {
+            let nested = format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+            let resource = format!("{{\"urn\":\"urn:pulumi:dev::reef::t:m:T::x\",\"inputs\":{nested}}}");
+            format!("{{\"version\":3,\"checkpoint\":{{\"latest\":{{\"resources\":[{resource}]}}}}}}")
+        };
+        let escaped = checkpoint(MAX_NESTING).replace("T::x", "T::\\\"[[");
+        assert!(renamed(&escaped).contains("urn:pulumi:west::shore::t:m:T::"));
+        let stacks =
+            [("reef", "dev"), ("reef", "west")].map(|(project, name)| StackReference::new(project, name).unwrap());
+        rename_stack(&checkpoint(100_000), &stacks[0], &stacks[1]).unwrap_err();
     }
 
     #[test]
