@@ -6,14 +6,14 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use bridge::launch::{Connection, MAX_MESSAGE, Procedure};
+use bridge::launch::{CallError, Connection, Loss, MAX_MESSAGE, Procedure};
 use h2::server::SendResponse;
 use prost::Message as _;
 use pulumi_proto::rpc;
 use tokio::io::DuplexStream;
-use tonic::Code;
 use tonic::codegen::Bytes;
 use tonic::codegen::http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use tonic::{Code, Status};
 
 struct GetPluginInfo;
 
@@ -117,19 +117,52 @@ async fn invalid_replies_are_errors_with_their_reason() {
     huge.extend(u32::try_from(MAX_MESSAGE + 1).unwrap().to_be_bytes());
     let refusal = Some(headers([("grpc-status", "5"), ("grpc-message", "gone%20away")]));
     let cases = [
-        (vec![], refusal, Code::NotFound, "gone away"),
-        (vec![], ok(), Code::Internal, "the reply has no message"),
-        (vec![good.clone(), good.clone()], ok(), Code::Internal, "the reply has more than one message"),
-        (vec![good[..6].to_vec()], ok(), Code::Internal, "the reply ended in the middle of a message"),
-        (vec![good], None, Code::Unknown, "the reply ended without a status"),
-        (vec![compressed], ok(), Code::Internal, "the reply is compressed, which was not requested"),
-        (vec![huge], ok(), Code::OutOfRange, "a message of 419430401 bytes is larger than 419430400"),
+        (vec![], refusal, "status", "gone away"),
+        (vec![], ok(), "not gRPC", "the reply has no message"),
+        (vec![good.clone(), good.clone()], ok(), "not gRPC", "the reply has more than one message"),
+        (vec![good[..6].to_vec()], ok(), "not gRPC", "the reply ended in the middle of a message"),
+        (vec![good], None, "not gRPC", "the reply ended without a status"),
+        (vec![compressed], ok(), "not gRPC", "the reply is compressed, which was not requested"),
+        (vec![huge], ok(), "too large", "a message of 419430401 bytes is larger than 419430400"),
     ];
-    for (frames, trailers, code, message) in cases {
+    for (frames, trailers, kind, message) in cases {
         let (connection, _) = server(body(frames, trailers));
-        let status = connection.call::<GetPluginInfo>(&info("x")).await.unwrap_err();
-        assert_eq!((status.code(), status.message()), (code, message));
-        assert!(std::error::Error::source(&status).is_none(), "the status has a source: {status:?}");
+        let error = connection.call::<GetPluginInfo>(&info("x")).await.unwrap_err();
+        let found = match &error {
+            CallError::Status(_) => "status",
+            CallError::Lost { loss: Loss::NotGrpc(_), .. } => "not gRPC",
+            CallError::Lost { loss: Loss::TooLarge(_), .. } => "too large",
+            other => panic!("{message}: {other:?}"),
+        };
+        assert_eq!((found, error.to_string().as_str()), (kind, message));
+    }
+}
+
+#[tokio::test]
+async fn lost_reply_contains_the_bytes_that_were_received() {
+    let good = framed(&info("1.2"));
+    let mut huge = vec![0];
+    huge.extend(u32::try_from(MAX_MESSAGE + 1).unwrap().to_be_bytes());
+    huge.extend(b"start");
+    let undecodable = [&[0, 0, 0, 0, 3][..], &[0x0a, 0x09, b'x']].concat();
+    for (frames, trailers, expected) in [
+        (vec![good.clone()], None, &good[5..]),
+        (vec![good[..8].to_vec()], ok(), &good[5..8]),
+        (vec![good.clone(), good.clone()], ok(), &good[5..]),
+        (vec![huge.clone()], ok(), b"start".as_slice()),
+        (vec![undecodable.clone()], ok(), &undecodable[5..]),
+    ] {
+        let (connection, _) = server(body(frames, trailers));
+        let error = connection.call::<GetPluginInfo>(&info("x")).await.unwrap_err();
+        let CallError::Lost { received, .. } = error else { panic!("{error:?}") };
+        assert_eq!(received, expected);
+    }
+}
+
+fn returned_status<T: std::fmt::Debug>(reply: Result<T, CallError>) -> Status {
+    match reply.unwrap_err() {
+        CallError::Status(status) => status,
+        other => panic!("{other:?}"),
     }
 }
 
@@ -140,13 +173,13 @@ async fn reply_without_messages_returns_its_status() {
         *response.headers_mut() = headers([("grpc-status", "12"), ("grpc-message", "no")]);
         respond.send_response(response, true).unwrap();
     });
-    let status = connection.call::<GetPluginInfo>(&info("x")).await.unwrap_err();
+    let status = returned_status(connection.call::<GetPluginInfo>(&info("x")).await);
     assert_eq!((status.code(), status.message()), (Code::Unimplemented, "no"));
 
     let (connection, _) = server(|mut respond| {
         respond.send_response(Response::builder().status(503).body(()).unwrap(), true).unwrap();
     });
-    let status = connection.call::<GetPluginInfo>(&info("x")).await.unwrap_err();
+    let status = returned_status(connection.call::<GetPluginInfo>(&info("x")).await);
     assert_eq!(
         (status.code(), status.message()),
         (Code::Unavailable, "the reply is not gRPC but HTTP status 503 Service Unavailable")
@@ -157,14 +190,15 @@ async fn reply_without_messages_returns_its_status() {
         response.headers_mut().extend(headers([("grpc-status", "3"), ("grpc-message", "what?")]));
         respond.send_response(response, true).unwrap();
     });
-    let status = connection.call::<GetPluginInfo>(&info("x")).await.unwrap_err();
+    let status = returned_status(connection.call::<GetPluginInfo>(&info("x")).await);
     assert_eq!((status.code(), status.message()), (Code::InvalidArgument, "what?"));
 }
 
 #[tokio::test]
 async fn error_of_a_lost_call_has_a_source() {
     let (connection, _) = server(|mut respond| respond.send_reset(h2::Reason::INTERNAL_ERROR));
-    let status = connection.call::<GetPluginInfo>(&info("x")).await.unwrap_err();
+    let error = connection.call::<GetPluginInfo>(&info("x")).await.unwrap_err();
+    let CallError::Lost { loss: Loss::Connection(status), .. } = error else { panic!("{error:?}") };
     assert!(std::error::Error::source(&status).is_some(), "{status:?}");
 }
 
@@ -198,7 +232,8 @@ async fn connection_is_shared_and_reopened_after_it_was_lost() {
 #[tokio::test]
 async fn refused_connection_is_an_error_with_its_cause() {
     let connection = Connection::new(|| async { Err::<DuplexStream, _>(io::ErrorKind::ConnectionRefused.into()) });
-    let status = connection.call::<GetPluginInfo>(&info("x")).await.unwrap_err();
+    let error = connection.call::<GetPluginInfo>(&info("x")).await.unwrap_err();
+    let CallError::NotSent(status) = error else { panic!("{error:?}") };
     assert_eq!(status.message(), "cannot connect");
     let causes = format!("{:?}", std::error::Error::source(&status));
     assert!(causes.contains("ConnectionRefused"), "{causes}");
@@ -223,7 +258,7 @@ async fn call_in_flight_completes_on_a_connection_that_is_shutting_down() {
     let in_flight = tokio::spawn(async move { old.call::<GetPluginInfo>(&info("x")).await });
     shut.notified().await;
     // A call that is sent before the GOAWAY frame arrives fails, so it is repeated.
-    let mut next = Err(tonic::Status::unknown("not called"));
+    let mut next = Err(CallError::Status(Status::unknown("not called")));
     while next.is_err() {
         next = connection.call::<GetPluginInfo>(&info("x")).await;
     }

@@ -25,7 +25,7 @@ use crate::error::Hint;
 use crate::install::VerifiedPackage;
 use crate::process::{OutputSink, Process, SpawnError, Spawner};
 
-pub use call::{MAX_MESSAGE, Procedure, ReplyStream};
+pub use call::{CallError, Loss, MAX_MESSAGE, Procedure, ReplyStream};
 pub use connection::Connection;
 pub use environment::{PluginEnvironment, plugin_environment};
 

@@ -1,9 +1,12 @@
 //! Errors of failed calls (docs/spec/provider-protocol.md#6).
 
+use std::fmt::Display;
+
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::resource_id::ResourceId;
 
 use super::check::CheckFailure;
+use super::lost_reply::LostReply;
 use super::method::Method;
 use crate::error::Cause;
 
@@ -17,10 +20,10 @@ pub enum ProviderError {
         method: Method,
         /// Message of the provider, including the cause it returned.
         message: String,
-        /// True if the resource may have been changed: the status code is Unknown, Internal or DataLoss, the connection
-        /// was lost, or the call timed out.
+        /// True if the resource may have been changed: the status code is Unknown, Internal or DataLoss, or the call
+        /// timed out.
         indeterminate: bool,
-        /// Cause on the side of `sc`, such as a lost connection; `None` if there is none, as for an error that the
+        /// Cause on the side of `sc`, such as a refused connection; `None` if there is none, as for an error that the
         /// provider returned.
         source: Option<Cause>,
     },
@@ -49,13 +52,19 @@ pub enum ProviderError {
         /// The RPC.
         method: Method,
     },
-    /// The reply cannot be decoded or violates the protocol.
-    #[error("the provider's reply to {method} is not valid: {reason}")]
-    Protocol {
+    /// The reply is lost, cannot be decoded or violates the protocol. The call may have had an effect.
+    #[error("{message}")]
+    ReplyLost {
         /// The RPC.
         method: Method,
-        /// Violation of the protocol.
-        reason: String,
+        /// Way in which the reply is lost.
+        lost: LostReply,
+        /// Description of the loss.
+        message: String,
+        /// Id of the resource, as far as the reply can be read.
+        id: Option<ResourceId>,
+        /// Cause of a lost connection.
+        source: Option<Cause>,
     },
     /// The process of the plugin exited. All calls in flight and all later calls fail with this error.
     #[error(
@@ -82,16 +91,70 @@ fn output_suffix(lines: &[String]) -> String {
 }
 
 impl ProviderError {
+    /// Returns the error of a reply that cannot be used.
+    pub(crate) fn invalid_reply(method: Method, lost: LostReply, reason: impl Display) -> Self {
+        let message = format!("the provider's reply to {method} is not valid: {reason}");
+        Self::ReplyLost { method, lost, message, id: None, source: None }
+    }
+
+    /// Returns the error of a successful reply to Create without an id, outside a preview.
+    pub fn created_without_id() -> Self {
+        Self::invalid_reply(Method::Create, LostReply::NoId, "a created resource has no id")
+    }
+
     /// Returns true if the resource may have been changed although its new state is unknown.
     pub fn is_indeterminate(&self) -> bool {
         match self {
             Self::Failed { indeterminate, .. } => *indeterminate,
             Self::PluginExited { is_sent, .. } => *is_sent,
-            Self::Protocol { .. } => true,
+            Self::ReplyLost { .. } => true,
             Self::Partial { .. } | Self::MissingConfig(_) | Self::InvalidInputs { .. } | Self::Unimplemented { .. } => {
                 false
             }
         }
+    }
+
+    /// Returns the way in which the reply to a call of a method is lost. `None` for an error that the provider returned,
+    /// for a request that was not sent, and for another method.
+    pub fn lost_reply(&self, method: Method) -> Option<LostReply> {
+        match self {
+            Self::ReplyLost { method: called, lost, .. } => Some(*lost).filter(|_| *called == method),
+            Self::PluginExited { method: called, is_sent, .. } => {
+                Some(LostReply::PluginExited).filter(|_| *is_sent && *called == method)
+            }
+            // A created resource cannot be recorded without its id.
+            Self::Partial { failure, .. } if method == Method::Create && failure.id.is_none() => Some(LostReply::NoId),
+            Self::Partial { .. }
+            | Self::Failed { .. }
+            | Self::MissingConfig(_)
+            | Self::InvalidInputs { .. }
+            | Self::Unimplemented { .. } => None,
+        }
+    }
+
+    /// Returns the id of the resource in a lost reply, as far as the reply can be read.
+    pub fn id_in_lost_reply(&self) -> Option<&ResourceId> {
+        match self {
+            Self::ReplyLost { id, .. } => id.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Adds the id of the resource to a lost reply, unless it has one.
+    pub(crate) fn with_id(mut self, known: Option<ResourceId>) -> Self {
+        if let Self::ReplyLost { id, .. } = &mut self {
+            *id = id.take().or(known);
+        }
+        self
+    }
+
+    /// Changes the message of a failed call or a lost reply. Other errors stay as they are: they name their cause.
+    #[must_use]
+    pub fn map_message(mut self, map: impl FnOnce(&str) -> String) -> Self {
+        if let Self::Failed { message, .. } | Self::ReplyLost { message, .. } = &mut self {
+            *message = map(message);
+        }
+        self
     }
 }
 

@@ -11,6 +11,7 @@ mod diff;
 mod error;
 pub mod grpc;
 mod invoke;
+mod lost_reply;
 mod method;
 mod resource;
 mod views;
@@ -30,6 +31,7 @@ pub use configuration::{
 pub use diff::{DiffChanges, DiffKind, DiffReply, DiffRequest, PropertyDiff};
 pub use error::{PartialFailure, ProviderError};
 pub use invoke::{InvokeReply, InvokeRequest};
+pub use lost_reply::LostReply;
 pub use method::Method;
 pub use resource::{
     CreateReply, CreateRequest, DeleteRequest, ListReply, ListRequest, ListedResource, ReadReply, ReadRequest,

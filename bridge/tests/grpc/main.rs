@@ -4,6 +4,7 @@
 
 mod configuration;
 mod failures;
+mod lost_replies;
 mod payloads;
 mod recording_provider;
 mod replies;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bridge::provider::{
     Autonaming, Capabilities, CheckRequest, CreateRequest, DiffChanges, DiffKind, DiffReply, DiffRequest,
-    InvokeRequest, ListReply, ListRequest, Method, Provider, ProviderError, ReadRequest, SchemaRequest, UpdateRequest,
+    InvokeRequest, ListReply, ListRequest, LostReply, Method, Provider, ReadRequest, SchemaRequest, UpdateRequest,
     Views,
 };
 use pulumi_proto::property::wire::{EncodeOptions, encode};
@@ -139,10 +139,7 @@ async fn created_resource_without_id_is_an_error_except_in_a_preview() {
     let provider = recorder.provider(Some(ALL));
     assert_eq!(provider.create(create(Arc::default(), true)).await.unwrap().id, None);
     let error = provider.create(create(Arc::default(), false)).await.unwrap_err();
-    assert!(
-        matches!(&error, ProviderError::Protocol { method: Method::Create, .. }) && error.is_indeterminate(),
-        "{error}"
-    );
+    assert_eq!((error.lost_reply(Method::Create), error.is_indeterminate()), (Some(LostReply::NoId), true));
 }
 
 #[tokio::test]
@@ -220,7 +217,8 @@ async fn diff_reply_is_decoded() {
     assert_eq!(provider.diff(diff()).await.unwrap().detailed_diff, None);
     wire.changes = 3;
     recorder.reply_with("Diff", wire);
-    assert!(matches!(provider.diff(diff()).await, Err(ProviderError::Protocol { .. })));
+    let error = provider.diff(diff()).await.unwrap_err();
+    assert_eq!(error.lost_reply(Method::Diff), Some(LostReply::InvalidField));
 }
 
 #[tokio::test]

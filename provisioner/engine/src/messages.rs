@@ -7,18 +7,22 @@ use bridge::error::{Hint as _, chain};
 use bridge::provider::{CheckFailure, Method, ProviderError};
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
-use state::{OperationKind, ResourceState, StateError};
+use state::{OperationKind, PendingOperation, ResourceState, StateError};
 
 use crate::decisions::deletions::Undeletable;
 use crate::decisions::imports::ImportFailure;
 use crate::decisions::registration::Refusal;
-use crate::events::{Message, Severity};
+use crate::events::{Message, Severity, StepOp};
 use crate::step::{Step, StepError};
 
 /// Hint for a pending create, whose outcome is unknown.
 const UNKNOWN_CREATION: &str = "it may exist without being recorded: find its id, and import it with \
      `sc refresh` (interactively, or with --import-pending-creates);\n`sc refresh --clear-pending-creates` removes \
      the pending create";
+
+/// Hint for an Update or a Delete whose outcome is unknown.
+const UNKNOWN_CHANGE: &str =
+    "the outcome is unknown; the next refresh reads the resource, and the next run continues from its state";
 
 /// Returns the message of an error with its causes.
 pub(crate) fn error_message(error: &(dyn Error + 'static)) -> Message {
@@ -30,13 +34,7 @@ pub(crate) fn step_message(step: &Step, error: &StepError) -> Message {
     let mut message = error_message(error);
     if let StepError::Provider(error) = error {
         message.plugin = Some(package_of(&step.urn));
-        message.hint = match error {
-            ProviderError::Partial { .. } if !step.is_failure_recorded(error) => {
-                Some("the provider returned no id, so nothing is recorded: check whether the resource exists")
-            }
-            error => hint(error),
-        }
-        .map(str::to_owned);
+        message.hint = hint(step.op, error);
     }
     if let StepError::Host(error) = error {
         message.hint = error.hint().map(Cow::into_owned);
@@ -95,13 +93,26 @@ pub(crate) fn package_of(urn: &Urn) -> String {
     pulumi_proto::urn::TypeToken::new(urn.type_token()).package().to_owned()
 }
 
-/// Returns the hint for the error of a provider, if there is one.
-fn hint(error: &ProviderError) -> Option<&'static str> {
-    Some(match error {
-        ProviderError::PluginExited { method: Method::Create, is_sent: true, .. } => UNKNOWN_CREATION,
-        ProviderError::PluginExited { method: Method::Update | Method::Delete, is_sent: true, .. } => {
-            "the outcome is unknown; the next refresh reads the resource, and the next run continues from its state"
+/// Returns the hint for the error of a provider in a step, if there is one.
+fn hint(op: StepOp, error: &ProviderError) -> Option<String> {
+    let is_lost = |method| error.lost_reply(method).is_some();
+    let text = match op {
+        StepOp::Create | StepOp::CreateReplacement if is_lost(Method::Create) => {
+            return Some(lost_create(error.id_in_lost_reply()));
         }
+        StepOp::Update if is_lost(Method::Update) => UNKNOWN_CHANGE,
+        StepOp::Delete | StepOp::DeleteReplaced if is_lost(Method::Delete) => UNKNOWN_CHANGE,
+        StepOp::Import | StepOp::ImportReplacement if is_lost(Method::Read) => {
+            "nothing was changed or recorded: import the resource again"
+        }
+        _ => return error_hint(error).map(str::to_owned),
+    };
+    Some(text.to_owned())
+}
+
+/// Returns the hint for the error of a call without effect, or of a partial failure, if there is one.
+fn error_hint(error: &ProviderError) -> Option<&'static str> {
+    Some(match error {
         ProviderError::PluginExited { .. } => {
             "the resource was not changed: run the command again once the plugin no longer exits"
         }
@@ -112,8 +123,16 @@ fn hint(error: &ProviderError) -> Option<&'static str> {
         ProviderError::Failed { .. }
         | ProviderError::InvalidInputs { .. }
         | ProviderError::Unimplemented { .. }
-        | ProviderError::Protocol { .. } => return None,
+        | ProviderError::ReplyLost { .. } => return None,
     })
+}
+
+/// Returns the hint for a pending create, whose outcome is unknown. `id` is the id of the resource, if it is known.
+fn lost_create(id: Option<&ResourceId>) -> String {
+    match id {
+        Some(id) => format!("it has the id {:?}, and is pending: the next run reads it and records it", id.as_str()),
+        None => UNKNOWN_CREATION.to_owned(),
+    }
 }
 
 /// Returns the message of an input that Check has rejected.
@@ -173,17 +192,24 @@ pub(crate) fn already_recorded(urn: &Urn, id: Option<&ResourceId>) -> String {
     format!("{} is recorded already, with the id {:?}", urn.name(), ResourceId::text(id))
 }
 
-/// Returns the warning about a pending operation of an interrupted run.
-pub fn interrupted(urn: &Urn, kind: OperationKind) -> Message {
-    let text = format!("an earlier run was interrupted while {} it", kind.as_str());
-    let mut message = Message::new(Severity::Warning, text);
-    message.urn = Some(urn.clone());
-    let hint = match kind {
-        OperationKind::Creating => UNKNOWN_CREATION,
-        OperationKind::Updating | OperationKind::Deleting | OperationKind::Reading | OperationKind::Importing => {
-            "its recorded state may be stale; run `sc refresh`"
-        }
+/// Returns the warning about a pending operation of an earlier run.
+pub fn interrupted(operation: &PendingOperation) -> Message {
+    let PendingOperation { resource, kind } = operation;
+    let id = resource.id.as_ref().filter(|_| operation.is_create_with_id());
+    let text = match id {
+        Some(_) => "an earlier run created it, and could not use the reply of its provider".to_owned(),
+        None => format!("an earlier run was interrupted while {} it", kind.as_str()),
     };
-    message.hint = Some(hint.to_owned());
+    let mut message = Message::new(Severity::Warning, text);
+    message.urn = Some(resource.urn.clone());
+    message.hint = Some(match (kind, id) {
+        (OperationKind::Creating, Some(id)) => {
+            format!("it has the id {:?}: this run reads it and records it", id.as_str())
+        }
+        (OperationKind::Creating, None) => UNKNOWN_CREATION.to_owned(),
+        (OperationKind::Updating | OperationKind::Deleting | OperationKind::Reading | OperationKind::Importing, _) => {
+            "its recorded state may be stale; run `sc refresh`".to_owned()
+        }
+    });
     message
 }

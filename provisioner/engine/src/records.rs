@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use state::secrets::SecretsError;
-use state::{Effect, OperationId, OperationKind, Record, ResourceState, StateError, StateRecorder};
+use state::{Effect, OperationId, OperationKind, Record, ResourceState, StateError, StateRecorder, Subject};
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::deployment_state::{DeploymentState, SharedState};
@@ -48,6 +48,25 @@ impl Records {
             }
         }
         Ok(operation)
+    }
+
+    /// Records the id of a resource whose Create stays pending. Does nothing in a preview.
+    ///
+    /// # Errors
+    /// Same as [`Records::end`].
+    pub(crate) async fn record_pending_id(
+        &self,
+        operation: OperationId,
+        kind: OperationKind,
+        resource: Arc<ResourceState>,
+    ) -> Result<(), StateError> {
+        match self.mode {
+            RunMode::Preview => Ok(()),
+            RunMode::Apply => {
+                let subject = Subject::Resource(resource);
+                self.write(|_| Record::Begin { operation, kind, subject }).await
+            }
+        }
     }
 
     /// Records the effects of a step. `operation` is `None` if the step began no operation.
@@ -96,7 +115,7 @@ impl Records {
     }
 
     /// Writes a record and applies it. A record that could not be written is applied nevertheless, so that the state at
-    /// the end includes it; the begin of an operation is the exception, because the operation does not begin.
+    /// the end includes it; the first begin of an operation is the exception, because the operation does not begin.
     ///
     /// The record is created under the lock of the recorder, from the current list of entries.
     async fn write(&self, record: impl FnOnce(&DeploymentState) -> Record) -> Result<(), StateError> {
@@ -109,8 +128,10 @@ impl Records {
             Some(recorder) => self.append(recorder.as_mut(), &record).await,
             None => Ok(()),
         };
-        if written.is_ok() || !matches!(record, Record::Begin { .. }) {
-            self.state.lock().ledger_mut().apply(&record);
+        let mut state = self.state.lock();
+        let begins = matches!(record, Record::Begin { operation, .. } if !state.ledger().is_pending(operation));
+        if written.is_ok() || !begins {
+            state.ledger_mut().apply(&record);
         }
         written
     }

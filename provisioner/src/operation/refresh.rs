@@ -95,10 +95,10 @@ impl StackRun {
             snapshot.pending_operations.retain(|operation| operation.kind != OperationKind::Creating);
         }
         if operation == Operation::Refresh {
-            // Only pending creates are reported: they stay pending, because a resource without an id cannot be read.
+            // Only pending creates without an id are reported: they stay pending, because the resource cannot be read.
             // The refresh reads the resources of all other pending operations.
-            for pending in pending_creates(&snapshot) {
-                self.events.emit(Event::Message(interrupted(&pending.resource.urn, pending.kind)));
+            for pending in snapshot.pending_operations.iter().filter(|operation| operation.is_create_without_id()) {
+                self.events.emit(Event::Message(interrupted(pending)));
             }
         }
         let mode = DeployMode::Apply(state.recorder());

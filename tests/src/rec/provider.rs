@@ -201,7 +201,8 @@ impl ResourceProvider for ScriptedProvider {
             self.record_result("Create", &request, true)?;
         }
         let mut id = self.call_recorder.next_id(name_of(&request.urn));
-        let properties: Option<Bag> = Some(rules::outputs(&id, inputs.as_ref(), false).into());
+        let is_preview = behaviour.create == Some(ScriptedCreate::Unusable);
+        let properties: Option<Bag> = Some(rules::outputs(&id, inputs.as_ref(), is_preview).into());
         let error = match behaviour.create {
             Some(ScriptedCreate::Partial) => {
                 Some(partial(&behaviour, &id, properties.clone(), request.properties.clone()))
@@ -213,7 +214,7 @@ impl ResourceProvider for ScriptedProvider {
                 id.clear();
                 None
             }
-            Some(ScriptedCreate::Error) | None => None,
+            Some(ScriptedCreate::Error | ScriptedCreate::Unusable) | None => None,
         };
         self.call_recorder.set_exists(&id, true);
         self.record("Create", &request, error.as_ref());

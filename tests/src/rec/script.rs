@@ -125,6 +125,8 @@ pub enum ScriptedCreate {
     PartialNoid,
     /// Success without an id.
     Noid,
+    /// Success with an unknown value among the properties, which no reply outside a preview may have.
+    Unusable,
 }
 
 /// Scripted failure of Update. A preview never fails.

@@ -138,6 +138,27 @@ fn run_killed_during_a_create_is_continued_by_the_next_run() {
 }
 
 #[test]
+fn created_resource_with_an_unusable_reply_is_recorded_by_the_next_run() {
+    let repository = chain(1);
+    repository.script(json!({"resources": {"t0--prod": {"create": "unusable"}}}));
+    let output = repository.expect_exit(1, "provision -S");
+    assert!(output.contains("hint: it has the id \"t0--prod-1\", and is pending"), "{output}");
+    let pending = &repository.state()["checkpoint"]["latest"]["pending_operations"];
+    assert_eq!((&pending[0]["type"], &pending[0]["resource"]["id"]), (&json!("creating"), &json!("t0--prod-1")));
+
+    repository.script(json!({}));
+    let mut seen = repository.calls().len();
+    let output = repository.expect_exit(0, "provision");
+    assert!(output.contains("warning: t0--prod (rec:Thing): an earlier run created it"), "{output}");
+    // The scripted plugin reads another value than the one that was created.
+    assert_eq!(repository.change_calls(&mut seen), ["Update t0--prod"]);
+    assert_eq!(repository.resources().last().unwrap(), "t0--prod rec:index:Thing t0--prod-1");
+    repository.expect_exit(0, "provision --expect-no-changes");
+    repository.expect_exit(0, "destroy --parent --yes");
+    assert_eq!(repository.change_calls(&mut seen), ["Delete t0--prod"]);
+}
+
+#[test]
 fn journal_that_conflicts_with_the_checkpoint_is_reported() {
     let repository = chain(1);
     repository.expect_exit(0, "provision -S");

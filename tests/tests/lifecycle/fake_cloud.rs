@@ -11,12 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use bridge::host::{HostError, ProviderHost, ProviderRequest};
-use bridge::provider::{CallRequest, CheckRequest, ConstructRequest, ParameterizeRequest, Provider};
+use bridge::provider::{CallRequest, CheckRequest, ConstructRequest, LostReply, ParameterizeRequest, Provider};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use state::{OperationKind, PendingOperation, ResourceState, Snapshot};
 use tokio_util::sync::CancellationToken;
 
 use self::instance::Instance;
+pub(crate) use self::instance::keeps_id;
 
 /// Name of an input with which the provider's Diff is unknown.
 pub(crate) const UNKNOWN_DIFF: &str = "unknownDiff";
@@ -36,8 +37,8 @@ pub(crate) enum CallFailure {
     Partial,
     /// The plugin crashes.
     Crash,
-    /// The call takes effect, and the plugin crashes before it replies.
-    CrashAfterEffect,
+    /// The call takes effect, and its reply is lost in this way.
+    Lost(LostReply),
     /// Read finds no resource; the resource no longer exists.
     Missing,
     /// Create fails partially and returns no id.
@@ -109,6 +110,8 @@ struct Inner {
     created_unchecked: BTreeSet<String>,
     /// Changed inputs that Read returns, by id.
     drift: BTreeMap<String, PropertyMap>,
+    /// Number of calls for resources whose reply was lost.
+    lost_replies: usize,
     violations: Vec<String>,
     allows_missing: bool,
     varies_timing: bool,
@@ -290,7 +293,9 @@ impl FakeCloud {
     /// other pending operations may be missing.
     pub(crate) fn account_for_interruption(&self, state: &Snapshot) {
         let inner = &mut *self.inner();
-        let known: BTreeSet<&str> = state.resources.iter().map(|state| state.id_text()).collect();
+        let with_id = state.pending_operations.iter().filter(|operation| operation.is_create_with_id());
+        let with_id = with_id.map(|operation| &operation.resource);
+        let known: BTreeSet<&str> = state.resources.iter().chain(with_id).map(|state| state.id_text()).collect();
         for PendingOperation { resource, kind } in &state.pending_operations {
             let lost = inner.existing.keys().filter(|id| may_be_of(id, resource) && !known.contains(id.as_str()));
             match kind {
@@ -358,6 +363,11 @@ impl FakeCloud {
     /// Returns the number of equal calls in all runs.
     pub(crate) fn call_count(&self, text: &str) -> usize {
         self.inner().calls.iter().filter(|call| call.text() == text).count()
+    }
+
+    /// Returns the number of calls for resources whose reply was lost.
+    pub(crate) fn lost_replies(&self) -> usize {
+        self.inner().lost_replies
     }
 
     /// Returns the number of started instances of a provider resource.

@@ -18,6 +18,7 @@ mod deletes;
 mod fake_cloud;
 mod imports;
 mod invariants;
+mod lost_replies;
 mod program;
 mod providers;
 mod random;

@@ -105,12 +105,14 @@ async fn partially_failed_replacement_is_updated_by_next_run() {
 }
 
 #[tokio::test]
-async fn partial_failure_without_id_is_not_recorded() {
+async fn partial_failure_without_id_is_a_pending_create() {
     let program = |k: &str| [resource("a").input("k", k)];
     let (cloud, state) = deploy(&program("1")).await;
     cloud.fail("create a", CallFailure::PartialWithoutId);
     let ended = cloud.up(&state, &program("2")).run().await.expect(Outcome::Failed);
     assert_eq!((ended.entries(), ended.partial_failures), (vec!["a-1".to_owned()], Vec::new()));
+    assert!(ended.state.pending_operations.iter().all(|operation| operation.is_create_without_id()));
+    assert_eq!(ended.state.pending_operations.len(), 1);
     cloud.clear_failures();
     let ended = cloud.up(&ended.state, &program("2")).run().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), ["create a", "delete a-1"]);

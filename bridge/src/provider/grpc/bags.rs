@@ -5,7 +5,7 @@ use pulumi_proto::property::wire::{
 };
 use pulumi_proto::property::{Archive, ArchiveContent, Asset, AssetContent, PropertyMap, PropertyValue};
 
-use crate::provider::{Capabilities, Method, ProviderError};
+use crate::provider::{Capabilities, LostReply, Method, ProviderError};
 
 /// Encoder of the property maps of a call, for a provider with these capabilities.
 #[derive(Clone, Copy)]
@@ -165,7 +165,8 @@ impl Decoder {
             keep_resources: true,
             keep_outputs: self.keep_outputs,
         };
-        let invalid = |error: WireError| ProviderError::Protocol { method: self.method, reason: error.to_string() };
+        let invalid =
+            |error: WireError| ProviderError::invalid_reply(self.method, LostReply::from(&error.problem), error);
         bag.map(|bag| decode(&bag, &options).map_err(invalid)).transpose()
     }
 }

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use tokio_util::sync::CancellationToken;
-use tonic::Status;
 
 use super::bags::{Decoder, Encoder};
 use super::errors::{self, timed_out};
@@ -17,7 +16,7 @@ use super::limits::Limits;
 use super::plugin_init::PluginInit;
 use super::procedures::Rpc;
 use super::views::{CallContext, ResourceStatusToken, ResourceStatusTokens};
-use crate::launch::{Connection, LastOutput};
+use crate::launch::{CallError, Connection, LastOutput, Loss};
 use crate::process::{OutputStream, Process, describe_exit};
 use crate::provider::{Capabilities, Method, ProviderError, Views};
 
@@ -175,10 +174,10 @@ impl GrpcProvider {
         &self,
         method: Method,
         partial: Option<&Decoder>,
-        call: impl Future<Output = Result<T, Status>>,
+        call: impl Future<Output = Result<T, CallError>>,
     ) -> Result<T, ProviderError> {
         let Some(process) = &self.process else {
-            return call.await.map_err(|status| errors::from_status(method, &status, partial));
+            return call.await.map_err(|error| errors::from_call_error(method, error, partial));
         };
         // Another process may listen on the port of an exited plugin.
         if process.exit_status().is_some() {
@@ -190,19 +189,31 @@ impl GrpcProvider {
             reply = &mut call => reply,
             _ = process.wait_for_exit() => match tokio::time::timeout(EXIT_GRACE, call).await {
                 Ok(Ok(reply)) => Ok(reply),
-                Ok(Err(_)) | Err(_) => return Err(self.exit_error(method, process, true).await),
+                Ok(Err(error)) => {
+                    let error = errors::from_call_error(method, error, partial);
+                    let has_id = error.id_in_lost_reply().is_some();
+                    return Err(if has_id { error } else { self.exit_error(method, process, true).await });
+                }
+                Err(_) => return Err(self.exit_error(method, process, true).await),
             },
         };
-        match reply {
-            Ok(reply) => Ok(reply),
-            Err(status) if errors::is_lost_connection(&status) => {
-                // The connection of an exiting process ends before the process does.
-                match tokio::time::timeout(EXIT_GRACE, process.wait_for_exit()).await {
-                    Ok(_) => Err(self.exit_error(method, process, true).await),
-                    Err(_) => Err(errors::lost_connection(method, status)),
-                }
+        let error = match reply {
+            Ok(reply) => return Ok(reply),
+            Err(error) => error,
+        };
+        let is_sent = match &error {
+            CallError::NotSent(_) => false,
+            CallError::Lost { loss: Loss::Connection(_), .. } => true,
+            CallError::Status(_) | CallError::Lost { .. } => {
+                return Err(errors::from_call_error(method, error, partial));
             }
-            Err(status) => Err(errors::from_status(method, &status, partial)),
+        };
+        // The connection of an exiting process ends before the process does.
+        let error = errors::from_call_error(method, error, partial);
+        let has_id = error.id_in_lost_reply().is_some();
+        match tokio::time::timeout(EXIT_GRACE, process.wait_for_exit()).await {
+            Ok(_) if !has_id => Err(self.exit_error(method, process, is_sent).await),
+            Ok(_) | Err(_) => Err(error),
         }
     }
 

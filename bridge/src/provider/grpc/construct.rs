@@ -8,7 +8,9 @@ use pulumi_proto::urn::Urn;
 
 use super::bags::{Decoder, Encoder};
 use super::replies::failures;
-use crate::provider::{Alias, AliasParent, CallReply, CallRequest, ConstructReply, ConstructRequest, ProviderError};
+use crate::provider::{
+    Alias, AliasParent, CallReply, CallRequest, ConstructReply, ConstructRequest, LostReply, ProviderError,
+};
 
 pub(super) fn call_message(encoder: &Encoder, request: CallRequest) -> Result<rpc::CallRequest, ProviderError> {
     let dependencies = |(name, urns)| (name, call_request::ArgumentDependencies { urns: texts(urns) });
@@ -131,8 +133,7 @@ fn urns(decoder: &Decoder, texts: Vec<String>) -> Result<Vec<Urn>, ProviderError
 }
 
 fn urn(decoder: &Decoder, text: &str) -> Result<Urn, ProviderError> {
-    text.parse().map_err(|error: pulumi_proto::urn::NameError| ProviderError::Protocol {
-        method: decoder.method,
-        reason: error.to_string(),
+    text.parse().map_err(|error: pulumi_proto::urn::NameError| {
+        ProviderError::invalid_reply(decoder.method, LostReply::InvalidField, error)
     })
 }

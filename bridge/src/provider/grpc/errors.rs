@@ -1,11 +1,12 @@
-//! Conversion of a gRPC status to a [`ProviderError`] (docs/spec/provider-protocol.md#6): by its details, else by its
-//! code.
+//! Conversion of the error of a call to a [`ProviderError`]: a gRPC status by its details, else by its code
+//! (docs/spec/provider-protocol.md#6); a lost reply with the id that it contains.
 
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use prost::Message as _;
+use prost::encoding::{self, DecodeContext, WireType};
+use prost::{DecodeError, Message as _};
 use prost_types::Any;
 use pulumi_proto::property::wire::Bag;
 use pulumi_proto::resource_id::ResourceId;
@@ -14,10 +15,55 @@ use tonic::{Code, Status};
 
 use super::bags::Decoder;
 use crate::error::cause;
-use crate::provider::{CheckFailure, Method, PartialFailure, ProviderError};
+use crate::launch::{CallError, Loss};
+use crate::provider::{CheckFailure, LostReply, Method, PartialFailure, ProviderError};
 
+/// Message about a request that was not sent.
+const NOT_SENT: &str = "the request was not sent to the plugin";
 /// Message about a call that was lost although the process of the plugin runs.
 const LOST_CONNECTION: &str = "the connection to the plugin was lost during the call";
+
+/// Returns the error of a call. `partial` is as in [`from_status`].
+pub(super) fn from_call_error(method: Method, error: CallError, partial: Option<&Decoder>) -> ProviderError {
+    let (loss, received) = match error {
+        CallError::Status(status) => return from_status(method, &status, partial),
+        CallError::NotSent(status) => {
+            let (message, source) = (NOT_SENT.to_owned(), Some(cause(LostCall(status))));
+            return ProviderError::Failed { method, message, indeterminate: false, source };
+        }
+        CallError::Lost { loss, received } => (loss, received),
+    };
+    let error = match loss {
+        Loss::Connection(status) => {
+            let (message, source) = (LOST_CONNECTION.to_owned(), Some(cause(LostCall(status))));
+            ProviderError::ReplyLost { method, lost: LostReply::ConnectionLost, message, id: None, source }
+        }
+        Loss::NotGrpc(reason) => ProviderError::invalid_reply(method, LostReply::NotGrpc, reason),
+        Loss::TooLarge(_) => ProviderError::invalid_reply(method, LostReply::TooLarge, loss),
+        Loss::Undecodable(error) => ProviderError::invalid_reply(method, LostReply::Undecodable, error),
+    };
+    match method {
+        // The id is the first field of these replies.
+        Method::Create | Method::Read => error.with_id(id_in(&received)),
+        _ => error,
+    }
+}
+
+/// Returns the id in an encoded reply or detail that may be incomplete or malformed: its field 1.
+fn id_in(mut message: &[u8]) -> Option<ResourceId> {
+    let mut id = None;
+    while let Ok((tag, wire_type)) = encoding::decode_key(&mut message) {
+        if (tag, wire_type) == (1, WireType::LengthDelimited) {
+            let length = usize::try_from(encoding::decode_varint(&mut message).ok()?).ok()?;
+            let Some((text, rest)) = message.split_at_checked(length) else { break };
+            id = std::str::from_utf8(text).ok().and_then(ResourceId::new);
+            message = rest;
+        } else if encoding::skip_field(wire_type, tag, &mut message, DecodeContext::default()).is_err() {
+            break;
+        }
+    }
+    id
+}
 
 /// Returns the error for a status. `partial` decodes the state of the resource in a partial failure; `None` for calls
 /// that cannot fail partially.
@@ -25,7 +71,16 @@ pub(super) fn from_status(method: Method, status: &Status, partial: Option<&Deco
     let mut message = status.message().to_owned();
     let mut partial_failure = None;
     let mut invalid_inputs = None;
-    for detail in details(status) {
+    let details = match details(status) {
+        Ok(details) => details,
+        Err(UndecodableDetail { id, error }) if partial.is_some() => {
+            return ProviderError::invalid_reply(method, LostReply::Undecodable, format_args!("{error} in: {message}"))
+                .with_id(id);
+        }
+        // A call that cannot fail partially has no detail that matters to the resource.
+        Err(_) => Vec::new(),
+    };
+    for detail in details {
         match detail {
             Detail::Cause(cause) if !cause.message.is_empty() => {
                 message = if message.is_empty() { cause.message } else { format!("{message}: {}", cause.message) };
@@ -57,19 +112,6 @@ pub(super) fn from_status(method: Method, status: &Status, partial: Option<&Deco
     }
 }
 
-/// Returns true if the status was made on the side of `sc` because the call or the connection was lost. A status from
-/// the plugin has no source.
-pub(super) fn is_lost_connection(status: &Status) -> bool {
-    status.source().is_some()
-}
-
-/// Returns the error of a call that was lost although the process of the plugin runs. The plugin may have received the
-/// request.
-pub(super) fn lost_connection(method: Method, status: Status) -> ProviderError {
-    let (message, source) = (LOST_CONNECTION.to_owned(), Some(cause(LostCall(status))));
-    ProviderError::Failed { method, message, indeterminate: true, source }
-}
-
 /// Status of a lost call, of a failed connection attempt, or of the last Handshake that failed as unavailable. Displays
 /// as the message of the status without its gRPC code.
 #[derive(Debug)]
@@ -99,9 +141,10 @@ impl Error for LostCall {
 
 fn partial_error(decoder: &Decoder, failed: rpc::ErrorResourceInitFailed, message: String) -> ProviderError {
     let decoded = |bag: Option<Bag>| decoder.decode_optional_bag(bag);
+    let id = ResourceId::new(failed.id);
     let failure = decoded(failed.properties).and_then(|outputs| {
         Ok(PartialFailure {
-            id: ResourceId::new(failed.id),
+            id: id.clone(),
             outputs: outputs.unwrap_or_default(),
             inputs: decoded(failed.inputs)?,
             reasons: failed.reasons,
@@ -110,7 +153,7 @@ fn partial_error(decoder: &Decoder, failed: rpc::ErrorResourceInitFailed, messag
     });
     match failure {
         Ok(failure) => ProviderError::Partial { message, failure: Box::new(failure) },
-        Err(error) => error,
+        Err(error) => error.map_message(|reason| format!("{message}: {reason}")).with_id(id),
     }
 }
 
@@ -121,30 +164,45 @@ enum Detail {
     Cause(rpc::ErrorCause),
 }
 
-/// Returns the supported details of a status. Skips details that cannot be decoded: the message of the status remains.
-fn details(status: &Status) -> Vec<Detail> {
+/// Detail of a status that cannot be decoded although it may describe a resource that exists.
+struct UndecodableDetail {
+    id: Option<ResourceId>,
+    error: DecodeError,
+}
+
+impl From<DecodeError> for UndecodableDetail {
+    fn from(error: DecodeError) -> Self {
+        Self { id: None, error }
+    }
+}
+
+/// Returns the supported details of a status.
+fn details(status: &Status) -> Result<Vec<Detail>, UndecodableDetail> {
     let bytes = status.details();
     if bytes.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    google_rpc::Status::decode(bytes)
-        .map(|status| status.details.iter().filter_map(detail).collect())
-        .unwrap_or_default()
+    let details = google_rpc::Status::decode(bytes)?.details;
+    details.iter().filter_map(|any| detail(any).transpose()).collect()
 }
 
 /// Decodes a detail; `None` if it is not supported. Only the name after the last `/` of the type URL is compared: the
-/// part before it differs between SDKs.
-fn detail(any: &Any) -> Option<Detail> {
+/// part before it differs between SDKs. Skips details that cannot be decoded if they do not describe a resource: the
+/// message of the status remains.
+fn detail(any: &Any) -> Result<Option<Detail>, UndecodableDetail> {
     let bytes = any.value.as_slice();
-    match any.type_url.rsplit('/').next()? {
-        "pulumirpc.ErrorResourceInitFailed" => rpc::ErrorResourceInitFailed::decode(bytes).ok().map(Detail::InitFailed),
+    Ok(match any.type_url.rsplit('/').next().unwrap_or_default() {
+        "pulumirpc.ErrorResourceInitFailed" => {
+            let failed = rpc::ErrorResourceInitFailed::decode(bytes);
+            Some(Detail::InitFailed(failed.map_err(|error| UndecodableDetail { id: id_in(bytes), error })?))
+        }
         "pulumirpc.ConfigureErrorMissingKeys" => {
             rpc::ConfigureErrorMissingKeys::decode(bytes).ok().map(Detail::MissingKeys)
         }
         "pulumirpc.InputPropertiesError" => rpc::InputPropertiesError::decode(bytes).ok().map(Detail::InvalidInputs),
         "pulumirpc.ErrorCause" => rpc::ErrorCause::decode(bytes).ok().map(Detail::Cause),
         _ => None,
-    }
+    })
 }
 
 /// Returns the error of a call without reply within its limit.
@@ -178,8 +236,8 @@ mod tests {
             (Status::from_error(wrapped.into()), "connection reset"),
             (Status::unknown(""), ""),
         ] {
-            let error = lost_connection(Method::Read, status);
-            assert!(error.is_indeterminate());
+            let error = from_call_error(Method::Read, Loss::Connection(status).into(), None);
+            assert_eq!(error.lost_reply(Method::Read), Some(LostReply::ConnectionLost));
             assert_eq!(chain(&error).trim_start_matches(LOST_CONNECTION).trim_start_matches(": "), words);
         }
     }

@@ -14,10 +14,10 @@ use super::limits::Limits;
 use super::procedures::{GetPluginInfo, Handshake};
 use super::views::ResourceStatusTokens;
 use crate::error::cause;
-use crate::launch::Connection;
+use crate::launch::{CallError, Connection, Loss};
 use crate::plugin::PluginVersion;
 use crate::process::Process;
-use crate::provider::{Capabilities, Method, ProviderError};
+use crate::provider::{Capabilities, LostReply, Method, ProviderError};
 
 /// Pause between attempts of Handshake.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
@@ -53,7 +53,7 @@ pub async fn handshake(
     let version = Some(info.version).filter(|version| !version.is_empty());
     if let Some(version) = version.as_ref().filter(|version| version.parse::<PluginVersion>().is_err()) {
         let reason = format!("{version:?} is not a version");
-        return Err(ProviderError::Protocol { method: Method::GetPluginInfo, reason });
+        return Err(ProviderError::invalid_reply(Method::GetPluginInfo, LostReply::InvalidField, reason));
     }
     let status_tokens = host_info.status_tokens.map(|tokens| (host_info.engine_address.to_owned(), Arc::clone(tokens)));
     let provider = GrpcProvider::new(connection, name, capabilities, version, process);
@@ -88,15 +88,11 @@ impl GrpcProvider {
             }
             let status = match self.connection.call::<Handshake>(&request).await {
                 Ok(reply) => return Ok(Some(capabilities(reply))),
-                Err(status) => status,
+                Err(CallError::Status(status)) if status.code() == Code::Unimplemented => return Ok(None),
+                Err(CallError::Status(status)) if status.code() == Code::Unavailable => status,
+                Err(CallError::NotSent(status) | CallError::Lost { loss: Loss::Connection(status), .. }) => status,
+                Err(error) => return Err(errors::from_call_error(Method::Handshake, error, None)),
             };
-            match status.code() {
-                Code::Unimplemented => return Ok(None),
-                code if code != Code::Unavailable && !errors::is_lost_connection(&status) => {
-                    return Err(errors::from_status(Method::Handshake, &status, None));
-                }
-                _ => {}
-            }
             *last_attempt = Some(status);
             // A plugin may print its port before it accepts connections. There is no signal that it accepts
             // connections.

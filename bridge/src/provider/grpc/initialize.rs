@@ -52,15 +52,7 @@ impl GrpcProvider {
     /// Adds to an error that the initialization failed. Leaves other errors, such as that of an exited plugin,
     /// unchanged.
     fn initialization_error(&self, error: ProviderError) -> ProviderError {
-        match error {
-            ProviderError::Failed { method, message, indeterminate, source } => ProviderError::Failed {
-                method,
-                message: format!("failed to initialize plugin {}: {message}", self.name),
-                indeterminate,
-                source,
-            },
-            other => other,
-        }
+        error.map_message(|message| format!("failed to initialize plugin {}: {message}", self.name))
     }
 }
 

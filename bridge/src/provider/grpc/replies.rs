@@ -7,7 +7,8 @@ use pulumi_proto::urn::{TypeToken, Urn};
 use super::bags::restore_secrets;
 use super::errors::none_if_unimplemented;
 use crate::provider::{
-    Autonaming, Capabilities, CheckFailure, DiffChanges, DiffKind, DiffReply, Method, PropertyDiff, ProviderError,
+    Autonaming, Capabilities, CheckFailure, DiffChanges, DiffKind, DiffReply, LostReply, Method, PropertyDiff,
+    ProviderError,
 };
 
 /// Returns true if CheckConfig or DiffConfig failed because the provider does not implement it. The providers
@@ -87,7 +88,7 @@ pub(super) fn diff_reply(method: Method, reply: rpc::DiffResponse) -> Result<Dif
         Ok(Wire::DiffSome) => DiffChanges::Some,
         Err(_) => {
             let reason = format!("{} is not a kind of change", reply.changes);
-            return Err(ProviderError::Protocol { method, reason });
+            return Err(ProviderError::invalid_reply(method, LostReply::InvalidField, reason));
         }
     };
     let entry = |(path, diff): (String, rpc::PropertyDiff)| (path, property_diff(diff));

@@ -202,10 +202,10 @@ impl Provider for GrpcProvider {
             .map_err(|error| with_secrets_marked(error, encoder.capabilities, &request.inputs, &request.inputs))?;
         let id = ResourceId::new(reply.id);
         if id.is_none() && !request.preview {
-            let reason = "a created resource has no id".to_owned();
-            return Err(ProviderError::Protocol { method: METHOD, reason });
+            return Err(ProviderError::created_without_id());
         }
-        let mut outputs = decoder.decode_bag(reply.properties)?;
+        let outputs = decoder.decode_bag(reply.properties);
+        let mut outputs = outputs.map_err(|error| error.with_id(id.clone()))?;
         restore_secrets(encoder.capabilities, &request.inputs, &mut outputs);
         Ok(CreateReply { id, outputs, refresh_before_update: reply.refresh_before_update })
     }

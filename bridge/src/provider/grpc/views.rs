@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::bags::{Decoder, Encoder};
 use super::replies::property_diff;
-use crate::provider::{Method, ProviderError, View, ViewFailure, ViewListener, ViewOp, ViewStep};
+use crate::provider::{LostReply, Method, ProviderError, View, ViewFailure, ViewListener, ViewOp, ViewStep};
 
 const METHOD: Method = Method::PublishViewSteps;
 
@@ -164,7 +164,7 @@ fn decode_op(op: i32) -> Result<ViewOp, ProviderError> {
 }
 
 fn invalid(reason: String) -> ProviderError {
-    ProviderError::Protocol { method: METHOD, reason }
+    ProviderError::invalid_reply(METHOD, LostReply::InvalidField, reason)
 }
 
 #[cfg(test)]

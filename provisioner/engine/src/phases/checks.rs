@@ -99,14 +99,20 @@ pub(crate) fn check_hooks(ctx: &Context) -> Result<(), ErrorReported> {
 }
 
 /// Reports the pending operations of earlier runs, except those of resources that this run imports. Reports none in a
-/// preview, nor in a refresh, whose caller reports them.
+/// preview. In a refresh, reports only the pending creates that it reads; its caller reports the others.
 pub(crate) fn report_pending_operations(ctx: &Context) {
-    if ctx.is_preview() || ctx.options.operation == Operation::Refresh {
+    if ctx.is_preview() {
         return;
     }
-    let pending: Vec<PendingOperation> = ctx.state().ledger().base().pending_operations.clone();
+    let pending: Vec<PendingOperation> = {
+        let state = ctx.state();
+        let ledger = state.ledger();
+        let unread = ledger.unread_creates().map(|(_, operation)| operation);
+        let others = ledger.base().pending_operations.iter();
+        others.filter(|_| ctx.options.operation != Operation::Refresh).chain(unread).cloned().collect()
+    };
     let is_imported = |urn: &Urn| ctx.options.imports.iter().any(|goal| urn_of(ctx, goal) == *urn);
-    for PendingOperation { resource, kind } in pending.into_iter().filter(|it| !is_imported(&it.resource.urn)) {
-        ctx.emit(Event::Message(messages::interrupted(&resource.urn, kind)));
+    for operation in pending.into_iter().filter(|it| !is_imported(&it.resource.urn)) {
+        ctx.emit(Event::Message(messages::interrupted(&operation)));
     }
 }

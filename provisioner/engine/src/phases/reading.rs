@@ -8,6 +8,7 @@ use bridge::error::chain;
 use bridge::provider::{DiffKind, DiffRequest, PropertyDiff, ProviderError};
 use jiff::Timestamp;
 use pulumi_proto::property::PropertyMap;
+use pulumi_proto::property::wire::copy_secretness;
 use pulumi_proto::urn::Urn;
 use state::{EntryId, ResourceState};
 
@@ -122,10 +123,17 @@ async fn read_and_compare(
     if old.pending_replacement {
         return Ok(unchanged());
     }
-    let (outputs, inputs) = (Some(Arc::clone(&old.outputs)), Some(Arc::clone(&old.inputs)));
+    // Only the id of the resource of a pending create is known, so it is read like an import.
+    let is_recorded = ctx.state().ledger().unread_creates().all(|(unread, _)| unread != entry.id);
+    let (outputs, inputs) = (Arc::clone(&old.outputs), Arc::clone(&old.inputs));
+    let (outputs, inputs) = (is_recorded.then_some(outputs), is_recorded.then_some(inputs));
     let timeout = old.custom_timeouts.durations().read;
     let reading = call_read(&instance, entry.urn, old.id.as_ref(), outputs, inputs, timeout, views.views()).await?;
-    let Some(reading) = reading else { return Ok(unchanged()) };
+    let Some(mut reading) = reading else { return Ok(unchanged()) };
+    if !is_recorded {
+        let read = [&mut reading.reply.inputs, &mut reading.reply.outputs];
+        read.into_iter().flatten().for_each(|read| copy_secretness(&old.inputs, read));
+    }
     let (error, reasons) = reading.failure.map(|(error, failure)| (error, failure.reasons)).unzip();
     let Some(mut new) = refreshed_state(old, reading.reply, reasons.unwrap_or_default()) else {
         return Ok(found(StepOp::Delete, None, Change::default()));

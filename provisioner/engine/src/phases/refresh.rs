@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use hashbrown::HashSet;
-use state::{Effect, EntryId, ResourceState};
+use state::{Effect, EntryId};
 
 use super::phase_end::PhaseEnd;
 use super::reading::{EntryReading, EntryToRead, read_entry};
@@ -18,19 +18,21 @@ use crate::events::Operation;
 use crate::reporter::{ErrorReported, Failure};
 
 /// Reads the entries that must be read before all decisions: all in scope in a refresh or with a refresh in the
-/// options, else those with `refreshBeforeUpdate`. Reads none in an import, or if each entry is read when the program
-/// registers its resource (`--run-program`).
+/// options, else those with `refreshBeforeUpdate`. In an import, or if each entry is read when the program registers
+/// its resource (`--run-program`), reads none of these. Reads the resources of pending creates, whose id is known, in
+/// every run and independent of the scope.
 pub(crate) async fn refresh_first(ctx: &Arc<Context>) -> PhaseEnd {
-    if should_read_registrations(ctx) || ctx.options.operation == Operation::Import {
-        return PhaseEnd::Complete;
-    }
+    let only_creates = should_read_registrations(ctx) || ctx.options.operation == Operation::Import;
     let everything = should_read_everything(ctx);
+    let creates: HashSet<EntryId> = ctx.state().ledger().unread_creates().map(|(id, _)| id).collect();
     let has_option = |(_, state): &Entry| should_refresh_first(state, false, true);
-    if !everything && !ctx.state().loaded_entries().iter().any(has_option) {
+    let is_needed = everything || ctx.state().loaded_entries().iter().any(has_option);
+    if creates.is_empty() && (only_creates || !is_needed) {
         return PhaseEnd::Complete;
     }
-    let chosen =
-        |_: &DeploymentState, state: &ResourceState, in_scope| should_refresh_first(state, everything, in_scope);
+    let chosen = |_: &DeploymentState, (id, state): &Entry, in_scope| {
+        creates.contains(id) || (!only_creates && should_refresh_first(state, everything, in_scope))
+    };
     let Refreshed { end, failed } = refresh_recorded(ctx, chosen).await;
     if let Err(error) = failed {
         // No decision may use the recorded state of a resource that could not be read.
@@ -45,7 +47,7 @@ pub(crate) async fn refresh_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
     if ctx.options.operation != Operation::Refresh || !ctx.options.has_program() {
         return PhaseEnd::Complete;
     }
-    let chosen = |state: &DeploymentState, resource: &ResourceState, in_scope| {
+    let chosen = |state: &DeploymentState, (_, resource): &Entry, in_scope| {
         in_scope && (resource.delete || !state.is_registered(&resource.urn))
     };
     refresh_recorded(ctx, chosen).await.end
@@ -59,18 +61,15 @@ struct Refreshed {
 
 /// Reads the entries that `chosen` selects with the recorded providers. The last argument of `chosen` is true for an
 /// entry in scope.
-async fn refresh_recorded(
-    ctx: &Arc<Context>,
-    chosen: impl Fn(&DeploymentState, &ResourceState, bool) -> bool,
-) -> Refreshed {
+async fn refresh_recorded(ctx: &Arc<Context>, chosen: impl Fn(&DeploymentState, &Entry, bool) -> bool) -> Refreshed {
     let entries: Vec<Entry> = {
         let state = ctx.state();
         let mut marked = HashSet::new();
         let mut entries = Vec::new();
-        for (id, loaded) in state.loaded_entries().iter().filter(|(_, loaded)| loaded.view_of.is_none()) {
-            let in_scope = ctx.options.scope.can_read(loaded, &mut marked);
-            if chosen(&state, loaded, in_scope) {
-                entries.extend(state.ledger().get(*id).map(|now| (*id, Arc::clone(now))));
+        for entry in state.loaded_entries().iter().filter(|(_, loaded)| loaded.view_of.is_none()) {
+            let in_scope = ctx.options.scope.can_read(&entry.1, &mut marked);
+            if chosen(&state, entry, in_scope) {
+                entries.extend(state.ledger().get(entry.0).map(|now| (entry.0, Arc::clone(now))));
             }
         }
         entries
@@ -100,7 +99,8 @@ async fn refresh_recorded(
                     effects.extend(state.remove_effects(*id));
                     continue;
                 };
-                if !Arc::ptr_eq(&new, old) {
+                // A pending create is recorded even if it is as it was planned.
+                if !Arc::ptr_eq(&new, old) || state.ledger().unread_creates().any(|(unread, _)| unread == *id) {
                     effects.push(Effect::Rewrite(*id, new));
                 }
                 effects.extend(views.close_with_effects(state, &[], false));

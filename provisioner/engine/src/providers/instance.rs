@@ -92,11 +92,5 @@ impl Instance {
 
 /// Adds the name of the provider to the error of its configuration, which all resources of the provider fail with.
 fn not_configured(name: &str, error: ProviderError) -> ProviderError {
-    match error {
-        ProviderError::Failed { method, message, indeterminate, source } => {
-            let message = format!("the provider {name} could not be configured: {message}");
-            ProviderError::Failed { method, message, indeterminate, source }
-        }
-        other => other,
-    }
+    error.map_message(|message| format!("the provider {name} could not be configured: {message}"))
 }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use bridge::provider::{CreateRequest, Method, ProviderError};
+use bridge::provider::{CreateRequest, ProviderError};
 use jiff::Timestamp;
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::ProviderReference;
 use state::{OperationKind, ResourceState};
 
+use super::failed_call::{self, BegunOperation};
 use super::step_result::{StepResult, new_entry};
 use super::view_log::ViewLog;
 use crate::context::Context;
@@ -21,7 +22,9 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
     let mut new = (**planned).clone();
     let operation = match &step.actor {
         Actor::Engine | Actor::Missing(_) => None,
-        Actor::Instance(_) | Actor::Unconfigured(_) => Some(ctx.records.begin(OperationKind::Creating, planned).await?),
+        Actor::Instance(_) | Actor::Unconfigured(_) => {
+            Some(BegunOperation::begin(ctx, OperationKind::Creating, planned).await?)
+        }
     };
     let outcome = call_provider(ctx, step, &mut new, views).await;
     let partial = match outcome {
@@ -35,12 +38,8 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
             new.refresh_before_update = failure.refresh_before_update;
             Some(ProviderError::Partial { message, failure })
         }
-        // The resource may exist, so the operation stays pending.
-        Err(error @ StepError::Provider(ProviderError::PluginExited { method: Method::Create, is_sent: true, .. })) => {
-            return Err(error);
-        }
         Err(error) => {
-            ctx.records.end_without_effect(operation).await?;
+            failed_call::record(ctx, operation, &error, |_| Vec::new()).await?;
             return Err(error);
         }
     };
@@ -50,7 +49,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
     let entry = new_entry(ctx, new);
     // After a deletion, the new entry takes the place of the old one; otherwise the old entry awaits its own deletion.
     ctx.records
-        .end(operation, |state| {
+        .end(operation.map(|operation| operation.id()), |state| {
             let effects = match &step.old {
                 None => state.add_effects(&entry),
                 Some((old, _)) if step.delete_before_replace => state.complete_replacement_effects(*old, &entry),
@@ -95,9 +94,7 @@ async fn call_provider(
             };
             let reply = provider.create(request).await?;
             if reply.id.is_none() && !ctx.is_preview() {
-                return Err(StepError::Failed(
-                    "the provider reported success but returned no id; the resource may exist nevertheless".into(),
-                ));
+                return Err(ProviderError::created_without_id().into());
             }
             new.id = reply.id;
             new.outputs = Arc::new(reply.outputs);

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use bridge::provider::{DeleteRequest, ProviderError, ViewOp, Views};
 use state::{OperationKind, ResourceState};
 
+use super::failed_call::{self, BegunOperation};
 use super::step_result::StepResult;
 use super::view_log::ViewLog;
 use crate::context::Context;
 use crate::decisions::deletions::{DeletedWithTarget, DeletionKind, DeletionReason, deletion_kind};
+use crate::deployment_state::DeploymentState;
 use crate::events::StepOp;
 use crate::messages;
 use crate::providers::Instance;
@@ -36,12 +38,14 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
     }
     let operation = match &step.actor {
         Actor::Instance(instance) if calls_provider => {
-            let operation = ctx.records.begin(OperationKind::Deleting, old).await?;
+            let operation = BegunOperation::begin(ctx, OperationKind::Deleting, old).await?;
             if let Err(error) = call_provider(instance, old, views.views()).await {
-                ctx.records.end(Some(operation), |state| views.close_with_effects(state, &[], false)).await?;
-                return Err(error.into());
+                let error = StepError::from(error);
+                let of_views = |state: &DeploymentState| views.close_with_effects(state, &[], false);
+                failed_call::record(ctx, Some(operation), &error, of_views).await?;
+                return Err(error);
             }
-            Some(operation)
+            Some(operation.id())
         }
         Actor::Missing(error) if calls_provider => return Err(StepError::Host(error.clone())),
         Actor::Engine | Actor::Unconfigured(_) | Actor::Instance(_) | Actor::Missing(_) => None,

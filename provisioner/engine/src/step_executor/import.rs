@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use state::OperationKind;
 
+use super::failed_call::{self, BegunOperation};
 use super::provider_read::{Reading, read};
 use super::step_result::{StepResult, new_entry};
 use super::view_log::ViewLog;
@@ -20,7 +21,7 @@ pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) ->
     if let (StepOp::Import, Some((_, old))) = (step.op, &step.old) {
         return Err(StepError::Failed(messages::already_recorded(&old.urn, old.id.as_ref())));
     }
-    let operation = ctx.records.begin(OperationKind::Importing, planned).await?;
+    let operation = BegunOperation::begin(ctx, OperationKind::Importing, planned).await?;
     let reading = match &step.actor {
         Actor::Instance(instance) => {
             let timeout = planned.custom_timeouts.durations().read;
@@ -39,7 +40,7 @@ pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) ->
     let mut new = match found {
         Ok(new) => new,
         Err(error) => {
-            ctx.records.end_without_effect(Some(operation)).await?;
+            failed_call::record(ctx, Some(operation), &error, |_| Vec::new()).await?;
             return Err(error);
         }
     };
@@ -49,7 +50,7 @@ pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) ->
     let entry = new_entry(ctx, new);
     // The replaced entry becomes a pending delete under the URN of the imported one, even if an alias found it.
     ctx.records
-        .end(Some(operation), |state| {
+        .end(Some(operation.id()), |state| {
             let effects = match &step.old {
                 None => state.add_effects(&entry),
                 Some((old, _)) => state.replace_effects(*old, &entry, Some(&entry.1.urn)),

@@ -7,6 +7,7 @@
 mod create;
 mod delete;
 mod executor;
+mod failed_call;
 mod import;
 mod provider_read;
 mod read;

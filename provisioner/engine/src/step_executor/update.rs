@@ -7,9 +7,11 @@ use jiff::Timestamp;
 use pulumi_proto::urn::ProviderReference;
 use state::{OperationKind, ResourceState};
 
+use super::failed_call::{self, BegunOperation};
 use super::step_result::{StepResult, new_entry};
 use super::view_log::ViewLog;
 use crate::context::Context;
+use crate::deployment_state::DeploymentState;
 use crate::provider_inputs::visible;
 use crate::providers::Instance;
 use crate::secret_outputs::mark_secrets;
@@ -21,10 +23,11 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
     };
     let mut new = (**new).clone();
     new.id.clone_from(&old.id);
+    let planned = Arc::new(new.clone());
     let operation = match &step.actor {
         Actor::Engine | Actor::Missing(_) => None,
         Actor::Instance(_) | Actor::Unconfigured(_) => {
-            Some(ctx.records.begin(OperationKind::Updating, &Arc::new(new.clone())).await?)
+            Some(BegunOperation::begin(ctx, OperationKind::Updating, &planned).await?)
         }
     };
     let partial = match call_provider(ctx, step, old, &mut new, views).await {
@@ -37,13 +40,15 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
             Some(ProviderError::Partial { message, failure })
         }
         Err(error) => {
-            ctx.records.end(operation, |state| views.close_with_effects(state, &[], false)).await?;
+            let of_views = |state: &DeploymentState| views.close_with_effects(state, &[], false);
+            failed_call::record(ctx, operation, &error, of_views).await?;
             return Err(error);
         }
     };
     new.modified = Some(Timestamp::now());
     mark_secrets(&mut new);
     let entry = new_entry(ctx, new);
+    let operation = operation.map(|operation| operation.id());
     ctx.records.end(operation, |state| views.complete(state, state.update_effects(*old_id, &entry))).await?;
     Ok(StepResult { new: Some(entry), partial })
 }

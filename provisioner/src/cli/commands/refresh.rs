@@ -4,7 +4,7 @@ use clap::Args;
 use provisioner::operation::{self, PendingCreateResolution, RefreshOptions, StackRun};
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
-use state::{OperationKind, StackView};
+use state::StackView;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::args::{DiffArgs, EmptyStateArgs, GlobalArgs, ProgramArgs, RunArgs, ScopeArgs, ShowArgs, StacksArgs};
@@ -105,7 +105,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
     .await
 }
 
-/// Asks how to resolve each pending create. Returns `None` if the user ended the questions.
+/// Asks how to resolve each pending create whose id is not known. Returns `None` if the user ended the questions.
 async fn ask_about_pending_creates(
     run: &StackRun,
     stop: &CancellationToken,
@@ -117,7 +117,7 @@ async fn ask_about_pending_creates(
         return Ok(Some(resolutions));
     }
     let snapshot = view.snapshot.unwrap_or_default();
-    for operation in snapshot.pending_operations.iter().filter(|operation| operation.kind == OperationKind::Creating) {
+    for operation in snapshot.pending_operations.iter().filter(|operation| operation.is_create_without_id()) {
         let urn = &operation.resource.urn;
         let mut resources = snapshot.resources.iter();
         let recorded = resources.find(|resource| resource.urn == *urn && !resource.delete);

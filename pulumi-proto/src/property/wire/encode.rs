@@ -21,7 +21,7 @@ use crate::urn::Urn;
 pub fn encode(bag: &PropertyMap, options: &EncodeOptions) -> Result<Bag, WireError> {
     let mut writer = Writer::new();
     write_members(&mut writer, bag, options, 0)?;
-    Ok(Bag::of(writer.done()))
+    Ok(Bag::from_encoded(writer.done()))
 }
 
 /// Encodes a single value. Returns `None` for an unknown that the options drop.
@@ -31,7 +31,7 @@ pub fn encode(bag: &PropertyMap, options: &EncodeOptions) -> Result<Bag, WireErr
 pub fn encode_value(value: &PropertyValue, options: &EncodeOptions) -> Result<Option<Value>, WireError> {
     let mut writer = Writer::new();
     let is_written = write_value(&mut writer, value, options, 0)?;
-    Ok(is_written.then(|| Value::of(writer.done())))
+    Ok(is_written.then(|| Value::from_encoded(writer.done())))
 }
 
 fn write_members(writer: &mut Writer, map: &PropertyMap, options: &EncodeOptions, depth: usize) -> NestedResult<()> {

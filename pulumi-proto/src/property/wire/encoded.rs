@@ -29,7 +29,8 @@ impl<T: Message + Default> Encoded<T> {
 }
 
 impl<T> Encoded<T> {
-    pub(super) fn of(bytes: Vec<u8>) -> Self {
+    /// Returns a message from its bytes, which may be malformed.
+    pub fn from_encoded(bytes: Vec<u8>) -> Self {
         Self { bytes, of: PhantomData }
     }
 
@@ -40,13 +41,13 @@ impl<T> Encoded<T> {
 
 impl<T> Default for Encoded<T> {
     fn default() -> Self {
-        Self::of(Vec::new())
+        Self::from_encoded(Vec::new())
     }
 }
 
 impl<T: Message> From<&T> for Encoded<T> {
     fn from(message: &T) -> Self {
-        Self::of(message.encode_to_vec())
+        Self::from_encoded(message.encode_to_vec())
     }
 }
 

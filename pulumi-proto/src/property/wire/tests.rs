@@ -306,7 +306,7 @@ fn nested_on_the_wire(depth: usize) -> super::Value {
             bytes = message;
         }
     }
-    super::Value::of(bytes)
+    super::Value::from_encoded(bytes)
 }
 
 #[test]
@@ -326,9 +326,9 @@ fn malformed_struct_bytes_are_refused() {
         field(1, &field(2, &[0x1d, 0, 0, 0, 0])), // a text of four bytes
     ];
     for bytes in cases {
-        let error = decode(&Bag::of(bytes.clone()), &DECODE_ALL).unwrap_err();
+        let error = decode(&Bag::from_encoded(bytes.clone()), &DECODE_ALL).unwrap_err();
         assert_eq!(error.problem, WireProblem::Unreadable, "{bytes:?}");
-        assert!(Bag::of(bytes.clone()).open().is_err(), "prost accepts {bytes:?}");
+        assert!(Bag::from_encoded(bytes.clone()).open().is_err(), "prost accepts {bytes:?}");
     }
 }
 
@@ -536,7 +536,7 @@ proptest! {
 
     #[test]
     fn decoder_accepts_only_bytes_that_prost_accepts(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-        let ours = decode(&Bag::of(bytes.clone()), &DECODE_ALL);
+        let ours = decode(&Bag::from_encoded(bytes.clone()), &DECODE_ALL);
         let is_valid = Struct::decode(bytes.as_slice()).is_ok();
         prop_assert!(ours.is_err() || is_valid, "prost rejects accepted bytes: {ours:?}");
     }

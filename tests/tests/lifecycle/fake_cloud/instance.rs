@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bridge::provider::{
     CallReply, CallRequest, Capabilities, CheckConfigRequest, CheckFailure, CheckReply, CheckRequest, ConfigureRequest,
     ConstructReply, ConstructRequest, CreateReply, CreateRequest, DeleteRequest, DiffChanges, DiffConfigRequest,
-    DiffReply, DiffRequest, InvokeReply, InvokeRequest, ListReply, ListRequest, Method, ParameterizeReply,
+    DiffReply, DiffRequest, InvokeReply, InvokeRequest, ListReply, ListRequest, LostReply, Method, ParameterizeReply,
     ParameterizeRequest, PartialFailure, Provider, ProviderError, ReadReply, ReadRequest, SchemaRequest, UpdateReply,
     UpdateRequest,
 };
@@ -60,6 +60,11 @@ impl Instance {
             }
             let by_name = format!("{verb} {}", urn.name());
             let failure = inner.failures.get(&text).or_else(|| inner.failures.get(&by_name)).copied();
+            let loses_reply =
+                matches!(failure, Some(CallFailure::Crash | CallFailure::Lost(_) | CallFailure::PartialWithoutId));
+            if loses_reply && matches!(verb, "create" | "update" | "delete" | "read") {
+                inner.lost_replies += 1;
+            }
             let held = inner.holds.get(&text).or_else(|| inner.holds.get(&by_name)).cloned();
             let letters: usize = text.bytes().map(usize::from).sum();
             (inner.calls.len() - 1, failure, held, if inner.varies_timing { (letters + started) % 7 } else { 1 })
@@ -99,19 +104,52 @@ impl Instance {
 
 fn provider_error(method: Method, failure: CallFailure) -> ProviderError {
     match failure {
-        CallFailure::Crash | CallFailure::CrashAfterEffect => ProviderError::PluginExited {
-            plugin: "cloud".to_owned(),
-            method,
-            is_sent: true,
-            status: "signal 9".to_owned(),
-            last_output: Vec::new(),
-        },
+        CallFailure::Crash => lost_reply(method, LostReply::PluginExited, ""),
+        CallFailure::Lost(lost) => lost_reply(method, lost, ""),
         _ => ProviderError::Failed {
             method,
             message: format!("{method} went wrong"),
             indeterminate: false,
             source: None,
         },
+    }
+}
+
+/// Returns the error of a call whose reply is lost, except for the id if it can be read.
+fn lost_reply(method: Method, lost: LostReply, id: &str) -> ProviderError {
+    match lost {
+        LostReply::PluginExited => ProviderError::PluginExited {
+            plugin: "cloud".to_owned(),
+            method,
+            is_sent: true,
+            status: "signal 9".to_owned(),
+            last_output: Vec::new(),
+        },
+        lost => ProviderError::ReplyLost {
+            method,
+            lost,
+            message: format!("the provider's reply to {method} is not valid: {lost:?}"),
+            id: ResourceId::new(id).filter(|_| keeps_id(lost)),
+            source: None,
+        },
+    }
+}
+
+/// Returns whether the id can be read in a reply that is lost in this way.
+pub(crate) fn keeps_id(lost: LostReply) -> bool {
+    match lost {
+        LostReply::PluginExited
+        | LostReply::ConnectionLost
+        | LostReply::NotGrpc
+        | LostReply::TooLarge
+        | LostReply::NoId => false,
+        LostReply::Undecodable
+        | LostReply::UndecodableProperties
+        | LostReply::TooDeep
+        | LostReply::NoKind
+        | LostReply::Unknown
+        | LostReply::MalformedValue
+        | LostReply::InvalidField => true,
     }
 }
 
@@ -245,7 +283,7 @@ impl Provider for Instance {
         let outputs = outputs(&id, &request.inputs);
         match failure {
             Some(CallFailure::Partial) => Err(partial_failure(&id, outputs)),
-            Some(failure @ CallFailure::CrashAfterEffect) => Err(provider_error(Method::Create, failure)),
+            Some(CallFailure::Lost(lost)) => Err(lost_reply(Method::Create, lost, &id)),
             _ => Ok(CreateReply {
                 id: ResourceId::new(id),
                 outputs,
@@ -258,7 +296,7 @@ impl Provider for Instance {
         let id = ResourceId::text(request.id.as_ref());
         let (call, failure) = self.begin("read", &request.urn, id, &PropertyMap::new()).await;
         self.end(call);
-        if let Some(failure @ (CallFailure::Error | CallFailure::Crash | CallFailure::CrashAfterEffect)) = failure {
+        if let Some(failure @ (CallFailure::Error | CallFailure::Crash | CallFailure::Lost(_))) = failure {
             return Err(provider_error(Method::Read, failure));
         }
         if failure == Some(CallFailure::Missing) {
@@ -299,7 +337,7 @@ impl Provider for Instance {
         }
         {
             let inner = &mut *self.cloud.inner();
-            let done = matches!(failure, None | Some(CallFailure::Partial | CallFailure::CrashAfterEffect));
+            let done = matches!(failure, None | Some(CallFailure::Partial | CallFailure::Lost(_)));
             if let Some(held) = Arc::make_mut(&mut inner.existing).get_mut(id) {
                 if done {
                     *held = Some((*request.news).clone());
@@ -331,7 +369,7 @@ impl Provider for Instance {
         views::publish(&self.cloud, &request.urn, &request.views, None);
         self.end(call);
         if let Some(failure) = failure {
-            if failure == CallFailure::CrashAfterEffect {
+            if matches!(failure, CallFailure::Lost(_)) {
                 self.cloud.vanish(id);
             }
             return Err(provider_error(Method::Delete, failure));
@@ -415,10 +453,18 @@ impl Provider for Instance {
         };
         let text = format!("construct {}", request.name);
         self.cloud.inner().constructed.push(request.clone());
-        if self.cloud.inner().failures.contains_key(&text) {
-            return Err(failed(format!("{text} fails")));
+        let failure = self.cloud.inner().failures.get(&text).copied();
+        let construct = async {
+            tests::comp::construct_with_child(request).await.map_err(|status| failed(status.message().to_owned()))
+        };
+        match failure {
+            None => construct.await,
+            Some(CallFailure::Lost(lost)) => {
+                construct.await?;
+                Err(lost_reply(Method::Construct, lost, ""))
+            }
+            Some(_) => Err(failed(format!("{text} fails"))),
         }
-        tests::comp::construct_with_child(request).await.map_err(|status| failed(status.message().to_owned()))
     }
 
     async fn mappings(&self, _: &str) -> Result<Option<Vec<String>>, ProviderError> {

@@ -71,7 +71,7 @@ pub(super) fn publish(cloud: &FakeCloud, urn: &Urn, views: &Views, inputs: Optio
         let failure = failure.map(|failure| ViewFailure {
             message: format!("{name} went wrong"),
             partial: failure == CallFailure::Partial,
-            indeterminate: failure == CallFailure::CrashAfterEffect,
+            indeterminate: matches!(failure, CallFailure::Lost(_)),
         });
         step(op, old, new, failure)
     });

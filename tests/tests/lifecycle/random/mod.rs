@@ -12,7 +12,7 @@ use std::time::Duration;
 use engine::events::Outcome;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
-use state::Snapshot;
+use state::{PendingOperation, Snapshot};
 
 use self::graph::{Graph, Restriction, Version, graph, readable};
 use self::random_run::{Command, RandomRun, random_run};
@@ -90,15 +90,14 @@ async fn assert_next_runs_succeed(cloud: &FakeCloud, state: &Snapshot, graph: &G
     assert_eq!(undeleted, [""; 0], "undeleted resources");
 }
 
-/// Returns a state without pending operations and protection, as after `sc state unprotect` and a check of the pending
-/// creations by the user.
+/// Returns a state without protection, and without pending operations except creates whose id is known, as after `sc
+/// state unprotect` and a check of the other pending creates by the user.
 fn unprotected(state: &Snapshot) -> Snapshot {
     let mut state = state.clone();
-    state.pending_operations.clear();
-    for entry in &mut state.resources {
-        if entry.protect {
-            Arc::make_mut(entry).protect = false;
-        }
+    state.pending_operations.retain(PendingOperation::is_create_with_id);
+    let pending = state.pending_operations.iter_mut().map(|operation| &mut operation.resource);
+    for entry in state.resources.iter_mut().chain(pending).filter(|entry| entry.protect) {
+        Arc::make_mut(entry).protect = false;
     }
     state
 }

@@ -1,5 +1,6 @@
 //! Random runs, with failures and signals.
 
+use bridge::provider::LostReply;
 use proptest::prelude::*;
 use state::Snapshot;
 
@@ -91,7 +92,8 @@ fn failing_call() -> impl Strategy<Value = (FailingCall, CallFailure)> {
         6 => Just(CallFailure::Error),
         4 => Just(CallFailure::Partial),
         2 => Just(CallFailure::Crash),
-        1 => Just(CallFailure::CrashAfterEffect),
+        1 => Just(CallFailure::Lost(LostReply::PluginExited)),
+        2 => Just(CallFailure::Lost(LostReply::TooDeep)),
         1 => Just(CallFailure::Missing),
     ];
     (which, failure)
