@@ -3,19 +3,28 @@
 //!
 //! Excluded: the formats of files.
 
+pub mod calls;
+#[cfg(debug_assertions)]
+pub mod faults;
+mod file_call;
+mod private;
 mod read;
 mod scratch;
 mod trust;
 
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+pub use file_call::FileCall;
+pub use private::{create_private_folder, is_own_file, is_private_folder};
 pub(crate) use read::without_waiting;
 pub use read::{MAX_DOCUMENT_BYTES, open_regular, read_if_exists, read_named, read_regular, read_to_limit, utf8};
 pub use scratch::ScratchFolder;
 pub use trust::{TrustError, check_trusted, check_trusted_below};
+
+use calls::may_fail;
 
 /// Failed operation on a path.
 #[derive(Debug, thiserror::Error)]
@@ -60,11 +69,13 @@ pub fn write_atomically(path: &Path, content: &[u8], access: Access) -> Result<(
     let mut options = tempfile::Builder::new();
     options.prefix(".tmp-");
     options.permissions(fs::Permissions::from_mode(access.file_mode()));
-    let mut file = options.tempfile_in(folder).map_err(FileError::of("create a file in", folder))?;
+    let file = may_fail(FileCall::Open, path).and_then(|()| options.tempfile_in(folder));
+    let file = file.map_err(FileError::of("create a file in", folder))?;
     // The error names the target file: the name of the temporary file is meaningless to the user.
-    let written = file.as_file_mut().write_all(content).and_then(|()| file.as_file().sync_all());
+    let written = calls::write_all(file.as_file(), path, content).and_then(|()| calls::sync_all(file.as_file(), path));
     written.map_err(FileError::of("write", path))?;
-    file.persist(path).map_err(|error| FileError::of("replace", path)(error.error))?;
+    let replaced = may_fail(FileCall::Rename, path).and_then(|()| file.persist(path).map_err(|error| error.error));
+    replaced.map_err(FileError::of("replace", path))?;
     sync_folder(folder)
 }
 
@@ -85,7 +96,9 @@ impl Access {
 #[expect(clippy::disallowed_methods, reason = "a folder is opened, not a file")]
 pub fn sync_folder(folder: &Path) -> Result<(), FileError> {
     if cfg!(unix) {
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(FileError::of("flush folder", folder))?;
+        let opened = may_fail(FileCall::Open, folder).and_then(|()| File::open(folder));
+        let flushed = opened.and_then(|opened| calls::sync_all(&opened, folder));
+        flushed.map_err(FileError::of("flush folder", folder))?;
     }
     Ok(())
 }
@@ -95,7 +108,9 @@ pub fn sync_folder(folder: &Path) -> Result<(), FileError> {
 /// # Errors
 /// [`FileError`].
 pub fn create_folders(path: &Path) -> Result<(), FileError> {
-    fs::create_dir_all(path).map_err(FileError::of("create folder", path))
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    calls::create_folder(&builder, path).map_err(FileError::of("create folder", path))
 }
 
 /// Creates a folder and its missing parents with access for the current user only, whatever the umask. Folders that
@@ -104,8 +119,9 @@ pub fn create_folders(path: &Path) -> Result<(), FileError> {
 /// # Errors
 /// [`FileError`].
 pub fn create_private_folders(path: &Path) -> Result<(), FileError> {
-    let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    created.map_err(FileError::of("create folder", path))
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    calls::create_folder(&builder, path).map_err(FileError::of("create folder", path))
 }
 
 #[cfg(test)]

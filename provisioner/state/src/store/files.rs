@@ -47,15 +47,7 @@ impl FileStore {
     /// Errors of [`FileStore::open`].
     pub async fn open_with(url: &FileUrl, options: FileOptions) -> Result<Self, StoreError> {
         let (path, layout) = (url.folder.clone(), Layout::Projects);
-        let mut folder = Folder {
-            path,
-            mode: url.folder_mode,
-            sidecars: url.sidecars,
-            options,
-            layout,
-            #[cfg(test)]
-            operations_left: usize::MAX.into(),
-        };
+        let mut folder = Folder { path, mode: url.folder_mode, sidecars: url.sidecars, options, layout };
         let create = url.create;
         let opened = in_background(move || {
             if create {

@@ -1,13 +1,13 @@
 //! Folder of a store: writes, copies, backs up and removes files with their sidecars.
 
 use std::fs;
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use bridge::fs::{Access, FileError, create_private_folders, open_regular, sync_folder, write_atomically};
+use bridge::fs::{Access, FileError, calls, create_private_folders, open_regular, sync_folder, write_atomically};
 use md5::{Digest as _, Md5};
 
 use super::super::compression::Compression;
@@ -29,29 +29,11 @@ pub(super) struct Folder {
     pub(super) sidecars: bool,
     pub(super) options: FileOptions,
     pub(super) layout: Layout,
-    /// Number of file operations until all fail.
-    #[cfg(test)]
-    pub(super) operations_left: std::sync::atomic::AtomicUsize,
 }
 
 impl Folder {
     pub(super) fn path_of(&self, key: &str) -> PathBuf {
         self.path.join(key)
-    }
-
-    /// Counts a file operation that begins. Fails in a test from an operation on, as if the process had ended before it.
-    pub(super) fn failpoint(&self) -> Result<(), StoreError> {
-        #[cfg(test)]
-        {
-            use std::sync::atomic::Ordering;
-            let left = self.operations_left.load(Ordering::Relaxed);
-            if left == 0 {
-                let ended = io::Error::other("the process has ended");
-                return Err(FileError::of("continue in", &self.path)(ended).into());
-            }
-            self.operations_left.store(if left == usize::MAX { left } else { left - 1 }, Ordering::Relaxed);
-        }
-        Ok(())
     }
 
     pub(super) fn write(&self, key: &str, content: &[u8]) -> Result<(), StoreError> {
@@ -60,7 +42,6 @@ impl Folder {
             self.make_folder(folder)?;
         }
         self.write_sidecar(&path, content, Durability::Flushed)?;
-        self.failpoint()?;
         Ok(write_atomically(&path, content, self.options.access)?)
     }
 
@@ -69,10 +50,8 @@ impl Folder {
     pub(super) fn back_up(&self, from: &str, to: &str) -> Result<Vec<fs::File>, StoreError> {
         let (source, backup) = (self.path_of(from), self.path_of(to));
         self.make_private(&source)?;
-        self.failpoint()?;
         // A file without sidecar must not get the old sidecar of its backup.
         remove(&sidecar(&backup))?;
-        self.failpoint()?;
         let mut replaced = Vec::new();
         let linked = link_over(&source, &backup).and_then(|file| {
             replaced.extend(file);
@@ -87,13 +66,12 @@ impl Folder {
 
     /// Copies a file and its sidecar. The copies are not flushed to disk.
     pub(super) fn copy(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        self.failpoint()?;
         let (from, to) = (self.path_of(from), self.path_of(to));
         let folder = to.parent().unwrap_or(&self.path);
         self.make_folder(folder)?;
         let copied = |from: &Path, to: &Path, temporary: &Path| {
             write_and_rename(to, temporary, |path| {
-                open_regular(from).and_then(|_| fs::copy(from, path))?;
+                open_regular(from).and_then(|_| calls::copy(from, path))?;
                 if self.options.access == Access::Private {
                     set_mode(path, Access::Private.file_mode())
                 } else {
@@ -113,7 +91,7 @@ impl Folder {
     pub(super) fn flush(&self, key: &str) {
         let path = self.path_of(key);
         if let Ok(file) = open_regular(&path)
-            && file.sync_all().is_ok()
+            && calls::sync_all(&file, &path).is_ok()
         {
             sync_folder(path.parent().unwrap_or(&self.path)).ok();
         }
@@ -122,7 +100,6 @@ impl Folder {
     /// Writes the sidecar of a file before the file, as Pulumi's command line does. The digest in it is not checked
     /// against the content, but an incomplete sidecar would make the file unreadable for the command line.
     pub(super) fn write_sidecar(&self, path: &Path, content: &[u8], durability: Durability) -> Result<(), StoreError> {
-        self.failpoint()?;
         let (sidecar, temporary) = (sidecar(path), sidecar(&temporary_path_beside(path)));
         if !self.sidecars {
             return remove(&sidecar);
@@ -136,24 +113,24 @@ impl Folder {
         );
         // A new file is created, because the old one may be linked under another name.
         let written = write_and_rename(&sidecar, &temporary, |path| {
-            let mut file = self.create_new(path)?;
-            file.write_all(text.as_bytes())?;
-            if durability == Durability::Flushed { file.sync_data() } else { Ok(()) }
+            let file = self.create_new(path)?;
+            calls::write_all(&file, path, text.as_bytes())?;
+            if durability == Durability::Flushed { calls::sync_data(&file, path) } else { Ok(()) }
         });
         Ok(written.map_err(FileError::of("write", &sidecar))?)
     }
 
     pub(super) fn remove(&self, key: &str) -> Result<(), StoreError> {
         let path = self.path_of(key);
-        self.failpoint()?;
         remove(&path)?;
-        self.failpoint()?;
         remove(&sidecar(&path))
     }
 
     /// Creates a file with the permissions of the options.
     pub(super) fn create_new(&self, path: &Path) -> io::Result<fs::File> {
-        fs::OpenOptions::new().write(true).create_new(true).mode(self.options.access.file_mode()).open(path)
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true).mode(self.options.access.file_mode());
+        calls::open(&options, path)
     }
 
     /// Creates a folder and its missing parents. If the store is private, removes the permissions of other users from
@@ -163,8 +140,9 @@ impl Folder {
             create_private_folders(folder)?;
             return self.make_private(&self.path_of(ROOT));
         }
-        let created = fs::DirBuilder::new().recursive(true).mode(self.mode).create(folder);
-        Ok(created.map_err(FileError::of("create folder", folder))?)
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true).mode(self.mode);
+        Ok(calls::create_folder(&builder, folder).map_err(FileError::of("create folder", folder))?)
     }
 
     /// Removes the permissions of other users from a file and its sidecar, or from a folder, if the store is private.
@@ -215,7 +193,7 @@ pub(super) fn list(folder: &Path) -> Result<Vec<Entry>, StoreError> {
 
 /// Removes a file; a missing file is no error.
 pub(super) fn remove(path: &Path) -> Result<(), StoreError> {
-    match fs::remove_file(path) {
+    match calls::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(FileError::of("remove", path)(error).into()),
         _ => Ok(()),
     }
@@ -225,21 +203,17 @@ pub(super) fn remove(path: &Path) -> Result<(), StoreError> {
 fn link_over(from: &Path, to: &Path) -> io::Result<Option<fs::File>> {
     let temporary = temporary_path_beside(to);
     let replaced = open_regular(to);
-    let linked = write_and_rename(to, &temporary, |path| fs::hard_link(from, path));
+    let linked = write_and_rename(to, &temporary, |path| calls::hard_link(from, path));
     // A rename does nothing if both names already link to the same file; the temporary name then remains.
-    fs::remove_file(&temporary).ok();
+    calls::remove_file(&temporary).ok();
     linked.map(|()| replaced.ok())
 }
 
 /// Creates a file under a temporary name and renames it once it is complete, so that no reader sees a part of it.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "`bridge::fs` only writes content, and flushes it; `create` may link or copy, and decides about the flush"
-)]
 fn write_and_rename(to: &Path, temporary: &Path, create: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
-    let written = create(temporary).and_then(|()| fs::rename(temporary, to));
+    let written = create(temporary).and_then(|()| calls::rename(temporary, to));
     if written.is_err() {
-        fs::remove_file(temporary).ok();
+        calls::remove_file(temporary).ok();
     }
     written
 }

@@ -1,10 +1,9 @@
 //! Locks as files.
 
-use std::fs;
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::time::Duration;
 
-use bridge::fs::{FileError, MAX_DOCUMENT_BYTES, open_regular, read_if_exists};
+use bridge::fs::{FileError, MAX_DOCUMENT_BYTES, calls, open_regular, read_if_exists};
 use jiff::Timestamp;
 
 use super::super::error::StoreError;
@@ -101,32 +100,29 @@ impl Folder {
     }
 
     /// Writes a lock under a temporary name elsewhere, because an incomplete file in its folder would count as a lock.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "`bridge::fs` would create its temporary file in the folder of the locks, where it counts as a lock"
-    )]
     pub(super) fn write_lock(&self, key: &str, content: &[u8]) -> Result<(), StoreError> {
-        self.failpoint()?;
         let path = self.path_of(key);
         let folder = path.parent().unwrap_or(&self.path);
         self.make_folder(folder)?;
         let temporary = self.path_of(&format!("{}/.lock-{}", layout::ROOT, uuid::Uuid::new_v4()));
-        let written = self.create_new(&temporary).and_then(|mut file| file.write_all(content));
-        written.map_err(FileError::of("write", &temporary))?;
-        self.write_sidecar(&path, content, Durability::Unflushed)?;
-        Ok(fs::rename(&temporary, &path).map_err(FileError::of("write", &path))?)
+        let written = self
+            .create_new(&temporary)
+            .and_then(|file| calls::write_all(&file, &temporary, content))
+            .map_err(|error| FileError::of("write", &temporary)(error).into())
+            .and_then(|()| self.write_sidecar(&path, content, Durability::Unflushed))
+            .and_then(|()| Ok(calls::rename(&temporary, &path).map_err(FileError::of("write", &path))?));
+        if written.is_err() {
+            calls::remove_file(&temporary).ok();
+        }
+        written
     }
 
     /// Removes a lock. An open file that is removed may keep its name for a while, so it is moved out of its folder
     /// first; it is closed in the background, because the disk frees its blocks then.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "`bridge::fs` writes content; this only moves the file that is removed"
-    )]
     pub(super) fn remove_lock(&self, key: &str) -> Result<(), StoreError> {
         let path = self.path_of(key);
         let released = self.path_of(&format!("{}/.lock-{}", layout::ROOT, uuid::Uuid::new_v4()));
-        match fs::rename(&path, &released) {
+        match calls::rename(&path, &released) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             renamed => renamed.map_err(FileError::of("remove", &path))?,
         }

@@ -5,10 +5,10 @@
 //! exists, a rename whose process has ended is undone, which removes the new checkpoint; from then on it is completed.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use bridge::fs::{FileError, MAX_DOCUMENT_BYTES, read_regular, sync_folder};
+use bridge::fs::{FileError, MAX_DOCUMENT_BYTES, calls, read_regular, sync_folder};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -143,10 +143,8 @@ impl Folder {
             *held = self.write_progress(held, progress)?;
         }
         for lock in [&rename.to, &rename.from] {
-            self.failpoint()?;
             self.remove_lock(&self.lock_key(&lock.stack, &lock.name))?;
         }
-        self.failpoint()?;
         rename.intent.map_or(Ok(()), |held| remove(&held.path))
     }
 
@@ -252,7 +250,6 @@ impl Folder {
     }
 
     /// Moves the files of a history to the folder and the names of another stack.
-    #[expect(clippy::disallowed_methods, reason = "`bridge::fs` writes content; this only moves complete files")]
     fn move_history(&self, from: &StackReference, to: &StackReference) -> Result<(), StoreError> {
         let (old, new) = (self.path_of(&self.layout.history(from)), self.path_of(&self.layout.history(to)));
         let entries = list(&old)?;
@@ -264,10 +261,9 @@ impl Folder {
                 continue;
             };
             let path = old.join(&entry.name);
-            self.failpoint()?;
-            fs::rename(&path, new.join(format!("{}{rest}", to.stack()))).map_err(FileError::of("rename", &path))?;
+            let renamed = calls::rename(&path, &new.join(format!("{}{rest}", to.stack())));
+            renamed.map_err(FileError::of("rename", &path))?;
         }
-        self.failpoint()?;
         remove_if_empty(&old)
     }
 
@@ -279,22 +275,22 @@ impl Folder {
 
     /// Writes an intent, and returns it with the lock of the operating system. The file gets its name only after it is
     /// complete and locked.
-    #[expect(clippy::disallowed_methods, reason = "`bridge::fs` cannot lock a file before it gets its name")]
     fn write_intent(&self, path: PathBuf, intent: &Intent) -> Result<HeldIntent, StoreError> {
         let folder = self.path_of(RENAMES);
         self.make_folder(&folder)?;
-        self.failpoint()?;
         let temporary = folder.join(format!(".tmp-{}", uuid::Uuid::new_v4()));
         let text = serde_json::to_string(intent).expect("texts and numbers are always JSON");
-        let written = File::create_new(&temporary).and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
+        let mut options = File::options();
+        options.write(true).create_new(true);
+        let written = calls::open(&options, &temporary).and_then(|file| {
+            calls::write_all(&file, &temporary, text.as_bytes())?;
+            calls::sync_all(&file, &temporary)?;
             // A file system without locks has no protection but the locks of the stacks.
             file.try_lock().ok();
             Ok(file)
         });
         let file = written.map_err(FileError::of("write", &path))?;
-        fs::rename(&temporary, &path).map_err(FileError::of("write", &path))?;
+        calls::rename(&temporary, &path).map_err(FileError::of("write", &path))?;
         sync_folder(&folder).ok();
         Ok(HeldIntent { path, file })
     }

@@ -1,6 +1,7 @@
 //! Tests of the files that the store writes, so that Pulumi's command line can read them.
 
 mod copies;
+#[cfg(debug_assertions)]
 mod renames;
 
 use std::os::unix::fs::PermissionsExt as _;

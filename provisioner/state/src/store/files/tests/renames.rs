@@ -1,7 +1,8 @@
 //! Renames whose process ends before any of their file operations.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
+
+use bridge::fs::faults::{Errno, Fault, InjectedFault};
 
 use super::super::super::*;
 use crate::store::compliance::{EMPTY, SECOND, file_store, holder, save, stack};
@@ -22,10 +23,26 @@ async fn store_with_history(folder: &Path) -> FileStore {
     store
 }
 
-/// Renames the stack until its file operation with this number, before which the process ends.
+/// Lets all calls that change files in a folder fail after the first ones, as if the process had ended.
+pub(super) fn end_after(folder: &Path, calls: usize) -> InjectedFault {
+    Fault { folder: folder.to_owned(), at: calls + 1, error: Errno::IO, lasts: true }.inject()
+}
+
+/// Returns the number of calls of a rename that change files.
+async fn calls_of_a_rename() -> usize {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store_with_history(folder.path()).await;
+    let counted = end_after(folder.path(), usize::MAX - 1);
+    let mut rename = store.begin_rename(&stack("dev"), &west(), &holder(1)).await.unwrap();
+    store.rename(&mut rename, RENAMED).await.unwrap();
+    store.finish_rename(rename).await.unwrap();
+    counted.calls()
+}
+
+/// Renames the stack. The process ends after this number of calls that change files.
 async fn rename_until(folder: &Path, operations: usize) -> Result<(), StoreError> {
     let store = store_with_history(folder).await;
-    store.folder.operations_left.store(operations, Ordering::Relaxed);
+    let _end = end_after(folder, operations);
     let mut rename = store.begin_rename(&stack("dev"), &west(), &holder(1)).await?;
     store.rename(&mut rename, RENAMED).await?;
     store.finish_rename(rename).await
@@ -75,15 +92,17 @@ async fn rename_that_ends_before_any_file_operation_is_completed_or_undone_by_th
 
 #[tokio::test]
 async fn resume_that_ends_before_any_file_operation_is_resumed_again() {
-    for operations in [9, 14, 19] {
-        for second in (0..12).step_by(2) {
+    let calls = calls_of_a_rename().await;
+    for operations in [calls / 4, calls / 2, calls * 3 / 4] {
+        for second in (0..calls / 2).step_by(4) {
             let folder = tempfile::tempdir().unwrap();
             rename_until(folder.path(), operations).await.unwrap_err();
             let store = file_store(folder.path()).await.unwrap();
-            store.folder.operations_left.store(second, Ordering::Relaxed);
+            let end = end_after(folder.path(), second);
             if let Ok(Some(rename)) = store.resume_rename(&west(), &holder(2)).await {
                 store.finish_rename(rename).await.ok();
             }
+            drop(end);
             let store = file_store(folder.path()).await.unwrap();
             if let Some(rename) = store.resume_rename(&stack("dev"), &holder(3)).await.unwrap() {
                 store.finish_rename(rename).await.unwrap();
