@@ -66,7 +66,11 @@ impl Reporter {
                 info.new.iter().filter(|new| !is_old(new)).for_each(|new| self.masker.add_resource(new));
             }
             Event::OutputsRegistered(state) => self.masker.add_values(&state.outputs),
-            Event::Message(_) | Event::PhaseStarted(_) | Event::PhaseEnded(_) | Event::Download(_) => {}
+            Event::Message(_)
+            | Event::PhaseStarted(_)
+            | Event::PhaseEnded(_)
+            | Event::Download(_)
+            | Event::Unrecorded(_) => {}
         }
         self.sink.emit(event);
     }

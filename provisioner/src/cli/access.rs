@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use bridge::fs::{Access, MAX_DOCUMENT_BYTES, read_named, read_regular, utf8};
-use config::{SecretsProvider, Stack, StateStorage};
+use config::{ProcessContext, SecretsProvider, Stack, StateStorage};
 use state::secrets::{Keyring, Passphrase};
 use state::store::{FileOptions, FileStore, FileUrl, LockHolder, RenameOutcome, StackReference};
-use state::{StackAccess, StackSettings};
+use state::{JournalFolders, StackAccess, StackSettings};
 
 use super::exit::CliError;
 use super::stacks::Stacks;
@@ -76,7 +76,8 @@ pub(crate) async fn open_access(stacks: &Stacks, stack: &Stack) -> anyhow::Resul
     let keyring = Keyring::new(passphrase(stacks, stack)?);
     let settings = settings(&stacks.repository.root, stack)?;
     Ok(StackAccess {
-        journals: store.folder().to_owned(),
+        journals: journal_folders(store.folder(), &stacks.process_context),
+        unrecorded: stacks.unrecorded.clone(),
         store: Arc::new(store),
         stack: StackReference::new(&stack.project, &stack.name)?,
         keyring: Arc::new(keyring),
@@ -94,6 +95,19 @@ pub(crate) fn holder(stacks: &Stacks) -> LockHolder {
         username: account.map(|account| account.username.clone()).unwrap_or_default(),
         hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
     }
+}
+
+/// Returns the folders of journals: that of the backend, and private folders for a backend that cannot be written, on
+/// other disks if possible.
+fn journal_folders(backend: &Path, process_context: &ProcessContext) -> JournalFolders {
+    let folder = |name: &str| process_context.environment.get(name).map(Path::new).filter(|path| path.is_absolute());
+    let state = folder("XDG_STATE_HOME").map(ToOwned::to_owned);
+    let state = state.or_else(|| Some(folder("HOME")?.join(".local/state")));
+    let temporary = folder("TMPDIR").unwrap_or(Path::new("/tmp"));
+    let user = rustix::process::geteuid().as_raw();
+    let fallbacks = state.map(|state| state.join("sc")).into_iter().chain([temporary.join(format!("sc-{user}"))]);
+    let canonical = std::fs::canonicalize(backend).unwrap_or_else(|_| backend.to_owned());
+    JournalFolders::of_backend(backend).with_fallbacks(&canonical, fallbacks.collect())
 }
 
 async fn open_store(stacks: &Stacks, stack: &Stack) -> anyhow::Result<FileStore> {

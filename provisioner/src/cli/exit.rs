@@ -2,15 +2,16 @@
 
 use std::borrow::Cow;
 use std::io;
+use std::path::Path;
 
 use bridge::error::{Hint, text_of_masked};
 use engine::events::{Outcome, StepOp, Summary};
 use engine::masking::SecretMasker;
 use provisioner::operation::OperationError;
-use state::StateError;
 use state::format::FormatError;
 use state::secrets::SecretsError;
 use state::store::{StackReference, StoreError};
+use state::{KeptJournal, StateError, UnrecordedChange};
 
 use super::display::{Line, Palette};
 
@@ -245,6 +246,14 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
         StateError::Unsaved { source, .. } if matches!(&**source, StateError::Store(StoreError::LockLost { .. })) => {
             None
         }
+        StateError::Unsaved { kept: None, .. } => Some(
+            "keep the lines at the end of this output: they are the only record of these changes. Fix the cause, remove \
+             the lock with `sc cancel`, and import the added resources with `sc import`",
+        ),
+        StateError::Unsaved { kept: Some(KeptJournal { is_fallback: true, .. }), .. } => Some(
+            "fix the cause, remove the lock with `sc cancel` and run `sc refresh` as the same user on this machine: it \
+             finds the journal and merges it into the state",
+        ),
         StateError::Unsaved { .. } => Some(
             "fix the cause, remove the lock with `sc cancel` and run again: the journal is merged into the state \
              first",
@@ -280,10 +289,31 @@ pub(crate) fn error_lines(error: &anyhow::Error, masker: &SecretMasker) -> Vec<L
         let head = Line::plain("  ").styled(Palette::ERROR, "caused by").styled(Palette::BOLD, ":").text(" ");
         lines.extend(paragraph(head, "    ", &text(cause)));
     }
-    for hint in error.chain().filter_map(hint) {
-        let head = Line::plain("  ").styled(Palette::HINT, "hint").styled(Palette::BOLD, ":").text(" ");
-        lines.extend(paragraph(head, "    ", &masker.mask(&hint)));
-    }
+    lines.extend(error.chain().filter_map(hint).flat_map(|hint| hint_lines(&masker.mask(&hint))));
+    lines
+}
+
+fn hint_lines(hint: &str) -> Vec<Line> {
+    let head = Line::plain("  ").styled(Palette::HINT, "hint").styled(Palette::BOLD, ":").text(" ");
+    paragraph(head, "    ", hint)
+}
+
+/// Returns the lines about a journal that a run left without an attempt to save its state.
+pub(crate) fn kept_journal_lines(journal: &Path) -> Vec<Line> {
+    let text = format!("the state was not saved; the changes of the run are kept in the journal {}", journal.display());
+    let mut lines = warning_lines(&text);
+    lines.extend(hint_lines(
+        "remove the lock with `sc cancel` and run `sc refresh`: it merges the journal into the state",
+    ));
+    lines
+}
+
+/// Returns the lines about changes that are recorded nowhere: one line `URN = id` each, not indented.
+pub(crate) fn unrecorded_lines(changes: &[UnrecordedChange]) -> Vec<Line> {
+    let head = Line::new().styled(Palette::ERROR, "error").styled(Palette::BOLD, ":").text(" ");
+    let count = if changes.len() == 1 { "a change is".to_owned() } else { format!("{} changes are", changes.len()) };
+    let mut lines = paragraph(head, "  ", &format!("{count} recorded neither in the state nor in a journal:"));
+    lines.extend(changes.iter().map(|change| Line::plain(change.to_string())));
     lines
 }
 
@@ -370,6 +400,23 @@ mod tests {
             .block_on(async { tokio::task::spawn_blocking(|| std::panic::resume_unwind(Box::new("oh"))).await })
             .unwrap_err();
         assert_eq!(Exit::of_error(&error.into()), Exit::Bug);
+    }
+
+    #[test]
+    fn unrecorded_changes_are_printed_as_urn_and_id() {
+        use state::ChangeKind;
+        let change = |kind, id| UnrecordedChange {
+            kind,
+            urn: "urn:pulumi:dev::reef::t:m:T::a".parse().unwrap(),
+            id: pulumi_proto::resource_id::ResourceId::new(id).unwrap(),
+        };
+        let changes = [change(ChangeKind::Added, "a-2"), change(ChangeKind::Removed, "a-1")];
+        let text: Vec<String> = unrecorded_lines(&changes).iter().map(|line| line.render(false)).collect();
+        insta::assert_snapshot!(text.join("\n"), @r"
+        error: 2 changes are recorded neither in the state nor in a journal:
+        urn:pulumi:dev::reef::t:m:T::a = a-2
+        urn:pulumi:dev::reef::t:m:T::a = a-1 (removed)
+        ");
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod table;
 mod ui;
 
 use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -57,12 +58,23 @@ fn run(arguments: Vec<OsString>) -> Exit {
         }
     };
     let ui = Ui::new(&cli.global, &streams, signals);
+    until_end(&ui, || run_command(&ui, cli))
+}
+
+/// Runs a command, and prints what it could not record, also after a panic, which the hook has reported. All state of the
+/// command is dropped then, so what it could not record is known.
+fn until_end(ui: &Ui, command: impl FnOnce() -> Exit) -> Exit {
+    let exit = catch_unwind(AssertUnwindSafe(command)).unwrap_or(Exit::Bug);
+    ui.report_unrecorded(exit)
+}
+
+fn run_command(ui: &Ui, cli: Cli) -> Exit {
     // A run mostly waits for plugins and disks, so handing the rest to other threads would cost more than it saves.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return ui.fail(&anyhow::Error::new(error).context("the runtime cannot be started")),
     };
-    let result = runtime.block_on(commands::run(&ui, cli));
+    let result = runtime.block_on(commands::run(ui, cli));
     // A task that still runs, such as a question without a reply, must not keep the process alive.
     runtime.shutdown_background();
     result.unwrap_or_else(|error| ui.fail(&error))
@@ -78,5 +90,58 @@ fn print_arguments_error(error: &clap::Error) -> Exit {
         (_, Err(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Exit::BrokenPipe,
         (ErrorKind::DisplayHelp | ErrorKind::DisplayVersion, _) => Exit::Done,
         _ => Exit::Usage,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use state::secrets::Keyring;
+    use state::store::{FileStore, FileUrl, LockHolder, StackReference};
+    use state::{Effect, EntryId, JournalFolders, OperationId, Record, ResourceState, StackAccess, StackState};
+    use state::{StateRecorder as _, UnrecordedReport};
+
+    use super::*;
+
+    /// Records a creation whose record cannot be written, and ends as the closure does.
+    fn lose_a_record(ui: &Ui, end: impl FnOnce() -> Exit) -> Exit {
+        let folder = tempfile::tempdir().unwrap();
+        let url = FileUrl::parse("file://.", folder.path(), None).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let access = StackAccess {
+                store: std::sync::Arc::new(FileStore::open(&url).await.unwrap()),
+                stack: StackReference::new("reef", "dev").unwrap(),
+                keyring: std::sync::Arc::new(Keyring::new(None)),
+                configured_secrets: None,
+                config: Default::default(),
+                journals: JournalFolders::of_backend(folder.path()),
+                unrecorded: ui.unrecorded().clone(),
+                engine_version: String::new(),
+            };
+            let holder = LockHolder { pid: 1, username: String::new(), hostname: String::new() };
+            let state = StackState::open(access, &holder).await.unwrap();
+            // No journal can be written below a file.
+            std::fs::write(folder.path().join(".sc"), "").unwrap();
+            let mut created = ResourceState::new("urn:pulumi:dev::reef::t:m:T::a".parse().unwrap(), true);
+            created.id = pulumi_proto::resource_id::ResourceId::new("a-1");
+            let effects = vec![Effect::Add(EntryId(0), std::sync::Arc::new(created))];
+            state.recorder().append(&Record::End { operation: OperationId(0), effects }).unwrap_err();
+            end()
+        })
+    }
+
+    #[test]
+    fn panic_exits_as_a_bug_after_the_unrecorded_changes_were_printed() {
+        let cli = Cli::try_parse_from(["sc", "stack", "ls"]).unwrap();
+        let ui = Ui::new(&cli.global, &ui::StreamProperties::default(), SignalReceiver::default());
+        let panics = || lose_a_record(&ui, || std::panic::resume_unwind(Box::new("oh")));
+        assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+        assert_eq!(ui.unrecorded().changes().len(), 1, "the change is still known after the panic");
+        assert_eq!(until_end(&ui, || std::panic::resume_unwind(Box::new("oh"))), Exit::Bug);
+        assert_eq!(ui.unrecorded().take(), UnrecordedReport::default());
+        for exit in [Exit::Done, Exit::Canceled, Exit::Failed] {
+            assert_eq!(until_end(&ui, || lose_a_record(&ui, || exit)), Exit::Failed, "{exit:?}");
+            assert_eq!(until_end(&ui, || exit), exit);
+        }
     }
 }

@@ -35,7 +35,6 @@ fn bug_report(info: &PanicHookInfo<'_>) -> String {
         "This is a bug in sc, and we are sorry for it.
   where: {place}{message}
   version: {} ({} {})
-  Completed steps are recorded; the next run continues from there.
   hint: please report these lines and the command to the maintainers of sc",
         env!("CARGO_PKG_VERSION"),
         std::env::consts::OS,

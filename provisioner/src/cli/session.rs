@@ -1,10 +1,12 @@
 //! Session of an operation: a display for its events, and signals and a time limit that stop it.
 
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::StopSignals;
-use engine::events::{EventSink, Message, Severity};
+use engine::events::{Event, EventSink, Message, Severity};
+use futures_util::FutureExt as _;
 use provisioner::operation::OperationError;
 
 use super::display::{Display, Locate, Secrets};
@@ -79,17 +81,21 @@ pub(crate) async fn run(
     let display = ui.start_display(options.diff, options.secrets)?;
     let session = Session { ui, display, signals: StopSignals::default() };
     let sink = session.sink("", None);
-    let warn = move |text: &str| sink.emit(engine::events::Event::Message(Message::new(Severity::Warning, text)));
+    let warn = move |text: &str| sink.emit(Event::Message(Message::new(Severity::Warning, text)));
     let guard = ui.signals.begin_session(&session.signals, Box::new(warn.clone()), ui.terminal_restorer());
+    // A panic is continued after the display has ended, which must still show what the run could not record.
     let result = tokio::select! {
-        result = work(&session) => result,
+        result = AssertUnwindSafe(work(&session)).catch_unwind() => result,
         never = stop_after_timeout(&session.signals, options.timeout, warn) => match never {},
         never = guard.respond() => match never {},
     };
+    for change in ui.unrecorded().changes() {
+        session.sink(change.urn.stack(), None).emit(Event::Unrecorded(change));
+    }
     let shown = session.display.finish();
     // Not earlier: a signal that arrives while the display is being finished must not end it at once.
     drop(guard);
-    let exit = result?;
+    let exit = result.unwrap_or_else(|panic| resume_unwind(panic))?;
     shown?;
     Ok(exit)
 }

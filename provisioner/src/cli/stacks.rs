@@ -11,6 +11,7 @@ use provisioner::program::Program;
 use provisioner::registry::provision::ProvisionTable;
 use provisioner::registry::types;
 use pulumi_proto::property::path::PropertyPath;
+use state::Unrecorded;
 use state::store::StackReference;
 
 use super::args::{DirArgs, GlobalArgs, StackArgs, StacksArgs};
@@ -33,6 +34,8 @@ pub(crate) struct Stacks {
     pub(crate) stacks: Vec<Arc<Stack>>,
     /// Secrets to mask in texts.
     pub(crate) masker: Arc<SecretMasker>,
+    /// Receives what runs on the stacks could not record.
+    pub(crate) unrecorded: Unrecorded,
     /// Names of the requested stacks.
     requested: Vec<String>,
 }
@@ -135,8 +138,8 @@ fn read(
     }
     ui.print_diagnostics(&diagnostics, &sources);
     let stacks = stacks.into_iter().map(Arc::new).collect();
-    let masker = Arc::clone(ui.masker());
-    Ok(Stacks { repository, process_context, sources: Arc::new(sources), stacks, masker, requested: chosen })
+    let (sources, masker, unrecorded) = (Arc::new(sources), Arc::clone(ui.masker()), ui.unrecorded().clone());
+    Ok(Stacks { repository, process_context, sources, stacks, masker, unrecorded, requested: chosen })
 }
 
 /// Prints diagnostics, and returns an error with the number of errors among them.

@@ -10,13 +10,14 @@ use anstream::{AutoStream, ColorChoice};
 
 use config::diagnostics::{Diagnostic, MAX_SHOWN, Severity, SourceFiles, Style, escape_controls, render, shown};
 use engine::masking::SecretMasker;
+use state::{Unrecorded, UnrecordedReport};
 
 use super::args::{ColorArg, GlobalArgs};
 use super::display::{
     DiffOptions, Display, DisplayOptions, JsonDisplay, Line, LiveDisplay, PlainDisplay, Renderer, SHOW_CURSOR, Secrets,
     print_lines,
 };
-use super::exit::{Exit, error_lines, warning_lines};
+use super::exit::{Exit, error_lines, kept_journal_lines, unrecorded_lines, warning_lines};
 use super::signals::SignalReceiver;
 
 /// Properties of the process's streams and terminal.
@@ -56,6 +57,7 @@ pub(crate) struct Ui {
     verbose: bool,
     stdout_color: bool,
     stderr_color: bool,
+    unrecorded: Unrecorded,
 }
 
 impl Ui {
@@ -73,6 +75,7 @@ impl Ui {
             verbose: global.verbose,
             stdout_color: color(streams.stdout_has_color),
             stderr_color: color(streams.stderr_has_color),
+            unrecorded: Unrecorded::default(),
         }
     }
 
@@ -176,6 +179,25 @@ impl Ui {
             self.print_messages(&error_lines(error, &self.masker));
         }
         exit
+    }
+
+    /// Returns what the command could not record so far.
+    pub(crate) fn unrecorded(&self) -> &Unrecorded {
+        &self.unrecorded
+    }
+
+    /// Prints what the command could not record: one line `URN = id` for each change. Returns the outcome of the command,
+    /// which is a failure then.
+    pub(crate) fn report_unrecorded(&self, exit: Exit) -> Exit {
+        let UnrecordedReport { changes, journal } = self.unrecorded.take();
+        if let Some(journal) = journal {
+            self.print_messages(&kept_journal_lines(&journal));
+        }
+        if changes.is_empty() {
+            return exit;
+        }
+        self.print_messages(&unrecorded_lines(&changes));
+        if exit == Exit::Bug { Exit::Bug } else { Exit::Failed }
     }
 
     /// Prints a warning.

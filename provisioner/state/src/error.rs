@@ -8,7 +8,7 @@ use pulumi_proto::urn::Urn;
 
 use super::format::FormatError;
 use super::integrity::IntegrityError;
-use super::journal::JournalError;
+use super::journal::{JournalError, KeptJournal};
 use super::secrets::SecretsError;
 use super::store::{StackReference, StoreError};
 
@@ -106,13 +106,14 @@ pub enum StateError {
     /// The state violates its invariants. It was saved all the same: it is the best record of the run.
     #[error("the state was saved, but must be repaired (`sc state repair`)")]
     SavedInvalid(#[source] IntegrityError),
-    /// The new checkpoint could not be saved. The journal has all records, and the lock is kept.
-    #[error("the state of {stack} could not be saved; its changes are kept in the journal {}", journal.display())]
+    /// The new checkpoint could not be saved. The lock is kept.
+    #[error("the state of {stack} could not be saved; {}", kept_text(kept))]
     Unsaved {
         /// The stack.
         stack: StackReference,
-        /// The journal.
-        journal: PathBuf,
+        /// Journal that has the changes: its content was checked. `None` if no journal could be written;
+        /// [`Unrecorded`](super::Unrecorded) has the changes then.
+        kept: Option<KeptJournal>,
         /// Cause of the failure.
         source: Box<StateError>,
     },
@@ -206,6 +207,18 @@ impl std::error::Error for UnexplainedEmptyState {}
 
 fn resource_count(count: usize) -> String {
     if count == 1 { "a resource".to_owned() } else { format!("{count} resources") }
+}
+
+fn kept_text(kept: &Option<KeptJournal>) -> String {
+    match kept {
+        None => "its changes could not be recorded in a journal either".to_owned(),
+        Some(KeptJournal { path, lacks_changes: false, .. }) => {
+            format!("its changes are kept in the journal {}", path.display())
+        }
+        Some(KeptJournal { path, lacks_changes: true, .. }) => {
+            format!("a part of its changes is kept in the journal {}", path.display())
+        }
+    }
 }
 
 fn digest_text(digest: &Option<String>) -> &str {

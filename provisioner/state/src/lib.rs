@@ -19,7 +19,7 @@
 //!
 //! use state::secrets::Keyring;
 //! use state::store::{FileStore, FileUrl, LockHolder, StackReference};
-//! use state::{StackAccess, StackState, StackView};
+//! use state::{JournalFolders, StackAccess, StackState, StackView, Unrecorded};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -31,7 +31,8 @@
 //!     keyring: Arc::new(Keyring::new(None)),
 //!     configured_secrets: None,
 //!     config: Default::default(),
-//!     journals: url.folder.clone(),
+//!     journals: JournalFolders::of_backend(&url.folder),
+//!     unrecorded: Unrecorded::default(),
 //!     engine_version: "v0.1.0".to_owned(),
 //! };
 //! let holder = LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned() };
@@ -62,6 +63,7 @@ mod snapshot;
 mod stack_state;
 pub mod state_edit;
 pub mod store;
+mod unrecorded;
 
 /// Maximum size of a checkpoint, an export or a journal that is read, in bytes, and of a checkpoint that is decompressed.
 pub const MAX_STATE_BYTES: u64 = 4 << 30;
@@ -69,7 +71,7 @@ pub const MAX_STATE_BYTES: u64 = 4 << 30;
 pub use background::drop_in_background;
 pub use checkpoint::{LoadedCheckpoint, decode_checkpoint, encode_checkpoint};
 pub use error::{ImportProblem, JournalConflict, StateError, UnexplainedEmptyState};
-pub use journal::JournalError;
+pub use journal::{JournalError, JournalFolders, KeptJournal};
 pub use ledger::Ledger;
 pub use record::{Effect, EntryId, OperationId, Record, Subject};
 pub use recorder::{MemoryRecorder, StateRecorder};
@@ -80,3 +82,4 @@ pub use stack_state::{
     EntryChange, ExportedSecrets, ImportReport, JournalRecorder, RecoveredRun, Restore, StackAccess, StackState,
     StackSummary, StackView, StateCopy, history, import, remove_stack, rename_stack, state_copies, summary,
 };
+pub use unrecorded::{ChangeKind, Unrecorded, UnrecordedChange, UnrecordedReport};

@@ -109,7 +109,8 @@ impl<'f> Bench<'f> {
             keyring: Arc::new(keyring),
             configured_secrets: Some(manager.describe()),
             config: Default::default(),
-            journals: folder.to_owned(),
+            journals: state::JournalFolders::of_backend(folder),
+            unrecorded: Default::default(),
             engine_version: "v0.1.0".to_owned(),
         };
         let supervisor = Supervisor::start(&std::env::current_exe()?)?;

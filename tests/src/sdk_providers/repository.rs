@@ -148,7 +148,8 @@ impl Repository {
                 keyring: Arc::new(Keyring::new(Some(Passphrase::new(PASSPHRASE)))),
                 configured_secrets: None,
                 config: Default::default(),
-                journals: self.folder.path().join(".sc/journal"),
+                journals: state::JournalFolders::of_backend(self.folder.path().join(".sc/journal")),
+                unrecorded: Default::default(),
                 engine_version: String::new(),
             };
             let export = StackView::export(&access, ExportedSecrets::Plaintext).await.unwrap();

@@ -7,7 +7,7 @@ use crate::processes::{children, name, signal, wait_until};
 use crate::repository::{FILES, REC, Repository, Sections};
 
 /// Returns a repository with a chain of resources, each of which depends on the previous one.
-fn chain(length: usize) -> Repository {
+pub(crate) fn chain(length: usize) -> Repository {
     let things: Vec<String> = (0..length)
         .map(|n| match n {
             0 => "t0: { type: rec:index:Thing, config: { v: 0 } }".to_owned(),

@@ -27,4 +27,5 @@ mod stack_rename;
 mod state_edits;
 mod targets;
 mod templates;
+mod unrecorded;
 mod unusable_states;

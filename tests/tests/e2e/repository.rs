@@ -39,7 +39,7 @@ impl Repository {
     /// Creates a repository with these sections in the server.yaml of its stack.
     pub(crate) fn new(sections: Sections<'_>) -> Self {
         let repository = Self { folder: tempfile::Builder::new().prefix("sc-e2e-").tempdir().unwrap() };
-        for folder in [".git", "backend", "home", "rec"] {
+        for folder in [".git", "backend", "home", "rec", "tmp"] {
             fs::create_dir(repository.path(folder)).unwrap();
         }
         repository.write(".sc/cfg.default.yaml", "projectName: tank\n");
@@ -159,6 +159,7 @@ impl Repository {
             .current_dir(self.folder.path())
             .env_clear()
             .env("HOME", self.path("home"))
+            .env("TMPDIR", self.path("tmp"))
             .env("PATH", "/usr/bin:/bin")
             .env("REC_DIR", self.path("rec"))
             .stdin(Stdio::null())

@@ -124,7 +124,8 @@ impl Stack {
             keyring: Arc::new(Keyring::new(Some(Passphrase::new("tide-pool 42"))).with_manager(manager)),
             configured_secrets,
             config: Default::default(),
-            journals: folder,
+            journals: state::JournalFolders::of_backend(folder),
+            unrecorded: Default::default(),
             engine_version: "v0.1.0".to_owned(),
         };
         let holder = LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned() };

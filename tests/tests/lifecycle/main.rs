@@ -18,6 +18,8 @@ mod deletes;
 mod fake_cloud;
 mod imports;
 mod invariants;
+#[cfg(debug_assertions)]
+mod io_errors;
 mod lost_replies;
 mod program;
 mod providers;

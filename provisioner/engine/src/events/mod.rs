@@ -10,7 +10,7 @@ use std::time::Duration;
 use bridge::provider::{PropertyDiff, ViewOp};
 use pulumi_proto::urn::Urn;
 
-use state::ResourceState;
+use state::{ResourceState, UnrecordedChange};
 
 /// Receiver of events.
 pub trait EventSink: Send + Sync {
@@ -37,6 +37,8 @@ pub enum Event {
     Message(Message),
     /// A phase ended.
     PhaseEnded(Summary),
+    /// A change of the run is recorded neither in the state nor in a journal. Emitted after the run has ended.
+    Unrecorded(UnrecordedChange),
 }
 
 /// Progress of the download of a plugin.

@@ -94,6 +94,12 @@ fn describe(event: &Event, secrets: Secrets, line: &mut Map<String, Value>) {
             line.insert("event".into(), "phase-ended".into());
             describe_summary(summary, line);
         }
+        Event::Unrecorded(change) => {
+            line.insert("event".into(), "unrecorded".into());
+            line.insert("change".into(), change.kind.as_str().into());
+            line.insert("urn".into(), change.urn.as_str().into());
+            line.insert("id".into(), change.id.as_str().into());
+        }
     }
 }
 

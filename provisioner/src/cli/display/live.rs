@@ -187,6 +187,8 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
             }
             Event::Message(message) => self.take_message(LocatedMessage::new(message, origin))?,
             Event::Download(download) => self.take_download(download)?,
+            // The command prints unrecorded changes last, on any display.
+            Event::Unrecorded(_) => {}
             Event::StepStarted(_) | Event::StepSucceeded(..) | Event::StepFailed(..) | Event::OutputsRegistered(_) => {
                 if let Some(running) = &mut self.phase {
                     running.rows.apply(stamp.at, event);

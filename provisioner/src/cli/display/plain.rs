@@ -113,6 +113,8 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
                 None => Ok(()),
             },
             Event::Message(message) => self.take_message(LocatedMessage::new(message, origin)),
+            // The command prints unrecorded changes last, on any display.
+            Event::Unrecorded(_) => Ok(()),
             Event::StepStarted(info) => {
                 let op_style = step_style(info.op);
                 if self.is_applying() && has_own_lines(info.op) && !info.internal {

@@ -20,6 +20,7 @@ pub(crate) fn redact(masker: &SecretMasker, event: &mut Event) {
         | Event::StepSucceeded(..)
         | Event::OutputsRegistered(_)
         | Event::PhaseStarted(_)
-        | Event::PhaseEnded(_) => {}
+        | Event::PhaseEnded(_)
+        | Event::Unrecorded(_) => {}
     }
 }

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use bridge::error::chain;
 use bridge::fs::FileError;
 
 use crate::format::FormatError;
+use crate::unrecorded::UnrecordedChange;
 
 /// Reason why a journal cannot be written or replayed.
 #[derive(Debug, thiserror::Error)]
@@ -30,10 +32,43 @@ pub enum JournalError {
         /// Version of the format.
         version: u32,
     },
-    /// An earlier write failed, so the journal may be incomplete.
-    #[error("an earlier write to the journal {} failed; it accepts no more records", path.display())]
-    EarlierWriteFailed {
+    /// The file was removed, or another file has its name.
+    #[error("the journal {} was removed during the run", path.display())]
+    Removed {
         /// The journal.
         path: PathBuf,
     },
+    /// The written records could not be flushed to disk.
+    #[error("the journal {} could not be flushed to disk", path.display())]
+    Unflushed {
+        /// The journal.
+        path: PathBuf,
+    },
+    /// The journal is in a fallback folder, because the backend could not be written. It accepts the ends of running
+    /// operations, and no begins of others.
+    #[error(
+        "no operation begins, because the journal of the backend could not be written; what was done is recorded in {}",
+        journal.display()
+    )]
+    InFallback {
+        /// The journal in the fallback folder.
+        journal: PathBuf,
+    },
+    /// The outcome of an operation could not be recorded in any place. The run has it in memory, for the checkpoint.
+    #[error(
+        "the outcome could be recorded in no journal ({}); it is saved with the state at the end of the run{}",
+        chain(reason),
+        lines(changes)
+    )]
+    Unrecorded {
+        /// Changes that no journal contains.
+        changes: Vec<UnrecordedChange>,
+        /// Reason why the first journal could not be written.
+        reason: Box<JournalError>,
+    },
+}
+
+fn lines(changes: &[UnrecordedChange]) -> String {
+    let lines: String = changes.iter().map(|change| format!("\n  {change}")).collect();
+    if lines.is_empty() { lines } else { ":".to_owned() + &lines }
 }

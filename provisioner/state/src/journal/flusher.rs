@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use bridge::fs::calls::sync_data;
 use bridge::fs::sync_folder;
 
 /// Time for which records are gathered before they are flushed; the duration of the flush is added to it.
@@ -29,12 +30,12 @@ struct FlusherState {
 }
 
 impl Flusher {
-    pub(super) fn start(file: Arc<File>, folder: PathBuf) -> Self {
+    pub(super) fn start(file: Arc<File>, path: PathBuf) -> Self {
         let (wake, woken) = channel();
         let shared = Arc::new(FlusherState::default());
         let state = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("journal".to_owned()).spawn(move || {
-            if flush(&file, &folder, &woken, &state).is_err() {
+            if flush(&file, &path, &woken, &state).is_err() {
                 state.failed.store(true, Ordering::Release);
             }
         });
@@ -59,13 +60,16 @@ impl Flusher {
     }
 }
 
-fn flush(file: &File, folder: &Path, woken: &Receiver<()>, state: &FlusherState) -> Result<(), std::io::Error> {
-    sync_folder(folder).map_err(|error| error.source)?;
+fn flush(file: &File, path: &Path, woken: &Receiver<()>, state: &FlusherState) -> Result<(), std::io::Error> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut is_folder_flushed = false;
     while woken.recv().is_ok() {
+        // The folder need not be readable at once, for instance because all descriptors are in use.
+        is_folder_flushed = is_folder_flushed || sync_folder(folder).is_ok();
         // Waits until the interval has elapsed or the journal is closed.
         _ = woken.recv_timeout(BATCH_INTERVAL);
         if state.dirty.swap(false, Ordering::AcqRel) {
-            file.sync_data()?;
+            sync_data(file, path)?;
         }
     }
     Ok(())

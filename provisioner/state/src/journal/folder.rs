@@ -1,56 +1,168 @@
-//! Folder of the journals of a stack.
+//! Folders of the journals of a stack: that of the backend, and fallbacks for a backend that cannot be written.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, Permissions};
 use std::io::ErrorKind;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use bridge::fs::{FileError, create_private_folders};
+use bridge::fs::calls::remove_file;
+use bridge::fs::{FileError, create_private_folder, create_private_folders, is_own_file, is_private_folder};
 
+use super::digest::digest;
 use super::error::JournalError;
 use crate::store::StackReference;
 
-/// Returns the folder of the journals of a stack.
-pub(crate) fn folder(root: &Path, stack: &StackReference) -> PathBuf {
-    root.join(".sc/journal").join(stack.project()).join(stack.stack())
+/// Prefix of files that are being written.
+const TEMPORARY: &str = ".tmp-";
+/// Number of hexadecimal digits that name a backend in a fallback folder.
+const BACKEND_DIGITS: usize = 16;
+
+/// Folders for the journals of the stacks of a backend.
+#[derive(Clone, Debug)]
+pub struct JournalFolders {
+    backend: PathBuf,
+    /// Private folders of the user, and the name of the backend in them.
+    fallbacks: Vec<PathBuf>,
+    name: String,
 }
 
-/// Returns the paths of the journals of a stack, sorted by name. Runs that ended normally have removed theirs.
-pub(crate) fn list(root: &Path, stack: &StackReference) -> Result<Vec<PathBuf>, JournalError> {
-    let folder = folder(root, stack);
-    let entries = match fs::read_dir(&folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(FileError::of("list", &folder)(error).into()),
-    };
-    let mut journals = Vec::new();
-    for entry in entries {
-        journals.push(entry.map_err(FileError::of("list", &folder))?.path());
+/// Place of a journal: one of the folders of [`JournalFolders`]. A later place is used if the earlier ones fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct JournalPlace(usize);
+
+impl JournalPlace {
+    /// The folder of the backend.
+    pub(crate) const BACKEND: Self = Self(0);
+}
+
+/// Stored journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredJournal {
+    /// The journal.
+    pub(crate) path: PathBuf,
+    /// True if it is in a fallback folder.
+    pub(crate) is_fallback: bool,
+    /// Older copies of it, which lack its last records.
+    older: Vec<PathBuf>,
+}
+
+impl JournalFolders {
+    /// Creates the folders of a backend: journals are in `.sc/journal` of this folder.
+    pub fn of_backend(folder: impl Into<PathBuf>) -> Self {
+        Self { backend: folder.into(), fallbacks: Vec::new(), name: String::new() }
     }
-    journals.sort();
+
+    /// Adds private folders of the user, in which a run writes its journal if it cannot write to the backend. A run of
+    /// the same user finds it there by the canonical path of the backend. Folders that belong to another user, or that
+    /// others can write to, are not used.
+    #[must_use]
+    pub fn with_fallbacks(self, canonical_backend: &Path, folders: Vec<PathBuf>) -> Self {
+        let mut name = digest(&canonical_backend.to_string_lossy());
+        name.truncate(BACKEND_DIGITS);
+        Self { fallbacks: folders, name, ..self }
+    }
+
+    /// Returns the places, in the order in which a run tries them.
+    pub(super) fn places(&self) -> impl DoubleEndedIterator<Item = JournalPlace> + use<> {
+        (0..=self.fallbacks.len()).map(JournalPlace)
+    }
+
+    /// Returns the folder of the journals of a stack.
+    pub(super) fn folder(&self, place: JournalPlace, stack: &StackReference) -> PathBuf {
+        let root = match self.fallback(place) {
+            None => self.backend.join(".sc/journal"),
+            Some(private) => private.join("journal").join(&self.name),
+        };
+        root.join(stack.project()).join(stack.stack())
+    }
+
+    /// Creates the folder of the journals of a stack, with access for the current user only. Removes the permissions of
+    /// other users from an existing folder.
+    pub(super) fn create(&self, place: JournalPlace, stack: &StackReference) -> Result<PathBuf, FileError> {
+        let folder = self.folder(place, stack);
+        if let Some(private) = self.fallback(place) {
+            create_private_folder(private)?;
+        }
+        create_private_folders(&folder)?;
+        let mode = fs::metadata(&folder).map_err(FileError::of("read", &folder))?.permissions().mode();
+        if mode & 0o077 != 0 {
+            let private = fs::set_permissions(&folder, Permissions::from_mode(0o700));
+            private.map_err(FileError::of("make private", &folder))?;
+        }
+        Ok(folder)
+    }
+
+    /// Removes a journal from a place; a missing file is no error.
+    pub(super) fn remove(&self, place: JournalPlace, stack: &StackReference, name: &str) -> Result<(), JournalError> {
+        match self.fallback(place) {
+            Some(private) if !is_private_folder(private)? => Ok(()),
+            _ => remove(&self.folder(place, stack).join(name)),
+        }
+    }
+
+    fn fallback(&self, place: JournalPlace) -> Option<&Path> {
+        self.fallbacks.get(place.0.checked_sub(1)?).map(PathBuf::as_path)
+    }
+
+    /// Returns the files in the folder of a stack. Others cannot have put a file into a fallback folder.
+    fn files(&self, place: JournalPlace, stack: &StackReference) -> Result<Vec<PathBuf>, FileError> {
+        let fallback = self.fallback(place);
+        if let Some(private) = fallback
+            && !is_private_folder(private)?
+        {
+            return Ok(Vec::new());
+        }
+        let folder = self.folder(place, stack);
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(FileError::of("list", &folder)(error)),
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(FileError::of("list", &folder))?;
+            let is_temporary = entry.file_name().to_string_lossy().starts_with(TEMPORARY);
+            if !is_temporary && (fallback.is_none() || is_own_file(&entry.path())) {
+                files.push(entry.path());
+            }
+        }
+        Ok(files)
+    }
+}
+
+/// Returns the journals of a stack, sorted by name. Runs that ended normally have removed theirs.
+pub(crate) fn list(folders: &JournalFolders, stack: &StackReference) -> Result<Vec<StoredJournal>, JournalError> {
+    let mut journals: Vec<StoredJournal> = Vec::new();
+    // A run writes its journal anew in a later place, under the same name, if an earlier place fails.
+    for place in folders.places().rev() {
+        for path in folders.files(place, stack)? {
+            match journals.iter_mut().find(|journal| journal.path.file_name() == path.file_name()) {
+                Some(newer) => newer.older.push(path),
+                None => {
+                    let is_fallback = place != JournalPlace::BACKEND;
+                    journals.push(StoredJournal { path, is_fallback, older: Vec::new() });
+                }
+            }
+        }
+    }
+    journals.sort_by(|a, b| a.path.file_name().cmp(&b.path.file_name()));
     Ok(journals)
 }
 
-/// Creates the file of a journal, and its folder if it is missing, with access for the current user only. Removes the
-/// permissions of other users from an existing folder.
-///
-/// # Errors
-/// [`FileError`]; its source has the kind `AlreadyExists` if the file exists.
-pub(super) fn create_file(path: &Path) -> Result<File, FileError> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    create_private_folders(folder)?;
-    let mode = fs::metadata(folder).map_err(FileError::of("read", folder))?.permissions().mode();
-    if mode & 0o077 != 0 {
-        let private = fs::set_permissions(folder, Permissions::from_mode(0o700));
-        private.map_err(FileError::of("make private", folder))?;
+impl StoredJournal {
+    /// Removes a journal whose records are saved; a missing file is no error.
+    ///
+    /// # Errors
+    /// [`JournalError::Path`].
+    pub(crate) fn remove(&self) -> Result<(), JournalError> {
+        // The older copies first: alone, they would be taken for the journal.
+        self.older.iter().chain([&self.path]).try_for_each(|path| remove(path))
     }
-    let file = OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(path);
-    file.map_err(FileError::of("create", path))
 }
 
-/// Removes a journal whose records are saved; a missing file is no error.
-pub(crate) fn remove(path: &Path) -> Result<(), JournalError> {
-    match fs::remove_file(path) {
+/// Removes a file; a missing file is no error.
+fn remove(path: &Path) -> Result<(), JournalError> {
+    match remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(FileError::of("remove", path)(error).into()),
         _ => Ok(()),
     }
@@ -61,21 +173,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn journal_and_its_folder_are_accessible_to_their_owner_only() {
+    fn folders_of_journals_are_accessible_to_their_owner_only() {
         let root = tempfile::tempdir().unwrap();
         let stack = StackReference::new("tank", "reef").unwrap();
-        let folder = folder(root.path(), &stack);
+        let folders = JournalFolders::of_backend(root.path());
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        let first = folder.join("first");
-        create_file(&first).unwrap();
-        assert_eq!(mode(&first), 0o600);
+        let folder = folders.create(JournalPlace::BACKEND, &stack).unwrap();
         for created in [".sc", ".sc/journal", ".sc/journal/tank", ".sc/journal/tank/reef"] {
             assert_eq!(mode(&root.path().join(created)), 0o700, "{created}");
         }
         // The folder of an earlier version.
         fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
-        create_file(&folder.join("second")).unwrap();
+        folders.create(JournalPlace::BACKEND, &stack).unwrap();
         assert_eq!(mode(&folder), 0o700);
-        assert_eq!(create_file(&first).unwrap_err().source.kind(), ErrorKind::AlreadyExists);
     }
 }

@@ -22,21 +22,32 @@
 //! that the previous phase left. The last line of a run that ended normally has the digest of the checkpoint that is
 //! about to be saved: with it the next run recognizes a journal whose run died between saving the checkpoint and
 //! removing the journal.
+//!
+//! If the file is removed during a run, the run writes it anew with its next record. If it cannot be written when an
+//! operation ends, the run writes the whole journal into a fallback folder: `journal/BACKEND/PROJECT/STACK/<id>` in a
+//! private folder of the user, where `BACKEND` is the start of the SHA-256 of the backend's path. The file in the
+//! backend is then older and ignored.
 
+mod close;
 mod decode;
 mod digest;
 mod dto;
 mod encode;
 mod end;
 mod error;
+mod file;
 mod flusher;
 mod folder;
 mod header;
+mod kept;
 mod replay;
 mod writer;
 
+pub(super) use close::append_close_line;
 pub(super) use digest::{CheckpointDigest, digest};
 pub use error::JournalError;
-pub(super) use folder::{folder, list, remove};
+pub use folder::JournalFolders;
+pub(super) use folder::{StoredJournal, list};
+pub use kept::KeptJournal;
 pub(super) use replay::{Replay, replay};
-pub(super) use writer::{Journal, JournalHeader, append_close_line};
+pub(super) use writer::{Journal, JournalHeader};

@@ -1,25 +1,23 @@
 //! Writes the journal of a run.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Seek as _, SeekFrom, Write as _};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bridge::fs::FileError;
 use jiff::Timestamp;
 
 use super::digest::{CheckpointDigest, digest};
 use super::encode::{write_close, write_phase, write_record};
-use super::end::FileEnd;
 use super::error::JournalError;
-use super::flusher::Flusher;
-use super::folder;
+use super::file::JournalFile;
+use super::folder::{JournalFolders, JournalPlace};
 use super::header::{StoredHeader, VERSION};
+use super::kept::KeptJournal;
 use crate::error::StateError;
+use crate::ledger::Ledger;
 use crate::record::Record;
-use crate::secrets::Crypter;
-use crate::snapshot::SecretsDescription;
+use crate::secrets::{Crypter, SecretsError};
+use crate::snapshot::{SecretsDescription, Snapshot};
 use crate::store::StackReference;
+use crate::unrecorded::{ChangeCollector, Unrecorded, UnrecordedChange};
 
 /// Content of the first line of a journal.
 #[derive(Debug)]
@@ -33,188 +31,346 @@ pub(crate) struct JournalHeader {
 }
 
 /// Journal of one run. The first appended record creates its file.
-#[derive(Debug)]
+///
+/// All records stay in memory, so that the journal can be written anew as a whole: in the folder of the backend if it
+/// was removed there, and else in a fallback folder. What no file contains is reported in [`Unrecorded`].
 pub(crate) struct Journal {
-    path: PathBuf,
+    folders: JournalFolders,
+    /// Name of the file.
+    name: String,
     header: JournalHeader,
-    file: Option<OpenJournal>,
-    deferred: Vec<Deferred>,
-    line: Vec<u8>,
-    condition: JournalCondition,
+    started: String,
+    /// State that the run starts from.
+    base: Snapshot,
+    lines: Vec<Line>,
+    file: Option<JournalFile>,
+    crypter: Option<Arc<dyn Crypter>>,
+    unrecorded: Unrecorded,
+    /// Digest of the checkpoint that is about to be saved, once the run has ended.
+    closed: Option<String>,
+    /// Last place in which a file may exist.
+    last_place: JournalPlace,
+    /// True if the run has saved its state, or has reported what it could not save.
+    has_ended: bool,
+    buffer: Vec<u8>,
 }
 
-/// Condition of a journal, which decides what it still accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum JournalCondition {
-    /// All records are written.
-    Intact,
-    /// A record is missing that later ones may depend on: no record is accepted. The journal can still be closed.
-    LacksRecord,
-    /// The end may be part of a line, or was not flushed: nothing is accepted.
-    Unreliable,
-}
-
-/// Line that is written together with the next appended record.
-#[derive(Debug)]
-enum Deferred {
+/// Line of a journal.
+enum Line {
     Record(Record),
+    /// Record that is written together with the next other one, and that may be lost without harm.
+    Deferred(Record),
     Phase,
 }
 
-#[derive(Debug)]
-struct OpenJournal {
-    file: Arc<File>,
-    length: u64,
-    flusher: Flusher,
-}
-
 impl Journal {
-    /// Creates a journal in the folder of its stack. Writes nothing yet.
-    pub(crate) fn new(folder: &Path, header: JournalHeader) -> Self {
+    /// Creates the journal of a run that starts from a state. Writes nothing yet.
+    pub(crate) fn new(folders: JournalFolders, header: JournalHeader, base: Snapshot, unrecorded: Unrecorded) -> Self {
         Self {
-            path: folder.join(uuid::Uuid::new_v4().to_string()),
+            folders,
+            name: uuid::Uuid::new_v4().to_string(),
             header,
+            started: Timestamp::now().to_string(),
+            base,
+            lines: Vec::new(),
             file: None,
-            deferred: Vec::new(),
-            line: Vec::new(),
-            condition: JournalCondition::Intact,
+            crypter: None,
+            unrecorded,
+            closed: None,
+            last_place: JournalPlace::BACKEND,
+            has_ended: false,
+            buffer: Vec::new(),
         }
     }
 
-    /// Returns the path of the journal once something was written.
-    pub(crate) fn path(&self) -> Option<&Path> {
-        self.file.is_some().then_some(&*self.path)
+    /// Sets the key of the secrets in the records.
+    pub(crate) fn set_crypter(&mut self, crypter: Arc<dyn Crypter>) {
+        self.crypter = Some(crypter);
+    }
+
+    /// Returns whether the key of the secrets is set.
+    pub(crate) fn has_crypter(&self) -> bool {
+        self.crypter.is_some()
     }
 
     /// Keeps a record until the next appended one.
     pub(crate) fn defer(&mut self, record: Record) {
-        self.deferred.push(Deferred::Record(record));
+        self.lines.push(Line::Deferred(record));
     }
 
     /// Begins another phase of the run: its entries are numbered from 0 in the order of the state that the previous
     /// phase left.
     pub(crate) fn begin_phase(&mut self) {
-        if self.file.is_some() || !self.deferred.is_empty() {
-            self.deferred.push(Deferred::Phase);
+        if !self.lines.is_empty() {
+            self.lines.push(Line::Phase);
         }
     }
 
-    /// Writes the deferred records and a record. After a failed write no other record is accepted: it may depend on the
-    /// missing one.
+    /// Writes a record, and all earlier ones that are not written yet. If the file was removed or cannot be written, the
+    /// whole journal is written anew; the end of an operation may go into a fallback folder, the begin of one may not.
     ///
     /// # Errors
-    /// [`StateError`].
-    pub(crate) fn append(&mut self, record: &Record, crypter: Option<&dyn Crypter>) -> Result<(), StateError> {
-        if self.condition != JournalCondition::Intact {
-            return Err(JournalError::EarlierWriteFailed { path: self.path.clone() }.into());
+    /// [`StateError`]. The begin of an operation, and a record whose secrets have no key yet, is not part of the journal
+    /// then. Other records are: they are written with the next one, and reported until then.
+    pub(crate) fn append(&mut self, record: &Record) -> Result<(), StateError> {
+        let is_begin = matches!(record, Record::Begin { .. });
+        self.lines.push(Line::Record(record.clone()));
+        let Err(error) = self.write_lines(is_begin) else { return Ok(()) };
+        if is_begin || matches!(error, WriteError::Secrets(SecretsError::KeyNeeded)) {
+            self.lines.pop();
+            return Err(error.into());
         }
-        self.line.clear();
-        if self.file.is_none() {
-            self.write_header();
+        let changes = self.changes_after(self.written());
+        self.unrecorded.set_changes(changes.clone());
+        Err(match error {
+            WriteError::Journal(error) => JournalError::Unrecorded { changes, reason: Box::new(error) }.into(),
+            WriteError::Secrets(error) => error.into(),
+        })
+    }
+
+    /// Writes the digest of the checkpoint that is about to be saved, and flushes the file. Does nothing if nothing was
+    /// appended.
+    ///
+    /// # Errors
+    /// [`JournalError`].
+    pub(crate) fn close(&mut self, checkpoint: &str) -> Result<(), StateError> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let is_intact = file.check().is_ok();
+        self.closed = Some(digest(checkpoint));
+        if is_intact { self.write_close_line() } else { Ok(self.write_anew(JournalPlace::BACKEND)?) }
+    }
+
+    /// Appends the line that closes the journal, unless the file has it.
+    fn write_close_line(&mut self) -> Result<(), StateError> {
+        if let (Some(file), Some(digest)) = (&mut self.file, &self.closed)
+            && file.close_lines == 0
+        {
+            self.buffer.clear();
+            write_close(&mut self.buffer, digest);
+            file.close(&self.buffer)?;
         }
-        for deferred in &self.deferred {
-            match deferred {
-                Deferred::Record(record) => write_record(&mut self.line, record, crypter)?,
-                Deferred::Phase => write_phase(&mut self.line),
-            }
-        }
-        write_record(&mut self.line, record, crypter)?;
-        self.write_line()?;
-        self.deferred.clear();
         Ok(())
     }
 
-    /// Writes the digest of the checkpoint that is about to be saved, and flushes the file. Does nothing without a
-    /// file.
-    pub(crate) fn close(&mut self, checkpoint: &str) -> Result<(), JournalError> {
-        if self.file.is_none() {
-            return Ok(());
-        }
-        self.line.clear();
-        write_close(&mut self.line, &digest(checkpoint));
-        self.write_line()?;
-        if let Some(journal) = &self.file {
-            journal.file.sync_data().map_err(FileError::of("flush", &self.path))?;
-            journal.flusher.mark_flushed();
-        }
-        Ok(())
-    }
-
-    /// Writes the journal again if another run has removed it: the records added since are in no checkpoint.
+    /// Removes the journal after its records were saved in the checkpoint.
     ///
     /// # Errors
     /// [`JournalError::Path`].
-    pub(crate) fn restore(&mut self) -> Result<(), JournalError> {
-        let Some(journal) = &self.file else { return Ok(()) };
-        let mut removed = &*journal.file;
-        let mut copy = match folder::create_file(&self.path) {
-            Ok(copy) => copy,
-            Err(error) if error.source.kind() == ErrorKind::AlreadyExists => return Ok(()),
-            Err(error) => return Err(error.into()),
+    pub(crate) fn remove(&mut self) -> Result<(), JournalError> {
+        self.has_ended = true;
+        self.unrecorded.take();
+        if self.file.take().is_none() && self.last_place == JournalPlace::BACKEND {
+            return Ok(());
+        }
+        // The file in the backend comes first: without the later one, it would be taken for the journal.
+        let places = self.folders.places().filter(|place| *place <= self.last_place);
+        let removed = places.map(|place| self.folders.remove(place, &self.header.stack, &self.name));
+        removed.fold(Ok(()), Result::and)
+    }
+
+    /// Makes sure that a file contains all records, after the checkpoint could not be saved. Returns the file, whose
+    /// content was checked; `None` if nothing was appended, or if no file could be written. Reports what the file lacks.
+    pub(crate) fn keep(&mut self) -> Option<KeptJournal> {
+        self.has_ended = true;
+        if !self.has_records() {
+            return None;
+        }
+        // A save that failed late may have replaced the checkpoint: the next run recognizes it by the last line.
+        let mut kept = self.write_lines(false).is_ok() && self.write_close_line().is_ok() && self.is_verified();
+        for place in self.folders.places() {
+            kept = kept || self.rewrite(place).is_ok() && self.is_verified();
+        }
+        // Without a complete file, the first one that was written may contain the first records.
+        let written = if self.is_verified() { self.written() } else { 0 };
+        let changes = if kept { Vec::new() } else { self.changes_after(written) };
+        let lacks_changes = !changes.is_empty();
+        self.unrecorded.set_changes(changes);
+        let file = self.file.as_ref().filter(|_| written > 0)?;
+        let is_fallback = file.place != JournalPlace::BACKEND;
+        Some(KeptJournal { path: file.path.clone(), is_fallback, lacks_changes })
+    }
+
+    /// Returns whether a record was appended that is not deferred.
+    pub(crate) fn has_records(&self) -> bool {
+        self.lines.iter().any(|line| matches!(line, Line::Record(_)))
+    }
+
+    fn is_verified(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| file.verify().is_ok())
+    }
+
+    /// Returns the number of lines in the file.
+    fn written(&self) -> usize {
+        self.file.as_ref().map_or(0, |file| file.lines)
+    }
+
+    /// Writes the lines that the file lacks.
+    fn write_lines(&mut self, is_begin: bool) -> Result<(), WriteError> {
+        let Some(file) = &self.file else {
+            self.encode(0)?;
+            let (folders, stack) = (&self.folders, &self.header.stack);
+            return match JournalFile::create(folders, stack, &self.name, &self.buffer, self.lines.len()) {
+                Ok(file) => {
+                    self.set_file(file);
+                    Ok(())
+                }
+                Err(error) if is_begin => Err(error.into()),
+                Err(error) => self.write_in_fallback(JournalPlace::BACKEND, error),
+            };
         };
-        let copied = removed.seek(SeekFrom::Start(0)).and_then(|_| io::copy(&mut removed, &mut copy));
-        copied.and_then(|_| copy.sync_data()).map_err(FileError::of("write", &self.path))?;
+        let place = file.place;
+        if is_begin && place != JournalPlace::BACKEND {
+            return Err(JournalError::InFallback { journal: file.path.clone() }.into());
+        }
+        if let Err(error) = file.check() {
+            return match self.rewrite(place) {
+                Ok(()) => Ok(()),
+                Err(_) if !is_begin => self.write_in_fallback(place, error),
+                Err(error) => Err(error),
+            };
+        }
+        self.encode(self.written())?;
+        let lines = self.lines.len() - self.written();
+        let Some(file) = &mut self.file else { return Ok(()) };
+        match file.append(&self.buffer, lines) {
+            Ok(()) => {
+                self.unrecorded.set_changes(Vec::new());
+                Ok(())
+            }
+            Err(error) if is_begin => Err(error.into()),
+            Err(error) => self.write_in_fallback(place, error),
+        }
+    }
+
+    /// Writes the journal anew in a place, or in a later one.
+    fn write_anew(&mut self, first: JournalPlace) -> Result<(), WriteError> {
+        self.rewrite(first).or_else(|error| match error {
+            WriteError::Journal(error) => self.write_in_fallback(first, error),
+            WriteError::Secrets(_) => Err(error),
+        })
+    }
+
+    /// Writes the journal anew in the first place after `failed` in which that is possible. Fails with `error` if there
+    /// is none.
+    fn write_in_fallback(&mut self, failed: JournalPlace, error: JournalError) -> Result<(), WriteError> {
+        let later = self.folders.places().filter(|place| *place > failed);
+        for place in later {
+            if self.rewrite(place).is_ok() {
+                return Ok(());
+            }
+        }
+        Err(error.into())
+    }
+
+    /// Writes the journal anew in a place.
+    fn rewrite(&mut self, place: JournalPlace) -> Result<(), WriteError> {
+        self.encode(0)?;
+        if let Some(digest) = &self.closed {
+            write_close(&mut self.buffer, digest);
+        }
+        self.last_place = self.last_place.max(place);
+        let (folders, stack, count) = (&self.folders, &self.header.stack, self.lines.len());
+        let close_lines = usize::from(self.closed.is_some());
+        let file = JournalFile::rewrite(folders, place, stack, &self.name, &self.buffer, (count, close_lines))?;
+        self.set_file(file);
         Ok(())
     }
 
-    fn write_header(&mut self) {
+    /// Sets the file, which contains all lines.
+    fn set_file(&mut self, file: JournalFile) {
+        self.unrecorded.set_changes(Vec::new());
+        self.file = Some(file);
+    }
+
+    /// Encodes the lines from a number on into the buffer, for a new file with its first line.
+    fn encode(&mut self, from: usize) -> Result<(), SecretsError> {
+        self.buffer.clear();
+        if from == 0 {
+            self.encode_header();
+        }
+        let crypter = self.crypter.as_deref();
+        self.lines[from..].iter().try_for_each(|line| match line {
+            Line::Record(record) | Line::Deferred(record) => write_record(&mut self.buffer, record, crypter),
+            Line::Phase => {
+                write_phase(&mut self.buffer);
+                Ok(())
+            }
+        })
+    }
+
+    fn encode_header(&mut self) {
         let header = StoredHeader {
             journal: VERSION,
             stack: Some(self.header.stack.to_string()),
             base: self.header.base.as_ref().map(|base| base.as_str().to_owned()),
-            started: Some(Timestamp::now().to_string()),
+            started: Some(self.started.clone()),
             secrets: self.header.secrets.clone().map(Into::into),
         };
-        serde_json::to_writer(&mut self.line, &header).expect("texts and numbers are always JSON");
-        self.line.push(b'\n');
+        serde_json::to_writer(&mut self.buffer, &header).expect("texts and numbers are always JSON");
+        self.buffer.push(b'\n');
     }
 
-    /// Writes the prepared lines in one call. After a failed write the file is truncated to its previous length.
-    fn write_line(&mut self) -> Result<(), JournalError> {
-        if self.condition == JournalCondition::Unreliable {
-            return Err(JournalError::EarlierWriteFailed { path: self.path.clone() });
-        }
-        let journal = match &mut self.file {
-            Some(journal) => journal,
-            None => self.file.insert(OpenJournal::create(&self.path)?),
-        };
-        if journal.flusher.has_failed() {
-            self.condition = JournalCondition::Unreliable;
-            return Err(JournalError::EarlierWriteFailed { path: self.path.clone() });
-        }
-        if let Err(error) = (&*journal.file).write_all(&self.line) {
-            let shortened = journal.file.set_len(journal.length).is_ok();
-            self.condition = if shortened { JournalCondition::LacksRecord } else { JournalCondition::Unreliable };
-            if journal.length == 0 && shortened && fs::remove_file(&self.path).is_ok() {
-                // The first line was not written: there is no journal.
-                self.file = None;
+    /// Returns the changes of the records from a number of lines on. Deferred records have none.
+    fn changes_after(&self, written: usize) -> Vec<UnrecordedChange> {
+        let mut ledger = Ledger::new(self.base.clone());
+        let mut collector = ChangeCollector::default();
+        for (index, line) in self.lines.iter().enumerate() {
+            match line {
+                Line::Phase => ledger = Ledger::new(ledger.snapshot()),
+                Line::Deferred(record) => ledger.apply(record),
+                Line::Record(record) => {
+                    if index >= written {
+                        collector.add(&ledger, record);
+                    }
+                    ledger.apply(record);
+                }
             }
-            return Err(FileError::of("write", &self.path)(error).into());
         }
-        journal.length += self.line.len() as u64;
-        journal.flusher.wake();
-        Ok(())
+        collector.changes()
     }
 }
 
-impl OpenJournal {
-    fn create(path: &Path) -> Result<Self, JournalError> {
-        let file = Arc::new(folder::create_file(path)?);
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let flusher = Flusher::start(Arc::clone(&file), folder.to_owned());
-        Ok(Self { file, length: 0, flusher })
+/// Reports the journal of a run that ends without an attempt to save its state, or what the journal lacks.
+impl Drop for Journal {
+    fn drop(&mut self) {
+        if self.has_ended || !self.has_records() {
+            return;
+        }
+        match self.file.as_ref().filter(|file| file.verify().is_ok()) {
+            Some(file) => {
+                self.unrecorded.set_changes(self.changes_after(file.lines));
+                self.unrecorded.set_journal(&file.path);
+            }
+            None => self.unrecorded.set_changes(self.changes_after(0)),
+        }
     }
 }
 
-/// Closes the journal of another run: appends the digest of the checkpoint that is about to be saved.
-pub(crate) fn append_close_line(path: &Path, end: FileEnd, digest: &str) -> Result<(), JournalError> {
-    let failed = || FileError::of("write", path);
-    let mut file = OpenOptions::new().append(true).open(path).map_err(failed())?;
-    let mut text = Vec::new();
-    if end == FileEnd::InLine {
-        text.push(b'\n');
+/// Reason why lines could not be written.
+enum WriteError {
+    /// The file cannot be written.
+    Journal(JournalError),
+    /// The lines cannot be encrypted; nothing was written.
+    Secrets(SecretsError),
+}
+
+impl From<JournalError> for WriteError {
+    fn from(error: JournalError) -> Self {
+        Self::Journal(error)
     }
-    write_close(&mut text, digest);
-    file.write_all(&text).and_then(|()| file.sync_data()).map_err(failed())?;
-    Ok(())
+}
+
+impl From<SecretsError> for WriteError {
+    fn from(error: SecretsError) -> Self {
+        Self::Secrets(error)
+    }
+}
+
+impl From<WriteError> for StateError {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Journal(error) => error.into(),
+            WriteError::Secrets(error) => error.into(),
+        }
+    }
 }

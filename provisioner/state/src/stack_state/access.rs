@@ -1,15 +1,15 @@
 //! Access to the state of one stack.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::StateError;
 use crate::format::{ConfigValue, FormatError};
-use crate::journal;
+use crate::journal::{self, JournalFolders};
 use crate::secrets::Keyring;
 use crate::snapshot::SecretsDescription;
 use crate::store::{StackReference, StateStore};
+use crate::unrecorded::Unrecorded;
 
 /// Store, keys and settings for the access to the state of a stack.
 #[derive(Clone)]
@@ -24,8 +24,10 @@ pub struct StackAccess {
     pub configured_secrets: Option<SecretsDescription>,
     /// Configuration of the stack file by key (`namespace:name`), for the history.
     pub config: BTreeMap<String, ConfigValue>,
-    /// Folder that contains `.sc/journal`: the store's own, or a local one.
-    pub journals: PathBuf,
+    /// Folders of the journals.
+    pub journals: JournalFolders,
+    /// Receives what a run could not record. Empty again once the run has saved its state.
+    pub unrecorded: Unrecorded,
     /// Version to write into manifests, with a leading `v`.
     pub engine_version: String,
 }

@@ -13,10 +13,10 @@ use crate::background::drop_in_background;
 use crate::error::{StateError, UnexplainedEmptyState};
 use crate::format::UpdateInfo;
 use crate::integrity;
-use crate::journal::{self, CheckpointDigest, Journal, JournalHeader};
+use crate::journal::{CheckpointDigest, Journal, JournalHeader};
 use crate::secrets::SecretsManager;
 use crate::snapshot::Snapshot;
-use crate::store::{LockHolder, StackLock, StackReference, StoreError};
+use crate::store::{LockHolder, StackLock, StackReference};
 
 /// State of a stack that is locked for a change.
 pub struct StackState {
@@ -97,13 +97,13 @@ impl StackState {
         let mut snapshot = snapshot.flatten().unwrap_or_default();
         let found = recovery::find_journals(access, base.as_ref(), &snapshot).await?;
         for journal in &found.completed {
-            journal::remove(journal)?;
+            journal.remove()?;
         }
         let mut recovered = None;
         if let Some(recovery) = found.recovery {
             let (digest, integrity_error) = recovery.save(access, lock, &secrets).await.map_err(|source| {
-                let (stack, journal) = (access.stack.clone(), recovery.journal().to_owned());
-                StateError::Unsaved { stack, journal, source: Box::new(source) }
+                let (stack, kept) = (access.stack.clone(), recovery.kept_journal(access));
+                StateError::Unsaved { stack, kept, source: Box::new(source) }
             })?;
             if let (Some(integrity_error), IntegrityCheck::Required) = (integrity_error, check) {
                 return Err(StateError::SavedInvalid(integrity_error));
@@ -115,7 +115,7 @@ impl StackState {
             return Err(integrity_error.into());
         }
         let header = JournalHeader { stack: access.stack.clone(), base, secrets: secrets.description() };
-        let journal = Journal::new(&journal::folder(&access.journals, &access.stack), header);
+        let journal = Journal::new(access.journals.clone(), header, snapshot.clone(), access.unrecorded.clone());
         // The journal of the recovered run explains the state.
         let unexplained_empty = emptied.filter(|_| recovered.is_none());
         Ok(OpenedStack { snapshot, recovered, unexplained_empty, secrets, journal })
@@ -154,15 +154,15 @@ impl StackState {
     pub fn recorder(&self) -> JournalRecorder {
         self.journal().begin_phase();
         let manager = self.secrets.manager.clone();
-        JournalRecorder { journal: Arc::clone(&self.journal), manager, crypter: None }
+        JournalRecorder { journal: Arc::clone(&self.journal), manager }
     }
 
     /// Saves the final state of a run, adds the entry to the history if there is one, and unlocks the stack.
     ///
     /// # Errors
     /// [`StateError::SavedInvalid`] if the state violates its invariants. [`StateError::Unsaved`] if it could not be
-    /// saved, for example because the lock was broken: the journal is kept, and the lock if it is still held. After
-    /// later errors ([`StateError::HistoryNotWritten`], releasing the lock) the state is saved.
+    /// saved, for example because the lock was broken: a journal is kept if one can be written, and the lock if it is
+    /// still held; [`StackAccess::unrecorded`] has what no journal contains. After later errors ([`StateError::HistoryNotWritten`], releasing the lock) the state is saved.
     pub async fn close(self, snapshot: Snapshot, update: Option<&UpdateInfo>) -> Result<(), StateError> {
         let stack = self.access.stack.clone();
         let (text, integrity_error) = match encode_for_saving(&self.access, &self.secrets, snapshot).await {
@@ -175,8 +175,7 @@ impl StackState {
         if let Err(error) = self.access.store.save(&self.lock, &text).await {
             return Err(self.save_error(error.into()).await);
         }
-        let journal = self.journal().path().map(ToOwned::to_owned);
-        let removed = journal.map_or(Ok(()), |path| journal::remove(&path));
+        let removed = self.journal().remove();
         let archived = match update {
             Some(update) => self.access.store.archive(&stack, &update.to_json()).await,
             None => Ok(()),
@@ -197,26 +196,16 @@ impl StackState {
         Ok(self.access.store.unlock(self.lock).await?)
     }
 
-    /// Returns the error of a failed save. Keeps the lock if there is a journal: a run from the old checkpoint would
-    /// lose its records.
+    /// Returns the error of a failed save. Makes sure first that a journal has the records of the run: the backend may
+    /// have failed for the journal, too, or another run may have broken the lock, recovered the journal and removed it.
+    /// Keeps the lock if there are records: a run from the old checkpoint would lose them.
     async fn save_error(self, source: StateError) -> StateError {
-        let journal = self.journal().path().map(ToOwned::to_owned);
-        let source = match &source {
-            // Another run may have broken the lock, recovered the journal and removed it: the records that were written
-            // since are in no checkpoint.
-            StateError::Store(StoreError::LockLost { .. }) => {
-                let restored = self.journal().restore();
-                restored.map_or_else(StateError::from, |()| source)
-            }
-            _ => source,
-        };
-        match journal {
-            Some(journal) => StateError::Unsaved { stack: self.access.stack, journal, source: Box::new(source) },
-            None => {
-                self.access.store.unlock(self.lock).await.ok();
-                source
-            }
+        if !self.journal().has_records() {
+            self.access.store.unlock(self.lock).await.ok();
+            return source;
         }
+        let kept = self.journal().keep();
+        StateError::Unsaved { stack: self.access.stack, kept, source: Box::new(source) }
     }
 
     fn journal(&self) -> MutexGuard<'_, Journal> {

@@ -39,7 +39,7 @@ async fn rename_locked(access: &StackAccess, rename: &mut StackRename, to: &Stac
     let checkpoint = load_uninterrupted(access).await?;
     let renamed = StackAccess { stack: to.clone(), ..access.clone() };
     if let Some(journal) = journal::list(&renamed.journals, to)?.into_iter().next() {
-        return Err(StateError::Interrupted { stack: to.clone(), journal });
+        return Err(StateError::Interrupted { stack: to.clone(), journal: journal.path });
     }
     let text = format::rename_stack(&checkpoint, &access.stack, to).map_err(|error| access.checkpoint_error(error))?;
     Ok(access.store.rename(rename, &text).await?)

@@ -1,6 +1,6 @@
 //! Recorder that writes the records of a run to its journal.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
@@ -8,13 +8,12 @@ use crate::error::StateError;
 use crate::journal::Journal;
 use crate::record::Record;
 use crate::recorder::StateRecorder;
-use crate::secrets::{Crypter, SecretsError, SecretsManager};
+use crate::secrets::{SecretsError, SecretsManager};
 
 /// Recorder that writes the records of a run to its journal.
 pub struct JournalRecorder {
     pub(super) journal: Arc<Mutex<Journal>>,
     pub(super) manager: Result<Arc<dyn SecretsManager>, SecretsError>,
-    pub(super) crypter: Option<Arc<dyn Crypter>>,
 }
 
 impl JournalRecorder {
@@ -24,22 +23,26 @@ impl JournalRecorder {
             manager.prepare();
         }
     }
+
+    fn journal(&self) -> MutexGuard<'_, Journal> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[async_trait]
 impl StateRecorder for JournalRecorder {
     fn append(&mut self, record: &Record) -> Result<(), StateError> {
-        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
-        journal.append(record, self.crypter.as_deref())
+        self.journal().append(record)
     }
 
     fn defer(&mut self, record: Record) {
-        self.journal.lock().unwrap_or_else(PoisonError::into_inner).defer(record);
+        self.journal().defer(record);
     }
 
     async fn wait_for_secrets(&mut self) -> Result<(), StateError> {
-        if self.crypter.is_none() {
-            self.crypter = Some(self.manager.clone()?.crypter().await?);
+        if !self.journal().has_crypter() {
+            let crypter = self.manager.clone()?.crypter().await?;
+            self.journal().set_crypter(crypter);
         }
         Ok(())
     }

@@ -1,7 +1,6 @@
 //! Recovers the journal of an interrupted run.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
@@ -11,11 +10,12 @@ use super::saving::encode_for_saving;
 use super::stack_secrets::StackSecrets;
 use crate::error::{JournalConflict, StateError};
 use crate::integrity::IntegrityError;
-use crate::journal::{self, CheckpointDigest, Replay};
+use crate::journal::{self, CheckpointDigest, KeptJournal, Replay, StoredJournal};
 use crate::ledger::Ledger;
 use crate::record::{Effect, Record, Subject};
 use crate::snapshot::{OperationKind, Snapshot};
 use crate::store::StackLock;
+use crate::unrecorded::ChangeCollector;
 
 /// Summary of an interrupted run, from its journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +37,9 @@ pub(super) struct Recovery {
     pub(super) snapshot: Snapshot,
     pub(super) report: RecoveredRun,
     journal: Replay,
+    stored: StoredJournal,
+    /// State before the interrupted run.
+    base: Snapshot,
 }
 
 /// Result of a search for the journals of a stack.
@@ -45,7 +48,7 @@ pub(super) struct FoundJournals {
     /// Recovered state of the interrupted run, if there is one.
     pub(super) recovery: Option<Recovery>,
     /// Journals whose runs had begun no operation, or had saved everything.
-    pub(super) completed: Vec<PathBuf>,
+    pub(super) completed: Vec<StoredJournal>,
 }
 
 /// Searches for the journal of an interrupted run. Writes nothing.
@@ -59,21 +62,22 @@ pub(super) async fn find_journals(
     snapshot: &Snapshot,
 ) -> Result<FoundJournals, StateError> {
     let mut found = FoundJournals::default();
-    for path in journal::list(&access.journals, &access.stack)? {
-        let Some(replay) = journal::replay(&path, &access.keyring).await? else {
-            found.completed.push(path);
+    for stored in journal::list(&access.journals, &access.stack)? {
+        let Some(replay) = journal::replay(&stored.path, &access.keyring).await? else {
+            found.completed.push(stored);
             continue;
         };
         let checkpoint = checkpoint.map(CheckpointDigest::as_str);
         if replay.closed.is_some() && replay.closed.as_deref() == checkpoint {
-            found.completed.push(path);
+            found.completed.push(stored);
         } else if found.recovery.is_none() && replay.base.as_deref() == checkpoint {
-            found.recovery = Some(Recovery::new(replay, snapshot.clone()));
+            found.recovery = Some(Recovery::new(replay, stored, snapshot.clone()));
         } else {
             let (created, creating) = find_creations(&replay.phases);
             let (stack, base) = (access.stack.clone(), replay.base);
             let found = checkpoint.map(ToOwned::to_owned);
-            return Err(Box::new(JournalConflict { stack, journal: path, base, found, created, creating }).into());
+            let journal = stored.path;
+            return Err(Box::new(JournalConflict { stack, journal, base, found, created, creating }).into());
         }
     }
     Ok(found)
@@ -90,7 +94,7 @@ pub(super) async fn refuse_interrupted(access: &StackAccess, checkpoint: Option<
         return Err(StateError::Interrupted { stack: access.stack.clone(), journal: journal.path });
     }
     for completed in &found.completed {
-        journal::remove(completed)?;
+        completed.remove()?;
     }
     Ok(())
 }
@@ -130,8 +134,8 @@ fn find_creations(phases: &[Vec<Record>]) -> (Vec<Creation>, Vec<Creation>) {
 }
 
 impl Recovery {
-    fn new(journal: Replay, base: Snapshot) -> Self {
-        let mut snapshot = base;
+    fn new(journal: Replay, stored: StoredJournal, base: Snapshot) -> Self {
+        let mut snapshot = base.clone();
         let (mut pending, mut done) = (Vec::new(), BTreeMap::new());
         for records in &journal.phases {
             let mut ledger = Ledger::new(snapshot);
@@ -160,12 +164,28 @@ impl Recovery {
             pending,
             last_record_incomplete: journal.last_record_incomplete,
         };
-        Self { snapshot, report, journal }
+        Self { snapshot, report, journal, stored, base }
     }
 
-    /// Returns the path of the journal.
-    pub(super) fn journal(&self) -> &Path {
-        &self.journal.path
+    /// Returns the journal after the recovered state could not be saved. If it is gone since it was read, reports its
+    /// changes as unrecorded.
+    pub(super) fn kept_journal(&self, access: &StackAccess) -> Option<KeptJournal> {
+        let path = self.stored.path.clone();
+        if path.is_file() {
+            return Some(KeptJournal { path, is_fallback: self.stored.is_fallback, lacks_changes: false });
+        }
+        let mut changes = ChangeCollector::default();
+        let mut snapshot = self.base.clone();
+        for records in &self.journal.phases {
+            let mut ledger = Ledger::new(snapshot);
+            for record in records {
+                changes.add(&ledger, record);
+                ledger.apply(record);
+            }
+            snapshot = ledger.snapshot();
+        }
+        access.unrecorded.set_changes(changes.changes());
+        None
     }
 
     /// Saves the recovered state as the checkpoint. Returns its digest, and its integrity error if it has one.
@@ -183,7 +203,7 @@ impl Recovery {
         journal::append_close_line(&self.journal.path, self.journal.end, &digest)?;
         access.store.save(lock, &text).await?;
         // The journal is closed, so the next run removes it if this fails.
-        journal::remove(&self.journal.path).ok();
+        self.stored.remove().ok();
         Ok((digest, integrity_error))
     }
 }

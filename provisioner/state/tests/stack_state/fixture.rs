@@ -36,7 +36,8 @@ impl Fixture {
             keyring: Arc::new(Keyring::new(None).with_manager(Arc::clone(&marker) as Arc<dyn SecretsManager>)),
             configured_secrets: Some(marker.describe()),
             config: Default::default(),
-            journals: folder.path().to_owned(),
+            journals: state::JournalFolders::of_backend(folder.path()),
+            unrecorded: Default::default(),
             engine_version: "v0.1.0".to_owned(),
         };
         Self { folder, store, stack, access, marker }
@@ -81,6 +82,11 @@ impl Fixture {
     pub(crate) async fn names(&self) -> Vec<String> {
         let snapshot = StackView::open(&self.access).await.unwrap().snapshot.unwrap();
         snapshot.resources.iter().map(|resource| resource.urn.name().to_owned()).collect()
+    }
+
+    /// Breaks the lock of a run that has ended without releasing it.
+    pub(crate) async fn break_locks(&self) {
+        self.store.break_locks(&self.stack).await.unwrap();
     }
 
     pub(crate) fn journals(&self) -> Vec<PathBuf> {

@@ -10,6 +10,7 @@ mod manage;
 mod restore;
 mod round_trip;
 mod run;
+mod unrecorded;
 
 use state::secrets::SecretsError;
 use state::store::{StateStore as _, StoreError};

@@ -25,7 +25,8 @@ async fn copy_backend(case: &Case, stack: &StackReference) -> (tempfile::TempDir
         stack: stack.clone(),
         configured_secrets: None,
         config: Default::default(),
-        journals: folder.path().to_owned(),
+        journals: state::JournalFolders::of_backend(folder.path()),
+        unrecorded: Default::default(),
         engine_version: "v0.1.0".to_owned(),
     };
     (folder, store, access)

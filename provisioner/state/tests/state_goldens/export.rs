@@ -15,7 +15,8 @@ fn access(case: &Case, store: FileStore, keyring: Keyring) -> StackAccess {
         stack: case.stacks().remove(0).0,
         configured_secrets: None,
         config: Default::default(),
-        journals: case.folder.join("backend"),
+        journals: state::JournalFolders::of_backend(case.folder.join("backend")),
+        unrecorded: Default::default(),
         engine_version: "v0.1.0".to_owned(),
     }
 }

@@ -16,7 +16,8 @@ fn access(case: &Case, store: FileStore, journals: &std::path::Path) -> StackAcc
         stack,
         configured_secrets: None,
         config: Default::default(),
-        journals: journals.to_owned(),
+        journals: state::JournalFolders::of_backend(journals),
+        unrecorded: Default::default(),
         engine_version: "v0.1.0".to_owned(),
     }
 }

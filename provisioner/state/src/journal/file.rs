@@ -1,0 +1,160 @@
+//! Open file of a journal.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bridge::fs::{Access, FileError, calls, write_atomically};
+use serde::de::IgnoredAny;
+
+use super::error::JournalError;
+use super::flusher::Flusher;
+use super::folder::{JournalFolders, JournalPlace};
+use crate::store::StackReference;
+
+/// Open file of a journal.
+#[derive(Debug)]
+pub(super) struct JournalFile {
+    pub(super) path: PathBuf,
+    pub(super) place: JournalPlace,
+    /// Number of lines of the run in the file, the first line of the file excluded.
+    pub(super) lines: usize,
+    /// Number of `close` lines.
+    pub(super) close_lines: usize,
+    file: Arc<File>,
+    /// Device and inode of the file.
+    identity: (u64, u64),
+    length: u64,
+    flusher: Flusher,
+    /// True if the end of the file may be a part of a line.
+    is_torn: bool,
+}
+
+impl JournalFile {
+    /// Creates the file of a journal in the folder of the backend, and writes its first lines.
+    ///
+    /// # Errors
+    /// [`JournalError::Path`]; there is no file then, except a part of its first lines, if it could not be removed.
+    pub(super) fn create(
+        folders: &JournalFolders,
+        stack: &StackReference,
+        name: &str,
+        content: &[u8],
+        lines: usize,
+    ) -> Result<Self, JournalError> {
+        let path = folders.create(JournalPlace::BACKEND, stack)?.join(name);
+        let opened = calls::open(OpenOptions::new().read(true).append(true).create_new(true).mode(0o600), &path);
+        let mut created = Self::opened(JournalPlace::BACKEND, path, opened, 0, 0)?;
+        if let Err(error) = created.append(content, lines) {
+            // The first line is not complete: no operation has begun.
+            calls::remove_file(&created.path).ok();
+            return Err(error);
+        }
+        Ok(created)
+    }
+
+    /// Writes a journal anew as a whole, and replaces the file that has its name. The content has these numbers of lines
+    /// of the run and of `close` lines.
+    ///
+    /// # Errors
+    /// [`JournalError::Path`].
+    pub(super) fn rewrite(
+        folders: &JournalFolders,
+        place: JournalPlace,
+        stack: &StackReference,
+        name: &str,
+        content: &[u8],
+        (lines, close_lines): (usize, usize),
+    ) -> Result<Self, JournalError> {
+        let path = folders.create(place, stack)?.join(name);
+        write_atomically(&path, content, Access::Private)?;
+        let opened = calls::open(OpenOptions::new().read(true).append(true), &path);
+        let rewritten = Self::opened(place, path, opened, content.len() as u64, lines)?;
+        Ok(Self { close_lines, ..rewritten })
+    }
+
+    fn opened(
+        place: JournalPlace,
+        path: PathBuf,
+        opened: io::Result<File>,
+        length: u64,
+        lines: usize,
+    ) -> Result<Self, JournalError> {
+        let identified = opened.and_then(|file| file.metadata().map(|metadata| (identity(&metadata), Arc::new(file))));
+        let (identity, file) = identified.map_err(FileError::of("open", &path))?;
+        let flusher = Flusher::start(Arc::clone(&file), path.clone());
+        Ok(Self { path, place, lines, close_lines: 0, file, identity, length, flusher, is_torn: false })
+    }
+
+    /// Appends complete lines in one call. After a failed write the file is shortened to its previous length.
+    ///
+    /// # Errors
+    /// [`JournalError::Path`].
+    pub(super) fn append(&mut self, content: &[u8], lines: usize) -> Result<(), JournalError> {
+        if let Err(error) = calls::write_all(&self.file, &self.path, content) {
+            self.is_torn = calls::truncate(&self.file, &self.path, self.length).is_err();
+            return Err(FileError::of("write", &self.path)(error).into());
+        }
+        self.length += content.len() as u64;
+        self.lines += lines;
+        self.flusher.wake();
+        Ok(())
+    }
+
+    /// Appends the line that closes the journal, and flushes the file.
+    ///
+    /// # Errors
+    /// [`JournalError::Path`].
+    pub(super) fn close(&mut self, line: &[u8]) -> Result<(), JournalError> {
+        self.append(line, 0)?;
+        self.close_lines += 1;
+        self.flush()
+    }
+
+    fn flush(&self) -> Result<(), JournalError> {
+        calls::sync_data(&self.file, &self.path).map_err(FileError::of("flush", &self.path))?;
+        self.flusher.mark_flushed();
+        Ok(())
+    }
+
+    /// Checks that the file can be continued: it still has its name, it ends after a line, and it could be flushed.
+    ///
+    /// # Errors
+    /// The reason why the journal has to be written anew.
+    pub(super) fn check(&self) -> Result<(), JournalError> {
+        let path = || self.path.clone();
+        if !fs::metadata(&self.path).is_ok_and(|found| identity(&found) == self.identity) {
+            return Err(JournalError::Removed { path: path() });
+        }
+        if self.is_torn || self.flusher.has_failed() {
+            return Err(JournalError::Unflushed { path: path() });
+        }
+        Ok(())
+    }
+
+    /// Checks that the file of this name contains all lines that were written, and that they are on the disk.
+    ///
+    /// # Errors
+    /// [`JournalError`] if a line is missing or damaged.
+    pub(super) fn verify(&self) -> Result<(), JournalError> {
+        self.check()?;
+        self.flush()?;
+        // Reading needs no further descriptor, which may be what is missing.
+        let mut content = String::new();
+        let mut file = &*self.file;
+        let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_string(&mut content));
+        read.map_err(FileError::of("read", &self.path))?;
+        let complete = content.lines().filter(|line| serde_json::from_str::<IgnoredAny>(line).is_ok()).count();
+        if content.len() as u64 == self.length && complete == 1 + self.lines + self.close_lines {
+            Ok(())
+        } else {
+            Err(JournalError::Unflushed { path: self.path.clone() })
+        }
+    }
+}
+
+fn identity(metadata: &Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
