@@ -2,8 +2,10 @@
 //!
 //! Input: the addresses of an accepted connection. Output: a [`Peer`]. Excluded: the decision about the connection.
 
-use std::fs;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+use crate::fs::read_regular;
 
 /// Process at the other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +24,9 @@ pub(super) enum Peer {
 
 /// Tables of the TCP sockets of this network namespace: IPv4, and IPv6 with the sockets that use mapped IPv4 addresses.
 const SOCKET_FILES: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
+
+/// Maximum size of a table: that of some 400,000 sockets.
+const MAX_TABLE_BYTES: u64 = 64 << 20;
 
 /// Number of times that the tables are read for one connection. The system may skip a socket if others open or close
 /// while it writes a table.
@@ -42,7 +47,7 @@ pub(super) fn peer(local: SocketAddr, remote: SocketAddr) -> Peer {
 
 /// Returns the owner of the socket with this local and this remote address.
 fn find(local: SocketAddr, remote: SocketAddr) -> Option<Owner> {
-    let read = |path: &str| fs::read_to_string(path).ok();
+    let read = |path: &str| String::from_utf8(read_regular(Path::new(path), MAX_TABLE_BYTES).ok()?).ok();
     (0..READS)
         .find_map(|_| SOCKET_FILES.iter().filter_map(|path| read(path)).find_map(|table| owner(&table, local, remote)))
 }

@@ -30,8 +30,8 @@ use super::InstallError;
 use super::file_digests::{FileDigests, hash_while_reading};
 use super::unpack::DownloadedFile;
 use crate::fs::{
-    Access, FileError, MAX_DOCUMENT_BYTES, ScratchFolder, check_trusted_below, create_private_folders, read_if_exists,
-    without_waiting, write_atomically,
+    Access, FileError, MAX_DOCUMENT_BYTES, ScratchFolder, check_trusted_below, create_private_folders, open_regular,
+    read_if_exists, without_waiting, write_atomically,
 };
 use crate::plugin::Sha256Digest;
 
@@ -143,7 +143,7 @@ impl PackageCache {
     pub(super) fn files_of_download(&self, download: Sha256Digest) -> Result<Option<FileDigests>, InstallError> {
         let path = self.download_path(download);
         check_trusted_below(&self.root, &path)?;
-        let mut file = match File::open(&path) {
+        let mut file = match open_regular(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(FileError::of("read", &path)(error).into()),

@@ -106,7 +106,7 @@ fn errors_in_plugin_declarations_are_reported_together_before_any_plugin_starts(
        |                                                ^^^^^^^
        |
        = hint: did you mean `checksum`?
-       = hint: the keys are type, path, repository, ref, version, platform, checksum, asset, token, apiUrl, subdir
+       = hint: the keys are type, path, repository, ref, version, platform, checksum, asset, token, apiUrl, subdir, insecure
 
     error: the configuration has 11 errors; nothing was changed
     "#);

@@ -235,7 +235,7 @@ fn obstacles_to_saving_are_reported() {
     --- err
     info: Loaded plugin: files v0.1.0
     error: cannot read [repo]/backend/.pulumi/stacks/tank/reef.json
-      caused by: Is a directory (os error 21)
+      caused by: it is a folder, not a regular file
     ");
     assert!(!repository.is_locked());
 

@@ -119,13 +119,18 @@ impl JournalFile {
         Ok(())
     }
 
+    /// Returns whether the file still has its name.
+    pub(super) fn exists(&self) -> bool {
+        fs::metadata(&self.path).is_ok_and(|found| identity(&found) == self.identity)
+    }
+
     /// Checks that the file can be continued: it still has its name, it ends after a line, and it could be flushed.
     ///
     /// # Errors
     /// The reason why the journal has to be written anew.
     pub(super) fn check(&self) -> Result<(), JournalError> {
         let path = || self.path.clone();
-        if !fs::metadata(&self.path).is_ok_and(|found| identity(&found) == self.identity) {
+        if !self.exists() {
             return Err(JournalError::Removed { path: path() });
         }
         if self.is_torn || self.flusher.has_failed() {

@@ -120,7 +120,9 @@ impl Journal {
             self.lines.pop();
             return Err(error.into());
         }
-        let changes = self.changes_after(self.written());
+        // A file that was removed contains nothing that the next run could find.
+        let recorded = self.file.as_ref().filter(|file| file.exists()).map_or(0, |file| file.lines);
+        let changes = self.changes_after(recorded);
         self.unrecorded.set_changes(changes.clone());
         Err(match error {
             WriteError::Journal(error) => JournalError::Unrecorded { changes, reason: Box::new(error) }.into(),

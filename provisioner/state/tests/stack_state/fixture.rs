@@ -104,6 +104,11 @@ pub(crate) fn resource(name: &str) -> Arc<ResourceState> {
     Arc::new(ResourceState { id: ResourceId::new(name), ..ResourceState::new(urn, true) })
 }
 
+/// Returns a resource whose create has begun: it has no id yet.
+pub(crate) fn begun(resource: &ResourceState) -> Arc<ResourceState> {
+    Arc::new(ResourceState { id: None, ..resource.clone() })
+}
+
 pub(crate) fn secret_resource(name: &str) -> Arc<ResourceState> {
     let mut resource = ResourceState::clone(&resource(name));
     let token = PropertyValue::secret(PropertyValue::from("otter<7>"));
@@ -115,7 +120,7 @@ pub(crate) fn secret_resource(name: &str) -> Arc<ResourceState> {
 pub(crate) fn creation(operation: u64, entry: u64, resource: Arc<ResourceState>) -> [Record; 2] {
     let (operation, entry) = (OperationId(operation), EntryId(entry));
     [
-        Record::Begin { operation, kind: OperationKind::Creating, subject: Subject::Resource(Arc::clone(&resource)) },
+        Record::Begin { operation, kind: OperationKind::Creating, subject: Subject::Resource(begun(&resource)) },
         Record::End { operation, effects: vec![Effect::Add(entry, resource)] },
     ]
 }

@@ -19,7 +19,7 @@ use state::{
     StateRecorder as _, Subject,
 };
 
-use fixture::{Fixture, creation, resource, secret_resource};
+use fixture::{Fixture, begun, creation, resource, secret_resource};
 
 #[tokio::test]
 async fn run_without_changes_writes_no_journal() {
@@ -144,7 +144,7 @@ async fn view_takes_no_lock_and_writes_no_files() {
 async fn journal_of_another_checkpoint_is_refused_with_both_digests() {
     let fixture = Fixture::new().await;
     let (state, mut recorder) = fixture.unfinished_run().await;
-    let subject = Subject::Resource(resource("c"));
+    let subject = Subject::Resource(begun(&resource("c")));
     recorder.append(&Record::Begin { operation: OperationId(9), kind: OperationKind::Creating, subject }).unwrap();
     drop((state, recorder));
     fixture.store.break_locks(&fixture.stack).await.unwrap();

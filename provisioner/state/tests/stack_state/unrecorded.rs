@@ -124,16 +124,17 @@ async fn change_that_no_journal_contains_is_reported_until_it_is_recorded() {
     recorder.append(&begin).unwrap();
     break_journals(&fixture);
     let error = recorder.append(&end).unwrap_err().to_string();
-    let line = format!("{} = c-1", created.urn);
-    assert!(error.ends_with(&format!("at the end of the run:\n  {line}")), "{error}");
+    // The journal that contained the earlier creation is gone.
+    let expected = [format!("{} = b", resource("b").urn), format!("{} = c-1", created.urn)];
+    assert!(error.ends_with(&format!("at the end of the run:\n  {}", expected.join("\n  "))), "{error}");
     let report = fixture.access.unrecorded.take();
     let lines = |report: &UnrecordedReport| report.changes.iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_eq!(lines(&report), [line.as_str()]);
+    assert_eq!(lines(&report), expected);
     assert_eq!(report.changes[0].kind, ChangeKind::Added);
     // A panic drops the state and the recorder.
     drop((state, recorder));
     let report = fixture.access.unrecorded.take();
-    assert_eq!((lines(&report), report.journal), (vec![line], None));
+    assert_eq!((lines(&report), report.journal), (expected.to_vec(), None));
 }
 
 #[tokio::test]
