@@ -150,7 +150,8 @@ fn key_or_wildcard(key: String) -> Element {
 }
 
 impl fmt::Display for PropertyPath {
-    /// Writes the most portable form: a key is quoted unless it consists of ASCII letters, digits and `_`.
+    /// Writes the most portable form: a key is quoted unless it consists of ASCII letters, digits and `_`. A key that ends
+    /// with a backslash has no quoted form; it has no form at all if it contains a dot or a bracket, too.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, element) in self.0.iter().enumerate() {
             match element {
@@ -165,7 +166,8 @@ impl fmt::Display for PropertyPath {
 }
 
 fn is_bare(key: &str) -> bool {
-    !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    let is_word = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    is_word || key.ends_with('\\') && !key.contains(['.', '['])
 }
 
 fn find_value<'a>(path: &[Element], value: &'a PropertyValue) -> Option<&'a PropertyValue> {

@@ -95,6 +95,8 @@ fn path_is_displayed_in_portable_form() {
         ("a[*].*", r#"a["*"]["*"]"#),
         (r#"a[""]"#, r#"a[""]"#),
         ("ä", r#"["ä"]"#),
+        // In quotes, the backslash would escape the closing quote.
+        ("a\\[0].b\\", "a\\[0].b\\"),
     ];
     for (text, written) in cases {
         assert_eq!(path(text).to_string(), written);
