@@ -1,5 +1,5 @@
 //! Record of a call that failed: without effect, or with an unknown one because its reply is lost
-//! ([`LostReply`](bridge::provider::LostReply)).
+//! ([`LostReply`]).
 
 use std::sync::Arc;
 
