@@ -150,8 +150,8 @@ fn key_or_wildcard(key: String) -> Element {
 }
 
 impl fmt::Display for PropertyPath {
-    /// Writes the most portable form: a key is quoted unless it consists of ASCII letters, digits and `_`. A key that ends
-    /// with a backslash has no quoted form; it has no form at all if it contains a dot or a bracket, too.
+    /// Writes the most portable form: a key is quoted unless it consists of ASCII letters, digits and `_`. A key that
+    /// ends with a backslash has no quoted form; it has no form at all if it contains a dot or a bracket, too.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, element) in self.0.iter().enumerate() {
             match element {

@@ -1,6 +1,6 @@
-//! Errors of the disk at each call of a run that changes files: open, write, flush, rename, link, remove. A run is never
-//! reported as successful unless its state was saved, and the id of each existing resource is in the checkpoint, in a
-//! journal, or in the changes that are reported as unrecorded.
+//! Errors of the disk at each call of a run that changes files: open, write, flush, rename, link, remove. A run is
+//! never reported as successful unless its state was saved, and the id of each existing resource is in the checkpoint,
+//! in a journal, or in the changes that are reported as unrecorded.
 //!
 //! By default only some calls fail; `SC_CRASH_EVERY=1` tests all.
 
@@ -243,7 +243,7 @@ fn files(folder: &Path) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// Checks runs with a fault at every so-manieth call.
+/// Checks runs with a fault at the first call and at each `every`th call after it, until a run has no such call.
 async fn check_calls(disk: Disk, lasts: bool, every: usize) -> Tally {
     let every = std::env::var("SC_CRASH_EVERY").ok().and_then(|text| text.parse().ok()).unwrap_or(every);
     let (prepared, program) = Fixture::new().await;

@@ -8,8 +8,8 @@
 //!
 //! The cloud gives a resource an id of its name and a counter: `a-1`, and `a-2` for its replacement. The text of a call
 //! is its verb and the id for `read`, `update` and `delete`, else the name: `create a`, `delete a-1`. `FakeCloud::fail`
-//! and `FakeCloud::hold` take such a text, or the verb and the name of any call. The text of a step is its operation and
-//! the name.
+//! and `FakeCloud::hold` take such a text, or the verb and the name of any call. The text of a step is its operation
+//! and the name.
 
 mod components;
 mod concurrency;

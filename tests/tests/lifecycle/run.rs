@@ -213,12 +213,12 @@ impl Run {
         let (before, lost_before) = (self.cloud.calls().len(), self.cloud.lost_replies());
         let preview = self.options.preview;
         let checking_recorder = CheckingRecorder::new(&self.cloud, &self.base, self.record_fails_after);
-        let events = Arc::new(Events::default());
+        let masker = Arc::clone(&self.options.masker);
+        let events = Arc::new(Events { masker: Arc::clone(&masker), events: Mutex::default() });
         let recorder = (!preview).then(|| Box::new(checking_recorder.clone()) as Box<dyn StateRecorder>);
         let host = Arc::new(self.cloud.clone());
         let has_program = self.options.has_program();
         let has_no_scope = self.options.scope.targets.is_empty() && self.options.scope.excludes.is_empty();
-        let masker = Arc::clone(&self.options.masker);
         let (deployment, run) = Deployment::new(
             self.options,
             self.base.clone(),
@@ -346,11 +346,18 @@ pub(crate) fn entry<'a>(state: &'a Snapshot, name: &str) -> &'a ResourceState {
 }
 
 #[derive(Debug, Default)]
-struct Events(Mutex<Vec<Event>>);
+struct Events {
+    events: Mutex<Vec<Event>>,
+    masker: Arc<SecretMasker>,
+}
 
 impl EventSink for Events {
-    fn emit(&self, event: Event) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+    /// Keeps an event. Masks the text of a message at once, as a display does.
+    fn emit(&self, mut event: Event) {
+        if let Event::Message(message) = &mut event {
+            self.masker.mask_in_place(&mut message.text);
+        }
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
     }
 }
 
@@ -360,7 +367,7 @@ impl Events {
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut hints = Vec::new();
         let step_text = |step: &StepInfo| format!("{} {}", step.op.as_str(), step.urn.name());
-        for event in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        for event in &*self.events.lock().unwrap_or_else(PoisonError::into_inner) {
             match event {
                 Event::StepStarted(step) => steps.push(step_text(step)),
                 Event::StepFailed(step, failure) if failure.partial => partial_failures.push(step_text(step)),
@@ -398,7 +405,7 @@ impl Events {
 
     /// Returns the ids that were deleted before a replacement, including ids of pending deletes.
     fn deletes_before_replacement(&self) -> BTreeSet<String> {
-        let events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         let started = |event: &Event| match event {
             Event::StepStarted(step) => Some(Arc::clone(step)),
             _ => None,

@@ -154,6 +154,17 @@ async fn recorded_init_errors_contain_no_secret() {
 }
 
 #[tokio::test]
+async fn secret_that_is_read_together_with_an_error_is_masked_in_its_message() {
+    let (cloud, state) = deploy(&[resource("a").input("v", "1")]).await;
+    cloud.drift("a-1", [("v".to_owned(), PropertyValue::secret("hush-hush".into()))].into());
+    cloud.fail("read a-1", CallFailure::Partial);
+    let ended = cloud.refresh(&state).run().await.expect(Outcome::Succeeded);
+    let is_about_read = |text: &&String| text.contains("did not come up");
+    let warning = ended.warnings.iter().find(is_about_read).unwrap();
+    assert!(warning.contains("[secret]") && !warning.contains("hush-hush"), "{warning}");
+}
+
+#[tokio::test]
 async fn secrets_of_the_whole_stack_are_masked_in_init_errors() {
     let a = || resource("a").input("token", PropertyValue::secret("hush-hush".into()));
     let (cloud, state) = deploy(&[a()]).await;

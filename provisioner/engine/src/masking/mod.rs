@@ -3,9 +3,10 @@
 //! Input: the secrets that a run knows, and a text of another program. Output: the text with [`MASK`] in place of each
 //! secret, in whichever way the other program spelt it. Excluded: property values, which are masked by their type.
 //!
-//! A secret is found in these spellings, also within each other: as it is; with the escapes of JSON,
-//! programming languages and shells; percent-encoded; with the entities of XML; in base64 at every alignment; in hexadecimal
-//! digits. What else is masked of a secret with several lines, or of a JSON document, is in `secret_texts`.
+//! A secret is found in these spellings, also within each other: as it is; with escape sequences of terminals or
+//! invisible characters in it; with the escapes of JSON, programming languages and shells; percent-encoded; with the
+//! entities of XML; in base64 at every alignment; in hexadecimal digits. What else is masked of a secret with several
+//! lines, or of a JSON document, is in `secret_texts`.
 //!
 //! A secret that is split over two messages is not found, and neither is a secret in another form, such as
 //! encrypted, hashed, compressed or reversed.
@@ -38,8 +39,8 @@ impl std::fmt::Debug for SecretMasker {
 }
 
 impl SecretMasker {
-    /// Adds a secret. Surrounding space is not part of it. A secret with fewer than four bytes is not masked, because it
-    /// occurs by chance in other words, where a mask would reveal it.
+    /// Adds a secret. Surrounding space is not part of it. A secret with fewer than four bytes is not masked, because
+    /// it occurs by chance in other words, where a mask would reveal it.
     pub fn add_text(&self, secret: &str) {
         self.add_texts(&[secret]);
     }
@@ -105,7 +106,8 @@ fn replace(text: &str, mut found: Vec<Range<usize>>) -> Cow<'_, str> {
     Cow::Owned(masked)
 }
 
-/// Adds the secret texts in a value to `found`. Secret numbers and bools are left out: they occur by chance in every text.
+/// Adds the secret texts in a value to `found`. Secret numbers and bools are left out: they occur by chance in every
+/// text.
 fn collect<'v>(value: &'v PropertyValue, is_secret: bool, found: &mut Vec<&'v str>) {
     match value {
         PropertyValue::String(text) if is_secret => found.push(text),

@@ -1,4 +1,4 @@
-//! Readings of a text: the text itself, and what it means if it is escaped or encoded.
+//! Readings of a text: the text itself, what a terminal shows of it, and what it means if it is escaped or encoded.
 //!
 //! A secret is looked for in the readings of a text instead of looking for all spellings of each secret: the readings
 //! are few and short, whatever the number of secrets is, and a reading does not depend on which characters an encoder
@@ -7,11 +7,14 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::secret_texts::MIN_LENGTH;
+use anstream::adapter::strip_str;
 
-/// Maximum number of readings of one text that replace escapes. Texts that were escaped a few times, in any
-/// order, have fewer.
-const MAX_READINGS: usize = 16;
+/// Minimum length in bytes of a masked secret. A shorter one also occurs inside unrelated words; masking it there would
+/// reveal it.
+pub(super) const MIN_LENGTH: usize = 4;
+/// Maximum number of readings of one text that replace escapes or remove invisible characters. Texts that were escaped
+/// a few times, in any order, have fewer.
+const MAX_READINGS: usize = 32;
 /// Maximum number of encodings as digits within each other, such as base64 in base64.
 const MAX_NESTED: usize = 2;
 
@@ -24,12 +27,12 @@ pub(super) struct Reading<'t> {
 
 /// Calls `visit` with each reading of a text.
 pub(super) fn each(text: &str, mut visit: impl FnMut(&Reading<'_>)) {
-    visit_readings(Reading { text: Cow::Borrowed(text), places: None }, MAX_NESTED, &mut visit);
+    visit_readings(Reading::of(text), MAX_NESTED, &mut visit);
 }
 
 fn visit_readings(first: Reading<'_>, nested: usize, visit: &mut impl FnMut(&Reading<'_>)) {
-    let decoders: [fn(&Reading<'_>) -> Option<Reading<'static>>; 5] =
-        [unescape, unquote, decode_entities, decode_percent, decode_form];
+    let decoders: [fn(&Reading<'_>) -> Option<Reading<'static>>; 6] =
+        [remove_invisible, unescape, unquote, decode_entities, decode_percent, decode_form];
     let mut readings = vec![first];
     let mut next = 0;
     while let Some(reading) = readings.get(next) {
@@ -44,18 +47,19 @@ fn visit_readings(first: Reading<'_>, nested: usize, visit: &mut impl FnMut(&Rea
     for reading in &readings {
         visit(reading);
         if nested > 0 {
-            let visit_bytes = &mut |bytes: &[u8], places: &[(usize, usize)]| {
-                for inner in texts_in(bytes, places) {
-                    visit_readings(inner, nested - 1, visit);
-                }
-            };
-            decode_digits(reading, base64_digit, 6, visit_bytes);
-            decode_digits(reading, |byte| char::from(byte).to_digit(16), 4, visit_bytes);
+            let visit_decoded = &mut |decoded: Reading<'_>| visit_readings(decoded, nested - 1, visit);
+            decode_digits(reading, base64_digit, 6, visit_decoded);
+            decode_digits(reading, |byte| char::from(byte).to_digit(16), 4, visit_decoded);
         }
     }
 }
 
-impl Reading<'_> {
+impl<'t> Reading<'t> {
+    /// Returns the reading of a text as it is.
+    fn of(text: &'t str) -> Self {
+        Self { text: Cow::Borrowed(text), places: None }
+    }
+
     pub(super) fn text(&self) -> &str {
         &self.text
     }
@@ -124,6 +128,42 @@ impl<'r, 't> Decoder<'r, 't> {
 
     fn finish(self) -> Reading<'static> {
         Reading { text: Cow::Owned(self.text), places: Some(self.places) }
+    }
+}
+
+/// Removes the escape sequences of terminals and invisible characters, in each line alone, as the display does.
+fn remove_invisible(from: &Reading<'_>) -> Option<Reading<'static>> {
+    if !from.text.contains(is_invisible) {
+        return None;
+    }
+    let mut decoder = Decoder::new(from);
+    for line in from.text.split_inclusive('\n') {
+        for visible in strip_str(line) {
+            // The part is a slice of the text.
+            decoder.read = visible.as_ptr().addr() - from.text.as_ptr().addr();
+            for character in visible.chars() {
+                if is_invisible(character) { decoder.read += character.len_utf8() } else { decoder.copy() }
+            }
+        }
+    }
+    Some(decoder.finish())
+}
+
+/// Returns what a terminal shows of a text, if it is not the text itself.
+pub(super) fn visible(text: &str) -> Option<String> {
+    remove_invisible(&Reading::of(text)).map(|reading| reading.text.into_owned())
+}
+
+/// Returns whether a terminal shows nothing for a character: a control character that is no space, such as the one that
+/// begins an escape sequence, or one with Unicode's property `Default_Ignorable_Code_Point`.
+fn is_invisible(character: char) -> bool {
+    match character {
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' => true,
+        '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' => true,
+        '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' => true,
+        '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => true,
+        '\u{e0000}'..='\u{e0fff}' => true,
+        other => other.is_control() && !other.is_whitespace(),
     }
 }
 
@@ -316,13 +356,13 @@ fn base64_digit(byte: u8) -> Option<u32> {
     }
 }
 
-/// Calls `visit` with the bytes of each sequence of digits, and their places. A sequence may be broken into lines. As it
-/// may begin with characters that only look like digits, it is decoded once for each digit that a byte can begin with.
+/// Calls `visit` with the texts in the bytes of each sequence of digits. A sequence may be broken into lines. As it may
+/// begin with characters that only look like digits, it is decoded once for each digit that a byte can begin with.
 fn decode_digits(
     reading: &Reading<'_>,
     digit: impl Fn(u8) -> Option<u32>,
     bits: usize,
-    visit: &mut impl FnMut(&[u8], &[(usize, usize)]),
+    visit: &mut impl FnMut(Reading<'_>),
 ) {
     let text = reading.text.as_bytes();
     let (mut values, mut at) = (Vec::new(), 0);
@@ -343,38 +383,35 @@ fn decode_digits(
         // Digits of 6 bits repeat their alignment to bytes after 4 digits, digits of 4 bits after 2.
         for start in 0..if bits == 6 { 4 } else { 2 } {
             let digits = values.get(start..).unwrap_or_default();
-            let count = digits.len() * bits / 8;
-            if count < MIN_LENGTH {
-                continue;
-            }
+            let bytes = decoded_bytes(digits, bits);
             let place = |index: usize| {
                 let (first, last) = (digits[index * 8 / bits].1, digits[(index * 8 + 7) / bits].1);
                 let place = reading.place(first..last + 1);
                 (place.start, place.end)
             };
-            let (mut bytes, mut window, mut unread) = (Vec::with_capacity(count), 0_u32, 0);
-            for (value, _) in digits {
-                window = window << bits | value;
-                unread += bits;
-                if unread >= 8 {
-                    unread -= 8;
-                    bytes.push((window >> unread) as u8);
+            let mut end = 0;
+            for chunk in bytes.utf8_chunks() {
+                let (first, text) = (end, chunk.valid());
+                end += text.len() + chunk.invalid().len();
+                if text.len() >= MIN_LENGTH {
+                    let places = (first..first + text.len()).map(place).collect();
+                    visit(Reading { text: Cow::Borrowed(text), places: Some(places) });
                 }
             }
-            let places: Vec<(usize, usize)> = (0..count).map(place).collect();
-            visit(&bytes, &places);
         }
     }
 }
 
-/// Returns the pieces of bytes that are UTF-8 and long enough for a secret.
-fn texts_in<'b>(bytes: &'b [u8], places: &'b [(usize, usize)]) -> impl Iterator<Item = Reading<'b>> {
-    let mut end = 0;
-    bytes.utf8_chunks().filter_map(move |chunk| {
-        let start = end;
-        let text = chunk.valid();
-        end += text.len() + chunk.invalid().len();
-        let places = places.get(start..start + text.len()).filter(|places| places.len() >= MIN_LENGTH)?;
-        Some(Reading { text: Cow::Borrowed(text), places: Some(places.to_vec()) })
-    })
+/// Returns the bytes that digits stand for, without the bits of an incomplete byte at the end.
+fn decoded_bytes(digits: &[(u32, usize)], bits: usize) -> Vec<u8> {
+    let (mut bytes, mut window, mut unread) = (Vec::with_capacity(digits.len() * bits / 8), 0_u32, 0);
+    for (value, _) in digits {
+        window = window << bits | value;
+        unread += bits;
+        if unread >= 8 {
+            unread -= 8;
+            bytes.push((window >> unread) as u8);
+        }
+    }
+    bytes
 }

@@ -4,8 +4,9 @@
 //! - a secret of at least [`MIN_LENGTH`] bytes;
 //! - a line with at least [`MIN_PART_LENGTH`] characters of a secret with several lines, unless it is the first or last
 //!   line of a PEM text, or has only the punctuation of JSON;
-//! - a text with at least [`MIN_PART_LENGTH`] characters in a secret that is a JSON document, and the lines of the text,
-//!   unless it is public: see [`is_public`].
+//! - a text with at least [`MIN_PART_LENGTH`] characters in a secret that is a JSON document, and the lines of the
+//!   text, unless it is public: see [`is_public`];
+//! - one of these as a terminal shows it.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -13,9 +14,8 @@ use std::ops::Range;
 use hashbrown::{HashMap, HashSet};
 use serde_json::Value;
 
-/// Minimum length in bytes of a masked secret. A shorter one also occurs inside unrelated words; masking it there would
-/// reveal it.
-pub(super) const MIN_LENGTH: usize = 4;
+use super::reading::{MIN_LENGTH, visible};
+
 /// Minimum length in characters of a masked part of a secret.
 const MIN_PART_LENGTH: usize = 8;
 
@@ -78,7 +78,15 @@ impl SecretTexts {
         }
     }
 
+    /// Inserts a text, and what a terminal shows of it.
     fn insert(&mut self, text: &str) {
+        if let Some(visible) = visible(text) {
+            self.insert_as_it_is(visible.trim());
+        }
+        self.insert_as_it_is(text);
+    }
+
+    fn insert_as_it_is(&mut self, text: &str) {
         if let Some(prefix) = text.as_bytes().first_chunk() {
             self.by_prefix.entry(*prefix).or_default().insert(text.into());
         }

@@ -1,5 +1,6 @@
 //! Tests of masking: each spelling of a secret, its parts, and random secrets.
 
+use anstream::adapter::strip_str;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use proptest::prelude::*;
@@ -166,6 +167,22 @@ proptest! {
     }
 
     #[test]
+    fn display_of_a_masked_text_has_no_secret(
+        parts in prop::collection::vec(("sword|fish|-7f3a|[ ä✓\n]?", random_controls()), 0..8),
+        controls in [random_controls(), random_controls()],
+    ) {
+        let [first, second] = controls;
+        let parts: String = parts.into_iter().flat_map(|(text, controls)| [text, controls]).collect();
+        let text = format!("{parts}sword{first}fish{second}-7f3a");
+        let secret = "swordfish-7f3a";
+        let shown = |text: &str| text.lines().map(|line| format!("{}\n", strip_str(line))).collect::<String>();
+        let shown = |text: &str| shown(text).replace(['\u{ad}', '\u{200b}'], "");
+        let masked = mask(secret, &text);
+        prop_assert!(!shown(&masked).contains(secret), "{:?} as {:?}", text, masked);
+        prop_assert!(!shown(&text).contains(secret) || masked.contains(MASK), "{:?} as {:?}", text, masked);
+    }
+
+    #[test]
     fn text_around_a_secret_stays(before in "[a-z äö\n%+&\\\\]{0,20}", after in "[a-z äö\n%+&\\\\]{0,20}") {
         let masked = mask("Swordfish\"7F3A", &format!("{before} Swordfish\"7F3A {after}"));
         prop_assert_eq!(masked, format!("{before} [secret] {after}"));
@@ -187,6 +204,60 @@ fn only_the_secret_is_replaced() {
     ] {
         assert_eq!(mask(secret, text), masked, "{text}");
     }
+}
+
+/// Generates escape sequences, also incomplete ones, and invisible characters.
+fn random_controls() -> impl Strategy<Value = String> {
+    "(\u{1b}[\\[\\]P(]?[0-9;]{0,3}[mKBa\u{7}]?|[\u{7f}\u{ad}\u{200b}]){0,2}"
+}
+
+/// Escape sequences that a terminal does not show, and invisible characters.
+const INVISIBLE: [&str; 12] = [
+    "\u{1b}[31m",
+    "\u{1b}[0m\u{1b}[1;4m",
+    "\u{1b}]8;;https://example.com/a\u{1b}\\",
+    "\u{1b}]0;title\u{7}",
+    "\u{1b}(B",
+    "\u{7f}",
+    "\u{200b}",
+    "\u{200d}",
+    "\u{ad}",
+    "\u{2060}",
+    "\u{feff}",
+    "\u{202e}\u{2066}",
+];
+
+#[test]
+fn secret_with_invisible_characters_in_it_is_masked() {
+    for invisible in INVISIBLE {
+        let text = format!("no: sword{invisible}fish-{invisible}7f3a (400)");
+        assert_eq!(mask("swordfish-7f3a", &text), "no: [secret] (400)", "{text:?}");
+        // Characters within a text that was escaped, within an escape, and within base64.
+        for text in [json_quoted(&text), rust_quoted(&text), percent_encoded(&text, "-:", true)] {
+            assert!(mask("swordfish-7f3a", &text).contains(MASK), "{text:?}");
+        }
+        let (head, tail) = ("pa%5", "3s%77ord");
+        assert_eq!(mask("paSsword", &format!("{head}{invisible}{tail}")), MASK);
+        let (head, tail) = ("c3dvcmRm", "aXNoLTdmM2E=");
+        assert_eq!(mask("swordfish-7f3a", &format!("{head}{invisible}{tail}")), "[secret]=");
+    }
+}
+
+#[test]
+fn invisible_characters_of_a_secret_need_not_be_in_the_text() {
+    for invisible in INVISIBLE {
+        let secret = format!("{invisible}sword{invisible}fish\nits{invisible} second line");
+        assert_eq!(mask(&secret, &secret), MASK, "{secret:?}");
+        assert_eq!(mask(&secret, "swordfish\nits second line; its second\u{200c} line"), "[secret]; [secret]");
+    }
+}
+
+#[test]
+fn unterminated_escape_sequence_does_not_hide_a_secret_on_the_next_line() {
+    let text = "\u{1b}]0;title\nsword\u{1b}[1mfish-7f3a \u{1b}[";
+    assert_eq!(mask("swordfish-7f3a", text), "\u{1b}]0;title\n[secret] \u{1b}[");
+    // A link to an address with the secret.
+    assert_eq!(mask("swordfish-7f3a", "\u{1b}]8;;swordfish-7f3a\u{7}a"), "\u{1b}]8;;[secret]\u{7}a");
 }
 
 #[test]
@@ -272,6 +343,6 @@ fn secrets_in_values_are_found_at_every_depth() {
 fn masking_of_long_texts_takes_time_in_proportion_to_their_length() {
     let secrets: Vec<String> = (0..10_000).map(|number| format!("secret-number-{number}")).collect();
     let masker = masker(&secrets.iter().map(String::as_str).collect::<Vec<_>>());
-    let text = "\\u{ &;% word-word/word+word \\\\\\\" ".repeat(4_000);
+    let text = "\\u{ &;% word-word/word+word \u{1b}[1m\u{200b} \\\\\\\" ".repeat(4_000);
     assert_eq!(masker.mask(&text), text);
 }

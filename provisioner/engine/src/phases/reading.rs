@@ -138,13 +138,14 @@ async fn read_and_compare(
     let Some(mut new) = refreshed_state(old, reading.reply, reasons.unwrap_or_default()) else {
         return Ok(found(StepOp::Delete, None, Change::default()));
     };
-    if let Some(error) = error {
-        ctx.emit_message(entry.urn, entry.source, Message::new(Severity::Warning, chain(&error)));
-    }
     let unmarked = new.clone();
     new.additional_secret_outputs.extend_from_slice(entry.secret_outputs);
     mark_secrets(&mut new);
     ctx.mask_init_errors(&mut new);
+    if let Some(error) = error {
+        // It may quote secrets that were read just now, which are masked from here on.
+        ctx.emit_message(entry.urn, entry.source, Message::new(Severity::Warning, chain(&error)));
+    }
     new.additional_secret_outputs.clone_from(&old.additional_secret_outputs);
     // Diff receives values before options mark any of them as secret.
     let change = detect_drift(ctx, &instance, entry.urn, old, if old.external { &new } else { &unmarked }).await?;

@@ -1,5 +1,4 @@
-//! Record of a call that failed: without effect, or with an unknown one because its reply is lost
-//! ([`LostReply`]).
+//! Record of a call that failed: without effect, or with an unknown one because its reply is lost ([`LostReply`]).
 
 use std::sync::Arc;
 
@@ -38,13 +37,14 @@ impl<'a> BegunOperation<'a> {
     }
 }
 
-/// Returns the way in which the reply to the call of an operation is lost; `None` if the call has no effect.
+/// Returns the way in which the reply to the call of an operation is lost; `None` if the operation has no effect.
 fn lost_reply(kind: OperationKind, error: &StepError) -> Option<LostReply> {
     let method = match kind {
         OperationKind::Creating => Method::Create,
         OperationKind::Updating => Method::Update,
         OperationKind::Deleting => Method::Delete,
-        OperationKind::Reading | OperationKind::Importing => Method::Read,
+        OperationKind::Importing => Method::Read,
+        OperationKind::Reading => return None,
     };
     match error {
         StepError::Provider(error) => error.lost_reply(method),
@@ -64,7 +64,7 @@ pub(super) async fn record(
     effects: impl FnOnce(&DeploymentState) -> Vec<Effect>,
 ) -> Result<(), StateError> {
     let Some(operation) = operation else { return ctx.records.change(effects).await };
-    if lost_reply(operation.kind, error).is_none() || operation.kind == OperationKind::Reading {
+    if lost_reply(operation.kind, error).is_none() {
         return ctx.records.end(Some(operation.id), effects).await;
     }
     ctx.records.change(effects).await?;

@@ -1,7 +1,7 @@
 //! Zero-copy reader of the messages of `google/protobuf/struct.proto`, one level at a time.
 //!
-//! If a field that is not `repeated` occurs more than once, the last occurrence wins, as in any protobuf reader. Message
-//! fields are not merged, because no writer splits them.
+//! If a field that is not `repeated` occurs more than once, the last occurrence wins, as in any protobuf reader.
+//! Message fields are not merged, because no writer splits them.
 
 use prost::encoding::{self, DecodeContext, WireType};
 

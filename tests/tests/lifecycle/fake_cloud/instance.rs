@@ -153,18 +153,19 @@ pub(crate) fn keeps_id(lost: LostReply) -> bool {
     }
 }
 
-/// Returns the failure to initialize a resource. The reason quotes all texts of the resource, secret or not.
+/// Returns the failure to initialize a resource. Message and reason quote all texts of the resource, secret or not.
 fn partial_failure(id: &str, outputs: PropertyMap) -> ProviderError {
     let texts = outputs.values().map(PropertyValue::without_wrappers);
     let quoted: Vec<String> = texts.filter_map(|value| value.as_str().map(|text| format!("{text:?}"))).collect();
+    let quoted = quoted.join(" ");
     let failure = PartialFailure {
         id: ResourceId::new(id),
         inputs: Some(without_id(&outputs)),
         outputs,
-        reasons: vec![format!("not ready: {}", quoted.join(" "))],
+        reasons: vec![format!("not ready: {quoted}")],
         refresh_before_update: false,
     };
-    ProviderError::Partial { message: "did not come up".to_owned(), failure: Box::new(failure) }
+    ProviderError::Partial { message: format!("did not come up: {quoted}"), failure: Box::new(failure) }
 }
 
 fn without_id(outputs: &PropertyMap) -> PropertyMap {
