@@ -239,8 +239,8 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
         }
         StateError::Changed(_) => Some("run the command again to see the new changes"),
         StateError::UnexplainedEmpty(_) => Some(
-            "`sc stack restore bak` restores the previous state; --allow-empty continues without resources, and a \
-             provision then creates all of them again",
+            "`sc stack restore` lists the earlier states and restores one of them; --allow-empty continues without \
+             resources, and a provision then creates all of them again",
         ),
         // `store_hint` has the hint for the source error.
         StateError::Unsaved { source, .. } if matches!(&**source, StateError::Store(StoreError::LockLost { .. })) => {

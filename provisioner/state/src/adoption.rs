@@ -18,7 +18,7 @@ use super::snapshot::{PendingOperation, Snapshot};
 pub(crate) struct Adopted {
     /// The pending create.
     pub(crate) operation: PendingOperation,
-    /// Entry in whose place the adopted one is: its resource is deleted already, and its replacement was pending.
+    /// Entry whose place the adopted one takes: its resource is deleted already, and its replacement was pending.
     pub(crate) replaced: Option<Arc<ResourceState>>,
 }
 
@@ -39,10 +39,10 @@ pub(crate) fn adopt(snapshot: &mut Snapshot) -> Vec<(EntryId, Adopted)> {
         if entries.clone().any(|entry| entry.id == created.id && !entry.pending_replacement) {
             continue;
         }
-        let has_live = entries.clone().any(|entry| !entry.delete && !entry.pending_replacement);
-        let pending_replacement = entries.any(|entry| !entry.delete && entry.pending_replacement);
-        let owed = |entry: &Arc<ResourceState>| entry.urn == created.urn && entry.pending_replacement;
-        let place = snapshot.resources.iter().position(owed).filter(|_| pending_replacement);
+        let has_live = entries.any(|entry| !entry.delete && !entry.pending_replacement);
+        let is_replaced =
+            |entry: &Arc<ResourceState>| entry.urn == created.urn && !entry.delete && entry.pending_replacement;
+        let place = snapshot.resources.iter().position(is_replaced);
         let before = snapshot.resources.get(..place.unwrap_or(snapshot.resources.len())).unwrap_or_default();
         let Some(entry) = entry_of(created, before, has_live) else {
             snapshot.pending_operations.push(operation);
@@ -78,7 +78,7 @@ fn entry_of(created: &ResourceState, before: &[Arc<ResourceState>], delete: bool
     // The outputs are not known until the resource is read.
     entry.outputs = Arc::clone(&entry.inputs);
     entry.dependencies.retain(|urn| urns.contains(urn));
-    entry.property_dependencies.values_mut().for_each(|of_it| of_it.retain(|urn| urns.contains(urn)));
+    entry.property_dependencies.values_mut().for_each(|dependencies| dependencies.retain(|urn| urns.contains(urn)));
     entry.deleted_with = entry.deleted_with.filter(|urn| urns.contains(urn));
     entry.replace_with.retain(|urn| urns.contains(urn));
     Some(entry)

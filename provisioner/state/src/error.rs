@@ -10,7 +10,7 @@ use super::format::FormatError;
 use super::integrity::IntegrityError;
 use super::journal::{JournalError, KeptJournal};
 use super::secrets::SecretsError;
-use super::store::{StackReference, StoreError};
+use super::store::{CheckpointCopy, CopyKind, StackReference, StoreError};
 
 /// Reason why state could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -174,17 +174,17 @@ pub struct JournalConflict {
     pub creating: Vec<(Urn, Option<ResourceId>)>,
 }
 
-/// State without resources, although the previous checkpoint has some and no run in the history removed them. A run that
-/// continues from it creates all resources again.
+/// State without resources, although an earlier checkpoint has some and no run in the history removed them. A run
+/// that continues from it creates all resources again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnexplainedEmptyState {
     /// The stack.
     pub stack: StackReference,
     /// `true` if the checkpoint itself is missing.
     pub is_missing: bool,
-    /// File of the previous checkpoint.
-    pub previous: PathBuf,
-    /// Number of resources in the previous checkpoint; `None` if it cannot be read.
+    /// Copy of an earlier checkpoint: the previous one, or another if that is missing or has no resources.
+    pub copy: CheckpointCopy,
+    /// Number of resources in the copy; `None` if it cannot be read.
     pub resources: Option<usize>,
 }
 
@@ -194,7 +194,8 @@ impl fmt::Display for UnexplainedEmptyState {
             true => write!(f, "the checkpoint of {} is missing", self.stack)?,
             false => write!(f, "the state of {} has no resources", self.stack)?,
         }
-        write!(f, ", and no run in its history removed them; the previous state {} ", self.previous.display())?;
+        let age = if self.copy.kind == CopyKind::Previous { "previous" } else { "earlier" };
+        write!(f, ", and no run in its history removed them; the {age} state {} ", self.copy.path.display())?;
         match self.resources {
             Some(1) => f.write_str("has 1 resource"),
             Some(count) => write!(f, "has {count} resources"),
@@ -226,9 +227,11 @@ fn digest_text(digest: &Option<String>) -> &str {
 }
 
 fn creating_lines(creating: &[(Urn, Option<ResourceId>)]) -> String {
-    let with_id = |id: &Option<ResourceId>| id.as_ref().map(|id| format!(" with id {:?}", id.as_str()));
-    let line = |(urn, id)| format!("\n  it was creating {urn}, which may exist{}", with_id(id).unwrap_or_default());
-    creating.iter().map(|(urn, id)| line((urn, id))).collect()
+    let line = |(urn, id): &(Urn, Option<ResourceId>)| {
+        let id = id.as_ref().map(|id| format!(" with id {:?}", id.as_str())).unwrap_or_default();
+        format!("\n  it was creating {urn}, which may exist{id}")
+    };
+    creating.iter().map(line).collect()
 }
 
 fn created_lines(created: &[(Urn, Option<ResourceId>)]) -> String {

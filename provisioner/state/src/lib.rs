@@ -65,7 +65,8 @@ pub mod state_edit;
 pub mod store;
 mod unrecorded;
 
-/// Maximum size of a checkpoint, an export or a journal that is read, in bytes, and of a checkpoint that is decompressed.
+/// Maximum size of a checkpoint, an export or a journal that is read, in bytes, and of a checkpoint that is
+/// decompressed.
 pub const MAX_STATE_BYTES: u64 = 4 << 30;
 
 pub use background::drop_in_background;

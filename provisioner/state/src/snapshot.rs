@@ -50,8 +50,8 @@ pub struct SecretsDescription {
 /// An operation that began and is not known to have ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PendingOperation {
-    /// State that the operation was to reach; for a deletion, the recorded state. A created resource has an id here only
-    /// if its id is known although the reply to its Create was lost.
+    /// State that the operation was to reach; for a deletion, the recorded state. A created resource has an id here
+    /// only if its id is known although the reply to its Create was lost.
     pub resource: Arc<ResourceState>,
     /// Kind of the operation.
     pub kind: OperationKind,

@@ -55,8 +55,8 @@ impl fmt::Display for UnrecordedChange {
     }
 }
 
-/// Report of what a run could not record, shared by the run and the program: the run updates it, and the program reads it
-/// when the run has ended in any way, such as a panic.
+/// Report of the changes that a run could not record, shared by the run and the program: the run updates it, and the
+/// program reads it when the run has ended in any way, such as a panic.
 #[derive(Clone, Debug, Default)]
 pub struct Unrecorded(Arc<Mutex<UnrecordedReport>>);
 

@@ -2,14 +2,12 @@
 
 use std::fs;
 
-use crate::repository::{REC, Repository, Sections};
-use crate::unusable_states::under;
+use crate::repository::{CHECKPOINT, REC, Repository, Sections};
 
 const TWO: &str = "
     bed: { type: rec:index:Thing, config: { v: '1' } }
     plant: { type: rec:index:Thing, config: { v: '${resource:bed.out}' } }";
 const SECTIONS: Sections<'_> = Sections { plugins: REC, resources: TWO, outputs: "" };
-const CHECKPOINT: &str = "backend/.pulumi/stacks/tank/reef.json";
 /// State that `pulumi stack init` writes first.
 const BARE: &str = r#"{"version":0,"checkpoint":{"stack":"organization/tank/reef"}}"#;
 
@@ -78,7 +76,7 @@ fn emptied_state_is_refused_unless_the_user_allows_it() {
     --- err
     info: Loaded plugin: rec v1.0.0
     error: the state of organization/tank/reef has no resources, and no run in its history removed them; the previous state [repo]/backend/.pulumi/stacks/tank/reef.json.bak has 4 resources
-      hint: `sc stack restore bak` restores the previous state; --allow-empty continues without resources, and a provision then creates all of them again
+      hint: `sc stack restore` lists the earlier states and restores one of them; --allow-empty continues without resources, and a provision then creates all of them again
     ");
     for command in ["refresh --yes", "destroy --parent --yes -S", "import bed--prod=x"] {
         let output = repository.expect_rejected(command);
@@ -146,7 +144,7 @@ fn earlier_state_is_listed_and_restored() {
 fn killed_rename() -> Repository {
     let repository = provisioned();
     repository.write("Pulumi.reef.yaml", "config: {}\n");
-    let output = under(&repository, "ulimit -c 0; ulimit -f 2", "stack rename deep --yes");
+    let output = repository.sc_in_shell("ulimit -c 0; ulimit -f 2", "stack rename deep --yes");
     assert!(output.starts_with("killed by signal"), "{output}");
     assert_eq!(repository.names("backend/.sc/renames").len(), 1);
     repository
@@ -167,10 +165,11 @@ fn files_of(repository: &Repository, stack: &str) -> Vec<String> {
 
 #[test]
 fn rename_killed_before_the_old_checkpoint_is_removed_is_undone() {
+    let killed = killed_rename();
     for command in
         ["stack ls", "preview --expect-no-changes", "provision --expect-no-changes", "cancel --yes", "stack outputs"]
     {
-        let repository = killed_rename();
+        let repository = killed.copy();
         if command == "cancel --yes" {
             repository.expect_exit(0, command);
         }
@@ -186,7 +185,7 @@ fn rename_killed_before_the_old_checkpoint_is_removed_is_undone() {
         );
         repository.expect_exit(0, "provision --expect-no-changes");
     }
-    let repository = killed_rename();
+    let repository = killed;
     repository.expect_exit(0, "stack rename deep --yes");
     assert!(files_of(&repository, "reef").is_empty());
     fs::rename(repository.path(".sc/stacks/reef"), repository.path(".sc/stacks/deep")).unwrap();
@@ -213,7 +212,8 @@ fn half_moved() -> Repository {
 
 #[test]
 fn rename_killed_after_the_old_checkpoint_is_removed_is_completed() {
-    let repository = half_moved();
+    let half_moved = half_moved();
+    let repository = half_moved.copy();
     let mut calls = repository.calls().len();
     insta::assert_snapshot!(repository.sc("provision"), @r"
     exit 1
@@ -231,7 +231,7 @@ fn rename_killed_after_the_old_checkpoint_is_removed_is_completed() {
     for command in
         ["stack ls", "preview --expect-no-changes", "provision --expect-no-changes", "stack rename reef --yes"]
     {
-        let repository = half_moved();
+        let repository = half_moved.copy();
         fs::rename(repository.path(".sc/stacks/reef"), repository.path(".sc/stacks/deep")).unwrap();
         let output = repository.expect_exit(0, command);
         let warning = "warning: completed an interrupted rename of organization/tank/reef to organization/tank/deep";

@@ -21,14 +21,14 @@ pub(super) struct JournalFile {
     pub(super) place: JournalPlace,
     /// Number of lines of the run in the file, the first line of the file excluded.
     pub(super) lines: usize,
-    /// Number of `close` lines.
-    pub(super) close_lines: usize,
+    /// `true` if the last line is a `close` line.
+    pub(super) is_closed: bool,
     file: Arc<File>,
     /// Device and inode of the file.
     identity: (u64, u64),
     length: u64,
     flusher: Flusher,
-    /// True if the end of the file may be a part of a line.
+    /// `true` if the end of the file may be a part of a line.
     is_torn: bool,
 }
 
@@ -55,8 +55,8 @@ impl JournalFile {
         Ok(created)
     }
 
-    /// Writes a journal anew as a whole, and replaces the file that has its name. The content has these numbers of lines
-    /// of the run and of `close` lines.
+    /// Writes a journal anew as a whole, and replaces the file that has its name. The content has `lines` lines of the
+    /// run, and a `close` line if it is closed.
     ///
     /// # Errors
     /// [`JournalError::Path`].
@@ -66,13 +66,14 @@ impl JournalFile {
         stack: &StackReference,
         name: &str,
         content: &[u8],
-        (lines, close_lines): (usize, usize),
+        lines: usize,
+        is_closed: bool,
     ) -> Result<Self, JournalError> {
         let path = folders.create(place, stack)?.join(name);
         write_atomically(&path, content, Access::Private)?;
         let opened = calls::open(OpenOptions::new().read(true).append(true), &path);
         let rewritten = Self::opened(place, path, opened, content.len() as u64, lines)?;
-        Ok(Self { close_lines, ..rewritten })
+        Ok(Self { is_closed, ..rewritten })
     }
 
     fn opened(
@@ -85,7 +86,7 @@ impl JournalFile {
         let identified = opened.and_then(|file| file.metadata().map(|metadata| (identity(&metadata), Arc::new(file))));
         let (identity, file) = identified.map_err(FileError::of("open", &path))?;
         let flusher = Flusher::start(Arc::clone(&file), path.clone());
-        Ok(Self { path, place, lines, close_lines: 0, file, identity, length, flusher, is_torn: false })
+        Ok(Self { path, place, lines, is_closed: false, file, identity, length, flusher, is_torn: false })
     }
 
     /// Appends complete lines in one call. After a failed write the file is shortened to its previous length.
@@ -109,7 +110,7 @@ impl JournalFile {
     /// [`JournalError::Path`].
     pub(super) fn close(&mut self, line: &[u8]) -> Result<(), JournalError> {
         self.append(line, 0)?;
-        self.close_lines += 1;
+        self.is_closed = true;
         self.flush()
     }
 
@@ -152,7 +153,7 @@ impl JournalFile {
         let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_string(&mut content));
         read.map_err(FileError::of("read", &self.path))?;
         let complete = content.lines().filter(|line| serde_json::from_str::<IgnoredAny>(line).is_ok()).count();
-        if content.len() as u64 == self.length && complete == 1 + self.lines + self.close_lines {
+        if content.len() as u64 == self.length && complete == 1 + self.lines + usize::from(self.is_closed) {
             Ok(())
         } else {
             Err(JournalError::Unflushed { path: self.path.clone() })

@@ -1,12 +1,13 @@
 //! Folders of the journals of a stack: that of the backend, and fallbacks for a backend that cannot be written.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use bridge::fs::calls::remove_file;
-use bridge::fs::{FileError, create_private_folder, create_private_folders, is_own_file, is_private_folder};
+use bridge::fs::{
+    FileError, create_private_folder, create_private_folders, is_own_file, is_private_folder, withdraw_access,
+};
 
 use super::digest::digest;
 use super::error::JournalError;
@@ -40,7 +41,7 @@ impl JournalPlace {
 pub(crate) struct StoredJournal {
     /// The journal.
     pub(crate) path: PathBuf,
-    /// True if it is in a fallback folder.
+    /// `true` if it is in a fallback folder.
     pub(crate) is_fallback: bool,
     /// Older copies of it, which lack its last records.
     older: Vec<PathBuf>,
@@ -84,11 +85,7 @@ impl JournalFolders {
             create_private_folder(private)?;
         }
         create_private_folders(&folder)?;
-        let mode = fs::metadata(&folder).map_err(FileError::of("read", &folder))?.permissions().mode();
-        if mode & 0o077 != 0 {
-            let private = fs::set_permissions(&folder, Permissions::from_mode(0o700));
-            private.map_err(FileError::of("make private", &folder))?;
-        }
+        withdraw_access(&folder)?;
         Ok(folder)
     }
 
@@ -170,6 +167,9 @@ fn remove(path: &Path) -> Result<(), JournalError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 pub struct KeptJournal {
     /// The file.
     pub path: PathBuf,
-    /// True if it is in a fallback folder instead of the backend.
+    /// `true` if it is in a fallback folder instead of the backend.
     pub is_fallback: bool,
-    /// True if it lacks changes: they are in [`Unrecorded`](crate::Unrecorded).
+    /// `true` if it lacks changes: they are in [`Unrecorded`](crate::Unrecorded).
     pub lacks_changes: bool,
 }

@@ -1,6 +1,6 @@
 //! Reads the journal of a run that did not end.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bridge::fs::read_if_exists;
 
@@ -17,8 +17,6 @@ use crate::snapshot::SecretsDescription;
 /// Content of a journal.
 #[derive(Debug)]
 pub(crate) struct Replay {
-    /// Path of the journal.
-    pub(crate) path: PathBuf,
     /// Digest of the checkpoint that the journal starts from.
     pub(crate) base: Option<String>,
     /// Start of the run, RFC 3339.
@@ -67,7 +65,7 @@ pub(crate) async fn replay(path: &Path, keyring: &Keyring) -> Result<Option<Repl
     let (started, base) = (header.started.unwrap_or_default(), header.base);
     let Lines { phases, closed, last_record_incomplete } = read;
     let end = FileEnd::of(&text);
-    Ok(Some(Replay { path: path.to_owned(), base, started, phases, closed, last_record_incomplete, end }))
+    Ok(Some(Replay { base, started, phases, closed, last_record_incomplete, end }))
 }
 
 async fn crypter(
@@ -131,7 +129,6 @@ mod tests {
         assert!(replayed.is_none());
     }
 
-    #[cfg(unix)]
     #[tokio::test]
     async fn named_pipe_among_the_journals_is_refused_without_waiting() {
         let folder = tempfile::tempdir().unwrap();

@@ -50,7 +50,7 @@ pub(crate) struct Journal {
     closed: Option<String>,
     /// Last place in which a file may exist.
     last_place: JournalPlace,
-    /// True if the run has saved its state, or has reported what it could not save.
+    /// `true` if the run has saved its state, or has reported what it could not save.
     has_ended: bool,
     buffer: Vec<u8>,
 }
@@ -106,8 +106,8 @@ impl Journal {
         }
     }
 
-    /// Writes a record, and all earlier ones that are not written yet. If the file was removed or cannot be written, the
-    /// whole journal is written anew; the end of an operation may go into a fallback folder, the begin of one may not.
+    /// Writes a record, and all earlier ones that are not written yet. If the file was removed or cannot be written,
+    /// writes the whole journal anew. The end of an operation may go into a fallback folder, the begin of one may not.
     ///
     /// # Errors
     /// [`StateError`]. The begin of an operation, and a record whose secrets have no key yet, is not part of the journal
@@ -145,7 +145,7 @@ impl Journal {
     /// Appends the line that closes the journal, unless the file has it.
     fn write_close_line(&mut self) -> Result<(), StateError> {
         if let (Some(file), Some(digest)) = (&mut self.file, &self.closed)
-            && file.close_lines == 0
+            && !file.is_closed
         {
             self.buffer.clear();
             write_close(&mut self.buffer, digest);
@@ -171,20 +171,19 @@ impl Journal {
     }
 
     /// Makes sure that a file contains all records, after the checkpoint could not be saved. Returns the file, whose
-    /// content was checked; `None` if nothing was appended, or if no file could be written. Reports what the file lacks.
+    /// content was checked; `None` if nothing was appended, or if no file could be written. Reports the changes that the
+    /// file lacks.
     pub(crate) fn keep(&mut self) -> Option<KeptJournal> {
         self.has_ended = true;
         if !self.has_records() {
             return None;
         }
         // A save that failed late may have replaced the checkpoint: the next run recognizes it by the last line.
-        let mut kept = self.write_lines(false).is_ok() && self.write_close_line().is_ok() && self.is_verified();
-        for place in self.folders.places() {
-            kept = kept || self.rewrite(place).is_ok() && self.is_verified();
-        }
+        let is_kept = self.write_lines(false).is_ok() && self.write_close_line().is_ok() && self.is_verified()
+            || self.folders.places().any(|place| self.rewrite(place).is_ok() && self.is_verified());
         // Without a complete file, the first one that was written may contain the first records.
-        let written = if self.is_verified() { self.written() } else { 0 };
-        let changes = if kept { Vec::new() } else { self.changes_after(written) };
+        let written = if is_kept || self.is_verified() { self.written() } else { 0 };
+        let changes = if is_kept { Vec::new() } else { self.changes_after(written) };
         let lacks_changes = !changes.is_empty();
         self.unrecorded.set_changes(changes);
         let file = self.file.as_ref().filter(|_| written > 0)?;
@@ -271,9 +270,9 @@ impl Journal {
             write_close(&mut self.buffer, digest);
         }
         self.last_place = self.last_place.max(place);
-        let (folders, stack, count) = (&self.folders, &self.header.stack, self.lines.len());
-        let close_lines = usize::from(self.closed.is_some());
-        let file = JournalFile::rewrite(folders, place, stack, &self.name, &self.buffer, (count, close_lines))?;
+        let (folders, stack) = (&self.folders, &self.header.stack);
+        let (lines, is_closed) = (self.lines.len(), self.closed.is_some());
+        let file = JournalFile::rewrite(folders, place, stack, &self.name, &self.buffer, lines, is_closed)?;
         self.set_file(file);
         Ok(())
     }

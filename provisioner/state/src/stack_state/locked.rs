@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::access::StackAccess;
-use super::emptied;
 use super::loading::load;
 use super::recorder::JournalRecorder;
 use super::recovery::{self, RecoveredRun};
 use super::saving::encode_for_saving;
 use super::stack_secrets::StackSecrets;
+use super::unexplained_empty;
 use crate::background::drop_in_background;
 use crate::error::{StateError, UnexplainedEmptyState};
 use crate::format::UpdateInfo;
@@ -92,7 +92,7 @@ impl StackState {
     ) -> Result<OpenedStack, StateError> {
         let loaded = load(access).await?;
         let secrets = StackSecrets::for_writing(access, loaded.as_ref()).await?;
-        let emptied = emptied::find(access, loaded.as_ref()).await?;
+        let unexplained_empty = unexplained_empty::find(access, loaded.as_ref()).await?;
         let (mut base, snapshot) = loaded.map(|loaded| (loaded.digest, loaded.checkpoint.checkpoint.snapshot)).unzip();
         let mut snapshot = snapshot.flatten().unwrap_or_default();
         let found = recovery::find_journals(access, base.as_ref(), &snapshot).await?;
@@ -117,7 +117,7 @@ impl StackState {
         let header = JournalHeader { stack: access.stack.clone(), base, secrets: secrets.description() };
         let journal = Journal::new(access.journals.clone(), header, snapshot.clone(), access.unrecorded.clone());
         // The journal of the recovered run explains the state.
-        let unexplained_empty = emptied.filter(|_| recovered.is_none());
+        let unexplained_empty = unexplained_empty.filter(|_| recovered.is_none());
         Ok(OpenedStack { snapshot, recovered, unexplained_empty, secrets, journal })
     }
 
@@ -136,8 +136,8 @@ impl StackState {
         self.recovered.as_ref()
     }
 
-    /// Returns what is known if the stack has lost its resources. A run must not continue from such a state unless the
-    /// user agrees.
+    /// Returns a description of the state if the stack has lost its resources. A run must not continue from such a state
+    /// unless the user agrees.
     pub fn unexplained_empty(&self) -> Option<&UnexplainedEmptyState> {
         self.unexplained_empty.as_ref()
     }
@@ -162,7 +162,8 @@ impl StackState {
     /// # Errors
     /// [`StateError::SavedInvalid`] if the state violates its invariants. [`StateError::Unsaved`] if it could not be
     /// saved, for example because the lock was broken: a journal is kept if one can be written, and the lock if it is
-    /// still held; [`StackAccess::unrecorded`] has what no journal contains. After later errors ([`StateError::HistoryNotWritten`], releasing the lock) the state is saved.
+    /// still held; [`StackAccess::unrecorded`] has what no journal contains. After later errors
+    /// ([`StateError::HistoryNotWritten`], releasing the lock) the state is saved.
     pub async fn close(self, snapshot: Snapshot, update: Option<&UpdateInfo>) -> Result<(), StateError> {
         let stack = self.access.stack.clone();
         let (text, integrity_error) = match encode_for_saving(&self.access, &self.secrets, snapshot).await {

@@ -1,7 +1,6 @@
 //! State of one stack in an operation: locking, loading, recovery, recording, saving.
 
 mod access;
-mod emptied;
 mod import;
 mod loading;
 mod locked;
@@ -11,6 +10,7 @@ mod recovery;
 mod restore;
 mod saving;
 mod stack_secrets;
+mod unexplained_empty;
 mod view;
 
 pub use access::StackAccess;

@@ -90,8 +90,8 @@ pub(super) async fn find_journals(
 pub(super) async fn refuse_interrupted(access: &StackAccess, checkpoint: Option<&str>) -> Result<(), StateError> {
     let digest = checkpoint.map(|text| CheckpointDigest::from_digest(journal::digest(text)));
     let found = find_journals(access, digest.as_ref(), &Snapshot::default()).await?;
-    if let Some(Recovery { journal, .. }) = found.recovery {
-        return Err(StateError::Interrupted { stack: access.stack.clone(), journal: journal.path });
+    if let Some(Recovery { stored, .. }) = found.recovery {
+        return Err(StateError::Interrupted { stack: access.stack.clone(), journal: stored.path });
     }
     for completed in &found.completed {
         completed.remove()?;
@@ -200,7 +200,7 @@ impl Recovery {
     ) -> Result<(String, Option<IntegrityError>), StateError> {
         let (text, integrity_error) = encode_for_saving(access, secrets, self.snapshot.clone()).await?;
         let digest = journal::digest(&text);
-        journal::append_close_line(&self.journal.path, self.journal.end, &digest)?;
+        journal::append_close_line(&self.stored.path, self.journal.end, &digest)?;
         access.store.save(lock, &text).await?;
         // The journal is closed, so the next run removes it if this fails.
         self.stored.remove().ok();

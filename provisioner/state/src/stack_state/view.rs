@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::access::StackAccess;
-use super::emptied;
 use super::loading::load;
 use super::recovery::{self, RecoveredRun};
 use super::stack_secrets::StackSecrets;
+use super::unexplained_empty;
 use crate::checkpoint::export_checkpoint;
 use crate::error::{JournalConflict, StateError, UnexplainedEmptyState};
 use crate::format;
@@ -54,7 +54,7 @@ impl StackView {
         let loaded = load(access).await?;
         let exists = loaded.is_some();
         let secrets = StackSecrets::for_reading(loaded.as_ref());
-        let emptied = emptied::find(access, loaded.as_ref()).await?;
+        let unexplained_empty = unexplained_empty::find(access, loaded.as_ref()).await?;
         let (base, snapshot) = loaded.map(|loaded| (loaded.digest, loaded.checkpoint.checkpoint.snapshot)).unzip();
         let snapshot = snapshot.flatten();
         let found = snapshot.clone().unwrap_or_default();
@@ -68,7 +68,8 @@ impl StackView {
             Err(error) => return Err(error),
         };
         let integrity_error = snapshot.as_ref().and_then(|snapshot| integrity::verify(snapshot).err());
-        let unexplained_empty = emptied.filter(|_| recovered.is_none());
+        // The journal of the recovered run explains the state.
+        let unexplained_empty = unexplained_empty.filter(|_| recovered.is_none());
         Ok(Self { snapshot, recovered, is_unlocked, conflict, unexplained_empty, integrity_error, secrets })
     }
 

@@ -9,7 +9,7 @@ use super::error::StoreError;
 use super::lock::StackLock;
 use super::reference::StackReference;
 
-/// Progress of a rename.
+/// Outcome of the steps of a rename.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenameOutcome {
     /// The stack has its old name: nothing has changed, or all changes were undone.
@@ -20,14 +20,14 @@ pub enum RenameOutcome {
     Pending,
 }
 
-/// Rename of a stack that holds the locks of both names. It ends with `StackCatalog::finish_rename`; if the process ends
-/// before, `StackCatalog::resume_rename` completes or undoes it.
+/// Rename of a stack that holds the locks of both names. It ends with `StackCatalog::finish_rename`; if the process
+/// ends before, `StackCatalog::resume_rename` completes or undoes it.
 #[derive(Debug)]
 #[must_use = "a rename is ended with `StackCatalog::finish_rename`"]
 pub struct StackRename {
     pub(super) from: StackLock,
     pub(super) to: StackLock,
-    /// Progress of the rename.
+    /// Outcome of the steps so far.
     pub outcome: RenameOutcome,
     pub(super) intent: Option<HeldIntent>,
 }

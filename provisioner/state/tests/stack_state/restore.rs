@@ -87,6 +87,46 @@ async fn empty_state_with_resources_before_it_is_unexplained() {
 }
 
 #[tokio::test]
+async fn lost_checkpoint_is_unexplained_although_the_previous_one_is_missing_or_empty() {
+    for (text, state) in [(None, "the checkpoint of"), (Some(BARE), "the state of")] {
+        // The first save has no previous checkpoint; after `pulumi stack init`, the previous one has no resources.
+        for has_previous in [false, true] {
+            let fixture = Fixture::new().await;
+            if has_previous {
+                fixture.save(&[]).await;
+            }
+            run(&fixture, &[resource("a"), resource("b")]).await;
+            assert_eq!(checkpoint(&fixture).with_extension("json.bak").exists(), has_previous);
+            std::fs::remove_file(checkpoint(&fixture)).unwrap();
+            text.into_iter().for_each(|text| overwrite(&fixture, text));
+            let history = fixture.store.copies(&fixture.stack, &[CopyKind::History]).await.unwrap().remove(0).path;
+            let found = unexplained(&fixture).await.unwrap_or_default();
+            let expected = format!("the earlier state {} has 2 resources", history.display());
+            assert!(found.starts_with(state) && found.ends_with(&expected), "{has_previous}: {found}");
+
+            std::fs::remove_dir_all(fixture.folder.path().join(".pulumi/history")).unwrap();
+            let found = unexplained(&fixture).await;
+            let is_explained = found.is_none();
+            assert_eq!(is_explained, has_previous, "only a backup has resources: {found:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn state_that_a_run_has_emptied_is_explained_after_the_clock_was_set_back() {
+    let fixture = Fixture::new().await;
+    run(&fixture, &[resource("a")]).await;
+    let history = fixture.store.copies(&fixture.stack, &[CopyKind::History]).await.unwrap().remove(0).path;
+    let name = format!("dev-{}.checkpoint.json", 4_000_000_000_000_000_000_u64);
+    std::fs::rename(&history, history.with_file_name(name)).unwrap();
+    run(&fixture, &[]).await;
+    assert_eq!(unexplained(&fixture).await, None);
+    let text = std::fs::read_to_string(checkpoint(&fixture)).unwrap();
+    overwrite(&fixture, &(text + "\n"));
+    assert!(unexplained(&fixture).await.is_some(), "no run has saved this text");
+}
+
+#[tokio::test]
 async fn state_that_a_recovered_run_has_emptied_is_explained_by_its_journal() {
     let fixture = Fixture::new().await;
     run(&fixture, &[resource("a")]).await;

@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use bridge::fs::{Access, FileError, calls, create_private_folders, open_regular, sync_folder, write_atomically};
+use bridge::fs::{
+    Access, FileError, calls, create_private_folders, open_regular, sync_folder, withdraw_access, write_atomically,
+};
 use md5::{Digest as _, Md5};
 
 use super::super::compression::Compression;
@@ -73,7 +75,7 @@ impl Folder {
             write_and_rename(to, temporary, |path| {
                 open_regular(from).and_then(|_| calls::copy(from, path))?;
                 if self.options.access == Access::Private {
-                    set_mode(path, Access::Private.file_mode())
+                    fs::set_permissions(path, fs::Permissions::from_mode(Access::Private.file_mode()))
                 } else {
                     Ok(())
                 }
@@ -150,22 +152,9 @@ impl Folder {
         if self.options.access != Access::Private {
             return Ok(());
         }
-        for path in [path, &sidecar(path)] {
-            let failed = || FileError::of("make private", path);
-            match fs::metadata(path) {
-                Ok(metadata) if metadata.mode() & 0o077 != 0 => {
-                    set_mode(path, metadata.mode() & 0o700).map_err(failed())?;
-                }
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed()(error).into()),
-                _ => {}
-            }
-        }
-        Ok(())
+        withdraw_access(path)?;
+        Ok(withdraw_access(&sidecar(path))?)
     }
-}
-
-fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
-    fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
 pub(super) struct Entry {

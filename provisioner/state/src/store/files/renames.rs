@@ -1,8 +1,9 @@
 //! Renames of stacks in a folder.
 //!
-//! A rename writes its intent into `.sc/renames` before its first step and removes it after its last one. The steps have
-//! a fixed order: the checkpoint under the new name, the removal of the old one, the history. While the old checkpoint
-//! exists, a rename whose process has ended is undone, which removes the new checkpoint; from then on it is completed.
+//! A rename writes its intent into `.sc/renames` before its first step and removes it after its last one. The steps
+//! have a fixed order: the checkpoint under the new name, the removal of the old one, the history. While the old
+//! checkpoint exists, a rename whose process has ended is undone, which removes the new checkpoint; from then on it is
+//! completed.
 
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
@@ -186,8 +187,8 @@ impl Folder {
                 Ok(()) | Err(TryLockError::Error(_)) => {}
             }
             let [from_name, to_name] = &intent.locks;
-            let from = self.adopt_lock(&from, from_name, holder)?;
-            let to = self.adopt_lock(&to, to_name, holder)?;
+            let from = self.take_over_lock(&from, from_name, holder)?;
+            let to = self.take_over_lock(&to, to_name, holder)?;
             let outcome = match &intent.progress {
                 Progress::Moving(checkpoints) => self.complete_or_undo(&from.stack, &to.stack, checkpoints)?,
                 Progress::Locking | Progress::Undone => RenameOutcome::OldName,
@@ -224,7 +225,7 @@ impl Folder {
     }
 
     /// Returns the lock of a rename whose process has ended, or a new one if it was removed.
-    fn adopt_lock(&self, stack: &StackReference, name: &str, holder: &LockHolder) -> Result<StackLock, StoreError> {
+    fn take_over_lock(&self, stack: &StackReference, name: &str, holder: &LockHolder) -> Result<StackLock, StoreError> {
         let lock = StackLock { stack: stack.clone(), name: name.to_owned() };
         if self.path_of(&self.lock_key(stack, name)).exists() {
             self.refuse_if_locked(stack, Some(name))?;
@@ -280,17 +281,18 @@ impl Folder {
         self.make_folder(&folder)?;
         let temporary = folder.join(format!(".tmp-{}", uuid::Uuid::new_v4()));
         let text = serde_json::to_string(intent).expect("texts and numbers are always JSON");
-        let mut options = File::options();
-        options.write(true).create_new(true);
-        let written = calls::open(&options, &temporary).and_then(|file| {
+        let written = self.create_new(&temporary).and_then(|file| {
             calls::write_all(&file, &temporary, text.as_bytes())?;
             calls::sync_all(&file, &temporary)?;
             // A file system without locks has no protection but the locks of the stacks.
             file.try_lock().ok();
+            calls::rename(&temporary, &path)?;
             Ok(file)
         });
+        if written.is_err() {
+            calls::remove_file(&temporary).ok();
+        }
         let file = written.map_err(FileError::of("write", &path))?;
-        calls::rename(&temporary, &path).map_err(FileError::of("write", &path))?;
         sync_folder(&folder).ok();
         Ok(HeldIntent { path, file })
     }

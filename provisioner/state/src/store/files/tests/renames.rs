@@ -176,20 +176,32 @@ async fn interrupted_rename_keeps_the_stack_that_another_program_has_changed() {
 }
 
 #[tokio::test]
-async fn failed_rename_is_undone_at_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = store_with_history(folder.path()).await;
-    let mut rename = store.begin_rename(&stack("dev"), &west(), &holder(1)).await.unwrap();
-    // A file in place of the folder of the new project.
-    std::fs::write(folder.path().join(".pulumi/stacks/shore"), "").unwrap();
-    store.rename(&mut rename, RENAMED).await.unwrap_err();
-    std::fs::remove_file(folder.path().join(".pulumi/stacks/shore")).unwrap();
-    if rename.outcome == RenameOutcome::OldName {
-        store.finish_rename(rename).await.unwrap();
-    } else {
-        drop(rename);
-        let rename = store.resume_rename(&stack("dev"), &holder(1)).await.unwrap().unwrap();
-        store.finish_rename(rename).await.unwrap();
+async fn rename_with_one_failed_call_is_undone_or_completed_at_once() {
+    let (mut undone, mut completed) = (0, 0);
+    for at in 1..=calls_of_a_rename().await {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store_with_history(folder.path()).await;
+        let fault = Fault { folder: folder.path().to_owned(), at, error: Errno::IO, lasts: false }.inject();
+        let begun = store.begin_rename(&stack("dev"), &west(), &holder(1)).await;
+        let mut is_finished = begun.is_err();
+        if let Ok(mut rename) = begun {
+            let renamed = store.rename(&mut rename, RENAMED).await;
+            let expected = if renamed.is_ok() { RenameOutcome::NewName } else { RenameOutcome::OldName };
+            assert_eq!(rename.outcome, expected, "{:?}", fault.failed());
+            is_finished = store.finish_rename(rename).await.is_ok();
+        }
+        assert_eq!(fault.failed().len(), 1);
+        let failed = fault.failed();
+        drop(fault);
+        if !is_finished {
+            continue;
+        }
+        match check_one_stack(&store, at).await == west() {
+            true => completed += 1,
+            false => undone += 1,
+        }
+        let left: Vec<_> = std::fs::read_dir(folder.path().join(".sc/renames")).into_iter().flatten().collect();
+        assert!(left.is_empty(), "{failed:?}: {left:?}");
     }
-    assert_eq!(check_one_stack(&store, 0).await, stack("dev"));
+    assert!(undone > 5 && completed > 5, "{undone} undone, {completed} completed");
 }
