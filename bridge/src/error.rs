@@ -51,7 +51,8 @@ pub fn text_of(error: &(dyn Error + 'static)) -> String {
     text_of_masked(error, str::to_owned)
 }
 
-/// Returns the text of an error like [`text_of`], but masks it first: a secret that is cut in its middle is not found.
+/// Returns the text of an error like [`text_of`], and masks it before it is shortened: a masker does not find a secret
+/// that is cut in its middle.
 pub fn text_of_masked(error: &(dyn Error + 'static), mask: impl FnOnce(&str) -> String) -> String {
     let shared = error.downcast_ref::<Cause>();
     let is_of_parser = error.is::<serde_json::Error>() || shared.is_some_and(|cause| cause.is::<serde_json::Error>());
@@ -59,7 +60,8 @@ pub fn text_of_masked(error: &(dyn Error + 'static), mask: impl FnOnce(&str) -> 
     shorten_to(&mask(&error.to_string()), limit).into_owned()
 }
 
-/// Returns an error and its causes in one line, joined by `: `, each shortened if it is very long. Skips a cause if the line already ends with its text.
+/// Returns an error and its causes in one line, joined by `: `, each shortened if it is very long. Skips a cause if the
+/// line already ends with its text.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     chain_with(error, |error| Some(text_of(error)))
 }

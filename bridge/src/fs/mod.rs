@@ -1,5 +1,5 @@
-//! File system access: bounded reads of regular files, atomic writes, folders for the current user only, temporary folders, a
-//! check of owners and permissions, and errors that name the path.
+//! File system access: bounded reads of regular files, atomic writes, folders for the current user only, temporary
+//! folders, a check of owners and permissions, and errors that name the path.
 //!
 //! Excluded: the formats of files.
 
@@ -95,12 +95,9 @@ impl Access {
 /// [`FileError`].
 #[expect(clippy::disallowed_methods, reason = "a folder is opened, not a file")]
 pub fn sync_folder(folder: &Path) -> Result<(), FileError> {
-    if cfg!(unix) {
-        let opened = may_fail(FileCall::Open, folder).and_then(|()| File::open(folder));
-        let flushed = opened.and_then(|opened| calls::sync_all(&opened, folder));
-        flushed.map_err(FileError::of("flush folder", folder))?;
-    }
-    Ok(())
+    let opened = may_fail(FileCall::Open, folder).and_then(|()| File::open(folder));
+    let flushed = opened.and_then(|opened| calls::sync_all(&opened, folder));
+    flushed.map_err(FileError::of("flush folder", folder))
 }
 
 /// Creates a folder and its missing parents.
@@ -122,6 +119,21 @@ pub fn create_private_folders(path: &Path) -> Result<(), FileError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true).mode(0o700);
     calls::create_folder(&builder, path).map_err(FileError::of("create folder", path))
+}
+
+/// Removes the permissions of other users from a file or folder, if it exists.
+///
+/// # Errors
+/// [`FileError`].
+pub fn withdraw_access(path: &Path) -> Result<(), FileError> {
+    let failed = || FileError::of("make private", path);
+    match fs::metadata(path).map(|metadata| metadata.permissions().mode()) {
+        Ok(mode) if mode & 0o077 != 0 => {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o700)).map_err(failed())
+        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed()(error)),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -153,6 +165,17 @@ mod tests {
         for created in ["a", "a/b"] {
             assert_eq!(fs::metadata(folder.path().join(created)).unwrap().permissions().mode() & 0o777, 0o700);
         }
+    }
+
+    #[test]
+    fn access_of_other_users_is_withdrawn() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        withdraw_access(&path).unwrap();
+        fs::write(&path, "").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o654)).unwrap();
+        withdraw_access(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Folders of the user for files that nobody else may read or replace.
+//! Folders for files that only the current user may read or replace.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};

@@ -1,8 +1,9 @@
 //! Bounded reads of regular files.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use super::FileError;
@@ -48,20 +49,13 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     Err(io::Error::new(ErrorKind::InvalidInput, Refusal::NotRegular(kind_name(kind))))
 }
 
-/// Sets that opening a named pipe does not wait for a process at its other end. Regular files ignore the setting.
-#[cfg(unix)]
-pub(crate) fn without_waiting(options: &mut std::fs::OpenOptions) {
-    use std::os::unix::fs::OpenOptionsExt as _;
+/// Sets the options so that opening a named pipe does not wait for a process at its other end. Regular files ignore the setting.
+pub(crate) fn without_waiting(options: &mut OpenOptions) {
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
     options.custom_flags(i32::try_from(flags.bits()).unwrap_or_default());
 }
 
-#[cfg(not(unix))]
-pub(crate) fn without_waiting(_: &mut std::fs::OpenOptions) {}
-
-#[cfg(unix)]
-fn kind_name(kind: std::fs::FileType) -> &'static str {
-    use std::os::unix::fs::FileTypeExt as _;
+fn kind_name(kind: FileType) -> &'static str {
     if kind.is_dir() {
         "a folder"
     } else if kind.is_fifo() {
@@ -69,11 +63,6 @@ fn kind_name(kind: std::fs::FileType) -> &'static str {
     } else {
         "a device"
     }
-}
-
-#[cfg(not(unix))]
-fn kind_name(kind: std::fs::FileType) -> &'static str {
-    if kind.is_dir() { "a folder" } else { "a device" }
 }
 
 /// Reads to the end. Reserves memory as the content arrives.
@@ -169,7 +158,6 @@ mod tests {
         assert!(crate::error::chain(&error).ends_with("it is larger than 4 GiB"));
     }
 
-    #[cfg(unix)]
     #[test]
     fn pipes_folders_and_devices_are_refused_without_waiting() {
         let folder = tempfile::tempdir().unwrap();
@@ -188,7 +176,6 @@ mod tests {
         }
     }
 
-    #[cfg(unix)]
     #[test]
     fn named_pipe_of_the_user_is_read() {
         let folder = tempfile::tempdir().unwrap();

@@ -28,7 +28,7 @@ pub struct EndpointLimits {
     pub calls: usize,
     /// Size of a request in bytes. A larger one fails with RESOURCE_EXHAUSTED.
     pub request: usize,
-    /// Size of a request to the engine service in bytes, of which the largest are log messages.
+    /// Size of a request to the engine service in bytes. Its largest requests are log messages.
     pub log_request: usize,
 }
 
@@ -76,7 +76,7 @@ struct Reported {
 }
 
 impl ConnectionGuard {
-    /// Creates a guard. `events` receives an event when it closes a connection for the first time; `None`: nobody does.
+    /// Creates a guard. `events` receives each kind of event of the guard once; `None`: the guard emits no events.
     pub fn new(limits: EndpointLimits, events: Option<Arc<dyn HostEvents>>) -> Self {
         Self { events, limits, free: Arc::new(Semaphore::new(limits.connections)), reported: Reported::default() }
     }
@@ -129,7 +129,7 @@ impl ConnectionGuard {
 }
 
 impl Default for ConnectionGuard {
-    /// Returns a guard with the default limits, whose events nobody receives.
+    /// Returns a guard with the default limits that emits no events.
     fn default() -> Self {
         Self::new(EndpointLimits::default(), None)
     }

@@ -19,7 +19,8 @@ use tower::util::MapResponseLayer;
 
 use super::connection_guard::{ConnectionGuard, GuardedConnection};
 
-/// Pause after the system refused to accept a connection, for instance because no file descriptor is free.
+/// Pause after the system refused to accept a connection, for instance because no file descriptor is free. There is no
+/// signal that one is free again.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Running server of services. Dropping it stops the services.

@@ -17,8 +17,8 @@ pub(super) enum Peer {
         /// User id of the account.
         uid: u32,
     },
-    /// No process any more: the socket is closed. Its requests may still wait in the connection, and the tables show
-    /// user id 0 for some of these sockets, whoever opened them.
+    /// No process: the socket is closed. Its requests may still wait in the connection. The tables show user id 0 for
+    /// some of these sockets, whichever account opened them.
     Closed,
 }
 
@@ -32,11 +32,11 @@ const MAX_TABLE_BYTES: u64 = 64 << 20;
 /// while it writes a table.
 const READS: usize = 3;
 
-/// Returns whether the system has tables of sockets that this process can read and that are true: they show the socket
-/// that listens at `listener` as one of this process. Blocks while the system writes the tables.
+/// Returns whether the system has tables of sockets that this process can read and that are reliable: they show that
+/// the socket that listens at `listener` belongs to this account. Blocks while the system writes the tables.
 pub(super) fn has_tables(listener: SocketAddr) -> bool {
-    let anyone = SocketAddr::new(IpAddr::from([0; 4]), 0);
-    find(listener, anyone).is_some_and(|owner| owner.peer() == Peer::Own)
+    let unconnected = SocketAddr::new(IpAddr::from([0; 4]), 0);
+    find(listener, unconnected).is_some_and(|owner| owner.peer() == Peer::Own)
 }
 
 /// Returns the process at the other end of a connection, if [`has_tables`] holds. `local` is the address of this end,
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn closed_socket_has_no_owner_whatever_user_the_table_shows() {
+    fn closed_socket_has_no_owner_with_any_user_in_the_table() {
         let own = rustix::process::geteuid().as_raw();
         let table = [
             (Owner { uid: own, inode: 1 }, Peer::Own),
@@ -158,7 +158,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let ours = listener.local_addr().unwrap();
         assert!(has_tables(ours));
-        assert!(!has_tables(socket("127.0.0.1:1")), "nothing of this process listens there");
+        assert!(!has_tables(socket("127.0.0.1:1")), "this process does not listen there");
         let client = TcpStream::connect(ours).unwrap();
         let (accepted, theirs) = listener.accept().unwrap();
         assert_eq!(peer(ours, theirs), Peer::Own);

@@ -29,8 +29,8 @@ pub trait ProviderHost: Send + Sync + fmt::Debug {
         Path::new("")
     }
 
-    /// Returns the guard of the endpoints that instances call. The default guards the endpoints of one caller, and nobody
-    /// receives its events.
+    /// Returns the guard of the endpoints that instances call. The default is a new guard for each call, which emits no
+    /// events.
     fn connection_guard(&self) -> Arc<ConnectionGuard> {
         Arc::default()
     }

@@ -31,7 +31,7 @@ use super::file_digests::{FileDigests, hash_while_reading};
 use super::unpack::DownloadedFile;
 use crate::fs::{
     Access, FileError, MAX_DOCUMENT_BYTES, ScratchFolder, check_trusted_below, create_private_folders, open_regular,
-    read_if_exists, without_waiting, write_atomically,
+    read_if_exists, withdraw_access, without_waiting, write_atomically,
 };
 use crate::plugin::Sha256Digest;
 
@@ -194,10 +194,9 @@ impl PackageCache {
             check_trusted_below(&self.root, &self.root.join(folder))?;
         }
         let metadata = fs::metadata(&self.root).map_err(FileError::of("read", &self.root))?;
-        let is_own = metadata.uid() == rustix::process::geteuid().as_raw();
-        if is_own && metadata.mode() & 0o077 != 0 {
-            let private = fs::set_permissions(&self.root, Permissions::from_mode(0o700));
-            private.map_err(FileError::of("make private", &self.root))?;
+        // The permissions of a cache that belongs to root cannot be changed.
+        if metadata.uid() == rustix::process::geteuid().as_raw() {
+            withdraw_access(&self.root)?;
         }
         Ok(())
     }

@@ -74,9 +74,8 @@ impl DownloadedFile<'_> {
     pub(super) fn file_digests(&self) -> Result<FileDigests, InstallError> {
         self.open(Scan::Done, |_, content, limit| {
             let mut digests = FileDigests::default();
-            for entry in
-                Archive::new(content.take(limit.saturating_mul(2))).entries().map_err(ArchiveError::Unreadable)?
-            {
+            let mut archive = Archive::new(content.take(limit.saturating_mul(2)));
+            for entry in archive.entries().map_err(ArchiveError::Unreadable)? {
                 add_entry(&mut digests, entry.map_err(ArchiveError::Unreadable)?, limit)?;
             }
             Ok(digests)
@@ -107,8 +106,8 @@ impl DownloadedFile<'_> {
         })
     }
 
-    /// Opens the archive and scans it if required, then calls `read` with its format, its content and the maximum number of unpacked
-    /// bytes.
+    /// Opens the archive and scans it if required, then calls `read` with its format, its content and the maximum number
+    /// of unpacked bytes.
     fn open<T>(
         &self,
         required: Scan,

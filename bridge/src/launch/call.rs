@@ -2,6 +2,7 @@
 //!
 //! Frames and headers are those of gRPC over HTTP/2. tonic parses the status.
 
+use std::fmt::Display;
 use std::marker::PhantomData;
 
 use h2::RecvStream;
@@ -204,8 +205,7 @@ fn request_head(path: &'static str) -> Result<Request<()>, CallError> {
     parts.scheme = Some(uri::Scheme::HTTP);
     parts.authority = Some(uri::Authority::from_static("127.0.0.1"));
     parts.path_and_query = Some(uri::PathAndQuery::from_static(path));
-    *head.uri_mut() =
-        Uri::from_parts(parts).map_err(|error| CallError::NotSent(Status::internal(error.to_string())))?;
+    *head.uri_mut() = Uri::from_parts(parts).map_err(not_encodable)?;
     let headers: [(HeaderName, &str); 3] =
         [(TE, "trailers"), (CONTENT_TYPE, "application/grpc"), (USER_AGENT, concat!("sc/", env!("CARGO_PKG_VERSION")))];
     head.headers_mut().extend(headers.map(|(name, value)| (name, HeaderValue::from_static(value))));
@@ -221,8 +221,12 @@ fn encode_frame(message: &impl Message) -> Result<BytesMut, CallError> {
     framed.put_u8(0);
     // The length is at most MAX_MESSAGE, so the conversion does not fail.
     framed.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
-    message.encode(&mut framed).map_err(|error| CallError::NotSent(Status::internal(error.to_string())))?;
+    message.encode(&mut framed).map_err(not_encodable)?;
     Ok(framed)
+}
+
+fn not_encodable(error: impl Display) -> CallError {
+    CallError::NotSent(Status::internal(error.to_string()))
 }
 
 fn too_large(length: usize) -> String {

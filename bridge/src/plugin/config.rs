@@ -113,8 +113,8 @@ impl PluginSource {
         token.into_iter().chain(login.split(':')).filter(|text| !text.is_empty()).collect()
     }
 
-    /// Returns the address of a source that anybody on the way can change: it is not encrypted, no checksum is
-    /// declared, and the source does not accept that.
+    /// Returns the address of a source whose content could be replaced on its way: the address is not encrypted, no
+    /// checksum is declared, and `insecure` is not set.
     pub fn unprotected_address(&self) -> Option<&str> {
         let (address, insecure) = match self {
             Self::Local(_) => return None,
@@ -161,7 +161,7 @@ pub struct GithubReleaseSource {
     pub token: Option<SourceToken>,
     /// Base URL of the API. `None` derives it from `repository`.
     pub api_url: Option<String>,
-    /// Accepts an address that is not encrypted without a checksum.
+    /// Accepts an address that is not encrypted, even without a checksum.
     pub insecure: bool,
 }
 
@@ -180,7 +180,7 @@ pub struct GitSource {
     pub checksum: Option<Checksum>,
     /// Token for the clone. Never sent to another host.
     pub token: Option<SourceToken>,
-    /// Accepts an address that is not encrypted without a checksum.
+    /// Accepts an address that is not encrypted, even without a checksum.
     pub insecure: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Transport of the address of a source: which ones are supported, and which ones anybody on the way can change.
+//! Transport of the address of a source: the supported ones, and whether they are encrypted.
 
 use url::Url;
 

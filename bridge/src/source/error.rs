@@ -77,7 +77,7 @@ pub enum FetchError {
         reason: String,
     },
     /// The content would arrive without encryption and has no checksum.
-    #[error("{address} is not encrypted, and no checksum is declared: anybody on the way can replace the plugin")]
+    #[error("{address} is not encrypted, and no checksum is declared: the plugin could be replaced on its way")]
     PlainText {
         /// Address without credentials.
         address: String,

@@ -18,6 +18,7 @@ fn wait_for<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
             return found;
         }
         assert!(started.elapsed() < LIMIT, "timeout while waiting for {what}");
+        // Polls: the system reports no changes of processes that are not our children.
         thread::sleep(Duration::from_millis(2));
     }
 }

@@ -429,7 +429,7 @@ async fn address_without_encryption_and_checksum_is_refused_before_any_request()
     for url in ["http://git.example/a", "git://git.example/a"] {
         let error = machine.install(&plugin(git_source(url, "main"))).await.unwrap_err();
         let expected =
-            format!("{url} is not encrypted, and no checksum is declared: anybody on the way can replace the plugin");
+            format!("{url} is not encrypted, and no checksum is declared: the plugin could be replaced on its way");
         assert_eq!(error.to_string(), expected);
         assert!(error.hint().unwrap().contains("`insecure: true`"));
     }

@@ -61,9 +61,9 @@ pub async fn handshake(
 }
 
 impl GrpcProvider {
-    /// Calls Handshake, again while the plugin is unavailable or the connection is lost. Returns `None` if the provider does not implement
-    /// Handshake: its capabilities are in the reply of Configure. Stores the status of the last failed attempt in
-    /// `last_attempt`, for the error of a caller that stops waiting.
+    /// Calls Handshake, again while the plugin is unavailable or the connection is lost. Returns `None` if the provider
+    /// does not implement Handshake: its capabilities are in the reply of Configure. Stores the status of the last
+    /// failed attempt in `last_attempt`, for the error of a caller that stops waiting.
     async fn call_handshake(
         &self,
         host_info: HostInfo<'_>,
