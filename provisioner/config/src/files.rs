@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::str::Utf8Error;
 
@@ -38,6 +39,11 @@ pub(super) fn read_optional(path: &Path) -> Option<String> {
 /// Returns true if the path is a folder or a link to a folder.
 pub(super) fn is_folder(path: &Path) -> bool {
     path.is_dir()
+}
+
+/// Returns the user ids of the owners of a path: of a symbolic link, and of its target. Empty if the path is missing.
+pub(super) fn owners(path: &Path) -> impl Iterator<Item = u32> + use<> {
+    [fs::symlink_metadata(path), fs::metadata(path)].into_iter().flatten().map(|found| found.uid())
 }
 
 /// Lists the paths in a folder, sorted; empty if the folder cannot be read.

@@ -38,6 +38,8 @@ pub fn dependencies(resource: &Resource) -> impl Iterator<Item = (&str, Span)> {
 /// Names of the resources of a stack.
 struct Names<'s> {
     environments: Vec<EnvironmentNames<'s>>,
+    /// Indices of the environments, by name.
+    by_name: HashMap<&'s str, usize>,
     /// Indices of the environments that have a resource with the key.
     environments_of: HashMap<&'s str, Vec<usize>>,
     /// Environment and key of each declared resource, even of an invalid one.
@@ -66,12 +68,15 @@ pub(super) fn check(
         names.check_environment(environment, diagnostics);
         check_cycles(environment, diagnostics);
     }
+    let all_names: Arc<[String]> = environments.iter().map(|environment| environment.name.clone()).collect();
     let all_keys: Arc<[String]> = names.environments.iter().flat_map(|names| names.keys.iter().cloned()).collect();
     let declared_keys: HashSet<&str> = declared.iter().map(|(_, key)| *key).collect();
     for output in outputs {
         for reference in references(&output.value) {
             match &reference.environment {
-                Some(environment) => names.check_qualified(reference, environment, &output.name, diagnostics),
+                Some(environment) => {
+                    names.check_qualified(reference, environment, &output.name, &all_names, diagnostics);
+                }
                 None => names.check_unqualified(reference, &output.name, &all_keys, &declared_keys, diagnostics),
             }
         }
@@ -91,7 +96,8 @@ impl<'s> Names<'s> {
             by_key: environment.resources.iter().map(|resource| (resource.key.as_str(), resource)).collect(),
             keys: environment.resources.iter().map(|resource| resource.key.clone()).collect(),
         });
-        Self { environments: names.collect(), environments_of, declared, types }
+        let by_name = environments.iter().enumerate().map(|(index, environment)| (environment.name.as_str(), index));
+        Self { environments: names.collect(), by_name: by_name.collect(), environments_of, declared, types }
     }
 
     fn check_environment(&self, names: &EnvironmentNames<'_>, diagnostics: &mut Vec<Diagnostic>) {
@@ -116,12 +122,18 @@ impl<'s> Names<'s> {
     }
 
     /// Checks a reference of an output that names an environment.
-    fn check_qualified(&self, reference: &Reference, name: &str, output: &str, diagnostics: &mut Vec<Diagnostic>) {
+    fn check_qualified(
+        &self,
+        reference: &Reference,
+        name: &str,
+        output: &str,
+        all_names: &Arc<[String]>,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) {
         let key = reference.resource.as_str();
-        let Some(names) = self.environments.iter().find(|names| names.environment.name == *name) else {
+        let Some(names) = self.by_name.get(name).map(|index| &self.environments[*index]) else {
             let summary = format!("env {name:?} referenced by output {output:?} is not defined");
-            let names: Arc<[String]> = self.environments.iter().map(|names| names.environment.name.clone()).collect();
-            diagnostics.push(Diagnostic::error(UNKNOWN, reference.span, summary).did_you_mean_one_of(name, &names));
+            diagnostics.push(Diagnostic::error(UNKNOWN, reference.span, summary).did_you_mean_one_of(name, all_names));
             return;
         };
         if let Some(target) = names.by_key.get(key) {

@@ -74,7 +74,7 @@ mod yaml;
 
 pub use load::{LoadedStacks, Workspace};
 pub use plugins::{PluginDeclaration, PluginSecrets};
-pub use process_context::{Account, Git, Head, ProcessContext, Repository};
+pub use process_context::{Account, ForeignOwner, Git, Head, ProcessContext, Repository};
 pub use profile::Profile;
 pub use secret_text::SecretText;
 pub use secrets::{Auth, AuthKind};

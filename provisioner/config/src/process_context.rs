@@ -53,6 +53,16 @@ pub struct Repository {
     pub git: Option<Git>,
 }
 
+/// Error of [`Repository::check_owner`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} belongs to user {owner}", path.display())]
+pub struct ForeignOwner {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// User id of its owner.
+    pub owner: u32,
+}
+
 /// A git repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Git {
@@ -77,6 +87,21 @@ impl Repository {
             Some((root, git)) => Self { root: root.to_owned(), git: Some(Git { head: read_head(&git) }) },
             None => Self { root: from.to_owned(), git: None },
         }
+    }
+
+    /// Checks that the root, `.git` and `.sc` belong to users in `trusted`, by their ids. Any user may have created the
+    /// `.git` of a parent folder such as `/tmp`, and the files in `.sc` name programs to run. Permissions are not checked:
+    /// the members of a group may share a repository.
+    ///
+    /// # Errors
+    /// [`ForeignOwner`] of the first path that belongs to another user.
+    pub fn check_owner(&self, trusted: &[u32]) -> Result<(), ForeignOwner> {
+        for path in [self.root.clone(), self.root.join(".git"), self.root.join(".sc")] {
+            if let Some(owner) = files::owners(&path).find(|owner| !trusted.contains(owner)) {
+                return Err(ForeignOwner { path, owner });
+            }
+        }
+        Ok(())
     }
 
     /// Returns a path for display: relative to the root if it is below the root, else unchanged.
@@ -208,6 +233,17 @@ mod tests {
             ("store/refs/heads/w", COMMIT),
         ]);
         assert_eq!(head_of(&found), (COMMIT, Some("w")));
+    }
+
+    #[test]
+    fn repository_of_other_users_is_refused() {
+        let (folder, found) = repository(&[(".git/HEAD", ""), (".sc/cfg.default.yaml", "")]);
+        let owner = files::owners(folder.path()).next().unwrap();
+        assert_eq!(found.check_owner(&[owner + 1, owner]), Ok(()));
+        assert_eq!(found.check_owner(&[owner + 1]), Err(ForeignOwner { path: folder.path().to_owned(), owner }));
+        // Without a repository, the files of the folder itself are checked; missing ones have no owner.
+        let outside = Repository { root: folder.path().join("a/b"), git: None };
+        assert_eq!(outside.check_owner(&[owner]), Ok(()));
     }
 
     #[test]

@@ -88,8 +88,8 @@ impl Auth {
         self.config.get(field).cloned().unwrap_or_else(|| SecretText::new(""))
     }
 
-    /// Returns the texts that are secret: the value of `${auth:<name>}`, and the fields that are no name of a place or an
-    /// account.
+    /// Returns the texts that are secret: the value of `${auth:<name>}`, and all fields except `account`, `projectId`
+    /// and `region`.
     fn secret_texts(&self) -> impl Iterator<Item = SecretText> {
         let is_secret = |field: &&String| !matches!(field.as_str(), "account" | "projectId" | "region");
         let fields = self.config.iter().filter(move |(field, _)| is_secret(field));

@@ -66,7 +66,7 @@ pub(crate) fn rename_hint(from: &StackReference, to: &StackReference) -> String 
     format!("{} before the next provision", steps.join(" and "))
 }
 
-/// Returns the access to the state of a stack, whatever has happened to a rename of the stack.
+/// Returns the access to the state of a stack, without completing or undoing an interrupted rename.
 ///
 /// # Errors
 /// The store is missing or the environment variables for it contradict each other; the stack file or the passphrase
@@ -121,8 +121,8 @@ async fn open_store(stacks: &Stacks, stack: &Stack) -> anyhow::Result<FileStore>
     store.await.with_context(|| format!("the backend of stack {} cannot be opened", stack.name))
 }
 
-/// Returns the passphrase, which is masked in texts from now on: that of the configuration, else of the environment, else of the file named in the
-/// environment.
+/// Returns the passphrase: that of the configuration, else of the environment, else of the file named in the
+/// environment. Adds the last two to the masked secrets; that of the configuration is masked already.
 fn passphrase(stacks: &Stacks, stack: &Stack) -> anyhow::Result<Option<Passphrase>> {
     let SecretsProvider::Passphrase { passphrase, .. } = &stack.provisioner.secrets_provider;
     if let Some(passphrase) = passphrase {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use bridge::fs::{MAX_DOCUMENT_BYTES, read_regular, utf8};
-use config::{Account, ProcessContext};
+use config::{Account, ProcessContext, Repository};
 use jiff::Zoned;
 
 use super::exit::CliError;
@@ -18,7 +18,8 @@ pub(crate) fn process_context() -> ProcessContext {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
     let accounts = read_regular(Path::new("/etc/passwd"), MAX_DOCUMENT_BYTES).and_then(utf8).unwrap_or_default();
-    let account = user_id().and_then(|id| account(&accounts, &id, &environment));
+    let user = rustix::process::getuid().as_raw().to_string();
+    let account = account(&accounts, &user, &environment);
     ProcessContext { environment, now: Zoned::now(), account }
 }
 
@@ -37,14 +38,32 @@ pub(crate) fn working_folder(cwd: Option<&Path>) -> anyhow::Result<PathBuf> {
     Err(CliError::usage(message, "give an existing folder with --cwd").into())
 }
 
-#[cfg(unix)]
-fn user_id() -> Option<String> {
-    Some(rustix::process::getuid().as_raw().to_string())
-}
-
-#[cfg(not(unix))]
-fn user_id() -> Option<String> {
-    None
+/// Checks that the repository belongs to a user whose programs this process may run: the current user, or root. For
+/// root also the user who called `sudo`, as in git.
+///
+/// # Errors
+/// The root of the repository, `.git` or `.sc` belongs to another user.
+pub(crate) fn check_owner(repository: &Repository, environment: &BTreeMap<String, String>) -> Result<(), CliError> {
+    const ROOT: u32 = 0;
+    let user = rustix::process::geteuid().as_raw();
+    let caller = environment.get("SUDO_UID").filter(|_| user == ROOT).and_then(|id| id.parse().ok());
+    let trusted: Vec<u32> = [ROOT, user].into_iter().chain(caller).collect();
+    repository.check_owner(&trusted).map_err(|foreign| {
+        let message = format!(
+            "the repository {} is refused: {foreign}, neither to you (user {user}) nor to root",
+            repository.root.display()
+        );
+        let owner = foreign.owner;
+        let accept = match user {
+            ROOT => format!("set SUDO_UID={owner} to accept its files as root"),
+            _ => "change the owner with `chown`".to_owned(),
+        };
+        let hint = format!(
+            "its files name programs that `sc` runs. If you trust user {owner}, run `sc` as that user, or {accept}; else \
+             choose another folder with --cwd"
+        );
+        CliError::failed(message, hint)
+    })
 }
 
 /// Returns the account of a user id: that of the account database, else that of the environment. Go programs without

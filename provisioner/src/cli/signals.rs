@@ -12,6 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use engine::StopSignals;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::exit::Exit;
@@ -35,12 +36,18 @@ pub(crate) struct SignalReceiver {
 /// Session that signals stop and abort.
 struct ActiveSession {
     signals: StopSignals,
+    progress: Progress,
+    warn: Warn,
+    restore: Restore,
+}
+
+/// Progress of an abort, for the thread that waits for it.
+#[derive(Clone, Debug, Default)]
+struct Progress {
     /// Cancelled by the runtime once it has received the abort.
     has_responded: CancellationToken,
     /// Cancelled at the end of the session.
     has_ended: CancellationToken,
-    warn: Warn,
-    restore: Restore,
 }
 
 /// Effect of a signal.
@@ -48,14 +55,9 @@ enum Effect {
     /// The operation is being stopped.
     Stop,
     /// The operation is being aborted.
-    Abort(Aborting),
+    Abort(Progress),
     /// The process ends.
     End,
-}
-
-struct Aborting {
-    has_responded: CancellationToken,
-    has_ended: CancellationToken,
 }
 
 impl SignalReceiver {
@@ -66,26 +68,18 @@ impl SignalReceiver {
     /// The thread or its runtime cannot be started.
     pub(crate) fn start() -> io::Result<Self> {
         let receiver = Self::default();
-        let (of_thread, runtime) =
-            (receiver.clone(), tokio::runtime::Builder::new_current_thread().enable_all().build()?);
-        thread::Builder::new()
-            .name("signals".to_owned())
-            .spawn(move || runtime.block_on(of_thread.receive()))
-            .map(drop)?;
+        let of_thread = receiver.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        thread::Builder::new().name("signals".to_owned()).spawn(move || runtime.block_on(of_thread.receive()))?;
         Ok(receiver)
     }
 
     /// Makes signals stop and abort an operation until the guard is dropped.
     pub(crate) fn begin_session(&self, signals: &StopSignals, warn: Warn, restore: Restore) -> SessionGuard {
-        let (has_responded, has_ended) = (CancellationToken::new(), CancellationToken::new());
-        *self.lock() = Some(ActiveSession {
-            signals: signals.clone(),
-            has_responded: has_responded.clone(),
-            has_ended: has_ended.clone(),
-            warn,
-            restore,
-        });
-        SessionGuard { receiver: self.clone(), abort: signals.abort.clone(), has_responded, has_ended }
+        let progress = Progress::default();
+        let session = ActiveSession { signals: signals.clone(), progress: progress.clone(), warn, restore };
+        *self.lock() = Some(session);
+        SessionGuard { receiver: self.clone(), abort: signals.abort.clone(), progress }
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<ActiveSession>> {
@@ -99,10 +93,10 @@ impl SignalReceiver {
             signals.next().await;
             match self.escalate() {
                 Effect::Stop => {}
-                Effect::Abort(aborting) => tokio::select! {
-                    () = aborting.has_ended.cancelled() => {}
+                Effect::Abort(progress) => tokio::select! {
+                    () = progress.has_ended.cancelled() => {}
                     () = signals.next() => self.end_process(),
-                    () = aborting.is_overdue(RESPONSE_LIMIT, ABORT_LIMIT) => self.end_process(),
+                    () = progress.is_overdue(RESPONSE_LIMIT, ABORT_LIMIT) => self.end_process(),
                 },
                 Effect::End => self.end_process(),
             }
@@ -122,8 +116,7 @@ impl SignalReceiver {
         if !session.signals.abort.is_cancelled() {
             (session.warn)("aborting: running steps stay recorded as pending operations");
             session.signals.abort.cancel();
-            let (has_responded, has_ended) = (session.has_responded.clone(), session.has_ended.clone());
-            return Effect::Abort(Aborting { has_responded, has_ended });
+            return Effect::Abort(session.progress.clone());
         }
         Effect::End
     }
@@ -145,7 +138,7 @@ impl fmt::Debug for SignalReceiver {
     }
 }
 
-impl Aborting {
+impl Progress {
     /// Returns after the limit on the response of the runtime, or, if it responds, after the limit on the abort.
     async fn is_overdue(&self, response_limit: Duration, abort_limit: Duration) {
         if tokio::time::timeout(response_limit, self.has_responded.cancelled()).await.is_ok() {
@@ -159,15 +152,14 @@ impl Aborting {
 pub(crate) struct SessionGuard {
     receiver: SignalReceiver,
     abort: CancellationToken,
-    has_responded: CancellationToken,
-    has_ended: CancellationToken,
+    progress: Progress,
 }
 
 impl SessionGuard {
     /// Reports that the runtime responds to an abort. Has to be polled together with the operation.
     pub(crate) async fn respond(&self) -> std::convert::Infallible {
         self.abort.cancelled().await;
-        self.has_responded.cancel();
+        self.progress.has_responded.cancel();
         std::future::pending().await
     }
 }
@@ -175,21 +167,18 @@ impl SessionGuard {
 impl Drop for SessionGuard {
     fn drop(&mut self) {
         drop(self.receiver.lock().take());
-        self.has_ended.cancel();
+        self.progress.has_ended.cancel();
     }
 }
 
-#[cfg(unix)]
 struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-    hang_up: tokio::signal::unix::Signal,
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
 }
 
-#[cfg(unix)]
 impl Signals {
     fn new() -> io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -202,22 +191,6 @@ impl Signals {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
             _ = self.hang_up.recv() => {}
-        }
-    }
-}
-
-#[cfg(not(unix))]
-struct Signals;
-
-#[cfg(not(unix))]
-impl Signals {
-    fn new() -> io::Result<Self> {
-        Ok(Self)
-    }
-
-    async fn next(&mut self) {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
         }
     }
 }
@@ -261,11 +234,11 @@ mod tests {
         let (receiver, signals) = (SignalReceiver::default(), StopSignals::default());
         let guard = receiver.begin_session(&signals, Box::new(|_| {}), Box::new(|| {}));
         let Effect::Stop = receiver.escalate() else { panic!("the first signal stops") };
-        let Effect::Abort(aborting) = receiver.escalate() else { panic!("the second signal aborts") };
+        let Effect::Abort(progress) = receiver.escalate() else { panic!("the second signal aborts") };
         // Returns, as nothing has polled the guard.
-        aborting.is_overdue(Duration::ZERO, Duration::MAX).await;
+        progress.is_overdue(Duration::ZERO, Duration::MAX).await;
         assert!(guard.respond().now_or_never().is_none());
-        assert!(aborting.is_overdue(Duration::ZERO, Duration::MAX).now_or_never().is_none());
-        aborting.is_overdue(Duration::MAX, Duration::ZERO).await;
+        assert!(progress.is_overdue(Duration::ZERO, Duration::MAX).now_or_never().is_none());
+        progress.is_overdue(Duration::MAX, Duration::ZERO).await;
     }
 }

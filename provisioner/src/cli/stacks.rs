@@ -115,6 +115,7 @@ fn read(
 ) -> anyhow::Result<Stacks> {
     let process_context = process::process_context();
     let repository = Repository::discover(&process::working_folder(global.cwd.as_deref())?);
+    process::check_owner(&repository, &process_context.environment)?;
     let mut sources = SourceFiles::default();
     let name = global.profile.as_deref().filter(|name| !name.is_empty()).unwrap_or(DEFAULT_PROFILE);
     let profile = Profile::read(name, &repository, &process_context, &mut sources);

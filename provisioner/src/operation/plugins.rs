@@ -235,8 +235,8 @@ impl HostEvents for RunEventSink {
             },
             HostEvent::UnverifiedConnection => Message::new(
                 Severity::Warning,
-                "this system does not tell which account calls this run: other accounts of this machine can call it while \
-                 plugins run",
+                "this system does not report which account opens a connection: other accounts of this machine can call \
+                 this run while plugins run",
             ),
             HostEvent::TooManyConnections { limit } => Message {
                 hint: Some("a higher limit of open files (`ulimit -n`) allows more connections".to_owned()),

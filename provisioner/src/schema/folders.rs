@@ -221,7 +221,7 @@ impl<'p> Folder<'p> {
             let (module, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
             // The module part of `s3/bucket:Bucket` repeats the name of the type.
             let module = module.split('/').next().unwrap_or_default();
-            let file = format!("{module}-{name}").to_lowercase();
+            let file = to_file_name(&format!("{module}-{name}"));
             let count = taken.entry(file.clone()).or_insert(0);
             *count += 1;
             let file = if *count == 1 { file } else { format!("{file}-{count}") };
@@ -237,6 +237,13 @@ impl<'p> Folder<'p> {
             });
         }
     }
+}
+
+/// Returns a name for a file: in lowercase, with `_` in place of characters that separate folders or are not common in
+/// file names. The token of a type may contain any character.
+fn to_file_name(text: &str) -> String {
+    let is_common = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    text.to_lowercase().replace(|c| !is_common(c), "_")
 }
 
 /// Returns the provider that Simple Container assigns a core type to, by the words of its name.

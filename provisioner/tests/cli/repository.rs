@@ -1,6 +1,7 @@
 //! Tests of commands that read a repository.
 
 use std::fs;
+use std::os::unix::fs::{chown, lchown, symlink};
 
 use crate::{run, sc};
 
@@ -122,4 +123,41 @@ fn core_type_with_unserved_package_fails_before_any_change() {
         assert!(output.contains("the configuration has an error; nothing was changed"), "{output}");
         assert_eq!(fs::read_dir(folder.path().join("backend")).unwrap().count(), 0);
     }
+}
+
+#[test]
+fn repository_of_another_user_is_refused() {
+    const OTHER: Option<u32> = Some(54321);
+    let list = |folder: &tempfile::TempDir, sudo: &str| {
+        let mut command = sc(&["plugin", "ls"]);
+        command.current_dir(folder.path()).env("SUDO_UID", sudo);
+        run(command).replace(&folder.path().canonicalize().unwrap().display().to_string(), "FOLDER")
+    };
+    for path in [".", ".git", ".sc"] {
+        let folder = repository("reef", "hush", "");
+        if chown(folder.path().join(path), OTHER, None).is_err() {
+            // Only root may change owners.
+            return;
+        }
+        let refused = list(&folder, "1");
+        assert!(
+            refused.starts_with("exit 1\n--- out\n--- err\nerror: the repository FOLDER is refused: "),
+            "{refused}"
+        );
+        assert!(refused.contains(" belongs to user 54321, neither to you (user 0) nor to root\n"), "{refused}");
+        assert!(list(&folder, "54321").starts_with("exit 0\n"), "{path}: the user who called sudo is accepted");
+    }
+    let folder = repository("reef", "hush", "");
+    let (config, target) = (folder.path().join(".sc"), folder.path().join("target"));
+    fs::rename(&config, &target).unwrap();
+    symlink("target", &config).unwrap();
+    assert!(list(&folder, "").starts_with("exit 0\n"));
+    lchown(&config, OTHER, None).unwrap();
+    insta::assert_snapshot!(list(&folder, ""), @"
+    exit 1
+    --- out
+    --- err
+    error: the repository FOLDER is refused: FOLDER/.sc belongs to user 54321, neither to you (user 0) nor to root
+      hint: its files name programs that `sc` runs. If you trust user 54321, run `sc` as that user, or set SUDO_UID=54321 to accept its files as root; else choose another folder with --cwd
+    ");
 }

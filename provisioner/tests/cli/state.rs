@@ -1,7 +1,10 @@
 //! Tests of commands on states that the real `pulumi` wrote (`tests/goldens/state`).
 
 use std::fs;
+use std::os::unix::fs::{FileTypeExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
 
 use crate::repository::repository;
 use crate::{run, sc};
@@ -48,6 +51,38 @@ fn state_is_exported_as_by_pulumi() {
 
     check(&folder, &["stack", "export", "--file", "state.json"]);
     assert_eq!(fs::read_to_string(folder.path().join("state.json")).unwrap(), expected);
+}
+
+#[test]
+fn export_writes_into_pipes_devices_and_targets_of_links_instead_of_replacing_them() {
+    let folder = with_state("exported");
+    let expected = fs::read_to_string(golden("exported").join("project/export.json")).unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = {
+        let pipe = pipe.clone();
+        thread::spawn(move || fs::read_to_string(pipe).unwrap())
+    };
+    let output = check(&folder, &["stack", "export", "--file", "pipe"]);
+    assert!(output.starts_with("exit 0\n"), "{output}");
+    assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo(), "the pipe was replaced");
+    assert_eq!(reader.join().unwrap(), expected);
+
+    symlink("state.json", folder.path().join("link.json")).unwrap();
+    fs::write(folder.path().join("state.json"), "").unwrap();
+    assert!(check(&folder, &["stack", "export", "--file", "link.json"]).starts_with("exit 0\n"));
+    assert_eq!(fs::read_to_string(folder.path().join("state.json")).unwrap(), expected);
+
+    // The name is a link, so that a faulty export replaces the link and not the device.
+    symlink("/dev/full", folder.path().join("full")).unwrap();
+    insta::assert_snapshot!(check(&folder, &["stack", "export", "--file", "full"]), @"
+    exit 1
+    --- out
+    --- err
+    error: cannot write FOLDER/full
+      caused by: No space left on device (os error 28)
+    ");
+    assert_eq!(fs::read_link(folder.path().join("full")).unwrap(), Path::new("/dev/full"));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use provisioner::registry::types;
-use provisioner::schema;
+use provisioner::schema::{self, Package};
 use serde_json::Value;
 
 use crate::sections;
@@ -45,4 +45,38 @@ fn closed_sections_have_same_keys_in_schema_and_reader() {
     for (pointer, sections) in table {
         assert_eq!(schema_keys(pointer), accepted_keys(&sections), "{pointer}");
     }
+}
+
+#[test]
+fn schemas_stay_in_their_folder_for_any_type_token() {
+    let tokens = [
+        "p:x:../../../../out",
+        "p:../..:A",
+        "p:/etc:A",
+        "p:m:/etc/out",
+        "p:..",
+        "p:m:a\\..\\b\0c",
+        "p:s3/bucket:Bucket",
+        "p:m:Ä-b_c.d",
+    ];
+    let resources: serde_json::Map<String, Value> =
+        tokens.iter().map(|token| ((*token).to_owned(), Value::Object(Default::default()))).collect();
+    let text = serde_json::json!({ "name": "p", "resources": resources }).to_string();
+    let package = Package { name: "p".to_owned(), schemas: Some(schemas::convert_package(&text).unwrap()) };
+    let files = schema::files(&types::built_in_types(), Some(vec![package]));
+    let names: Vec<&str> = files.keys().filter_map(|path| path.strip_prefix("p/")).collect();
+    assert_eq!(
+        names,
+        [
+            "-a.json",
+            "..-.json",
+            "..-a.json",
+            "index.json",
+            "m-_etc_out.json",
+            "m-a_.._b_c.json",
+            "m-ä-b_c.d.json",
+            "s3-bucket.json",
+            "x-.._.._.._.._out.json"
+        ]
+    );
 }

@@ -59,8 +59,8 @@ pub struct Diagnostic {
     suggestion: Option<Suggestion>,
 }
 
-/// Name that may be misspelled, with all names that exist. The search takes time for each of them, so it is left for the
-/// diagnostics that are shown.
+/// Name that may be misspelled, with all names that exist. The search takes time for each of them, so only the
+/// diagnostics that are shown are searched for one.
 #[derive(Clone)]
 struct Suggestion {
     name: String,

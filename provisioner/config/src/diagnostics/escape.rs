@@ -1,13 +1,13 @@
 //! Escapes for characters that a terminal obeys instead of showing them.
 //!
-//! Everything that writes texts of others to a terminal uses these escapes. They have the form `\u202e`, so that JSON with
-//! escaped characters is still the same JSON.
+//! Everything that writes texts of others to a terminal uses these escapes. They have the form `\u202e`, so that JSON
+//! with escaped characters is still the same JSON.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Returns a text with escapes in place of the characters that change how a terminal shows the text, or that are
-/// invisible. Line ends and tabs stay.
+/// Returns a text with escapes in place of control characters, characters that change the direction of text, separators
+/// of lines and paragraphs, and spaces without width. Line ends and tabs stay.
 pub fn escape_controls(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_escaped) {
         return Cow::Borrowed(text);
@@ -26,9 +26,8 @@ pub fn escape_controls(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Returns whether a character is escaped: control characters of C0 and C1 except for line end and tab; characters that
-/// change the direction of text; separators of lines and paragraphs; spaces without width. The joiners U+200C and
-/// U+200D are not escaped, because emoji and some scripts need them.
+/// Returns whether a character is escaped: see [`escape_controls`]. Other invisible characters, such as the joiners
+/// U+200C and U+200D, are not escaped, because emoji and some scripts need them.
 fn is_escaped(character: char) -> bool {
     match character {
         '\n' | '\t' => false,

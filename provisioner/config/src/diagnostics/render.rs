@@ -21,8 +21,8 @@ pub enum Style {
 /// Maximum length of a source line that is shown, in bytes. For a longer one only the position is shown.
 const MAX_LINE_BYTES: usize = 2000;
 
-/// Renders one diagnostic, without a final line break. Lines of files that hold secrets are not shown. Characters that a
-/// terminal obeys are escaped.
+/// Renders one diagnostic, without a final line break. Lines of files that hold secrets are not shown. Characters that
+/// a terminal obeys are escaped.
 pub fn render(diagnostic: &Diagnostic, sources: &SourceFiles, style: Style) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
@@ -45,8 +45,8 @@ pub fn render(diagnostic: &Diagnostic, sources: &SourceFiles, style: Style) -> S
     renderer.decor_style(DecorStyle::Ascii).render(&[group])
 }
 
-/// Returns the numbered source line on which a span starts, with a mark under the span. Characters that a terminal obeys
-/// are escaped. Empty for files that hold secrets, and for very long lines.
+/// Returns the numbered source line on which a span starts, with a mark under the span. Characters that a terminal
+/// obeys are escaped. Empty for files that hold secrets, and for very long lines.
 pub fn excerpt(span: Span, sources: &SourceFiles) -> Vec<String> {
     let file = sources.get(span.file);
     if file.sensitivity() == Sensitivity::Secret {

@@ -143,13 +143,14 @@ impl<'t> Composer<'t> {
     }
 
     fn compose_alias(&mut self, id: usize, range: ParserSpan) -> ComposeResult<Node> {
-        let Some(Anchored { node, size, depth }) = self.anchors.get(&id) else {
+        let Some(&Anchored { size, depth, .. }) = self.anchors.get(&id) else {
             return Err(self.error_at(SYNTAX, range, "the anchor contains itself").into());
         };
-        let (size, depth) = (*size, *depth);
-        let node = if self.depth + depth > MAX_DEPTH { None } else { Some(node.clone()) };
         self.count_nodes(size, range)?;
-        node.ok_or_else(|| self.too_deep_error(range))
+        if self.depth + depth > MAX_DEPTH {
+            return Err(self.too_deep_error(range));
+        }
+        Ok(self.anchors[&id].node.clone())
     }
 
     fn count_nodes(&mut self, more: usize, range: ParserSpan) -> ComposeResult<()> {

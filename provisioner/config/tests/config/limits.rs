@@ -82,10 +82,21 @@ fn time_to_read_grows_with_the_number_of_errors_and_not_with_its_square() {
         let keys: String = (0..count).map(|number| format!("k{number}: 1, ")).collect();
         Files::sections(&format!("variables: {{}}\nx: &x {{{keys}}}\ny: {{<<: *x}}\n"))
     };
-    let cases: [(&str, Generator<'_>, usize); 6] = [
+    let unknown_environments = |count: usize| {
+        let environments: String = (0..count)
+            .map(|number| format!("    e{number:05}: {{ resources: {{ a: {{ type: p:m:T }} }} }}\n"))
+            .collect();
+        let reference = |number| format!("${{resource:f{number:05}/a.id}}").repeat(8);
+        let outputs: String = (0..count).map(|number| format!("  o{number}: \"{}\"\n", reference(number))).collect();
+        Files::sections(&format!(
+            "plugins: [{{ name: p, source: {{ type: local, path: p }} }}]\nresources:\n  resources:\n{environments}outputs:\n{outputs}"
+        ))
+    };
+    let cases: [(&str, Generator<'_>, usize); 7] = [
         ("references", &unresolved_references, 100),
         ("secrets", &unresolved_secrets, 100),
         ("cycles", &long_cycles, 100),
+        ("environments", &unknown_environments, 250),
         ("escapes", &escaped_placeholders, 200),
         ("merged keys", &merged_keys, 200),
         ("misspelled keys", &|count| resources(count, |_| "confg: 1".to_owned()), 100),

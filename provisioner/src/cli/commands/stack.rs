@@ -6,12 +6,13 @@ mod restore;
 mod rm;
 mod tag;
 
-use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::fs::OpenOptions;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use bridge::fs::{read_named, read_to_limit, utf8};
+use bridge::fs::{Access, FileError, read_named, read_to_limit, utf8, write_atomically};
 use clap::{Args, Subcommand};
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::ROOT_STACK_TYPE;
@@ -233,11 +234,21 @@ async fn export(ui: &Ui, global: &GlobalArgs, args: &ExportArgs) -> anyhow::Resu
     match &args.file {
         Some(file) => {
             let file = working_folder(global.cwd.as_deref())?.join(file);
-            bridge::fs::write_atomically(&file, deployment.as_bytes(), bridge::fs::Access::Private)?;
+            write_export(&file, deployment.as_bytes())?;
         }
         None => ui.print_text(&deployment)?,
     }
     Ok(Exit::Done)
+}
+
+/// Writes a private file, or into an existing pipe or device. Follows symbolic links, such as `/dev/stdout`.
+fn write_export(path: &Path, content: &[u8]) -> Result<(), FileError> {
+    if std::fs::metadata(path).map_or(true, |found| found.is_file()) {
+        let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        return write_atomically(&target, content, Access::Private);
+    }
+    let opened = OpenOptions::new().write(true).open(path);
+    opened.and_then(|mut file| file.write_all(content)).map_err(FileError::of("write", path))
 }
 
 async fn import(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Result<Exit> {

@@ -122,8 +122,8 @@ fn prefix_of_width(text: &str, width: usize) -> usize {
     text.len()
 }
 
-/// Removes escape sequences, such as colours, and escapes other characters that a terminal obeys. Tabs become spaces, line
-/// ends a return arrow.
+/// Removes escape sequences, such as colours, and escapes other characters that a terminal obeys. Tabs become spaces,
+/// line ends a return arrow.
 fn printable(text: &str) -> String {
     let stripped = text.contains('\u{1b}').then(|| anstream::adapter::strip_str(text).to_string());
     let escaped = escape_controls(stripped.as_deref().unwrap_or(text));

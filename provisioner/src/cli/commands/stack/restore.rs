@@ -127,10 +127,8 @@ fn find_copy<'c>(copies: &'c [CheckpointCopy], text: &str, path: &Path) -> Resul
 }
 
 fn print_changes(ui: &Ui, restore: &Restore) {
-    if let Some(error) = restore.current_error.as_ref() {
-        let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
-        let causes: Vec<String> = causes.map(ToString::to_string).collect();
-        ui.warn(&format!("all resources of the copy are shown as added: {}", causes.join(": ")));
+    if let Some(error) = &restore.current_error {
+        ui.warn(&format!("all resources of the copy are shown as added: {}", bridge::error::chain(error)));
     }
     let mut lines: Vec<Line> = restore.changes.iter().map(change_line).collect();
     if lines.is_empty() {
