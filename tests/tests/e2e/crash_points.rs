@@ -6,12 +6,11 @@
 //! hundred resources at 500 moments; `SC_CRASH_SEED` selects the first.
 
 use std::collections::BTreeSet;
-use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::repository::{CommandOutput, Repository, Sections};
+use crate::repository::{CommandOutput, Repository, Sections, in_shell};
 
 /// Scripted plugin that can kill `sc`.
 const REC: &str = "- { name: rec, source: { type: local, path: $REC }, passEnv: [REC_DIR, REC_KILL] }";
@@ -100,7 +99,8 @@ fn run_until(repository: &Repository, moment: Moment) -> CommandOutput {
         Moment::Record(_) | Moment::FullDisk(_) => (0, "never"),
     };
     if let Moment::FullDisk(blocks) = moment {
-        command = limited(command, blocks);
+        // Writing more fails.
+        command = in_shell(&format!("trap '' XFSZ; ulimit -S -f {blocks}"), &command);
     }
     command.env("REC_KILL", format!("{call}:{when}"));
     let mut running = repository.start_command(command);
@@ -133,17 +133,6 @@ fn run_until(repository: &Repository, moment: Moment) -> CommandOutput {
         }
     }
     running.wait()
-}
-
-/// Returns a command that runs with a limited file size: writing more fails.
-fn limited(command: Command, blocks: usize) -> Command {
-    let mut limited = Command::new("sh");
-    limited.args(["-c", &format!("trap '' XFSZ; ulimit -S -f {blocks}; exec \"$0\" \"$@\"")]);
-    limited.arg(command.get_program()).args(command.get_args());
-    limited.current_dir(command.get_current_dir().unwrap()).env_clear();
-    limited.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    limited.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    limited
 }
 
 /// Kills `sc` at a moment, and checks the runs after it. Returns false if the run has no such moment.

@@ -6,11 +6,11 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::processes::{children, signal, wait_until};
-use crate::repository::{REC, Repository, Running, Sections};
+use crate::repository::{REC, Repository, Running, Sections, in_place_of};
 
 /// Limit on the end of the program after two signals. At these moments it would otherwise never end.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -33,14 +33,9 @@ fn assert_two_signals_end(mut running: Running<'_>) -> String {
 /// Waits for the end of a command, whose standard input stays open, and returns its exit code.
 fn exit_code(child: &mut Child) -> Option<i32> {
     let started = Instant::now();
-    while started.elapsed() < LIMIT {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status.code();
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    child.kill().unwrap();
-    panic!("the program has not ended");
+    wait_until("the program has ended", || child.try_wait().unwrap().is_some());
+    assert!(started.elapsed() < LIMIT, "{:?}", started.elapsed());
+    child.wait().unwrap().code()
 }
 
 /// Creates a named pipe.
@@ -190,16 +185,9 @@ fn while_a_question_is_asked() {
         let mut line = format!("exec {}", sc.get_program().to_str().unwrap());
         sc.get_args().for_each(|argument| line = format!("{line} {}", argument.to_str().unwrap()));
         // `script` runs the command on a terminal of its own.
-        let mut script = Command::new("script")
-            .args(["-qec", &line, "/dev/null"])
-            .current_dir(repository.path(""))
-            .env_clear()
-            .envs(sc.get_envs().filter_map(|(name, value)| Some((name, value?))))
-            .env("TERM", "dumb")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut script = Command::new("script");
+        script.args(["-qec", &line, "/dev/null"]);
+        let mut script = in_place_of(&sc, script).env("TERM", "dumb").stdin(Stdio::piped()).spawn().unwrap();
         let mut output = BufReader::new(script.stdout.take().unwrap());
         let mut printed = Vec::new();
         while !String::from_utf8_lossy(&printed).contains("[y/N]") {
@@ -207,7 +195,8 @@ fn while_a_question_is_asked() {
         }
         let (pid, _) = children(i32::try_from(script.id()).unwrap()).into_iter().next().unwrap();
         signal(pid, Signal::INT);
-        signal(pid, Signal::TERM);
+        // Outside of a session the first signal ends the program, and `script` reaps it.
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM).ok();
         assert_eq!(exit_code(&mut script), Some(130), "{arguments}");
         wait_until("all processes have ended", || repository.processes().is_empty());
         assert!(!repository.resources().is_empty());

@@ -3,23 +3,16 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use crate::repository::{FILES, PROVISIONER, REC, Repository, Running, Sections};
+use crate::repository::{CHECKPOINT, FILES, PROVISIONER, REC, Repository, Running, Sections, in_shell};
 
 const THING: &str = "first: { type: rec:index:Thing, config: { v: 1 } }";
 
 /// Starts the command with the umask 0.
 fn start<'a>(repository: &'a Repository, arguments: &str) -> Running<'a> {
-    let sc = repository.command(arguments);
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", "umask 0; exec \"$0\" \"$@\""]).arg(sc.get_program()).args(sc.get_args());
-    command.current_dir(repository.path("")).env_clear();
-    command.envs(sc.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    repository.start_command(command)
+    repository.start_command(in_shell("umask 0", &repository.command(arguments)))
 }
 
 /// Returns the paths below a folder that other users may access, sorted.
@@ -50,13 +43,12 @@ fn journal_is_accessible_to_its_owner_only_and_the_state_as_in_pulumi() {
     let running = start(&repository, "provision -S");
     repository.wait_until_called("Create first--prod");
     assert_eq!(repository.names("backend/.sc/journal/tank/reef").len(), 1);
-    let mode = fs::metadata(repository.path("backend/.sc")).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode, 0o700);
+    let mode = |path: &str| fs::metadata(repository.path(path)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode("backend/.sc"), 0o700);
     assert_eq!(accessible(&repository.path("backend/.sc")), Vec::<String>::new());
     running.signal(rustix::process::Signal::INT);
     running.output();
-    let mode = |path: &str| fs::metadata(repository.path(path)).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode("backend/.pulumi/stacks"), mode("backend/.pulumi/stacks/tank/reef.json")), (0o777, 0o666));
+    assert_eq!((mode("backend/.pulumi/stacks"), mode(CHECKPOINT)), (0o777, 0o666));
 }
 
 #[test]
@@ -66,7 +58,7 @@ fn private_state_is_accessible_to_its_owner_only() {
         let output = start(&repository, "provision -S").output();
         assert!(output.starts_with("exit 0\n"), "{output}");
     }
-    assert!(repository.path("backend/.pulumi/stacks/tank/reef.json").exists());
+    assert!(repository.path(CHECKPOINT).exists());
     assert_eq!(accessible(&repository.path("backend")), Vec::<String>::new());
 }
 

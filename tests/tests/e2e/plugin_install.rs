@@ -240,7 +240,7 @@ fn kill_at_any_moment_leaves_the_cache_intact() {
         fs::remove_dir_all(repository.path("home/.cache/sc/names")).ok();
         fs::remove_dir_all(repository.path("home/.cache/sc/packages")).ok();
         let running = repository.start("plugin install");
-        // The sleep selects the moment of the kill; it does not wait for a condition.
+        // The sleeps spread the kills over the time that an installation takes. They do not wait for a condition.
         std::thread::sleep(duration * kill / KILLS + Duration::from_millis(1));
         running.signal(Signal::KILL);
         running.output();

@@ -9,12 +9,16 @@ use rustix::process::{Pid, Signal, kill_process};
 /// Time limit for conditions that take milliseconds on an idle machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Interval between two checks of a condition.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
 /// Waits until a condition holds.
 pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
         assert!(start.elapsed() < TIMEOUT, "timeout while waiting until {what}");
-        std::thread::sleep(Duration::from_millis(5));
+        // Polls: neither files nor processes in `/proc` report a change to this process.
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 

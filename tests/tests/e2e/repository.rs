@@ -19,6 +19,9 @@ pub(crate) const FILES: &str = "- { name: files, source: { type: local, path: $F
 /// Declaration of the scripted plugin `rec`.
 pub(crate) const REC: &str = "- { name: rec, source: { type: local, path: $REC }, passEnv: [REC_DIR] }";
 
+/// Path of the checkpoint of the stack.
+pub(crate) const CHECKPOINT: &str = "backend/.pulumi/stacks/tank/reef.json";
+
 /// Sections of server.yaml, whose lines are indented automatically.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Sections<'a> {
@@ -129,7 +132,7 @@ impl Repository {
 
     /// Returns the checkpoint as JSON.
     pub(crate) fn state(&self) -> serde_json::Value {
-        serde_json::from_str(&self.read("backend/.pulumi/stacks/tank/reef.json")).unwrap()
+        serde_json::from_str(&self.read(CHECKPOINT)).unwrap()
     }
 
     /// Returns the resources of the state as lines `name type id`, with marks for pending deletes and pending
@@ -184,6 +187,11 @@ impl Repository {
     /// Runs the command to its end, and returns its exit code and output.
     pub(crate) fn sc(&self, arguments: &str) -> String {
         self.start(arguments).output()
+    }
+
+    /// Runs the command to its end in a shell that has executed the prelude, such as `ulimit`.
+    pub(crate) fn sc_in_shell(&self, prelude: &str, arguments: &str) -> String {
+        self.start_command(in_shell(prelude, &self.command(arguments))).output()
     }
 
     /// Runs the command to its end, which must have this exit code.
@@ -254,6 +262,22 @@ pub(crate) const PROVISIONER: &str = "provisioner:
     state-storage: { type: fs, config: { path: file://backend } }
     secrets-provider: { type: passphrase, config: { passPhrase: hush } }
 ";
+
+/// Returns a command that a shell runs after it has executed the prelude, such as `ulimit`.
+pub(crate) fn in_shell(prelude: &str, command: &Command) -> Command {
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", &format!("{prelude}; exec \"$0\" \"$@\"")]);
+    shell.arg(command.get_program()).args(command.get_args());
+    in_place_of(command, shell)
+}
+
+/// Gives a command the folder, the environment and the streams of a command of a [`Repository`].
+pub(crate) fn in_place_of(command: &Command, mut other: Command) -> Command {
+    other.current_dir(command.get_current_dir().unwrap()).env_clear();
+    other.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    other.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    other
+}
 
 fn copy_folder(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap().flatten() {

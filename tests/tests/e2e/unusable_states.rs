@@ -1,14 +1,12 @@
 //! Tests of states that cannot be used: locked, encrypted, damaged or unreachable.
 
 use std::fs;
-use std::process::{Command, Stdio};
 
-use crate::repository::{FILES, PROVISIONER, REC, Repository, Sections};
+use crate::repository::{CHECKPOINT, FILES, PROVISIONER, REC, Repository, Sections};
 
 const PAGE: &str = "page: { type: files:fs:File, config: { path: a, content: b } }
 pw: { type: files:random:Password, config: { length: 12 }, options: { dependsOn: [page] } }";
 const SECTIONS: Sections<'_> = Sections { plugins: FILES, resources: PAGE, outputs: "" };
-const CHECKPOINT: &str = "backend/.pulumi/stacks/tank/reef.json";
 
 fn provisioned() -> Repository {
     let repository = Repository::new(SECTIONS);
@@ -223,6 +221,19 @@ fn file_in_place_of_a_storage_folder_is_reported_before_changes() {
     ");
     assert!(!repository.path("site").exists());
     assert!(!repository.is_locked());
+
+    let repository = Repository::new(SECTIONS);
+    repository.write("backend/.pulumi/history", "");
+    insta::assert_snapshot!(repository.sc("provision"), @r"
+    exit 1
+    --- out
+    --- err
+    info: Loaded plugin: files v0.1.0
+    error: cannot list [repo]/backend/.pulumi/history/tank/reef
+      caused by: Not a directory (os error 20)
+    ");
+    assert!(!repository.path("site").exists());
+    assert!(!repository.is_locked());
 }
 
 #[test]
@@ -239,36 +250,24 @@ fn obstacles_to_saving_are_reported() {
     ");
     assert!(!repository.is_locked());
 
-    let repository = Repository::new(SECTIONS);
+    let repository = provisioned();
+    fs::remove_dir_all(repository.path("backend/.pulumi/history")).unwrap();
     repository.write("backend/.pulumi/history", "");
-    insta::assert_snapshot!(repository.sc("provision --parallel 1"), @r#"
+    let page = PAGE.replace("content: b", "content: c");
+    repository.write_sections(Sections { resources: &page, ..SECTIONS });
+    insta::assert_snapshot!(repository.sc("provision -R -S"), @r#"
     exit 1
     --- out
-    + tank-reef      Stack                   create
-    + ├─ files       pulumi:providers:files  create
-      │     + root: "site"
-    + ├─ page--prod  files:fs:File           create
-      │     + content: "b"
-      │     + mode: "0644"
-      │     + path: "a"
-    + └─ pw--prod    files:random:Password   create
-            + length: 12
-            + special: true
+      tank-reef      Stack
+    ~ └─ page--prod  files:fs:File  updated [time]
+            ~ content: "b" → "c"
 
-    Preview of reef done in [time]: 4 to create
-    Update of reef done in [time]: 4 created
+    Update of reef done in [time]: 1 updated, 3 unchanged
     --- err
     info: Loaded plugin: files v0.1.0
-    Previewing update of reef
     Updating reef
-      + creating tank-reef (Stack)
-      + created tank-reef (Stack) ([time])
-      + creating files (pulumi:providers:files)
-      + created files (pulumi:providers:files) ([time])
-      + creating page--prod (files:fs:File)
-      + created page--prod (files:fs:File) ([time])
-      + creating pw--prod (files:random:Password)
-      + created pw--prod (files:random:Password) ([time])
+      ~ updating page--prod (files:fs:File)
+      ~ updated page--prod (files:fs:File) ([time])
     error: the state of organization/tank/reef was saved, but the run could not be added to its history
       caused by: cannot create folder [repo]/backend/.pulumi/history/tank/reef
       caused by: Not a directory (os error 20)
@@ -279,19 +278,7 @@ fn obstacles_to_saving_are_reported() {
 
 /// Runs the command with files limited to a number of blocks of 512 bytes.
 fn on_a_full_disk(repository: &Repository, blocks: u32, arguments: &str) -> String {
-    under(repository, &format!("trap '' XFSZ; ulimit -f {blocks}"), arguments)
-}
-
-/// Runs the command in a shell that has executed the prelude.
-pub(crate) fn under(repository: &Repository, prelude: &str, arguments: &str) -> String {
-    let prepared = repository.command(arguments);
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", &format!("{prelude}; exec \"$0\" \"$@\"")]);
-    command.arg(prepared.get_program()).args(prepared.get_args());
-    command.current_dir(repository.path(".")).env_clear();
-    command.envs(prepared.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    repository.start_command(command).output()
+    repository.sc_in_shell(&format!("trap '' XFSZ; ulimit -f {blocks}"), arguments)
 }
 
 #[test]
@@ -322,7 +309,7 @@ fn state_is_saved_after_a_journal_write_failure() {
         let page =
             format!("page: {{ type: files:fs:File, config: {{ path: page, content: {} }} }}", "x".repeat(length));
         repository.write_sections(Sections { plugins: FILES, resources: &page, ..Sections::default() });
-        let output = under(&repository, prelude, "provision -R -S");
+        let output = repository.sc_in_shell(prelude, "provision -R -S");
         assert!(!output.contains("could not be saved") && !repository.is_locked(), "{length}: {output}");
         succeeded.push(output.starts_with("exit 0\n"));
     }
