@@ -195,10 +195,10 @@ impl fmt::Display for UnexplainedEmptyState {
             false => write!(f, "the state of {} has no resources", self.stack)?,
         }
         let age = if self.copy.kind == CopyKind::Previous { "previous" } else { "earlier" };
-        write!(f, ", and no run in its history removed them; the {age} state {} ", self.copy.path.display())?;
+        write!(f, ", but the {age} state {} ", self.copy.path.display())?;
         match self.resources {
-            Some(1) => f.write_str("has 1 resource"),
-            Some(count) => write!(f, "has {count} resources"),
+            Some(1) => f.write_str("has 1 resource, and no run in the history removed it"),
+            Some(count) => write!(f, "has {count} resources, and no run in the history removed them"),
             None => f.write_str("cannot be read"),
         }
     }

@@ -75,13 +75,13 @@ fn emptied_state_is_refused_unless_the_user_allows_it() {
     --- out
     --- err
     info: Loaded plugin: rec v1.0.0
-    error: the state of organization/tank/reef has no resources, and no run in its history removed them; the previous state [repo]/backend/.pulumi/stacks/tank/reef.json.bak has 4 resources
+    error: the state of organization/tank/reef has no resources, but the previous state [repo]/backend/.pulumi/stacks/tank/reef.json.bak has 4 resources, and no run in the history removed them
       hint: `sc stack restore` lists the earlier states and restores one of them; --allow-empty continues without resources, and a provision then creates all of them again
     ");
     for command in ["refresh --yes", "destroy --parent --yes -S", "import bed--prod=x"] {
         let output = repository.expect_rejected(command);
         assert!(
-            output.contains("and no run in its history removed them") && output.contains("--allow-empty"),
+            output.contains("and no run in the history removed them") && output.contains("--allow-empty"),
             "{output}"
         );
     }

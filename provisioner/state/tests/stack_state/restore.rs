@@ -62,17 +62,17 @@ async fn empty_state_with_resources_before_it_is_unexplained() {
     run(&fixture, &[resource("a"), resource("b")]).await;
     let backup = checkpoint(&fixture).with_extension("json.bak");
     let expected = |state: &str, resources: &str| {
-        Some(format!(
-            "{state}, and no run in its history removed them; the previous state {} {resources}",
-            backup.display()
-        ))
+        Some(format!("{state}, but the previous state {} {resources}", backup.display()))
     };
     let empty = "the state of organization/reef/dev has no resources";
     overwrite(&fixture, BARE);
-    assert_eq!(unexplained(&fixture).await, expected(empty, "has 2 resources"));
+    assert_eq!(unexplained(&fixture).await, expected(empty, "has 2 resources, and no run in the history removed them"));
     std::fs::remove_file(checkpoint(&fixture)).unwrap();
     let missing = "the checkpoint of organization/reef/dev is missing";
-    assert_eq!(unexplained(&fixture).await, expected(missing, "has 2 resources"));
+    assert_eq!(
+        unexplained(&fixture).await,
+        expected(missing, "has 2 resources, and no run in the history removed them")
+    );
     std::fs::remove_dir_all(fixture.folder.path().join(".pulumi/history")).unwrap();
     assert_eq!(unexplained(&fixture).await, None, "a stack that was removed or renamed has no history");
 
@@ -80,7 +80,10 @@ async fn empty_state_with_resources_before_it_is_unexplained() {
     fixture.save(&[resource("a")]).await;
     fixture.save(&[]).await;
     let found = unexplained(&fixture).await.unwrap();
-    assert!(found.ends_with("dev.json.bak has 1 resource"), "an edit leaves no history: {found}");
+    assert!(
+        found.ends_with("dev.json.bak has 1 resource, and no run in the history removed it"),
+        "an edit leaves no history: {found}"
+    );
     std::fs::write(checkpoint(&fixture).with_extension("json.bak"), "{}").unwrap();
     let found = unexplained(&fixture).await.unwrap();
     assert!(found.ends_with("dev.json.bak cannot be read"), "{found}");
@@ -101,7 +104,8 @@ async fn lost_checkpoint_is_unexplained_although_the_previous_one_is_missing_or_
             text.into_iter().for_each(|text| overwrite(&fixture, text));
             let history = fixture.store.copies(&fixture.stack, &[CopyKind::History]).await.unwrap().remove(0).path;
             let found = unexplained(&fixture).await.unwrap_or_default();
-            let expected = format!("the earlier state {} has 2 resources", history.display());
+            let kept = "has 2 resources, and no run in the history removed them";
+            let expected = format!("the earlier state {} {kept}", history.display());
             assert!(found.starts_with(state) && found.ends_with(&expected), "{has_previous}: {found}");
 
             std::fs::remove_dir_all(fixture.folder.path().join(".pulumi/history")).unwrap();
