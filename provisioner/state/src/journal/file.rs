@@ -1,6 +1,6 @@
 //! Open file of a journal.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use bridge::fs::{Access, FileError, calls, write_atomically};
 use serde::de::IgnoredAny;
 
 use super::error::JournalError;
-use super::flusher::Flusher;
+use super::flusher::{Flusher, has_name};
 use super::folder::{JournalFolders, JournalPlace};
 use crate::store::StackReference;
 
@@ -24,8 +24,6 @@ pub(super) struct JournalFile {
     /// `true` if the last line is a `close` line.
     pub(super) is_closed: bool,
     file: Arc<File>,
-    /// Device and inode of the file.
-    identity: (u64, u64),
     length: u64,
     flusher: Flusher,
     /// `true` if the end of the file may be a part of a line.
@@ -83,10 +81,9 @@ impl JournalFile {
         length: u64,
         lines: usize,
     ) -> Result<Self, JournalError> {
-        let identified = opened.and_then(|file| file.metadata().map(|metadata| (identity(&metadata), Arc::new(file))));
-        let (identity, file) = identified.map_err(FileError::of("open", &path))?;
+        let file = Arc::new(opened.map_err(FileError::of("open", &path))?);
         let flusher = Flusher::start(Arc::clone(&file), path.clone());
-        Ok(Self { path, place, lines, is_closed: false, file, identity, length, flusher, is_torn: false })
+        Ok(Self { path, place, lines, is_closed: false, file, length, flusher, is_torn: false })
     }
 
     /// Appends complete lines in one call. After a failed write the file is shortened to its previous length.
@@ -122,22 +119,31 @@ impl JournalFile {
 
     /// Returns whether the file still has its name.
     pub(super) fn exists(&self) -> bool {
-        fs::metadata(&self.path).is_ok_and(|found| identity(&found) == self.identity)
+        has_name(&self.file, &self.path).unwrap_or(false)
     }
 
-    /// Checks that the file can be continued: it still has its name, it ends after a line, and it could be flushed.
+    /// Checks that lines can be appended: the file was not removed, it ends after a line, and it could be flushed. Costs
+    /// less than [`Self::check`], because it is asked before every append, and does not see that the file was moved.
     ///
     /// # Errors
     /// The reason why the journal has to be written anew.
-    pub(super) fn check(&self) -> Result<(), JournalError> {
+    pub(super) fn check_open(&self) -> Result<(), JournalError> {
         let path = || self.path.clone();
-        if !self.exists() {
+        if !self.file.metadata().is_ok_and(|metadata| metadata.nlink() > 0) {
             return Err(JournalError::Removed { path: path() });
         }
         if self.is_torn || self.flusher.has_failed() {
             return Err(JournalError::Unflushed { path: path() });
         }
         Ok(())
+    }
+
+    /// Checks that the file still has its name, and that lines can be appended.
+    ///
+    /// # Errors
+    /// The reason why the journal has to be written anew.
+    pub(super) fn check(&self) -> Result<(), JournalError> {
+        if self.exists() { self.check_open() } else { Err(JournalError::Removed { path: self.path.clone() }) }
     }
 
     /// Checks that the file of this name contains all lines that were written, and that they are on the disk.
@@ -159,8 +165,4 @@ impl JournalFile {
             Err(JournalError::Unflushed { path: self.path.clone() })
         }
     }
-}
-
-fn identity(metadata: &Metadata) -> (u64, u64) {
-    (metadata.dev(), metadata.ino())
 }

@@ -1,6 +1,8 @@
 //! Flushes a journal to disk in the background.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,6 +28,7 @@ pub(super) struct Flusher {
 struct FlusherState {
     /// `true` if records were written since the last flush began.
     dirty: AtomicBool,
+    /// `true` if a flush failed, or after it the file did not have its name any more.
     failed: AtomicBool,
 }
 
@@ -60,7 +63,7 @@ impl Flusher {
     }
 }
 
-fn flush(file: &File, path: &Path, woken: &Receiver<()>, state: &FlusherState) -> Result<(), std::io::Error> {
+fn flush(file: &File, path: &Path, woken: &Receiver<()>, state: &FlusherState) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut is_folder_flushed = false;
     while woken.recv().is_ok() {
@@ -70,9 +73,18 @@ fn flush(file: &File, path: &Path, woken: &Receiver<()>, state: &FlusherState) -
         _ = woken.recv_timeout(BATCH_INTERVAL);
         if state.dirty.swap(false, Ordering::AcqRel) {
             sync_data(file, path)?;
+            if !has_name(file, path)? {
+                return Err(io::ErrorKind::NotFound.into());
+            }
         }
     }
     Ok(())
+}
+
+/// Returns whether a file has this name, and no other file has it.
+pub(super) fn has_name(file: &File, path: &Path) -> io::Result<bool> {
+    let (open, named) = (file.metadata()?, fs::metadata(path)?);
+    Ok((open.dev(), open.ino()) == (named.dev(), named.ino()))
 }
 
 impl Drop for Flusher {

@@ -223,7 +223,7 @@ impl Journal {
         if is_begin && place != JournalPlace::BACKEND {
             return Err(JournalError::InFallback { journal: file.path.clone() }.into());
         }
-        if let Err(error) = file.check() {
+        if let Err(error) = file.check_open() {
             return match self.rewrite(place) {
                 Ok(()) => Ok(()),
                 Err(_) if !is_begin => self.write_in_fallback(place, error),

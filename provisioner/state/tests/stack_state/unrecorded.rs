@@ -45,6 +45,25 @@ async fn journal_whose_folder_was_removed_is_written_anew_as_a_whole() {
 }
 
 #[tokio::test]
+async fn journal_that_was_moved_is_written_anew_after_its_next_flush() {
+    let fixture = Fixture::new().await;
+    let (state, mut recorder) = fixture.unfinished_run().await;
+    fs::rename(fixture.folder.path().join(".sc"), fixture.folder.path().join("moved")).unwrap();
+    // The flush is on another thread; each append wakes it.
+    let mut created = 0;
+    while fixture.journals().is_empty() && created < 100_000 {
+        created += 1;
+        for record in creation(created, created + 1, resource("c")) {
+            recorder.append(&record).unwrap();
+        }
+        std::thread::yield_now();
+    }
+    drop((state, recorder));
+    let names = fixture.names().await;
+    assert_eq!(names.iter().filter(|name| *name == "c").count() as u64, created);
+}
+
+#[tokio::test]
 async fn run_that_cannot_save_writes_a_removed_journal_anew_before_it_names_it() {
     let fixture = Fixture::new().await;
     let (state, recorder) = fixture.unfinished_run().await;
