@@ -1,7 +1,7 @@
 //! The plugin host: installs plugins, starts them, calls them over gRPC and stops them.
 //!
 //! Excluded: server.yaml, stacks, states, decisions about the steps of a resource. Modules import downwards only:
-//! `host → provider → launch → install → source → plugin → yaml → process → fs → error`.
+//! `host → provider → launch → install → source → plugin → yaml → process → peer → fs → error`.
 
 #![warn(missing_docs)]
 
@@ -10,6 +10,7 @@ pub mod fs;
 pub mod host;
 pub mod install;
 pub mod launch;
+mod peer;
 pub mod plugin;
 pub mod process;
 pub mod provider;

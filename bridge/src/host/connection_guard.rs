@@ -14,9 +14,9 @@ use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::transport::server::Connected;
 
-use super::peer::{self, Peer};
 use super::{HostEvent, HostEvents};
 use crate::launch::MAX_MESSAGE;
+use crate::peer::{self, Peer};
 
 /// Limits of the services that plugins call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,24 +91,36 @@ impl ConnectionGuard {
         tokio::task::spawn_blocking(move || peer::has_tables(listener)).await.unwrap_or(true)
     }
 
-    /// Returns the connection if it is accepted, and closes it otherwise. `verify`: the result of
+    /// Returns those of the connections that are accepted, and closes the others. `verify`: the result of
     /// [`ConnectionGuard::can_verify`]; without it, every connection is accepted and the user is warned.
-    pub(super) async fn admit(&self, stream: TcpStream, verify: bool) -> Option<GuardedConnection> {
-        if verify {
-            // A connection whose addresses are not known any more is closed.
-            let (local, remote) = (stream.local_addr().ok()?, stream.peer_addr().ok()?);
-            let peer = tokio::task::spawn_blocking(move || peer::peer(local, remote)).await;
-            match peer.unwrap_or(Peer::Closed) {
-                Peer::Own => {}
-                Peer::Foreign { uid } => {
-                    self.report_once(&self.reported.foreign, HostEvent::ForeignConnection { uid });
-                    return None;
-                }
-                Peer::Closed => return None,
-            }
-        } else {
+    pub(super) async fn admit(&self, streams: Vec<TcpStream>, verify: bool) -> Vec<GuardedConnection> {
+        let own = if verify { self.own(streams).await } else { streams };
+        if !verify {
             self.report_once(&self.reported.unverified, HostEvent::UnverifiedConnection);
         }
+        own.into_iter().filter_map(|stream| self.guarded(stream)).collect()
+    }
+
+    /// Returns the connections of the account of this process, and closes the others.
+    async fn own(&self, streams: Vec<TcpStream>) -> Vec<TcpStream> {
+        // A connection whose addresses are not known any more is closed.
+        let addresses = |stream: &TcpStream| Some((stream.local_addr().ok()?, stream.peer_addr().ok()?));
+        let known = streams.into_iter().filter_map(|stream| Some((addresses(&stream)?, stream)));
+        let (addresses, streams): (Vec<_>, Vec<_>) = known.unzip();
+        let peers = tokio::task::spawn_blocking(move || peer::peers(&addresses)).await.unwrap_or_default();
+        let is_own = |(stream, peer)| match peer {
+            Peer::Own => Some(stream),
+            Peer::Foreign { uid } => {
+                self.report_once(&self.reported.foreign, HostEvent::ForeignConnection { uid });
+                None
+            }
+            Peer::Closed => None,
+        };
+        streams.into_iter().zip(peers).filter_map(is_own).collect()
+    }
+
+    /// Returns a connection that counts as open, and closes it if there are too many.
+    fn guarded(&self, stream: TcpStream) -> Option<GuardedConnection> {
         let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() else {
             let limit = self.limits.connections;
             self.report_once(&self.reported.too_many, HostEvent::TooManyConnections { limit });

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::stream::{self, Stream};
+use futures_util::stream::{self, Stream, StreamExt as _};
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 use tonic::body::Body;
@@ -22,6 +22,9 @@ use super::connection_guard::{ConnectionGuard, GuardedConnection};
 /// Pause after the system refused to accept a connection, for instance because no file descriptor is free. There is no
 /// signal that one is free again.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Largest number of connections that are checked together. They are not counted as open yet.
+const CHECKED_TOGETHER: usize = 32;
 
 /// Running server of services. Dropping it stops the services.
 #[derive(Debug)]
@@ -59,24 +62,26 @@ impl Drop for Endpoint {
     }
 }
 
-/// Returns the accepted connections of a listener. Never ends.
+/// Returns the accepted connections of a listener. Never ends. Those that wait are checked together, so that an account
+/// that opens many connections does not delay the others by one check for each.
 fn connections(
     listener: TcpListener,
     guard: Arc<ConnectionGuard>,
     verify: bool,
 ) -> impl Stream<Item = io::Result<GuardedConnection>> {
-    stream::unfold((listener, guard), move |(listener, guard)| async move {
+    let opened = stream::unfold(listener, |listener| async move {
         loop {
             match listener.accept().await {
-                Ok((stream, _)) => {
-                    if let Some(connection) = guard.admit(stream, verify).await {
-                        return Some((Ok(connection), (listener, guard)));
-                    }
-                }
+                Ok((stream, _)) => return Some((stream, listener)),
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
         }
-    })
+    });
+    let admit = move |opened| {
+        let guard = Arc::clone(&guard);
+        async move { stream::iter(guard.admit(opened, verify).await.into_iter().map(Ok)) }
+    };
+    opened.ready_chunks(CHECKED_TOGETHER).then(admit).flatten()
 }
 
 /// Replaces the code OUT_OF_RANGE, which tonic uses for a request that is too large, by RESOURCE_EXHAUSTED, which

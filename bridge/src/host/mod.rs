@@ -15,7 +15,6 @@ mod monitor;
 mod monitor_messages;
 mod monitor_service;
 mod package_types;
-mod peer;
 mod plugin_host;
 mod provider_host;
 mod status_service;

@@ -1,22 +1,26 @@
-//! Tests of the endpoints that plugins call: accounts of their callers, and limits.
+//! Tests of the endpoints that plugins call: accounts of their callers, and limits; and the account that a
+//! plugin's port belongs to.
 
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bridge::error::chain;
 use bridge::host::{ConnectionGuard, EndpointLimits, HostEvent, MonitorEndpoint};
 use futures_util::future::join_all;
 use pulumi_proto::rpc::resource_monitor_client::ResourceMonitorClient;
 use pulumi_proto::rpc::{RegisterResourceRequest, SupportsFeatureRequest};
+use tempfile::TempDir;
 use tokio::sync::Semaphore;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
-use crate::Events;
 use crate::monitor::Recorder;
+use crate::{Events, TestRepository};
 
 /// Endpoint of a monitor with these limits, and the events of its guard.
 struct LimitedEndpoint {
@@ -50,12 +54,18 @@ fn registration(name: &str) -> RegisterResourceRequest {
     RegisterResourceRequest { r#type: "t:i:T".into(), name: name.into(), ..RegisterResourceRequest::default() }
 }
 
-/// Runs the client program under an account.
-async fn call_as(uid: u32, address: &str) -> Output {
+/// Copies a program into a folder that every account can read.
+fn copy_for_all(program: &str) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let program = folder.path().join("caller");
-    std::fs::copy(env!("CARGO_BIN_EXE_bridge-caller"), &program).unwrap();
+    let copy = folder.path().join("program");
+    std::fs::copy(program, &copy).unwrap();
+    (folder, copy)
+}
+
+/// Runs the client program under an account.
+async fn call_as(uid: u32, address: &str) -> Output {
+    let (_folder, program) = copy_for_all(env!("CARGO_BIN_EXE_bridge-caller"));
     let address = address.to_owned();
     let run = move || Command::new(program).arg(address).uid(uid).output().unwrap();
     tokio::task::spawn_blocking(run).await.unwrap()
@@ -64,21 +74,48 @@ async fn call_as(uid: u32, address: &str) -> Output {
 /// Account that is not that of the tests.
 const OTHER_ACCOUNT: u32 = 65534;
 
+/// Message of a test that only root can run.
+const SKIPPED: &str = "SKIPPED: only root can run a program under another account";
+
 #[tokio::test]
 #[cfg(target_os = "linux")]
 async fn another_account_is_refused_and_reported_once() {
-    let own = rustix::process::geteuid();
-    if !own.is_root() {
-        eprintln!("SKIPPED: only root can run a program under another account");
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("{SKIPPED}");
         return;
     }
     let endpoint = LimitedEndpoint::serve(Recorder::default(), EndpointLimits::default()).await;
     let address = endpoint.endpoint.address();
-    for (uid, expected) in [(own.as_raw(), "answered\n"), (OTHER_ACCOUNT, "closed\n"), (OTHER_ACCOUNT, "closed\n")] {
+    for (uid, expected) in [(0, "answered\n"), (OTHER_ACCOUNT, "closed\n"), (OTHER_ACCOUNT, "closed\n")] {
         let output = call_as(uid, &address).await;
         assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "user {uid}: {output:?}");
     }
     assert_eq!(endpoint.events.all(), [HostEvent::ForeignConnection { uid: OTHER_ACCOUNT }]);
+}
+
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn plugin_that_names_the_port_of_another_account_is_not_called() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("{SKIPPED}");
+        return;
+    }
+    let (folder, program) = copy_for_all(env!("CARGO_BIN_EXE_bridge-plugin"));
+    let mut command = Command::new(program);
+    command.arg("127.0.0.1:1").current_dir(&folder).uid(OTHER_ACCOUNT).stdout(Stdio::piped());
+    let mut other = command.spawn().unwrap();
+    let mut port = String::new();
+    let mut output = BufReader::new(other.stdout.take().unwrap());
+    output.read_line(&mut port).unwrap();
+
+    let mut repository = TestRepository::new();
+    repository.script("x", &format!("echo {port}exec sleep 100"));
+    let loaded = repository.load().await;
+    other.kill().unwrap();
+    other.wait().unwrap();
+    let message = chain(&loaded.unwrap_err());
+    let reason = format!("port {} belongs to the user with the id {OTHER_ACCOUNT}, not to the user of sc", port.trim());
+    assert!(message.ends_with(&reason), "{message}");
 }
 
 #[tokio::test]

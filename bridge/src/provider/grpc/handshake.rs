@@ -1,5 +1,7 @@
 //! Handshake and GetPluginInfo with a started plugin (docs/spec/provider-protocol.md#1.5, #3.3, #3.4).
 
+use std::error::Error as _;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,6 +92,9 @@ impl GrpcProvider {
                 Ok(reply) => return Ok(Some(capabilities(reply))),
                 Err(CallError::Status(status)) if status.code() == Code::Unimplemented => return Ok(None),
                 Err(CallError::Status(status)) if status.code() == Code::Unavailable => status,
+                Err(error @ CallError::NotSent(_)) if is_permission_denied(&error) => {
+                    return Err(errors::from_call_error(Method::Handshake, error, None));
+                }
                 Err(CallError::NotSent(status) | CallError::Lost { loss: Loss::Connection(status), .. }) => status,
                 Err(error) => return Err(errors::from_call_error(Method::Handshake, error, None)),
             };
@@ -99,6 +104,14 @@ impl GrpcProvider {
             tokio::time::sleep(RETRY_PAUSE).await;
         }
     }
+}
+
+/// Returns whether the port of the plugin belongs to another account, which waiting does not change.
+fn is_permission_denied(error: &CallError) -> bool {
+    let CallError::NotSent(status) = error else { return false };
+    std::iter::successors(status.source(), |&error| error.source())
+        .filter_map(|error| error.downcast_ref::<io::Error>())
+        .any(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 fn handshake_timed_out(limit: Duration, last_attempt: Option<Status>) -> ProviderError {

@@ -1,15 +1,16 @@
 //! The account at the other end of a loopback connection, from the system's tables of sockets.
 //!
-//! Input: the addresses of an accepted connection. Output: a [`Peer`]. Excluded: the decision about the connection.
+//! Input: the addresses of a connection. Output: a [`Peer`]. Excluded: the decision about the connection.
 
-use std::net::{IpAddr, SocketAddr};
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 use crate::fs::read_regular;
 
 /// Process at the other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Peer {
+pub(crate) enum Peer {
     /// A process of the account of this process.
     Own,
     /// A process of another account.
@@ -32,24 +33,59 @@ const MAX_TABLE_BYTES: u64 = 64 << 20;
 /// while it writes a table.
 const READS: usize = 3;
 
+/// Remote address of a socket that is not connected, and its form in the table of IPv6.
+const UNCONNECTED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+const UNCONNECTED_V6: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0);
+
 /// Returns whether the system has tables of sockets that this process can read and that are reliable: they show that
 /// the socket that listens at `listener` belongs to this account. Blocks while the system writes the tables.
-pub(super) fn has_tables(listener: SocketAddr) -> bool {
-    let unconnected = SocketAddr::new(IpAddr::from([0; 4]), 0);
-    find(listener, unconnected).is_some_and(|owner| owner.peer() == Peer::Own)
+pub(crate) fn has_tables(listener: SocketAddr) -> bool {
+    find(listener, UNCONNECTED).is_some_and(|owner| owner.peer() == Peer::Own)
 }
 
-/// Returns the process at the other end of a connection, if [`has_tables`] holds. `local` is the address of this end,
-/// `remote` that of the other end. Blocks while the system writes the tables.
-pub(super) fn peer(local: SocketAddr, remote: SocketAddr) -> Peer {
-    find(remote, local).map_or(Peer::Closed, Owner::peer)
+/// Returns the processes at the other ends of accepted connections, if [`has_tables`] holds, in their order. Each
+/// connection has the address of this end, then that of the other end. Blocks while the system writes the tables, once
+/// for all connections.
+pub(crate) fn peers(connections: &[(SocketAddr, SocketAddr)]) -> Vec<Peer> {
+    let mut missing: HashSet<_> = connections.iter().copied().collect();
+    let mut found = HashMap::new();
+    in_tables(|table| {
+        for socket in sockets(table) {
+            if let Some(connection) = missing.take(&(socket.remote, socket.local)) {
+                found.insert(connection, socket.owner.peer());
+            }
+        }
+        missing.is_empty().then_some(())
+    });
+    connections.iter().map(|connection| found.get(connection).copied().unwrap_or(Peer::Closed)).collect()
+}
+
+/// Returns the process at the other end of a connection that this process opened to an IPv4 address of the loopback
+/// interface. `local` is the address of this end, `remote` that of the other end. `None` if the tables do not show this
+/// end as a socket of this account. Blocks while the system writes the tables.
+pub(crate) fn accepting_peer(local: SocketAddr, remote: SocketAddr) -> Option<Peer> {
+    find(local, remote).filter(|owner| owner.peer() == Peer::Own)?;
+    Some(in_tables(|table| accepting_owner(table, local, remote)).map_or(Peer::Closed, Owner::peer))
+}
+
+/// Returns the owner of the other end in a table. A connection that waits to be accepted has no inode yet: it belongs
+/// to the socket that listens at the most specific address.
+fn accepting_owner(table: &str, local: SocketAddr, remote: SocketAddr) -> Option<Owner> {
+    let accepted = owner(table, remote, local).filter(|owner| owner.inode != 0);
+    let listening = |ip| owner(table, SocketAddr::new(ip, remote.port()), UNCONNECTED);
+    let any = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
+    accepted.or_else(|| [remote.ip()].into_iter().chain(any).find_map(listening))
 }
 
 /// Returns the owner of the socket with this local and this remote address.
 fn find(local: SocketAddr, remote: SocketAddr) -> Option<Owner> {
+    in_tables(|table| owner(table, local, remote))
+}
+
+/// Returns what is found in the tables of the system.
+fn in_tables<T>(mut find: impl FnMut(&str) -> Option<T>) -> Option<T> {
     let read = |path: &str| String::from_utf8(read_regular(Path::new(path), MAX_TABLE_BYTES).ok()?).ok();
-    (0..READS)
-        .find_map(|_| SOCKET_FILES.iter().filter_map(|path| read(path)).find_map(|table| owner(&table, local, remote)))
+    (0..READS).find_map(|_| SOCKET_FILES.iter().filter_map(|path| read(path)).find_map(|table| find(&table)))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,16 +104,28 @@ impl Owner {
     }
 }
 
+/// Socket in a table.
+struct Socket {
+    local: SocketAddr,
+    remote: SocketAddr,
+    owner: Owner,
+}
+
 /// Returns the owner of the socket with this local and this remote address in a table.
 fn owner(table: &str, local: SocketAddr, remote: SocketAddr) -> Option<Owner> {
-    table.lines().skip(1).find_map(|line| {
+    sockets(table).find(|socket| (socket.local, socket.remote) == (local, remote)).map(|socket| socket.owner)
+}
+
+/// Returns the sockets in a table.
+fn sockets(table: &str) -> impl Iterator<Item = Socket> {
+    table.lines().skip(1).filter_map(|line| {
         // sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode …
         let mut columns = line.split_ascii_whitespace().skip(1);
-        if address(columns.next()?)? != local || address(columns.next()?)? != remote {
-            return None;
-        }
+        let (local, remote) = (address(columns.next()?)?, address(columns.next()?)?);
+        let remote = if remote == UNCONNECTED_V6 { UNCONNECTED } else { remote };
         let mut columns = columns.skip(4);
-        Some(Owner { uid: columns.next()?.parse().ok()?, inode: columns.nth(1)?.parse().ok()? })
+        let owner = Owner { uid: columns.next()?.parse().ok()?, inode: columns.nth(1)?.parse().ok()? };
+        Some(Socket { local, remote, owner })
     })
 }
 
@@ -100,13 +148,17 @@ mod tests {
 
     use super::*;
 
-    /// Lines of a little-endian machine: a listener, both ends of a connection of user 1000 over mapped addresses, and a
-    /// socket that its process has closed.
+    /// Lines of a little-endian machine: a listener; a connection of user 1000 to it over mapped addresses; a socket that
+    /// its process has closed; a listener at all addresses of user 1001; a connection to it that is not accepted yet; a
+    /// connection that user 1002 has accepted.
     const TABLE: &str = "\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:8F43 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 2178 1 0000000000000000
    1: 0000000000000000FFFF00000100007F:9C40 0000000000000000FFFF00000100007F:8F43 01 00000000:00000000 00:00000000 00000000  1000        0 99 1 0
    2: 0100007F:9C41 0100007F:8F43 05 00000000:00000000 03:00001770 00000000     0        0 0 3 0
+   3: 00000000000000000000000000000000:1F90 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000  1001        0 7 1 0
+   4: 0100007F:1F90 0100007F:9C42 01 00000000:00000000 00:00000000 00000000     0        0 0 1 0
+   5: 0100007F:8F43 0100007F:9C43 01 00000000:00000000 00:00000000 00000000  1002        0 8 1 0
 ";
 
     fn socket(text: &str) -> SocketAddr {
@@ -126,6 +178,22 @@ mod tests {
         ];
         for (local, remote, expected) in table {
             assert_eq!(owner(TABLE, local, remote), expected, "{local} {remote}");
+        }
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn connection_belongs_to_who_accepted_it_or_else_to_who_listens() {
+        let table = [
+            ("127.0.0.1:40003", "127.0.0.1:36675", Some(1002)),
+            ("127.0.0.1:40002", "127.0.0.1:8080", Some(1001)),
+            ("127.0.0.1:50000", "127.0.0.1:8080", Some(1001)),
+            ("127.0.0.1:50000", "127.0.0.1:36675", Some(0)),
+            ("127.0.0.1:50000", "127.0.0.1:40000", None),
+        ];
+        for (local, remote, expected) in table {
+            let found = accepting_owner(TABLE, socket(local), socket(remote)).map(|owner| owner.uid);
+            assert_eq!(found, expected, "{local} {remote}");
         }
     }
 
@@ -161,9 +229,12 @@ mod tests {
         assert!(!has_tables(socket("127.0.0.1:1")), "this process does not listen there");
         let client = TcpStream::connect(ours).unwrap();
         let (accepted, theirs) = listener.accept().unwrap();
-        assert_eq!(peer(ours, theirs), Peer::Own);
+        let pairs = [(ours, theirs), (ours, socket("127.0.0.1:1")), (ours, theirs)];
+        assert_eq!(peers(&pairs), [Peer::Own, Peer::Closed, Peer::Own]);
+        assert_eq!(accepting_peer(theirs, ours), Some(Peer::Own));
+        assert_eq!(accepting_peer(socket("127.0.0.1:1"), ours), None, "this process has no such socket");
         drop(client);
-        assert_eq!(peer(ours, theirs), Peer::Closed);
+        assert_eq!(peers(&[(ours, theirs)]), [Peer::Closed]);
         drop(accepted);
     }
 }
