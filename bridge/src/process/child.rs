@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
 use tokio::sync::{oneshot, watch};
 
 use super::background::{start_thread, wait_without_reaping};
@@ -62,7 +62,7 @@ pub enum FirstLine {
     ExecFailed(io::Error),
 }
 
-/// Running process, the leader of its own process group. Its standard input is a pipe that stays open and empty.
+/// Running process, the leader of its own process group, and, if it is supervised, of its own session. Its standard input is a pipe that stays open and empty.
 ///
 /// # Invariants
 /// Dropping it kills the process group and waits up to one second until the leader is reaped. If the leader exits by
@@ -110,7 +110,11 @@ impl Spawner {
                 command.args(gate::arguments()).arg(&spec.program);
                 command
             }
-            None => Command::new(&spec.program),
+            None => {
+                let mut command = Command::new(&spec.program);
+                command.process_group(0);
+                command
+            }
         };
         command
             .args(&spec.arguments)
@@ -119,8 +123,7 @@ impl Spawner {
             .current_dir(&spec.directory)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0);
+            .stderr(Stdio::piped());
         let failed = |source| SpawnError::Start { program: spec.program.clone(), source };
         let mut child = match &self.supervisor {
             Some(supervisor) => supervisor.spawn(command),
@@ -143,7 +146,7 @@ impl Spawner {
             }
         }
         Process::watch(child, stdin, group, self.supervisor.clone(), sink).map_err(|error| {
-            kill_process_group(group, Signal::KILL).ok();
+            send_signal(group, Signal::KILL);
             failed(error)
         })
     }
@@ -283,8 +286,7 @@ impl Shared {
     fn signal(&self, signal: Signal) {
         let reaped = self.lock();
         if !*reaped {
-            // The group may have exited already; the error is ignored.
-            kill_process_group(self.group, signal).ok();
+            send_signal(self.group, signal);
         }
     }
 
@@ -313,6 +315,15 @@ impl Shared {
             }
         };
         tokio::time::timeout(DRAIN_LIMIT, empty).await.ok();
+    }
+}
+
+/// Sends a signal to a group whose leader is not reaped. SIGKILL goes to the leader too, wherever it is.
+fn send_signal(group: Pid, signal: Signal) {
+    let sent = kill_process_group(group, signal);
+    if sent.is_err() || signal == Signal::KILL {
+        // It may have exited already; the error is ignored.
+        kill_process(group, signal).ok();
     }
 }
 

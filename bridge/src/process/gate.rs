@@ -1,6 +1,6 @@
 //! The gate: the process that becomes a supervised program. It starts as a process of our own program, waits until `sc`
 //! writes a byte to its standard input, and then replaces itself by the program (`exec`). Until then the program cannot
-//! run.
+//! run. The gate leads a session of its own, with one process group, and so does the program.
 //!
 //! On Linux the gate requests SIGKILL at the death of the thread that started it. The program inherits this request,
 //! unless it is a set-user-ID or set-group-ID program or has file capabilities.
@@ -34,6 +34,10 @@ pub(super) fn arguments() -> [String; 2] {
 pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let parent = arguments.next().and_then(|parent| Pid::from_raw(parent.to_str()?.parse().ok()?));
     let (Some(parent), Some(program)) = (parent, arguments.next()) else { return ExitCode::from(2) };
+    // The leader of a session has no terminal, and cannot leave its process group.
+    if rustix::process::setsid().is_err() {
+        return ExitCode::FAILURE;
+    }
     #[cfg(target_os = "linux")]
     if rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).is_err() {
         return ExitCode::FAILURE;

@@ -11,7 +11,8 @@
 //! ```
 //! The gate is a process of our own program that later becomes the program (`exec`), in the same process group. `sc`
 //! writes the byte once the supervisor has acknowledged this group. If `sc` is killed, either the gate never executes
-//! the program, or the supervisor has the group on its list. A process that leaves its group (setsid) is not killed.
+//! the program, or the supervisor has the group on its list. The program leads its session, so it cannot leave its group;
+//! a process that it has started can, and is not killed then.
 //!
 //! If the supervisor is killed, `sc` starts another one with the same list. If `sc` is killed before that, Linux kills
 //! the programs (PR_SET_PDEATHSIG), but not the processes that these have started; other systems kill nothing.

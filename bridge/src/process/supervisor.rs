@@ -95,9 +95,20 @@ impl Supervisor {
         &self.shared.program
     }
 
-    /// Starts a process on a thread that lives as long as the supervisor, and therefore longer than the process: see
+    /// Starts a gate on a thread that lives as long as the supervisor, and therefore longer than the process: see
     /// [`Starter`].
-    pub(super) fn spawn(&self, command: Command) -> io::Result<Child> {
+    ///
+    /// Until the gate leads its own session, it is in the process group of the supervisor, so that the terminal does not
+    /// send it Ctrl-C. It must not lead a group then.
+    pub(super) fn spawn(&self, mut command: Command) -> io::Result<Child> {
+        // Locked while the gate starts: the supervisor is not reaped meanwhile, so the number keeps its meaning.
+        let mut state = self.shared.lock();
+        if state.process.is_none() {
+            self.shared.restart(&mut state).map_err(io::Error::other)?;
+        }
+        if let Some(process) = &state.process {
+            command.process_group(Pid::from_child(&process.child).as_raw_nonzero().get());
+        }
         self.starter.spawn(command)
     }
 

@@ -1,7 +1,7 @@
 //! Tests of kills of the supervisor, alone and together with `sc`.
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead as _, Write as _};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -98,6 +98,23 @@ fn program_outlives_the_thread_that_started_it() {
     for _ in 0..20 {
         supervised.wait_for_line("alive");
     }
+    supervised.kill();
+}
+
+/// The leader of a session has no terminal, and the system lets it join no other group.
+#[test]
+fn program_leads_its_session_and_its_group() {
+    let mut supervised = Supervised::start("run", "echo first; cat /proc/$$/stat; echo up; exec sleep 1000");
+    let mut stat = String::new();
+    supervised.stdout.read_line(&mut stat).unwrap();
+    while !stat.contains('(') {
+        stat.clear();
+        supervised.stdout.read_line(&mut stat).unwrap();
+    }
+    let (pid, rest) = stat.split_once(' ').unwrap();
+    let fields: Vec<_> = rest.rsplit(')').next().unwrap().split_whitespace().collect();
+    // state, parent, group, session, terminal
+    assert_eq!(fields[2..5], [pid, pid, "0"], "{stat}");
     supervised.kill();
 }
 
