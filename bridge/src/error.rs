@@ -45,6 +45,18 @@ pub fn shorten_to(text: &str, limit: usize) -> Cow<'_, str> {
     if start <= end { Cow::Borrowed(text) } else { Cow::Owned(format!("{} … {}", &text[..end], &text[start..])) }
 }
 
+/// Mark at the end of a text whose rest was dropped before secrets in it were masked. A masker takes the text before the
+/// mark for the possible beginning of a secret.
+pub const CUT: &str = " … (cut)";
+
+/// Returns a text, or its first `limit` bytes and [`CUT`]: for texts of other programs that are masked later.
+pub fn cut(text: &str, limit: usize) -> Cow<'_, str> {
+    if text.len() <= limit {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("{}{CUT}", &text[..text.floor_char_boundary(limit)]))
+}
+
 /// Returns the text of an error, without its causes. A very long one is shortened, and that of a parser to a short quote
 /// of what it found.
 pub fn text_of(error: &(dyn Error + 'static)) -> String {
@@ -129,6 +141,12 @@ mod tests {
         let shortened = shorten_to("äbcdefghijklmnöp", 8);
         assert_eq!(shortened, "äbcdef … öp");
         assert!(shorten(&"x".repeat(1000)).len() < 250);
+    }
+
+    #[test]
+    fn cut_text_has_a_mark_at_its_end() {
+        assert_eq!((cut("äb", 3), cut("äbc", 2)), ("äb".into(), "ä … (cut)".into()));
+        assert_eq!(cut("ä", 1), CUT);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::Hint;
+use crate::error::{Hint, cut};
 use crate::install::VerifiedPackage;
 use crate::process::{OutputSink, Process, SpawnError, Spawner};
 
@@ -73,7 +73,7 @@ pub enum LaunchError {
     #[error(transparent)]
     Spawn(#[from] SpawnError),
     /// The first line of output is not a port.
-    #[error("expected a port on the first line of its output, got {:?}{last_output}", beginning(line))]
+    #[error("expected a port on the first line of its output, got {:?}{last_output}", cut(line, 200))]
     NotAPort {
         /// First line of output.
         line: String,
@@ -135,9 +135,4 @@ impl fmt::Display for LastOutput {
         }
         Ok(())
     }
-}
-
-/// Returns the first 200 bytes of a line.
-fn beginning(line: &str) -> &str {
-    &line[..line.floor_char_boundary(200)]
 }

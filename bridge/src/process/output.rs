@@ -1,8 +1,13 @@
 //! Output of a process: read until its end, with the last lines kept for error messages.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io::Read;
 use std::sync::{Mutex, PoisonError};
+
+#[cfg(test)]
+use crate::error::CUT;
+use crate::error::cut;
 
 /// Output stream of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +21,8 @@ pub enum OutputStream {
 /// Receives the output lines of a process, on the threads that read the pipes. A sink that blocks also blocks the
 /// process.
 pub trait OutputSink: Send + Sync {
-    /// Receives one line, without its line end. Lines longer than 64 KiB arrive in pieces. Bytes that are not UTF-8 are
-    /// replaced by U+FFFD.
+    /// Receives one line, without its line end. A line longer than 64 KiB ends with [`CUT`] instead of its rest. Bytes
+    /// that are not UTF-8 are replaced by U+FFFD.
     fn line(&self, stream: OutputStream, line: &str);
 }
 
@@ -26,7 +31,8 @@ impl OutputSink for () {
     fn line(&self, _: OutputStream, _: &str) {}
 }
 
-/// Maximum length of a line in bytes. Longer lines are split.
+/// Maximum length of a line in bytes. The rest of a longer line is dropped: in pieces, it would be shown without the
+/// secrets that reach from one piece into the next masked.
 const MAX_LINE_BYTES: usize = 64 * 1024;
 /// Maximum number of last lines that are kept for the error message about an exited process.
 const MAX_TAIL_LINES: usize = 50;
@@ -43,7 +49,7 @@ impl Tail {
         if lines.len() == MAX_TAIL_LINES {
             lines.pop_front();
         }
-        lines.push_back(line[..line.floor_char_boundary(MAX_TAIL_LINE_BYTES)].to_owned());
+        lines.push_back(cut(line, MAX_TAIL_LINE_BYTES).into_owned());
     }
 
     pub(super) fn lines(&self) -> Vec<String> {
@@ -51,11 +57,12 @@ impl Tail {
     }
 }
 
-/// Reads a pipe to its end. Calls `on_line` with each line and `true` if the line is complete, that is, has a line end.
-/// An error of the pipe counts as its end.
+/// Reads a pipe to its end. Calls `on_line` with each line and `true` if the line is complete: it has a line end, and is
+/// not cut. An error of the pipe counts as its end.
 pub(super) fn read_lines(mut pipe: impl Read, mut on_line: impl FnMut(&str, bool)) {
     let mut buffer = [0; 8192];
     let mut pending: Vec<u8> = Vec::new();
+    let mut is_cut = false;
     loop {
         let read = match pipe.read(&mut buffer) {
             Ok(0) => break,
@@ -65,15 +72,22 @@ pub(super) fn read_lines(mut pipe: impl Read, mut on_line: impl FnMut(&str, bool
         };
         let mut chunk = &buffer[..read];
         while let Some(end) = chunk.iter().position(|byte| *byte == b'\n') {
-            pending.extend_from_slice(&chunk[..end]);
-            on_line(&text_of(&pending), true);
+            if !is_cut {
+                pending.extend_from_slice(&chunk[..end]);
+                on_line(&text_of(&pending), true);
+            }
             pending.clear();
+            is_cut = false;
             chunk = &chunk[end + 1..];
         }
+        if is_cut {
+            continue;
+        }
         pending.extend_from_slice(chunk);
-        if pending.len() >= MAX_LINE_BYTES {
-            on_line(&text_of(&pending), false);
+        if pending.len() > MAX_LINE_BYTES {
+            on_line(&cut(&text_of(&pending), MAX_LINE_BYTES), false);
             pending.clear();
+            is_cut = true;
         }
     }
     if !pending.is_empty() {
@@ -81,7 +95,7 @@ pub(super) fn read_lines(mut pipe: impl Read, mut on_line: impl FnMut(&str, bool
     }
 }
 
-fn text_of(line: &[u8]) -> std::borrow::Cow<'_, str> {
+fn text_of(line: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line))
 }
 
@@ -102,9 +116,13 @@ mod tests {
     }
 
     #[test]
-    fn line_longer_than_the_limit_is_split() {
-        let pieces = lines(&vec![b'x'; 3 * MAX_LINE_BYTES]);
-        assert!(pieces.len() >= 3 && pieces.iter().all(|(piece, _)| piece.len() < 2 * MAX_LINE_BYTES));
+    fn rest_of_a_line_longer_than_the_limit_is_dropped() {
+        let long = [vec![b'x'; 3 * MAX_LINE_BYTES], b"\nnext\n".to_vec()].concat();
+        let expected = [(format!("{}{CUT}", "x".repeat(MAX_LINE_BYTES)), false), ("next".into(), true)];
+        assert_eq!(lines(&long), expected);
+        assert_eq!(lines(&long[..2 * MAX_LINE_BYTES]), expected[..1]);
+        let longest = [vec![b'x'; MAX_LINE_BYTES], b"\n".to_vec()].concat();
+        assert_eq!(lines(&longest), [("x".repeat(MAX_LINE_BYTES), true)]);
     }
 
     #[test]
@@ -113,6 +131,6 @@ mod tests {
         (0..60).for_each(|number| tail.push(&format!("{number} {}", "ä".repeat(MAX_TAIL_LINE_BYTES))));
         let lines = tail.lines();
         assert_eq!((lines.len(), lines[0].split(' ').next()), (MAX_TAIL_LINES, Some("10")));
-        assert!(lines.iter().all(|line| line.len() <= MAX_TAIL_LINE_BYTES));
+        assert!(lines.iter().all(|line| line.ends_with(CUT) && line.len() <= MAX_TAIL_LINE_BYTES + CUT.len()));
     }
 }

@@ -18,6 +18,7 @@ use super::address::{is_below, without_credentials};
 use super::error::FetchError;
 use super::speed::{SpeedWindow, TooSlow};
 use super::web::{self, chain};
+use crate::error::cut;
 use crate::fs::FileError;
 use crate::plugin::{GithubReleaseSource, Sha256Digest, SourceToken, is_loopback, is_plain_text};
 
@@ -378,10 +379,10 @@ impl RequestTarget<'_> {
     }
 }
 
-/// Returns the first line of a message, 200 bytes at most: a proxy may respond with an HTML page.
+/// Returns the first line of a message, cut after 200 bytes: a proxy may respond with an HTML page.
 fn first_line(message: &str) -> String {
     let line = message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    line[..line.floor_char_boundary(200)].to_owned()
+    cut(line, 200).into_owned()
 }
 
 /// Percent-encodes a tag for a path. Slashes stay: they are part of tags such as `sdk/v1.2.3`.

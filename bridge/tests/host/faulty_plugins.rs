@@ -154,3 +154,10 @@ async fn checksum_mismatch_of_one_plugin_prevents_the_start_of_all() {
     assert_eq!(hint, "if the plugin was changed on purpose, declare the new checksum");
     assert!(!mark.exists());
 }
+
+#[tokio::test]
+async fn endless_first_line_is_cut() {
+    let message = message_for("while :; do printf '%01000d' 0; done").await;
+    let expected = format!("{LOAD}expected a port on the first line of its output, got \"{}", "0".repeat(200));
+    assert!(message.starts_with(&format!("{expected} … (cut)\"")), "{message}");
+}

@@ -8,6 +8,8 @@
 //! entities of XML; in base64 at every alignment; in hexadecimal digits. What else is masked of a secret with several
 //! lines, or of a JSON document, is in `secret_texts`.
 //!
+//! The beginning of a secret is found as well where a text was cut before it was masked ([`bridge::error::CUT`]).
+//!
 //! A secret that is split over two messages is not found, and neither is a secret in another form, such as
 //! encrypted, hashed, compressed or reversed.
 

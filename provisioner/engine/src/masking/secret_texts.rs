@@ -6,11 +6,13 @@
 //!   line of a PEM text, or has only the punctuation of JSON;
 //! - a text with at least [`MIN_PART_LENGTH`] characters in a secret that is a JSON document, and the lines of the
 //!   text, unless it is public: see [`is_public`];
-//! - one of these as a terminal shows it.
+//! - one of these as a terminal shows it;
+//! - the beginning of one of these with at least [`MIN_LENGTH`] bytes, before the mark of a text that was cut.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use bridge::error::CUT;
 use hashbrown::{HashMap, HashSet};
 use serde_json::Value;
 
@@ -96,8 +98,16 @@ impl SecretTexts {
         self.by_prefix.is_empty()
     }
 
-    /// Calls `found` with the range of each occurrence of a text to mask. Ranges may overlap.
+    /// Calls `found` with the range of each occurrence of a text to mask, and of the beginning of one that is cut. Ranges
+    /// may overlap.
     pub(super) fn find(&self, text: &str, mut found: impl FnMut(Range<usize>)) {
+        let mut piece = 0;
+        for (end, mark) in text.match_indices(CUT) {
+            if let Some(start) = self.find_beginning_at_the_end(&text[piece..end]) {
+                found(piece + start..end);
+            }
+            piece = end + mark.len();
+        }
         for (start, prefix) in text.as_bytes().windows(MIN_LENGTH).enumerate() {
             let Some(prefix) = prefix.first_chunk::<MIN_LENGTH>() else { return };
             for known in self.by_prefix.get(prefix).into_iter().flatten() {
@@ -106,6 +116,15 @@ impl SecretTexts {
                 }
             }
         }
+    }
+
+    /// Returns the place in a text from which on it is the beginning of a text to mask.
+    fn find_beginning_at_the_end(&self, text: &str) -> Option<usize> {
+        let text = text.as_bytes();
+        text.windows(MIN_LENGTH).enumerate().find_map(|(start, prefix)| {
+            let mut known = self.by_prefix.get(prefix.first_chunk::<MIN_LENGTH>()?)?.iter();
+            known.any(|known| known.as_bytes().starts_with(&text[start..])).then_some(start)
+        })
     }
 }
 

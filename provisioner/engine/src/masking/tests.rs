@@ -340,6 +340,19 @@ fn secrets_in_values_are_found_at_every_depth() {
 }
 
 #[test]
+fn beginning_of_a_secret_before_the_mark_of_a_cut_is_masked() {
+    let masker = masker(&["correct \"horse\" battery"]);
+    for (text, masked) in [
+        ("say correct \"ho … (cut)", "say [secret] … (cut)"),
+        ("say corr … (cut)\nsay cor … (cut)", "say [secret] … (cut)\nsay cor … (cut)"),
+        ("say correct \\\"ho … (cut)\" and more", "say [secret] … (cut)\" and more"),
+        ("say correct \"ho … and more", "say correct \"ho … and more"),
+    ] {
+        assert_eq!(masker.mask(text), masked);
+    }
+}
+
+#[test]
 fn masking_of_long_texts_takes_time_in_proportion_to_their_length() {
     let secrets: Vec<String> = (0..10_000).map(|number| format!("secret-number-{number}")).collect();
     let masker = masker(&secrets.iter().map(String::as_str).collect::<Vec<_>>());
