@@ -37,35 +37,38 @@ const READS: usize = 3;
 const UNCONNECTED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 const UNCONNECTED_V6: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0);
 
-/// Returns whether the system has tables of sockets that this process can read and that are reliable: they show that
-/// the socket that listens at `listener` belongs to this account. Blocks while the system writes the tables.
-pub(crate) fn has_tables(listener: SocketAddr) -> bool {
-    find(listener, UNCONNECTED).is_some_and(|owner| owner.peer() == Peer::Own)
-}
-
-/// Returns the processes at the other ends of accepted connections, if [`has_tables`] holds, in their order. Each
-/// connection has the address of this end, then that of the other end. Blocks while the system writes the tables, once
-/// for all connections.
-pub(crate) fn peers(connections: &[(SocketAddr, SocketAddr)]) -> Vec<Peer> {
-    let mut missing: HashSet<_> = connections.iter().copied().collect();
-    let mut found = HashMap::new();
+/// Returns the processes at the other ends of connections that `listener` has accepted, in the order of their addresses.
+/// `None` if the tables do not show the listener as a socket of this account, as in a system without tables. Blocks while
+/// the system writes the tables, which takes milliseconds, once for all connections.
+pub(crate) fn peers(listener: SocketAddr, remotes: &[SocketAddr]) -> Option<Vec<Peer>> {
+    let mut missing: HashSet<_> = remotes.iter().copied().collect();
+    let (mut own, mut found) = (None, HashMap::new());
     in_tables(|table| {
         for socket in sockets(table) {
-            if let Some(connection) = missing.take(&(socket.remote, socket.local)) {
-                found.insert(connection, socket.owner.peer());
+            if socket.local == listener && socket.remote == UNCONNECTED {
+                own = Some(socket.owner);
+            } else if socket.remote == listener && missing.remove(&socket.local) {
+                found.insert(socket.local, socket.owner.peer());
             }
         }
-        missing.is_empty().then_some(())
+        own.filter(|_| missing.is_empty())
     });
-    connections.iter().map(|connection| found.get(connection).copied().unwrap_or(Peer::Closed)).collect()
+    own.filter(|owner| owner.peer() == Peer::Own)?;
+    Some(remotes.iter().map(|remote| found.get(remote).copied().unwrap_or(Peer::Closed)).collect())
 }
 
 /// Returns the process at the other end of a connection that this process opened to an IPv4 address of the loopback
 /// interface. `local` is the address of this end, `remote` that of the other end. `None` if the tables do not show this
 /// end as a socket of this account. Blocks while the system writes the tables.
 pub(crate) fn accepting_peer(local: SocketAddr, remote: SocketAddr) -> Option<Peer> {
-    find(local, remote).filter(|owner| owner.peer() == Peer::Own)?;
-    Some(in_tables(|table| accepting_owner(table, local, remote)).map_or(Peer::Closed, Owner::peer))
+    let (mut own, mut other) = (None, None);
+    in_tables(|table| {
+        own = own.or_else(|| owner(table, local, remote));
+        other = other.or_else(|| accepting_owner(table, local, remote));
+        own.and(other)
+    });
+    own.filter(|owner| owner.peer() == Peer::Own)?;
+    Some(other.map_or(Peer::Closed, Owner::peer))
 }
 
 /// Returns the owner of the other end in a table. A connection that waits to be accepted has no inode yet: it belongs
@@ -75,11 +78,6 @@ fn accepting_owner(table: &str, local: SocketAddr, remote: SocketAddr) -> Option
     let listening = |ip| owner(table, SocketAddr::new(ip, remote.port()), UNCONNECTED);
     let any = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
     accepted.or_else(|| [remote.ip()].into_iter().chain(any).find_map(listening))
-}
-
-/// Returns the owner of the socket with this local and this remote address.
-fn find(local: SocketAddr, remote: SocketAddr) -> Option<Owner> {
-    in_tables(|table| owner(table, local, remote))
 }
 
 /// Returns what is found in the tables of the system.
@@ -225,16 +223,15 @@ mod tests {
     fn tables_of_the_system_show_own_sockets_until_they_are_closed() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let ours = listener.local_addr().unwrap();
-        assert!(has_tables(ours));
-        assert!(!has_tables(socket("127.0.0.1:1")), "this process does not listen there");
         let client = TcpStream::connect(ours).unwrap();
         let (accepted, theirs) = listener.accept().unwrap();
-        let pairs = [(ours, theirs), (ours, socket("127.0.0.1:1")), (ours, theirs)];
-        assert_eq!(peers(&pairs), [Peer::Own, Peer::Closed, Peer::Own]);
+        let remotes = [theirs, socket("127.0.0.1:1"), theirs];
+        assert_eq!(peers(ours, &remotes), Some(vec![Peer::Own, Peer::Closed, Peer::Own]));
+        assert_eq!(peers(socket("127.0.0.1:1"), &remotes), None, "this process does not listen there");
         assert_eq!(accepting_peer(theirs, ours), Some(Peer::Own));
         assert_eq!(accepting_peer(socket("127.0.0.1:1"), ours), None, "this process has no such socket");
         drop(client);
-        assert_eq!(peers(&[(ours, theirs)]), [Peer::Closed]);
+        assert_eq!(peers(ours, &[theirs]), Some(vec![Peer::Closed]));
         drop(accepted);
     }
 }

@@ -85,38 +85,30 @@ impl ConnectionGuard {
         self.limits
     }
 
-    /// Returns whether the accounts of the peers of a listener can be determined.
-    pub(super) async fn can_verify(&self, listener: SocketAddr) -> bool {
-        // The only error is the end of the runtime, which accepts no connection any more.
-        tokio::task::spawn_blocking(move || peer::has_tables(listener)).await.unwrap_or(true)
-    }
-
-    /// Returns those of the connections that are accepted, and closes the others. `verify`: the result of
-    /// [`ConnectionGuard::can_verify`]; without it, every connection is accepted and the user is warned.
-    pub(super) async fn admit(&self, streams: Vec<TcpStream>, verify: bool) -> Vec<GuardedConnection> {
-        let own = if verify { self.own(streams).await } else { streams };
-        if !verify {
+    /// Returns those of the connections of a listener that are accepted, and closes the others. Where the accounts of
+    /// their peers cannot be determined, accepts them, and warns the user.
+    pub(super) async fn admit(&self, listener: SocketAddr, streams: Vec<TcpStream>) -> Vec<GuardedConnection> {
+        // A connection whose address is not known any more is closed.
+        let known = streams.into_iter().filter_map(|stream| Some((stream.peer_addr().ok()?, stream)));
+        let (remotes, streams): (Vec<_>, Vec<_>) = known.unzip();
+        // The only error is the end of the runtime, which uses no connection any more.
+        let Ok(peers) = tokio::task::spawn_blocking(move || peer::peers(listener, &remotes)).await else {
+            return Vec::new();
+        };
+        let Some(peers) = peers else {
             self.report_once(&self.reported.unverified, HostEvent::UnverifiedConnection);
-        }
-        own.into_iter().filter_map(|stream| self.guarded(stream)).collect()
-    }
-
-    /// Returns the connections of the account of this process, and closes the others.
-    async fn own(&self, streams: Vec<TcpStream>) -> Vec<TcpStream> {
-        // A connection whose addresses are not known any more is closed.
-        let addresses = |stream: &TcpStream| Some((stream.local_addr().ok()?, stream.peer_addr().ok()?));
-        let known = streams.into_iter().filter_map(|stream| Some((addresses(&stream)?, stream)));
-        let (addresses, streams): (Vec<_>, Vec<_>) = known.unzip();
-        let peers = tokio::task::spawn_blocking(move || peer::peers(&addresses)).await.unwrap_or_default();
-        let is_own = |(stream, peer)| match peer {
-            Peer::Own => Some(stream),
+            return streams.into_iter().filter_map(|stream| self.guarded(stream)).collect();
+        };
+        let is_own = |peer| match peer {
+            Peer::Own => true,
             Peer::Foreign { uid } => {
                 self.report_once(&self.reported.foreign, HostEvent::ForeignConnection { uid });
-                None
+                false
             }
-            Peer::Closed => None,
+            Peer::Closed => false,
         };
-        streams.into_iter().zip(peers).filter_map(is_own).collect()
+        let own = streams.into_iter().zip(peers).filter(|(_, peer)| is_own(*peer));
+        own.filter_map(|(stream, _)| self.guarded(stream)).collect()
     }
 
     /// Returns a connection that counts as open, and closes it if there are too many.

@@ -39,14 +39,13 @@ impl Endpoint {
     pub(super) async fn serve(services: Routes, guard: Arc<ConnectionGuard>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let verify = guard.can_verify(address).await;
         let limits = ServiceBuilder::new()
             .layer(MapResponseLayer::new(too_large_as_exhausted))
             .layer(LoadShedLayer::new())
             .layer(GlobalConcurrencyLimitLayer::new(guard.limits().calls));
         let server = Server::builder().layer(limits).add_routes(services);
         #[expect(clippy::disallowed_methods, reason = "owned by the value that is returned, which aborts it")]
-        let server = tokio::spawn(server.serve_with_incoming(connections(listener, guard, verify)));
+        let server = tokio::spawn(server.serve_with_incoming(connections(listener, address, guard)));
         Ok(Self { address, server: server.abort_handle() })
     }
 
@@ -66,8 +65,8 @@ impl Drop for Endpoint {
 /// that opens many connections does not delay the others by one check for each.
 fn connections(
     listener: TcpListener,
+    address: SocketAddr,
     guard: Arc<ConnectionGuard>,
-    verify: bool,
 ) -> impl Stream<Item = io::Result<GuardedConnection>> {
     let opened = stream::unfold(listener, |listener| async move {
         loop {
@@ -79,7 +78,7 @@ fn connections(
     });
     let admit = move |opened| {
         let guard = Arc::clone(&guard);
-        async move { stream::iter(guard.admit(opened, verify).await.into_iter().map(Ok)) }
+        async move { stream::iter(guard.admit(address, opened).await.into_iter().map(Ok)) }
     };
     opened.ready_chunks(CHECKED_TOGETHER).then(admit).flatten()
 }
