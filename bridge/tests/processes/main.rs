@@ -104,6 +104,15 @@ impl Supervised {
     }
 }
 
+/// Kills the program if the test fails, so that its end is seen.
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        // It was killed already unless the test failed.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
 #[test]
 fn killed_parent_leaves_no_process_and_no_grandchild() {
     let folder = tempfile::tempdir().unwrap();

@@ -45,6 +45,16 @@ async fn journal_whose_folder_was_removed_is_written_anew_as_a_whole() {
 }
 
 #[tokio::test]
+async fn journal_is_accessible_to_its_owner_only() {
+    let fixture = Fixture::new().await;
+    let (state, recorder) = fixture.unfinished_run().await;
+    let [journal] = &fixture.journals()[..] else { panic!("{:?}", fixture.journals()) };
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(journal), mode(journal.parent().unwrap())), (0o600, 0o700));
+    drop((state, recorder));
+}
+
+#[tokio::test]
 async fn journal_that_was_moved_is_written_anew_after_its_next_flush() {
     let fixture = Fixture::new().await;
     let (state, mut recorder) = fixture.unfinished_run().await;
