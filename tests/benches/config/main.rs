@@ -13,13 +13,17 @@ mod stacks;
 
 use std::time::{Duration, Instant};
 
+use plugins::Pinned;
+
 fn main() -> anyhow::Result<()> {
     let quick = std::env::args().any(|argument| argument == "--test" || argument == "--quick");
     let rounds = if quick { 1 } else { 9 };
     println!("| figure | ours | bare loop | ratio | limit |");
     println!("|---|---|---|---|---|");
     stacks::compare(if quick { 10 } else { 200 }, rounds)?;
-    plugins::compare(if quick { 2 } else { 20 }, rounds)?;
+    for pinned in [Pinned::Executable, Pinned::Archive] {
+        plugins::compare(pinned, if quick { 2 } else { 20 }, rounds)?;
+    }
     schema::compare(if quick { 30 } else { 1_500 }, rounds)?;
     Ok(())
 }
