@@ -3,13 +3,15 @@
 //! Input: a step of the engine. Output: [`PropertyChanges`]. The detailed diff of the provider selects the paths;
 //! without one, old and new properties are compared. Internal members (`__…`) are omitted, as are the paths of the
 //! option `hideDiffs` if the resource exists before and after the step. A path ends at a secret: the secret changes as a
-//! whole, so that none of its members is shown. Text and styles do not belong here.
+//! whole, so that none of its members is shown. A path that is deeper than any value is one name, so that the depth of the
+//! tree is limited. Text and styles do not belong here.
 
 use std::collections::BTreeMap;
 
 use bridge::provider::DiffKind;
 use engine::events::{StepInfo, StepOp};
 use pulumi_proto::property::path::{Element, PropertyPath};
+use pulumi_proto::property::wire::MAX_DEPTH;
 use pulumi_proto::property::{PropertyMap, PropertyValue, same_maps};
 use state::ResourceState;
 
@@ -225,9 +227,11 @@ fn mark_replaces(changes: &mut PropertyChanges<'_>, path: &[Segment]) {
     }
 }
 
-/// Returns the segments of a property path. A path that cannot be parsed is one name.
+/// Returns the segments of a property path. A path that cannot be parsed, or that is deeper than any value of a provider,
+/// is one name: each segment is a level of the tree, and functions that call themselves for each level visit the tree.
 fn parse_segments(path: &str) -> Vec<Segment> {
-    let Ok(parsed) = path.parse::<PropertyPath>() else { return vec![Segment::Name(path.to_owned())] };
+    let parsed = path.parse::<PropertyPath>().ok().filter(|parsed| parsed.elements().len() <= MAX_DEPTH);
+    let Some(parsed) = parsed else { return vec![Segment::Name(path.to_owned())] };
     let segment = |element: &Element| match element {
         Element::Key(name) => Segment::Name(name.clone()),
         Element::Index(index) => Segment::Index(*index),

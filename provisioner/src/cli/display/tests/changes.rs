@@ -81,6 +81,23 @@ fn detailed_diff_selects_changed_and_replacing_paths() {
 }
 
 #[test]
+fn path_that_is_deeper_than_any_value_is_one_name() {
+    // Each of these paths of 100,000 levels would be a tree that overflows the stack.
+    for deep in [vec!["a"; 100_000].join("."), format!("a{}", "[0]".repeat(100_000))] {
+        for edit in [
+            (|info, deep| {
+                info.detailed_diff = BTreeMap::from([(deep, update(DiffKind::Update, true))]);
+            }) as fn(&mut StepInfo, String),
+            |info, deep| info.diffs = vec![deep],
+            |info, deep| info.replace_keys = vec![deep],
+        ] {
+            let shown = check(bag([("a", 1.0.into())]), bag([("a", 1.0.into())]), |info| edit(info, deep.clone()));
+            assert!(shown.contains(&deep) && shown.lines().count() == 1, "{} bytes", shown.len());
+        }
+    }
+}
+
+#[test]
 fn path_into_a_secret_ends_at_the_secret() {
     let old = bag([("login", PropertyValue::secret(map([("name", "me".into()), ("word", "one".into())])))]);
     let new = bag([("login", map([("name", "me".into()), ("word", "two".into())]))]);
