@@ -57,14 +57,9 @@ pub fn cut(text: &str, limit: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}{CUT}", &text[..text.floor_char_boundary(limit)]))
 }
 
-/// Returns the text of an error, without its causes. A very long one is shortened, and that of a parser to a short quote
-/// of what it found.
-pub fn text_of(error: &(dyn Error + 'static)) -> String {
-    text_of_masked(error, str::to_owned)
-}
-
-/// Returns the text of an error like [`text_of`], and masks it before it is shortened: a masker does not find a secret
-/// that is cut in its middle.
+/// Returns the text of an error, without its causes, with secrets masked by `mask`. A very long one is shortened, and that
+/// of a parser to a short quote of what it found, but only after it is masked: a masker does not find a secret that is cut
+/// in its middle.
 pub fn text_of_masked(error: &(dyn Error + 'static), mask: impl FnOnce(&str) -> String) -> String {
     let shared = error.downcast_ref::<Cause>();
     let is_of_parser = error.is::<serde_json::Error>() || shared.is_some_and(|cause| cause.is::<serde_json::Error>());
@@ -72,10 +67,15 @@ pub fn text_of_masked(error: &(dyn Error + 'static), mask: impl FnOnce(&str) -> 
     shorten_to(&mask(&error.to_string()), limit).into_owned()
 }
 
-/// Returns an error and its causes in one line, joined by `: `, each shortened if it is very long. Skips a cause if the
-/// line already ends with its text.
+/// Returns an error and its causes in one line, joined by `: `. Skips a cause if the line already ends with its text.
+/// Nothing is shortened, because the line is masked later: see [`text_of_masked`].
 pub fn chain(error: &(dyn Error + 'static)) -> String {
-    chain_with(error, |error| Some(text_of(error)))
+    chain_with(error, |error| Some(error.to_string()))
+}
+
+/// Returns the line of [`chain`] with secrets masked by `mask`, and each error shortened as [`text_of_masked`] does.
+pub fn chain_masked(error: &(dyn Error + 'static), mask: impl Fn(&str) -> String) -> String {
+    chain_with(error, |error| Some(text_of_masked(error, &mask)))
 }
 
 /// Returns the line of [`chain`] with `text` as the text of each error, so that secrets can be hidden. Skips an error
@@ -150,10 +150,25 @@ mod tests {
     }
 
     #[test]
-    fn quotes_of_parsers_are_shortened_in_a_chain() {
+    fn secret_is_masked_before_its_error_is_shortened() {
+        const SECRET: &str = "swordfish-7f3a";
+        let mask = |text: &str| text.replace(SECRET, "[secret]");
+        let long: &'static str = format!("{}{SECRET}{}", "x".repeat(2_994), "y".repeat(4_000)).leak();
+        let error = chain_of(&["a", long]);
+        assert!(mask(&chain(&error)).contains("x[secret]y"));
+        let line = chain_masked(&error, mask);
+        assert!(line.len() < 4_100 && line.contains(" … "), "{} bytes", line.len());
+        assert!(!line.contains("sword"), "{line}");
+        let quoted = serde_json::from_str::<u8>(&format!("\"{}{SECRET}{long}\"", "x".repeat(115))).unwrap_err();
+        let text = text_of_masked(&quoted, mask);
+        assert!(text.len() < 300 && !text.contains("sword"), "{text}");
+    }
+
+    #[test]
+    fn quotes_of_parsers_are_shortened_in_a_masked_chain() {
         let found = format!("\n\"{}\"", "x".repeat(50_000_000));
         let error = serde_json::from_str::<u8>(&found).unwrap_err();
-        let line = chain(&ChainedError { text: "a", source: Some(cause(error)) });
+        let line = chain_masked(&ChainedError { text: "a", source: Some(cause(error)) }, str::to_owned);
         assert!(line.starts_with("a: invalid type: string \"xxx") && line.contains("at line 2 column"), "{line}");
         assert!(line.len() < 300, "{} bytes", line.len());
     }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
-use bridge::error::chain;
+use bridge::error::chain_masked;
 use bridge::host::{
     FunctionCall, MethodCall, Monitor, MonitorError, ResourceOutcome, ResourceRead, ResourceRegistration, ResourceReply,
 };
@@ -44,6 +44,18 @@ impl ResourceMonitor {
         match self.context.upgrade() {
             Some(context) => context.run_job(work).await,
             None => Err(Halted::Stopped.into()),
+        }
+    }
+
+    /// Returns the error of a function or a method for the plugin that called it. Secrets are masked, as the text is
+    /// shortened and the plugin may repeat it: the beginning of a secret would not be masked then.
+    fn call_error(&self, error: CallError) -> MonitorError {
+        match error {
+            CallError::Provider(error) => {
+                let Some(context) = self.context.upgrade() else { return halted_error(Halted::Stopped) };
+                MonitorError(chain_masked(&error, |text| context.options.masker.mask(text).into_owned()))
+            }
+            CallError::Halted(halted) => halted_error(halted),
         }
     }
 }
@@ -136,7 +148,7 @@ impl Monitor for ResourceMonitor {
             }
             .boxed()
         });
-        reply.await.map_err(call_error)
+        reply.await.map_err(|error| self.call_error(error))
     }
 
     async fn call(&self, request: MethodCall) -> Result<CallReply, MonitorError> {
@@ -149,19 +161,12 @@ impl Monitor for ResourceMonitor {
         };
         let dependencies = request.argument_dependencies;
         let reply = self.run_job(|ctx| async move { phases::call(&ctx, goal, dependencies).await }.boxed());
-        reply.await.map_err(call_error)
+        reply.await.map_err(|error| self.call_error(error))
     }
 }
 
 fn halted_error(halted: Halted) -> MonitorError {
     MonitorError(halted.to_string())
-}
-
-fn call_error(error: CallError) -> MonitorError {
-    match error {
-        CallError::Provider(error) => MonitorError(chain(&error)),
-        CallError::Halted(halted) => halted_error(halted),
-    }
 }
 
 fn reply(ctx: &Context, registered: Registered) -> ResourceReply {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use bridge::error::chain_masked;
 use clap::Args;
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
@@ -128,7 +129,8 @@ fn find_copy<'c>(copies: &'c [CheckpointCopy], text: &str, path: &Path) -> Resul
 
 fn print_changes(ui: &Ui, restore: &Restore) {
     if let Some(error) = &restore.current_error {
-        ui.warn(&format!("all resources of the copy are shown as added: {}", bridge::error::chain(error)));
+        let reason = chain_masked(error, |text| ui.masker().mask(text).into_owned());
+        ui.warn(&format!("all resources of the copy are shown as added: {reason}"));
     }
     let mut lines: Vec<Line> = restore.changes.iter().map(change_line).collect();
     if lines.is_empty() {

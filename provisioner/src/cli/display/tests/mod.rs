@@ -12,6 +12,7 @@ use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
 use state::ResourceState;
 
+use super::redact::TEXT_CHARACTERS;
 use super::*;
 
 mod changes;
@@ -380,6 +381,18 @@ fn no_display_shows_a_secret() {
             }
         }
     }
+}
+
+#[test]
+fn secret_in_a_long_message_is_masked_before_the_message_is_shortened() {
+    let masker = SecretMasker::default();
+    masker.add_text("swordfish-7f3a");
+    let long = format!("{}swordfish-7f3a{}", "x".repeat(TEXT_CHARACTERS / 4 * 3 - 6), "y".repeat(TEXT_CHARACTERS));
+    let mut event = Event::Message(Message::new(Severity::Info, long));
+    redact(&masker, &mut event);
+    let Event::Message(Message { text, .. }) = event else { panic!("{event:?}") };
+    assert!(text.contains(" … ") && text.chars().count() < TEXT_CHARACTERS + 10, "{} bytes", text.len());
+    assert!(!text.contains("sword"), "{text}");
 }
 
 #[test]
