@@ -302,13 +302,12 @@ impl Context {
         self.options.masker.add_values(values);
     }
 
-    /// Masks secrets in the errors of a resource's initialization, which are texts of its provider and are recorded in
-    /// plaintext.
+    /// Adds the secrets of a resource that a provider returned to those that are masked in texts, and masks them in the
+    /// errors of its initialization, which are texts of the provider and are recorded in plaintext.
     pub(crate) fn mask_init_errors(&self, resource: &mut ResourceState) {
-        if !resource.init_errors.is_empty() {
-            self.options.masker.add_resource(resource);
-            resource.init_errors.iter_mut().for_each(|error| self.options.masker.mask_in_place(error));
-        }
+        // The error of a partial failure, which is reported next, may quote them even if there is no such text.
+        self.options.masker.add_resource(resource);
+        resource.init_errors.iter_mut().for_each(|error| self.options.masker.mask_in_place(error));
     }
 
     /// Returns the address of the resource monitor, which is served from the first call on.

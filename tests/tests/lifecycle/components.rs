@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use engine::RegistrationResult;
 use engine::events::Outcome;
+use engine::masking::MASK;
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 use state::{ResourceState, Snapshot};
 
 use crate::deploy;
-use crate::fake_cloud::{CallFailure, FakeCloud};
+use crate::fake_cloud::{CONSTRUCTED_SECRET, CallFailure, FakeCloud};
 use crate::program::{PROJECT, STACK, component, get, provider, remote_component, resource};
 use crate::run::entry;
 use crate::stopping::{aborted_at, stopped_at};
@@ -94,6 +95,14 @@ async fn construct_error_is_reported_with_the_plugins_message() {
     cloud.fail("construct c", CallFailure::Error);
     let ended = cloud.up(&Snapshot::default(), &[remote_component("c")]).run().await.expect(Outcome::Failed);
     assert_eq!(ended.errors, ["c: construct c fails"]);
+}
+
+#[tokio::test]
+async fn secrets_in_the_reply_to_construct_are_masked() {
+    let cloud = FakeCloud::default();
+    let program = [remote_component("c").input(CONSTRUCTED_SECRET, "hush")];
+    let ended = cloud.up(&Snapshot::default(), &program).run().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.masker.mask("hush"), MASK);
 }
 
 #[tokio::test]

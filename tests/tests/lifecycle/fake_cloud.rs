@@ -27,6 +27,10 @@ pub(crate) const REFRESH_BEFORE_UPDATE: &str = "refreshBeforeUpdate";
 pub(crate) const VIEWS: &str = "views";
 /// Name of an input with which an update replaces the views; with `first`, the new views are created first.
 pub(crate) const REPLACE_VIEWS: &str = "replaceViews";
+/// Name of an input that Check returns as a secret.
+pub(crate) const CHECKED_SECRET: &str = "checkedSecret";
+/// Name of an input that Construct returns as a secret in the state of the component.
+pub(crate) const CONSTRUCTED_SECRET: &str = "constructedSecret";
 
 /// Failure of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

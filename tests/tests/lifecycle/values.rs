@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use engine::events::{Outcome, StepOp};
+use engine::masking::MASK;
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 use state::{ResourceState, Snapshot};
 
 use crate::deploy;
-use crate::fake_cloud::{CallFailure, FakeCloud, map};
+use crate::fake_cloud::{CHECKED_SECRET, CallFailure, FakeCloud, map};
 use crate::program::{invoke, provider, resource};
 use crate::run::{EndedRun, entry};
 
@@ -162,6 +163,32 @@ async fn secret_that_is_read_together_with_an_error_is_masked_in_its_message() {
     let is_about_read = |text: &&String| text.contains("did not come up");
     let warning = ended.warnings.iter().find(is_about_read).unwrap();
     assert!(warning.contains("[secret]") && !warning.contains("hush-hush"), "{warning}");
+}
+
+#[tokio::test]
+async fn secret_that_was_read_before_a_failed_diff_is_masked() {
+    let (cloud, state) = deploy(&[resource("a").input("v", "1")]).await;
+    cloud.drift("a-1", [("v".to_owned(), PropertyValue::secret("hush-hush".into()))].into());
+    cloud.fail("diff a", CallFailure::Error);
+    let ended = cloud.refresh(&state).run().await.expect(Outcome::Failed);
+    assert_eq!(ended.masker.mask("hush-hush"), MASK);
+}
+
+#[tokio::test]
+async fn secret_that_check_returned_before_a_failed_diff_is_masked() {
+    let resource = |secret: &str| resource("a").input(CHECKED_SECRET, secret);
+    let (cloud, state) = deploy(&[resource("hush-one")]).await;
+    cloud.fail("diff a", CallFailure::Error);
+    let ended = cloud.up(&state, &[resource("hush-two")]).run().await.expect(Outcome::Failed);
+    assert_eq!(ended.masker.mask("hush-two"), MASK);
+}
+
+#[tokio::test]
+async fn secret_output_of_a_resource_that_is_not_recorded_is_masked() {
+    let cloud = FakeCloud::default();
+    cloud.fail("create a", CallFailure::PartialWithoutId);
+    let ended = cloud.up(&Snapshot::default(), &[resource("a")]).run().await.expect(Outcome::Failed);
+    assert!(ended.errors.concat().contains(MASK), "{:?}", ended.errors);
 }
 
 #[tokio::test]

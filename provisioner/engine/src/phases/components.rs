@@ -42,13 +42,16 @@ pub(super) async fn construct(ctx: &Arc<Context>, goal: Goal, urn: Urn) -> Resul
         Err(error) => Err(error),
     };
     match reply {
-        Ok(ConstructReply { urn, state, state_dependencies }) => Ok(Registered {
-            urn,
-            id: None,
-            outputs: Arc::new(state.into_iter().map(|(key, value)| (key, value.without_outputs())).collect()),
-            dependencies: state_dependencies,
-            result: RegistrationResult::Succeeded,
-        }),
+        Ok(ConstructReply { urn, state, state_dependencies }) => {
+            ctx.add_secrets(&state);
+            Ok(Registered {
+                urn,
+                id: None,
+                outputs: Arc::new(state.into_iter().map(|(key, value)| (key, value.without_outputs())).collect()),
+                dependencies: state_dependencies,
+                result: RegistrationResult::Succeeded,
+            })
+        }
         // The error of a child has been reported; the error of the plugin only repeats it.
         Err(_) if ctx.is_halted() => Err(ctx.halted()),
         Err(error) => {

@@ -210,7 +210,8 @@ async fn check_imported(ctx: &Context, instance: &Instance, state: &ResourceStat
             autonaming: None,
             preview: ctx.is_preview(),
         };
-        provider.check(request).await.map(|reply| reply.failures)
+        let reply = provider.check(request).await;
+        reply.inspect(|reply| ctx.add_secrets(&reply.inputs)).map(|reply| reply.failures)
     };
     match check.await {
         Ok(failures) => {

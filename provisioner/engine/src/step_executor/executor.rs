@@ -101,6 +101,10 @@ impl<'c> StepExecutor<'c> {
 
     fn report_failure(self, step: &Step, error: &StepError) -> ErrorReported {
         self.ctx.state().mark_incomplete(&step.urn, Incomplete::Failed);
+        if let StepError::Provider(ProviderError::Partial { failure, .. }) = error {
+            // The message may quote them, also if the resource has no id and is not recorded.
+            self.ctx.add_secrets(&failure.outputs);
+        }
         let failure = match error {
             StepError::NotDeleted { reason: Undeletable::Protected, .. } => Failure::AtEnd,
             StepError::Provider(_)

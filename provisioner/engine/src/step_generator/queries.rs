@@ -78,6 +78,8 @@ async fn check(
             or_fatal(ctx, registration, reply)?
         }
     };
+    // An error of Diff, which is called before a step shows the inputs, may quote them.
+    ctx.add_secrets(&reply.inputs);
     Ok(if reply.failures.is_empty() {
         Checked::Accepted(Arc::new(reply.inputs))
     } else {

@@ -180,6 +180,11 @@ fn outputs(id: &str, inputs: &PropertyMap) -> PropertyMap {
     outputs
 }
 
+/// Returns an input as a secret, with its name.
+fn as_secret(inputs: &PropertyMap, name: &str) -> Option<(String, PropertyValue)> {
+    inputs.get(name).map(|value| (name.to_owned(), PropertyValue::secret(value.without_wrappers())))
+}
+
 /// Compares inputs: a change of `k…` replaces, of `d…` replaces and deletes first, of any other key updates.
 fn diff_inputs(olds: &PropertyMap, news: &PropertyMap) -> DiffReply {
     let names: BTreeSet<&String> = olds.keys().chain(news.keys()).collect();
@@ -242,7 +247,9 @@ impl Provider for Instance {
             Some(failure) => return Err(provider_error(Method::Check, failure)),
             None => Vec::new(),
         };
-        Ok(CheckReply { inputs: (*request.news).clone(), failures })
+        let mut inputs = (*request.news).clone();
+        inputs.extend(as_secret(&request.news, super::CHECKED_SECRET));
+        Ok(CheckReply { inputs, failures })
     }
 
     async fn diff(&self, request: DiffRequest) -> Result<DiffReply, ProviderError> {
@@ -268,7 +275,9 @@ impl Provider for Instance {
             return Err(provider_error(Method::Create, failure));
         }
         if failure == Some(CallFailure::PartialWithoutId) {
-            return Err(partial_failure("", outputs("", &request.inputs)));
+            let mut outputs = outputs("", &request.inputs);
+            outputs.insert("token".to_owned(), PropertyValue::secret("issued-token".into()));
+            return Err(partial_failure("", outputs));
         }
         let id = {
             let inner = &mut *self.cloud.inner();
@@ -455,8 +464,12 @@ impl Provider for Instance {
         let text = format!("construct {}", request.name);
         self.cloud.inner().constructed.push(request.clone());
         let failure = self.cloud.inner().failures.get(&text).copied();
+        let secret = as_secret(&request.inputs, super::CONSTRUCTED_SECRET);
         let construct = async {
-            tests::comp::construct_with_child(request).await.map_err(|status| failed(status.message().to_owned()))
+            let reply = tests::comp::construct_with_child(request).await;
+            let mut reply = reply.map_err(|status| failed(status.message().to_owned()))?;
+            reply.state.extend(secret);
+            Ok::<_, ProviderError>(reply)
         };
         match failure {
             None => construct.await,
