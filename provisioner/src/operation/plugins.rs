@@ -221,10 +221,11 @@ impl HostEvents for RunEventSink {
                 urn: message.urn.and_then(|urn| urn.parse().ok()),
                 plugin: Some(plugin),
                 ephemeral: message.ephemeral,
+                logged: true,
                 ..Message::new(severity(message.severity), message.text)
             },
             HostEvent::Output { plugin, line, .. } => {
-                Message { plugin: Some(plugin), ..Message::new(Severity::Debug, line) }
+                Message { plugin: Some(plugin), logged: true, ..Message::new(Severity::Debug, line) }
             }
             HostEvent::ForeignConnection { uid } => Message {
                 hint: Some("if a plugin runs under another account, it must run under that of sc".to_owned()),
@@ -259,5 +260,40 @@ fn severity(severity: bridge::host::Severity) -> Severity {
         bridge::host::Severity::Info => Severity::Info,
         bridge::host::Severity::Warning => Severity::Warning,
         bridge::host::Severity::Error => Severity::Error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bridge::host::{LogMessage, Severity as LogSeverity};
+    use bridge::process::OutputStream;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Messages(Mutex<Vec<Message>>);
+
+    impl EventSink for Messages {
+        fn emit(&self, event: Event) {
+            if let Event::Message(message) = event {
+                self.0.lock().unwrap().push(message);
+            }
+        }
+    }
+
+    #[test]
+    fn only_texts_that_plugins_logged_or_printed_may_be_dropped() {
+        let messages = Arc::new(Messages::default());
+        let sink = RunEventSink { events: Arc::clone(&messages) as Arc<dyn EventSink>, downloads: Mutex::default() };
+        let plugin = || "p".to_owned();
+        let text = "x".to_owned();
+        let severity = LogSeverity::Info;
+        let message = LogMessage { severity, text: text.clone(), urn: None, stream_id: 0, ephemeral: false };
+        sink.emit(HostEvent::Log { plugin: plugin(), message });
+        sink.emit(HostEvent::Output { plugin: plugin(), stream: OutputStream::Stdout, line: text.clone() });
+        sink.emit(HostEvent::Warning { plugin: plugin(), message: text });
+        sink.emit(HostEvent::Fetch { plugin: plugin(), event: FetchEvent::Waiting });
+        let logged: Vec<bool> = messages.0.lock().unwrap().iter().map(|message| message.logged).collect();
+        assert_eq!(logged, [true, true, false, false]);
     }
 }

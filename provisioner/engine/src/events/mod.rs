@@ -231,6 +231,8 @@ pub struct Message {
     pub hint: Option<String>,
     /// True if the message is displayed only during the run, and not kept.
     pub ephemeral: bool,
+    /// True if a plugin logged or printed the text. A receiver may drop such messages if too many of them wait.
+    pub logged: bool,
 }
 
 impl Message {
@@ -245,6 +247,7 @@ impl Message {
             text: text.into(),
             hint: None,
             ephemeral: false,
+            logged: false,
         }
     }
 }

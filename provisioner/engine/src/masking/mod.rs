@@ -8,7 +8,7 @@
 //! entities of XML; in base64 at every alignment; in hexadecimal digits. What else is masked of a secret with several
 //! lines, or of a JSON document, is in `secret_texts`.
 //!
-//! The beginning of a secret is found as well where a text was cut before it was masked ([`bridge::error::CUT`]).
+//! The beginning of a secret is found as well where a text was cut before it was masked ([`CUT`]).
 //!
 //! A secret that is split over two messages is not found, and neither is a secret in another form, such as
 //! encrypted, hashed, compressed or reversed.
@@ -20,6 +20,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{PoisonError, RwLock};
 
+use bridge::error::CUT;
 use pulumi_proto::property::{ArchiveContent, AssetContent, PropertyMap, PropertyValue};
 use state::ResourceState;
 
@@ -28,6 +29,10 @@ use secret_texts::SecretTexts;
 
 /// Mask of a secret.
 pub const MASK: &str = "[secret]";
+
+/// Number of bytes at the end of a text that continues which may be a part of an escape, or of a secret that is too short
+/// to be found.
+const CUT_LENGTH: usize = 64;
 
 /// Secrets of a run, which are masked in texts. Shared by everything that writes texts of other programs.
 #[derive(Default)]
@@ -68,17 +73,50 @@ impl SecretMasker {
         secrets.iter().for_each(|secret| known.add(secret));
     }
 
-    /// Returns a text with the known secrets masked.
+    /// Returns a text with the known secrets masked. A text before [`CUT`] is the beginning of a longer one, see
+    /// [`SecretMasker::mask_beginning`].
     pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        if known.is_empty() {
-            return Cow::Borrowed(text);
+        match text.rsplit_once(CUT) {
+            Some((cut, rest)) if !self.is_empty() => {
+                let beginnings: Vec<_> = cut.split(CUT).map(|beginning| self.mask_beginning(beginning)).collect();
+                Cow::Owned([&beginnings.join(CUT), CUT, &replace(rest, self.find(rest, None))].concat())
+            }
+            _ => replace(text, self.find(text, None)),
         }
+    }
+
+    /// Returns the beginning of a longer text with the known secrets masked. A secret that the end of `text` cuts is
+    /// removed with all of its beginning, in each of its spellings, as are the last [`CUT_LENGTH`] bytes, which may be a
+    /// part of an escape or of a secret that is too short to be found.
+    pub fn mask_beginning(&self, text: &str) -> String {
+        let mut end = text.len().saturating_sub(CUT_LENGTH);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let mut found = self.find(text, Some(end));
+        found.push(end..text.len());
+        let masked = replace(text, found);
+        masked.strip_suffix(MASK).unwrap_or(&masked).to_owned()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Returns the places of the known secrets in a text. `cut` is the place from which on the end of the text may be a
+    /// part of a secret or of an escape, if the text continues.
+    fn find(&self, text: &str, cut: Option<usize>) -> Vec<Range<usize>> {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut found = Vec::new();
+        if known.is_empty() {
+            return found;
+        }
         reading::each(text, |reading: &Reading<'_>| {
-            known.find(reading.text(), |range| found.push(reading.place(range)));
+            let length = reading.text().len();
+            let is_cut = cut.is_some_and(|cut| length > 0 && reading.place(length - 1..length).end >= cut);
+            known.find(reading.text(), is_cut, |range| found.push(reading.place(range)));
         });
-        replace(text, found)
+        found
     }
 
     /// Masks the known secrets in a text.

@@ -6,13 +6,11 @@
 //!   line of a PEM text, or has only the punctuation of JSON;
 //! - a text with at least [`MIN_PART_LENGTH`] characters in a secret that is a JSON document, and the lines of the
 //!   text, unless it is public: see [`is_public`];
-//! - one of these as a terminal shows it;
-//! - the beginning of one of these with at least [`MIN_LENGTH`] bytes, before the mark of a text that was cut.
+//! - one of these as a terminal shows it.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use bridge::error::CUT;
 use hashbrown::{HashMap, HashSet};
 use serde_json::Value;
 
@@ -20,6 +18,9 @@ use super::reading::{MIN_LENGTH, visible};
 
 /// Minimum length in characters of a masked part of a secret.
 const MIN_PART_LENGTH: usize = 8;
+
+/// Maximum length in bytes of a cut escape, which is read as other characters than the whole escape.
+const MAX_CUT_ESCAPE: usize = 16;
 
 /// Start of a text, by which the texts that may begin at a place are found.
 type Prefix = [u8; MIN_LENGTH];
@@ -98,34 +99,26 @@ impl SecretTexts {
         self.by_prefix.is_empty()
     }
 
-    /// Calls `found` with the range of each occurrence of a text to mask, and of the beginning of one that is cut. Ranges
-    /// may overlap.
-    pub(super) fn find(&self, text: &str, mut found: impl FnMut(Range<usize>)) {
-        let mut piece = 0;
-        for (end, mark) in text.match_indices(CUT) {
-            if let Some(start) = self.find_beginning_at_the_end(&text[piece..end]) {
-                found(piece + start..end);
-            }
-            piece = end + mark.len();
-        }
+    /// Calls `found` with the range of each occurrence of a text to mask, and of its beginning at the end of a text that
+    /// is cut. Ranges may overlap.
+    pub(super) fn find(&self, text: &str, is_cut: bool, mut found: impl FnMut(Range<usize>)) {
         for (start, prefix) in text.as_bytes().windows(MIN_LENGTH).enumerate() {
             let Some(prefix) = prefix.first_chunk::<MIN_LENGTH>() else { return };
+            let rest = &text.as_bytes()[start..];
             for known in self.by_prefix.get(prefix).into_iter().flatten() {
-                if text.as_bytes()[start..].starts_with(known.as_bytes()) {
+                if rest.starts_with(known.as_bytes()) {
                     found(start..start + known.len());
+                } else if is_cut && common_length(rest, known.as_bytes()) + MAX_CUT_ESCAPE >= rest.len() {
+                    found(start..text.len());
                 }
             }
         }
     }
+}
 
-    /// Returns the place in a text from which on it is the beginning of a text to mask.
-    fn find_beginning_at_the_end(&self, text: &str) -> Option<usize> {
-        let text = text.as_bytes();
-        text.windows(MIN_LENGTH).enumerate().find_map(|(start, prefix)| {
-            let mut known = self.by_prefix.get(prefix.first_chunk::<MIN_LENGTH>()?)?.iter();
-            known.any(|known| known.as_bytes().starts_with(&text[start..])).then_some(start)
-        })
-    }
+/// Returns the number of first bytes that two texts have in common.
+fn common_length(one: &[u8], other: &[u8]) -> usize {
+    one.iter().zip(other).take_while(|(one, other)| one == other).count()
 }
 
 /// Returns whether a line is the first or last line of a PEM text.

@@ -340,16 +340,37 @@ fn secrets_in_values_are_found_at_every_depth() {
 }
 
 #[test]
-fn beginning_of_a_secret_before_the_mark_of_a_cut_is_masked() {
-    let masker = masker(&["correct \"horse\" battery"]);
-    for (text, masked) in [
-        ("say correct \"ho … (cut)", "say [secret] … (cut)"),
-        ("say corr … (cut)\nsay cor … (cut)", "say [secret] … (cut)\nsay cor … (cut)"),
-        ("say correct \\\"ho … (cut)\" and more", "say [secret] … (cut)\" and more"),
-        ("say correct \"ho … and more", "say correct \"ho … and more"),
-    ] {
-        assert_eq!(masker.mask(text), masked);
+fn no_part_of_a_cut_secret_is_left() {
+    let secret = "Swordfish \"7f3a\" & ümläut/+ 🦀 é\\n%".repeat(4);
+    let masker = masker(&[&secret]);
+    for spelling in spellings(&secret) {
+        let text = format!("{}{spelling} end", "x ".repeat(50));
+        // Eleven has no factor in common with the length of an escape or of a group of digits.
+        for end in (0..=100 + spelling.len()).step_by(11).filter(|end| text.is_char_boundary(*end)) {
+            let masked = masker.mask_beginning(&text[..end]);
+            assert_eq!(masked.replace("x ", "").trim_end_matches('x'), "", "{end} bytes of {text:?} as {masked:?}");
+        }
+        let masked = masker.mask_beginning(&format!("{text}{}", "y".repeat(CUT_LENGTH)));
+        assert!(masked.contains(MASK) && masked.ends_with(" end"), "{masked:?}");
     }
+}
+
+#[test]
+fn beginning_of_a_secret_before_the_mark_of_a_cut_is_masked() {
+    let secret = "correct horse battery ".repeat(9);
+    let masker = masker(&[&secret]);
+    let cut = &secret[..150];
+    for (text, masked) in [
+        (format!("say {cut} … (cut)"), "say  … (cut)".to_owned()),
+        (
+            format!("say {cut} … (cut)\" and {cut} … (cut)\n{secret}."),
+            "say  … (cut)\" and  … (cut)\n[secret] .".to_owned(),
+        ),
+        (format!("say {cut} … and more"), format!("say {cut} … and more")),
+    ] {
+        assert_eq!(masker.mask(&text), masked);
+    }
+    assert_eq!(SecretMasker::default().mask("say … (cut)"), "say … (cut)");
 }
 
 #[test]

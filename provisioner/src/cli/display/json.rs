@@ -9,6 +9,7 @@ use engine::events::{Download, DownloadStage, Event, Message, Operation, Outcome
 use serde_json::{Map, Value, json};
 use state::ResourceState;
 
+use super::filter::MessageFilter;
 use super::value::{DisplayValue, Secrets, map_to_json};
 use super::{Origin, Renderer, Stamp};
 
@@ -26,6 +27,10 @@ impl<W: Write> JsonDisplay<W> {
 }
 
 impl<W: Write + Send> Renderer for JsonDisplay<W> {
+    fn message_filter(&self) -> MessageFilter {
+        MessageFilter { verbose: true, ephemeral: true }
+    }
+
     fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {
         // Progress of downloads is emitted many times a second, for terminals only.
         if matches!(event, Event::Download(download) if download.stage == DownloadStage::Running) {

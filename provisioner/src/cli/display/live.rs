@@ -7,6 +7,7 @@ use std::time::Duration;
 use engine::events::{Download, DownloadStage, Event, Phase, Summary};
 use pulumi_proto::urn::Urn;
 
+use super::filter::MessageFilter;
 use super::painter::Painter;
 use super::palette::Palette;
 use super::report::LocatedMessage;
@@ -97,9 +98,6 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
 
     fn take_message(&mut self, located: LocatedMessage) -> io::Result<()> {
         let message = &located.message;
-        if !report::is_shown(message, self.options.verbose) {
-            return Ok(());
-        }
         if let Some(running) = &mut self.phase {
             running.rows.apply(running.began, &Event::Message(message.clone()));
         }
@@ -166,6 +164,10 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
 }
 
 impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
+    fn message_filter(&self) -> MessageFilter {
+        MessageFilter { verbose: self.options.verbose, ephemeral: true }
+    }
+
     fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {
         match event {
             Event::PhaseStarted(phase) => {

@@ -1,16 +1,19 @@
 //! Display of a run: renders events as lines.
 //!
-//! The engine sends events to a channel without waiting; one thread owns the terminal and prints everything. Progress
-//! goes to standard error, results to standard output. This module does not make decisions, and shows secrets only
+//! The engine sends events to a channel without waiting; one thread owns the terminal and prints everything. Messages that
+//! are not shown are not sent, and neither are lines of plugins if too many of them wait ([`queue`]). Progress goes to
+//! standard error, results to standard output. This module does not make decisions, and shows secrets only
 //! with `--show-secrets`.
 
 mod diff;
+mod filter;
 mod json;
 mod live;
 mod painter;
 mod palette;
 mod plain;
 mod property_changes;
+mod queue;
 mod redact;
 mod report;
 mod rows;
@@ -24,7 +27,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use engine::events::{Event, EventSink, SourceRef};
+use engine::events::{Event, EventSink, Message, Severity, SourceRef};
 use engine::masking::SecretMasker;
 use jiff::Timestamp;
 
@@ -37,7 +40,9 @@ pub(crate) use plain::PlainDisplay;
 pub(crate) use text::Line;
 pub(crate) use value::{DisplayValue, Secrets, map_to_json};
 
-use redact::redact;
+use filter::MessageFilter;
+use queue::QueuedLogs;
+use redact::{cut, redact};
 
 /// Interval between repaints of moving parts.
 const FRAME_INTERVAL: Duration = Duration::from_millis(100);
@@ -95,6 +100,8 @@ pub(crate) type Locate = Arc<dyn Fn(SourceRef, Option<&str>) -> Option<Place> + 
 
 /// Renderer of events. Only the thread of the display calls it.
 pub(crate) trait Renderer: Send {
+    /// Returns which messages are rendered. Others are not sent to the thread of the display.
+    fn message_filter(&self) -> MessageFilter;
     /// Renders an event.
     fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()>;
     /// Repaints moving parts.
@@ -109,7 +116,14 @@ pub(crate) trait Renderer: Send {
 
 /// Command to the thread of the display.
 enum DisplayCommand {
-    Event { stamp: Stamp, stack: Arc<str>, place: Option<Place>, event: Box<Event> },
+    Event {
+        stamp: Stamp,
+        stack: Arc<str>,
+        place: Option<Place>,
+        event: Box<Event>,
+        /// Memory that the event takes of that for lines of plugins.
+        queued_bytes: usize,
+    },
     Pause(mpsc::Sender<()>),
     Finish,
 }
@@ -119,6 +133,8 @@ enum DisplayCommand {
 pub(crate) struct Display {
     commands: mpsc::Sender<DisplayCommand>,
     began: Instant,
+    filter: MessageFilter,
+    logs: Arc<QueuedLogs>,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
@@ -127,14 +143,24 @@ impl Display {
     pub(crate) fn start(mut renderer: Box<dyn Renderer>, masker: Arc<SecretMasker>) -> io::Result<Self> {
         let (commands, receiver) = mpsc::channel();
         let began = Instant::now();
-        let show = move || show(renderer.as_mut(), &receiver, began, &masker);
-        let thread = std::thread::Builder::new().name("display".to_owned()).spawn(show)?;
-        Ok(Self { commands, began, thread: Some(thread) })
+        let (filter, logs) = (renderer.message_filter(), Arc::<QueuedLogs>::default());
+        let queued = Arc::clone(&logs);
+        let display =
+            move || DisplayThread { renderer: renderer.as_mut(), began, masker: &masker, logs: &queued }.run(&receiver);
+        let thread = std::thread::Builder::new().name("display".to_owned()).spawn(display)?;
+        Ok(Self { commands, began, filter, logs, thread: Some(thread) })
     }
 
     /// Returns the sink for the events of a stack. Messages have the positions that `locate` returns.
     pub(crate) fn sink(&self, stack: &str, locate: Option<Locate>) -> Arc<dyn EventSink> {
-        Arc::new(StackSink { commands: self.commands.clone(), began: self.began, stack: stack.into(), locate })
+        Arc::new(StackSink {
+            commands: self.commands.clone(),
+            began: self.began,
+            filter: self.filter,
+            logs: Arc::clone(&self.logs),
+            stack: stack.into(),
+            locate,
+        })
     }
 
     /// Returns once all earlier events are rendered and the terminal is free for a question.
@@ -169,40 +195,68 @@ impl Drop for Display {
     }
 }
 
-fn show(
-    renderer: &mut dyn Renderer,
-    receiver: &mpsc::Receiver<DisplayCommand>,
+/// Values of the thread of the display.
+struct DisplayThread<'d> {
+    renderer: &'d mut dyn Renderer,
     began: Instant,
-    masker: &SecretMasker,
-) -> io::Result<()> {
-    let mut outcome = Ok(());
-    let mut painted = Instant::now();
-    loop {
-        let command = receiver.recv_timeout(FRAME_INTERVAL.saturating_sub(painted.elapsed()));
-        let shown = match command {
-            Ok(DisplayCommand::Event { stamp, stack, mut place, mut event }) => {
-                redact(masker, &mut event);
-                let excerpt = place.iter_mut().flat_map(|place| &mut place.excerpt);
-                excerpt.for_each(|line| masker.mask_in_place(line));
-                let origin = Origin { stack: &stack, place: place.as_ref() };
-                if outcome.is_ok() { renderer.event(stamp, origin, &event) } else { Ok(()) }
+    masker: &'d SecretMasker,
+    logs: &'d QueuedLogs,
+}
+
+impl DisplayThread<'_> {
+    /// Renders events until the display is finished. After an error of a write, renders none.
+    fn run(mut self, receiver: &mpsc::Receiver<DisplayCommand>) -> io::Result<()> {
+        let mut outcome = Ok(());
+        let mut painted = Instant::now();
+        loop {
+            let command = receiver.recv_timeout(FRAME_INTERVAL.saturating_sub(painted.elapsed()));
+            let shown = match command {
+                Ok(DisplayCommand::Event { stamp, stack, place, event, queued_bytes }) => {
+                    self.logs.release(queued_bytes);
+                    let is_last = matches!(*event, Event::PhaseEnded(_));
+                    let dropped = self.logs.take_dropped(is_last);
+                    if outcome.is_ok() {
+                        self.report_dropped(dropped).and_then(|()| self.event(stamp, &stack, place, *event))
+                    } else {
+                        Ok(())
+                    }
+                }
+                Ok(DisplayCommand::Pause(done)) => {
+                    let shown = if outcome.is_ok() { self.renderer.pause() } else { Ok(()) };
+                    // The caller may have been dropped; the error is ignored.
+                    done.send(()).unwrap_or_default();
+                    shown
+                }
+                Ok(DisplayCommand::Finish) | Err(RecvTimeoutError::Disconnected) => {
+                    outcome?;
+                    let dropped = self.logs.take_dropped(true);
+                    return self.report_dropped(dropped).and_then(|()| self.renderer.finish());
+                }
+                Err(RecvTimeoutError::Timeout) => Ok(()),
+            };
+            outcome = outcome.and(shown);
+            if outcome.is_ok() && painted.elapsed() >= FRAME_INTERVAL {
+                painted = Instant::now();
+                outcome = self.renderer.tick(self.began.elapsed());
             }
-            Ok(DisplayCommand::Pause(done)) => {
-                let shown = if outcome.is_ok() { renderer.pause() } else { Ok(()) };
-                // The caller may have been dropped; the error is ignored.
-                done.send(()).unwrap_or_default();
-                shown
-            }
-            Ok(DisplayCommand::Finish) | Err(RecvTimeoutError::Disconnected) => {
-                return if outcome.is_ok() { renderer.finish() } else { outcome };
-            }
-            Err(RecvTimeoutError::Timeout) => Ok(()),
-        };
-        outcome = outcome.and(shown);
-        if outcome.is_ok() && painted.elapsed() >= FRAME_INTERVAL {
-            painted = Instant::now();
-            outcome = renderer.tick(began.elapsed());
         }
+    }
+
+    fn event(&mut self, stamp: Stamp, stack: &str, mut place: Option<Place>, mut event: Event) -> io::Result<()> {
+        redact(self.masker, &mut event);
+        let excerpt = place.iter_mut().flat_map(|place| &mut place.excerpt);
+        excerpt.for_each(|line| self.masker.mask_in_place(line));
+        self.renderer.event(stamp, Origin { stack, place: place.as_ref() }, &event)
+    }
+
+    /// Renders a warning about lines of plugins that were dropped, if there are any.
+    fn report_dropped(&mut self, dropped: usize) -> io::Result<()> {
+        if dropped == 0 {
+            return Ok(());
+        }
+        let text = format!("plugins send messages faster than they can be shown; {dropped} of them were dropped");
+        let stamp = Stamp { at: self.began.elapsed(), time: Timestamp::now() };
+        self.event(stamp, "", None, Event::Message(Message::new(Severity::Warning, text)))
     }
 }
 
@@ -210,22 +264,35 @@ fn show(
 struct StackSink {
     commands: mpsc::Sender<DisplayCommand>,
     began: Instant,
+    filter: MessageFilter,
+    logs: Arc<QueuedLogs>,
     stack: Arc<str>,
     locate: Option<Locate>,
 }
 
 impl EventSink for StackSink {
-    fn emit(&self, event: Event) {
-        let stamp = Stamp { at: self.began.elapsed(), time: Timestamp::now() };
-        let place = match (&event, &self.locate) {
-            (Event::Message(message), Some(locate)) => {
-                message.source.and_then(|source| locate(source, message.property.as_deref()))
+    fn emit(&self, mut event: Event) {
+        cut(&mut event);
+        let mut queued_bytes = 0;
+        let mut place = None;
+        if let Event::Message(message) = &event {
+            if !self.filter.shows(message) {
+                return;
             }
-            _ => None,
-        };
-        let command = DisplayCommand::Event { stamp, stack: Arc::clone(&self.stack), place, event: Box::new(event) };
+            if message.logged {
+                match self.logs.reserve(message) {
+                    Some(bytes) => queued_bytes = bytes,
+                    None => return,
+                }
+            }
+            if let (Some(locate), Some(source)) = (&self.locate, message.source) {
+                place = locate(source, message.property.as_deref());
+            }
+        }
+        let stamp = Stamp { at: self.began.elapsed(), time: Timestamp::now() };
+        let (stack, event) = (Arc::clone(&self.stack), Box::new(event));
         // An error means that the display has ended; the run continues without it.
-        self.commands.send(command).unwrap_or_default();
+        self.commands.send(DisplayCommand::Event { stamp, stack, place, event, queued_bytes }).unwrap_or_default();
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use engine::events::{DownloadStage, Event, Operation, Phase, StepOp, Summary};
 use pulumi_proto::urn::Urn;
 
+use super::filter::MessageFilter;
 use super::palette::{Palette, step_style};
 use super::report::LocatedMessage;
 use super::rows::{RowState, Rows};
@@ -48,9 +49,6 @@ impl<W: Write, R: Write> PlainDisplay<W, R> {
 
     fn take_message(&mut self, located: LocatedMessage) -> io::Result<()> {
         let message = &located.message;
-        if message.ephemeral || !report::is_shown(message, self.options.verbose) {
-            return Ok(());
-        }
         let lines = report::message(&located);
         if let Some(running) = &mut self.phase {
             running.rows.apply(Duration::ZERO, &Event::Message(message.clone()));
@@ -82,6 +80,10 @@ impl<W: Write, R: Write> PlainDisplay<W, R> {
 }
 
 impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
+    fn message_filter(&self) -> MessageFilter {
+        MessageFilter { verbose: self.options.verbose, ephemeral: false }
+    }
+
     fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {
         if let Some(running) = &mut self.phase
             && !matches!(event, Event::Message(_))

@@ -132,11 +132,6 @@ pub(crate) fn subject(urn: &Urn) -> Line {
     Line::new().styled(Palette::BOLD, urn.name()).styled(Palette::DIM, format!(" ({})", short_type(urn.type_token())))
 }
 
-/// Returns whether a message is shown.
-pub(crate) fn is_shown(message: &Message, verbose: bool) -> bool {
-    verbose || message.severity > Severity::Debug
-}
-
 /// Returns the message of a failed step, unless an earlier error of the resource contains it.
 pub(crate) fn failure_message(urn: &Urn, text: &str, messages: &[LocatedMessage]) -> Option<LocatedMessage> {
     let is_reported = |LocatedMessage { message, .. }: &LocatedMessage| {

@@ -12,10 +12,11 @@ use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
 use state::ResourceState;
 
-use super::redact::TEXT_CHARACTERS;
+use super::redact::{TEXT_BYTES, TEXT_CHARACTERS};
 use super::*;
 
 mod changes;
+mod queue;
 mod terminal;
 
 static PLACE: LazyLock<Place> = LazyLock::new(|| Place {
@@ -65,6 +66,9 @@ impl Script {
     /// Renders the events of a period, in milliseconds.
     fn play(&self, renderer: &mut dyn Renderer, from: u64, to: u64) {
         for (millis, event) in self.events.iter().filter(|(millis, _)| (from..to).contains(millis)) {
+            if matches!(event, Event::Message(message) if !renderer.message_filter().shows(message)) {
+                continue;
+            }
             renderer.event(stamp(*millis), origin(), event).unwrap();
         }
         renderer.tick(Duration::from_millis(to)).unwrap();
@@ -306,6 +310,10 @@ impl<'a> Redacting<'a> {
 }
 
 impl Renderer for Redacting<'_> {
+    fn message_filter(&self) -> MessageFilter {
+        self.renderer.message_filter()
+    }
+
     fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {
         // The engine adds the secrets of steps.
         if let Event::StepStarted(info) | Event::StepSucceeded(info, _) | Event::StepFailed(info, _) = event {
@@ -385,14 +393,23 @@ fn no_display_shows_a_secret() {
 
 #[test]
 fn secret_in_a_long_message_is_masked_before_the_message_is_shortened() {
+    const SECRET: &str = "swordfish-7f3a";
     let masker = SecretMasker::default();
-    masker.add_text("swordfish-7f3a");
-    let long = format!("{}swordfish-7f3a{}", "x".repeat(TEXT_CHARACTERS / 4 * 3 - 6), "y".repeat(TEXT_CHARACTERS));
-    let mut event = Event::Message(Message::new(Severity::Info, long));
-    redact(&masker, &mut event);
-    let Event::Message(Message { text, .. }) = event else { panic!("{event:?}") };
-    assert!(text.contains(" … ") && text.chars().count() < TEXT_CHARACTERS + 10, "{} bytes", text.len());
-    assert!(!text.contains("sword"), "{text}");
+    masker.add_text(SECRET);
+    // Texts that are masked as a whole, and texts of which only the beginning is.
+    for (before, after) in [(TEXT_CHARACTERS / 4 * 3 - 6, TEXT_CHARACTERS), (TEXT_BYTES - 6, 1_000_000)] {
+        for around in ["x", "é", SECRET] {
+            let around = |bytes: usize| around.repeat(bytes / around.len());
+            let text = format!("{}{SECRET}{}", around(before), around(after));
+            let mut event = Event::Message(Message { hint: Some(text.clone()), ..Message::new(Severity::Info, text) });
+            redact(&masker, &mut event);
+            let Event::Message(Message { text, hint, .. }) = event else { panic!("{event:?}") };
+            assert!(text.contains(" … ") || after < TEXT_BYTES, "{} bytes", text.len());
+            assert!(text.chars().count() < TEXT_CHARACTERS + 40, "{} bytes", text.len());
+            assert!(!text.contains("swo") && !text.contains("-7f"), "{text}");
+            assert_eq!(hint.as_deref(), Some(&*text));
+        }
+    }
 }
 
 #[test]
