@@ -91,6 +91,41 @@ pub fn check_trusted_below(root: &Path, path: &Path) -> Result<(), TrustError> {
     }
 }
 
+/// Checks that a user other than the current one and root cannot change what an absolute path leads to: each folder, link
+/// and file on the way, and those on the way to the target of each link. In a folder with the sticky bit, others cannot
+/// replace what the current user and root have created.
+///
+/// # Errors
+/// [`TrustError`], also if the path does not exist.
+pub(crate) fn check_trusted_target(path: &Path) -> Result<(), TrustError> {
+    const MAX_LINKS: usize = 40;
+    const STICKY: u32 = 0o1000;
+    let user = rustix::process::geteuid().as_raw();
+    let parts = |path: &Path| path.iter().rev().map(ToOwned::to_owned).collect::<Vec<_>>();
+    let (mut current, mut left, mut links) = (PathBuf::new(), parts(path), 0);
+    while let Some(part) = left.pop() {
+        if part == ".." {
+            current.pop();
+            continue;
+        }
+        current.push(part);
+        let metadata = fs::symlink_metadata(&current).map_err(FileError::of("read", &current))?;
+        let mode = metadata.mode() & 0o7777;
+        let is_protected = metadata.is_symlink() || metadata.is_dir() && mode & STICKY != 0;
+        check(&current, metadata.uid(), if is_protected { 0 } else { mode }, user)?;
+        if metadata.is_symlink() {
+            links += 1;
+            if links > MAX_LINKS {
+                return Err(FileError::of("read", &current)(rustix::io::Errno::LOOP.into()).into());
+            }
+            // An absolute target begins with the root, which replaces the path.
+            left.extend(parts(&fs::read_link(&current).map_err(FileError::of("read link", &current))?));
+            current.pop();
+        }
+    }
+    Ok(())
+}
+
 fn check(path: &Path, owner: u32, mode: u32, user: u32) -> Result<(), TrustError> {
     const ROOT: u32 = 0;
     let path = || path.to_owned();
@@ -164,5 +199,32 @@ mod tests {
             assert!(named, "{error}");
             fs::set_permissions(&refused, before).unwrap();
         }
+    }
+
+    #[test]
+    fn each_folder_link_and_file_on_the_way_to_a_target_is_checked() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| fs::canonicalize(root.path()).unwrap().join(path);
+        for folder in ["a", "b"] {
+            fs::create_dir(at(folder)).unwrap();
+        }
+        fs::write(at("b/file"), "").unwrap();
+        std::os::unix::fs::symlink("../b/./link", at("a/link")).unwrap();
+        std::os::unix::fs::symlink(at("b/file"), at("b/link")).unwrap();
+        let target = at("a/link");
+        check_trusted_target(&target).unwrap();
+        for (path, mode) in [("", 0o777), ("a", 0o770), ("b", 0o702), ("b/file", 0o666)] {
+            let before = fs::metadata(at(path)).unwrap().permissions();
+            fs::set_permissions(at(path), fs::Permissions::from_mode(mode)).unwrap();
+            let error = check_trusted_target(&target).unwrap_err();
+            assert!(matches!(error, TrustError::WritableByOthers { .. }), "{error}");
+            fs::set_permissions(at(path), fs::Permissions::from_mode(0o1777)).unwrap();
+            assert_eq!(check_trusted_target(&target).is_ok(), path != "b/file", "sticky {path}");
+            fs::set_permissions(at(path), before).unwrap();
+        }
+        fs::remove_file(at("b/file")).unwrap();
+        std::os::unix::fs::symlink(at("a/link"), at("b/file")).unwrap();
+        check_trusted_target(&target).unwrap_err();
+        check_trusted_target(&at("a/missing")).unwrap_err();
     }
 }

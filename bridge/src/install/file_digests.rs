@@ -19,15 +19,33 @@ pub(super) const GIT_FOLDER: &str = ".git";
 /// Digests of all files of a folder, by relative path.
 ///
 /// The checksum of the folder is the sha256 of the lines `"<sha256>  <path>\n"`, sorted as text, one for each file
-/// outside `.git`. Paths are relative, with `/`. A symbolic link counts as a file whose content is the path of its
-/// target.
+/// outside `.git`. Paths are relative, with `/`. The line of a symbolic link is `"<sha256> @<path>\n"` with the digest of
+/// the path of its target, so that no file has the line of a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FileDigests(BTreeMap<String, FileDigest>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileDigest {
     digest: Sha256Digest,
-    executable: bool,
+    kind: FileKind,
+}
+
+/// Kind of a file of a package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileKind {
+    /// Regular file that is not executable.
+    Plain,
+    /// Regular file that is executable.
+    Executable,
+    /// Symbolic link.
+    Link,
+}
+
+impl FileKind {
+    /// Returns the kind of a regular file with these permissions.
+    pub(super) fn of_mode(mode: u32) -> Self {
+        if mode & 0o111 == 0 { Self::Plain } else { Self::Executable }
+    }
 }
 
 impl FileDigests {
@@ -59,10 +77,10 @@ impl FileDigests {
                 if may_lead_out(&target, depth) {
                     return Err(not_hashable("the link may lead out of the package"));
                 }
-                self.add(root, &path, Sha256Digest::of(target.as_os_str().as_bytes()), false)?;
+                self.add(root, &path, Sha256Digest::of(target.as_os_str().as_bytes()), FileKind::Link)?;
             } else if kind.is_file() {
-                let (digest, executable) = hash_file(&path)?;
-                self.add(root, &path, digest, executable)?;
+                let (digest, kind) = hash_file(&path)?;
+                self.add(root, &path, digest, kind)?;
             } else {
                 return Err(not_hashable("it is neither file, folder nor link"));
             }
@@ -76,7 +94,7 @@ impl FileDigests {
         root: &Path,
         path: &Path,
         digest: Sha256Digest,
-        executable: bool,
+        kind: FileKind,
     ) -> Result<(), InstallError> {
         let relative = path.strip_prefix(root).ok().and_then(Path::to_str);
         let not_hashable = |reason| InstallError::NotHashable { path: path.to_owned(), reason };
@@ -84,11 +102,11 @@ impl FileDigests {
         if relative.contains('\n') {
             return Err(not_hashable("its name contains a line end"));
         }
-        self.0.insert(relative.to_owned(), FileDigest { digest, executable });
+        self.0.insert(relative.to_owned(), FileDigest { digest, kind });
         Ok(())
     }
 
-    /// Adds a file with the content and the executable bit of another one. Returns false if there is no other one.
+    /// Adds a file with the content and the kind of another one. Returns false if there is no other one.
     pub(super) fn add_copy(&mut self, path: &Path, other: &Path) -> bool {
         let Some((path, file)) = path.to_str().zip(other.to_str().and_then(|other| self.0.get(other)).copied()) else {
             return false;
@@ -104,19 +122,25 @@ impl FileDigests {
 
     /// Returns the digest of the folder that a declared `checksum` pins.
     pub(super) fn checksum_digest(&self) -> Sha256Digest {
-        self.of_lines(|path, file| format!("{}  {path}\n", file.digest.to_hex()))
+        self.of_lines(|file| match file.kind {
+            FileKind::Plain | FileKind::Executable => ' ',
+            FileKind::Link => '@',
+        })
     }
 
     /// Returns the digest that is the name of the folder in the cache. Unlike
     /// [`checksum_digest`](Self::checksum_digest) it covers executable bits.
     pub(super) fn cache_digest(&self) -> Sha256Digest {
-        self.of_lines(|path, file| {
-            format!("{} {}{path}\n", file.digest.to_hex(), if file.executable { '*' } else { ' ' })
+        self.of_lines(|file| match file.kind {
+            FileKind::Plain => ' ',
+            FileKind::Executable => '*',
+            FileKind::Link => '@',
         })
     }
 
-    fn of_lines(&self, line: impl Fn(&str, &FileDigest) -> String) -> Sha256Digest {
-        let mut lines: Vec<String> = self.0.iter().map(|(path, file)| line(path, file)).collect();
+    fn of_lines(&self, mark: impl Fn(&FileDigest) -> char) -> Sha256Digest {
+        let line = |(path, file): (&String, &FileDigest)| format!("{} {}{path}\n", file.digest.to_hex(), mark(file));
+        let mut lines: Vec<String> = self.0.iter().map(line).collect();
         lines.sort_unstable();
         Sha256Digest::of(lines.concat())
     }
@@ -139,12 +163,13 @@ pub(super) fn may_lead_out(target: &Path, depth: usize) -> bool {
     climbed > depth
 }
 
-/// Returns the digest of a file, and true if it is executable.
-fn hash_file(path: &Path) -> Result<(Sha256Digest, bool), InstallError> {
+/// Returns the digest of a regular file, and its kind.
+fn hash_file(path: &Path) -> Result<(Sha256Digest, FileKind), InstallError> {
     let mut file = open_regular(path).map_err(FileError::of("read", path))?;
     let metadata = file.metadata().map_err(FileError::of("read", path))?;
     check_trusted(path, &metadata)?;
-    Ok((hash_while_reading(&mut file, path, |_| Ok(()))?, metadata.permissions().mode() & 0o111 != 0))
+    let kind = FileKind::of_mode(metadata.permissions().mode());
+    Ok((hash_while_reading(&mut file, path, |_| Ok(()))?, kind))
 }
 
 /// Reads a file to its end, passes its content to `on_chunk` in chunks, and returns the digest of the content.
@@ -195,8 +220,8 @@ mod tests {
         fs::write(folder.path().join("sub/b"), "two").unwrap();
         std::os::unix::fs::symlink("../a", folder.path().join("sub/l")).unwrap();
         let digests = FileDigests::of(folder.path()).unwrap();
-        let line = |content: &str, path: &str| format!("{}  {path}\n", Sha256Digest::of(content).to_hex());
-        let mut lines = [line("one", "a"), line("two", "sub/b"), line("../a", "sub/l")];
+        let line = |content: &str, path: &str| format!("{} {path}\n", Sha256Digest::of(content).to_hex());
+        let mut lines = [line("one", " a"), line("two", " sub/b"), line("../a", "@sub/l")];
         lines.sort();
         assert_eq!(digests.checksum_digest(), Sha256Digest::of(lines.concat()));
         assert_eq!(digests.file(Path::new("sub/b")), Some(Sha256Digest::of("two")));
@@ -205,5 +230,15 @@ mod tests {
         let executable = FileDigests::of(folder.path()).unwrap();
         assert_eq!(executable.checksum_digest(), digests.checksum_digest());
         assert_ne!(executable.cache_digest(), digests.cache_digest());
+    }
+
+    #[test]
+    fn file_with_the_target_of_a_link_has_another_digest_than_the_link() {
+        let [link, file] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        std::os::unix::fs::symlink("b", link.path().join("a")).unwrap();
+        fs::write(file.path().join("a"), "b").unwrap();
+        let [link, file] = [link, file].map(|folder| FileDigests::of(folder.path()).unwrap());
+        assert_ne!(link.checksum_digest(), file.checksum_digest());
+        assert_ne!(link.cache_digest(), file.cache_digest());
     }
 }

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use tar::{Archive, Entry, EntryType, PaxExtensions};
 
 use super::error::{ArchiveError, InstallError};
-use super::file_digests::{FileDigests, GIT_FOLDER, may_lead_out};
+use super::file_digests::{FileDigests, FileKind, GIT_FOLDER, may_lead_out};
 use super::layout::ExecutableNames;
 use crate::fs::{FileError, open_regular};
 use crate::plugin::Sha256Digest;
@@ -245,12 +245,12 @@ fn add_entry(digests: &mut FileDigests, mut entry: Entry<'_, impl Read>, limit: 
     let path = entry.path().map_err(ArchiveError::Unreadable)?.into_owned();
     let Some(path) = plain_path(&path).map_err(refused)? else { return Ok(()) };
     let link = entry.link_name().map_err(ArchiveError::Unreadable)?.unwrap_or_default().into_owned();
-    let (digest, executable) = match kind {
+    let (digest, kind) = match kind {
         EntryType::Regular | EntryType::Continuous => {
             let mode = entry.header().mode().map_err(ArchiveError::Unreadable)?;
-            (hash(&mut entry, limit)?, mode & 0o111 != 0)
+            (hash(&mut entry, limit)?, FileKind::of_mode(mode))
         }
-        EntryType::Symlink => (Sha256Digest::of(link.as_os_str().as_bytes()), false),
+        EntryType::Symlink => (Sha256Digest::of(link.as_os_str().as_bytes()), FileKind::Link),
         EntryType::Link => {
             let other = plain_path(&link).map_err(refused)?.unwrap_or_default();
             let added = digests.add_copy(&path, &other);
@@ -258,7 +258,7 @@ fn add_entry(digests: &mut FileDigests, mut entry: Entry<'_, impl Read>, limit: 
         }
         _ => return Ok(()),
     };
-    digests.add(Path::new(""), &path, digest, executable).map_err(|_| refused("its path is not UTF-8").into())
+    digests.add(Path::new(""), &path, digest, kind).map_err(|_| refused("its path is not UTF-8").into())
 }
 
 /// Writer of the entries of a scanned archive into a folder.

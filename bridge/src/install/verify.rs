@@ -13,9 +13,9 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::InstallError;
-use super::file_digests::{FileDigests, GIT_FOLDER, hash_while_reading, may_lead_out};
+use super::file_digests::{FileDigests, FileKind, GIT_FOLDER, hash_while_reading, may_lead_out};
 use super::package_cache::PackageCache;
-use crate::fs::{FileError, ScratchFolder, create_private_folders, open_regular};
+use crate::fs::{FileError, ScratchFolder, check_trusted_target, create_private_folders, open_regular};
 use crate::plugin::{Checksum, Platform, PluginSource, Sha256Digest};
 use crate::source::{FetchError, without_credentials};
 
@@ -147,10 +147,10 @@ impl FolderCopy<'_> {
                 self.copy(&source, &target)?;
             } else if kind.is_symlink() {
                 let digest = self.copy_link(&source, &target)?;
-                self.add(&source, digest)?;
+                self.files.add(self.root, &source, digest, FileKind::Link)?;
             } else if kind.is_file() {
                 let digest = copy_file(&source, &target)?;
-                self.add(&source, digest)?;
+                self.files.add(self.root, &source, digest, FileKind::Plain)?;
             } else {
                 return Err(InstallError::NotHashable { path: source, reason: "it is neither file, folder nor link" });
             }
@@ -159,8 +159,9 @@ impl FolderCopy<'_> {
     }
 
     /// Copies a link. A relative link that stays inside the folder is allowed, because its target is verified too. An
-    /// absolute link to a path outside the folder is trusted like the programs of the system. Other links are an error:
-    /// they would have another target in the copy, or escape the verification.
+    /// absolute link to a path outside the folder is trusted like the programs of the system, such as that of a virtual
+    /// environment to its interpreter, if no other account can have changed the target. Other links are an error: they
+    /// would have another target in the copy, or escape the verification.
     fn copy_link(&self, from: &Path, to: &Path) -> Result<Sha256Digest, InstallError> {
         let target = fs::read_link(from).map_err(FileError::of("read link", from))?;
         let is_refused = if target.is_absolute() {
@@ -169,16 +170,15 @@ impl FolderCopy<'_> {
             let depth = from.strip_prefix(self.root).map_or(0, |path| path.components().count().saturating_sub(1));
             may_lead_out(&target, depth)
         };
+        let refused = |reason| Err(InstallError::NotHashable { path: from.to_owned(), reason });
         if is_refused {
-            let reason = "the link leads out of the folder, or back into it by an absolute path";
-            return Err(InstallError::NotHashable { path: from.to_owned(), reason });
+            return refused("the link leads out of the folder, or back into it by an absolute path");
+        }
+        if target.is_absolute() && check_trusted_target(&target).is_err() {
+            return refused("the target of the link is missing, or another account can change it");
         }
         std::os::unix::fs::symlink(&target, to).map_err(FileError::of("create link", to))?;
         Ok(Sha256Digest::of(target.as_os_str().as_bytes()))
-    }
-
-    fn add(&mut self, path: &Path, digest: Sha256Digest) -> Result<(), InstallError> {
-        self.files.add(self.root, path, digest, false)
     }
 }
 

@@ -230,6 +230,21 @@ async fn link_is_covered_by_the_checksum_and_must_stay_inside() {
 }
 
 #[tokio::test]
+async fn absolute_link_leads_only_to_what_other_accounts_cannot_change() {
+    let repository = Repository::new();
+    python(&repository);
+    repository.write("tools/helper.py", "");
+    let outside = fs::canonicalize(repository.path("tools/helper.py")).unwrap();
+    symlink(&outside, repository.path("py/alias.py")).unwrap();
+    let wrong = "0".repeat(64);
+    let error = repository.resolve("py", Some(&wrong)).await.unwrap_err();
+    assert!(matches!(error, InstallError::ChecksumMismatch { .. }), "{error}");
+    fs::set_permissions(&outside, fs::Permissions::from_mode(0o666)).unwrap();
+    let error = repository.resolve("py", Some(&wrong)).await.unwrap_err();
+    assert!(matches!(error, InstallError::NotHashable { .. }), "{error}");
+}
+
+#[tokio::test]
 async fn copy_of_a_folder_into_itself_is_refused() {
     let repository = Repository::new();
     repository.write("PulumiPlugin.yaml", "runtime: python");
