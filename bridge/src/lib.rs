@@ -1,7 +1,7 @@
 //! The plugin host: installs plugins, starts them, calls them over gRPC and stops them.
 //!
 //! Excluded: server.yaml, stacks, states, decisions about the steps of a resource. Modules import downwards only:
-//! `host → provider → launch → install → source → plugin → yaml → process → peer → fs → error`.
+//! `host → provider → launch → install → source → plugin → yaml → process → peer → fs → terminal → error`.
 
 #![warn(missing_docs)]
 
@@ -15,4 +15,5 @@ pub mod plugin;
 pub mod process;
 pub mod provider;
 pub mod source;
+pub mod terminal;
 pub mod yaml;

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use anstream::adapter::strip_str;
+use bridge::terminal::{escape_sequence, is_invisible};
 
 /// Minimum length in bytes of a masked secret. A shorter one also occurs inside unrelated words; masking it there would
 /// reveal it.
@@ -131,19 +131,19 @@ impl<'r, 't> Decoder<'r, 't> {
     }
 }
 
-/// Removes the escape sequences of terminals and invisible characters, in each line alone, as the display does.
+/// Removes the escape sequences of terminals and invisible characters.
 fn remove_invisible(from: &Reading<'_>) -> Option<Reading<'static>> {
     if !from.text.contains(is_invisible) {
         return None;
     }
     let mut decoder = Decoder::new(from);
-    for line in from.text.split_inclusive('\n') {
-        for visible in strip_str(line) {
-            // The part is a slice of the text.
-            decoder.read = visible.as_ptr().addr() - from.text.as_ptr().addr();
-            for character in visible.chars() {
-                if is_invisible(character) { decoder.read += character.len_utf8() } else { decoder.copy() }
-            }
+    while let Some(character) = decoder.rest().chars().next() {
+        if let Some(length) = escape_sequence(decoder.rest()) {
+            decoder.read += length;
+        } else if is_invisible(character) {
+            decoder.read += character.len_utf8();
+        } else {
+            decoder.copy();
         }
     }
     Some(decoder.finish())
@@ -152,19 +152,6 @@ fn remove_invisible(from: &Reading<'_>) -> Option<Reading<'static>> {
 /// Returns what a terminal shows of a text, if it is not the text itself.
 pub(super) fn visible(text: &str) -> Option<String> {
     remove_invisible(&Reading::of(text)).map(|reading| reading.text.into_owned())
-}
-
-/// Returns whether a terminal shows nothing for a character: a control character that is no space, such as the one that
-/// begins an escape sequence, or one with Unicode's property `Default_Ignorable_Code_Point`.
-fn is_invisible(character: char) -> bool {
-    match character {
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' => true,
-        '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' => true,
-        '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' => true,
-        '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => true,
-        '\u{e0000}'..='\u{e0fff}' => true,
-        other => other.is_control() && !other.is_whitespace(),
-    }
 }
 
 /// Replaces the escapes that begin with a backslash: those of JSON, of the strings of Go, Rust, Python, JavaScript and

@@ -1,8 +1,8 @@
 //! Tests of masking: each spelling of a secret, its parts, and random secrets.
 
-use anstream::adapter::strip_str;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use bridge::terminal::without_escape_sequences;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -175,8 +175,7 @@ proptest! {
         let parts: String = parts.into_iter().flat_map(|(text, controls)| [text, controls]).collect();
         let text = format!("{parts}sword{first}fish{second}-7f3a");
         let secret = "swordfish-7f3a";
-        let shown = |text: &str| text.lines().map(|line| format!("{}\n", strip_str(line))).collect::<String>();
-        let shown = |text: &str| shown(text).replace(['\u{ad}', '\u{200b}'], "");
+        let shown = |text: &str| without_escape_sequences(text).replace(['\u{7f}', '\u{ad}', '\u{200b}'], "");
         let masked = mask(secret, &text);
         prop_assert!(!shown(&masked).contains(secret), "{:?} as {:?}", text, masked);
         prop_assert!(!shown(&text).contains(secret) || masked.contains(MASK), "{:?} as {:?}", text, masked);
@@ -212,12 +211,16 @@ fn random_controls() -> impl Strategy<Value = String> {
 }
 
 /// Escape sequences that a terminal does not show, and invisible characters.
-const INVISIBLE: [&str; 12] = [
+const INVISIBLE: [&str; 16] = [
     "\u{1b}[31m",
     "\u{1b}[0m\u{1b}[1;4m",
     "\u{1b}]8;;https://example.com/a\u{1b}\\",
     "\u{1b}]0;title\u{7}",
     "\u{1b}(B",
+    "\u{9b}31m",
+    "\u{9d}0;title\u{9c}",
+    "\u{1b}P1$r\u{1b}\\",
+    "\u{fff9}",
     "\u{7f}",
     "\u{200b}",
     "\u{200d}",

@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 
 use anstyle::Style;
+use bridge::terminal::{has_escape_sequences, without_escape_sequences};
 use config::diagnostics::escape_controls;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -125,7 +126,7 @@ fn prefix_of_width(text: &str, width: usize) -> usize {
 /// Removes escape sequences, such as colours, and escapes other characters that a terminal obeys. Tabs become spaces,
 /// line ends a return arrow.
 fn printable(text: &str) -> String {
-    let stripped = text.contains('\u{1b}').then(|| anstream::adapter::strip_str(text).to_string());
+    let stripped = has_escape_sequences(text).then(|| without_escape_sequences(text));
     let escaped = escape_controls(stripped.as_deref().unwrap_or(text));
     escaped.replace("\r\n", "⏎").replace('\n', "⏎").replace('\t', "    ")
 }
@@ -176,8 +177,10 @@ mod tests {
         let line = Line::plain("a\u{1b}[2Jb\tc\nd\r\ne");
         assert_eq!(line.render(true), "ab    c⏎d⏎e");
         let line = Line::plain("a\u{202e}b\u{9b}31mc\u{7}d\re");
-        assert_eq!(line.render(true), "a\\u202eb\\u009b31mc\\u0007d\\u000de");
+        assert_eq!(line.render(true), "a\\u202ebc\\u0007d\\u000de");
         assert_eq!(line.width(), line.render(false).len());
+        // A sequence that does not end would hide the rest.
+        assert_eq!(Line::plain("a\u{1b}]0;b\u{9f}c").render(true), "a\\u001b]0;b\\u009fc");
     }
 
     #[test]
