@@ -95,6 +95,7 @@ fn print_arguments_error(error: &clap::Error) -> Exit {
 
 #[cfg(test)]
 mod tests {
+    use state::format::UpdateKind;
     use state::secrets::Keyring;
     use state::store::{FileStore, FileUrl, LockHolder, StackReference};
     use state::{Effect, EntryId, JournalFolders, OperationId, Record, ResourceState, StackAccess, StackState};
@@ -125,7 +126,7 @@ mod tests {
             let mut created = ResourceState::new("urn:pulumi:dev::reef::t:m:T::a".parse().unwrap(), true);
             created.id = pulumi_proto::resource_id::ResourceId::new("a-1");
             let effects = vec![Effect::Add(EntryId(0), std::sync::Arc::new(created))];
-            state.recorder().append(&Record::End { operation: OperationId(0), effects }).unwrap_err();
+            state.recorder(UpdateKind::Update).append(&Record::End { operation: OperationId(0), effects }).unwrap_err();
             end()
         })
     }

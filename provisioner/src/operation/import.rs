@@ -22,7 +22,7 @@ pub async fn import(run: &StackRun, imports: Vec<ImportGoal>) -> Result<Report, 
     let outcome = async {
         let started = Timestamp::now().as_second();
         let state = run.open(&host).await?;
-        let mode = DeployMode::Apply(state.recorder());
+        let mode = DeployMode::Apply(state.recorder(UpdateKind::Import));
         let report = run.deploy(&host, Operation::Import, false, state.snapshot().clone(), mode).await;
         state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Import, started, &report))).await?;
         Ok(report)

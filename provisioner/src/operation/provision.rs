@@ -49,15 +49,18 @@ async fn provision_with(
     // A refresh before a preview is a separate deployment, and is recorded. Without a preview the update deployment
     // includes the refresh.
     let mut run = run.clone();
+    let mut refreshed = None;
     let urns = snapshot.resources.iter().map(|resource| &resource.urn);
     if refresh_first && let Some(scope) = run.options.scope.restricted_to(urns) {
         let refresh_run = StackRun { options: RunOptions { scope, ..run.options.clone() }, ..run.clone() };
-        let report =
-            refresh_run.deploy(host, Operation::Refresh, false, snapshot, DeployMode::Apply(state.recorder())).await;
+        let mode = DeployMode::Apply(state.recorder(UpdateKind::Refresh));
+        let report = refresh_run.deploy(host, Operation::Refresh, false, snapshot, mode).await;
+        let history = run.history(UpdateKind::Refresh, started, &report);
         if report.summary.outcome != Outcome::Succeeded {
-            state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Refresh, started, &report))).await?;
+            state.close(report.snapshot.clone(), Some(&history)).await?;
             return Ok(report);
         }
+        refreshed = Some(history);
         snapshot = report.snapshot;
         let remaining: HashSet<&Urn> = snapshot.resources.iter().map(|resource| &resource.urn).collect();
         let before = state.snapshot().resources.iter().map(|resource| &resource.urn);
@@ -67,16 +70,15 @@ async fn provision_with(
         let mode = DeployMode::Preview(state.secrets());
         let report = run.deploy(host, Operation::Update, false, snapshot.clone(), mode).await;
         if report.summary.outcome != Outcome::Succeeded {
-            if refresh_first {
-                state.close(snapshot.clone(), None).await?;
-            } else {
+            match refreshed {
+                Some(history) => state.close(snapshot.clone(), Some(&history)).await?,
                 // No change was made, so a new stack is not created.
-                state.release().await?;
+                None => state.release().await?,
             }
             return Ok(Report { snapshot, ..report });
         }
     }
-    let mode = DeployMode::Apply(state.recorder());
+    let mode = DeployMode::Apply(state.recorder(UpdateKind::Update));
     let report = run.deploy(host, Operation::Update, refresh && !refresh_first, snapshot, mode).await;
     state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Update, started, &report))).await?;
     Ok(report)

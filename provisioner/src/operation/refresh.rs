@@ -82,7 +82,7 @@ impl StackRun {
             let before = snapshot.clone();
             let options = RunOptions { imports, parallel: self.options.parallel, ..RunOptions::default() };
             let run = StackRun { options, ..self.clone() };
-            let mode = DeployMode::Apply(state.recorder());
+            let mode = DeployMode::Apply(state.recorder(UpdateKind::Import));
             let mut report = run.deploy(host, Operation::Import, false, snapshot, mode).await;
             remove_resolved_creates(&mut report.snapshot, &before, &run.options.imports);
             if report.summary.outcome != Outcome::Succeeded {
@@ -101,7 +101,7 @@ impl StackRun {
                 self.events.emit(Event::Message(interrupted(pending)));
             }
         }
-        let mode = DeployMode::Apply(state.recorder());
+        let mode = DeployMode::Apply(state.recorder(kind));
         let report = self.deploy(host, operation, refresh_before, snapshot, mode).await;
         state.close(report.snapshot.clone(), Some(&self.history(kind, started, &report))).await?;
         Ok(report)

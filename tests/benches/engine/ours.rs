@@ -18,6 +18,7 @@ use engine::{
 use futures_util::future::join_all;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ROOT_STACK_TYPE, TypeToken, Urn};
+use state::format::UpdateKind;
 use state::secrets::{Keyring, Passphrase};
 use state::store::{FileStore, FileUrl, LockHolder, StackReference};
 use state::{StackAccess, StackState};
@@ -147,7 +148,7 @@ impl<'f> Bench<'f> {
         host: Arc<PluginHost>,
     ) -> anyhow::Result<DeploymentEnd> {
         let options = DeploymentOptions { parallel: PARALLEL, ..DeploymentOptions::new(STACK, PROJECT, operation) };
-        let recorder = Box::new(state.recorder());
+        let recorder = Box::new(state.recorder(UpdateKind::Update));
         let (deployment, run) = Deployment::new(
             options,
             state.snapshot().clone(),

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use state::store::{
-    Backups, CheckpointCopy, CopyKind, FileStore, LockHolder, LockInfo, StackCatalog, StackLock, StackReference,
-    StackRename, StateStore, StoreError, Tags,
+    Backups, CheckpointCopy, CopyKind, FileStore, HistoryEntry, LockHolder, LockInfo, StackCatalog, StackLock,
+    StackReference, StackRename, StateStore, StoreError, Tags,
 };
 
 /// Additional time of each write.
@@ -39,9 +39,9 @@ impl StateStore for SlowStore {
     }
 
     /// Delays the writes of the history entry, its checkpoint and the backup.
-    async fn archive(&self, stack: &StackReference, update: &str) -> Result<(), StoreError> {
+    async fn archive(&self, stack: &StackReference, entry: &HistoryEntry) -> Result<(), StoreError> {
         delay_writes(3).await;
-        self.0.archive(stack, update).await
+        self.0.archive(stack, entry).await
     }
 
     async fn lock(&self, stack: &StackReference, holder: &LockHolder) -> Result<StackLock, StoreError> {

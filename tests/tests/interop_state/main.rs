@@ -61,7 +61,7 @@ async fn rewritten_state_with_new_key_is_read_by_pulumi() {
 async fn state_of_a_run_is_read_by_pulumi() {
     let stack = Stack::empty();
     let state = stack.open().await;
-    let mut recorder = state.recorder();
+    let mut recorder = state.recorder(UpdateKind::Update);
     recorder.wait_for_secrets().await.unwrap();
     let mut ledger = Ledger::new(state.snapshot().clone());
     let root = Arc::new(ResourceState::new(Urn::root_stack("dev", "reef"), false));

@@ -109,7 +109,7 @@ impl Fixture {
         let holder = LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned() };
         let state = StackState::open(access, &holder).await?;
         let options = DeploymentOptions { parallel: 4, ..DeploymentOptions::new(STACK, PROJECT, Operation::Update) };
-        let (host, recorder) = (Arc::new(self.cloud.clone()), Box::new(state.recorder()));
+        let (host, recorder) = (Arc::new(self.cloud.clone()), Box::new(state.recorder(UpdateKind::Update)));
         let (events, signals) = (Arc::new(Discarded), StopSignals::default());
         let snapshot = state.snapshot().clone();
         let (deployment, run) = Deployment::new(options, snapshot, host, Some(recorder), events, signals);

@@ -127,6 +127,13 @@ impl UpdateInfo {
 }
 
 impl UpdateKind {
+    const ALL: [Self; 4] = [Self::Update, Self::Refresh, Self::Destroy, Self::Import];
+
+    /// Returns the kind with a name; `None` for other names.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
     /// Returns the name in a history entry.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::de::Error as _;
 use serde_json::value::RawValue;
 
+use super::closing::Closing;
 use super::dto::{EffectDto, EntryDto, LineDto};
 use crate::format::{FormatError, SecretDecryption, operation_kind, read_resource};
 use crate::record::{Effect, EntryId, OperationId, Record, Subject};
@@ -17,8 +18,8 @@ pub(super) enum Line {
     Record(Record),
     /// Start of a phase: the following records number entries and operations from 0 again.
     Phase,
-    /// The end of the run, with the digest of the checkpoint that is about to be saved.
-    Close(String),
+    /// The end of the run.
+    Close(Closing),
 }
 
 /// Reads a line after the first.
@@ -51,7 +52,9 @@ pub(super) fn read_line(text: &str, crypter: Option<&dyn Crypter>) -> Result<Lin
         }
         LineDto::Change(effects) => Line::Record(Record::Change(reader.effects(effects)?)),
         LineDto::Phase {} => Line::Phase,
-        LineDto::Close(digest) => Line::Close(digest.into_owned()),
+        LineDto::Close(closing) => {
+            Line::Close(closing.try_into().map_err(|error| FormatError::Malformed(serde_json::Error::custom(error)))?)
+        }
     })
 }
 

@@ -14,7 +14,23 @@ pub(super) enum LineDto<'a, R> {
     End(EndDto<R>),
     Change(Vec<EffectDto<R>>),
     Phase {},
-    Close(Cow<'a, str>),
+    #[serde(borrow)]
+    Close(CloseDto<'a>),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum CloseDto<'a> {
+    Checkpoint(Cow<'a, str>),
+    WithHistory { checkpoint: Cow<'a, str>, history: HistoryDto<'a> },
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct HistoryDto<'a> {
+    /// Time of the entry, RFC 3339.
+    pub(super) time: Cow<'a, str>,
+    /// Text of the entry.
+    pub(super) update: Cow<'a, str>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! Writes records as lines of a journal.
 
+use super::closing::Closing;
 use super::dto::{BeginDto, EffectDto, EndDto, EntryDto, LineDto, ResourceEntryDto};
 use crate::format::{Encryption, ResourceDto, SecretEncryption, append_line};
 use crate::record::{Effect, Record, Subject};
@@ -24,9 +25,9 @@ pub(super) fn write_phase(out: &mut Vec<u8>) {
     append_plain_line(out, &LineDto::Phase {});
 }
 
-/// Appends the line that ends a journal, with the digest of the checkpoint that is about to be saved.
-pub(super) fn write_close(out: &mut Vec<u8>, digest: &str) {
-    append_plain_line(out, &LineDto::Close(digest.into()));
+/// Appends the line that ends a journal.
+pub(super) fn write_close(out: &mut Vec<u8>, closing: &Closing) {
+    append_plain_line(out, &LineDto::Close(closing.to_dto()));
 }
 
 /// Appends a line without resources.

@@ -18,6 +18,8 @@ pub(super) struct StoredHeader {
     pub(super) base: Option<String>,
     /// Start of the run, RFC 3339.
     pub(super) started: Option<String>,
+    /// Kind of the update; `None` in older journals.
+    pub(super) update: Option<String>,
     /// Secrets manager that encrypts the secrets in the journal.
     pub(super) secrets: Option<StoredSecrets>,
 }

@@ -7,13 +7,13 @@
 //! it:
 //!
 //! ```text
-//! {"journal":1,"stack":"organization/P/S","base":"<sha-256 of the checkpoint, or null>","started":…,"secrets":{…}}
+//! {"journal":1,"stack":"organization/P/S","base":"<sha-256 of the checkpoint, or null>","started":…,"update":"destroy","secrets":{…}}
 //! {"begin":{"operation":0,"kind":"creating","resource":{…}}}
 //! {"begin":{"operation":1,"kind":"deleting","entry":2}}
 //! {"end":{"operation":0,"effects":[{"add":{"entry":4,"resource":{…}}}]}}
 //! {"change":[{"keep":{"entry":2}},{"remove":{"entry":3}},{"rewrite":{"entry":1,"resource":{…}}},{"dropInheritedPending":{}}]}
 //! {"phase":{}}
-//! {"close":"<sha-256 of the checkpoint that is about to be saved>"}
+//! {"close":{"checkpoint":"<sha-256 of the checkpoint that is about to be saved>","history":{"time":…,"update":"{…}"}}}
 //! ```
 //! Resources are written as in a checkpoint, their secrets encrypted with the manager that the first line names. A line
 //! is written by one write(2) and outlives the process from then on; it is flushed to disk within 100 milliseconds. A
@@ -21,7 +21,8 @@
 //! example between a refresh and an update) entries and operations are numbered from 0 again, starting from the state
 //! that the previous phase left. The last line of a run that ended normally has the digest of the checkpoint that is
 //! about to be saved: with it the next run recognizes a journal whose run died between saving the checkpoint and
-//! removing the journal.
+//! removing the journal. It also has the entry that the run adds to the history, so that the next run adds an entry that
+//! is missing. A run without one writes `{"close":"<sha-256>"}`.
 //!
 //! If the file is removed during a run, the run writes it anew with its next record. If it cannot be written when an
 //! operation ends, the run writes the whole journal into a fallback folder: `journal/BACKEND/PROJECT/STACK/<id>` in a
@@ -29,6 +30,7 @@
 //! backend is then older and ignored.
 
 mod close;
+mod closing;
 mod decode;
 mod digest;
 mod dto;
@@ -44,6 +46,7 @@ mod replay;
 mod writer;
 
 pub(super) use close::append_close_line;
+pub(super) use closing::Closing;
 pub(super) use digest::{CheckpointDigest, digest};
 pub use error::JournalError;
 pub use folder::JournalFolders;

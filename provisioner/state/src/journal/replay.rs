@@ -4,12 +4,13 @@ use std::path::Path;
 
 use bridge::fs::read_if_exists;
 
+use super::closing::Closing;
 use super::decode::{self, Line};
 use super::end::FileEnd;
 use super::error::JournalError;
 use super::header::{StoredHeader, StoredSecrets, VERSION};
 use crate::MAX_STATE_BYTES;
-use crate::format::FormatError;
+use crate::format::{FormatError, UpdateKind};
 use crate::record::Record;
 use crate::secrets::{Crypter, Keyring, SecretsError};
 use crate::snapshot::SecretsDescription;
@@ -23,8 +24,10 @@ pub(crate) struct Replay {
     pub(crate) started: String,
     /// Records of each phase.
     pub(crate) phases: Vec<Vec<Record>>,
-    /// Digest of the checkpoint that the run was about to save when it ended.
-    pub(crate) closed: Option<String>,
+    /// Kind of the update; `None` in older journals.
+    pub(crate) update: Option<UpdateKind>,
+    /// End of the run, if it was about to save the checkpoint.
+    pub(crate) closed: Option<Closing>,
     /// `true` if the last line, or the line before the `close` line of a recovery, is incomplete and was ignored.
     pub(crate) last_record_incomplete: bool,
     /// Position at which the file ends.
@@ -63,9 +66,10 @@ pub(crate) async fn replay(path: &Path, keyring: &Keyring) -> Result<Option<Repl
         read => read?,
     };
     let (started, base) = (header.started.unwrap_or_default(), header.base);
+    let update = header.update.as_deref().and_then(UpdateKind::parse);
     let Lines { phases, closed, last_record_incomplete } = read;
     let end = FileEnd::of(&text);
-    Ok(Some(Replay { base, started, phases, closed, last_record_incomplete, end }))
+    Ok(Some(Replay { base, started, update, phases, closed, last_record_incomplete, end }))
 }
 
 async fn crypter(
@@ -78,7 +82,7 @@ async fn crypter(
 
 struct Lines {
     phases: Vec<Vec<Record>>,
-    closed: Option<String>,
+    closed: Option<Closing>,
     last_record_incomplete: bool,
 }
 
@@ -94,7 +98,7 @@ fn read_lines(path: &Path, text: &str, crypter: Option<&dyn Crypter>) -> Result<
                 phase.push(record);
             }
             Ok(Line::Phase) => lines.phases.push(std::mem::take(&mut phase)),
-            Ok(Line::Close(digest)) => lines.closed = Some(digest),
+            Ok(Line::Close(closing)) => lines.closed = Some(closing),
             Err(FormatError::Malformed(_)) if rest.peek().is_none() || is_close_line(rest.peek()) => {
                 lines.last_record_incomplete = true;
             }
@@ -119,6 +123,7 @@ mod tests {
 
     use super::super::{append_close_line, digest};
     use super::*;
+    use crate::store::HistoryEntry;
 
     const HEADER: &str = "{\"journal\":1,\"base\":null,\"started\":\"\",\"secrets\":null}\n";
 
@@ -147,9 +152,12 @@ mod tests {
             let interrupted = replay(&path, &Keyring::new(None)).await.unwrap().unwrap();
             let end = if last.ends_with('\n') { FileEnd::AfterLine } else { FileEnd::InLine };
             assert_eq!((interrupted.last_record_incomplete, interrupted.end), (incomplete, end), "{last}");
-            append_close_line(&path, interrupted.end, &digest("saved")).unwrap();
-            let closed = replay(&path, &Keyring::new(None)).await.unwrap().unwrap();
-            assert_eq!(closed.closed, Some(digest("saved")), "{last}");
+            for history in [None, Some(HistoryEntry::new("{\"kind\":\"destroy\"}"))] {
+                let closing = Closing { checkpoint: digest("saved"), history };
+                append_close_line(&path, interrupted.end, &closing).unwrap();
+                let closed = replay(&path, &Keyring::new(None)).await.unwrap().unwrap();
+                assert_eq!(closed.closed, Some(closing), "{last}");
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::closing::Closing;
 use super::digest::{CheckpointDigest, digest};
 use super::encode::{write_close, write_phase, write_record};
 use super::error::JournalError;
@@ -12,11 +13,12 @@ use super::folder::{JournalFolders, JournalPlace};
 use super::header::{StoredHeader, VERSION};
 use super::kept::KeptJournal;
 use crate::error::StateError;
+use crate::format::UpdateKind;
 use crate::ledger::Ledger;
-use crate::record::Record;
+use crate::record::{Effect, Record};
 use crate::secrets::{Crypter, SecretsError};
 use crate::snapshot::{SecretsDescription, Snapshot};
-use crate::store::StackReference;
+use crate::store::{HistoryEntry, StackReference};
 use crate::unrecorded::{ChangeCollector, Unrecorded, UnrecordedChange};
 
 /// Content of the first line of a journal.
@@ -40,14 +42,16 @@ pub(crate) struct Journal {
     name: String,
     header: JournalHeader,
     started: String,
+    /// Kind of the update; `None` before the first phase.
+    update: Option<UpdateKind>,
     /// State that the run starts from.
     base: Snapshot,
     lines: Vec<Line>,
     file: Option<JournalFile>,
     crypter: Option<Arc<dyn Crypter>>,
     unrecorded: Unrecorded,
-    /// Digest of the checkpoint that is about to be saved, once the run has ended.
-    closed: Option<String>,
+    /// End of the run, once it is about to save the checkpoint.
+    closed: Option<Closing>,
     /// Last place in which a file may exist.
     last_place: JournalPlace,
     /// `true` if the run has saved its state, or has reported what it could not save.
@@ -71,6 +75,7 @@ impl Journal {
             name: uuid::Uuid::new_v4().to_string(),
             header,
             started: Timestamp::now().to_string(),
+            update: None,
             base,
             lines: Vec::new(),
             file: None,
@@ -99,8 +104,9 @@ impl Journal {
     }
 
     /// Begins another phase of the run: its entries are numbered from 0 in the order of the state that the previous
-    /// phase left.
-    pub(crate) fn begin_phase(&mut self) {
+    /// phase left. `kind` is that of the history entry of the run, if it ends with this phase.
+    pub(crate) fn begin_phase(&mut self, kind: UpdateKind) {
+        self.update = Some(kind);
         if !self.lines.is_empty() {
             self.lines.push(Line::Phase);
         }
@@ -130,28 +136,47 @@ impl Journal {
         })
     }
 
-    /// Writes the digest of the checkpoint that is about to be saved, and flushes the file. Does nothing if nothing was
-    /// appended.
+    /// Writes the digest of the checkpoint that is about to be saved, with the entry that is added to the history then,
+    /// and flushes the file. A run that has confirmed entries and changed none writes nothing.
     ///
     /// # Errors
     /// [`JournalError`].
-    pub(crate) fn close(&mut self, checkpoint: &str) -> Result<(), StateError> {
-        let Some(file) = &self.file else { return Ok(()) };
-        let is_intact = file.check().is_ok();
-        self.closed = Some(digest(checkpoint));
+    pub(crate) fn close(&mut self, checkpoint: &str, history: Option<HistoryEntry>) -> Result<(), StateError> {
+        if self.file.is_none() && !self.has_changes() {
+            return Ok(());
+        }
+        let is_intact = self.file.as_ref().is_some_and(|file| file.check().is_ok());
+        self.closed = Some(Closing { checkpoint: digest(checkpoint), history });
         if is_intact { self.write_close_line() } else { Ok(self.write_anew(JournalPlace::BACKEND)?) }
+    }
+
+    /// Returns whether a record changes an entry, or begins an operation.
+    fn has_changes(&self) -> bool {
+        let is_keep = |effect: &Effect| matches!(effect, Effect::Keep(_));
+        self.lines.iter().any(|line| match line {
+            Line::Record(_) => true,
+            Line::Deferred(Record::Change(effects)) => !effects.iter().all(is_keep),
+            Line::Deferred(_) => true,
+            Line::Phase => false,
+        })
     }
 
     /// Appends the line that closes the journal, unless the file has it.
     fn write_close_line(&mut self) -> Result<(), StateError> {
-        if let (Some(file), Some(digest)) = (&mut self.file, &self.closed)
+        if let (Some(file), Some(closing)) = (&mut self.file, &self.closed)
             && !file.is_closed
         {
             self.buffer.clear();
-            write_close(&mut self.buffer, digest);
+            write_close(&mut self.buffer, closing);
             file.close(&self.buffer)?;
         }
         Ok(())
+    }
+
+    /// Marks the records as saved in the checkpoint. The file stays.
+    pub(crate) fn mark_saved(&mut self) {
+        self.has_ended = true;
+        self.unrecorded.take();
     }
 
     /// Removes the journal after its records were saved in the checkpoint.
@@ -159,8 +184,7 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Path`].
     pub(crate) fn remove(&mut self) -> Result<(), JournalError> {
-        self.has_ended = true;
-        self.unrecorded.take();
+        self.mark_saved();
         if self.file.take().is_none() && self.last_place == JournalPlace::BACKEND {
             return Ok(());
         }
@@ -266,8 +290,8 @@ impl Journal {
     /// Writes the journal anew in a place.
     fn rewrite(&mut self, place: JournalPlace) -> Result<(), WriteError> {
         self.encode(0)?;
-        if let Some(digest) = &self.closed {
-            write_close(&mut self.buffer, digest);
+        if let Some(closing) = &self.closed {
+            write_close(&mut self.buffer, closing);
         }
         self.last_place = self.last_place.max(place);
         let (folders, stack) = (&self.folders, &self.header.stack);
@@ -305,6 +329,7 @@ impl Journal {
             stack: Some(self.header.stack.to_string()),
             base: self.header.base.as_ref().map(|base| base.as_str().to_owned()),
             started: Some(self.started.clone()),
+            update: self.update.map(|kind| kind.as_str().to_owned()),
             secrets: self.header.secrets.clone().map(Into::into),
         };
         serde_json::to_writer(&mut self.buffer, &header).expect("texts and numbers are always JSON");

@@ -11,12 +11,12 @@ use super::stack_secrets::StackSecrets;
 use super::unexplained_empty;
 use crate::background::drop_in_background;
 use crate::error::{StateError, UnexplainedEmptyState};
-use crate::format::UpdateInfo;
+use crate::format::{UpdateInfo, UpdateKind};
 use crate::integrity;
 use crate::journal::{CheckpointDigest, Journal, JournalHeader};
 use crate::secrets::SecretsManager;
 use crate::snapshot::Snapshot;
-use crate::store::{LockHolder, StackLock, StackReference};
+use crate::store::{HistoryEntry, LockHolder, StackLock, StackReference};
 
 /// State of a stack that is locked for a change.
 pub struct StackState {
@@ -96,9 +96,9 @@ impl StackState {
         let (mut base, snapshot) = loaded.map(|loaded| (loaded.digest, loaded.checkpoint.checkpoint.snapshot)).unzip();
         let mut snapshot = snapshot.flatten().unwrap_or_default();
         let found = recovery::find_journals(access, base.as_ref(), &snapshot).await?;
-        for journal in &found.completed {
-            journal.remove()?;
-        }
+        // The journal of the run explains the state.
+        let unexplained_empty = unexplained_empty.filter(|_| !found.explain_checkpoint());
+        found.finish_completed(access).await?;
         let mut recovered = None;
         if let Some(recovery) = found.recovery {
             let (digest, integrity_error) = recovery.save(access, lock, &secrets).await.map_err(|source| {
@@ -116,8 +116,6 @@ impl StackState {
         }
         let header = JournalHeader { stack: access.stack.clone(), base, secrets: secrets.description() };
         let journal = Journal::new(access.journals.clone(), header, snapshot.clone(), access.unrecorded.clone());
-        // The journal of the recovered run explains the state.
-        let unexplained_empty = unexplained_empty.filter(|_| recovered.is_none());
         Ok(OpenedStack { snapshot, recovered, unexplained_empty, secrets, journal })
     }
 
@@ -147,12 +145,13 @@ impl StackState {
         self.secrets.manager()
     }
 
-    /// Returns a recorder for one deployment. Call it once for each deployment that changes the state, in their order:
+    /// Returns a recorder for one deployment. `kind` is that of the history entry of the run, if the run ends with this
+    /// deployment; an interrupted run gets such an entry when it is recovered. Call it once for each deployment that changes the state, in their order:
     /// the first one numbers entries from the resources of [`StackState::snapshot`], each following one from the
     /// resources of the final snapshot of the previous one, in the same order. Pending operations may differ; their
     /// removal is not journaled.
-    pub fn recorder(&self) -> JournalRecorder {
-        self.journal().begin_phase();
+    pub fn recorder(&self, kind: UpdateKind) -> JournalRecorder {
+        self.journal().begin_phase(kind);
         let manager = self.secrets.manager.clone();
         JournalRecorder { journal: Arc::clone(&self.journal), manager }
     }
@@ -163,25 +162,29 @@ impl StackState {
     /// [`StateError::SavedInvalid`] if the state violates its invariants. [`StateError::Unsaved`] if it could not be
     /// saved, for example because the lock was broken: a journal is kept if one can be written, and the lock if it is
     /// still held; [`StackAccess::unrecorded`] has what no journal contains. After later errors
-    /// ([`StateError::HistoryNotWritten`], releasing the lock) the state is saved.
+    /// ([`StateError::HistoryNotWritten`], releasing the lock) the state is saved. The journal stays if the entry could
+    /// not be added to the history: the next run adds it.
     pub async fn close(self, snapshot: Snapshot, update: Option<&UpdateInfo>) -> Result<(), StateError> {
-        let stack = self.access.stack.clone();
+        let history = update.map(|update| HistoryEntry::new(update.to_json()));
         let (text, integrity_error) = match encode_for_saving(&self.access, &self.secrets, snapshot).await {
             Ok(written) => written,
             Err(error) => return Err(self.save_error(error).await),
         };
         // A failed journal may lack the last records, but the checkpoint has them, so it is saved in any case. If the
         // process dies before the journal is removed, the next run reports that journal and checkpoint do not match.
-        self.journal().close(&text).ok();
+        self.journal().close(&text, history.clone()).ok();
         if let Err(error) = self.access.store.save(&self.lock, &text).await {
             return Err(self.save_error(error.into()).await);
         }
-        let removed = self.journal().remove();
-        let archived = match update {
-            Some(update) => self.access.store.archive(&stack, &update.to_json()).await,
-            None => Ok(()),
+        // Until the history has the entry, the journal explains the checkpoint.
+        let archived = recovery::archive(&self.access, history.as_ref()).await;
+        let removed = match &archived {
+            Ok(()) => self.journal().remove(),
+            Err(_) => {
+                self.journal().mark_saved();
+                Ok(())
+            }
         };
-        let archived = archived.map_err(|source| StateError::HistoryNotWritten { stack, source: Box::new(source) });
         self.access.store.unlock(self.lock).await?;
         drop_in_background((self.snapshot, self.journal));
         removed?;

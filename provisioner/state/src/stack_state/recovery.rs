@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 
@@ -9,12 +10,13 @@ use super::access::StackAccess;
 use super::saving::encode_for_saving;
 use super::stack_secrets::StackSecrets;
 use crate::error::{JournalConflict, StateError};
+use crate::format::{UpdateInfo, UpdateResult};
 use crate::integrity::IntegrityError;
-use crate::journal::{self, CheckpointDigest, KeptJournal, Replay, StoredJournal};
+use crate::journal::{self, CheckpointDigest, Closing, KeptJournal, Replay, StoredJournal};
 use crate::ledger::Ledger;
 use crate::record::{Effect, Record, Subject};
 use crate::snapshot::{OperationKind, Snapshot};
-use crate::store::StackLock;
+use crate::store::{HistoryEntry, StackLock};
 use crate::unrecorded::ChangeCollector;
 
 /// Summary of an interrupted run, from its journal.
@@ -47,8 +49,46 @@ pub(super) struct Recovery {
 pub(super) struct FoundJournals {
     /// Recovered state of the interrupted run, if there is one.
     pub(super) recovery: Option<Recovery>,
-    /// Journals whose runs had begun no operation, or had saved everything.
-    pub(super) completed: Vec<StoredJournal>,
+    /// Journals whose runs had begun no operation, or had saved the checkpoint.
+    pub(super) completed: Vec<CompletedJournal>,
+}
+
+/// Journal that has nothing to recover.
+#[derive(Debug)]
+pub(super) struct CompletedJournal {
+    stored: StoredJournal,
+    /// End of the run, if it has saved the checkpoint.
+    closed: Option<Closing>,
+}
+
+impl FoundJournals {
+    /// Returns `true` if a journal shows how the current checkpoint came about.
+    pub(super) fn explain_checkpoint(&self) -> bool {
+        self.recovery.is_some() || self.completed.iter().any(|journal| journal.closed.is_some())
+    }
+
+    /// Adds the entries of completed journals to the history, and removes the journals. The entries have fixed times,
+    /// so an entry that the run had added before it died is not added twice.
+    ///
+    /// # Errors
+    /// [`StateError::HistoryNotWritten`], [`StateError::Journal`].
+    pub(super) async fn finish_completed(&self, access: &StackAccess) -> Result<(), StateError> {
+        for CompletedJournal { stored, closed } in &self.completed {
+            archive(access, closed.as_ref().and_then(|closing| closing.history.as_ref())).await?;
+            stored.remove()?;
+        }
+        Ok(())
+    }
+}
+
+/// Adds an entry to the history of a stack, if there is one.
+///
+/// # Errors
+/// [`StateError::HistoryNotWritten`].
+pub(super) async fn archive(access: &StackAccess, entry: Option<&HistoryEntry>) -> Result<(), StateError> {
+    let Some(entry) = entry else { return Ok(()) };
+    let failed = |source| StateError::HistoryNotWritten { stack: access.stack.clone(), source: Box::new(source) };
+    access.store.archive(&access.stack, entry).await.map_err(failed)
 }
 
 /// Searches for the journal of an interrupted run. Writes nothing.
@@ -64,12 +104,14 @@ pub(super) async fn find_journals(
     let mut found = FoundJournals::default();
     for stored in journal::list(&access.journals, &access.stack)? {
         let Some(replay) = journal::replay(&stored.path, &access.keyring).await? else {
-            found.completed.push(stored);
+            found.completed.push(CompletedJournal { stored, closed: None });
             continue;
         };
         let checkpoint = checkpoint.map(CheckpointDigest::as_str);
-        if replay.closed.is_some() && replay.closed.as_deref() == checkpoint {
-            found.completed.push(stored);
+        if let Some(closing) = &replay.closed
+            && checkpoint == Some(closing.checkpoint.as_str())
+        {
+            found.completed.push(CompletedJournal { stored, closed: replay.closed });
         } else if found.recovery.is_none() && replay.base.as_deref() == checkpoint {
             found.recovery = Some(Recovery::new(replay, stored, snapshot.clone()));
         } else {
@@ -83,20 +125,17 @@ pub(super) async fn find_journals(
     Ok(found)
 }
 
-/// Fails if there is an interrupted run, and removes the journals of completed runs.
+/// Fails if there is an interrupted run, and finishes and removes the journals of completed runs.
 ///
 /// # Errors
-/// [`StateError::Interrupted`], and the errors of [`find_journals`].
+/// [`StateError::Interrupted`], and the errors of [`find_journals`] and [`FoundJournals::finish_completed`].
 pub(super) async fn refuse_interrupted(access: &StackAccess, checkpoint: Option<&str>) -> Result<(), StateError> {
     let digest = checkpoint.map(|text| CheckpointDigest::from_digest(journal::digest(text)));
     let found = find_journals(access, digest.as_ref(), &Snapshot::default()).await?;
     if let Some(Recovery { stored, .. }) = found.recovery {
         return Err(StateError::Interrupted { stack: access.stack.clone(), journal: stored.path });
     }
-    for completed in &found.completed {
-        completed.remove()?;
-    }
-    Ok(())
+    found.finish_completed(access).await
 }
 
 /// Resource with its id, if the id is known.
@@ -188,10 +227,12 @@ impl Recovery {
         None
     }
 
-    /// Saves the recovered state as the checkpoint. Returns its digest, and its integrity error if it has one.
+    /// Saves the recovered state as the checkpoint, and adds the interrupted run to the history. Returns the digest of
+    /// the checkpoint, and its integrity error if it has one.
     ///
     /// # Errors
-    /// [`StateError`] if the checkpoint cannot be encoded or saved, or the journal cannot be closed.
+    /// [`StateError`] if the checkpoint cannot be encoded or saved, or the journal cannot be closed. An entry of the
+    /// history that cannot be written is no error: the journal stays, and the next run writes the entry.
     pub(super) async fn save(
         &self,
         access: &StackAccess,
@@ -200,10 +241,41 @@ impl Recovery {
     ) -> Result<(String, Option<IntegrityError>), StateError> {
         let (text, integrity_error) = encode_for_saving(access, secrets, self.snapshot.clone()).await?;
         let digest = journal::digest(&text);
-        journal::append_close_line(&self.stored.path, self.journal.end, &digest)?;
+        let closing = Closing { checkpoint: digest.clone(), history: self.history_entry(access) };
+        journal::append_close_line(&self.stored.path, self.journal.end, &closing)?;
         access.store.save(lock, &text).await?;
-        // The journal is closed, so the next run removes it if this fails.
-        self.stored.remove().ok();
+        // The journal is closed, so the next run does these again if one fails.
+        if archive(access, closing.history.as_ref()).await.is_ok() {
+            self.stored.remove().ok();
+        }
         Ok((digest, integrity_error))
+    }
+
+    /// Returns the history entry of the run: its own if it had ended, and else that of a failed update. `None` if the
+    /// journal does not have the kind of the update.
+    fn history_entry(&self, access: &StackAccess) -> Option<HistoryEntry> {
+        if let Some(closing) = &self.journal.closed {
+            return closing.history.clone();
+        }
+        let now = Timestamp::now();
+        let started: Option<Timestamp> = self.journal.started.parse().ok();
+        let step = |kind: &OperationKind| match kind {
+            OperationKind::Creating => "create",
+            OperationKind::Updating => "update",
+            OperationKind::Deleting => "delete",
+            OperationKind::Reading => "read",
+            OperationKind::Importing => "import",
+        };
+        let update = UpdateInfo {
+            kind: self.journal.update?,
+            start_time: started.unwrap_or(now).as_second(),
+            message: String::new(),
+            environment: [("exec.kind".to_owned(), "sc".to_owned())].into(),
+            config: access.config.clone(),
+            result: UpdateResult::Failed,
+            end_time: now.as_second(),
+            resource_changes: self.report.done.iter().map(|(kind, n)| (step(kind).to_owned(), *n as u64)).collect(),
+        };
+        Some(HistoryEntry::new(update.to_json()))
     }
 }

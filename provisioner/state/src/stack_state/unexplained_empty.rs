@@ -6,7 +6,7 @@ use crate::error::{StateError, UnexplainedEmptyState};
 use crate::journal;
 use crate::store::{CheckpointCopy, CopyKind};
 
-/// Checks a loaded state, without the records of a journal.
+/// Checks a loaded state, without a journal: that of a run which died after saving the checkpoint explains the state, too.
 ///
 /// A run that removed the last resource has left the checkpoint in the history. A stack that was removed or renamed has
 /// the previous checkpoint, and neither a current one nor a history.

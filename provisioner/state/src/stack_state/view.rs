@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::access::StackAccess;
 use super::loading::load;
-use super::recovery::{self, RecoveredRun};
+use super::recovery::{self, FoundJournals, RecoveredRun};
 use super::stack_secrets::StackSecrets;
 use super::unexplained_empty;
 use crate::checkpoint::export_checkpoint;
@@ -59,8 +59,12 @@ impl StackView {
         let snapshot = snapshot.flatten();
         let found = snapshot.clone().unwrap_or_default();
         let is_unlocked = access.store.locks(&access.stack).await?.is_empty();
-        let (snapshot, recovered, conflict) = match recovery::find_journals(access, base.as_ref(), &found).await {
-            Ok(recovery::FoundJournals { recovery: Some(recovery), .. }) => {
+        let journals = recovery::find_journals(access, base.as_ref(), &found).await;
+        // The journal of the run explains the state.
+        let is_explained = journals.as_ref().is_ok_and(FoundJournals::explain_checkpoint);
+        let unexplained_empty = unexplained_empty.filter(|_| !is_explained);
+        let (snapshot, recovered, conflict) = match journals {
+            Ok(FoundJournals { recovery: Some(recovery), .. }) => {
                 (Some(recovery.snapshot), Some(recovery.report), None)
             }
             Ok(_) => (snapshot.or_else(|| exists.then(Snapshot::default)), None, None),
@@ -68,8 +72,6 @@ impl StackView {
             Err(error) => return Err(error),
         };
         let integrity_error = snapshot.as_ref().and_then(|snapshot| integrity::verify(snapshot).err());
-        // The journal of the recovered run explains the state.
-        let unexplained_empty = unexplained_empty.filter(|_| recovered.is_none());
         Ok(Self { snapshot, recovered, is_unlocked, conflict, unexplained_empty, integrity_error, secrets })
     }
 

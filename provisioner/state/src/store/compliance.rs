@@ -54,7 +54,7 @@ async fn saved_checkpoint_is_loaded(store: &dyn StateStore) {
     let copies = store.copies(&stack("dev"), &CopyKind::ALL).await.unwrap();
     assert!(copies[0].kind == CopyKind::Previous && copies[0].name.starts_with("bak"), "{copies:?}");
     assert_eq!(store.read_copy(&copies[0]).await.unwrap(), EMPTY);
-    store.archive(&stack("dev"), "{}").await.unwrap();
+    store.archive(&stack("dev"), &HistoryEntry::new("{}")).await.unwrap();
     save(store, "a.b", EMPTY).await.unwrap();
     assert_eq!(store.list().await.unwrap(), [stack("a.b"), stack("dev")]);
 }

@@ -17,6 +17,7 @@ use async_trait::async_trait;
 use super::catalog::{Backups, StackCatalog, Tags};
 use super::copy::{CheckpointCopy, CopyKind};
 use super::error::StoreError;
+use super::history_entry::HistoryEntry;
 use super::layout::Layout;
 use super::lock::{LockHolder, LockInfo, StackLock};
 use super::options::FileOptions;
@@ -178,9 +179,9 @@ impl StateStore for FileStore {
         .await
     }
 
-    async fn archive(&self, stack: &StackReference, update: &str) -> Result<(), StoreError> {
-        let (stack, update) = (stack.clone(), update.to_owned());
-        self.run(move |folder| folder.archive(&stack, &update)).await
+    async fn archive(&self, stack: &StackReference, entry: &HistoryEntry) -> Result<(), StoreError> {
+        let (stack, entry) = (stack.clone(), entry.clone());
+        self.run(move |folder| folder.archive(&stack, &entry)).await
     }
 
     async fn lock(&self, stack: &StackReference, holder: &LockHolder) -> Result<StackLock, StoreError> {

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use super::catalog::{Backups, StackCatalog, Tags};
 use super::copy::{CheckpointCopy, CopyKind};
 use super::error::StoreError;
+use super::history_entry::HistoryEntry;
 use super::lock::{self, LockHolder, LockInfo, StackLock};
 use super::reference::StackReference;
 use super::rename::{RenameOutcome, StackRename};
@@ -27,7 +28,7 @@ pub(crate) struct MemoryStore {
 #[derive(Debug, Default)]
 struct Stack {
     checkpoints: Vec<String>,
-    history: Vec<String>,
+    history: BTreeMap<Timestamp, String>,
     tags: Tags,
     locks: BTreeMap<String, String>,
 }
@@ -35,7 +36,7 @@ struct Stack {
 impl MemoryStore {
     /// Returns the history entries of a stack, oldest first.
     pub(crate) fn history(&self, stack: &StackReference) -> Vec<String> {
-        self.stacks().get(stack).map(|stack| stack.history.clone()).unwrap_or_default()
+        self.stacks().get(stack).into_iter().flat_map(|stack| stack.history.values().cloned()).collect()
     }
 
     async fn check_lock(&self, lock: &StackLock) -> Result<(), StoreError> {
@@ -172,8 +173,8 @@ impl StateStore for MemoryStore {
         Ok(())
     }
 
-    async fn archive(&self, stack: &StackReference, update: &str) -> Result<(), StoreError> {
-        self.stacks().entry(stack.clone()).or_default().history.push(update.to_owned());
+    async fn archive(&self, stack: &StackReference, entry: &HistoryEntry) -> Result<(), StoreError> {
+        self.stacks().entry(stack.clone()).or_default().history.insert(entry.time, entry.update.clone());
         Ok(())
     }
 

@@ -10,6 +10,7 @@ mod compression;
 mod copy;
 mod error;
 mod files;
+mod history_entry;
 mod layout;
 mod lock;
 #[cfg(test)]
@@ -25,6 +26,7 @@ pub use compression::Compression;
 pub use copy::{CheckpointCopy, CopyKind};
 pub use error::{Damage, StoreError};
 pub use files::FileStore;
+pub use history_entry::HistoryEntry;
 pub use layout::Layout;
 pub use lock::{LockHolder, LockInfo, StackLock};
 #[cfg(test)]

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 
 use super::catalog::StackCatalog;
 use super::error::StoreError;
+use super::history_entry::HistoryEntry;
 use super::lock::{LockHolder, LockInfo, StackLock};
 use super::reference::StackReference;
 
@@ -32,8 +33,9 @@ pub trait StateStore: StackCatalog {
     /// well; nothing is written then.
     async fn save(&self, lock: &StackLock, checkpoint: &str) -> Result<(), StoreError>;
 
-    /// Adds an entry to the history of a stack, with a copy of its checkpoint, and another copy to the backups.
-    async fn archive(&self, stack: &StackReference, update: &str) -> Result<(), StoreError>;
+    /// Adds an entry to the history of a stack, with a copy of its checkpoint, and another copy to the backups. An entry
+    /// of the same time is replaced, so an interrupted call can be repeated.
+    async fn archive(&self, stack: &StackReference, entry: &HistoryEntry) -> Result<(), StoreError>;
 
     /// Takes the lock of a stack.
     ///

@@ -2,6 +2,7 @@
 //! completely.
 
 use proptest::prelude::*;
+use state::format::UpdateKind;
 use state::{Ledger, Snapshot, StackView, StateRecorder as _, integrity};
 
 use crate::fixture::Fixture;
@@ -20,7 +21,7 @@ async fn crash_at_every_byte(run: Run) {
     let fixture = Fixture::new().await;
     fixture.save(&run.base).await;
     let state = fixture.open().await.unwrap();
-    let mut recorder = state.recorder();
+    let mut recorder = state.recorder(UpdateKind::Update);
     // Snapshots after each line of the journal.
     let base = Snapshot { resources: run.base, ..state.snapshot().clone() };
     let mut ledger = Ledger::new(base.clone());

@@ -71,7 +71,7 @@ impl Fixture {
     pub(crate) async fn unfinished_run(&self) -> (StackState, JournalRecorder) {
         self.save(&[resource("a")]).await;
         let state = self.open().await.unwrap();
-        let mut recorder = state.recorder();
+        let mut recorder = state.recorder(UpdateKind::Update);
         for record in creation(0, 1, resource("b")) {
             recorder.append(&record).unwrap();
         }

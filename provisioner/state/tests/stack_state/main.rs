@@ -4,6 +4,7 @@
 
 mod arbitrary;
 mod crashes;
+mod ends;
 mod fixture;
 mod import;
 mod manage;
@@ -12,6 +13,7 @@ mod round_trip;
 mod run;
 mod unrecorded;
 
+use state::format::UpdateKind;
 use state::secrets::SecretsError;
 use state::store::{StateStore as _, StoreError};
 use state::{
@@ -26,7 +28,7 @@ async fn run_without_changes_writes_no_journal() {
     let fixture = Fixture::new().await;
     fixture.save(&[resource("a"), resource("b")]).await;
     let state = fixture.open().await.unwrap();
-    let mut recorder = state.recorder();
+    let mut recorder = state.recorder(UpdateKind::Update);
     recorder.defer(Record::Change(vec![Effect::Keep(EntryId(0))]));
     recorder.defer(Record::Change(vec![Effect::Keep(EntryId(1))]));
     assert!(fixture.journals().is_empty());
@@ -42,7 +44,7 @@ async fn next_run_recovers_an_interrupted_run() {
     let fixture = Fixture::new().await;
     fixture.save(&[resource("a")]).await;
     let state = fixture.open().await.unwrap();
-    let mut recorder = state.recorder();
+    let mut recorder = state.recorder(UpdateKind::Update);
     recorder.wait_for_secrets().await.unwrap();
     for record in creation(0, 1, secret_resource("b")) {
         recorder.append(&record).unwrap();
@@ -78,15 +80,15 @@ async fn each_deployment_numbers_entries_of_the_previous_snapshot() {
     let fixture = Fixture::new().await;
     fixture.save(&[resource("a"), resource("b"), resource("c")]).await;
     let state = fixture.open().await.unwrap();
-    let mut refresh = state.recorder();
+    let mut refresh = state.recorder(UpdateKind::Update);
     refresh.defer(Record::Change(vec![Effect::Remove(EntryId(0))]));
     drop(refresh);
-    let mut update = state.recorder();
+    let mut update = state.recorder(UpdateKind::Update);
     update.defer(Record::Change(vec![Effect::Keep(EntryId(1))]));
     for record in creation(0, 2, resource("d")) {
         update.append(&record).unwrap();
     }
-    let mut destroy = state.recorder();
+    let mut destroy = state.recorder(UpdateKind::Update);
     destroy.append(&Record::Change(vec![Effect::Remove(EntryId(0))])).unwrap();
     drop((state, update, destroy));
 
@@ -102,7 +104,7 @@ async fn export_contains_changes_of_an_interrupted_run() {
     assert_eq!(StackView::export(&fixture.access, ExportedSecrets::Encrypted).await.unwrap(), None);
     fixture.save(&[resource("a")]).await;
     let state = fixture.open().await.unwrap();
-    let mut recorder = state.recorder();
+    let mut recorder = state.recorder(UpdateKind::Update);
     recorder.wait_for_secrets().await.unwrap();
     for record in creation(0, 1, secret_resource("b")) {
         recorder.append(&record).unwrap();
@@ -118,7 +120,7 @@ async fn export_contains_changes_of_an_interrupted_run() {
 async fn export_contains_changes_of_an_interrupted_first_run() {
     let fixture = Fixture::new().await;
     let state = fixture.open().await.unwrap();
-    let mut recorder = state.recorder();
+    let mut recorder = state.recorder(UpdateKind::Update);
     recorder.wait_for_secrets().await.unwrap();
     for record in creation(0, 0, secret_resource("b")) {
         recorder.append(&record).unwrap();
@@ -211,7 +213,7 @@ fn is_lock_lost(error: &StateError) -> bool {
 async fn journal_of_a_saved_run_is_removed() {
     let fixture = Fixture::new().await;
     let state = fixture.open().await.unwrap();
-    let mut recorder = state.recorder();
+    let mut recorder = state.recorder(UpdateKind::Update);
     for record in creation(0, 0, resource("a")) {
         recorder.append(&record).unwrap();
     }
@@ -248,7 +250,7 @@ async fn state_that_violates_integrity_is_saved_marked_and_reported() {
 async fn secret_cannot_be_recorded_before_the_key_is_loaded() {
     let fixture = Fixture::new().await;
     let state = fixture.open().await.unwrap();
-    let mut recorder = state.recorder();
+    let mut recorder = state.recorder(UpdateKind::Update);
     let record = &creation(0, 0, secret_resource("a"))[0];
     let error = recorder.append(record).unwrap_err();
     assert!(matches!(error, StateError::Secrets(SecretsError::KeyNeeded)));
@@ -298,7 +300,7 @@ async fn changed_secrets_manager_reencrypts_all_secrets() {
 async fn malformed_journal_line_is_reported_with_its_number() {
     let fixture = Fixture::new().await;
     let state = fixture.open().await.unwrap();
-    let mut recorder = state.recorder();
+    let mut recorder = state.recorder(UpdateKind::Update);
     for record in creation(0, 0, resource("a")) {
         recorder.append(&record).unwrap();
     }

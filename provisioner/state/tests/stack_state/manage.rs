@@ -1,5 +1,6 @@
 //! Renames and removals of stacks.
 
+use state::format::UpdateKind;
 use state::store::{Backups, StackCatalog as _, StackReference, StateStore as _, StoreError};
 use state::{StackAccess, StackState, StateError, StateRecorder as _, remove_stack, rename_stack};
 
@@ -12,7 +13,7 @@ fn west() -> StackReference {
 /// Leaves the journal of an interrupted run, without a lock.
 async fn interrupt(access: &StackAccess) {
     let state = StackState::open(access.clone(), &holder()).await.unwrap();
-    let mut recorder = state.recorder();
+    let mut recorder = state.recorder(UpdateKind::Update);
     for record in creation(0, 1, resource("b")) {
         recorder.append(&record).unwrap();
     }
@@ -85,7 +86,7 @@ async fn stack_with_pending_create_is_removed_only_by_force() {
     fixture.save(&[]).await;
     let state = fixture.open().await.unwrap();
     let [begin, _] = creation(0, 1, resource("b"));
-    state.recorder().append(&begin).unwrap();
+    state.recorder(UpdateKind::Update).append(&begin).unwrap();
     fixture.store.break_locks(&fixture.stack).await.unwrap();
     drop(state);
     // The recovery makes the creation a pending operation.

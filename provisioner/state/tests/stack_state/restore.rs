@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use state::format::UpdateKind;
 use state::store::{CopyKind, StackCatalog as _, StateStore as _};
 use state::{
     EntryChange, ImportProblem, ResourceState, Restore, StackState, StackView, StateError, StateRecorder as _,
@@ -137,7 +138,7 @@ async fn state_that_a_recovered_run_has_emptied_is_explained_by_its_journal() {
     fixture.save(&[]).await;
     let state = fixture.open().await.unwrap();
     let [begin, _] = creation(0, 0, resource("b"));
-    state.recorder().append(&begin).unwrap();
+    state.recorder(UpdateKind::Update).append(&begin).unwrap();
     fixture.store.break_locks(&fixture.stack).await.unwrap();
     drop(state);
     let state = fixture.open().await.unwrap();

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 
 use super::super::compression::{Compression, decompress};
 use super::super::error::{Damage, StoreError};
+use super::super::history_entry::HistoryEntry;
 use super::super::layout::{self, Layout};
 use super::super::options::LegacyStores;
 use super::super::reference::StackReference;
@@ -111,17 +112,18 @@ impl Folder {
         Ok(())
     }
 
-    pub(super) fn archive(&self, stack: &StackReference, update: &str) -> Result<(), StoreError> {
+    pub(super) fn archive(&self, stack: &StackReference, entry: &HistoryEntry) -> Result<(), StoreError> {
         let compression = self.options.compression;
-        let [entry, copy] = self.layout.history_files(stack, Timestamp::now().as_nanosecond());
-        self.write(&format!("{entry}{}", compression.suffix()), &compression.compress(update))?;
+        let time = entry.time.as_nanosecond();
+        let [file, copy] = self.layout.history_files(stack, time);
+        self.write(&format!("{file}{}", compression.suffix()), &compression.compress(&entry.update))?;
         let Some(variant) = self.current_variant(stack)? else { return Ok(()) };
         let checkpoint = self.layout.checkpoint(stack, variant);
         self.copy(&checkpoint, &format!("{copy}{}", variant.suffix()))?;
         if self.options.skip_backups {
             return Ok(());
         }
-        let backup = self.layout.backup(stack, Timestamp::now().as_nanosecond());
+        let backup = self.layout.backup(stack, time);
         self.copy(&checkpoint, &format!("{backup}{}", variant.suffix()))
     }
 

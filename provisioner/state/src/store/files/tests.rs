@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use bridge::fs::Access;
 
 use super::super::compliance::{EMPTY, SECOND, compressing_store, error_chain, file_store, holder, save, stack, url};
+use super::super::history_entry::HistoryEntry;
 use super::super::*;
 
 #[tokio::test]
@@ -69,7 +70,7 @@ async fn files_have_the_names_of_the_command_line() {
     let lock = store.lock(&dev, &holder(1)).await.unwrap();
     store.save(&lock, EMPTY).await.unwrap();
     store.save(&lock, SECOND).await.unwrap();
-    store.archive(&dev, "{}").await.unwrap();
+    store.archive(&dev, &HistoryEntry::new("{}")).await.unwrap();
     store.unlock(lock).await.unwrap();
     let found = files(folder.path(), folder.path());
     let expected = [
@@ -168,7 +169,7 @@ async fn checkpoint_with_another_compression_is_replaced() {
     for compression in [Compression::Gzip, Compression::None, Compression::Zstd] {
         let store = compressing_store(folder.path(), compression).await;
         save(&store, "dev", EMPTY).await.unwrap();
-        store.archive(&dev, "{}").await.unwrap();
+        store.archive(&dev, &HistoryEntry::new("{}")).await.unwrap();
         let stored = std::fs::read(folder.path().join(format!(".pulumi/stacks/reef/dev.json{}", compression.suffix())));
         assert_eq!(Compression::of(&stored.unwrap()), compression);
         assert_eq!(store.list().await.unwrap(), std::slice::from_ref(&dev));
@@ -208,7 +209,7 @@ async fn legacy_layout_is_written_if_accepted() {
     for text in [EMPTY, SECOND] {
         store.save(&lock, text).await.unwrap();
     }
-    store.archive(&dev, "{}").await.unwrap();
+    store.archive(&dev, &HistoryEntry::new("{}")).await.unwrap();
     store.unlock(lock).await.unwrap();
     let expected = [
         ".pulumi/backups/dev/dev.NS.json",
@@ -233,7 +234,7 @@ async fn rename_and_remove_move_the_same_files_as_the_command_line() {
     let (dev, west) = (stack("dev"), stack("west"));
     let lock = store.lock(&dev, &holder(1)).await.unwrap();
     store.save(&lock, EMPTY).await.unwrap();
-    store.archive(&dev, "{}").await.unwrap();
+    store.archive(&dev, &HistoryEntry::new("{}")).await.unwrap();
     store.set_tags(&dev, &[("owner".to_owned(), "ada".to_owned())].into()).await.unwrap();
     store.unlock(lock).await.unwrap();
     let mut rename = store.begin_rename(&dev, &west, &holder(1)).await.unwrap();
@@ -250,7 +251,7 @@ async fn rename_and_remove_move_the_same_files_as_the_command_line() {
     assert_eq!(files(folder.path(), folder.path()), with_sidecars(&expected));
 
     let lock = store.lock(&west, &holder(1)).await.unwrap();
-    store.archive(&west, "{}").await.unwrap();
+    store.archive(&west, &HistoryEntry::new("{}")).await.unwrap();
     store.remove(&lock, Backups::Kept).await.unwrap();
     store.unlock(lock).await.unwrap();
     let of_west = [".pulumi/backups/reef/west/west.NS.json"];
@@ -276,7 +277,7 @@ async fn options_retain_checkpoints_and_skip_backups() {
     for text in [EMPTY, SECOND] {
         save(&store, "dev", text).await.unwrap();
     }
-    store.archive(&stack("dev"), "{}").await.unwrap();
+    store.archive(&stack("dev"), &HistoryEntry::new("{}")).await.unwrap();
     assert!(!folder.path().join(".pulumi/backups").exists());
     let stacks = files(folder.path(), &folder.path().join(".pulumi/stacks"));
     let kept = ".pulumi/stacks/reef/dev.json.NS";
@@ -347,7 +348,7 @@ async fn files_have_the_permissions_of_the_command_line() {
     let lock = store.lock(&stack("dev"), &holder(1)).await.unwrap();
     store.save(&lock, EMPTY).await.unwrap();
     store.save(&lock, SECOND).await.unwrap();
-    store.archive(&stack("dev"), "{}").await.unwrap();
+    store.archive(&stack("dev"), &HistoryEntry::new("{}")).await.unwrap();
     for (path, is_folder, found) in modes(&folder.path().join(".pulumi")) {
         assert_eq!(found, mode(if is_folder { &subfolder } else { &file }), "{}", path.display());
     }
@@ -361,7 +362,7 @@ async fn private_store_is_accessible_to_its_owner_only() {
     let lock = store.lock(&stack("dev"), &holder(1)).await.unwrap();
     store.save(&lock, EMPTY).await.unwrap();
     store.save(&lock, SECOND).await.unwrap();
-    store.archive(&stack("dev"), "{}").await.unwrap();
+    store.archive(&stack("dev"), &HistoryEntry::new("{}")).await.unwrap();
     store.set_tags(&stack("dev"), &[("owner".to_owned(), "ada".to_owned())].into()).await.unwrap();
     for (path, is_folder, mode) in modes(&folder.path().join(".pulumi")) {
         assert_eq!(mode, if is_folder { 0o700 } else { 0o600 }, "{}", path.display());
@@ -374,7 +375,7 @@ async fn store_that_becomes_private_withdraws_earlier_permissions() {
     let folder = tempfile::tempdir().unwrap();
     let store = file_store(folder.path()).await.unwrap();
     save(&store, "dev", EMPTY).await.unwrap();
-    store.archive(&stack("dev"), "{}").await.unwrap();
+    store.archive(&stack("dev"), &HistoryEntry::new("{}")).await.unwrap();
     let private = FileStore::open_with(&url(folder.path()), private_options()).await.unwrap();
     save(&private, "dev", SECOND).await.unwrap();
     let root = folder.path().join(".pulumi");

@@ -1,6 +1,7 @@
 //! Copies of checkpoints.
 
 use super::super::super::*;
+use crate::store::HistoryEntry;
 use crate::store::compliance::{EMPTY, SECOND, compressing_store, file_store, holder, save, stack, url};
 
 #[tokio::test]
@@ -9,12 +10,12 @@ async fn copies_of_each_kind_and_compression_are_listed_newest_first() {
     let options = FileOptions { retain_checkpoints: true, ..FileOptions::default() };
     let store = FileStore::open_with(&url(folder.path()), options).await.unwrap();
     save(&store, "dev", EMPTY).await.unwrap();
-    store.archive(&stack("dev"), "{}").await.unwrap();
+    store.archive(&stack("dev"), &HistoryEntry::new("{}")).await.unwrap();
     let gzip = compressing_store(folder.path(), Compression::Gzip).await;
     save(&gzip, "dev", SECOND).await.unwrap();
-    gzip.archive(&stack("dev"), "{}").await.unwrap();
+    gzip.archive(&stack("dev"), &HistoryEntry::new("{}")).await.unwrap();
     save(&gzip, "dev-2", SECOND).await.unwrap();
-    gzip.archive(&stack("dev-2"), "{}").await.unwrap();
+    gzip.archive(&stack("dev-2"), &HistoryEntry::new("{}")).await.unwrap();
 
     let copies = store.copies(&stack("dev"), &CopyKind::ALL).await.unwrap();
     let mut kinds: Vec<_> = copies.iter().map(|copy| (copy.kind.as_str(), copy.path.extension().unwrap())).collect();

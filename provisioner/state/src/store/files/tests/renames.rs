@@ -5,6 +5,7 @@ use std::path::Path;
 use bridge::fs::faults::{Errno, Fault, InjectedFault};
 
 use super::super::super::*;
+use crate::store::HistoryEntry;
 use crate::store::compliance::{EMPTY, SECOND, file_store, holder, save, stack};
 
 const RENAMED: &str = r#"{"version":3,"checkpoint":{"stack":"renamed"}}"#;
@@ -18,7 +19,7 @@ async fn store_with_history(folder: &Path) -> FileStore {
     let store = file_store(folder).await.unwrap();
     for (text, update) in [(EMPTY, "{\"n\":1}"), (SECOND, "{\"n\":2}")] {
         save(&store, "dev", text).await.unwrap();
-        store.archive(&stack("dev"), update).await.unwrap();
+        store.archive(&stack("dev"), &HistoryEntry::new(update)).await.unwrap();
     }
     store
 }
