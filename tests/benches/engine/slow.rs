@@ -58,9 +58,9 @@ impl StateStore for SlowStore {
         self.0.locks(stack).await
     }
 
-    async fn break_locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {
+    async fn break_locks(&self, stack: &StackReference, locks: &[LockInfo]) -> Result<Vec<LockInfo>, StoreError> {
         delay_writes(1).await;
-        self.0.break_locks(stack).await
+        self.0.break_locks(stack, locks).await
     }
 }
 

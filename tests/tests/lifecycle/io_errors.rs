@@ -222,7 +222,7 @@ async fn check(prepared: &Fixture, program: &[ProgramResource], disk: Disk, faul
     if ended.unrecorded.changes.is_empty() {
         // The disk works again: the next run completes the program from what was recorded.
         let access = fixture.access().await;
-        access.store.break_locks(&access.stack).await.unwrap();
+        access.store.break_locks(&access.stack, &access.store.locks(&access.stack).await.unwrap()).await.unwrap();
         assert_eq!(fixture.run(program).await.error, None, "{at}");
         assert_eq!(fixture.recorded().await, fixture.existing(), "{at}");
         assert!(files(&fixture.folder.path().join("user")).is_empty(), "the journal stays: {at}");

@@ -1,6 +1,7 @@
 //! `sc cancel`: removes the lock of an interrupted run.
 
 use clap::Args;
+use state::store::{LockInfo, StackReference, StateStore};
 use state::{StackAccess, StateError};
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +16,8 @@ use crate::cli::ui::Ui;
 /// Remove the lock of an interrupted run
 ///
 /// Shows the holder of the lock and asks for confirmation. Make sure that the run has ended: without its lock, a run
-/// that is still active can no longer save its state.
+/// that is still active can no longer save its state. A lock that another run takes in the meantime is not removed; the
+/// exit code is 4 then.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -51,13 +53,36 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &CancelArgs) -> anyh
             Ok(Exit::Canceled)
         }
         Confirmation::Yes => {
-            let removed = store.break_locks(stack).await?;
-            let count = if removed.len() == 1 { "the lock".to_owned() } else { format!("{} locks", removed.len()) };
-            ui.print_messages(&[Line::plain(format!("removed {count} of {}", stack.stack()))]);
+            let exit = remove_locks(ui, &**store, stack, &held).await?;
             report_journal(ui, &access)?;
-            Ok(Exit::Done)
+            Ok(exit)
         }
     }
+}
+
+/// Removes the locks that were shown to the user. A lock that another run has taken since stays and is reported: the
+/// user has not been asked about it.
+async fn remove_locks(
+    ui: &Ui,
+    store: &dyn StateStore,
+    stack: &StackReference,
+    shown: &[LockInfo],
+) -> Result<Exit, StateError> {
+    let removed = store.break_locks(stack, shown).await?;
+    let name = stack.stack();
+    let text = match removed.len() {
+        0 => format!("{name} was unlocked in the meantime"),
+        1 => format!("removed the lock of {name}"),
+        count => format!("removed {count} locks of {name}"),
+    };
+    ui.print_messages(&[Line::plain(text)]);
+    let others = store.locks(stack).await?;
+    if others.is_empty() {
+        return Ok(Exit::Done);
+    }
+    let holders: String = others.iter().map(|holder| format!("\n{holder}")).collect();
+    ui.warn(&format!("another run has locked {name} in the meantime; its lock was not removed:{holders}"));
+    Ok(Exit::Locked)
 }
 
 /// Reports the journal of an interrupted run, as `pulumi` does not read it.
@@ -68,4 +93,35 @@ fn report_journal(ui: &Ui, access: &StackAccess) -> Result<(), StateError> {
         ui.print_messages(&[Line::plain(text)]);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use state::store::{FileStore, FileUrl, LockHolder};
+
+    use super::*;
+    use crate::cli::commands::Cli;
+    use crate::cli::signals::SignalReceiver;
+    use crate::cli::ui::StreamProperties;
+
+    #[tokio::test]
+    async fn lock_that_was_not_shown_is_not_removed() {
+        let cli = Cli::try_parse_from(["sc", "cancel"]).unwrap();
+        let ui = Ui::new(&cli.global, &StreamProperties::default(), SignalReceiver::default());
+        let folder = tempfile::tempdir().unwrap();
+        let store = FileStore::open(&FileUrl::parse("file://.", folder.path(), None).unwrap()).await.unwrap();
+        let stack = StackReference::new("reef", "dev").unwrap();
+        let holder = |pid| LockHolder { pid, username: String::new(), hostname: String::new() };
+        let ended = store.lock(&stack, &holder(1)).await.unwrap();
+        let shown = store.locks(&stack).await.unwrap();
+        store.unlock(ended).await.unwrap();
+        let _active = store.lock(&stack, &holder(2)).await.unwrap();
+        let active = store.locks(&stack).await.unwrap();
+
+        assert_eq!(remove_locks(&ui, &store, &stack, &shown).await.unwrap(), Exit::Locked);
+        assert_eq!(store.locks(&stack).await.unwrap(), active);
+        assert_eq!(remove_locks(&ui, &store, &stack, &active).await.unwrap(), Exit::Done);
+        assert_eq!(store.locks(&stack).await.unwrap(), []);
+    }
 }

@@ -74,9 +74,12 @@ async fn lock_excludes_others_and_names_its_holder(store: &dyn StateStore) {
 
 async fn lock_can_be_broken(store: &dyn StateStore) {
     let lost = store.lock(&stack("dev"), &holder(1)).await.unwrap();
-    assert_eq!(store.break_locks(&stack("dev")).await.unwrap().len(), 1);
+    let listed = store.locks(&stack("dev")).await.unwrap();
+    assert_eq!(store.break_locks(&stack("dev"), &listed).await.unwrap(), listed);
     let lock = store.lock(&stack("dev"), &holder(2)).await.unwrap();
     store.unlock(lost).await.unwrap();
+    // The lock was taken after the other one was listed.
+    assert_eq!(store.break_locks(&stack("dev"), &listed).await.unwrap(), []);
     assert_eq!(store.locks(&stack("dev")).await.unwrap().len(), 1);
     store.unlock(lock).await.unwrap();
 }
@@ -84,7 +87,7 @@ async fn lock_can_be_broken(store: &dyn StateStore) {
 async fn run_that_lost_its_lock_saves_nothing(store: &dyn StateStore) {
     let before = store.load(&stack("dev")).await.unwrap();
     let lost = store.lock(&stack("dev"), &holder(1)).await.unwrap();
-    store.break_locks(&stack("dev")).await.unwrap();
+    store.break_locks(&stack("dev"), &store.locks(&stack("dev")).await.unwrap()).await.unwrap();
     let error = store.save(&lost, "{}").await.unwrap_err().to_string();
     assert_eq!(error, "organization/reef/dev: the lock of this run was removed, and the stack is not locked now");
     let lock = store.lock(&stack("dev"), &holder(2)).await.unwrap();
@@ -137,10 +140,10 @@ async fn removed_stack_is_not_listed(store: &dyn StateStore) {
     assert_eq!(store.tags(&west).await.unwrap(), Tags::new());
     assert_eq!(store.history(&west).await.unwrap(), [""; 0]);
     let lost = store.lock(&stack("a.b"), &holder(1)).await.unwrap();
-    store.break_locks(&stack("a.b")).await.unwrap();
+    store.break_locks(&stack("a.b"), &store.locks(&stack("a.b")).await.unwrap()).await.unwrap();
     assert!(matches!(store.remove(&lost, Backups::Kept).await, Err(StoreError::LockLost { .. })));
     let mut lost = store.begin_rename(&stack("a.b"), &west, &holder(1)).await.unwrap();
-    store.break_locks(&stack("a.b")).await.unwrap();
+    store.break_locks(&stack("a.b"), &store.locks(&stack("a.b")).await.unwrap()).await.unwrap();
     assert!(matches!(store.rename(&mut lost, EMPTY).await, Err(StoreError::LockLost { .. })));
     store.finish_rename(lost).await.unwrap();
 }

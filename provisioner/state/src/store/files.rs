@@ -202,10 +202,11 @@ impl StateStore for FileStore {
         self.run(move |folder| folder.locks(&stack)).await
     }
 
-    async fn break_locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {
-        let stack = stack.clone();
+    async fn break_locks(&self, stack: &StackReference, locks: &[LockInfo]) -> Result<Vec<LockInfo>, StoreError> {
+        let (stack, mut locks) = (stack.clone(), locks.to_vec());
         self.run(move |folder| {
-            let locks = folder.locks(&stack)?;
+            let held = folder.lock_names(&stack)?;
+            locks.retain(|lock| held.contains(&lock.name));
             for lock in &locks {
                 folder.remove(&folder.lock_key(&stack, &lock.name))?;
             }

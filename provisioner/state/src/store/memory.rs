@@ -203,11 +203,9 @@ impl StateStore for MemoryStore {
         Ok(locks.map(|(name, text)| lock::read(name, text)).collect())
     }
 
-    async fn break_locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {
-        let locks = self.locks(stack).await?;
-        if let Some(stack) = self.stacks().get_mut(stack) {
-            stack.locks.clear();
-        }
-        Ok(locks)
+    async fn break_locks(&self, stack: &StackReference, locks: &[LockInfo]) -> Result<Vec<LockInfo>, StoreError> {
+        let mut stacks = self.stacks();
+        let held = &mut stacks.entry(stack.clone()).or_default().locks;
+        Ok(locks.iter().filter(|lock| held.remove(&lock.name).is_some()).cloned().collect())
     }
 }

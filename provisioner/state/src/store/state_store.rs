@@ -50,6 +50,7 @@ pub trait StateStore: StackCatalog {
     /// Returns the held locks of a stack.
     async fn locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError>;
 
-    /// Breaks the locks of a stack, and returns them.
-    async fn break_locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError>;
+    /// Breaks the given locks of a stack, and returns those that were still held. Locks that other runs have taken since
+    /// they were listed stay.
+    async fn break_locks(&self, stack: &StackReference, locks: &[LockInfo]) -> Result<Vec<LockInfo>, StoreError>;
 }

@@ -86,7 +86,7 @@ impl Fixture {
 
     /// Breaks the lock of a run that has ended without releasing it.
     pub(crate) async fn break_locks(&self) {
-        self.store.break_locks(&self.stack).await.unwrap();
+        self.store.break_locks(&self.stack, &self.store.locks(&self.stack).await.unwrap()).await.unwrap();
     }
 
     pub(crate) fn journals(&self) -> Vec<PathBuf> {

@@ -173,7 +173,7 @@ async fn import_is_refused_while_a_run_is_interrupted() {
     let error = run_import(&fixture, &text, true).await.unwrap_err();
     assert!(matches!(error, StateError::Store(StoreError::Locked { .. })), "{error}");
 
-    fixture.store.break_locks(&fixture.stack).await.unwrap();
+    fixture.store.break_locks(&fixture.stack, &fixture.store.locks(&fixture.stack).await.unwrap()).await.unwrap();
     let error = run_import(&fixture, &text, true).await.unwrap_err();
     assert!(matches!(error, StateError::Interrupted { .. }), "{error}");
     assert_eq!(fixture.names().await, ["b", "a"]);

@@ -60,7 +60,7 @@ async fn next_run_recovers_an_interrupted_run() {
     let error = fixture.open().await.err().unwrap();
     assert!(error.to_string().contains("locked by 1 lock(s)\n  "), "{error}");
     assert!(matches!(error, StateError::Store(StoreError::Locked { .. })));
-    fixture.store.break_locks(&fixture.stack).await.unwrap();
+    fixture.store.break_locks(&fixture.stack, &fixture.store.locks(&fixture.stack).await.unwrap()).await.unwrap();
 
     let state = fixture.open().await.unwrap();
     let recovered = state.recovered().unwrap();
@@ -149,7 +149,7 @@ async fn journal_of_another_checkpoint_is_refused_with_both_digests() {
     let subject = Subject::Resource(begun(&resource("c")));
     recorder.append(&Record::Begin { operation: OperationId(9), kind: OperationKind::Creating, subject }).unwrap();
     drop((state, recorder));
-    fixture.store.break_locks(&fixture.stack).await.unwrap();
+    fixture.store.break_locks(&fixture.stack, &fixture.store.locks(&fixture.stack).await.unwrap()).await.unwrap();
     fixture.save(&[resource("from another run")]).await;
 
     let Err(StateError::Conflict(conflict)) = fixture.open().await else { panic!() };
@@ -170,7 +170,7 @@ async fn journal_of_another_checkpoint_is_refused_with_both_digests() {
 async fn run_that_lost_its_lock_saves_nothing_and_keeps_its_journal() {
     let fixture = Fixture::new().await;
     let (state, recorder) = fixture.unfinished_run().await;
-    fixture.store.break_locks(&fixture.stack).await.unwrap();
+    fixture.store.break_locks(&fixture.stack, &fixture.store.locks(&fixture.stack).await.unwrap()).await.unwrap();
     let error = state.close(Snapshot::default(), None).await.unwrap_err();
     assert!(is_lock_lost(&error), "{error}");
     assert_eq!(fixture.journals().len(), 1);
@@ -186,7 +186,7 @@ async fn run_that_lost_its_lock_saves_nothing_and_keeps_its_journal() {
 async fn run_whose_journal_was_recovered_keeps_later_records_in_a_journal() {
     let fixture = Fixture::new().await;
     let (state, mut recorder) = fixture.unfinished_run().await;
-    fixture.store.break_locks(&fixture.stack).await.unwrap();
+    fixture.store.break_locks(&fixture.stack, &fixture.store.locks(&fixture.stack).await.unwrap()).await.unwrap();
     let other = fixture.open().await.unwrap();
     assert!(fixture.journals().is_empty());
     for record in creation(1, 2, resource("c")) {
@@ -305,7 +305,7 @@ async fn malformed_journal_line_is_reported_with_its_number() {
         recorder.append(&record).unwrap();
     }
     drop((state, recorder));
-    fixture.store.break_locks(&fixture.stack).await.unwrap();
+    fixture.store.break_locks(&fixture.stack, &fixture.store.locks(&fixture.stack).await.unwrap()).await.unwrap();
     let path = fixture.journals().remove(0);
     let journal = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, journal.replacen("{\"begin\"", "{\"bgein\"", 1)).unwrap();

@@ -17,7 +17,7 @@ async fn interrupt(access: &StackAccess) {
     for record in creation(0, 1, resource("b")) {
         recorder.append(&record).unwrap();
     }
-    access.store.break_locks(&access.stack).await.unwrap();
+    access.store.break_locks(&access.stack, &access.store.locks(&access.stack).await.unwrap()).await.unwrap();
 }
 
 /// Renames the stack of the fixture.
@@ -87,7 +87,7 @@ async fn stack_with_pending_create_is_removed_only_by_force() {
     let state = fixture.open().await.unwrap();
     let [begin, _] = creation(0, 1, resource("b"));
     state.recorder(UpdateKind::Update).append(&begin).unwrap();
-    fixture.store.break_locks(&fixture.stack).await.unwrap();
+    fixture.store.break_locks(&fixture.stack, &fixture.store.locks(&fixture.stack).await.unwrap()).await.unwrap();
     drop(state);
     // The recovery makes the creation a pending operation.
     fixture.open().await.unwrap().release().await.unwrap();

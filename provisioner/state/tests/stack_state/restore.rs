@@ -139,7 +139,7 @@ async fn state_that_a_recovered_run_has_emptied_is_explained_by_its_journal() {
     let state = fixture.open().await.unwrap();
     let [begin, _] = creation(0, 0, resource("b"));
     state.recorder(UpdateKind::Update).append(&begin).unwrap();
-    fixture.store.break_locks(&fixture.stack).await.unwrap();
+    fixture.store.break_locks(&fixture.stack, &fixture.store.locks(&fixture.stack).await.unwrap()).await.unwrap();
     drop(state);
     let state = fixture.open().await.unwrap();
     assert!(state.recovered().is_some());
@@ -237,7 +237,7 @@ async fn restore_is_refused_while_a_run_is_interrupted() {
     drop(recorder);
     let locked = restore(&fixture, "history").await.unwrap().apply(&fixture.access, &holder()).await.unwrap_err();
     assert!(matches!(locked, StateError::Store(_)), "{locked}");
-    fixture.store.break_locks(&fixture.stack).await.unwrap();
+    fixture.store.break_locks(&fixture.stack, &fixture.store.locks(&fixture.stack).await.unwrap()).await.unwrap();
     let refused = restore(&fixture, "history").await.unwrap().apply(&fixture.access, &holder()).await.unwrap_err();
     assert!(matches!(refused, StateError::Interrupted { .. }), "{refused}");
     drop(state);

@@ -80,7 +80,7 @@ async fn checkpoint_is_unchanged_after_renaming_there_and_back() {
         let case = Case::open(&name);
         for (stack, _) in case.stacks() {
             let (_folder, store, access) = copy_backend(&case, &stack).await;
-            store.break_locks(&stack).await.unwrap();
+            store.break_locks(&stack, &store.locks(&stack).await.unwrap()).await.unwrap();
             let before = store.load(&stack).await.unwrap();
             let other_name = StackReference::new("shore", "elsewhere").unwrap();
             rename(&access, &other_name).await;

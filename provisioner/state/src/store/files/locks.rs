@@ -81,7 +81,7 @@ impl Folder {
 
     /// Returns the names of all files in the folder of the locks except sidecars. Any file counts as a lock, as in
     /// Pulumi.
-    fn lock_names(&self, stack: &StackReference) -> Result<Vec<String>, StoreError> {
+    pub(super) fn lock_names(&self, stack: &StackReference) -> Result<Vec<String>, StoreError> {
         let entries = list(&self.path_of(&self.layout.locks(stack)))?;
         let locks = entries.into_iter().filter(|entry| !entry.is_folder && !entry.name.ends_with(".attrs"));
         Ok(locks.map(|entry| entry.name).collect())

@@ -35,7 +35,7 @@ async fn unreadable_lock_counts_and_can_be_broken() {
     std::fs::create_dir_all(&locks).unwrap();
     std::os::unix::fs::symlink("round.json", locks.join("round.json")).unwrap();
     assert_eq!(store.locks(&stack("dev")).await.unwrap().len(), 1);
-    store.break_locks(&stack("dev")).await.unwrap();
+    store.break_locks(&stack("dev"), &store.locks(&stack("dev")).await.unwrap()).await.unwrap();
     assert!(store.locks(&stack("dev")).await.unwrap().is_empty());
 }
 

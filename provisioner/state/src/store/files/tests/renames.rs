@@ -144,7 +144,7 @@ async fn rename_is_not_resumed_while_its_process_may_run() {
     let elsewhere = LockHolder { hostname: "other".to_owned(), ..holder(2) };
     let error = store.resume_rename(&stack("dev"), &elsewhere).await.unwrap_err();
     assert!(matches!(error, StoreError::Locked { .. }), "the process may run on its host: {error}");
-    store.break_locks(&stack("dev")).await.unwrap();
+    store.break_locks(&stack("dev"), &store.locks(&stack("dev")).await.unwrap()).await.unwrap();
     let rename = store.resume_rename(&stack("dev"), &elsewhere).await.unwrap().unwrap();
     store.finish_rename(rename).await.unwrap();
     check_one_stack(&store, 0).await;
@@ -158,7 +158,7 @@ async fn interrupted_rename_keeps_the_stack_that_another_program_has_changed() {
         let store = interrupted(folder.path()).await;
         for name in changed {
             let name = if *name == "dev" { stack("dev") } else { west() };
-            store.break_locks(&name).await.unwrap();
+            store.break_locks(&name, &store.locks(&name).await.unwrap()).await.unwrap();
             let lock = store.lock(&name, &holder(3)).await.unwrap();
             store.save(&lock, CHANGED).await.unwrap();
             store.unlock(lock).await.unwrap();
