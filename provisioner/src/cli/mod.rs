@@ -145,4 +145,17 @@ mod tests {
             assert_eq!(until_end(&ui, || exit), exit);
         }
     }
+
+    #[test]
+    fn signal_that_ends_the_process_prints_the_unrecorded_changes_first() {
+        let cli = Cli::try_parse_from(["sc", "stack", "ls"]).unwrap();
+        let ui = Ui::new(&cli.global, &ui::StreamProperties::default(), SignalReceiver::default());
+        assert_eq!(ui.end_by_signal()(), Exit::Canceled);
+        lose_a_record(&ui, || {
+            // The run has not ended.
+            assert_eq!(ui.end_by_signal()(), Exit::Failed);
+            assert_eq!(ui.unrecorded().take(), UnrecordedReport::default(), "they were printed");
+            Exit::Canceled
+        });
+    }
 }

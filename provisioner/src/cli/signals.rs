@@ -24,8 +24,9 @@ const ABORT_LIMIT: Duration = Duration::from_secs(10);
 
 /// Function that shows a warning to the user.
 type Warn = Box<dyn Fn(&str) + Send>;
-/// Function that restores the terminal before the end of the process.
-type Restore = Box<dyn FnOnce() + Send>;
+/// Function that is called before a signal ends the process: restores the terminal and prints what is recorded nowhere.
+/// Returns the outcome of the process.
+type End = Box<dyn FnOnce() -> Exit + Send>;
 
 /// Receiver of the signals of this process.
 #[derive(Clone, Default)]
@@ -38,7 +39,7 @@ struct ActiveSession {
     signals: StopSignals,
     progress: Progress,
     warn: Warn,
-    restore: Restore,
+    end: End,
 }
 
 /// Progress of an abort, for the thread that waits for it.
@@ -75,9 +76,9 @@ impl SignalReceiver {
     }
 
     /// Makes signals stop and abort an operation until the guard is dropped.
-    pub(crate) fn begin_session(&self, signals: &StopSignals, warn: Warn, restore: Restore) -> SessionGuard {
+    pub(crate) fn begin_session(&self, signals: &StopSignals, warn: Warn, end: End) -> SessionGuard {
         let progress = Progress::default();
-        let session = ActiveSession { signals: signals.clone(), progress: progress.clone(), warn, restore };
+        let session = ActiveSession { signals: signals.clone(), progress: progress.clone(), warn, end };
         *self.lock() = Some(session);
         SessionGuard { receiver: self.clone(), abort: signals.abort.clone(), progress }
     }
@@ -124,11 +125,14 @@ impl SignalReceiver {
     /// Ends the process. The supervisor kills the processes that it has started. A lock of the stack stays, as after a
     /// crash.
     fn end_process(&self) -> ! {
-        if let Some(session) = self.lock().take() {
-            (session.restore)();
-        }
         // The main thread may be busy, so it cannot return the exit code.
-        std::process::exit(Exit::Canceled.code().into())
+        std::process::exit(self.end_session().code().into())
+    }
+
+    /// Ends the session, if there is one. Returns the outcome of the process.
+    fn end_session(&self) -> Exit {
+        let session = self.lock().take();
+        session.map_or(Exit::Canceled, |session| (session.end)())
     }
 }
 
@@ -207,7 +211,7 @@ mod tests {
         let warnings = Arc::new(Mutex::new(Vec::new()));
         let of_session = Arc::clone(&warnings);
         let warn = Box::new(move |text: &str| of_session.lock().unwrap().push(text.to_owned()));
-        let guard = receiver.begin_session(&signals, warn, Box::new(|| {}));
+        let guard = receiver.begin_session(&signals, warn, Box::new(|| Exit::Canceled));
         let state = || (signals.stop.is_cancelled(), signals.abort.is_cancelled());
         assert_eq!(state(), (false, false));
         assert!(matches!(receiver.escalate(), Effect::Stop));
@@ -224,15 +228,24 @@ mod tests {
     fn signal_outside_of_a_session_ends_the_process() {
         let (receiver, signals) = (SignalReceiver::default(), StopSignals::default());
         assert!(matches!(receiver.escalate(), Effect::End));
-        drop(receiver.begin_session(&signals, Box::new(|_| {}), Box::new(|| {})));
+        drop(receiver.begin_session(&signals, Box::new(|_| {}), Box::new(|| Exit::Canceled)));
         assert!(matches!(receiver.escalate(), Effect::End));
         assert!(!signals.stop.is_cancelled());
+    }
+
+    #[test]
+    fn session_that_a_signal_ends_decides_the_outcome() {
+        let (receiver, signals) = (SignalReceiver::default(), StopSignals::default());
+        let guard = receiver.begin_session(&signals, Box::new(|_| {}), Box::new(|| Exit::Failed));
+        assert_eq!(receiver.end_session(), Exit::Failed);
+        assert_eq!(receiver.end_session(), Exit::Canceled, "there is no session");
+        drop(guard);
     }
 
     #[tokio::test]
     async fn abort_is_overdue_at_once_unless_the_runtime_responds() {
         let (receiver, signals) = (SignalReceiver::default(), StopSignals::default());
-        let guard = receiver.begin_session(&signals, Box::new(|_| {}), Box::new(|| {}));
+        let guard = receiver.begin_session(&signals, Box::new(|_| {}), Box::new(|| Exit::Canceled));
         let Effect::Stop = receiver.escalate() else { panic!("the first signal stops") };
         let Effect::Abort(progress) = receiver.escalate() else { panic!("the second signal aborts") };
         // Returns, as nothing has polled the guard.

@@ -20,6 +20,11 @@ use super::display::{
 use super::exit::{Exit, error_lines, kept_journal_lines, unrecorded_lines, warning_lines};
 use super::signals::SignalReceiver;
 
+/// Limit on the output that shows the cursor again, before a signal ends the process.
+const CURSOR_LIMIT: Duration = Duration::from_millis(100);
+/// Limit on the output of the lines that are the only record of a change, before a signal ends the process.
+const LINES_LIMIT: Duration = Duration::from_secs(5);
+
 /// Properties of the process's streams and terminal.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StreamProperties {
@@ -130,13 +135,22 @@ impl Ui {
         !self.json && self.streams.stderr_is_terminal && !self.streams.terminal_is_dumb
     }
 
-    /// Returns a function that restores the terminal if the process ends before the display does.
-    pub(crate) fn terminal_restorer(&self) -> Box<dyn FnOnce() + Send> {
-        let is_live = self.has_live_display();
+    /// Returns a function for the end of the process by a signal, before the display ends: it restores the terminal and
+    /// prints what the command could not record. It returns the outcome, which is a failure if there is such a change.
+    pub(crate) fn end_by_signal(&self) -> Box<dyn FnOnce() -> Exit + Send> {
+        let ui = self.clone();
         Box::new(move || {
-            if is_live {
-                show_cursor();
+            if ui.has_live_display() {
+                // An error means that standard error is closed.
+                within(CURSOR_LIMIT, || drop(io::stderr().write_all(SHOW_CURSOR.as_bytes())));
             }
+            if ui.unrecorded.changes().is_empty() {
+                return Exit::Canceled;
+            }
+            within(LINES_LIMIT, move || {
+                ui.report_unrecorded(Exit::Canceled);
+            });
+            Exit::Failed
         })
     }
 
@@ -229,17 +243,16 @@ pub(crate) fn print_result(text: &str) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Shows the cursor that a display has hidden. Waits at most 100 ms: the terminal may accept no output.
-fn show_cursor() {
-    let (shown, done) = mpsc::channel();
-    let show = move || {
-        // An error means that standard error is closed.
-        drop(io::stderr().write_all(SHOW_CURSOR.as_bytes()));
+/// Writes to a terminal or a pipe before the end of the process. Waits until the limit at most: it may accept no output.
+fn within(limit: Duration, write: impl FnOnce() + Send + 'static) {
+    let (written, done) = mpsc::channel();
+    let write = move || {
+        write();
         // The receiver may have been dropped after the limit; the error is ignored.
-        shown.send(()).unwrap_or_default();
+        written.send(()).unwrap_or_default();
     };
-    if thread::Builder::new().name("show cursor".to_owned()).spawn(show).is_ok() {
-        done.recv_timeout(Duration::from_millis(100)).unwrap_or_default();
+    if thread::Builder::new().name("last output".to_owned()).spawn(write).is_ok() {
+        done.recv_timeout(limit).unwrap_or_default();
     }
 }
 
