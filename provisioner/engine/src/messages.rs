@@ -192,6 +192,14 @@ pub(crate) fn already_recorded(urn: &Urn, id: Option<&ResourceId>) -> String {
     format!("{} is recorded already, with the id {:?}", urn.name(), ResourceId::text(id))
 }
 
+/// Returns the reason that a resource of another entry cannot be imported.
+pub(crate) fn owned_by_other(id: Option<&ResourceId>, owner: &Urn) -> String {
+    format!(
+        "{:?} is recorded already, as {owner}; to rename that entry, use `aliases` or `sc state rename`",
+        ResourceId::text(id)
+    )
+}
+
 /// Returns the warning about a pending operation of an earlier run.
 pub fn interrupted(operation: &PendingOperation) -> Message {
     let PendingOperation { resource, kind } = operation;

@@ -73,6 +73,31 @@ async fn duplicate_import_name_is_rejected() {
 }
 
 #[tokio::test]
+async fn resource_that_another_entry_owns_is_not_imported() {
+    let (cloud, state) = deploy(&[resource("a")]).await;
+    let ended = cloud.import(&state, &[import("b", "a-1")]).run().await.expect(Outcome::Failed);
+    assert_eq!((ended.entries(), ended.call_count("read a-1")), (vec!["a-1".to_owned()], 0));
+    assert!(ended.errors[0].contains(entry(&state, "a").urn.as_str()), "{:?}", ended.errors);
+
+    // The program has renamed the resource without an alias: the entry `a` would be deleted.
+    let renamed = || resource("b").edit_goal(|goal| goal.import_id = ResourceId::new("a-1"));
+    let ended = cloud.up(&state, &[renamed()]).run().await.expect(Outcome::Failed);
+    assert_eq!((ended.entries(), ended.changes()), (vec!["a-1".to_owned()], Vec::new()));
+    let ended = cloud.up(&state, &[renamed()]).preview().run().await.expect(Outcome::Failed);
+    assert!(ended.errors[0].contains("is recorded already, as"), "{:?}", ended.errors);
+    let ended = cloud.up(&state, &[renamed().alias("a")]).run().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.entries(), ended.changes()), (vec!["a-1".to_owned()], Vec::new()));
+}
+
+#[tokio::test]
+async fn two_imports_of_one_resource_record_it_once() {
+    let cloud = cloud_with(&["a-7"]);
+    let goals = [import("a", "a-7"), import("b", "a-7")];
+    let ended = cloud.import(&Snapshot::default(), &goals).run().await.expect(Outcome::Failed);
+    assert_eq!((ended.entries(), ended.call_count("read a-7")), (vec!["a-7".to_owned()], 1));
+}
+
+#[tokio::test]
 async fn import_with_recorded_alias_is_rejected() {
     let (cloud, state) = deploy(&[resource("old")]).await;
     let was = Alias::Spec {

@@ -7,6 +7,7 @@
 mod dependents;
 mod effects;
 mod entry_deletions;
+mod imports;
 mod renames;
 mod repairs;
 mod resource_record;
@@ -67,6 +68,8 @@ pub(crate) struct DeploymentState {
     released_deleted_with: HashSet<EntryId>,
     /// URNs that targets or excludes name, and their dependents if the options include these.
     scope_marks: HashSet<Urn>,
+    /// Resources that imports of this run have reserved.
+    imports: Vec<ResourceState>,
     /// Number of successful steps of each kind.
     counts: BTreeMap<StepOp, usize>,
     /// Outputs of the root stack, held back until the end.
@@ -89,6 +92,7 @@ impl DeploymentState {
             entry_deletions: EntryDeletions::default(),
             released_deleted_with: HashSet::new(),
             scope_marks: HashSet::new(),
+            imports: Vec::new(),
             counts: BTreeMap::new(),
             stack_outputs: None,
         };

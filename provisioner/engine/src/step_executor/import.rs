@@ -21,6 +21,10 @@ pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) ->
     if let (StepOp::Import, Some((_, old))) = (step.op, &step.old) {
         return Err(StepError::Failed(messages::already_recorded(&old.urn, old.id.as_ref())));
     }
+    let reserved = ctx.state().reserve_import(planned, step.old.as_ref().map(|(entry, _)| *entry));
+    if let Err(owner) = reserved {
+        return Err(StepError::Failed(messages::owned_by_other(planned.id.as_ref(), &owner)));
+    }
     let operation = BegunOperation::begin(ctx, OperationKind::Importing, planned).await?;
     let reading = match &step.actor {
         Actor::Instance(instance) => {

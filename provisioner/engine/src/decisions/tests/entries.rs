@@ -15,7 +15,7 @@ use crate::decisions::aliases;
 use crate::decisions::change::Change;
 use crate::decisions::deletions::*;
 use crate::decisions::dependent_replacements::*;
-use crate::decisions::imports::{ImportFailure, id_for_import, imported_state, read_op, should_import};
+use crate::decisions::imports::{ImportFailure, id_for_import, imported_state, owns_imported, read_op, should_import};
 use crate::decisions::refresh::{refresh_result, refreshed_state, should_refresh_first};
 use crate::decisions::scope::{Scope, UrnPattern};
 use crate::run_mode::RunMode;
@@ -509,4 +509,25 @@ fn row_54_replace_with_key_requires_replaced_resource() {
     assert_eq!(key(&[]), None);
     assert_eq!(key(&["a", "c"]), Some("replaceWith"));
     assert_eq!(key(&["c"]), Some("deletedWith"));
+}
+
+#[test]
+fn resource_of_another_entry_is_owned_by_it() {
+    let planned = entry("b", |b| b.id = ResourceId::new("a-1"));
+    let other = TypeToken::new("t:m:Other");
+    let table: [(&str, bool, fn(&mut ResourceState)); 9] = [
+        ("live entry", true, |_| {}),
+        ("pending delete: its deletion would delete the imported resource", true, |a| a.delete = true),
+        ("imported with this id", true, |a| (a.id, a.import_id) = (ResourceId::new("other"), ResourceId::new("a-1"))),
+        ("other id", false, |a| a.id = ResourceId::new("a-2")),
+        ("other provider", false, |a| a.provider = None),
+        ("read resource", false, |a| a.external = true),
+        ("its deletion leaves the resource alone", false, |a| a.retain_on_delete = true),
+        ("deleted already", false, |a| a.pending_replacement = true),
+        ("entry of the same URN", false, |a| a.urn = entry("b", |_| {}).urn),
+    ];
+    for (name, expected, change) in table {
+        assert_eq!(owns_imported(&entry("a", change), &planned), expected, "{name}");
+    }
+    assert!(!owns_imported(&entry("a", |a| a.type_token = other), &planned), "other type");
 }
