@@ -17,7 +17,7 @@ use crate::compare_in_turns;
 /// Size of a plugin, that of a small provider.
 const SIZE: usize = 8 << 20;
 
-/// What the declared checksum of a plugin is the digest of.
+/// Content whose digest is the declared checksum of a plugin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pinned {
     /// The executable in the archive: its file is hashed.

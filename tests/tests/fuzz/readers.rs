@@ -1,9 +1,10 @@
 //! The readers, one test each.
 
+use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
-use bridge::error::chain;
+use bridge::error::chain_masked;
 use bridge::plugin::PluginManifest;
 use config::diagnostics::{SourceFiles, Style, render, shown};
 use config::types::TypeTable;
@@ -28,6 +29,11 @@ fn texts(texts: &[&str]) -> Vec<Vec<u8>> {
 
 fn is_checkpoint(path: &str) -> bool {
     path.contains("/.pulumi/stacks/") && path.ends_with(".json")
+}
+
+/// Returns an error as the program prints it.
+fn message(error: &(dyn Error + 'static)) -> String {
+    chain_masked(error, str::to_owned)
 }
 
 #[test]
@@ -79,7 +85,7 @@ fn damaged_manifest_is_read_or_refused() {
     fuzz("manifest", 1, manifests, || {
         Box::new(|content| {
             let text = bridge::fs::utf8(content.to_vec()).map_err(|error| error.to_string())?;
-            PluginManifest::parse(&text).map(drop).map_err(|error| chain(&error))
+            PluginManifest::parse(&text).map(drop).map_err(|error| message(&error))
         })
     });
 }
@@ -92,7 +98,7 @@ fn damaged_settings_are_read_or_refused() {
     fuzz("settings", 1, settings, || {
         Box::new(|content| {
             let text = bridge::fs::utf8(content.to_vec()).map_err(|error| error.to_string())?;
-            let settings = StackSettings::parse(&text, "p").map_err(|error| chain(&error))?;
+            let settings = StackSettings::parse(&text, "p").map_err(|error| message(&error))?;
             settings
                 .config
                 .values()
@@ -111,10 +117,10 @@ fn damaged_checkpoint_is_read_or_refused_and_writing_it_is_stable() {
             let text = bridge::fs::utf8(content.to_vec()).map_err(|error| error.to_string())?;
             runtime.block_on(async {
                 let write = async |text: &str| {
-                    let loaded = decode_checkpoint(text, &keyring).await.map_err(|error| chain(&error))?;
+                    let loaded = decode_checkpoint(text, &keyring).await.map_err(|error| message(&error))?;
                     let (stack, snapshot) = (&loaded.checkpoint.stack, loaded.checkpoint.snapshot.as_ref());
                     let written = encode_checkpoint(stack, snapshot, None, &loaded.reuse).await;
-                    written.map_err(|error| chain(&error))
+                    written.map_err(|error| message(&error))
                 };
                 let written = write(&text).await?;
                 assert_eq!(write(&written).await.as_ref(), Ok(&written), "what was written is read differently");
@@ -129,7 +135,7 @@ fn damaged_history_entry_is_read_or_refused_and_writing_it_is_stable() {
     fuzz("history", 1, corpus("state", |path| path.ends_with(".history.json")), || {
         Box::new(|content| {
             let text = bridge::fs::utf8(content.to_vec()).map_err(|error| error.to_string())?;
-            let entry = UpdateInfo::from_json(&text).map_err(|error| chain(&error))?;
+            let entry = UpdateInfo::from_json(&text).map_err(|error| message(&error))?;
             let written = entry.to_json();
             assert_eq!(UpdateInfo::from_json(&written).unwrap().to_json(), written);
             Ok(())
@@ -147,15 +153,15 @@ fn backend_file(path: &'static str) -> Read {
         std::fs::write(&file, content).unwrap();
         runtime.block_on(async {
             let url = FileUrl::parse(&format!("file://{}", folder.path().display()), Path::new("/"), None).unwrap();
-            let store = Arc::new(FileStore::open(&url).await.map_err(|error| chain(&error))?);
+            let store = Arc::new(FileStore::open(&url).await.map_err(|error| message(&error))?);
             let stack = StackReference::new("p", "s").unwrap();
-            let locks = store.locks(&stack).await.map_err(|error| chain(&error))?;
-            let tags = store.tags(&stack).await.map_err(|error| chain(&error))?;
+            let locks = store.locks(&stack).await.map_err(|error| message(&error))?;
+            let tags = store.tags(&stack).await.map_err(|error| message(&error))?;
             if !tags.is_empty() {
                 store.set_tags(&stack, &tags).await.unwrap();
                 assert_eq!(store.tags(&stack).await.unwrap(), tags);
             }
-            store.history(&stack).await.map_err(|error| chain(&error))?;
+            store.history(&stack).await.map_err(|error| message(&error))?;
             let access = StackAccess {
                 store: store.clone(),
                 stack,
@@ -166,7 +172,7 @@ fn backend_file(path: &'static str) -> Read {
                 unrecorded: Default::default(),
                 engine_version: "v0".to_owned(),
             };
-            let view = StackView::open(&access).await.map_err(|error| chain(&error))?;
+            let view = StackView::open(&access).await.map_err(|error| message(&error))?;
             match (view.conflict, locks.as_slice()) {
                 (Some(conflict), _) => Err(conflict.to_string()),
                 // A malformed lock counts as a lock of an unknown holder.
@@ -251,7 +257,7 @@ fn damaged_properties_are_decoded_or_refused_and_encoding_them_is_stable() {
             let write = |values: &PropertyMap| {
                 prost::Message::encode_to_vec(&encode(values, &EncodeOptions::EVERYTHING).unwrap())
             };
-            let written = write(&read(content).map_err(|error| chain(&error))?);
+            let written = write(&read(content).map_err(|error| message(&error))?);
             assert_eq!(write(&read(&written).unwrap()), written, "what was written is read differently");
             Ok(())
         })
@@ -274,19 +280,19 @@ fn damaged_urls_and_names_are_parsed_or_refused() {
             let text = String::from_utf8_lossy(content);
             let mut errors = Vec::new();
             let mut keep = |error: Option<String>| errors.extend(error);
-            keep(FileUrl::parse(&text, Path::new("/"), None).err().map(|error| chain(&error)));
-            keep(StackReference::new(&text, &text).err().map(|error| chain(&error)));
-            keep(text.parse::<bridge::plugin::PluginVersion>().err().map(|error| chain(&error)));
-            keep(text.parse::<bridge::plugin::VersionRange>().err().map(|error| chain(&error)));
+            keep(FileUrl::parse(&text, Path::new("/"), None).err().map(|error| message(&error)));
+            keep(StackReference::new(&text, &text).err().map(|error| message(&error)));
+            keep(text.parse::<bridge::plugin::PluginVersion>().err().map(|error| message(&error)));
+            keep(text.parse::<bridge::plugin::VersionRange>().err().map(|error| message(&error)));
             match text.parse::<pulumi_proto::urn::Urn>() {
                 Ok(urn) => assert_eq!(urn.to_string(), text),
-                Err(error) => keep(Some(chain(&error))),
+                Err(error) => keep(Some(message(&error))),
             }
             match text.parse::<pulumi_proto::property::path::PropertyPath>() {
                 // A key that ends with a backslash and contains a dot or a bracket has no notation.
                 Ok(_) if text.contains('\\') => {}
                 Ok(path) => assert_eq!(path.to_string().parse().as_ref(), Ok(&path)),
-                Err(error) => keep(Some(chain(&error))),
+                Err(error) => keep(Some(message(&error))),
             }
             // Each of the errors is short.
             errors.into_iter().max_by_key(String::len).map_or(Ok(()), Err)

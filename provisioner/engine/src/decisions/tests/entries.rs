@@ -515,7 +515,8 @@ fn row_54_replace_with_key_requires_replaced_resource() {
 fn resource_of_another_entry_is_owned_by_it() {
     let planned = entry("b", |b| b.id = ResourceId::new("a-1"));
     let other = TypeToken::new("t:m:Other");
-    let table: [(&str, bool, fn(&mut ResourceState)); 9] = [
+    type Change = fn(&mut ResourceState);
+    let table: [(&str, bool, Change); 9] = [
         ("live entry", true, |_| {}),
         ("pending delete: its deletion would delete the imported resource", true, |a| a.delete = true),
         ("imported with this id", true, |a| (a.id, a.import_id) = (ResourceId::new("other"), ResourceId::new("a-1"))),
