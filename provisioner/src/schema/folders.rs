@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bridge::plugin::Sha256Digest;
 use schemas::PackageSchemas;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
@@ -221,7 +222,7 @@ impl<'p> Folder<'p> {
             let (module, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
             // The module part of `s3/bucket:Bucket` repeats the name of the type.
             let module = module.split('/').next().unwrap_or_default();
-            let file = to_file_name(&format!("{module}-{name}"));
+            let file = shorten_file_name(to_file_name(&format!("{module}-{name}")), token);
             let count = taken.entry(file.clone()).or_insert(0);
             *count += 1;
             let file = if *count == 1 { file } else { format!("{file}-{count}") };
@@ -244,6 +245,20 @@ impl<'p> Folder<'p> {
 fn to_file_name(text: &str) -> String {
     let is_common = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     text.to_lowercase().replace(|c| !is_common(c), "_")
+}
+
+/// Returns a name that leaves place for an extension, as file systems allow 255 bytes. A longer one ends with a digest of
+/// the token, so that the name of a type does not depend on other types.
+fn shorten_file_name(name: String, token: &str) -> String {
+    const MAX_BYTES: usize = 200;
+    const DIGEST_DIGITS: usize = 16;
+    if name.len() <= MAX_BYTES {
+        return name;
+    }
+    let is_kept = |(start, character): &(usize, char)| start + character.len_utf8() < MAX_BYTES - DIGEST_DIGITS;
+    let kept = name.char_indices().take_while(is_kept).map(|(_, character)| character);
+    let digest = Sha256Digest::of(token).to_hex();
+    kept.chain(['-']).chain(digest.chars().take(DIGEST_DIGITS)).collect()
 }
 
 /// Returns the provider that Simple Container assigns a core type to, by the words of its name.
@@ -274,4 +289,21 @@ fn title(provider: &str) -> String {
 fn capitalize(word: &str) -> String {
     let mut letters = word.chars();
     letters.next().map(|first| first.to_uppercase().collect::<String>() + letters.as_str()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_file_name_is_shortened_to_a_name_of_its_own() {
+        let shorten = |name: &str, token: &str| shorten_file_name(name.to_owned(), token);
+        assert_eq!(shorten(&"a".repeat(200), "t"), "a".repeat(200));
+        for long in ["a".repeat(201), "日".repeat(400)] {
+            let [first, second] = [shorten(&long, "p:m:T"), shorten(&long, "p:m:U")];
+            assert!((190..=200).contains(&first.len()) && first.starts_with(&long[..180]), "{first}");
+            assert_ne!(first, second);
+            assert_eq!(first, shorten(&long, "p:m:T"));
+        }
+    }
 }
