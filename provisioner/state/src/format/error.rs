@@ -2,6 +2,7 @@
 
 use pulumi_proto::urn::NameError;
 
+use super::nesting::MAX_TEXT_NESTING;
 use super::read_value::ValueError;
 use crate::secrets::SecretsError;
 
@@ -19,6 +20,9 @@ pub enum FormatError {
         /// Content that was found.
         found: String,
     },
+    /// The values are nested deeper than any that can be read.
+    #[error("values nest deeper than {MAX_TEXT_NESTING} levels")]
+    TooDeep,
     /// The format is older than the supported versions.
     #[error("its format has version {0}, which is too old (use `pulumi up` once to bring it up to date)")]
     TooOld(u32),

@@ -22,6 +22,7 @@ mod features;
 mod go_json;
 mod history;
 mod indent;
+mod nesting;
 mod read;
 mod read_value;
 mod rename;

@@ -9,12 +9,9 @@ use serde_json::Value;
 
 use super::error::FormatError;
 use super::go_json::{self, Escaping};
+use super::nesting::{MAX_TEXT_NESTING, nesting};
 use super::read::StoredText;
-use super::read_value::MAX_NESTING;
 use crate::store::StackReference;
-
-/// Nesting around a property value: file, checkpoint, latest, list of pending operations, operation, resource.
-const OUTER_NESTING: usize = 6;
 
 /// Rewrites the URNs of a checkpoint from one stack to another. The member `stack` is left unchanged, as by Pulumi: it
 /// is informational.
@@ -46,29 +43,12 @@ pub(crate) fn rename_stack(text: &str, from: &StackReference, to: &StackReferenc
 /// Parses JSON that contains values of the maximum nesting, which is deeper than the limit of the parser.
 fn parse(text: &str) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    if nesting(text) <= MAX_NESTING + OUTER_NESTING {
+    if nesting(text) <= MAX_TEXT_NESTING {
         deserializer.disable_recursion_limit();
     }
     let value = Value::deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(value)
-}
-
-/// Returns the nesting of lists and objects in a JSON text.
-fn nesting(text: &str) -> usize {
-    let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'[' | b'{' if !in_string => depth += 1,
-            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        deepest = deepest.max(depth);
-    }
-    deepest
 }
 
 /// Parts of URNs that contain the name of a stack.
@@ -138,6 +118,7 @@ fn for_each_item(value: Option<&mut Value>, visit: impl FnMut(&mut Value)) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::read_value::MAX_NESTING;
     use super::*;
 
     fn renamed(text: &str) -> String {
