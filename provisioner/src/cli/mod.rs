@@ -16,6 +16,7 @@ mod runs;
 mod session;
 mod signals;
 mod stacks;
+mod standard_output;
 mod storage;
 mod table;
 mod ui;

@@ -19,6 +19,7 @@ use super::display::{
 };
 use super::exit::{Exit, error_lines, kept_journal_lines, unrecorded_lines, warning_lines};
 use super::signals::SignalReceiver;
+use super::standard_output::StandardOutput;
 
 /// Limit on the output that shows the cursor again, before a signal ends the process.
 const CURSOR_LIMIT: Duration = Duration::from_millis(100);
@@ -119,10 +120,10 @@ impl Ui {
             results_color: self.stdout_color,
         };
         // Styles are written only if colour is enabled; `always` only makes old Windows consoles render them.
-        let stdout = || AutoStream::always(io::stdout());
+        let stdout = || StandardOutput(AutoStream::always(io::stdout()));
         let stderr = || AutoStream::always(io::stderr());
         let renderer: Box<dyn Renderer> = if self.json {
-            Box::new(JsonDisplay::new(io::stdout(), secrets))
+            Box::new(JsonDisplay::new(StandardOutput(io::stdout()), secrets))
         } else if self.has_live_display() {
             Box::new(LiveDisplay::new(stderr(), stdout(), stderr_size, options))
         } else {
@@ -156,7 +157,7 @@ impl Ui {
 
     /// Prints lines on standard output.
     pub(crate) fn print(&self, lines: &[Line]) -> io::Result<()> {
-        print_lines(&mut AutoStream::always(io::stdout()), lines, self.stdout_color)
+        print_lines(&mut StandardOutput(AutoStream::always(io::stdout())), lines, self.stdout_color)
     }
 
     /// Prints a text on standard output: as it is for programs, with escaped control characters on a terminal.
@@ -238,7 +239,7 @@ fn stderr_size() -> Option<(usize, usize)> {
 
 /// Prints a text unchanged, as a result.
 pub(crate) fn print_result(text: &str) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
+    let mut stdout = StandardOutput(io::stdout().lock());
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
 }
