@@ -5,7 +5,7 @@
 //!
 //! A secret is found in these spellings, also within each other: as it is; with escape sequences of terminals or
 //! invisible characters in it; with the escapes of JSON, programming languages and shells; percent-encoded; with the
-//! entities of XML; in base64 at every alignment; in hexadecimal digits. What else is masked of a secret with several
+//! entities of XML; in base64 at every alignment; in hexadecimal digits; as a list of bytes. What else is masked of a secret with several
 //! lines, or of a JSON document, is in `secret_texts`.
 //!
 //! The beginning of a secret is found as well where a text was cut before it was masked ([`CUT`]).
@@ -32,7 +32,7 @@ pub const MASK: &str = "[secret]";
 
 /// Number of bytes at the end of a text that continues which may be a part of an escape, or of a secret that is too short
 /// to be found.
-const CUT_LENGTH: usize = 64;
+const CUT_LENGTH: usize = 128;
 
 /// Secrets of a run, which are masked in texts. Shared by everything that writes texts of other programs.
 #[derive(Default)]

@@ -15,7 +15,8 @@ pub(super) const MIN_LENGTH: usize = 4;
 /// Maximum number of readings of one text that replace escapes or remove invisible characters. Texts that were escaped
 /// a few times, in any order, have fewer.
 const MAX_READINGS: usize = 32;
-/// Maximum number of encodings as digits within each other, such as base64 in base64.
+/// Maximum number of encodings as digits within each other, such as base64 in base64. Lists of bytes are not looked for
+/// within them.
 const MAX_NESTED: usize = 2;
 
 /// Reading of a text, with the place of each of its bytes in the original text.
@@ -50,6 +51,9 @@ fn visit_readings(first: Reading<'_>, nested: usize, visit: &mut impl FnMut(&Rea
             let visit_decoded = &mut |decoded: Reading<'_>| visit_readings(decoded, nested - 1, visit);
             decode_digits(reading, base64_digit, 6, visit_decoded);
             decode_digits(reading, |byte| char::from(byte).to_digit(16), 4, visit_decoded);
+            if nested == MAX_NESTED {
+                decode_byte_lists(reading, visit_decoded);
+            }
         }
     }
 }
@@ -370,23 +374,88 @@ fn decode_digits(
         // Digits of 6 bits repeat their alignment to bytes after 4 digits, digits of 4 bits after 2.
         for start in 0..if bits == 6 { 4 } else { 2 } {
             let digits = values.get(start..).unwrap_or_default();
-            let bytes = decoded_bytes(digits, bits);
-            let place = |index: usize| {
-                let (first, last) = (digits[index * 8 / bits].1, digits[(index * 8 + 7) / bits].1);
-                let place = reading.place(first..last + 1);
-                (place.start, place.end)
-            };
-            let mut end = 0;
-            for chunk in bytes.utf8_chunks() {
-                let (first, text) = (end, chunk.valid());
-                end += text.len() + chunk.invalid().len();
-                if text.len() >= MIN_LENGTH {
-                    let places = (first..first + text.len()).map(place).collect();
-                    visit(Reading { text: Cow::Borrowed(text), places: Some(places) });
-                }
-            }
+            let place = |index: usize| digits[index * 8 / bits].1..digits[(index * 8 + 7) / bits].1 + 1;
+            visit_bytes(reading, &decoded_bytes(digits, bits), place, visit);
         }
     }
+}
+
+/// Calls `visit` with the texts in bytes that were decoded from a reading. `place` returns the range of the reading that a
+/// byte, given by its index, was decoded from.
+fn visit_bytes(
+    reading: &Reading<'_>,
+    bytes: &[u8],
+    place: impl Fn(usize) -> Range<usize>,
+    visit: &mut impl FnMut(Reading<'_>),
+) {
+    let place = |index: usize| {
+        let place = reading.place(place(index));
+        (place.start, place.end)
+    };
+    let mut end = 0;
+    for chunk in bytes.utf8_chunks() {
+        let (first, text) = (end, chunk.valid());
+        end += text.len() + chunk.invalid().len();
+        if text.len() >= MIN_LENGTH {
+            let places = (first..first + text.len()).map(place).collect();
+            visit(Reading { text: Cow::Borrowed(text), places: Some(places) });
+        }
+    }
+}
+
+/// Calls `visit` with the texts in each list of bytes, such as `[104 117]` in Go, `[104, 117]` in Rust and Python, or
+/// `68:75`. Short lists are skipped: they occur in many texts.
+fn decode_byte_lists(reading: &Reading<'_>, visit: &mut impl FnMut(Reading<'_>)) {
+    const MIN_BYTES: usize = 8;
+    let radices: [fn(&[u8]) -> Option<u8>; 2] = [decimal_byte, hex_byte];
+    let text = reading.text.as_bytes();
+    let count = |from: usize, is_part: fn(&u8) -> bool| text[from..].iter().take_while(|byte| is_part(byte)).count();
+    // Bytes of the current list in each radix, with their places.
+    let mut lists: [(Vec<u8>, Vec<Range<usize>>); 2] = Default::default();
+    let mut at = 0;
+    while at < text.len() {
+        let end = at + count(at, u8::is_ascii_alphanumeric);
+        let comma = end + usize::from(matches!(text.get(end), Some(b',' | b':')));
+        let next = comma + count(comma, u8::is_ascii_whitespace);
+        for ((bytes, places), byte) in lists.iter_mut().zip(radices) {
+            let found = byte(&text[at..end]);
+            if let Some(found) = found {
+                bytes.push(found);
+                places.push(at..end);
+            }
+            if found.is_none() || next == end || next == text.len() {
+                if bytes.len() >= MIN_BYTES {
+                    visit_bytes(reading, bytes, |index| places[index].clone(), visit);
+                }
+                bytes.clear();
+                places.clear();
+            }
+        }
+        // A byte that is neither part of a word nor between words is skipped.
+        at = next.max(at + 1);
+    }
+}
+
+/// Returns the byte that a word stands for as a decimal number.
+fn decimal_byte(word: &[u8]) -> Option<u8> {
+    if word.is_empty() || word.len() > 3 {
+        return None;
+    }
+    let digit = |byte: &u8| byte.is_ascii_digit().then(|| u16::from(byte - b'0'));
+    let number = word.iter().try_fold(0, |number, byte| Some(number * 10 + digit(byte)?))?;
+    u8::try_from(number).ok()
+}
+
+/// Returns the byte that a word of two hexadecimal digits, or of digits behind `0x`, stands for.
+fn hex_byte(word: &[u8]) -> Option<u8> {
+    let digits = match word {
+        [b'0', b'x', digits @ ..] if matches!(digits.len(), 1 | 2) => digits,
+        digits if digits.len() == 2 => digits,
+        _ => return None,
+    };
+    let digit = |byte: &u8| char::from(*byte).to_digit(16);
+    let number = digits.iter().try_fold(0, |number, byte| Some(number * 16 + digit(byte)?))?;
+    u8::try_from(number).ok()
 }
 
 /// Returns the bytes that digits stand for, without the bits of an incomplete byte at the end.
