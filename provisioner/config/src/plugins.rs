@@ -307,6 +307,12 @@ impl SourceReader<'_, '_, '_> {
         let mut text = |key: &str| self.read_text(key).map(|(text, _)| text);
         let (asset, subdir) = (text("asset"), text("subdir"));
         if self.kind == "git" {
+            if self.context.resolver.namespaces().root_has_reserved(&location, '%') {
+                let summary = "the path of the repository contains `%`, and git decodes `%` in a `file://` URL";
+                let diagnostic = Diagnostic::error(PLUGIN, location_span, format!("plugin {:?}: {summary}", self.name));
+                self.context.diagnostics.push(diagnostic.help("write the path without `file://`"));
+                return None;
+            }
             let subdir = subdir.map(PathBuf::from).unwrap_or_default();
             let source = GitSource { url: location, revision, subdir, platform, checksum, token, insecure };
             return self.protected(PluginSource::Git(source), location_span);

@@ -119,6 +119,12 @@ impl Context<'_, '_> {
         }
         let private = config.and_then(|config| self.reader().boolean(config, "private")).unwrap_or(false);
         match config.and_then(|config| self.read_field(config, "path")).filter(|path| !path.text.is_empty()) {
+            Some(Field { text, span }) if self.resolver.namespaces().root_has_reserved(&text, '?') => {
+                let summary = "the path of the repository contains `?`, which begins the parameters of a `file://` URL";
+                let help = "move the repository to a folder without `?` in its path, or keep the state elsewhere";
+                self.diagnostics.push(Diagnostic::error(CODE, span, summary).help(help));
+                None
+            }
             Some(Field { text, span }) if text.starts_with("file://") => {
                 Some(StateStorage::FileSystem { url: text, span, private })
             }

@@ -86,6 +86,13 @@ impl Namespaces<'_> {
         }
     }
 
+    /// Returns whether a `file://` URL begins with the path of the repository, and that path has a character which has a
+    /// meaning of its own in the URL. Placeholders insert the path as it is.
+    pub(crate) fn root_has_reserved(&self, url: &str, reserved: char) -> bool {
+        let root = self.repository.root.display().to_string();
+        root.contains(reserved) && url.strip_prefix("file://").is_some_and(|path| path.starts_with(&root))
+    }
+
     /// Returns the paths of a namespace, for suggestions.
     pub(crate) fn candidates(&self, namespace: &str) -> Vec<String> {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();

@@ -84,6 +84,40 @@ provisioner:
 }
 
 #[test]
+fn path_of_the_repository_with_reserved_characters_is_refused_in_urls_that_it_would_change() {
+    let server = "
+provisioner:
+  type: pulumi
+  config:
+    state-storage: { type: fs, config: { path: 'file://${project:root}/x' } }
+    secrets-provider: { type: passphrase, config: { passPhrase: p } }
+plugins:
+  - { name: p, source: { type: git, path: 'file://${git:root}/p', ref: v1 } }
+";
+    assert_eq!(Files::server(server).in_folder("a #b&c").messages(), "");
+    let messages = Files::server(server).in_folder("a?b%41").messages();
+    insta::assert_snapshot!(messages, @r#"
+    error[provisioner]: the path of the repository contains `?`, which begins the parameters of a `file://` URL
+     --> .sc/stacks/s/server.yaml:5:48
+      |
+    5 |     state-storage: { type: fs, config: { path: 'file://${project:root}/x' } }
+      |                                                ^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = hint: move the repository to a folder without `?` in its path, or keep the state elsewhere
+
+    error[plugin]: plugin "p": the path of the repository contains `%`, and git decodes `%` in a `file://` URL
+     --> .sc/stacks/s/server.yaml:8:43
+      |
+    8 |   - { name: p, source: { type: git, path: 'file://${git:root}/p', ref: v1 } }
+      |                                           ^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = hint: write the path without `file://`
+    "#);
+    let relative = server.replace("file://${git:root}/", "./").replace("file://${project:root}", "file:///state");
+    assert_eq!(Files::server(&relative).in_folder("a?b%41").messages(), "");
+}
+
+#[test]
 fn unresolved_placeholders_are_reported_with_suggestions() {
     let messages = Files::sections(
         r#"

@@ -19,6 +19,8 @@ provisioner:
 
 /// Files of a repository, with types and environment variables.
 pub(crate) struct Files {
+    /// Name of the folder of the repository; empty for the temporary folder itself.
+    folder: &'static str,
     files: Vec<(String, String)>,
     types: TypeTable,
     environment: Vec<(&'static str, &'static str)>,
@@ -36,7 +38,7 @@ impl Files {
     }
 
     pub(crate) fn empty() -> Self {
-        Self { files: Vec::new(), types: TypeTable::default(), environment: vec![] }
+        Self { folder: "", files: Vec::new(), types: TypeTable::default(), environment: vec![] }
             .with(".sc/cfg.default.yaml", "projectName: reef\n")
             .with(".git/HEAD", "ref: refs/heads/f/x")
             .with(".git/refs/heads/f/x", "39d4ed90bb9c4e9b9eab986b92dbed25733b7cbf")
@@ -46,6 +48,11 @@ impl Files {
         self.files.retain(|(known, _)| known != path);
         self.files.push((path.to_owned(), text.to_owned()));
         self
+    }
+
+    /// Places the repository in a folder with this name.
+    pub(crate) fn in_folder(self, folder: &'static str) -> Self {
+        Self { folder, ..self }
     }
 
     pub(crate) fn secrets(self, text: &str) -> Self {
@@ -62,7 +69,7 @@ impl Files {
 
     pub(crate) fn read(&self, names: &[&str]) -> Read {
         let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap();
+        let root = folder.path().canonicalize().unwrap().join(self.folder);
         for (path, text) in &self.files {
             let path = root.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
