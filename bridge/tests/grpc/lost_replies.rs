@@ -184,6 +184,15 @@ async fn each_unusable_reply_to_create_is_lost_with_the_id_that_can_be_read() {
 }
 
 #[tokio::test]
+async fn id_that_is_not_utf8_is_quoted() {
+    for reply in [message(&[0x0a, 2, b'i', 0xff]), partial_failure(vec![0x0a, 2, b'i', 0xff])] {
+        let error = provider(reply).create(create()).await.unwrap_err();
+        assert_eq!(error.id_in_lost_reply(), None);
+        assert!(error.to_string().contains(r#"the id of the resource is "i\xff", which is not UTF-8"#), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn unusable_replies_to_update_and_delete_are_lost() {
     let update = || UpdateRequest {
         urn: urn(),

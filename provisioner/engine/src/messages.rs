@@ -20,6 +20,10 @@ const UNKNOWN_CREATION: &str = "it may exist without being recorded: find its id
      `sc refresh` (interactively, or with --import-pending-creates);\n`sc refresh --clear-pending-creates` removes \
      the pending create";
 
+/// Hint for a replacement whose outcome is unknown. A second resource cannot be imported under the name of a recorded one.
+const UNKNOWN_REPLACEMENT: &str = "a second resource may exist without being recorded: if it does, delete it at its \
+     provider;\n`sc refresh --clear-pending-creates` removes the pending create";
+
 /// Hint for an Update or a Delete whose outcome is unknown.
 const UNKNOWN_CHANGE: &str =
     "the outcome is unknown; the next refresh reads the resource, and the next run continues from its state";
@@ -98,7 +102,7 @@ fn hint(op: StepOp, error: &ProviderError) -> Option<String> {
     let is_lost = |method| error.lost_reply(method).is_some();
     let text = match op {
         StepOp::Create | StepOp::CreateReplacement if is_lost(Method::Create) => {
-            return Some(lost_create(error.id_in_lost_reply()));
+            return Some(lost_create(op, error.id_in_lost_reply()));
         }
         StepOp::Update if is_lost(Method::Update) => UNKNOWN_CHANGE,
         StepOp::Delete | StepOp::DeleteReplaced if is_lost(Method::Delete) => UNKNOWN_CHANGE,
@@ -128,9 +132,10 @@ fn error_hint(error: &ProviderError) -> Option<&'static str> {
 }
 
 /// Returns the hint for a pending create, whose outcome is unknown. `id` is the id of the resource, if it is known.
-fn lost_create(id: Option<&ResourceId>) -> String {
+fn lost_create(op: StepOp, id: Option<&ResourceId>) -> String {
     match id {
         Some(id) => format!("it has the id {:?}, and is pending: the next run reads it and records it", id.as_str()),
+        None if op == StepOp::CreateReplacement => UNKNOWN_REPLACEMENT.to_owned(),
         None => UNKNOWN_CREATION.to_owned(),
     }
 }
@@ -200,8 +205,9 @@ pub(crate) fn owned_by_other(id: Option<&ResourceId>, owner: &Urn) -> String {
     )
 }
 
-/// Returns the warning about a pending operation of an earlier run.
-pub fn interrupted(operation: &PendingOperation) -> Message {
+/// Returns the warning about a pending operation of an earlier run. `recorded` is the live entry of its URN, if there is
+/// one.
+pub fn interrupted(operation: &PendingOperation, recorded: Option<&ResourceState>) -> Message {
     let PendingOperation { resource, kind } = operation;
     let id = resource.id.as_ref().filter(|_| operation.is_create_with_id());
     let text = match id {
@@ -214,7 +220,10 @@ pub fn interrupted(operation: &PendingOperation) -> Message {
         (OperationKind::Creating, Some(id)) => {
             format!("it has the id {:?}: this run reads it and records it", id.as_str())
         }
-        (OperationKind::Creating, None) => UNKNOWN_CREATION.to_owned(),
+        (OperationKind::Creating, None) => match recorded {
+            None => UNKNOWN_CREATION.to_owned(),
+            Some(recorded) => format!("{:?} is recorded; {UNKNOWN_REPLACEMENT}", recorded.id_text()),
+        },
         (OperationKind::Updating | OperationKind::Deleting | OperationKind::Reading | OperationKind::Importing, _) => {
             "its recorded state may be stale; run `sc refresh`".to_owned()
         }

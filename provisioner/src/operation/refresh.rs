@@ -95,16 +95,21 @@ impl StackRun {
             snapshot.pending_operations.retain(|operation| operation.kind != OperationKind::Creating);
         }
         if operation == Operation::Refresh {
-            // Only pending creates without an id are reported: they stay pending, because the resource cannot be read.
             // The refresh reads the resources of all other pending operations.
-            for pending in snapshot.pending_operations.iter().filter(|operation| operation.is_create_without_id()) {
-                self.events.emit(Event::Message(interrupted(pending)));
-            }
+            self.report_pending_creates(&snapshot);
         }
         let mode = DeployMode::Apply(state.recorder(kind));
         let report = self.deploy(host, operation, refresh_before, snapshot, mode).await;
         state.close(report.snapshot.clone(), Some(&self.history(kind, started, &report))).await?;
         Ok(report)
+    }
+
+    /// Reports the pending creates without an id: they stay pending, because their resources cannot be read.
+    pub(super) fn report_pending_creates(&self, snapshot: &Snapshot) {
+        for pending in snapshot.pending_operations.iter().filter(|operation| operation.is_create_without_id()) {
+            let recorded = live_resource(snapshot, &pending.resource.urn);
+            self.events.emit(Event::Message(interrupted(pending, recorded.map(|recorded| &**recorded))));
+        }
     }
 
     /// Reports the operations that were recovered from the journal of an interrupted run. `has_ended` is as in
@@ -169,12 +174,14 @@ fn pending_creates(snapshot: &Snapshot) -> impl Iterator<Item = &PendingOperatio
     snapshot.pending_operations.iter().filter(|operation| operation.kind == OperationKind::Creating)
 }
 
+/// Returns the live entry of a URN.
+fn live_resource<'s>(snapshot: &'s Snapshot, urn: &Urn) -> Option<&'s Arc<ResourceState>> {
+    snapshot.resources.iter().find(|resource| resource.urn == *urn && !resource.delete)
+}
+
 /// Removes the pending create of each goal that is now recorded with its id. A second goal for the same URN removes
 /// none, because its import was rejected. `before` is the snapshot before the imports.
 fn remove_resolved_creates(snapshot: &mut Snapshot, before: &Snapshot, imports: &[ImportGoal]) {
-    let live_resource = |snapshot: &Snapshot, urn: &Urn| {
-        snapshot.resources.iter().find(|resource| resource.urn == *urn && !resource.delete).cloned()
-    };
     let mut seen: Vec<Urn> = Vec::new();
     for goal in imports {
         let is_match = |operation: &PendingOperation| {

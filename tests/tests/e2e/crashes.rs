@@ -70,6 +70,9 @@ fn run_killed_during_a_create_is_continued_by_the_next_run() {
     warning: the state includes the journal of the interrupted run that started [moment]: 2 created
       pending operations:
       creating t1--prod (rec:index:Thing)
+    warning: t1--prod (rec:Thing): an earlier run was interrupted while creating it
+      hint: it may exist without being recorded: find its id, and import it with `sc refresh` (interactively, or with --import-pending-creates);
+            `sc refresh --clear-pending-creates` removes the pending create
     Previewing update of reef
     "#);
     insta::assert_snapshot!(repository.sc("provision --parallel 1"), @r#"

@@ -96,6 +96,12 @@ async fn created_resource_without_a_readable_id_is_pending_and_the_next_run_warn
         assert_eq!(next.changes(), ["create a"]);
         assert_eq!(pending(&next.state), [(OperationKind::Creating, "")], "the user resolves it");
         assert_nothing_lost(&cloud, &next.state, lost);
+        // The second resource has taken the name, so the first one cannot be imported.
+        let again = cloud.up(&next.state, &program).run().await.expect(Outcome::Succeeded);
+        let id = entry(&next.state, "a").id_text().to_owned();
+        let expected = format!("{id:?} is recorded; a second resource may exist");
+        assert!(again.hints.iter().all(|hint| hint.starts_with(&expected)), "{:?}", again.hints);
+        assert_eq!(again.hints.len(), 1);
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct EndedRun {
     /// Secrets that the run learned of.
     pub(crate) masker: Arc<SecretMasker>,
     pub(crate) errors: Vec<String>,
-    /// Hints of the errors.
+    /// Hints of the messages.
     pub(crate) hints: Vec<String>,
     pub(crate) warnings: Vec<String>,
     /// Calls that the provider received in this run.
@@ -372,9 +372,7 @@ impl Events {
                 Event::StepStarted(step) => steps.push(step_text(step)),
                 Event::StepFailed(step, failure) if failure.partial => partial_failures.push(step_text(step)),
                 Event::Message(message) => {
-                    hints.extend(
-                        (message.severity == Severity::Error).then(|| message.hint.clone().unwrap_or_default()),
-                    );
+                    hints.extend(message.hint.clone());
                     let messages = match message.severity {
                         Severity::Error => &mut errors,
                         Severity::Warning => &mut warnings,

@@ -18,6 +18,8 @@ use crate::error::cause;
 use crate::launch::{CallError, Loss};
 use crate::provider::{CheckFailure, LostReply, Method, PartialFailure, ProviderError};
 
+/// Maximum number of bytes of an id that a message quotes.
+const MAX_QUOTED_ID: usize = 200;
 /// Message about a request that was not sent.
 const NOT_SENT: &str = "the request was not sent to the plugin";
 /// Message about a call that was lost although the process of the plugin runs.
@@ -44,19 +46,37 @@ pub(super) fn from_call_error(method: Method, error: CallError, partial: Option<
     };
     match method {
         // The id is the first field of these replies.
-        Method::Create | Method::Read => error.with_id(id_in(&received)),
+        Method::Create | Method::Read => with_id_in(error, &received),
         _ => error,
     }
 }
 
+/// Adds the id in an encoded reply or detail to a lost reply. An id that is not UTF-8 cannot be recorded, because states
+/// are JSON, so the message quotes it.
+fn with_id_in(error: ProviderError, received: &[u8]) -> ProviderError {
+    let Some(id) = id_in(received) else { return error };
+    match std::str::from_utf8(id) {
+        Ok(text) => error.with_id(ResourceId::new(text)),
+        Err(_) => {
+            let quoted = id[..id.len().min(MAX_QUOTED_ID)].escape_ascii();
+            error.map_message(|message| {
+                format!(
+                    "{message}; the id of the resource is \"{quoted}\", which is not UTF-8: it can be neither recorded nor \
+                     imported, so delete the resource at its provider"
+                )
+            })
+        }
+    }
+}
+
 /// Returns the id in an encoded reply or detail that may be incomplete or malformed: its field 1.
-fn id_in(mut message: &[u8]) -> Option<ResourceId> {
+fn id_in(mut message: &[u8]) -> Option<&[u8]> {
     let mut id = None;
     while let Ok((tag, wire_type)) = encoding::decode_key(&mut message) {
         if (tag, wire_type) == (1, WireType::LengthDelimited) {
             let length = usize::try_from(encoding::decode_varint(&mut message).ok()?).ok()?;
             let Some((text, rest)) = message.split_at_checked(length) else { break };
-            id = std::str::from_utf8(text).ok().and_then(ResourceId::new);
+            id = Some(text).filter(|text| !text.is_empty());
             message = rest;
         } else if encoding::skip_field(wire_type, tag, &mut message, DecodeContext::default()).is_err() {
             break;
@@ -73,9 +93,9 @@ pub(super) fn from_status(method: Method, status: &Status, partial: Option<&Deco
     let mut invalid_inputs = None;
     let details = match details(status) {
         Ok(details) => details,
-        Err(UndecodableDetail { id, error }) if partial.is_some() => {
-            return ProviderError::invalid_reply(method, LostReply::Undecodable, format_args!("{error} in: {message}"))
-                .with_id(id);
+        Err(UndecodableDetail { received, error }) if partial.is_some() => {
+            let reason = format_args!("{error} in: {message}");
+            return with_id_in(ProviderError::invalid_reply(method, LostReply::Undecodable, reason), &received);
         }
         // A call that cannot fail partially has no detail that matters to the resource.
         Err(_) => Vec::new(),
@@ -166,13 +186,13 @@ enum Detail {
 
 /// Detail of a status that cannot be decoded although it may describe a resource that exists.
 struct UndecodableDetail {
-    id: Option<ResourceId>,
+    received: Vec<u8>,
     error: DecodeError,
 }
 
 impl From<DecodeError> for UndecodableDetail {
     fn from(error: DecodeError) -> Self {
-        Self { id: None, error }
+        Self { received: Vec::new(), error }
     }
 }
 
@@ -194,7 +214,7 @@ fn detail(any: &Any) -> Result<Option<Detail>, UndecodableDetail> {
     Ok(match any.type_url.rsplit('/').next().unwrap_or_default() {
         "pulumirpc.ErrorResourceInitFailed" => {
             let failed = rpc::ErrorResourceInitFailed::decode(bytes);
-            Some(Detail::InitFailed(failed.map_err(|error| UndecodableDetail { id: id_in(bytes), error })?))
+            Some(Detail::InitFailed(failed.map_err(|error| UndecodableDetail { received: bytes.to_vec(), error })?))
         }
         "pulumirpc.ConfigureErrorMissingKeys" => {
             rpc::ConfigureErrorMissingKeys::decode(bytes).ok().map(Detail::MissingKeys)

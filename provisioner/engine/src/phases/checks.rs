@@ -99,7 +99,7 @@ pub(crate) fn check_hooks(ctx: &Context) -> Result<(), ErrorReported> {
 }
 
 /// Reports the pending operations of earlier runs, except those of resources that this run imports. Reports none in a
-/// preview. In a refresh, reports only the pending creates that it reads; its caller reports the others.
+/// preview: its caller reports the pending creates. In a refresh, reports only the pending creates that it reads; its caller reports the others.
 pub(crate) fn report_pending_operations(ctx: &Context) {
     if ctx.is_preview() {
         return;
@@ -113,6 +113,8 @@ pub(crate) fn report_pending_operations(ctx: &Context) {
     };
     let is_imported = |urn: &Urn| ctx.options.imports.iter().any(|goal| urn_of(ctx, goal) == *urn);
     for operation in pending.into_iter().filter(|it| !is_imported(&it.resource.urn)) {
-        ctx.emit(Event::Message(messages::interrupted(&operation)));
+        let recorded = ctx.state().old(&operation.resource.urn);
+        let recorded = recorded.as_ref().map(|(_, recorded)| &**recorded);
+        ctx.emit(Event::Message(messages::interrupted(&operation, recorded)));
     }
 }
