@@ -11,7 +11,7 @@ use provisioner::operation::OperationError;
 use state::format::FormatError;
 use state::secrets::SecretsError;
 use state::store::{StackReference, StoreError};
-use state::{KeptJournal, StateError, UnrecordedChange};
+use state::{JournalError, KeptJournal, StateError, UnrecordedChange};
 
 use super::display::{Line, Palette};
 
@@ -196,9 +196,16 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
             of_secrets.or_else(|| downcast::<StoreError>(cause).and_then(store_hint).map(str::to_owned))
         }
     };
-    of_state.or_else(|| match downcast::<FormatError>(cause) {
+    of_state.or_else(|| {
+        match downcast::<FormatError>(cause) {
         Some(FormatError::Secret(error)) => error.hint().map(Cow::into_owned),
+        Some(FormatError::TooNew(_) | FormatError::UnknownFeature(_)) => Some(
+            "a newer version of `pulumi` or `sc` has written this: use a version of `sc` that supports it; the file is \
+             intact"
+                .to_owned(),
+        ),
         _ => None,
+    }
     })
 }
 
@@ -212,6 +219,9 @@ fn store_hint(error: &StoreError) -> Option<&'static str> {
             "compare both with `pulumi stack export`, remove the one that is not needed with `pulumi stack rm`, and the \
              file of the rename in `.sc/renames` of the backend",
         ),
+        StoreError::TooNew { .. } => {
+            Some("a newer version of `pulumi` or `sc` has written this: use a version of `sc` that supports it")
+        }
         StoreError::LockLost { .. } => Some(
             "run again once no other run uses the stack: the journal is merged into the state first, or a conflict is \
              reported if the state has changed since",
@@ -259,6 +269,9 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
              first",
         ),
         StateError::Store(error) => store_hint(error),
+        StateError::Journal(JournalError::UnsupportedVersion { .. }) => {
+            Some("a newer version of `sc` has written this: use that version to continue")
+        }
         StateError::Import(_) => Some("nothing was changed; --force imports it anyway"),
         StateError::NotAnExport(_) => Some("use a file written by `sc stack export` or `pulumi stack export`"),
         StateError::Interrupted { .. } => {
@@ -417,6 +430,28 @@ mod tests {
         urn:pulumi:dev::reef::t:m:T::a = a-2
         urn:pulumi:dev::reef::t:m:T::a = a-1 (removed)
         ");
+    }
+
+    #[test]
+    fn file_of_a_newer_version_has_a_hint() {
+        let path = || "file".into();
+        let checkpoint = |source| StateError::Checkpoint {
+            stack: StackReference::new("reef", "dev").unwrap(),
+            file: "file".to_owned(),
+            source: Box::new(source),
+        };
+        let table: [anyhow::Error; 6] = [
+            checkpoint(FormatError::TooNew(9)).into(),
+            checkpoint(FormatError::UnknownFeature("hearts".to_owned())).into(),
+            StateError::Export(Box::new(FormatError::TooNew(9))).into(),
+            StateError::from(JournalError::UnsupportedVersion { path: path(), version: 2 }).into(),
+            StateError::from(StoreError::TooNew { path: path(), version: 2 }).into(),
+            StoreError::TooNew { path: path(), version: 2 }.into(),
+        ];
+        for error in table {
+            let hints: Vec<String> = error.chain().filter_map(hint).collect();
+            assert!(hints.len() == 1 && hints[0].starts_with("a newer version of "), "{error:?}: {hints:?}");
+        }
     }
 
     #[test]

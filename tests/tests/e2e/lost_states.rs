@@ -130,6 +130,7 @@ fn earlier_state_is_listed_and_restored() {
       add bed--prod (rec:index:Thing) bed--prod-1
       add plant--prod (rec:index:Thing) plant--prod-1
     restored bak with 4 resources as the state of reef
+    run `sc refresh` next: the resources may have changed since that state was saved
     ");
     repository.expect_exit(0, "provision --expect-no-changes");
     assert!(!repository.is_locked());

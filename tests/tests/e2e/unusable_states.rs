@@ -134,6 +134,7 @@ fn damaged_state_is_reported_and_not_overwritten() {
     info: Loaded plugin: files v0.1.0
     error: the checkpoint of organization/tank/reef ([repo]/backend/.pulumi/stacks/tank/reef.json) cannot be read
       caused by: its format has version 9, which is newer than the supported ones (3 and 4)
+      hint: a newer version of `pulumi` or `sc` has written this: use a version of `sc` that supports it; the file is intact
     ");
     fs::write(repository.path(CHECKPOINT), text.replace("\"files:fs:File\"", "7")).unwrap();
     insta::assert_snapshot!(repository.expect_rejected("provision"), @r"

@@ -75,7 +75,10 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RestoreArgs) -> any
         ui.print(&[Line::plain(restored.to_string())])?;
     } else {
         let count = count_text(resources);
-        ui.print_messages(&[Line::plain(format!("restored {} with {count} as the state of {stack}", copy.name))]);
+        ui.print_messages(&[
+            Line::plain(format!("restored {} with {count} as the state of {stack}", copy.name)),
+            Line::plain("run `sc refresh` next: the resources may have changed since that state was saved"),
+        ]);
     }
     Ok(Exit::Done)
 }
