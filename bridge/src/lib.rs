@@ -1,7 +1,7 @@
 //! The plugin host: installs plugins, starts them, calls them over gRPC and stops them.
 //!
 //! Excluded: server.yaml, stacks, states, decisions about the steps of a resource. Modules import downwards only:
-//! `host → provider → launch → install → source → plugin → yaml → process → peer → fs → terminal → error`.
+//! `host → provider → launch → install → source → plugin → json → yaml → process → peer → fs → terminal → error`.
 
 #![warn(missing_docs)]
 
@@ -9,6 +9,7 @@ pub mod error;
 pub mod fs;
 pub mod host;
 pub mod install;
+pub mod json;
 pub mod launch;
 mod peer;
 pub mod plugin;

@@ -33,6 +33,7 @@ use crate::fs::{
     Access, FileError, MAX_DOCUMENT_BYTES, ScratchFolder, check_trusted_below, create_private_folders, open_regular,
     read_if_exists, withdraw_access, without_waiting, write_atomically,
 };
+use crate::json;
 use crate::plugin::Sha256Digest;
 
 /// Name of the folder for unfinished packages.
@@ -115,7 +116,7 @@ impl PackageCache {
         let path = self.entry_path(key);
         check_trusted_below(&self.root, &path)?;
         let Some(text) = read_if_exists(&path, MAX_DOCUMENT_BYTES)? else { return Ok(None) };
-        let entry: Option<CacheEntry> = serde_json::from_slice(&text).ok();
+        let entry: Option<CacheEntry> = json::from_slice(&text).ok();
         Ok(entry.filter(|entry| entry.key == key.0))
     }
 

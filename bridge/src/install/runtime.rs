@@ -13,6 +13,7 @@ use super::InstallError;
 use super::layout::ExecutableNames;
 use super::package_cache::PackageCache;
 use crate::fs::{FileError, MAX_DOCUMENT_BYTES, ScratchFolder, read_if_exists};
+use crate::json;
 use crate::plugin::{PluginManifest, PluginRuntime};
 use crate::process::{HostEnvironment, OutputStream, ProcessSpec, Spawner, describe_exit};
 
@@ -148,7 +149,7 @@ impl RuntimeContext<'_> {
         let node = self.interpreter(&["node"], "install Node.js and put it on PATH")?;
         let package = read_if_exists(&folder.join("package.json"), MAX_DOCUMENT_BYTES)?;
         // Node reports a malformed package.json.
-        let package: serde_json::Value = serde_json::from_slice(&package.unwrap_or_default()).unwrap_or_default();
+        let package: serde_json::Value = json::from_slice(&package.unwrap_or_default()).unwrap_or_default();
         let has_dependencies = package["dependencies"].as_object().is_some_and(|dependencies| !dependencies.is_empty());
         if has_dependencies && !folder.join("node_modules").is_dir() {
             return Err(origin.missing("node_modules", |source| format!("npm install --prefix {}", source.display())));

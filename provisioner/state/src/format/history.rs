@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bridge::json;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -95,7 +96,7 @@ impl UpdateInfo {
     /// # Errors
     /// The parse error if the text is not a history entry.
     pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
-        let stored: StoredUpdate = serde_json::from_str(text)?;
+        let stored: StoredUpdate = json::from_slice(text.as_bytes())?;
         Ok(Self {
             kind: stored.kind,
             start_time: stored.start_time,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use bridge::json;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -81,7 +82,7 @@ pub(super) fn write(holder: &LockHolder, now: Timestamp) -> String {
 
 /// Parses the text of a lock. The holder is `None` if the text is malformed.
 pub(super) fn read(name: &str, text: &str) -> LockInfo {
-    let holder = serde_json::from_str::<StoredLock>(text).ok().map(|stored| {
+    let holder = json::from_slice::<StoredLock>(text.as_bytes()).ok().map(|stored| {
         let StoredLock { pid, username, hostname, timestamp } = stored;
         (LockHolder { pid, username, hostname }, timestamp)
     });

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use bridge::fs::{MAX_DOCUMENT_BYTES, read_if_exists};
+use bridge::json;
 use serde::{Deserialize, Serialize};
 
 use super::super::catalog::{Backups, Tags};
@@ -62,7 +63,7 @@ impl Folder {
         let path = self.path_of(&self.layout.tags(stack));
         let Some(content) = read_if_exists(&path, MAX_DOCUMENT_BYTES)? else { return Ok(Tags::new()) };
         let damaged = |source| StoreError::Damaged { path: path.clone(), source };
-        let stored: StoredTags = serde_json::from_slice(&content).map_err(|error| damaged(Damage::Tags(error)))?;
+        let stored: StoredTags = json::from_slice(&content).map_err(|error| damaged(Damage::Tags(error)))?;
         match stored.version {
             TAGS_VERSION => Ok(stored.tags),
             version => Err(damaged(Damage::TagsVersion(version))),

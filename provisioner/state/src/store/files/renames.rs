@@ -10,6 +10,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use bridge::fs::{FileError, MAX_DOCUMENT_BYTES, calls, read_regular, sync_folder};
+use bridge::json;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -301,7 +302,7 @@ impl Folder {
 fn read_intent(path: &Path) -> Result<Intent, StoreError> {
     let text = read_regular(path, MAX_DOCUMENT_BYTES).map_err(FileError::of("read", path))?;
     let damaged = |source| StoreError::Damaged { path: path.to_owned(), source };
-    let intent: Intent = serde_json::from_slice(&text).map_err(|error| damaged(Damage::Rename(error)))?;
+    let intent: Intent = json::from_slice(&text).map_err(|error| damaged(Damage::Rename(error)))?;
     let has_paths = intent.locks.iter().any(|name| name.contains('/'));
     match intent.version {
         INTENT_VERSION if has_paths => Err(damaged(Damage::RenameNames)),

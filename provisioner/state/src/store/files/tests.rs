@@ -431,6 +431,15 @@ async fn documents_of_the_store_have_a_size_limit_and_a_depth_limit() {
     std::fs::write(pulumi.join("history/reef/dev/dev-1.history.json.gz"), bomb).unwrap();
     let error = error_chain(&store.history(&stack("dev")).await.unwrap_err());
     assert!(error.ends_with("it cannot be decompressed: it is larger than 4 MiB"), "{error}");
+    let deep = "[".repeat(65) + &"]".repeat(65);
+    std::fs::write(pulumi.join("stacks/reef/dev.pulumi-tags"), format!("{{\"version\":1,\"x\":{deep}}}")).unwrap();
+    let error = error_chain(&store.tags(&stack("dev")).await.unwrap_err());
+    assert!(error.ends_with("it is nested deeper than 64 levels"), "{error}");
+    let entry = format!(
+        "{{\"kind\":\"update\",\"startTime\":1,\"endTime\":2,\"result\":\"failed\",\"config\":{{\"a:b\":{deep}}}}}"
+    );
+    let error = crate::format::UpdateInfo::from_json(&entry).unwrap_err();
+    assert!(error.to_string().ends_with("it is nested deeper than 64 levels"), "{error}");
     std::fs::write(pulumi.join("meta.yaml"), "[".repeat(150_000)).unwrap();
     let error = error_chain(&file_store(folder.path()).await.unwrap_err());
     assert!(error.ends_with("it is nested deeper than 64 levels at line 1 column 65"), "{error}");
