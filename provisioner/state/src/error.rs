@@ -73,6 +73,16 @@ pub enum StateError {
     /// The stack does not exist in the store.
     #[error("there is no state of {0}")]
     NoStack(StackReference),
+    /// A rename has failed, and so has the attempt to undo or complete it, or to remove its locks.
+    #[error("the rename of {from} to {to} has not ended: the next command on either stack completes or undoes it")]
+    RenamePending {
+        /// Old name of the stack.
+        from: StackReference,
+        /// New name of the stack.
+        to: StackReference,
+        /// Cause of the failure.
+        source: Box<StateError>,
+    },
     /// The stack still has resources.
     #[error("{stack} still has {}", resource_count(*count))]
     NotEmpty {

@@ -10,7 +10,7 @@ use crate::error::StateError;
 use crate::format::{self, UpdateInfo};
 use crate::journal;
 use crate::snapshot::OperationKind;
-use crate::store::{Backups, LockHolder, StackLock, StackReference, StackRename};
+use crate::store::{Backups, LockHolder, RenameOutcome, StackLock, StackReference, StackRename};
 
 /// Renames a stack, also into another project, as `pulumi stack rename` does. Needs no key: ciphertexts stay as they
 /// are. The caller renames what belongs to the stack elsewhere, and then ends the rename with `finish_rename` of the
@@ -18,7 +18,8 @@ use crate::store::{Backups, LockHolder, StackLock, StackReference, StackRename};
 ///
 /// # Errors
 /// [`StateError`]: the stack does not exist, the new name is taken, a run was interrupted. The stack has its old name
-/// then; if even the undo of a failed rename failed, the next `resume_rename` completes or undoes it.
+/// then. [`StateError::RenamePending`]: the undo of a failed rename has failed, too, or its locks could not be removed; the
+/// next `resume_rename` completes or undoes it.
 pub async fn rename_stack(
     access: &StackAccess,
     holder: &LockHolder,
@@ -28,9 +29,13 @@ pub async fn rename_stack(
     match rename_locked(access, &mut rename, to).await {
         Ok(()) => Ok(rename),
         Err(error) => {
-            // The first error is returned; the next command reports locks that could not be released.
-            access.store.finish_rename(rename).await.ok();
-            Err(error)
+            // The locks of a rename that has not ended stay.
+            let is_pending = rename.outcome == RenameOutcome::Pending;
+            if access.store.finish_rename(rename).await.is_ok() && !is_pending {
+                return Err(error);
+            }
+            let (from, to) = (access.stack.clone(), to.clone());
+            Err(StateError::RenamePending { from, to, source: Box::new(error) })
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Renames and removals of stacks.
 
+use bridge::fs::faults::{Errno, Fault};
 use state::format::UpdateKind;
 use state::store::{Backups, StackCatalog as _, StackReference, StateStore as _, StoreError};
 use state::{StackAccess, StackState, StateError, StateRecorder as _, remove_stack, rename_stack};
@@ -94,4 +95,32 @@ async fn stack_with_pending_create_is_removed_only_by_force() {
     let refused = remove_stack(&fixture.access, &holder(), false, Backups::Kept).await.unwrap_err();
     assert!(matches!(&refused, StateError::PendingCreates { names, .. } if *names == ["b"]), "{refused}");
     remove_stack(&fixture.access, &holder(), true, Backups::Kept).await.unwrap();
+}
+
+/// Returns the texts of the intents that renames have left. The next command finds them.
+fn intents(fixture: &Fixture) -> Vec<String> {
+    let intents = std::fs::read_dir(fixture.folder.path().join(".sc/renames")).into_iter().flatten();
+    let paths = intents.map(|entry| entry.unwrap().path());
+    let intents = paths.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
+    intents.map(|path| std::fs::read_to_string(path).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn rename_that_could_not_be_undone_says_that_the_next_command_does_it() {
+    let mut pending = 0;
+    for at in 1.. {
+        let fixture = Fixture::new().await;
+        fixture.save(&[resource("a")]).await;
+        let folder = fixture.folder.path().to_owned();
+        let fault = Fault { folder, at, error: Errno::IO, lasts: true }.inject();
+        let renamed = rename_stack(&fixture.access, &holder(), &west()).await;
+        drop(fault);
+        let Err(error) = renamed else { break };
+        let (intents, is_reported) = (intents(&fixture), matches!(error, StateError::RenamePending { .. }));
+        assert!(is_reported <= !intents.is_empty(), "call {at}: {error:?}");
+        let has_begun = intents.iter().any(|intent| !intent.contains("\"locking\""));
+        assert!(has_begun <= is_reported, "call {at}: {error:?}");
+        pending += usize::from(has_begun);
+    }
+    assert!(pending > 5, "{pending}");
 }

@@ -1,5 +1,6 @@
 //! `sc stack rename`: renames the state of a stack.
 
+use anyhow::Context as _;
 use clap::Args;
 use state::store::StackReference;
 use tokio_util::sync::CancellationToken;
@@ -53,7 +54,12 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RenameArgs) -> anyh
     }
     let rename = state::rename_stack(&access, &holder(&stacks), &to).await?;
     let moved = move_settings(root, from, &to);
-    access.store.finish_rename(rename).await?;
+    let ended = access.store.finish_rename(rename).await;
+    ended.with_context(|| {
+        format!(
+            "{from} was renamed to {to}, but its locks could not be removed: the next command on either name does it"
+        )
+    })?;
     moved?;
     if ui.results_are_json() {
         let renamed = serde_json::json!({ "stack": from.to_string(), "renamed": to.to_string() });
