@@ -86,7 +86,7 @@ impl SecretMasker {
     }
 
     /// Returns the beginning of a longer text with the known secrets masked. A secret that the end of `text` cuts is
-    /// removed with all of its beginning, in each of its spellings, as are the last [`CUT_LENGTH`] bytes, which may be a
+    /// removed with all of its beginning, in each of its spellings, as are the last `CUT_LENGTH` bytes, which may be a
     /// part of an escape or of a secret that is too short to be found.
     pub fn mask_beginning(&self, text: &str) -> String {
         let mut end = text.len().saturating_sub(CUT_LENGTH);

@@ -403,11 +403,13 @@ fn visit_bytes(
     }
 }
 
+/// Function that returns the byte that a word stands for.
+type ByteReader = fn(&[u8]) -> Option<u8>;
+
 /// Calls `visit` with the texts in each list of bytes, such as `[104 117]` in Go, `[104, 117]` in Rust and Python, or
 /// `68:75`. Short lists are skipped: they occur in many texts.
 fn decode_byte_lists(reading: &Reading<'_>, visit: &mut impl FnMut(Reading<'_>)) {
     const MIN_BYTES: usize = 8;
-    let radices: [fn(&[u8]) -> Option<u8>; 2] = [decimal_byte, hex_byte];
     let text = reading.text.as_bytes();
     let count = |from: usize, is_part: fn(&u8) -> bool| text[from..].iter().take_while(|byte| is_part(byte)).count();
     // Bytes of the current list in each radix, with their places.
@@ -417,7 +419,7 @@ fn decode_byte_lists(reading: &Reading<'_>, visit: &mut impl FnMut(Reading<'_>))
         let end = at + count(at, u8::is_ascii_alphanumeric);
         let comma = end + usize::from(matches!(text.get(end), Some(b',' | b':')));
         let next = comma + count(comma, u8::is_ascii_whitespace);
-        for ((bytes, places), byte) in lists.iter_mut().zip(radices) {
+        for ((bytes, places), byte) in lists.iter_mut().zip([decimal_byte as ByteReader, hex_byte]) {
             let found = byte(&text[at..end]);
             if let Some(found) = found {
                 bytes.push(found);
