@@ -71,6 +71,12 @@ impl SignalReceiver {
         let receiver = Self::default();
         let of_thread = receiver.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        {
+            let _context = runtime.enter();
+            // A file that reaches the limit on its size must be an error of the write (EFBIG), and not the end of the
+            // process. The handler does nothing. It is none of the processes that are started: these get the default.
+            signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).ok();
+        }
         thread::Builder::new().name("signals".to_owned()).spawn(move || runtime.block_on(of_thread.receive()))?;
         Ok(receiver)
     }
