@@ -1,5 +1,6 @@
 //! Store in a folder, in the layout of Pulumi's command line.
 
+mod abandoned;
 mod catalog;
 mod checkpoints;
 mod copies;
@@ -11,6 +12,7 @@ mod tests;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 
@@ -188,8 +190,12 @@ impl StateStore for FileStore {
         let (stack, holder) = (stack.clone(), holder.clone());
         let lock = self.run(move |folder| folder.lock(stack, &holder)).await?;
         let (folder, key) = (Arc::clone(&self.folder), self.folder.lock_key(&lock.stack, &lock.name));
+        let stack = lock.stack.clone();
         // The lock is effective now; its flush to disk is not awaited.
-        drop(tokio::task::spawn_blocking(move || folder.flush(&key)));
+        drop(tokio::task::spawn_blocking(move || {
+            folder.flush(&key);
+            folder.remove_abandoned(&stack, SystemTime::now());
+        }));
         Ok(lock)
     }
 
