@@ -261,8 +261,8 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
              the lock with `sc cancel`, and import the added resources with `sc import`",
         ),
         StateError::Unsaved { kept: Some(KeptJournal { is_fallback: true, .. }), .. } => Some(
-            "fix the cause, remove the lock with `sc cancel` and run `sc refresh` as the same user on this machine: it \
-             finds the journal and merges it into the state",
+            "fix the cause, remove the lock with `sc cancel` and run `sc refresh` as the same user on this machine, with the \
+             same HOME, XDG_STATE_HOME and TMPDIR: it finds the journal and merges it into the state",
         ),
         StateError::Unsaved { .. } => Some(
             "fix the cause, remove the lock with `sc cancel` and run again: the journal is merged into the state \
@@ -430,6 +430,18 @@ mod tests {
         urn:pulumi:dev::reef::t:m:T::a = a-2
         urn:pulumi:dev::reef::t:m:T::a = a-1 (removed)
         ");
+    }
+
+    #[test]
+    fn journal_in_a_fallback_folder_is_found_with_the_same_variables() {
+        let unsaved = |is_fallback| {
+            let stack = StackReference::new("reef", "dev").unwrap();
+            let kept = Some(KeptJournal { path: "file".into(), is_fallback, lacks_changes: false });
+            let source = Box::new(StateError::Changed(stack.clone()));
+            state_hint(&StateError::Unsaved { stack, kept, source }).unwrap()
+        };
+        let names_variables = |hint: &str| ["HOME", "XDG_STATE_HOME", "TMPDIR"].iter().all(|name| hint.contains(name));
+        assert_eq!([unsaved(true), unsaved(false)].map(names_variables), [true, false]);
     }
 
     #[test]
