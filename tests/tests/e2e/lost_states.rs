@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use rustix::process::Signal;
+
 use crate::repository::{CHECKPOINT, REC, Repository, Sections};
 
 const TWO: &str = "
@@ -141,14 +143,32 @@ fn earlier_state_is_listed_and_restored() {
     repository.expect_exit(0, "provision --expect-no-changes");
 }
 
-/// Returns a repository with a rename that was killed when it wrote the new checkpoint.
+/// Returns a repository with a rename that was killed after its first step, before it removed the old checkpoint.
 fn killed_rename() -> Repository {
-    let repository = provisioned();
-    repository.write("Pulumi.reef.yaml", "config: {}\n");
-    let output = repository.sc_in_shell("ulimit -c 0; ulimit -f 2", "stack rename deep --yes");
-    assert!(output.starts_with("killed by signal"), "{output}");
-    assert_eq!(repository.names("backend/.sc/renames").len(), 1);
-    repository
+    let prepared = provisioned();
+    prepared.write("Pulumi.reef.yaml", "config: {}\n");
+    let is_moving = |repository: &Repository| {
+        // The intent is written under a temporary name first.
+        let mut intents =
+            repository.files("backend/.sc/renames").into_iter().filter(|(name, _)| name.ends_with(".json"));
+        intents.any(|(_, intent)| String::from_utf8_lossy(&intent).contains("\"moving\""))
+    };
+    // On a busy machine the rename may end before the test sees its intent.
+    for _ in 0..50 {
+        let repository = prepared.copy();
+        let mut running = repository.start("stack rename deep --yes");
+        while !running.has_ended() && !is_moving(&repository) {
+            std::thread::yield_now();
+        }
+        if !running.has_ended() {
+            running.signal(Signal::KILL);
+        }
+        running.wait();
+        if is_moving(&repository) && repository.path(CHECKPOINT).exists() {
+            return repository;
+        }
+    }
+    panic!("no rename was killed in time");
 }
 
 /// Returns the files that a stack has, apart from those that stay under its old name.
