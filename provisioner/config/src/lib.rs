@@ -27,7 +27,7 @@
 //! # ")?;
 //! let repository = Repository::discover(folder.path());
 //! let process_context =
-//!     ProcessContext { environment: std::env::vars().collect(), now: jiff::Zoned::now(), account: None };
+//!     ProcessContext { environment: std::env::vars().collect(), now: jiff::Timestamp::now(), time_zone: None, account: None };
 //! let mut sources = SourceFiles::default();
 //! let profile = Profile::read("default", &repository, &process_context, &mut sources)
 //!     .map_err(|found| format!("{found:?}"))?;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use jiff::Zoned;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use crate::files;
 
@@ -14,8 +15,10 @@ use crate::files;
 pub struct ProcessContext {
     /// Environment variables.
     pub environment: BTreeMap<String, String>,
-    /// The time at which the run began, in the local time zone.
-    pub now: Zoned,
+    /// The time at which the run began.
+    pub now: Timestamp,
+    /// The time zone of dates. `None`: that of the system, which takes milliseconds to find out.
+    pub time_zone: Option<TimeZone>,
     /// The user who runs the process, from the account database; `None` if there is no entry.
     pub account: Option<Account>,
 }
@@ -39,6 +42,7 @@ impl fmt::Debug for ProcessContext {
         f.debug_struct("ProcessContext")
             .field("environment", &self.environment.keys().collect::<Vec<_>>())
             .field("now", &self.now)
+            .field("time_zone", &self.time_zone)
             .field("account", &self.account)
             .finish()
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use bridge::fs::{MAX_DOCUMENT_BYTES, read_regular, utf8};
 use config::{Account, ProcessContext, Repository};
-use jiff::Zoned;
+use jiff::Timestamp;
 
 use super::exit::CliError;
 
@@ -20,7 +20,7 @@ pub(crate) fn process_context() -> ProcessContext {
     let accounts = read_regular(Path::new("/etc/passwd"), MAX_DOCUMENT_BYTES).and_then(utf8).unwrap_or_default();
     let user = rustix::process::getuid().as_raw().to_string();
     let account = account(&accounts, &user, &environment);
-    ProcessContext { environment, now: Zoned::now(), account }
+    ProcessContext { environment, now: Timestamp::now(), time_zone: None, account }
 }
 
 /// Returns the working folder: `cwd`, else that of the process.

@@ -203,7 +203,8 @@ resources:
 pub(crate) fn read(root: &Path, name: &str, types: &TypeTable) -> (Stack, SourceFiles) {
     let process_context = ProcessContext {
         environment: BTreeMap::new(),
-        now: "2024-01-02T03:04:05[UTC]".parse().unwrap(),
+        now: "2024-01-02T03:04:05Z".parse().unwrap(),
+        time_zone: Some(jiff::tz::TimeZone::UTC),
         account: None,
     };
     let repository = Repository { root: root.to_owned(), git: None };

@@ -28,7 +28,12 @@ pub(crate) fn compare(stacks: usize, rounds: usize) -> anyhow::Result<()> {
     }
     let repository = Repository { root: folder.path().to_owned(), git: None };
     let read = || {
-        let process_context = ProcessContext { environment: BTreeMap::new(), now: jiff::Zoned::now(), account: None };
+        let process_context = ProcessContext {
+            environment: BTreeMap::new(),
+            now: jiff::Timestamp::now(),
+            time_zone: None,
+            account: None,
+        };
         let (types, mut sources) = (types::built_in_types(), SourceFiles::default());
         let profile = Profile::read("default", &repository, &process_context, &mut sources);
         let profile = profile.map_err(|found| anyhow::anyhow!("{found:?}"))?;

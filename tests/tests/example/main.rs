@@ -28,7 +28,8 @@ fn folder() -> PathBuf {
 fn stack() -> Stack {
     let process_context = ProcessContext {
         environment: BTreeMap::new(),
-        now: "2024-01-02T03:04:05[UTC]".parse().unwrap(),
+        now: "2024-01-02T03:04:05Z".parse().unwrap(),
+        time_zone: Some(jiff::tz::TimeZone::UTC),
         account: None,
     };
     let repository = Repository { root: folder().join("repo"), git: None };

@@ -53,7 +53,8 @@ fn damaged_configuration_is_read_or_refused() {
             let repository = Repository::discover(&root);
             let environment = ProcessContext {
                 environment: [("SIMPLE_CONTAINER_CONFIG".to_owned(), "projectName: p".to_owned())].into(),
-                now: "2024-01-02T03:04:05[UTC]".parse().unwrap(),
+                now: "2024-01-02T03:04:05Z".parse().unwrap(),
+                time_zone: Some(jiff::tz::TimeZone::UTC),
                 account: None,
             };
             let mut sources = SourceFiles::default();

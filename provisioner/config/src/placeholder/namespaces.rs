@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::tz::TimeZone;
+
 use super::syntax::Placeholder;
 use crate::process_context::{ProcessContext, Repository};
 use crate::secret_text::SecretText;
@@ -149,7 +151,8 @@ impl Namespaces<'_> {
     }
 
     fn lookup_date(&self, path: &str) -> Option<String> {
-        let now = &self.process_context.now;
+        let time_zone = self.process_context.time_zone.clone().unwrap_or_else(TimeZone::system);
+        let now = self.process_context.now.to_zoned(time_zone);
         let format = match path {
             "time" => "%Y-%m-%dT%H:%M:%S",
             "dateOnly" => "%Y-%m-%d",

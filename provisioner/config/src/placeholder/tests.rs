@@ -56,7 +56,8 @@ fn resolve(recorded_context: &Json, input: &str) -> String {
     let (environment, variables, secrets, repository) = parse_context(recorded_context);
     let process_context = ProcessContext {
         environment,
-        now: "2024-01-02T03:04:05[UTC]".parse().unwrap(),
+        now: "2024-01-02T03:04:05Z".parse().unwrap(),
+        time_zone: Some(jiff::tz::TimeZone::UTC),
         account: Some(Account {
             home: "/home/pearl".into(),
             username: "pearl".into(),

@@ -130,7 +130,8 @@ impl Read {
 pub(crate) fn process_context(environment: &[(&str, &str)]) -> ProcessContext {
     ProcessContext {
         environment: environment.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
-        now: "2024-01-02T03:04:05[UTC]".parse().unwrap(),
+        now: "2024-01-02T03:04:05Z".parse().unwrap(),
+        time_zone: Some(jiff::tz::TimeZone::UTC),
         account: Some(Account {
             home: "/home/pearl".into(),
             username: "pearl".into(),
