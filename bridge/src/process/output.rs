@@ -21,7 +21,7 @@ pub enum OutputStream {
 /// Receives the output lines of a process, on the threads that read the pipes. A sink that blocks also blocks the
 /// process.
 pub trait OutputSink: Send + Sync {
-    /// Receives one line, without its line end. A line longer than 64 KiB ends with [`CUT`] instead of its rest. Bytes
+    /// Receives one line, without its line end. A line longer than 64 KiB ends with [`crate::error::CUT`] instead of its rest. Bytes
     /// that are not UTF-8 are replaced by U+FFFD.
     fn line(&self, stream: OutputStream, line: &str);
 }
