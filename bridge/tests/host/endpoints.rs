@@ -1,11 +1,11 @@
 //! Tests of the endpoints that plugins call: accounts of their callers, and limits; and the account that a
 //! plugin's port belongs to.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -63,11 +63,25 @@ fn copy_for_all(program: &str) -> (TempDir, PathBuf) {
     (folder, copy)
 }
 
+/// Starts a program under an account. Tries again while the file is busy: a process that another test has just forked may
+/// hold the copy open for writing.
+fn start_as(uid: u32, command: &mut Command) -> Child {
+    loop {
+        match command.uid(uid).spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+            started => return started.unwrap(),
+        }
+    }
+}
+
 /// Runs the client program under an account.
 async fn call_as(uid: u32, address: &str) -> Output {
     let (_folder, program) = copy_for_all(env!("CARGO_BIN_EXE_bridge-caller"));
     let address = address.to_owned();
-    let run = move || Command::new(program).arg(address).uid(uid).output().unwrap();
+    let run = move || {
+        let mut command = Command::new(program);
+        start_as(uid, command.arg(address).stdout(Stdio::piped())).wait_with_output().unwrap()
+    };
     tokio::task::spawn_blocking(run).await.unwrap()
 }
 
@@ -102,8 +116,8 @@ async fn plugin_that_names_the_port_of_another_account_is_not_called() {
     }
     let (folder, program) = copy_for_all(env!("CARGO_BIN_EXE_bridge-plugin"));
     let mut command = Command::new(program);
-    command.arg("127.0.0.1:1").current_dir(&folder).uid(OTHER_ACCOUNT).stdout(Stdio::piped());
-    let mut other = command.spawn().unwrap();
+    command.arg("127.0.0.1:1").current_dir(&folder).stdout(Stdio::piped());
+    let mut other = start_as(OTHER_ACCOUNT, &mut command);
     let mut port = String::new();
     let mut output = BufReader::new(other.stdout.take().unwrap());
     output.read_line(&mut port).unwrap();
