@@ -155,7 +155,10 @@ impl Loader<'_> {
         let (server_file, server) = server.map_or((None, None), |(file, document)| (Some(file), document));
         if let Some(document) = &server {
             // Called only for its diagnostics. `RawStack::root` returns the mapping.
-            Reader::new(&mut self.diagnostics).root(document, &KEYS, &KEYS);
+            let mut reader = Reader::new(&mut self.diagnostics);
+            if let Some(root) = reader.root(document, &KEYS) {
+                sections::reject_unknown_keys(root, document, &KEYS, &mut reader);
+            }
         }
         Some(RawStack { server, server_file, secrets })
     }

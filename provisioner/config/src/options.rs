@@ -14,7 +14,7 @@ use crate::stack::{AliasOption, AliasParentOption, Options, ResourceImplementati
 use crate::tree::Node;
 
 const OPTION: Code = Code("option");
-const KEYS: [&str; 12] = [
+pub(super) const KEYS: [&str; 12] = [
     "dependsOn",
     "protect",
     "deleteBeforeReplace",

@@ -80,7 +80,8 @@ impl Profile {
     }
 
     fn from_document(document: &yaml::Document, reader: &mut Reader<'_>) -> Self {
-        let Some(root) = reader.root(document, &KEYS, &KEYS) else { return Self::default() };
+        let Some(root) = reader.root(document, &KEYS) else { return Self::default() };
+        reader.warn_of_misspelled_keys(root, &KEYS);
         let mut field = |key: &str| reader.text_at(root, key).filter(|(text, _)| !text.is_empty());
         let (project_name, project_name_span) = field("projectName").unzip();
         let mut text = |key: &str| field(key).map(|(text, _)| text);

@@ -2,7 +2,7 @@
 
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::secret_text::SecretText;
-use crate::tree::{Mapping, Node, Value};
+use crate::tree::{Entry, Mapping, Node, Value};
 use crate::yaml::Document;
 use crate::yaml::scalar::go_bool;
 
@@ -39,15 +39,20 @@ impl<'d> Reader<'d> {
 
     /// Returns the top mapping of a file. Duplicate keys are errors at the top and below the keys in `read`; below
     /// other keys they are ignored, as in the Go program.
-    pub(super) fn root<'n>(&mut self, document: &'n Document, known: &[&str], read: &[&str]) -> Option<Section<'n>> {
+    pub(super) fn root<'n>(&mut self, document: &'n Document, read: &[&str]) -> Option<Section<'n>> {
+        if let Some(span) = document.second {
+            self.push(
+                Diagnostic::warning(Code("yaml-document"), span, "only the first document of a file is read")
+                    .span_label("the second document begins here")
+                    .help("remove this line, or move the second document to a file of its own"),
+            );
+        }
         for duplicate in &document.duplicates {
             if duplicate.section.as_deref().is_none_or(|section| read.contains(&section)) {
                 self.push(duplicate.diagnostic());
             }
         }
-        let section = self.mapping(document.root.as_ref()?, "the file")?;
-        self.warn_of_misspelled_keys(section, known);
-        Some(section)
+        self.mapping(document.root.as_ref()?, "the file")
     }
 
     /// Returns a node as a mapping; `None` for null. Reports any other kind as an error.
@@ -151,12 +156,17 @@ impl<'d> Reader<'d> {
     pub(super) fn reject_unknown_keys(&mut self, section: Section<'_>, known: &[&str], of: &str) {
         for entry in section.mapping.into_iter().filter(|entry| !known.contains(&entry.key.as_str())) {
             self.push(
-                Diagnostic::error(UNKNOWN_KEY, entry.key_span, format!("{of} has no key `{}`", entry.key))
+                unknown_key_error(of, entry)
                     .did_you_mean(&entry.key, known.iter().copied())
                     .help(format!("the keys are {}", known.join(", "))),
             );
         }
     }
+}
+
+/// Returns the error that an entry has a key that means nothing there.
+pub(super) fn unknown_key_error(of: &str, entry: &Entry) -> Diagnostic {
+    Diagnostic::error(UNKNOWN_KEY, entry.key_span, format!("{of} has no key `{}`", entry.key))
 }
 
 fn wrong_kind_error(node: &Node, summary: &str) -> Diagnostic {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::options;
 use crate::placeholder::{ReferenceRule, Resolver};
-use crate::reader::{Reader, Section};
+use crate::reader::{Reader, Section, unknown_key_error};
 use crate::routing::{RoutingContext, RoutingRequest, missing_type_error};
 use crate::stack::{Environment, Resource, ResourceImplementation};
 use crate::tree::{Entry, Mapping, Node, Value};
@@ -16,6 +16,7 @@ const RESOURCE_KEYS: [&str; 5] = ["type", "name", "config", "inherit", "options"
 const ENVIRONMENT_KEYS: [&str; 3] = ["template", "resources", "inherit"];
 const SECTION_KEYS: [&str; 2] = ["registrar", "resources"];
 const SHORTHAND: Code = Code("shorthand");
+const MISSING_LEVEL: Code = Code("missing-level");
 
 /// The entries of a resource and its environment in the file, before they are read.
 struct ResourceEntry<'n> {
@@ -60,34 +61,61 @@ fn find_resources<'n>(root: Section<'n>, reader: &mut Reader<'_>) -> Vec<Resourc
     let Some(outer) = reader.section(root, "resources", "resources") else { return entries };
     if let Some(environments) = reader.section(outer, "resources", "resources.resources") {
         for environment in environments.mapping {
+            if let Some(diagnostic) = missing_level_error(environment) {
+                reader.push(diagnostic);
+                continue;
+            }
             let Some(section) = reader.mapping(&environment.value, "an environment") else { continue };
             find_in_environment(environment, section, reader, &mut entries);
         }
     }
     for environment in outer.mapping.into_iter().filter(|entry| !SECTION_KEYS.contains(&entry.key.as_str())) {
-        let Some(mapping) = environment.value.as_mapping() else { continue };
-        if !mapping.0.is_empty() && mapping.into_iter().all(|entry| is_resource(&entry.value)) {
-            let full = format!("resources.resources.{}.resources", environment.key);
-            reader.push(
-                Diagnostic::warning(
-                    SHORTHAND,
-                    environment.key_span,
-                    format!("env {:?} is taken as `{full}`", environment.key),
-                )
-                .help("write the full path: the Go program ignores the shorthand"),
-            );
-            entries.extend(mapping.into_iter().map(|resource| ResourceEntry { environment, resource }));
-        } else {
-            let summary = format!("the key `{}` is ignored", environment.key);
-            let diagnostic = Diagnostic::warning(Code("unknown-key"), environment.key_span, summary);
-            reader.push(
-                diagnostic
-                    .did_you_mean(&environment.key, SECTION_KEYS)
-                    .help("declare environments below `resources.resources`"),
-            );
+        let resources = environment.value.as_mapping().filter(|mapping| !mapping.0.is_empty());
+        match resources.filter(|mapping| mapping.into_iter().all(|entry| is_resource(&entry.value))) {
+            Some(resources) => {
+                let full = format!("resources.resources.{}.resources", environment.key);
+                let summary = format!("env {:?} is taken as `{full}`", environment.key);
+                reader.push(shorthand_warning(environment, summary));
+                entries.extend(resources.into_iter().map(|resource| ResourceEntry { environment, resource }));
+            }
+            None => reader.push(unknown_section_error(environment)),
         }
     }
     entries
+}
+
+/// Returns the error of a resource in the place of an environment, or of an environment that has the name of a level.
+fn missing_level_error(environment: &Entry) -> Option<Diagnostic> {
+    let key = &environment.key;
+    if is_resource(&environment.value) {
+        let summary = format!("`{key}` is a resource in the place of an environment");
+        let help = format!("write `resources.resources.ENVIRONMENT.resources.{key}`");
+        return Some(Diagnostic::error(MISSING_LEVEL, environment.key_span, summary).help(help));
+    }
+    ENVIRONMENT_KEYS.contains(&key.as_str()).then(|| {
+        let summary = format!("`{key}` is in the place of an environment");
+        Diagnostic::error(MISSING_LEVEL, environment.key_span, summary)
+            .help("write `resources.resources.ENVIRONMENT.resources.KEY`")
+    })
+}
+
+/// Returns the error of an unknown key in `resources`, which may be an environment with a level too few.
+fn unknown_section_error(entry: &Entry) -> Diagnostic {
+    let key = &entry.key;
+    let unknown = unknown_key_error("`resources`", entry);
+    let has_resources = entry.value.as_mapping().is_some_and(|mapping| mapping.entry("resources").is_some());
+    if has_resources {
+        return unknown.help(format!("write `resources.resources.{key}.resources`"));
+    }
+    if is_resource(&entry.value) {
+        return unknown.help(format!("write `resources.resources.ENVIRONMENT.resources.{key}`"));
+    }
+    unknown.did_you_mean(key, SECTION_KEYS).help("environments are declared below `resources.resources`")
+}
+
+fn shorthand_warning(entry: &Entry, summary: String) -> Diagnostic {
+    Diagnostic::warning(SHORTHAND, entry.key_span, summary)
+        .help("write the full path: the Go program ignores the shorthand")
 }
 
 fn find_in_environment<'n>(
@@ -111,24 +139,37 @@ fn find_in_environment<'n>(
     if let Some(resources) = resources {
         entries.extend(resources.mapping.into_iter().map(|resource| ResourceEntry { environment, resource }));
     }
-    let mut short = Vec::new();
     for resource in section.mapping.into_iter().filter(|entry| !ENVIRONMENT_KEYS.contains(&entry.key.as_str())) {
         if is_resource(&resource.value) {
             let full = format!("resources.resources.{}.resources.{}", environment.key, resource.key);
-            reader.push(
-                Diagnostic::warning(
-                    SHORTHAND,
-                    resource.key_span,
-                    format!("resource {:?} is taken as `{full}`", resource.key),
-                )
-                .help("write the full path: the Go program ignores the shorthand"),
-            );
+            reader.push(shorthand_warning(resource, format!("resource {:?} is taken as `{full}`", resource.key)));
             entries.push(ResourceEntry { environment, resource });
-            short.push(resource.key.as_str());
+        } else {
+            reader.push(
+                unknown_key_error("an environment", resource)
+                    .did_you_mean(&resource.key, ENVIRONMENT_KEYS)
+                    .help("the keys are template, resources and inherit; a resource needs a `type`"),
+            );
         }
     }
-    let known: Vec<&str> = ENVIRONMENT_KEYS.into_iter().chain(short).collect();
-    reader.warn_of_misspelled_keys(section, &known);
+}
+
+/// Reports keys that a resource does not have.
+fn reject_unknown_keys(section: Section<'_>, reader: &mut Reader<'_>) {
+    for entry in section.mapping.into_iter().filter(|entry| !RESOURCE_KEYS.contains(&entry.key.as_str())) {
+        let key = entry.key.as_str();
+        let unknown = unknown_key_error("a resource", entry);
+        reader.push(if options::KEYS.contains(&key) {
+            unknown.help(format!("write `options: {{ {key}: … }}`"))
+        } else if ["args", "inputs", "properties", "props"].contains(&key) {
+            unknown.help("did you mean `config`?")
+        } else {
+            unknown.did_you_mean(key, RESOURCE_KEYS.into_iter().chain(options::KEYS)).help(format!(
+                "the keys are {}; what the resource is made of stands in `config`",
+                RESOURCE_KEYS.join(", ")
+            ))
+        });
+    }
 }
 
 /// Returns the environment and the key of each resource that is declared, even of an invalid one.
@@ -158,7 +199,7 @@ fn read_resource(
         None if entry.value.is_null() => Section { mapping: &empty, span: entry.key_span },
         None => return None,
     };
-    reader.warn_of_misspelled_keys(section, &RESOURCE_KEYS);
+    reject_unknown_keys(section, &mut reader);
     let kind = reader.text_at(section, "type").filter(|(kind, _)| !kind.is_empty());
     if let Some((_, span)) = reader.text_at(section, "inherit").filter(|(stack, _)| !stack.is_empty()) {
         reader.push(match kind {

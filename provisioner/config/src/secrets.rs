@@ -147,9 +147,8 @@ impl SecretsFile {
     /// Reads the file. Leaves out invalid entries and reports them.
     pub(super) fn read(document: &Document, reader: &mut Reader<'_>) -> Self {
         let mut file = Self::default();
-        let Some(root) = reader.root(document, &["schemaVersion", "auth", "values"], &["auth", "values"]) else {
-            return file;
-        };
+        let Some(root) = reader.root(document, &["auth", "values"]) else { return file };
+        reader.warn_of_misspelled_keys(root, &["schemaVersion", "auth", "values"]);
         reader.text_at(root, "schemaVersion");
         if let Some(values) = reader.section(root, "values", "values") {
             for entry in values.mapping {

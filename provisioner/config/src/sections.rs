@@ -3,11 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use bridge::error::shorten;
+
 use crate::diagnostics::{Code, Diagnostic, closest};
-use crate::reader::{Reader, Section};
+use crate::reader::{Reader, Section, unknown_key_error};
 use crate::routing::GO_TYPES;
 use crate::tree::Node;
 use crate::types::{TemplateType, TypeTable};
+use crate::yaml::Document;
 
 /// Types of `auth`, `secrets`, `cicd` and `registrar` blocks. As in Go, one namespace holds these types and the types
 /// of resources and templates (docs/spec/simple-container.md#2.2, #7.1), so a section accepts any type of the
@@ -22,6 +25,9 @@ const NON_RESOURCE_TYPES: [&str; 8] = [
     "github-actions",
     "cloudflare",
 ];
+
+/// Version of the format of server.yaml.
+const SCHEMA_VERSION: &str = "1.0";
 
 /// Reads `variables`: texts by name.
 pub(super) fn variables(root: Section<'_>, diagnostics: &mut Vec<Diagnostic>) -> BTreeMap<String, String> {
@@ -41,10 +47,37 @@ pub(super) fn variables(root: Section<'_>, diagnostics: &mut Vec<Diagnostic>) ->
     variables
 }
 
+/// Reports keys at the top of the file that mean nothing. A key may stand there for other uses: if it begins with `x-` or
+/// `.`, or if an alias refers to an anchor in its value.
+pub(super) fn reject_unknown_keys(root: Section<'_>, document: &Document, known: &[&str], reader: &mut Reader<'_>) {
+    for entry in root.mapping.into_iter().filter(|entry| !known.contains(&entry.key.as_str())) {
+        let key = &entry.key;
+        if key.starts_with("x-") || key.starts_with('.') || document.aliased_sections.contains(key) {
+            continue;
+        }
+        let unknown = unknown_key_error("server.yaml", entry);
+        reader.push(if ["env", "envs", "environment", "environments"].contains(&key.as_str()) {
+            unknown.help("environments are declared below `resources.resources`")
+        } else {
+            unknown
+                .did_you_mean(key, known.iter().copied())
+                .help(format!("the keys are {}; a key that begins with `x-` is ignored", known.join(", ")))
+        });
+    }
+}
+
 /// Checks `schemaVersion`, and the types of `secrets`, `cicd` and `resources.registrar`.
 pub(super) fn check(root: Section<'_>, types: &TypeTable, diagnostics: &mut Vec<Diagnostic>) {
     let mut reader = Reader::new(diagnostics);
-    reader.text_at(root, "schemaVersion");
+    if let Some((version, span)) = reader.text_at(root, "schemaVersion")
+        && !["", "1", SCHEMA_VERSION].contains(&version.as_str())
+    {
+        let summary = format!("the version {} of the format is not supported", shorten(&version));
+        reader.push(
+            Diagnostic::error(Code("schema-version"), span, summary)
+                .help(format!("this program reads version {SCHEMA_VERSION}")),
+        );
+    }
     for (key, what) in [("secrets", "secrets"), ("cicd", "cicd")] {
         if let Some(section) = reader.section(root, key, key) {
             check_type(section, what, MissingType::Allowed, types, &mut reader);

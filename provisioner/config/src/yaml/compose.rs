@@ -15,13 +15,17 @@ const YAML_TAGS: &str = "tag:yaml.org,2002:";
 const SYNTAX: Code = Code("yaml-syntax");
 const LIMIT: Code = Code("yaml-limit");
 
-/// First document of a file. Further documents are not parsed.
+/// First document of a file. Further documents are not read.
 #[derive(Debug)]
 pub(crate) struct Document {
     /// Content; `None` if the document is empty.
     pub(crate) root: Option<Node>,
     /// Keys that occur twice in one mapping. The tree holds the first occurrence.
     pub(crate) duplicates: Vec<Duplicate>,
+    /// Top-level keys whose value is, or contains, an anchored node that an alias refers to.
+    pub(crate) aliased_sections: HashSet<String>,
+    /// Start of the second document, if there is one with content.
+    pub(crate) second: Option<Span>,
 }
 
 /// A key that occurs twice in one mapping.
@@ -62,13 +66,16 @@ pub(crate) fn parse(file: FileId, sources: &SourceFiles) -> Result<Document, Box
         text: &text,
         file,
         anchors: HashMap::new(),
+        sections_of_anchors: HashMap::new(),
+        aliased_sections: HashSet::new(),
         duplicates: Vec::new(),
         section: None,
         nodes: 0,
         depth: 0,
     };
     let root = composer.compose_document()?;
-    Ok(Document { root, duplicates: composer.duplicates })
+    let second = composer.find_second_document();
+    Ok(Document { root, duplicates: composer.duplicates, aliased_sections: composer.aliased_sections, second })
 }
 
 struct Anchored {
@@ -83,6 +90,9 @@ struct Composer<'t> {
     file: FileId,
     /// Anchored nodes, with their number of nodes and their nesting depth.
     anchors: HashMap<usize, Anchored>,
+    /// Top-level keys that contain anchors, by the anchor.
+    sections_of_anchors: HashMap<usize, String>,
+    aliased_sections: HashSet<String>,
     duplicates: Vec<Duplicate>,
     section: Option<String>,
     nodes: usize,
@@ -112,6 +122,27 @@ impl<'t> Composer<'t> {
         }
     }
 
+    /// Finds the start of the second document. A `---` without content behind it begins no document. The content is not
+    /// read: it may not even be YAML.
+    fn find_second_document(&mut self) -> Option<Span> {
+        let mut start = None;
+        while let Some(event) = self.events.next_event() {
+            match (event, start) {
+                (Ok((Event::DocumentStart(..), range)), None) => start = Some(self.span(range)),
+                (Ok((Event::DocumentEnd, _)), None) => {}
+                (Ok((Event::Scalar(_, ScalarStyle::Plain, ..), range)), Some(_))
+                    if self.span(range).range().is_empty() =>
+                {
+                    return None;
+                }
+                (Ok((Event::StreamEnd, _)), _) | (Err(_), None) => return None,
+                (_, Some(_)) => return start,
+                (Ok(_), None) => {}
+            }
+        }
+        None
+    }
+
     fn next_event(&mut self) -> ComposeResult<Option<(Event<'t>, ParserSpan)>> {
         self.events.next_event().transpose().map_err(|error| self.syntax_error(&error).into())
     }
@@ -138,6 +169,7 @@ impl<'t> Composer<'t> {
         if anchor != 0 {
             let (size, depth) = (self.nodes - before + 1, depth(&node));
             self.anchors.insert(anchor, Anchored { node: node.clone(), size, depth });
+            self.sections_of_anchors.extend(self.section.clone().map(|section| (anchor, section)));
         }
         Ok(node)
     }
@@ -150,6 +182,7 @@ impl<'t> Composer<'t> {
         if self.depth + depth > MAX_DEPTH {
             return Err(self.too_deep_error(range));
         }
+        self.aliased_sections.extend(self.sections_of_anchors.get(&id).cloned());
         Ok(self.anchors[&id].node.clone())
     }
 
@@ -448,10 +481,35 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_document_is_read() {
+    fn only_the_first_document_is_read_and_the_second_is_found() {
         assert!(read("a: 1\n---\n{broken\n").1.is_ok());
         assert!(read("--- \n---\na: 1\n").1.unwrap().root.is_none());
         assert!(read("# nothing\n").1.unwrap().root.is_none());
+        let line_of_second = |text: &str| {
+            let (sources, document) = read(text);
+            document.unwrap().second.map(|span| sources.position(span).line)
+        };
+        let table = [
+            ("a: 1\n", None),
+            ("---\na: 1\n...\n", None),
+            ("a: 1\n---\n", None),
+            ("a: 1\n---\n# nothing\n", None),
+            ("a: 1\n---\nb: 1\n", Some(2)),
+            ("---\na: 1\n...\n---\n- b\n", Some(4)),
+            ("--- \n---\na: 1\n", Some(2)),
+            ("a: 1\n---\n{broken\n", Some(2)),
+        ];
+        for (text, line) in table {
+            assert_eq!(line_of_second(text), line, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn sections_with_anchors_that_are_used_are_found() {
+        let text = "a: &a 1\nb: {c: &c [2]}\nd: &d 3\ne: [*a, *c]\n";
+        let mut found: Vec<_> = read(text).1.unwrap().aliased_sections.into_iter().collect();
+        found.sort_unstable();
+        assert_eq!(found, ["a", "b"]);
     }
 
     #[test]

@@ -216,7 +216,7 @@ resources: { registrar: { type: godaddy }, resources: { e: { resources: { a: { t
 }
 
 #[test]
-fn unknown_keys_are_ignored_and_misspelled_keys_are_reported() {
+fn unknown_keys_are_rejected_at_the_top_and_in_resources() {
     let messages = Files::sections(
         "
 x-anchors: { a: 1, a: 2 }
@@ -226,22 +226,23 @@ resources: { resourcess: {} }
     )
     .messages();
     insta::assert_snapshot!(messages, @r"
-    warning[unknown-key]: the key `pluginz` is ignored
+    error[unknown-key]: server.yaml has no key `pluginz`
      --> .sc/stacks/s/server.yaml:8:1
       |
     8 | pluginz: []
       | ^^^^^^^
       |
       = hint: did you mean `plugins`?
+      = hint: the keys are schemaVersion, provisioner, secrets, cicd, templates, resources, variables, plugins, outputs; a key that begins with `x-` is ignored
 
-    warning[unknown-key]: the key `resourcess` is ignored
+    error[unknown-key]: `resources` has no key `resourcess`
      --> .sc/stacks/s/server.yaml:9:14
       |
     9 | resources: { resourcess: {} }
       |              ^^^^^^^^^^
       |
       = hint: did you mean `resources`?
-      = hint: declare environments below `resources.resources`
+      = hint: environments are declared below `resources.resources`
     ");
 }
 
