@@ -1,7 +1,7 @@
-//! Small JSON documents of fixed shape: history entries, tags, locks, entries of the cache. Their nesting is limited as in
-//! YAML.
+//! JSON texts: their nesting, and small documents of fixed shape, such as history entries, tags, locks and entries of the
+//! cache, whose nesting is limited as in YAML.
 //!
-//! Excluded: file access, states.
+//! Excluded: file access, the meaning of a text.
 
 use serde::Deserialize;
 use serde::de::Error as _;
@@ -13,30 +13,27 @@ use crate::yaml::MAX_DEPTH;
 /// # Errors
 /// The parse error; also if arrays and objects are nested deeper than [`MAX_DEPTH`].
 pub fn from_slice<'de, T: Deserialize<'de>>(text: &'de [u8]) -> Result<T, serde_json::Error> {
-    if is_too_deep(text) {
+    if nesting(text) > MAX_DEPTH {
         return Err(serde_json::Error::custom(format_args!("it is nested deeper than {MAX_DEPTH} levels")));
     }
     serde_json::from_slice(text)
 }
 
-/// Returns `true` if brackets outside of strings are nested too deep. The parser checks whether they match.
-fn is_too_deep(text: &[u8]) -> bool {
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+/// Returns the nesting of lists and objects in a JSON text. Does not check whether the brackets match.
+pub fn nesting(text: &[u8]) -> usize {
+    let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for byte in text {
         match byte {
             _ if escaped => escaped = false,
-            b'\\' => escaped = in_string,
+            b'\\' if in_string => escaped = true,
             b'"' => in_string = !in_string,
-            _ if in_string => {}
-            b'[' | b'{' => depth += 1,
-            b']' | b'}' => depth = depth.saturating_sub(1),
+            b'[' | b'{' if !in_string => depth += 1,
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
             _ => {}
         }
-        if depth > MAX_DEPTH {
-            return true;
-        }
+        deepest = deepest.max(depth);
     }
-    false
+    deepest
 }
 
 #[cfg(test)]

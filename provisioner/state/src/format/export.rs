@@ -1,5 +1,6 @@
 //! Exports a checkpoint without reading its resources.
 
+use bridge::json::nesting;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -7,7 +8,7 @@ use super::deployment_dto::ExportDto;
 use super::error::FormatError;
 use super::go_json::{self, Escaping};
 use super::indent::indent_json;
-use super::nesting::{MAX_TEXT_NESTING, nesting};
+use super::nesting::MAX_TEXT_NESTING;
 use super::read::StoredText;
 
 #[derive(Deserialize)]
@@ -33,7 +34,7 @@ pub(crate) fn export_verbatim(text: &str) -> Result<String, FormatError> {
     StoredText::parse(text)?;
     let file: StoredFile<'_> = serde_json::from_str(text).map_err(FormatError::Malformed)?;
     let latest = file.checkpoint.and_then(|checkpoint| checkpoint.latest);
-    if latest.is_some_and(|latest| nesting(latest.get()) > MAX_TEXT_NESTING) {
+    if latest.is_some_and(|latest| nesting(latest.get().as_bytes()) > MAX_TEXT_NESTING) {
         return Err(FormatError::TooDeep);
     }
     let (version, features) =

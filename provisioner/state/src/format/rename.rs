@@ -3,13 +3,14 @@
 //! Works on the JSON, where secrets stay encrypted: no key is needed, and URNs within encrypted values keep the old
 //! name.
 
+use bridge::json::nesting;
 use pulumi_proto::property::{RESOURCE_SIGNATURE, SIGNATURE_KEY};
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::error::FormatError;
 use super::go_json::{self, Escaping};
-use super::nesting::{MAX_TEXT_NESTING, nesting};
+use super::nesting::MAX_TEXT_NESTING;
 use super::read::StoredText;
 use crate::store::StackReference;
 
@@ -43,7 +44,7 @@ pub(crate) fn rename_stack(text: &str, from: &StackReference, to: &StackReferenc
 /// Parses JSON that contains values of the maximum nesting, which is deeper than the limit of the parser.
 fn parse(text: &str) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    if nesting(text) <= MAX_TEXT_NESTING {
+    if nesting(text.as_bytes()) <= MAX_TEXT_NESTING {
         deserializer.disable_recursion_limit();
     }
     let value = Value::deserialize(&mut deserializer)?;
