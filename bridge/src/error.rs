@@ -68,7 +68,7 @@ pub fn text_of_masked(error: &(dyn Error + 'static), mask: impl FnOnce(&str) -> 
 }
 
 /// Returns an error and its causes in one line, joined by `: `. Skips a cause if the line already ends with its text.
-/// Nothing is shortened, because the line is masked later: see [`text_of_masked`].
+/// Shortens no text, because the line is masked later: see [`text_of_masked`].
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     chain_with(error, |error| Some(error.to_string()))
 }

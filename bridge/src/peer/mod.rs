@@ -2,8 +2,8 @@
 //!
 //! Input: the addresses of a connection. Output: a [`Peer`]. Excluded: the decision about the connection.
 //!
-//! Linux replies to a query for one socket in microseconds (`queries`). Where it does not, as in some containers, the tables
-//! of all sockets in `/proc` are read instead (`proc_net`), which takes milliseconds.
+//! Linux replies to a query for one socket in microseconds (`queries`). Where it does not, as in some containers, the
+//! tables of all sockets in `/proc` are read instead (`proc_net`), which takes milliseconds.
 
 mod proc_net;
 #[cfg(target_os = "linux")]

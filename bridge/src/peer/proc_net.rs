@@ -7,7 +7,7 @@ use std::path::Path;
 use super::socket::{Owner, Sockets};
 use crate::fs::read_regular;
 
-/// ProcNet of IPv4, and of IPv6 with the sockets that use mapped IPv4 addresses.
+/// Tables of IPv4, and of IPv6 with the sockets that use mapped IPv4 addresses.
 const FILES: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
 
 /// Maximum size of a table: that of some 400,000 sockets.
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_lines_have_no_owner() {
+    fn invalid_lines_have_no_owner() {
         let invalid =
             ["", "x", "h\n 0: 0100007F:1", "h\n 0: zz:1 00:2 01", "h\n 0: 0100007F:0001 0100007F:0002 01 0 0 0 x 0 1"];
         for text in invalid {

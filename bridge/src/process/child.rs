@@ -62,7 +62,8 @@ pub enum FirstLine {
     ExecFailed(io::Error),
 }
 
-/// Running process, the leader of its own process group, and, if it is supervised, of its own session. Its standard input is a pipe that stays open and empty.
+/// Running process, the leader of its own process group, and, if it is supervised, of its own session. Its standard
+/// input is a pipe that stays open and empty.
 ///
 /// # Invariants
 /// Dropping it kills the process group and waits up to one second until the leader is reaped. If the leader exits by

@@ -5,8 +5,6 @@ use std::collections::VecDeque;
 use std::io::Read;
 use std::sync::{Mutex, PoisonError};
 
-#[cfg(test)]
-use crate::error::CUT;
 use crate::error::cut;
 
 /// Output stream of a process.
@@ -21,8 +19,8 @@ pub enum OutputStream {
 /// Receives the output lines of a process, on the threads that read the pipes. A sink that blocks also blocks the
 /// process.
 pub trait OutputSink: Send + Sync {
-    /// Receives one line, without its line end. A line longer than 64 KiB ends with [`crate::error::CUT`] instead of its rest. Bytes
-    /// that are not UTF-8 are replaced by U+FFFD.
+    /// Receives one line, without its line end. A line longer than 64 KiB ends with [`crate::error::CUT`] instead of
+    /// its rest. Bytes that are not UTF-8 are replaced by U+FFFD.
     fn line(&self, stream: OutputStream, line: &str);
 }
 
@@ -102,6 +100,7 @@ fn text_of(line: &[u8]) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::CUT;
 
     fn lines(bytes: &[u8]) -> Vec<(String, bool)> {
         let mut lines = Vec::new();

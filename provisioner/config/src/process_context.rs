@@ -94,8 +94,8 @@ impl Repository {
     }
 
     /// Checks that the root, `.git` and `.sc` belong to users in `trusted`, by their ids. Any user may have created the
-    /// `.git` of a parent folder such as `/tmp`, and the files in `.sc` name programs to run. Permissions are not checked:
-    /// the members of a group may share a repository.
+    /// `.git` of a parent folder such as `/tmp`, and the files in `.sc` name programs to run. Permissions are not
+    /// checked: the members of a group may share a repository.
     ///
     /// # Errors
     /// [`ForeignOwner`] of the first path that belongs to another user.

@@ -196,18 +196,15 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
             of_secrets.or_else(|| downcast::<StoreError>(cause).and_then(store_hint).map(str::to_owned))
         }
     };
-    of_state.or_else(|| {
-        match downcast::<FormatError>(cause) {
+    of_state.or_else(|| match downcast::<FormatError>(cause) {
         Some(FormatError::Secret(error)) => error.hint().map(Cow::into_owned),
-        Some(FormatError::TooNew(_) | FormatError::UnknownFeature(_)) => Some(
-            "a newer version of `pulumi` or `sc` has written this: use a version of `sc` that supports it; the file is \
-             intact"
-                .to_owned(),
-        ),
+        Some(FormatError::TooNew(_) | FormatError::UnknownFeature(_)) => Some(format!("{NEWER}; the file is intact")),
         _ => None,
-    }
     })
 }
+
+/// Hint for a file of the backend that a newer program has written.
+const NEWER: &str = "a newer version of `pulumi` or `sc` has written this: use a version of `sc` that supports it";
 
 fn store_hint(error: &StoreError) -> Option<&'static str> {
     match error {
@@ -219,9 +216,7 @@ fn store_hint(error: &StoreError) -> Option<&'static str> {
             "compare both with `pulumi stack export`, remove the one that is not needed with `pulumi stack rm`, and the \
              file of the rename in `.sc/renames` of the backend",
         ),
-        StoreError::TooNew { .. } => {
-            Some("a newer version of `pulumi` or `sc` has written this: use a version of `sc` that supports it")
-        }
+        StoreError::TooNew { .. } => Some(NEWER),
         StoreError::LockLost { .. } => Some(
             "run again once no other run uses the stack: the journal is merged into the state first, or a conflict is \
              reported if the state has changed since",

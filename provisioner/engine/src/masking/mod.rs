@@ -5,8 +5,8 @@
 //!
 //! A secret is found in these spellings, also within each other: as it is; with escape sequences of terminals or
 //! invisible characters in it; with the escapes of JSON, programming languages and shells; percent-encoded; with the
-//! entities of XML; in base64 at every alignment; in hexadecimal digits; as a list of bytes. What else is masked of a secret with several
-//! lines, or of a JSON document, is in `secret_texts`.
+//! entities of XML; in base64 at every alignment; in hexadecimal digits; as a list of bytes. What else is masked of a
+//! secret with several lines, or of a JSON document, is in `secret_texts`.
 //!
 //! The beginning of a secret is found as well where a text was cut before it was masked ([`CUT`]).
 //!

@@ -99,7 +99,8 @@ pub(crate) fn check_hooks(ctx: &Context) -> Result<(), ErrorReported> {
 }
 
 /// Reports the pending operations of earlier runs, except those of resources that this run imports. Reports none in a
-/// preview: its caller reports the pending creates. In a refresh, reports only the pending creates that it reads; its caller reports the others.
+/// preview: its caller reports the pending creates. In a refresh, reports only the pending creates that it reads; its
+/// caller reports the others.
 pub(crate) fn report_pending_operations(ctx: &Context) {
     if ctx.is_preview() {
         return;

@@ -146,10 +146,10 @@ impl StackState {
     }
 
     /// Returns a recorder for one deployment. `kind` is that of the history entry of the run, if the run ends with this
-    /// deployment; an interrupted run gets such an entry when it is recovered. Call it once for each deployment that changes the state, in their order:
-    /// the first one numbers entries from the resources of [`StackState::snapshot`], each following one from the
-    /// resources of the final snapshot of the previous one, in the same order. Pending operations may differ; their
-    /// removal is not journaled.
+    /// deployment; an interrupted run gets such an entry when it is recovered. Call it once for each deployment that
+    /// changes the state, in their order: the first one numbers entries from the resources of [`StackState::snapshot`],
+    /// each following one from the resources of the final snapshot of the previous one, in the same order. Pending
+    /// operations may differ; their removal is not journaled.
     pub fn recorder(&self, kind: UpdateKind) -> JournalRecorder {
         self.journal().begin_phase(kind);
         let manager = self.secrets.manager.clone();
