@@ -52,11 +52,11 @@ impl Context<'_, '_> {
             return None;
         }
         let section = section?;
-        self.reader().warn_of_misspelled_keys(section, &["type", "config", "inherit"]);
+        self.reader().warn_of_unknown_keys(section, &["type", "config", "inherit"]);
         let config = self.reader().section(section, "config", "provisioner.config");
         let mut organization = None;
         if let Some(config) = config {
-            self.reader().warn_of_misspelled_keys(config, &["organization", "state-storage", "secrets-provider"]);
+            self.reader().warn_of_unknown_keys(config, &["organization", "state-storage", "secrets-provider"]);
             organization = self.read_organization(config);
         }
         let state_storage = self.read_state_storage(config, section.span);
@@ -103,7 +103,7 @@ impl Context<'_, '_> {
             return None;
         };
         let section = section?;
-        self.reader().warn_of_misspelled_keys(section, &["type", "config"]);
+        self.reader().warn_of_unknown_keys(section, &["type", "config"]);
         let config = self.reader().section(section, "config", "config");
         Some((known_kind, span, config))
     }
@@ -115,7 +115,7 @@ impl Context<'_, '_> {
             return self.report_unsupported("state storage", kind, span, "fs");
         }
         if let Some(config) = config {
-            self.reader().warn_of_misspelled_keys(config, &["path", "private"]);
+            self.reader().warn_of_unknown_keys(config, &["path", "private"]);
         }
         let private = config.and_then(|config| self.reader().boolean(config, "private")).unwrap_or(false);
         match config.and_then(|config| self.read_field(config, "path")).filter(|path| !path.text.is_empty()) {
@@ -154,7 +154,7 @@ impl Context<'_, '_> {
             return self.report_unsupported("secrets provider", kind, span, "passphrase");
         }
         let Some(config) = config else { return Some(SecretsProvider::Passphrase { passphrase: None, span }) };
-        self.reader().warn_of_misspelled_keys(config, &["passPhrase"]);
+        self.reader().warn_of_unknown_keys(config, &["passPhrase"]);
         let field = self.read_field(config, "passPhrase");
         let span = field.as_ref().map_or(span, |field| field.span);
         let passphrase = field.filter(|field| !field.text.is_empty()).map(|field| SecretText::new(field.text));

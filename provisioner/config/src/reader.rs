@@ -152,6 +152,17 @@ impl<'d> Reader<'d> {
         }
     }
 
+    /// Warns of all unknown keys.
+    pub(super) fn warn_of_unknown_keys(&mut self, section: Section<'_>, known: &[&str]) {
+        for entry in section.mapping.into_iter().filter(|entry| !known.contains(&entry.key.as_str())) {
+            self.push(
+                Diagnostic::warning(UNKNOWN_KEY, entry.key_span, format!("the key `{}` is ignored", entry.key))
+                    .did_you_mean(&entry.key, known.iter().copied())
+                    .help(format!("the keys are {}", known.join(", "))),
+            );
+        }
+    }
+
     /// Reports unknown keys as errors.
     pub(super) fn reject_unknown_keys(&mut self, section: Section<'_>, known: &[&str], of: &str) {
         for entry in section.mapping.into_iter().filter(|entry| !known.contains(&entry.key.as_str())) {

@@ -37,7 +37,7 @@ pub(super) fn variables(root: Section<'_>, diagnostics: &mut Vec<Diagnostic>) ->
     for entry in section.mapping {
         let value = match reader.mapping(&entry.value, "a variable") {
             Some(variable) => {
-                reader.warn_of_misspelled_keys(variable, &["type", "value"]);
+                reader.warn_of_unknown_keys(variable, &["type", "value"]);
                 reader.text_at(variable, "value").map(|(text, _)| text)
             }
             None => None,

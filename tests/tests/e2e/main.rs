@@ -19,6 +19,8 @@ mod permissions;
 mod plugin_install;
 mod processes;
 mod repository;
+#[path = "../../../provisioner/config/tests/config/schema_agreement.rs"]
+mod schema_agreement;
 mod schemas;
 mod secrets;
 mod signals;

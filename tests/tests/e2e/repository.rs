@@ -13,6 +13,7 @@ use tests::binaries;
 
 use crate::filter::filter_output;
 use crate::processes::{signal, wait_until, with_variable};
+use crate::schema_agreement::{CODES_OF_THE_SCHEMA, Reported, disagreement};
 
 /// Declaration of the plugin `files`, which writes into the folder `site`.
 pub(crate) const FILES: &str = "- { name: files, source: { type: local, path: $FILES }, config: { root: site } }";
@@ -247,6 +248,17 @@ impl Repository {
         wait_until(&format!("the plugin receives the call {call}"), || self.calls().iter().any(|known| known == call));
     }
 
+    /// Checks that the schema of server.yaml accepts the file of a stack that a command has accepted, and refuses a file
+    /// whose keys or kinds of values it has refused.
+    fn compare_with_schema(&self, status: &str, stderr: &str) {
+        let of_schema = CODES_OF_THE_SCHEMA.iter().any(|code| stderr.contains(&format!("error[{code}]")));
+        let accepted = status == "exit 0" && !stderr.contains("warning[");
+        let text = fs::read_to_string(self.path(".sc/stacks/reef/server.yaml"));
+        if let (true, Ok(text)) = (of_schema || accepted, text) {
+            assert_eq!(disagreement(&text, Reported { any: of_schema, of_schema }), None);
+        }
+    }
+
     /// Replaces the script of the scripted plugin.
     pub(crate) fn script(&self, script: serde_json::Value) {
         // The file is renamed into place, as the plugin reads it at each call.
@@ -400,9 +412,11 @@ impl Running<'_> {
     /// Waits for the end of the command, and returns its exit code and output, with times, process ids and the like
     /// replaced by placeholders.
     pub(crate) fn output(self) -> String {
-        let root = self.repository.folder.path().to_owned();
+        let repository = self.repository;
+        let root = repository.folder.path();
         let CommandOutput { status, stdout, stderr } = self.wait();
-        filter_output(&format!("{status}\n--- out\n{stdout}--- err\n{stderr}"), &[(&root, "[repo]"), (bin(), "[bin]")])
+        repository.compare_with_schema(&status, &stderr);
+        filter_output(&format!("{status}\n--- out\n{stdout}--- err\n{stderr}"), &[(root, "[repo]"), (bin(), "[bin]")])
     }
 }
 

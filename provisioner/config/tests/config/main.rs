@@ -13,6 +13,7 @@ mod placeholders;
 mod plugins;
 mod recorded_reading;
 mod robustness;
+mod schema_agreement;
 mod stacks;
 mod web;
 #[path = "../../src/yaml/yaml_text.rs"]

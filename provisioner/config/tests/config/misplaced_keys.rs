@@ -1,6 +1,7 @@
 //! Keys of server.yaml in the wrong place: a slip must not remove resources from a stack in silence.
 
-use crate::repository::Files;
+use crate::repository::{Files, PROVISIONER};
+use crate::schema_agreement::{Reported, disagreement};
 
 const PLUGIN: &str = "plugins: [{ name: p, source: { type: local, path: p } }]\n";
 
@@ -124,4 +125,15 @@ fn second_document_is_a_warning() {
       |
       = hint: remove this line, or move the second document to a file of its own
     ");
+}
+
+#[test]
+fn disagreement_of_reader_and_schema_is_found() {
+    let (accepted, refused) = (Reported { any: false, of_schema: false }, Reported { any: true, of_schema: true });
+    let good = format!("{}outputs: {{ a: 1 }}\n", PROVISIONER);
+    let bad = good.replace("outputs", "ouputs");
+    assert_eq!(disagreement(&good, accepted), None);
+    assert_eq!(disagreement(&bad, refused), None);
+    assert!(disagreement(&bad, accepted).unwrap().starts_with("only the schema refuses"));
+    assert!(disagreement(&good, refused).unwrap().starts_with("only the reader refuses"));
 }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
-use crate::repository::{process_context, recorded_cases};
+use crate::repository::{compare_with_schema, process_context, recorded_cases};
 use crate::web::templates;
 
 /// The resource types of the Go program.
@@ -84,6 +84,8 @@ const INTENDED_DIFFERENCES: [(&str, &str); 9] = [
 /// Errors and values that were read from a repository.
 struct Outcome {
     errors: Vec<String>,
+    /// Differences between the diagnostics and those of the schema.
+    schema_differences: Vec<String>,
     stacks: Vec<Stack>,
     profile: Option<Profile>,
 }
@@ -111,7 +113,7 @@ fn read(case: &Json, root: &Path) -> Outcome {
     let is_profile = case["mode"] == "profile";
     let profile_name = select.first().filter(|_| is_profile).map_or("default", String::as_str);
     let profile = Profile::read(profile_name, &repository, &process_context, &mut sources);
-    let (mut diagnostics, mut stacks) = (Vec::new(), Vec::new());
+    let (mut diagnostics, mut stacks, mut servers) = (Vec::new(), Vec::new(), Vec::new());
     match &profile {
         Err(found) if is_profile => diagnostics.extend(found.clone()),
         Ok(_) if is_profile => {}
@@ -125,6 +127,7 @@ fn read(case: &Json, root: &Path) -> Outcome {
             match if select.is_empty() { workspace.stack_names() } else { Ok(select) } {
                 Ok(names) => {
                     let loaded = workspace.load(&names, &mut sources);
+                    servers.extend(names.iter().map(|name| format!(".sc/stacks/{name}/server.yaml")));
                     diagnostics.extend(loaded.diagnostics);
                     stacks = loaded.stacks;
                 }
@@ -132,9 +135,10 @@ fn read(case: &Json, root: &Path) -> Outcome {
             }
         }
     }
+    let schema_differences = compare_with_schema(root, servers, &types(), &diagnostics, &sources);
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
     let errors = errors.map(|diagnostic| render(diagnostic, &sources, Style::Plain)).collect();
-    Outcome { errors, stacks, profile: profile.ok() }
+    Outcome { errors, schema_differences, stacks, profile: profile.ok() }
 }
 
 /// Decodes a scalar as a field of type `T`.
@@ -200,6 +204,7 @@ fn recorded_repositories_are_read_as_in_go() {
         }
         let folder = tempfile::tempdir().unwrap();
         let outcome = read(case, folder.path());
+        mismatches.extend(outcome.schema_differences.iter().map(|difference| format!("{name}: {difference}")));
         let failed = !outcome.errors.is_empty();
         let should_fail = case["expect"].get("error").is_some();
         let is_intended =

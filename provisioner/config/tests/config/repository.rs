@@ -3,10 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use config::diagnostics::{Severity, SourceFiles, Style, render};
+use config::diagnostics::{Diagnostic, Severity, SourceFiles, Style, render};
 use config::types::TypeTable;
 use config::{Account, LoadedStacks, ProcessContext, Profile, Repository, Stack, Workspace};
 use serde::de::DeserializeOwned;
+
+use crate::schema_agreement::{CODES_OF_THE_SCHEMA, Reported, disagreement};
 
 /// Valid `provisioner` section of server.yaml, for tests of other sections.
 pub(crate) const PROVISIONER: &str = "\
@@ -88,7 +90,11 @@ impl Files {
                     types: &self.types,
                 };
                 let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-                workspace.load(&names, &mut sources)
+                let loaded = workspace.load(&names, &mut sources);
+                let servers = names.iter().map(|name| format!(".sc/stacks/{name}/server.yaml"));
+                let found = compare_with_schema(&root, servers, &self.types, &loaded.diagnostics, &sources);
+                assert_eq!(found, [""; 0]);
+                loaded
             }
             Err(diagnostics) => LoadedStacks { stacks: Vec::new(), diagnostics, secrets: Vec::new() },
         };
@@ -125,6 +131,32 @@ impl Read {
             self.loaded.diagnostics.iter().map(|diagnostic| render(diagnostic, &self.sources, Style::Plain)).collect();
         messages.join("\n\n").replace(&self.root.display().to_string(), "<ROOT>")
     }
+}
+
+/// Returns the differences between the diagnostics of these files and those of the schema.
+pub(crate) fn compare_with_schema(
+    root: &Path,
+    files: impl IntoIterator<Item = String>,
+    types: &TypeTable,
+    diagnostics: &[Diagnostic],
+    sources: &SourceFiles,
+) -> Vec<String> {
+    let compare = |path: String| {
+        let text = fs::read_to_string(root.join(&path)).ok()?;
+        let is_here = |diagnostic: &&Diagnostic| match diagnostic.span {
+            Some(span) => sources.position(span).path.ends_with(&path),
+            None => true,
+        };
+        let found: Vec<&Diagnostic> = diagnostics.iter().filter(is_here).collect();
+        // The errors may be in the `config` of core types, whose schemas are left out.
+        let has_core_types = types.iter().any(|core| text.contains(core.name()));
+        let of_schema = !has_core_types
+            && found.iter().any(|diagnostic| {
+                diagnostic.severity == Severity::Error && CODES_OF_THE_SCHEMA.contains(&diagnostic.code.0)
+            });
+        disagreement(&text, Reported { any: !found.is_empty(), of_schema })
+    };
+    files.into_iter().filter_map(compare).collect()
 }
 
 pub(crate) fn process_context(environment: &[(&str, &str)]) -> ProcessContext {
