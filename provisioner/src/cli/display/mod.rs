@@ -23,7 +23,7 @@ mod value;
 
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, RecvTimeoutError, TryRecvError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -46,6 +46,8 @@ use redact::{cut, redact};
 
 /// Interval between repaints of moving parts.
 const FRAME_INTERVAL: Duration = Duration::from_millis(100);
+/// Limit on the wait for more events before the events of a burst are rendered.
+const BURST_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Settings of a display.
 #[derive(Clone, Copy, Debug)]
@@ -167,6 +169,7 @@ impl Display {
     pub(crate) fn pause(&self) {
         let (done, shown) = mpsc::channel();
         if self.commands.send(DisplayCommand::Pause(done)).is_ok() {
+            self.thread.iter().for_each(|thread| thread.thread().unpark());
             // An error means that the display has ended, so the terminal is free as well.
             shown.recv().unwrap_or_default();
         }
@@ -184,6 +187,7 @@ impl Display {
         let Some(thread) = self.thread.take() else { return Ok(()) };
         // An error means that the thread has ended already.
         self.commands.send(DisplayCommand::Finish).unwrap_or_default();
+        thread.thread().unpark();
         thread.join().unwrap_or_else(|_| Err(io::Error::other("the display stopped working")))
     }
 }
@@ -209,7 +213,15 @@ impl DisplayThread<'_> {
         let mut outcome = Ok(());
         let mut painted = Instant::now();
         loop {
-            let command = receiver.recv_timeout(FRAME_INTERVAL.saturating_sub(painted.elapsed()));
+            let command = match receiver.try_recv() {
+                Err(TryRecvError::Empty) => {
+                    // Not woken by each event of a burst: that would cost the engine a system call for each.
+                    std::thread::park_timeout(BURST_INTERVAL);
+                    receiver.recv_timeout(FRAME_INTERVAL.saturating_sub(painted.elapsed()))
+                }
+                Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
+                Ok(command) => Ok(command),
+            };
             let shown = match command {
                 Ok(DisplayCommand::Event { stamp, stack, place, event, queued_bytes }) => {
                     self.logs.release(queued_bytes);
