@@ -29,5 +29,6 @@ mod stack_rename;
 mod state_edits;
 mod targets;
 mod templates;
+mod terminal;
 mod unrecorded;
 mod unusable_states;
