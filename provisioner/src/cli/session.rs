@@ -82,7 +82,8 @@ pub(crate) async fn run(
     let session = Session { ui, display, signals: StopSignals::default() };
     let sink = session.sink("", None);
     let warn = move |text: &str| sink.emit(Event::Message(Message::new(Severity::Warning, text)));
-    let guard = ui.signals.begin_session(&session.signals, Box::new(warn.clone()), ui.end_by_signal());
+    let notify = Box::new(session.display.stop_notifier());
+    let guard = ui.signals.begin_session(&session.signals, notify, ui.end_by_signal());
     // A panic is continued after the display has ended, which must still show what the run could not record.
     let result = tokio::select! {
         result = AssertUnwindSafe(work(&session)).catch_unwind() => result,

@@ -15,6 +15,7 @@ use engine::StopSignals;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use super::display::StopNotice;
 use super::exit::Exit;
 
 /// Limit on the wait for the runtime to respond to an abort. A runtime that does not is busy, or waits for a file.
@@ -22,8 +23,8 @@ const RESPONSE_LIMIT: Duration = Duration::from_secs(1);
 /// Limit on an abort: plugins are killed, and the state is saved.
 const ABORT_LIMIT: Duration = Duration::from_secs(10);
 
-/// Function that shows a warning to the user.
-type Warn = Box<dyn Fn(&str) + Send>;
+/// Function that shows the user that the operation is being stopped.
+type Notify = Box<dyn Fn(StopNotice) + Send>;
 /// Function that is called before a signal ends the process: restores the terminal and prints what is recorded nowhere.
 /// Returns the outcome of the process.
 type End = Box<dyn FnOnce() -> Exit + Send>;
@@ -38,7 +39,7 @@ pub(crate) struct SignalReceiver {
 struct ActiveSession {
     signals: StopSignals,
     progress: Progress,
-    warn: Warn,
+    notify: Notify,
     end: End,
 }
 
@@ -82,9 +83,9 @@ impl SignalReceiver {
     }
 
     /// Makes signals stop and abort an operation until the guard is dropped.
-    pub(crate) fn begin_session(&self, signals: &StopSignals, warn: Warn, end: End) -> SessionGuard {
+    pub(crate) fn begin_session(&self, signals: &StopSignals, notify: Notify, end: End) -> SessionGuard {
         let progress = Progress::default();
-        let session = ActiveSession { signals: signals.clone(), progress: progress.clone(), warn, end };
+        let session = ActiveSession { signals: signals.clone(), progress: progress.clone(), notify, end };
         *self.lock() = Some(session);
         SessionGuard { receiver: self.clone(), abort: signals.abort.clone(), progress }
     }
@@ -114,14 +115,14 @@ impl SignalReceiver {
     fn escalate(&self) -> Effect {
         let session = self.lock();
         let Some(session) = &*session else { return Effect::End };
-        // The warning comes first: the display shows it before the events that the signal causes.
+        // The notice comes first: the display shows it before the events that the signal causes.
         if !session.signals.stop.is_cancelled() {
-            (session.warn)("stopping: waiting for running steps to finish (press Ctrl-C again to abort them)");
+            (session.notify)(StopNotice::Stopping);
             session.signals.stop.cancel();
             return Effect::Stop;
         }
         if !session.signals.abort.is_cancelled() {
-            (session.warn)("aborting: running steps stay recorded as pending operations");
+            (session.notify)(StopNotice::Aborting);
             session.signals.abort.cancel();
             return Effect::Abort(session.progress.clone());
         }
@@ -214,10 +215,10 @@ mod tests {
     #[test]
     fn first_signal_stops_second_aborts_third_ends() {
         let (receiver, signals) = (SignalReceiver::default(), StopSignals::default());
-        let warnings = Arc::new(Mutex::new(Vec::new()));
-        let of_session = Arc::clone(&warnings);
-        let warn = Box::new(move |text: &str| of_session.lock().unwrap().push(text.to_owned()));
-        let guard = receiver.begin_session(&signals, warn, Box::new(|| Exit::Canceled));
+        let notices = Arc::new(Mutex::new(Vec::new()));
+        let of_session = Arc::clone(&notices);
+        let notify = Box::new(move |notice| of_session.lock().unwrap().push(notice));
+        let guard = receiver.begin_session(&signals, notify, Box::new(|| Exit::Canceled));
         let state = || (signals.stop.is_cancelled(), signals.abort.is_cancelled());
         assert_eq!(state(), (false, false));
         assert!(matches!(receiver.escalate(), Effect::Stop));
@@ -225,8 +226,7 @@ mod tests {
         assert!(matches!(receiver.escalate(), Effect::Abort(_)));
         assert_eq!(state(), (true, true));
         assert!(matches!(receiver.escalate(), Effect::End));
-        let warnings = warnings.lock().unwrap();
-        assert!(warnings[0].starts_with("stopping") && warnings[1].starts_with("aborting"), "{warnings:?}");
+        assert_eq!(*notices.lock().unwrap(), [StopNotice::Stopping, StopNotice::Aborting]);
         drop(guard);
     }
 

@@ -13,6 +13,7 @@ mod filter;
 mod hostile_plugins;
 mod imports;
 mod interruptions;
+mod keyboard;
 mod lifecycle;
 mod lost_states;
 mod permissions;

@@ -56,7 +56,7 @@ fn one_signal_lets_running_steps_finish_and_saves_them() {
               + creating rec (pulumi:providers:rec)
               + created rec (pulumi:providers:rec) ([time])
               + creating first--prod (rec:Thing)
-            warning: stopping: waiting for running steps to finish (press Ctrl-C again to abort them)
+            warning: stopping: waiting for first--prod (creating); press Ctrl-C again to abort without waiting
               + created first--prod (rec:Thing) ([time])
             ");
             repository.script(json!({}));
@@ -100,8 +100,8 @@ fn two_signals_leave_running_steps_pending() {
       + creating rec (pulumi:providers:rec)
       + created rec (pulumi:providers:rec) ([time])
       + creating first--prod (rec:Thing)
-    warning: stopping: waiting for running steps to finish (press Ctrl-C again to abort them)
-    warning: aborting: running steps stay recorded as pending operations
+    warning: stopping: waiting for first--prod (creating); press Ctrl-C again to abort without waiting
+    warning: aborting: not waiting for first--prod (creating); changes in progress stay recorded as pending operations; press Ctrl-C again to end without saving the state
     ");
     assert!(!repository.is_locked());
     insta::assert_snapshot!(repository.resources().join("\n"), @r"
@@ -183,7 +183,7 @@ fn interrupt_while_plugins_start_kills_them() {
     exit 130
     --- out
     --- err
-    warning: stopping: waiting for running steps to finish (press Ctrl-C again to abort them)
+    warning: stopping; press Ctrl-C again to abort without waiting
     error: stopped before any change was made
     ");
     assert!(repository.names("backend").is_empty());
@@ -222,7 +222,7 @@ fn run_that_lost_its_lock_saves_nothing_and_its_journal_is_merged() {
       + creating rec (pulumi:providers:rec)
       + created rec (pulumi:providers:rec) ([time])
       + creating first--prod (rec:Thing)
-    warning: stopping: waiting for running steps to finish (press Ctrl-C again to abort them)
+    warning: stopping: waiting for first--prod (creating); press Ctrl-C again to abort without waiting
       + created first--prod (rec:Thing) ([time])
     error: the state of organization/tank/reef could not be saved; its changes are kept in the journal [repo]/backend/.sc/journal/tank/reef/[id]
       caused by: organization/tank/reef: the lock of this run was removed, and the stack is not locked now

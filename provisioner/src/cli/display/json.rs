@@ -11,7 +11,7 @@ use state::ResourceState;
 
 use super::filter::MessageFilter;
 use super::value::{DisplayValue, Secrets, map_to_json};
-use super::{Origin, Renderer, Stamp};
+use super::{Origin, Renderer, Stamp, StopNotice};
 
 /// Renderer that writes each event as one line.
 pub(crate) struct JsonDisplay<W: Write> {
@@ -49,6 +49,10 @@ impl<W: Write + Send> Renderer for JsonDisplay<W> {
         let line = Value::Object(line).to_string();
         self.out.write_all(format!("{}\n", escape_controls(&line)).as_bytes())?;
         self.out.flush()
+    }
+
+    fn stop(&mut self, stamp: Stamp, notice: StopNotice) -> io::Result<()> {
+        self.event(stamp, Origin { stack: "", place: None }, &Event::Message(notice.message(None)))
     }
 
     fn tick(&mut self, _at: Duration) -> io::Result<()> {

@@ -4,17 +4,17 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use engine::events::{Download, DownloadStage, Event, Phase, Summary};
+use engine::events::{Download, DownloadStage, Event, Phase, Severity, Summary};
 use pulumi_proto::urn::Urn;
 
 use super::filter::MessageFilter;
 use super::painter::Painter;
-use super::palette::Palette;
+use super::palette::{Palette, severity};
 use super::report::LocatedMessage;
 use super::rows::{Row, RowState, Rows};
 use super::text::{Line, bytes, duration};
 use super::tree::{Columns, Names, counts, row_line, tree};
-use super::{DisplayOptions, Origin, Renderer, Stamp, print_lines, report};
+use super::{DisplayOptions, Origin, Renderer, Stamp, StopNotice, print_lines, report};
 
 /// Columns and rows of a terminal.
 pub(crate) type Size = (usize, usize);
@@ -35,6 +35,8 @@ pub(crate) struct LiveDisplay<W: Write, R: Write> {
     phase: Option<RunningPhase>,
     /// Last ephemeral message without a resource.
     ephemeral: Option<Line>,
+    /// Last notice that the run is being stopped.
+    stop: Option<StopNotice>,
     /// Downloads in progress.
     downloads: Vec<Download>,
     /// Stack whose last preview has shown its changes, if there is one.
@@ -58,7 +60,17 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
     ) -> Self {
         let painter = Painter::new(screen, options.color);
         let size = Box::new(size);
-        Self { painter, results, size, options, phase: None, ephemeral: None, downloads: Vec::new(), previewed: None }
+        Self {
+            painter,
+            results,
+            size,
+            options,
+            phase: None,
+            ephemeral: None,
+            stop: None,
+            downloads: Vec::new(),
+            previewed: None,
+        }
     }
 
     fn size(&self) -> Size {
@@ -147,7 +159,7 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
         let (columns, height) = self.size();
         let ephemeral = self.ephemeral.as_ref();
         let lines = match (&self.phase, ephemeral) {
-            (Some(running), ephemeral) => frame(running, ephemeral, columns, height, at),
+            (Some(running), ephemeral) => frame(running, ephemeral, self.stop, columns, height, at),
             (None, ephemeral) => {
                 let ephemeral =
                     ephemeral.map(|ephemeral| spinner(at).join(ephemeral.clone()).truncate(columns.saturating_sub(1)));
@@ -204,6 +216,14 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
         Ok(())
     }
 
+    /// Messages of a phase are printed at its end, so the block shows the notice until then.
+    fn stop(&mut self, stamp: Stamp, notice: StopNotice) -> io::Result<()> {
+        let message = notice.message(self.phase.as_ref().map(|running| &running.rows));
+        self.take_message(LocatedMessage { message, place: None })?;
+        self.stop = Some(notice);
+        self.paint(stamp.at)
+    }
+
     fn tick(&mut self, at: Duration) -> io::Result<()> {
         self.paint(at)
     }
@@ -222,15 +242,23 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
     }
 }
 
-/// Returns the block at the bottom of the terminal: heading, the rows that fit, and counts.
-fn frame(running: &RunningPhase, ephemeral: Option<&Line>, columns: usize, height: usize, at: Duration) -> Vec<Line> {
+/// Returns the block at the bottom of the terminal: heading, the rows that fit, counts, and the notice of a stop.
+fn frame(
+    running: &RunningPhase,
+    ephemeral: Option<&Line>,
+    stop: Option<StopNotice>,
+    columns: usize,
+    height: usize,
+    at: Duration,
+) -> Vec<Line> {
     // The last column is not used, as some terminals wrap there.
     let width = columns.saturating_sub(1);
     let elapsed = duration_for_footer(at.saturating_sub(running.began));
     let heading =
         spinner(at).join(report::title(running.phase, &running.stack)).text("  ").styled(Palette::DIM, elapsed);
     // Four lines are not rows: heading, hidden rows, counts, and the line with the cursor.
-    let available = height.saturating_sub(4).max(1);
+    let stop = stop.map(|notice| stop_lines(notice, &running.rows)).unwrap_or_default();
+    let available = height.saturating_sub(4 + stop.len()).max(1);
     let shown = select_rows(&running.rows, available);
     let tense = report::tense(running.phase);
 
@@ -257,7 +285,17 @@ fn frame(running: &RunningPhase, ephemeral: Option<&Line>, columns: usize, heigh
         Some(ephemeral) if counts == Line::new() => lines.push(Line::plain("  ").join(ephemeral.clone())),
         _ => lines.push(Line::plain("  ").join(counts)),
     }
+    lines.extend(stop);
     lines.into_iter().map(|line| line.truncate(width)).collect()
+}
+
+/// Returns the lines about a run that is being stopped, with the steps that still run.
+fn stop_lines(notice: StopNotice, rows: &Rows) -> Vec<Line> {
+    let (word, style) = severity(Severity::Warning);
+    let mut texts = notice.lines(Some(rows)).into_iter();
+    let head = Line::new().styled(style, word).styled(Palette::BOLD, ":").text(" ");
+    let first = head.text(texts.next().unwrap_or_default());
+    std::iter::once(first).chain(texts.map(|text| Line::plain("  ").text(text))).collect()
 }
 
 /// Returns the rows to show in the available lines: failed rows, then running rows (oldest first), then the rows that

@@ -17,6 +17,7 @@ mod queue;
 mod redact;
 mod report;
 mod rows;
+mod stop;
 mod text;
 mod tree;
 mod value;
@@ -37,6 +38,7 @@ pub(crate) use live::LiveDisplay;
 pub(crate) use painter::SHOW_CURSOR;
 pub(crate) use palette::Palette;
 pub(crate) use plain::PlainDisplay;
+pub(crate) use stop::StopNotice;
 pub(crate) use text::Line;
 pub(crate) use value::{DisplayValue, Secrets, map_to_json};
 
@@ -106,6 +108,8 @@ pub(crate) trait Renderer: Send {
     fn message_filter(&self) -> MessageFilter;
     /// Renders an event.
     fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()>;
+    /// Renders that the run is being stopped.
+    fn stop(&mut self, stamp: Stamp, notice: StopNotice) -> io::Result<()>;
     /// Repaints moving parts.
     fn tick(&mut self, at: Duration) -> io::Result<()>;
     /// Leaves the terminal to other output until the next event.
@@ -127,6 +131,8 @@ enum DisplayCommand {
         queued_bytes: usize,
     },
     Pause(mpsc::Sender<()>),
+    /// Notices of a stop wait in their own queue.
+    Stop,
     Finish,
 }
 
@@ -134,6 +140,7 @@ enum DisplayCommand {
 #[derive(Debug)]
 pub(crate) struct Display {
     commands: mpsc::Sender<DisplayCommand>,
+    stops: mpsc::Sender<StopNotice>,
     began: Instant,
     filter: MessageFilter,
     logs: Arc<QueuedLogs>,
@@ -144,13 +151,17 @@ impl Display {
     /// Starts a thread that renders events, with the secrets in their texts masked.
     pub(crate) fn start(mut renderer: Box<dyn Renderer>, masker: Arc<SecretMasker>) -> io::Result<Self> {
         let (commands, receiver) = mpsc::channel();
+        let (stops, stop_receiver) = mpsc::channel();
         let began = Instant::now();
         let (filter, logs) = (renderer.message_filter(), Arc::<QueuedLogs>::default());
         let queued = Arc::clone(&logs);
-        let display =
-            move || DisplayThread { renderer: renderer.as_mut(), began, masker: &masker, logs: &queued }.run(&receiver);
+        let display = move || {
+            let renderer = renderer.as_mut();
+            let thread = DisplayThread { renderer, began, masker: &masker, logs: &queued, stops: &stop_receiver };
+            thread.run(&receiver)
+        };
         let thread = std::thread::Builder::new().name("display".to_owned()).spawn(display)?;
-        Ok(Self { commands, began, filter, logs, thread: Some(thread) })
+        Ok(Self { commands, stops, began, filter, logs, thread: Some(thread) })
     }
 
     /// Returns the sink for the events of a stack. Messages have the positions that `locate` returns.
@@ -163,6 +174,18 @@ impl Display {
             stack: stack.into(),
             locate,
         })
+    }
+
+    /// Returns a function that renders a notice of a stop, before the events that still wait: a user sees at once that the
+    /// signal was received.
+    pub(crate) fn stop_notifier(&self) -> impl Fn(StopNotice) + Send + use<> {
+        let (commands, stops) = (self.commands.clone(), self.stops.clone());
+        move |notice| {
+            // An error means that the display has ended.
+            if stops.send(notice).is_ok() {
+                commands.send(DisplayCommand::Stop).unwrap_or_default();
+            }
+        }
     }
 
     /// Returns once all earlier events are rendered and the terminal is free for a question.
@@ -205,6 +228,7 @@ struct DisplayThread<'d> {
     began: Instant,
     masker: &'d SecretMasker,
     logs: &'d QueuedLogs,
+    stops: &'d mpsc::Receiver<StopNotice>,
 }
 
 impl DisplayThread<'_> {
@@ -222,6 +246,9 @@ impl DisplayThread<'_> {
                 Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
                 Ok(command) => Ok(command),
             };
+            if outcome.is_ok() {
+                outcome = self.render_stops();
+            }
             let shown = match command {
                 Ok(DisplayCommand::Event { stamp, stack, place, event, queued_bytes }) => {
                     self.logs.release(queued_bytes);
@@ -244,7 +271,7 @@ impl DisplayThread<'_> {
                     let dropped = self.logs.take_dropped(true);
                     return self.report_dropped(dropped).and_then(|()| self.renderer.finish());
                 }
-                Err(RecvTimeoutError::Timeout) => Ok(()),
+                Ok(DisplayCommand::Stop) | Err(RecvTimeoutError::Timeout) => Ok(()),
             };
             outcome = outcome.and(shown);
             if outcome.is_ok() && painted.elapsed() >= FRAME_INTERVAL {
@@ -252,6 +279,11 @@ impl DisplayThread<'_> {
                 outcome = self.renderer.tick(self.began.elapsed());
             }
         }
+    }
+
+    fn render_stops(&mut self) -> io::Result<()> {
+        let stamp = Stamp { at: self.began.elapsed(), time: Timestamp::now() };
+        self.stops.try_iter().try_for_each(|notice| self.renderer.stop(stamp, notice))
     }
 
     fn event(&mut self, stamp: Stamp, stack: &str, mut place: Option<Place>, mut event: Event) -> io::Result<()> {

@@ -12,7 +12,7 @@ use super::palette::{Palette, step_style};
 use super::report::LocatedMessage;
 use super::rows::{RowState, Rows};
 use super::text::{Line, duration};
-use super::{DisplayOptions, Origin, Renderer, Stamp, print_lines, report};
+use super::{DisplayOptions, Origin, Renderer, Stamp, StopNotice, print_lines, report};
 
 /// Interval between lines about a running step, as some pipelines end a job without output.
 const STILL_RUNNING_INTERVAL: Duration = Duration::from_secs(30);
@@ -153,6 +153,11 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
             }
             Event::OutputsRegistered(_) => Ok(()),
         }
+    }
+
+    fn stop(&mut self, _: Stamp, notice: StopNotice) -> io::Result<()> {
+        let message = notice.message(self.phase.as_ref().map(|running| &running.rows));
+        self.take_message(LocatedMessage { message, place: None })
     }
 
     fn tick(&mut self, at: Duration) -> io::Result<()> {

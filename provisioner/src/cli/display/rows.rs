@@ -117,6 +117,14 @@ impl Rows {
         self.rows.iter()
     }
 
+    /// Returns the resources with running steps, in the order of their first events. Components count only if there are no
+    /// others: the step of a component lasts as long as those of its children.
+    pub(crate) fn running(&self) -> Vec<&Row> {
+        let running = || self.rows.iter().filter(|row| row.state == RowState::Running && !row.is_root());
+        let custom: Vec<&Row> = running().filter(|row| row.is_custom()).collect();
+        if custom.is_empty() { running().collect() } else { custom }
+    }
+
     pub(crate) fn get(&self, urn: &Urn) -> Option<&Row> {
         self.by_urn.get(urn).map(|index| &self.rows[*index])
     }

@@ -324,6 +324,10 @@ impl Renderer for Redacting<'_> {
         self.renderer.event(stamp, origin, &event)
     }
 
+    fn stop(&mut self, stamp: Stamp, notice: StopNotice) -> io::Result<()> {
+        self.renderer.stop(stamp, notice)
+    }
+
     fn tick(&mut self, at: Duration) -> io::Result<()> {
         self.renderer.tick(at)
     }

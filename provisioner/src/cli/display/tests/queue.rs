@@ -21,6 +21,11 @@ impl Renderer for HeldRenderer {
         Ok(())
     }
 
+    fn stop(&mut self, _: Stamp, notice: StopNotice) -> io::Result<()> {
+        self.shown.lock().unwrap().push(Event::Message(notice.message(None)));
+        Ok(())
+    }
+
     fn tick(&mut self, _: Duration) -> io::Result<()> {
         Ok(())
     }
@@ -105,4 +110,28 @@ fn messages_of_the_displays_are_chosen_by_their_options() {
     ];
     let chosen = filters.map(|filter| (filter.verbose, filter.ephemeral));
     assert_eq!(chosen, [(true, true), (false, false), (true, false), (false, true), (true, true)]);
+}
+
+#[test]
+fn notice_of_a_stop_is_shown_before_the_events_that_wait() {
+    let (release, held) = mpsc::channel();
+    let shown: Arc<Mutex<Vec<Event>>> = Arc::default();
+    let filter = MessageFilter { verbose: true, ephemeral: true };
+    let renderer = HeldRenderer { filter, held, shown: Arc::clone(&shown) };
+    let display = Display::start(Box::new(renderer), Arc::default()).unwrap();
+    let sink = display.sink("dev", None);
+    for text in ["first", "second", "third"] {
+        sink.emit(log(Severity::Info, text));
+    }
+    display.stop_notifier()(StopNotice::Stopping);
+    drop(release);
+    display.finish().unwrap();
+    let shown = shown.lock().unwrap();
+    let texts: Vec<&str> = shown
+        .iter()
+        .map(|event| if let Event::Message(message) = event { message.text.as_str() } else { "" })
+        .collect();
+    let place = texts.iter().position(|text| text.starts_with("stopping")).unwrap();
+    // The display may have begun to render the first event.
+    assert!(place < 2, "{texts:?}");
 }

@@ -180,3 +180,55 @@ fn each_running_download_has_a_progress_bar() {
     ");
     assert!(!show("tls", 0, None, DownloadStage::Failed).contains("tls"));
 }
+
+/// Returns a script of a run with two creates, one of which does not end.
+fn unfinished_creates() -> Script {
+    let mut script = Script::new(Operation::Update, false);
+    script.start(5, &root_step(StepOp::Same));
+    let create = |name| Arc::new(step(StepOp::Create, &urn("files:fs:File", name), None, Some(PropertyMap::new())));
+    let (site, logo) = (create("site--prod"), create("logo--prod"));
+    script.start(10, &site);
+    script.start(20, &logo);
+    script.done(50, &logo, 30);
+    script
+}
+
+#[test]
+fn stop_is_shown_at_once_with_the_running_steps_and_the_effect_of_the_next_signal() {
+    let screen = Screen::new();
+    let mut display = LiveDisplay::new(screen.clone(), screen.clone(), || Some((80, 24)), options(true));
+    let script = unfinished_creates();
+    script.play(&mut display, 0, 30);
+    display.stop(stamp(30), StopNotice::Stopping).unwrap();
+    insta::assert_snapshot!("live_stopping", screen.contents());
+    script.play(&mut display, 30, 60);
+    let shown = screen.contents();
+    assert!(shown.contains("stopping: waiting for site--prod (creating)\n"), "{shown}");
+    display.stop(stamp(70), StopNotice::Aborting).unwrap();
+    insta::assert_snapshot!("live_aborting", screen.contents());
+}
+
+#[test]
+fn stop_is_shown_on_a_full_screen_and_before_a_phase() {
+    let screen = Screen::of_size(80, 12);
+    let mut display = LiveDisplay::new(screen.clone(), screen.clone(), || Some((80, 12)), options(true));
+    display.stop(stamp(0), StopNotice::Stopping).unwrap();
+    assert_eq!(screen.contents().trim_end(), "warning: stopping; press Ctrl-C again to abort without waiting");
+    two_hundred_creates().play(&mut display, 0, 6_930);
+    let shown = screen.contents();
+    assert!(shown.contains("warning: stopping: waiting for 13 steps: resource-096--production (creating)"), "{shown}");
+    assert!(shown.contains("press Ctrl-C again to abort"), "{shown}");
+}
+
+#[test]
+fn stop_is_printed_with_the_running_steps_without_a_terminal() {
+    let progress = Shared::default();
+    let mut display = PlainDisplay::new(progress.clone(), Shared::default(), None, options(true));
+    unfinished_creates().play(&mut display, 0, 60);
+    for notice in [StopNotice::Stopping, StopNotice::Aborting] {
+        display.stop(stamp(60), notice).unwrap();
+    }
+    let printed = progress.text();
+    let warnings: Vec<&str> = printed.lines().filter(|line| line.starts_with("warning")).collect();
+    insta::assert_snapshot!(warnings.join("\n"));
+}

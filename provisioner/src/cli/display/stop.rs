@@ -1,0 +1,66 @@
+//! Report that a run is being stopped: what it waits for, and what the next signal does.
+
+use engine::events::{Message, Severity};
+
+use super::palette::step_style;
+use super::rows::{Row, Rows};
+
+/// Number of running steps that are named.
+const MAX_NAMES: usize = 3;
+
+/// Way in which a run is being ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StopNotice {
+    /// It waits for running steps.
+    Stopping,
+    /// It returns without them.
+    Aborting,
+}
+
+impl StopNotice {
+    /// Returns the progress of the end, and the effect of the next signal. `rows` are those of the running phase, if there
+    /// is one.
+    pub(crate) fn lines(self, rows: Option<&Rows>) -> Vec<String> {
+        let running = rows.map(running_steps);
+        match self {
+            Self::Stopping => {
+                let waiting = match running.as_deref() {
+                    Some("") => "stopping: waiting for running calls of plugins".to_owned(),
+                    Some(running) => format!("stopping: waiting for {running}"),
+                    None => "stopping".to_owned(),
+                };
+                vec![waiting, "press Ctrl-C again to abort without waiting".to_owned()]
+            }
+            Self::Aborting => {
+                let mut lines = match running.as_deref().filter(|running| !running.is_empty()) {
+                    Some(running) => vec![
+                        format!("aborting: not waiting for {running}"),
+                        "changes in progress stay recorded as pending operations".to_owned(),
+                    ],
+                    None => vec!["aborting".to_owned()],
+                };
+                lines.push("press Ctrl-C again to end without saving the state".to_owned());
+                lines
+            }
+        }
+    }
+
+    /// Returns the message for a log.
+    pub(crate) fn message(self, rows: Option<&Rows>) -> Message {
+        Message::new(Severity::Warning, self.lines(rows).join("; "))
+    }
+}
+
+/// Returns the running steps by name: `site--prod (creating)`, or `3 steps: site--prod (creating), …`. Empty if there are
+/// none.
+fn running_steps(rows: &Rows) -> String {
+    let running = rows.running();
+    let step = |row: &&Row| format!("{} ({})", row.urn.name(), step_style(row.step.op).present);
+    let names = running.iter().take(MAX_NAMES).map(step).collect::<Vec<_>>().join(", ");
+    match running.len() {
+        0 | 1 => names,
+        // A narrow terminal cuts the names, so the number is first.
+        count if count <= MAX_NAMES => format!("{count} steps: {names}"),
+        count => format!("{count} steps: {names}, …"),
+    }
+}
