@@ -20,7 +20,7 @@ use super::display::{Line, Palette};
 pub(crate) enum Exit {
     /// The command succeeded. A preview that shows changes succeeds as well.
     Done,
-    /// The command failed; its errors have been reported.
+    /// The command failed, and its errors have been reported; or the user declined a question.
     Failed,
     /// The arguments are wrong, or there is no terminal to ask for confirmation.
     Usage,
@@ -30,7 +30,7 @@ pub(crate) enum Exit {
     Locked,
     /// The run has changes despite `--expect-no-changes`.
     UnexpectedChanges,
-    /// The user stopped the command before its end.
+    /// A signal, such as that of Ctrl-C, stopped the command before its end.
     Canceled,
     /// A bug in `sc`.
     Bug,

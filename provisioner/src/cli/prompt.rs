@@ -6,7 +6,9 @@ use config::diagnostics::escape_controls;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::exit::CliError;
+use super::display::Line;
+use super::exit::{CliError, Exit};
+use super::signals::end_question_line;
 use super::ui::Ui;
 
 /// Number of times that a question is asked if the answer is neither yes nor no.
@@ -38,8 +40,14 @@ pub(crate) async fn confirm(
         return Err(CliError::usage(message, "give --yes to proceed without confirmation").into());
     }
     let question = escape_controls(question).into_owned();
-    let reply = ask_in_thread(stop, move |input, output| ask(&question, input, output)).await?;
+    let reply = ask_in_thread(ui, stop, move |input, output| ask(&question, input, output)).await?;
     Ok(reply.unwrap_or(Confirmation::No))
+}
+
+/// Reports that the user declined a question, and returns the outcome: a failure, so that a script does not continue.
+pub(crate) fn decline(ui: &Ui) -> Exit {
+    ui.print_messages(&[Line::plain("nothing was changed")]);
+    Exit::Failed
 }
 
 /// Asks for a line of text, and returns it without surrounding space. The display must be paused, and there must be a
@@ -47,9 +55,9 @@ pub(crate) async fn confirm(
 ///
 /// # Errors
 /// Errors of the terminal.
-pub(crate) async fn ask_line(stop: &CancellationToken, question: &str) -> anyhow::Result<Option<String>> {
+pub(crate) async fn ask_line(ui: &Ui, stop: &CancellationToken, question: &str) -> anyhow::Result<Option<String>> {
     let question = escape_controls(question).into_owned();
-    let reply = ask_in_thread(stop, move |input, output| {
+    let reply = ask_in_thread(ui, stop, move |input, output| {
         write!(output, "{question} ")?;
         output.flush()?;
         let mut line = String::new();
@@ -61,9 +69,11 @@ pub(crate) async fn ask_line(stop: &CancellationToken, question: &str) -> anyhow
 /// Asks a question on a separate thread, which is not joined, as a read from a terminal cannot be cancelled. Returns
 /// `None` after a stop during the question.
 async fn ask_in_thread<T: Send + 'static>(
+    ui: &Ui,
     stop: &CancellationToken,
     ask: impl FnOnce(&mut dyn BufRead, &mut dyn Write) -> io::Result<T> + Send + 'static,
 ) -> anyhow::Result<Option<T>> {
+    let _question = ui.signals.begin_question();
     let (tx, rx) = oneshot::channel();
     std::thread::Builder::new().name("question".to_owned()).spawn(move || {
         // Standard error is not locked: the display prints its messages while the thread waits for a reply.
@@ -73,7 +83,10 @@ async fn ask_in_thread<T: Send + 'static>(
     })?;
     tokio::select! {
         reply = rx => Ok(Some(reply??)),
-        () = stop.cancelled() => Ok(None),
+        () = stop.cancelled() => {
+            end_question_line()?;
+            Ok(None)
+        }
     }
 }
 

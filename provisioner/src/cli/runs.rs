@@ -20,6 +20,7 @@ use super::access::{access, holder};
 use super::args::{ProgramArgs, ReplaceArgs, RunArgs, ScopeArgs, ShowArgs};
 use super::display::Secrets;
 use super::exit::{Changes, CliError, Exit};
+use super::prompt;
 use super::session::{self, Session, SessionOptions};
 use super::stacks::{Stacks, locate, program};
 use super::ui::Ui;
@@ -104,7 +105,8 @@ fn patterns(names: &[String]) -> impl Iterator<Item = UrnPattern> {
     names.iter().map(UrnPattern::new)
 }
 
-/// Runs an operation on one stack after the other, and stops after the first that fails.
+/// Runs an operation on one stack after the other, and stops after the first that fails. The operation returns `None` if the
+/// user declined it.
 ///
 /// # Errors
 /// The first error of an operation.
@@ -121,7 +123,7 @@ pub(crate) async fn on_stacks(
         let mut summaries: Vec<Summary> = Vec::new();
         for stack in stacks.requested() {
             let run = session.unless_stopped(stack_run(ui, stacks, stack, session, &plugins, &runs.options)).await?;
-            let Some(report) = operation(&run, session).await? else { return Ok(Exit::Canceled) };
+            let Some(report) = operation(&run, session).await? else { return Ok(declined(ui, session, &summaries)) };
             let Report { summary, snapshot, diagnostics } = report;
             drop_in_background(snapshot);
             session.pause();
@@ -135,6 +137,15 @@ pub(crate) async fn on_stacks(
         Ok(Exit::of_runs(&summaries, runs.changes))
     })
     .await
+}
+
+/// Returns the outcome of an operation that the user declined, or stopped at its question.
+fn declined(ui: &Ui, session: &Session<'_>, earlier: &[Summary]) -> Exit {
+    if session.signals.stop.is_cancelled() {
+        return Exit::Canceled;
+    }
+    // The operation may have changed other stacks before.
+    if earlier.is_empty() { prompt::decline(ui) } else { Exit::Failed }
 }
 
 async fn stack_run(

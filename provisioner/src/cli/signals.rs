@@ -3,11 +3,13 @@
 //!
 //! Outside of a session there is nothing to stop: a signal ends the process. In a session the first one stops the
 //! operation, the second one aborts it, and the third one ends the process. The second one ends it, too, if the
-//! operation does not return in time.
+//! operation does not return in time. At a question nothing runs, so the stop ends the program.
 
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -18,6 +20,8 @@ use tokio_util::sync::CancellationToken;
 use super::display::StopNotice;
 use super::exit::Exit;
 
+/// Limit on the output that restores the terminal before a signal ends the process.
+pub(crate) const RESTORE_LIMIT: Duration = Duration::from_millis(100);
 /// Limit on the wait for the runtime to respond to an abort. A runtime that does not is busy, or waits for a file.
 const RESPONSE_LIMIT: Duration = Duration::from_secs(1);
 /// Limit on an abort: plugins are killed, and the state is saved.
@@ -33,6 +37,8 @@ type End = Box<dyn FnOnce() -> Exit + Send>;
 #[derive(Clone, Default)]
 pub(crate) struct SignalReceiver {
     session: Arc<Mutex<Option<ActiveSession>>>,
+    /// True while a question waits for its reply.
+    is_asking: Arc<AtomicBool>,
 }
 
 /// Session that signals stop and abort.
@@ -90,6 +96,13 @@ impl SignalReceiver {
         SessionGuard { receiver: self.clone(), abort: signals.abort.clone(), progress }
     }
 
+    /// Marks that a question waits for its reply, until the guard is dropped. Nothing runs during a question, so a signal is
+    /// not reported as a stop.
+    pub(crate) fn begin_question(&self) -> QuestionGuard {
+        self.is_asking.store(true, Ordering::SeqCst);
+        QuestionGuard { is_asking: Arc::clone(&self.is_asking) }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Option<ActiveSession>> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -117,7 +130,9 @@ impl SignalReceiver {
         let Some(session) = &*session else { return Effect::End };
         // The notice comes first: the display shows it before the events that the signal causes.
         if !session.signals.stop.is_cancelled() {
-            (session.notify)(StopNotice::Stopping);
+            if !self.is_asking.load(Ordering::SeqCst) {
+                (session.notify)(StopNotice::Stopping);
+            }
             session.signals.stop.cancel();
             return Effect::Stop;
         }
@@ -132,6 +147,10 @@ impl SignalReceiver {
     /// Ends the process. The supervisor kills the processes that it has started. A lock of the stack stays, as after a
     /// crash.
     fn end_process(&self) -> ! {
+        if self.is_asking.load(Ordering::SeqCst) {
+            // An error means that standard error is closed.
+            within(RESTORE_LIMIT, || end_question_line().unwrap_or_default());
+        }
         // The main thread may be busy, so it cannot return the exit code.
         std::process::exit(self.end_session().code().into())
     }
@@ -182,6 +201,39 @@ impl Drop for SessionGuard {
     }
 }
 
+/// Mark that a question waits for its reply.
+#[derive(Debug)]
+pub(crate) struct QuestionGuard {
+    is_asking: Arc<AtomicBool>,
+}
+
+impl Drop for QuestionGuard {
+    fn drop(&mut self) {
+        self.is_asking.store(false, Ordering::SeqCst);
+    }
+}
+
+/// Ends the line of a question that has no reply. The terminal has echoed `^C` there.
+///
+/// # Errors
+/// Errors of the terminal.
+pub(crate) fn end_question_line() -> io::Result<()> {
+    io::stderr().write_all(b"\n")
+}
+
+/// Writes to a terminal or a pipe before the end of the process. Waits until the limit at most: it may accept no output.
+pub(crate) fn within(limit: Duration, write: impl FnOnce() + Send + 'static) {
+    let (written, done) = mpsc::channel();
+    let write = move || {
+        write();
+        // The receiver may have been dropped after the limit; the error is ignored.
+        written.send(()).unwrap_or_default();
+    };
+    if thread::Builder::new().name("last output".to_owned()).spawn(write).is_ok() {
+        done.recv_timeout(limit).unwrap_or_default();
+    }
+}
+
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -228,6 +280,18 @@ mod tests {
         assert!(matches!(receiver.escalate(), Effect::End));
         assert_eq!(*notices.lock().unwrap(), [StopNotice::Stopping, StopNotice::Aborting]);
         drop(guard);
+    }
+
+    #[test]
+    fn signal_at_a_question_stops_without_a_notice() {
+        let (receiver, signals) = (SignalReceiver::default(), StopSignals::default());
+        let notify = Box::new(|notice| panic!("nothing runs, but {notice:?} is shown"));
+        let _guard = receiver.begin_session(&signals, notify, Box::new(|| Exit::Canceled));
+        let question = receiver.begin_question();
+        assert!(matches!(receiver.escalate(), Effect::Stop));
+        assert!(signals.stop.is_cancelled());
+        drop(question);
+        assert!(!receiver.is_asking.load(Ordering::SeqCst));
     }
 
     #[test]

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
-use std::sync::{Arc, mpsc};
-use std::thread;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
@@ -18,11 +17,9 @@ use super::display::{
     print_lines,
 };
 use super::exit::{Exit, error_lines, kept_journal_lines, unrecorded_lines, warning_lines};
-use super::signals::SignalReceiver;
+use super::signals::{RESTORE_LIMIT, SignalReceiver, within};
 use super::standard_output::StandardOutput;
 
-/// Limit on the output that shows the cursor again, before a signal ends the process.
-const CURSOR_LIMIT: Duration = Duration::from_millis(100);
 /// Limit on the output of the lines that are the only record of a change, before a signal ends the process.
 const LINES_LIMIT: Duration = Duration::from_secs(5);
 
@@ -143,7 +140,7 @@ impl Ui {
         Box::new(move || {
             if ui.has_live_display() {
                 // An error means that standard error is closed.
-                within(CURSOR_LIMIT, || drop(io::stderr().write_all(SHOW_CURSOR.as_bytes())));
+                within(RESTORE_LIMIT, || drop(io::stderr().write_all(SHOW_CURSOR.as_bytes())));
             }
             if ui.unrecorded.changes().is_empty() {
                 return Exit::Canceled;
@@ -242,19 +239,6 @@ pub(crate) fn print_result(text: &str) -> io::Result<()> {
     let mut stdout = StandardOutput(io::stdout().lock());
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
-}
-
-/// Writes to a terminal or a pipe before the end of the process. Waits until the limit at most: it may accept no output.
-fn within(limit: Duration, write: impl FnOnce() + Send + 'static) {
-    let (written, done) = mpsc::channel();
-    let write = move || {
-        write();
-        // The receiver may have been dropped after the limit; the error is ignored.
-        written.send(()).unwrap_or_default();
-    };
-    if thread::Builder::new().name("last output".to_owned()).spawn(write).is_ok() {
-        done.recv_timeout(limit).unwrap_or_default();
-    }
 }
 
 /// Prints the report of a bug. Works in any state of the program.

@@ -19,6 +19,7 @@ mod lost_states;
 mod permissions;
 mod plugin_install;
 mod processes;
+mod questions;
 mod repository;
 #[path = "../../../provisioner/config/tests/config/schema_agreement.rs"]
 mod schema_agreement;

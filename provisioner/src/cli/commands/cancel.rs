@@ -9,7 +9,7 @@ use crate::cli::access::open_access;
 use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::Exit;
-use crate::cli::prompt::{Confirmation, confirm};
+use crate::cli::prompt::{Confirmation, confirm, decline};
 use crate::cli::stacks::read_stack;
 use crate::cli::ui::Ui;
 
@@ -48,10 +48,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &CancelArgs) -> anyh
     ui.print_messages(&held.iter().map(|holder| Line::plain(format!("  {holder}"))).collect::<Vec<_>>());
     let question = "Remove the lock? Make sure that the run has ended.";
     match confirm(ui, &CancellationToken::new(), question, args.confirm.yes).await? {
-        Confirmation::No => {
-            ui.print_messages(&[Line::plain("the lock was not removed")]);
-            Ok(Exit::Canceled)
-        }
+        Confirmation::No => Ok(decline(ui)),
         Confirmation::Yes => {
             let exit = remove_locks(ui, &**store, stack, &held).await?;
             report_journal(ui, &access)?;

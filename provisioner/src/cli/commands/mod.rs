@@ -35,12 +35,12 @@ const STYLES: Styles = Styles::styled()
 #[command(after_long_help = "\
 Exit codes:
     0  success (also of a preview that shows changes)
-    1  failure
+    1  failure, or a question was answered with no
     2  wrong usage, or no terminal to ask for confirmation
     3  broken pipe: the reader of the output has closed it
     4  the stack is locked by another run
     7  there are changes, and --expect-no-changes was given
-  130  cancelled before the end
+  130  cancelled before the end, such as by Ctrl-C
   255  a bug in sc
 
 Results go to standard output, everything else to standard error. Secrets are masked everywhere unless --show-secrets is given.")]

@@ -94,7 +94,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
             };
             if !args.clear_pending_creates && options.pending_creates.is_empty() && !args.yes && ui.can_ask() {
                 session.pause();
-                let Some(resolutions) = ask_about_pending_creates(run, &session.signals.stop).await? else {
+                let Some(resolutions) = ask_about_pending_creates(ui, run, &session.signals.stop).await? else {
                     return Ok(None);
                 };
                 options.pending_creates = resolutions;
@@ -107,6 +107,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
 
 /// Asks how to resolve each pending create whose id is not known. Returns `None` if the user ended the questions.
 async fn ask_about_pending_creates(
+    ui: &Ui,
     run: &StackRun,
     stop: &CancellationToken,
 ) -> anyhow::Result<Option<Vec<(String, PendingCreateResolution)>>> {
@@ -122,7 +123,7 @@ async fn ask_about_pending_creates(
         let mut resources = snapshot.resources.iter();
         let recorded = resources.find(|resource| resource.urn == *urn && !resource.delete);
         let recorded = recorded.map(|resource| resource.id_text());
-        let Some(reply) = ask_line(stop, &question(urn, recorded)).await? else { return Ok(None) };
+        let Some(reply) = ask_line(ui, stop, &question(urn, recorded)).await? else { return Ok(None) };
         let resolution = if reply == "forget" {
             Some(PendingCreateResolution::Clear)
         } else {

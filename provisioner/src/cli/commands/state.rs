@@ -12,7 +12,7 @@ use crate::cli::access::{access, holder};
 use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
-use crate::cli::prompt::{Confirmation, confirm};
+use crate::cli::prompt::{Confirmation, confirm, decline};
 use crate::cli::stacks::read_stack;
 use crate::cli::ui::Ui;
 
@@ -348,8 +348,7 @@ async fn apply(
     ui.print_messages(&planned.iter().map(Change::line).collect::<Vec<_>>());
     let question = format!("Apply these changes to the state of {stack}? Nothing in the cloud is changed.");
     if confirm(ui, &CancellationToken::new(), &question, common.confirm.yes).await? == Confirmation::No {
-        ui.print_messages(&[Line::plain("the state was not changed")]);
-        return Ok(Exit::Canceled);
+        return Ok(decline(ui));
     }
     let state = match integrity {
         IntegrityCheck::Required => StackState::open(access, &holder(&stacks)).await?,

@@ -9,7 +9,7 @@ use crate::cli::access::{access, check_settings, holder, move_settings, rename_h
 use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
-use crate::cli::prompt::{Confirmation, confirm};
+use crate::cli::prompt::{Confirmation, confirm, decline};
 use crate::cli::stacks::read_stack;
 use crate::cli::ui::Ui;
 
@@ -49,8 +49,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RenameArgs) -> anyh
     check_settings(root, from, &to)?;
     let question = format!("Rename the state of {from} to {to}? Nothing in the cloud is changed.");
     if confirm(ui, &CancellationToken::new(), &question, args.confirm.yes).await? == Confirmation::No {
-        ui.print_messages(&[Line::plain("the stack was not renamed")]);
-        return Ok(Exit::Canceled);
+        return Ok(decline(ui));
     }
     let rename = state::rename_stack(&access, &holder(&stacks), &to).await?;
     let moved = move_settings(root, from, &to);

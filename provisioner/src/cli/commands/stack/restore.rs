@@ -15,7 +15,7 @@ use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::process::working_folder;
-use crate::cli::prompt::{Confirmation, confirm};
+use crate::cli::prompt::{Confirmation, confirm, decline};
 use crate::cli::stacks::read_stack;
 use crate::cli::table::table;
 use crate::cli::ui::Ui;
@@ -62,8 +62,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RestoreArgs) -> any
     let stack = access.stack.stack();
     let question = format!("Restore {} as the state of {stack}? Nothing in the cloud is changed.", copy.name);
     if confirm(ui, &CancellationToken::new(), &question, args.confirm.yes).await? == Confirmation::No {
-        ui.print_messages(&[Line::plain("the state was not changed")]);
-        return Ok(Exit::Canceled);
+        return Ok(decline(ui));
     }
     let resources = restore.resources;
     let changes: Vec<_> = restore.changes.iter().map(change_as_json).collect();

@@ -11,7 +11,7 @@ use crate::cli::access::{access, holder, settings_file};
 use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::Exit;
-use crate::cli::prompt::{Confirmation, confirm};
+use crate::cli::prompt::{Confirmation, confirm, decline};
 use crate::cli::stacks::read_stack;
 use crate::cli::ui::Ui;
 
@@ -51,8 +51,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RmArgs) -> anyhow::
     let name = access.stack.to_string();
     let question = format!("Remove the state of {name}? Nothing in the cloud is changed.");
     if confirm(ui, &CancellationToken::new(), &question, args.confirm.yes).await? == Confirmation::No {
-        ui.print_messages(&[Line::plain("the stack was not removed")]);
-        return Ok(Exit::Canceled);
+        return Ok(decline(ui));
     }
     let backups = if args.remove_backups { Backups::Removed } else { Backups::Kept };
     state::remove_stack(&access, &holder(&stacks), args.force, backups).await?;
