@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::display::Secrets;
+use super::signals::TimeLimit;
 
 /// Arguments of every command.
 #[derive(Clone, Debug, Args)]
@@ -174,6 +175,24 @@ pub(crate) struct EmptyStateArgs {
     /// Continue from a state without resources, although the previous state (`.bak`) has some and no run removed them
     #[arg(long)]
     pub(crate) allow_empty: bool,
+}
+
+/// Limit on the time of a command.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct TimeLimitArgs {
+    /// Stop like Ctrl-C, with exit code 1, if the command takes longer than this from its start on: 90s, 30m, 1h30m
+    #[arg(short = 'O', long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) execution_timeout: Option<Duration>,
+    /// Abort if running calls do not end within this time after the execution timeout
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    pub(crate) stop_grace: Duration,
+}
+
+impl TimeLimitArgs {
+    /// Returns the limit, if one was given.
+    pub(crate) fn limit(self) -> Option<TimeLimit> {
+        self.execution_timeout.map(|timeout| TimeLimit { timeout, grace: self.stop_grace })
+    }
 }
 
 /// Confirmation that is given on the command line.

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use bridge::host::Sources;
@@ -17,11 +16,12 @@ use provisioner::operation::{PluginSettings, Report, RunOptions, StackRun, decry
 use state::drop_in_background;
 
 use super::access::{access, holder};
-use super::args::{ProgramArgs, ReplaceArgs, RunArgs, ScopeArgs, ShowArgs};
+use super::args::{ProgramArgs, ReplaceArgs, RunArgs, ScopeArgs, ShowArgs, TimeLimitArgs};
 use super::display::Secrets;
 use super::exit::{Changes, CliError, Exit};
 use super::prompt;
 use super::session::{self, Session, SessionOptions};
+use super::signals::TimeLimit;
 use super::stacks::{Stacks, locate, program};
 use super::ui::Ui;
 
@@ -34,15 +34,15 @@ pub(crate) struct Runs {
     pub(crate) diff: bool,
     /// Treatment of secrets.
     pub(crate) secrets: Secrets,
-    /// Time limit, after which the operation is stopped as by a signal.
-    pub(crate) timeout: Option<Duration>,
+    /// Limit on the time of the command.
+    pub(crate) limit: Option<TimeLimit>,
     /// Treatment of changes.
     pub(crate) changes: Changes,
 }
 
 impl Runs {
     /// Creates the settings from the arguments of a command.
-    pub(crate) fn new(args: &RunArgs, diff: bool, timeout: Option<Duration>, changes: Changes) -> Self {
+    pub(crate) fn new(args: &RunArgs, diff: bool, time: TimeLimitArgs, changes: Changes) -> Self {
         let options = RunOptions {
             parallel: usize::try_from(args.parallel).unwrap_or(usize::MAX),
             continue_on_error: args.continue_on_error,
@@ -50,11 +50,11 @@ impl Runs {
             scope: scope(&args.scope),
             ..RunOptions::default()
         };
-        Self { options, diff, secrets: args.show.secrets(), timeout, changes }
+        Self { options, diff, secrets: args.show.secrets(), limit: time.limit(), changes }
     }
 
     /// Creates the settings of an import, which has no refresh before it and the whole stack in scope.
-    pub(crate) fn for_import(parallel: u32, show: ShowArgs, changes: Changes) -> Self {
+    pub(crate) fn for_import(parallel: u32, show: ShowArgs, time: TimeLimitArgs, changes: Changes) -> Self {
         let run = RunArgs {
             skip_refresh: false,
             program: ProgramArgs::default(),
@@ -63,7 +63,7 @@ impl Runs {
             show,
             scope: ScopeArgs::default(),
         };
-        Self::new(&run, true, None, changes)
+        Self::new(&run, true, time, changes)
     }
 
     /// Adds resources to replace.
@@ -117,7 +117,7 @@ pub(crate) async fn on_stacks(
     operation: impl AsyncFn(&StackRun, &Session<'_>) -> anyhow::Result<Option<Report>>,
 ) -> anyhow::Result<Exit> {
     runs.check_resource_names(stacks)?;
-    let options = SessionOptions { diff: runs.diff, secrets: runs.secrets, timeout: runs.timeout };
+    let options = SessionOptions { diff: runs.diff, secrets: runs.secrets, limit: runs.limit };
     let plugins = plugin_settings(stacks)?;
     session::run(ui, options, async |session| {
         let mut summaries: Vec<Summary> = Vec::new();

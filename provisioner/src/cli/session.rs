@@ -2,16 +2,16 @@
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
-use std::time::Duration;
 
 use engine::StopSignals;
-use engine::events::{Event, EventSink, Message, Severity};
+use engine::events::{Event, EventSink};
 use futures_util::FutureExt as _;
 use provisioner::operation::OperationError;
 
 use super::display::{Display, Locate, Secrets};
-use super::exit::Exit;
+use super::exit::{CliError, Exit};
 use super::prompt::{self, Confirmation};
+use super::signals::TimeLimit;
 use super::ui::Ui;
 
 /// Settings of a session.
@@ -21,8 +21,8 @@ pub(crate) struct SessionOptions {
     pub(crate) diff: bool,
     /// Treatment of secrets.
     pub(crate) secrets: Secrets,
-    /// Time limit, after which the operation is stopped as by a signal.
-    pub(crate) timeout: Option<Duration>,
+    /// Limit on the time of the command, from its start on.
+    pub(crate) limit: Option<TimeLimit>,
 }
 
 /// Running session.
@@ -80,38 +80,52 @@ pub(crate) async fn run(
 ) -> anyhow::Result<Exit> {
     let display = ui.start_display(options.diff, options.secrets)?;
     let session = Session { ui, display, signals: StopSignals::default() };
-    let sink = session.sink("", None);
-    let warn = move |text: &str| sink.emit(Event::Message(Message::new(Severity::Warning, text)));
     let notify = Box::new(session.display.stop_notifier());
-    let guard = ui.signals.begin_session(&session.signals, notify, ui.end_by_signal());
+    let limit = options.limit.map(|limit| ui.rest_of(limit));
+    let guard = ui.signals.begin_session(&session.signals, limit, notify, ui.end_by_signal());
     // A panic is continued after the display has ended, which must still show what the run could not record.
     let result = tokio::select! {
         result = AssertUnwindSafe(work(&session)).catch_unwind() => result,
-        never = stop_after_timeout(&session.signals, options.timeout, warn) => match never {},
         never = guard.respond() => match never {},
     };
     for change in ui.unrecorded().changes() {
         session.sink(change.urn.stack(), None).emit(Event::Unrecorded(change));
     }
     let shown = session.display.finish();
+    let has_timed_out = guard.has_timed_out();
     // Not earlier: a signal that arrives while the display is being finished must not end it at once.
     drop(guard);
-    let exit = result.unwrap_or_else(|panic| resume_unwind(panic))?;
+    let result = result.unwrap_or_else(|panic| resume_unwind(panic));
+    let exit = if has_timed_out { after_timeout(result)? } else { result? };
     shown?;
     Ok(exit)
 }
 
-async fn stop_after_timeout(
-    signals: &StopSignals,
-    timeout: Option<Duration>,
-    warn: impl Fn(&str),
-) -> std::convert::Infallible {
-    if let Some(timeout) = timeout {
-        tokio::time::sleep(timeout).await;
-        if !signals.stop.is_cancelled() {
-            signals.stop.cancel();
-            warn("stopping: the execution timeout has expired; waiting for running steps to finish");
+/// Returns the outcome of work after the execution timeout has expired. Work that it stopped has failed: no user cancelled it.
+fn after_timeout(result: anyhow::Result<Exit>) -> anyhow::Result<Exit> {
+    let expired = "the execution timeout has expired";
+    let hint = "run the command again to continue, or give it more time with --execution-timeout";
+    match result {
+        Ok(Exit::Canceled) => Err(CliError::failed(expired, hint).into()),
+        Err(error) if Exit::of_error(&error) == Exit::Canceled => {
+            Err(CliError::failed(format!("{expired}: {error:#}"), hint).into())
         }
+        other => other,
     }
-    std::future::pending().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_that_the_timeout_stopped_has_failed() {
+        let exit = |result| after_timeout(result).unwrap_or_else(|error| Exit::of_error(&error));
+        assert_eq!(exit(Ok(Exit::Canceled)), Exit::Failed);
+        assert_eq!(exit(Err(OperationError::Stopped.into())), Exit::Failed);
+        for ended in [Exit::Done, Exit::Failed, Exit::UnexpectedChanges] {
+            assert_eq!(exit(Ok(ended)), ended);
+        }
+        assert_eq!(exit(Err(CliError::usage("no", "").into())), Exit::Usage);
+    }
 }

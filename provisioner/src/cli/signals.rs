@@ -4,6 +4,8 @@
 //! Outside of a session there is nothing to stop: a signal ends the process. In a session the first one stops the
 //! operation, the second one aborts it, and the third one ends the process. The second one ends it, too, if the
 //! operation does not return in time. At a question nothing runs, so the stop ends the program.
+//!
+//! A time limit stops and aborts an operation in the same way, so it holds even if the runtime is blocked.
 
 use std::fmt;
 use std::io;
@@ -15,6 +17,8 @@ use std::time::Duration;
 
 use engine::StopSignals;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::display::StopNotice;
@@ -39,11 +43,31 @@ pub(crate) struct SignalReceiver {
     session: Arc<Mutex<Option<ActiveSession>>>,
     /// True while a question waits for its reply.
     is_asking: Arc<AtomicBool>,
+    /// Time at which the time limit stops or aborts the operation, if it has one.
+    deadline: Arc<watch::Sender<Option<Instant>>>,
+}
+
+/// Limit on the time of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TimeLimit {
+    /// Time after which the operation is stopped.
+    pub(crate) timeout: Duration,
+    /// Time from then on, after which it is aborted.
+    pub(crate) grace: Duration,
+}
+
+/// Cause of the next step towards the end of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    Signal,
+    TimeLimit,
 }
 
 /// Session that signals stop and abort.
 struct ActiveSession {
     signals: StopSignals,
+    /// Time between the expiry of the time limit and the abort.
+    grace: Duration,
     progress: Progress,
     notify: Notify,
     end: End,
@@ -56,6 +80,8 @@ struct Progress {
     has_responded: CancellationToken,
     /// Cancelled at the end of the session.
     has_ended: CancellationToken,
+    /// Cancelled once the time limit has expired.
+    has_timed_out: CancellationToken,
 }
 
 /// Effect of a signal.
@@ -88,11 +114,19 @@ impl SignalReceiver {
         Ok(receiver)
     }
 
-    /// Makes signals stop and abort an operation until the guard is dropped.
-    pub(crate) fn begin_session(&self, signals: &StopSignals, notify: Notify, end: End) -> SessionGuard {
+    /// Makes signals, and the time limit from now on, stop and abort an operation until the guard is dropped.
+    pub(crate) fn begin_session(
+        &self,
+        signals: &StopSignals,
+        limit: Option<TimeLimit>,
+        notify: Notify,
+        end: End,
+    ) -> SessionGuard {
         let progress = Progress::default();
-        let session = ActiveSession { signals: signals.clone(), progress: progress.clone(), notify, end };
+        let grace = limit.map_or(Duration::MAX, |limit| limit.grace);
+        let session = ActiveSession { signals: signals.clone(), grace, progress: progress.clone(), notify, end };
         *self.lock() = Some(session);
+        self.deadline.send_replace(limit.and_then(|limit| Instant::now().checked_add(limit.timeout)));
         SessionGuard { receiver: self.clone(), abort: signals.abort.clone(), progress }
     }
 
@@ -111,8 +145,11 @@ impl SignalReceiver {
     async fn receive(&self) {
         let Ok(mut signals) = Signals::new() else { return };
         loop {
-            signals.next().await;
-            match self.escalate() {
+            let cause = tokio::select! {
+                () = signals.next() => Cause::Signal,
+                () = self.deadline_expired() => Cause::TimeLimit,
+            };
+            match self.escalate(cause) {
                 Effect::Stop => {}
                 Effect::Abort(progress) => tokio::select! {
                     () = progress.has_ended.cancelled() => {}
@@ -124,10 +161,42 @@ impl SignalReceiver {
         }
     }
 
-    /// Stops the operation, or aborts it if it is being stopped already.
-    fn escalate(&self) -> Effect {
+    /// Returns once the deadline has passed.
+    async fn deadline_expired(&self) {
+        let mut deadline = self.deadline.subscribe();
+        loop {
+            let at = *deadline.borrow_and_update();
+            let expired = async {
+                match at {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = expired => return,
+                // The sender is a part of `self`, so this is no error.
+                _ = deadline.changed() => {}
+            }
+        }
+    }
+
+    /// Stops the operation, or aborts it if it is being stopped already. The time limit gives an operation that a signal
+    /// has stopped its grace, too.
+    fn escalate(&self, cause: Cause) -> Effect {
         let session = self.lock();
-        let Some(session) = &*session else { return Effect::End };
+        let Some(session) = &*session else {
+            // The time limit may expire at the moment when the session ends.
+            return if cause == Cause::Signal { Effect::End } else { Effect::Stop };
+        };
+        if cause == Cause::TimeLimit && !session.progress.has_timed_out.is_cancelled() {
+            session.progress.has_timed_out.cancel();
+            self.deadline.send_replace(Instant::now().checked_add(session.grace));
+            if !self.is_asking.load(Ordering::SeqCst) {
+                (session.notify)(StopNotice::TimedOut { grace: session.grace });
+            }
+            session.signals.stop.cancel();
+            return Effect::Stop;
+        }
         // The notice comes first: the display shows it before the events that the signal causes.
         if !session.signals.stop.is_cancelled() {
             if !self.is_asking.load(Ordering::SeqCst) {
@@ -137,6 +206,7 @@ impl SignalReceiver {
             return Effect::Stop;
         }
         if !session.signals.abort.is_cancelled() {
+            self.deadline.send_replace(None);
             (session.notify)(StopNotice::Aborting);
             session.signals.abort.cancel();
             return Effect::Abort(session.progress.clone());
@@ -157,8 +227,11 @@ impl SignalReceiver {
 
     /// Ends the session, if there is one. Returns the outcome of the process.
     fn end_session(&self) -> Exit {
-        let session = self.lock().take();
-        session.map_or(Exit::Canceled, |session| (session.end)())
+        let Some(session) = self.lock().take() else { return Exit::Canceled };
+        match (session.end)() {
+            Exit::Canceled if session.progress.has_timed_out.is_cancelled() => Exit::Failed,
+            exit => exit,
+        }
     }
 }
 
@@ -192,11 +265,17 @@ impl SessionGuard {
         self.progress.has_responded.cancel();
         std::future::pending().await
     }
+
+    /// Returns whether the time limit has expired.
+    pub(crate) fn has_timed_out(&self) -> bool {
+        self.progress.has_timed_out.is_cancelled()
+    }
 }
 
 impl Drop for SessionGuard {
     fn drop(&mut self) {
         drop(self.receiver.lock().take());
+        self.receiver.deadline.send_replace(None);
         self.progress.has_ended.cancel();
     }
 }
@@ -270,14 +349,14 @@ mod tests {
         let notices = Arc::new(Mutex::new(Vec::new()));
         let of_session = Arc::clone(&notices);
         let notify = Box::new(move |notice| of_session.lock().unwrap().push(notice));
-        let guard = receiver.begin_session(&signals, notify, Box::new(|| Exit::Canceled));
+        let guard = receiver.begin_session(&signals, None, notify, Box::new(|| Exit::Canceled));
         let state = || (signals.stop.is_cancelled(), signals.abort.is_cancelled());
         assert_eq!(state(), (false, false));
-        assert!(matches!(receiver.escalate(), Effect::Stop));
+        assert!(matches!(receiver.escalate(Cause::Signal), Effect::Stop));
         assert_eq!(state(), (true, false));
-        assert!(matches!(receiver.escalate(), Effect::Abort(_)));
+        assert!(matches!(receiver.escalate(Cause::Signal), Effect::Abort(_)));
         assert_eq!(state(), (true, true));
-        assert!(matches!(receiver.escalate(), Effect::End));
+        assert!(matches!(receiver.escalate(Cause::Signal), Effect::End));
         assert_eq!(*notices.lock().unwrap(), [StopNotice::Stopping, StopNotice::Aborting]);
         drop(guard);
     }
@@ -286,9 +365,9 @@ mod tests {
     fn signal_at_a_question_stops_without_a_notice() {
         let (receiver, signals) = (SignalReceiver::default(), StopSignals::default());
         let notify = Box::new(|notice| panic!("nothing runs, but {notice:?} is shown"));
-        let _guard = receiver.begin_session(&signals, notify, Box::new(|| Exit::Canceled));
+        let _guard = receiver.begin_session(&signals, None, notify, Box::new(|| Exit::Canceled));
         let question = receiver.begin_question();
-        assert!(matches!(receiver.escalate(), Effect::Stop));
+        assert!(matches!(receiver.escalate(Cause::Signal), Effect::Stop));
         assert!(signals.stop.is_cancelled());
         drop(question);
         assert!(!receiver.is_asking.load(Ordering::SeqCst));
@@ -297,16 +376,16 @@ mod tests {
     #[test]
     fn signal_outside_of_a_session_ends_the_process() {
         let (receiver, signals) = (SignalReceiver::default(), StopSignals::default());
-        assert!(matches!(receiver.escalate(), Effect::End));
-        drop(receiver.begin_session(&signals, Box::new(|_| {}), Box::new(|| Exit::Canceled)));
-        assert!(matches!(receiver.escalate(), Effect::End));
+        assert!(matches!(receiver.escalate(Cause::Signal), Effect::End));
+        drop(receiver.begin_session(&signals, None, Box::new(|_| {}), Box::new(|| Exit::Canceled)));
+        assert!(matches!(receiver.escalate(Cause::Signal), Effect::End));
         assert!(!signals.stop.is_cancelled());
     }
 
     #[test]
     fn session_that_a_signal_ends_decides_the_outcome() {
         let (receiver, signals) = (SignalReceiver::default(), StopSignals::default());
-        let guard = receiver.begin_session(&signals, Box::new(|_| {}), Box::new(|| Exit::Failed));
+        let guard = receiver.begin_session(&signals, None, Box::new(|_| {}), Box::new(|| Exit::Failed));
         assert_eq!(receiver.end_session(), Exit::Failed);
         assert_eq!(receiver.end_session(), Exit::Canceled, "there is no session");
         drop(guard);
@@ -315,13 +394,48 @@ mod tests {
     #[tokio::test]
     async fn abort_is_overdue_at_once_unless_the_runtime_responds() {
         let (receiver, signals) = (SignalReceiver::default(), StopSignals::default());
-        let guard = receiver.begin_session(&signals, Box::new(|_| {}), Box::new(|| Exit::Canceled));
-        let Effect::Stop = receiver.escalate() else { panic!("the first signal stops") };
-        let Effect::Abort(progress) = receiver.escalate() else { panic!("the second signal aborts") };
+        let guard = receiver.begin_session(&signals, None, Box::new(|_| {}), Box::new(|| Exit::Canceled));
+        let Effect::Stop = receiver.escalate(Cause::Signal) else { panic!("the first signal stops") };
+        let Effect::Abort(progress) = receiver.escalate(Cause::Signal) else { panic!("the second signal aborts") };
         // Returns, as nothing has polled the guard.
         progress.is_overdue(Duration::ZERO, Duration::MAX).await;
         assert!(guard.respond().now_or_never().is_none());
         assert!(progress.is_overdue(Duration::ZERO, Duration::MAX).now_or_never().is_none());
         progress.is_overdue(Duration::MAX, Duration::ZERO).await;
+    }
+
+    #[tokio::test]
+    async fn time_limit_stops_and_then_aborts_after_the_grace() {
+        let (receiver, signals) = (SignalReceiver::default(), StopSignals::default());
+        let notices = Arc::new(Mutex::new(Vec::new()));
+        let of_session = Arc::clone(&notices);
+        let notify = Box::new(move |notice| of_session.lock().unwrap().push(notice));
+        let limit = TimeLimit { timeout: Duration::ZERO, grace: Duration::from_millis(1) };
+        let guard = receiver.begin_session(&signals, Some(limit), notify, Box::new(|| Exit::Canceled));
+        assert!(!guard.has_timed_out());
+        receiver.deadline_expired().await;
+        assert!(matches!(receiver.escalate(Cause::TimeLimit), Effect::Stop));
+        assert!(guard.has_timed_out() && signals.stop.is_cancelled() && !signals.abort.is_cancelled());
+        receiver.deadline_expired().await;
+        assert!(matches!(receiver.escalate(Cause::TimeLimit), Effect::Abort(_)));
+        assert!(signals.abort.is_cancelled());
+        assert!(receiver.deadline_expired().now_or_never().is_none());
+        assert_eq!(*notices.lock().unwrap(), [StopNotice::TimedOut { grace: limit.grace }, StopNotice::Aborting]);
+        assert_eq!(receiver.end_session(), Exit::Failed);
+    }
+
+    #[tokio::test]
+    async fn time_limit_aborts_what_a_signal_has_stopped_after_the_grace_only() {
+        let (receiver, signals) = (SignalReceiver::default(), StopSignals::default());
+        let limit = TimeLimit { timeout: Duration::ZERO, grace: Duration::from_secs(3600) };
+        let guard = receiver.begin_session(&signals, Some(limit), Box::new(|_| {}), Box::new(|| Exit::Canceled));
+        assert!(matches!(receiver.escalate(Cause::Signal), Effect::Stop));
+        assert!(!guard.has_timed_out());
+        receiver.deadline_expired().await;
+        assert!(matches!(receiver.escalate(Cause::TimeLimit), Effect::Stop));
+        assert!(receiver.deadline_expired().now_or_never().is_none(), "the grace has not passed");
+        assert!(matches!(receiver.escalate(Cause::Signal), Effect::Abort(_)));
+        drop(guard);
+        assert!(matches!(receiver.escalate(Cause::TimeLimit), Effect::Stop), "there is no session");
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anstream::{AutoStream, ColorChoice};
 
@@ -17,7 +17,7 @@ use super::display::{
     print_lines,
 };
 use super::exit::{Exit, error_lines, kept_journal_lines, unrecorded_lines, warning_lines};
-use super::signals::{RESTORE_LIMIT, SignalReceiver, within};
+use super::signals::{RESTORE_LIMIT, SignalReceiver, TimeLimit, within};
 use super::standard_output::StandardOutput;
 
 /// Limit on the output of the lines that are the only record of a change, before a signal ends the process.
@@ -61,6 +61,8 @@ pub(crate) struct Ui {
     stdout_color: bool,
     stderr_color: bool,
     unrecorded: Unrecorded,
+    /// Start of the command.
+    started: Instant,
 }
 
 impl Ui {
@@ -79,12 +81,18 @@ impl Ui {
             stdout_color: color(streams.stdout_has_color),
             stderr_color: color(streams.stderr_has_color),
             unrecorded: Unrecorded::default(),
+            started: Instant::now(),
         }
     }
 
     /// Returns the secrets to mask in texts.
     pub(crate) fn masker(&self) -> &Arc<SecretMasker> {
         &self.masker
+    }
+
+    /// Returns the rest of a limit on the time of the command.
+    pub(crate) fn rest_of(&self, limit: TimeLimit) -> TimeLimit {
+        TimeLimit { timeout: limit.timeout.saturating_sub(self.started.elapsed()), ..limit }
     }
 
     /// Returns whether the user can be asked a question.

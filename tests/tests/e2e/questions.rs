@@ -54,3 +54,13 @@ fn declined_question_fails_and_changes_nothing() {
 fn ctrl_c_at_a_question_ends_the_program_and_its_line() {
     assert_nothing_changes(|terminal| terminal.press_ctrl_c(), 130, "[y/N] ^C");
 }
+
+#[test]
+fn execution_timeout_includes_the_time_at_a_question() {
+    let repository = repository();
+    let mut terminal = repository.start_on_terminal("destroy --parent -S --execution-timeout 300ms");
+    assert_eq!(terminal.wait(), 1);
+    let screen = terminal.screen();
+    assert!(screen.contains("error: the execution timeout has expired"), "{screen}");
+    assert!(terminal.is_restored() && terminal.line_before_cursor().is_empty(), "{screen}");
+}

@@ -189,13 +189,27 @@ fn interrupt_while_plugins_start_kills_them() {
     assert!(repository.names("backend").is_empty());
 }
 
+/// The plugin never answers, and neither do the commands wait for a user.
 #[test]
-fn run_stops_at_its_execution_timeout() {
+fn execution_timeout_stops_and_then_aborts_a_run_that_never_ends() {
     let repository = repository();
-    repository.script(json!({"resources": {"first--prod": {"hang": "create"}}}));
-    let output = repository.expect_exit(130, "provision -S --execution-timeout 1s");
-    assert!(output.contains("the execution timeout has expired"), "{output}");
+    repository.script(json!({"resources": {"first--prod": {"hang": "create", "deaf": true}}}));
+    let output = repository.expect_exit(1, "provision -S --execution-timeout 1s --stop-grace 10ms");
+    assert!(output.contains("warning: stopping: the execution timeout has expired"), "{output}");
+    assert!(output.contains("\nerror: the execution timeout has expired"), "{output}");
     assert!(!repository.is_locked());
+}
+
+#[test]
+fn execution_timeout_includes_the_start_of_plugins() {
+    let plugins = "- { name: rude, source: { type: local, path: rude.sh } }";
+    let repository = Repository::new(Sections { plugins, ..Sections::default() });
+    repository.write_script("rude.sh", "sleep 100\n");
+    for command in ["provision", "preview", "refresh", "destroy --parent --yes"] {
+        let output = repository.expect_exit(1, &format!("{command} --execution-timeout 50ms"));
+        let error = "error: the execution timeout has expired: stopped before any change was made";
+        assert!(output.contains(error), "{command}: {output}");
+    }
 }
 
 /// Removes the lock of a run that is still active.

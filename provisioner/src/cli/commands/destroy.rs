@@ -4,7 +4,7 @@ use clap::Args;
 use engine::events::Outcome;
 use provisioner::operation;
 
-use crate::cli::args::{ConfirmArgs, EmptyStateArgs, GlobalArgs, RunArgs, StackArgs};
+use crate::cli::args::{ConfirmArgs, EmptyStateArgs, GlobalArgs, RunArgs, StackArgs, TimeLimitArgs};
 use crate::cli::exit::{Changes, CliError, Exit};
 use crate::cli::prompt::Confirmation;
 use crate::cli::runs::{Runs, on_stacks};
@@ -58,6 +58,8 @@ pub(crate) struct DestroyArgs {
     #[command(flatten)]
     pub(crate) empty: EmptyStateArgs,
     #[command(flatten)]
+    pub(crate) time: TimeLimitArgs,
+    #[command(flatten)]
     pub(crate) run: RunArgs,
 }
 
@@ -83,7 +85,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> any
     if args.run.program.run_program {
         stacks.check_packages(ui)?;
     }
-    let mut runs = Runs::new(&args.run, args.diff, None, Changes::Allowed);
+    let mut runs = Runs::new(&args.run, args.diff, args.time, Changes::Allowed);
     runs.options.exclude_protected = args.exclude_protected;
     runs.options.allow_empty = args.empty.allow_empty;
     let refresh = !args.run.skip_refresh;

@@ -5,7 +5,7 @@ use provisioner::operation;
 use provisioner::program::ImportLookupError;
 use pulumi_proto::resource_id::ResourceId;
 
-use crate::cli::args::{EmptyStateArgs, GlobalArgs, ShowArgs, StackArgs};
+use crate::cli::args::{EmptyStateArgs, GlobalArgs, ShowArgs, StackArgs, TimeLimitArgs};
 use crate::cli::exit::{Changes, CliError, Exit};
 use crate::cli::runs::{Runs, on_stacks};
 use crate::cli::stacks::read_stack;
@@ -36,6 +36,8 @@ pub(crate) struct ImportArgs {
     #[command(flatten)]
     empty: EmptyStateArgs,
     #[command(flatten)]
+    time: TimeLimitArgs,
+    #[command(flatten)]
     show: ShowArgs,
 }
 
@@ -49,7 +51,7 @@ pub(crate) fn resource_and_id(text: &str) -> Result<(String, ResourceId), String
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let mut runs = Runs::for_import(args.parallel, args.show, Changes::from_expect_no_changes(false));
+    let mut runs = Runs::for_import(args.parallel, args.show, args.time, Changes::from_expect_no_changes(false));
     runs.options.allow_empty = args.empty.allow_empty;
     on_stacks(ui, &stacks, runs, async |run, _| {
         let goals = args.resources.iter().map(|(name, id)| run.program.import(name, id).map_err(import_error));

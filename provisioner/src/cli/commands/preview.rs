@@ -3,7 +3,7 @@
 use clap::Args;
 use provisioner::operation;
 
-use crate::cli::args::{DiffArgs, GlobalArgs, ReplaceArgs, RunArgs, StacksArgs};
+use crate::cli::args::{DiffArgs, GlobalArgs, ReplaceArgs, RunArgs, StacksArgs, TimeLimitArgs};
 use crate::cli::exit::{Changes, Exit};
 use crate::cli::runs::{Runs, on_stacks};
 use crate::cli::stacks::read_stacks;
@@ -32,6 +32,8 @@ pub(crate) struct PreviewArgs {
     #[arg(long)]
     pub(crate) expect_no_changes: bool,
     #[command(flatten)]
+    pub(crate) time: TimeLimitArgs,
+    #[command(flatten)]
     pub(crate) run: RunArgs,
     #[command(flatten)]
     pub(crate) replace: ReplaceArgs,
@@ -41,7 +43,7 @@ pub(crate) struct PreviewArgs {
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &PreviewArgs) -> anyhow::Result<Exit> {
     let stacks = read_stacks(ui, global, &args.stacks)?;
     stacks.check_packages(ui)?;
-    let runs = Runs::new(&args.run, args.diff.diff, None, Changes::from_expect_no_changes(args.expect_no_changes));
+    let runs = Runs::new(&args.run, args.diff.diff, args.time, Changes::from_expect_no_changes(args.expect_no_changes));
     let runs = runs.with_replacements(&args.replace);
     let refresh = !args.run.skip_refresh;
     on_stacks(ui, &stacks, runs, async |run, _| Ok(Some(operation::preview(run, refresh).await?))).await

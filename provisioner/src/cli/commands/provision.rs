@@ -1,11 +1,9 @@
 //! `sc provision`: creates, updates and deletes resources until they match the stacks.
 
-use std::time::Duration;
-
 use clap::Args;
 use provisioner::operation::{self, ProvisionOptions};
 
-use crate::cli::args::{DiffArgs, EmptyStateArgs, GlobalArgs, ReplaceArgs, RunArgs, StacksArgs, duration};
+use crate::cli::args::{DiffArgs, EmptyStateArgs, GlobalArgs, ReplaceArgs, RunArgs, StacksArgs, TimeLimitArgs};
 use crate::cli::exit::{Changes, Exit};
 use crate::cli::runs::{Runs, on_stacks};
 use crate::cli::stacks::read_stacks;
@@ -46,9 +44,8 @@ pub(crate) struct ProvisionArgs {
     /// Fail with exit code 7 if there are changes
     #[arg(long)]
     pub(crate) expect_no_changes: bool,
-    /// Stop like Ctrl-C if refresh, preview and update together take longer than this: 90s, 30m, 1h30m
-    #[arg(short = 'O', long, value_name = "DURATION", value_parser = duration)]
-    pub(crate) execution_timeout: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) time: TimeLimitArgs,
     /// Accepted for compatibility; has no effect on provision
     #[arg(short = 'M', long, value_name = "DURATION", hide = true)]
     pub(crate) preview_timeout: Option<String>,
@@ -71,8 +68,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> a
     let stacks = read_stacks(ui, global, &args.stacks)?;
     stacks.check_packages(ui)?;
     let changes = Changes::from_expect_no_changes(args.expect_no_changes);
-    let mut runs =
-        Runs::new(&args.run, args.diff.diff, args.execution_timeout, changes).with_replacements(&args.replace);
+    let mut runs = Runs::new(&args.run, args.diff.diff, args.time, changes).with_replacements(&args.replace);
     runs.options.allow_empty = args.empty.allow_empty;
     let refresh = !args.run.skip_refresh;
     on_stacks(ui, &stacks, runs, async |run, _| {

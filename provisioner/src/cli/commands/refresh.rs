@@ -7,7 +7,9 @@ use pulumi_proto::urn::Urn;
 use state::StackView;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::args::{DiffArgs, EmptyStateArgs, GlobalArgs, ProgramArgs, RunArgs, ScopeArgs, ShowArgs, StacksArgs};
+use crate::cli::args::{
+    DiffArgs, EmptyStateArgs, GlobalArgs, ProgramArgs, RunArgs, ScopeArgs, ShowArgs, StacksArgs, TimeLimitArgs,
+};
 use crate::cli::commands::import::resource_and_id;
 use crate::cli::exit::{Changes, Exit};
 use crate::cli::prompt::ask_line;
@@ -56,6 +58,8 @@ pub(crate) struct RefreshArgs {
     #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) parallel: u32,
     #[command(flatten)]
+    pub(crate) time: TimeLimitArgs,
+    #[command(flatten)]
     pub(crate) show: ShowArgs,
     /// Do not ask about pending creates; leave them pending
     #[arg(short, long)]
@@ -81,7 +85,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
         show: args.show,
         scope: args.scope.clone(),
     };
-    let mut runs = Runs::new(&run, args.diff.diff, None, changes);
+    let mut runs = Runs::new(&run, args.diff.diff, args.time, changes);
     runs.options.allow_empty = args.empty.allow_empty;
     on_stacks(ui, &stacks, runs, async |run, session| {
         Ok(Some(if args.preview {

@@ -55,7 +55,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &SchemaGenArgs) -> a
     }
     let stacks = read_stacks(ui, global, &args.stacks)?;
     let plugins = plugin_settings(&stacks)?;
-    let options = SessionOptions { diff: false, secrets: Secrets::Masked, timeout: None };
+    let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None };
     session::run(ui, options, async |session| {
         let mut packages: Vec<Package> = Vec::new();
         let mut warnings = Vec::new();

@@ -1,9 +1,12 @@
 //! Report that a run is being stopped: what it waits for, and what the next signal does.
 
+use std::time::Duration;
+
 use engine::events::{Message, Severity};
 
 use super::palette::step_style;
 use super::rows::{Row, Rows};
+use super::text::duration;
 
 /// Number of running steps that are named.
 const MAX_NAMES: usize = 3;
@@ -13,6 +16,8 @@ const MAX_NAMES: usize = 3;
 pub(crate) enum StopNotice {
     /// It waits for running steps.
     Stopping,
+    /// The execution timeout has expired: it waits for running steps, but no longer than the grace.
+    TimedOut { grace: Duration },
     /// It returns without them.
     Aborting,
 }
@@ -22,14 +27,19 @@ impl StopNotice {
     /// is one.
     pub(crate) fn lines(self, rows: Option<&Rows>) -> Vec<String> {
         let running = rows.map(running_steps);
+        let waiting = running.as_deref().map(|running| match running {
+            "" => "waiting for running calls of plugins".to_owned(),
+            running => format!("waiting for {running}"),
+        });
         match self {
             Self::Stopping => {
-                let waiting = match running.as_deref() {
-                    Some("") => "stopping: waiting for running calls of plugins".to_owned(),
-                    Some(running) => format!("stopping: waiting for {running}"),
-                    None => "stopping".to_owned(),
-                };
-                vec![waiting, "press Ctrl-C again to abort without waiting".to_owned()]
+                let head = waiting.map_or_else(|| "stopping".to_owned(), |waiting| format!("stopping: {waiting}"));
+                vec![head, "press Ctrl-C again to abort without waiting".to_owned()]
+            }
+            Self::TimedOut { grace } => {
+                let head = "stopping: the execution timeout has expired".to_owned();
+                let next = format!("aborting after {} (press Ctrl-C to abort without waiting)", duration(grace));
+                std::iter::once(head).chain(waiting).chain([next]).collect()
             }
             Self::Aborting => {
                 let mut lines = match running.as_deref().filter(|running| !running.is_empty()) {
