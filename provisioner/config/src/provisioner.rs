@@ -1,14 +1,17 @@
 //! `provisioner` of server.yaml: location of the state, and secrets manager (docs/spec/simple-container.md#6).
 
+use bridge::error::shorten;
+
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::placeholder::{ReferenceRule, Resolver};
 use crate::reader::{Reader, Section};
 use crate::secret_text::SecretText;
 use crate::secrets::read_config_field;
-use crate::stack::{Provisioner, SecretsProvider, StateStorage};
+use crate::stack::{Confirm, MaxDeletes, Provisioner, SecretsProvider, StateStorage};
 use crate::tree::{Node, Value};
 
 const CODE: Code = Code("provisioner");
+const KEYS: [&str; 5] = ["organization", "state-storage", "secrets-provider", "confirm", "maxDeletes"];
 const STATE_STORAGES: [&str; 4] = ["fs", "s3-bucket", "gcp-bucket", "pulumi-cloud"];
 const SECRETS_PROVIDERS: [&str; 4] = ["passphrase", "aws-kms", "gcp-kms", "pulumi-cloud"];
 
@@ -54,14 +57,53 @@ impl Context<'_, '_> {
         let section = section?;
         self.reader().warn_of_unknown_keys(section, &["type", "config", "inherit"]);
         let config = self.reader().section(section, "config", "provisioner.config");
-        let mut organization = None;
+        let (mut organization, mut confirm, mut max_deletes) = (None, Confirm::default(), None);
         if let Some(config) = config {
-            self.reader().warn_of_unknown_keys(config, &["organization", "state-storage", "secrets-provider"]);
+            self.reader().warn_of_unknown_keys(config, &KEYS);
             organization = self.read_organization(config);
+            confirm = self.read_confirm(config);
+            max_deletes = self.read_max_deletes(config);
         }
         let state_storage = self.read_state_storage(config, section.span);
         let secrets_provider = self.read_secrets_provider(config, section.span);
-        Some(Provisioner { organization, state_storage: state_storage?, secrets_provider: secrets_provider? })
+        Some(Provisioner {
+            organization,
+            state_storage: state_storage?,
+            secrets_provider: secrets_provider?,
+            confirm,
+            max_deletes,
+        })
+    }
+
+    fn read_confirm(&mut self, config: Section<'_>) -> Confirm {
+        let Some(Field { text, span }) = self.read_field(config, "confirm") else { return Confirm::default() };
+        match text.as_str() {
+            "never" => Confirm::Never,
+            "" | "deletes" => Confirm::Deletes,
+            "always" => Confirm::Always,
+            _ => {
+                let summary = format!("unknown value {} of `confirm`", shorten(&text));
+                self.diagnostics.push(
+                    Diagnostic::error(CODE, span, summary)
+                        .did_you_mean(&text, ["never", "deletes", "always"])
+                        .help("write `never`, `deletes` (the default) or `always`"),
+                );
+                Confirm::default()
+            }
+        }
+    }
+
+    fn read_max_deletes(&mut self, config: Section<'_>) -> Option<MaxDeletes> {
+        let Field { text, span } = self.read_field(config, "maxDeletes").filter(|field| !field.text.is_empty())?;
+        let Ok(count) = text.parse() else {
+            let summary = format!("`maxDeletes` must be a number, not {}", shorten(&text));
+            self.diagnostics.push(
+                Diagnostic::error(CODE, span, summary)
+                    .help("write the number of resources that a run may delete, such as 3"),
+            );
+            return None;
+        };
+        Some(MaxDeletes { count, span })
     }
 
     /// Reads `organization`. Self-managed backends accept only the name `organization`.

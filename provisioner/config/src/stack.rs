@@ -46,6 +46,31 @@ pub struct Provisioner {
     pub state_storage: StateStorage,
     /// Secrets manager that encrypts the secrets of the state.
     pub secrets_provider: SecretsProvider,
+    /// `confirm`: the changes that a provision asks for.
+    pub confirm: Confirm,
+    /// `maxDeletes`: the limit on the resources that a provision deletes or replaces.
+    pub max_deletes: Option<MaxDeletes>,
+}
+
+/// Changes for which a provision asks for a confirmation, where there is a terminal to ask on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Confirm {
+    /// `never`: it never asks.
+    Never,
+    /// `deletes`: it asks before resources are deleted or replaced.
+    #[default]
+    Deletes,
+    /// `always`: it asks before any change, and a run that cannot ask needs `--yes`.
+    Always,
+}
+
+/// Limit on the resources that a provision deletes or replaces, with its position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MaxDeletes {
+    /// Number of resources.
+    pub count: u64,
+    /// Position of the number.
+    pub span: Span,
 }
 
 /// Location of the state.

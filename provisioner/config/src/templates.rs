@@ -58,7 +58,7 @@ fn export_template(
     }
     let mut reader = Reader::new(diagnostics);
     let section = reader.mapping(node, "a template")?;
-    reader.warn_of_misspelled_keys(section, &KEYS);
+    reader.warn_of_unknown_keys(section, &KEYS);
     if !check_type(section, "template", MissingType::Rejected, types, &mut reader) {
         return None;
     }

@@ -195,6 +195,21 @@ impl TimeLimitArgs {
     }
 }
 
+/// Rules for changes that delete or replace resources.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct GuardArgs {
+    /// Apply the changes without a preview and without asking for confirmation
+    #[arg(short = 'S', long, conflicts_with = "preview")]
+    pub(crate) skip_preview: bool,
+    /// Apply the changes without asking for confirmation
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Fail before the first change if the preview deletes or replaces more than N resources [default: `maxDeletes` of the
+    /// provisioner]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_deletes: Option<u64>,
+}
+
 /// Confirmation that is given on the command line.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ConfirmArgs {

@@ -9,6 +9,7 @@ mod args;
 mod commands;
 mod display;
 mod exit;
+mod guard;
 mod panic;
 mod process;
 mod prompt;

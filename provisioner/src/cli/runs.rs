@@ -10,7 +10,7 @@ use bridge::install::{CacheSettings, GitRepositories, GithubReleases, LocalPacka
 use bridge::process::{HostEnvironment, Spawner, Supervisor};
 use bridge::provider::grpc::Limits;
 use config::Stack;
-use engine::events::{Outcome, Summary};
+use engine::events::{Event, Message, Outcome, Severity, Summary};
 use engine::{Scope, UrnPattern};
 use provisioner::operation::{PluginSettings, Report, RunOptions, StackRun, decrypt_config};
 use state::drop_in_background;
@@ -121,9 +121,17 @@ pub(crate) async fn on_stacks(
     let plugins = plugin_settings(stacks)?;
     session::run(ui, options, async |session| {
         let mut summaries: Vec<Summary> = Vec::new();
-        for stack in stacks.requested() {
-            let run = session.unless_stopped(stack_run(ui, stacks, stack, session, &plugins, &runs.options)).await?;
-            let Some(report) = operation(&run, session).await? else { return Ok(declined(ui, session, &summaries)) };
+        let requested: Vec<&Arc<Stack>> = stacks.requested().collect();
+        for (index, stack) in requested.iter().enumerate() {
+            let run = session.unless_stopped(stack_run(ui, stacks, stack, session, &plugins, &runs.options)).await;
+            let ended = match run {
+                Ok(run) => operation(&run, session).await,
+                Err(error) => Err(error),
+            };
+            if !matches!(&ended, Ok(Some(report)) if report.summary.outcome == Outcome::Succeeded) {
+                report_left_out(session, &stack.name, &requested[index + 1..]);
+            }
+            let Some(report) = ended? else { return Ok(declined(ui, session, &summaries)) };
             let Report { summary, snapshot, diagnostics } = report;
             drop_in_background(snapshot);
             session.pause();
@@ -137,6 +145,18 @@ pub(crate) async fn on_stacks(
         Ok(Exit::of_runs(&summaries, runs.changes))
     })
     .await
+}
+
+/// Names the stacks that are left out, as the operation on one before them did not succeed.
+fn report_left_out(session: &Session<'_>, stack: &str, left_out: &[&Arc<Stack>]) {
+    let names: Vec<&str> = left_out.iter().map(|stack| stack.name.as_str()).collect();
+    let (stacks, are) = match names[..] {
+        [] => return,
+        [_] => ("stack", "is"),
+        _ => ("stacks", "are"),
+    };
+    let text = format!("{stacks} {} {are} left out, because {stack} did not succeed", names.join(", "));
+    session.sink("", None).emit(Event::Message(Message::new(Severity::Warning, text)));
 }
 
 /// Returns the outcome of an operation that the user declined, or stopped at its question.

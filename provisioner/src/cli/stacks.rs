@@ -155,7 +155,7 @@ fn configuration_error(ui: &Ui, found: &[Diagnostic], sources: &SourceFiles) -> 
 /// Returns the named stacks without duplicates; all stacks if none is named.
 fn choose_stacks(existing: &[String], named: &[String]) -> Result<Vec<String>, CliError> {
     let mut chosen: Vec<String> = Vec::new();
-    for name in named.iter().map(|name| name.trim()).filter(|name| !name.is_empty()) {
+    for name in named.iter().map(|name| name.trim()) {
         check_exists(existing, name)?;
         if !chosen.iter().any(|known| known == name) {
             chosen.push(name.to_owned());
@@ -169,7 +169,7 @@ fn choose_stacks(existing: &[String], named: &[String]) -> Result<Vec<String>, C
 
 /// Returns the named stack, or the only one.
 fn choose_stack(existing: &[String], named: Option<&str>) -> Result<String, CliError> {
-    match (named.map(str::trim).filter(|name| !name.is_empty()), existing) {
+    match (named.map(str::trim), existing) {
         (Some(name), _) => check_exists(existing, name).map(|()| name.to_owned()),
         (None, [only]) => Ok(only.clone()),
         (None, []) => Err(no_stacks()),
@@ -181,6 +181,10 @@ fn choose_stack(existing: &[String], named: Option<&str>) -> Result<String, CliE
 }
 
 fn check_exists(existing: &[String], name: &str) -> Result<(), CliError> {
+    if name.is_empty() {
+        let hint = "an unset variable may have been passed; leave the option out for the default";
+        return Err(CliError::usage("the name of a stack is empty", hint));
+    }
     if existing.iter().any(|known| known == name) {
         return Ok(());
     }
@@ -220,11 +224,18 @@ mod tests {
     fn stacks_are_selected_by_name_without_duplicates_or_all() {
         let existing = names(["network", "reef", "shore"]);
         assert_eq!(choose_stacks(&existing, &[]).unwrap(), existing);
-        assert_eq!(choose_stacks(&existing, &names(["shore", "", "reef", "shore"])).unwrap(), ["shore", "reef"]);
+        assert_eq!(choose_stacks(&existing, &names(["shore", " reef", "shore"])).unwrap(), ["shore", "reef"]);
         insta::assert_snapshot!(error_text(choose_stacks(&existing, &names(["ref"]))), @"
         error: there is no stack ref
           hint: did you mean reef?
         ");
+        for empty in [&[""][..], &["shore", ""], &[" "]] {
+            let empty: Vec<String> = empty.iter().map(ToString::to_string).collect();
+            insta::allow_duplicates!(insta::assert_snapshot!(error_text(choose_stacks(&existing, &empty)), @"
+            error: the name of a stack is empty
+              hint: an unset variable may have been passed; leave the option out for the default
+            "));
+        }
         insta::assert_snapshot!(error_text(choose_stacks(&[], &[])), @"
         error: there are no stacks
           hint: a stack is a folder with a server.yaml below `.sc/stacks`
@@ -240,6 +251,7 @@ mod tests {
         error: there are 2 stacks: reef, shore
           hint: choose one with --stack
         ");
+        assert!(error_text(choose_stack(&existing[..1], Some(""))).contains("the name of a stack is empty"));
         insta::assert_snapshot!(error_text(choose_stack(&existing, Some("mountains"))), @"
         error: there is no stack mountains
           hint: the stacks are: reef, shore

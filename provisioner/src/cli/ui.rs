@@ -29,6 +29,8 @@ pub(crate) struct StreamProperties {
     pub(crate) stdin_is_terminal: bool,
     pub(crate) stdout_is_terminal: bool,
     pub(crate) stderr_is_terminal: bool,
+    /// True in a pipeline: `CI` is set.
+    pub(crate) is_pipeline: bool,
     /// True if the terminal cannot move its cursor.
     pub(crate) terminal_is_dumb: bool,
     /// True if `--color auto` enables colour (NO_COLOR, CLICOLOR_FORCE, the terminal).
@@ -42,6 +44,7 @@ impl StreamProperties {
             stdin_is_terminal: io::stdin().is_terminal(),
             stdout_is_terminal: io::stdout().is_terminal(),
             stderr_is_terminal: io::stderr().is_terminal(),
+            is_pipeline: std::env::var_os("CI").is_some_and(|value| !value.is_empty()),
             terminal_is_dumb: std::env::var_os("TERM").is_some_and(|term| term == "dumb"),
             stdout_has_color: AutoStream::choice(&io::stdout()) != ColorChoice::Never,
             stderr_has_color: AutoStream::choice(&io::stderr()) != ColorChoice::Never,
@@ -98,6 +101,11 @@ impl Ui {
     /// Returns whether the user can be asked a question.
     pub(crate) fn can_ask(&self) -> bool {
         self.streams.stdin_is_terminal && self.streams.stderr_is_terminal && !self.json
+    }
+
+    /// Returns whether the user is asked even where a reply is not necessary: on a terminal, and not in a pipeline.
+    pub(crate) fn is_interactive(&self) -> bool {
+        self.can_ask() && !self.streams.is_pipeline
     }
 
     /// Returns whether `--json` was given.

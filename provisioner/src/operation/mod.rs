@@ -35,7 +35,7 @@ pub use destroy::destroy;
 pub use import::import;
 pub use plugins::{InstalledPlugin, add_stack_secrets};
 pub use preview::{preview, preview_destroy, preview_refresh};
-pub use provision::{ProvisionOptions, provision};
+pub use provision::{Approval, ProvisionOptions, provision};
 pub use refresh::{PendingCreateResolution, RefreshOptions, recovery_text, refresh};
 pub use stack_config::decrypt_config;
 

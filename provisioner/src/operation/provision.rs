@@ -19,27 +19,42 @@ pub struct ProvisionOptions {
     pub preview: bool,
 }
 
-/// Creates, updates and deletes resources until they match the stack.
+/// Decision whether a provision applies the changes of its preview.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// The changes are applied.
+    Granted,
+    /// The run ends without a change.
+    Declined,
+}
+
+/// Creates, updates and deletes resources until they match the stack. If there is a preview, `approve` decides about its
+/// changes, while the stack is locked. Returns `None` if it declines them.
 ///
 /// # Errors
-/// [`OperationError`] if plugins do not load, or the state cannot be locked, loaded or saved. Failures of resources are
-/// in the report.
+/// [`OperationError`] if plugins do not load, or the state cannot be locked, loaded or saved; the error of `approve`, before
+/// anything is changed. Failures of resources are in the report.
 ///
 /// # Cancellation
 /// The signals of the run stop it. If the future is dropped, the lock stays held, and started steps stay pending
 /// operations.
-pub async fn provision(run: &StackRun, options: ProvisionOptions) -> Result<Report, OperationError> {
+pub async fn provision<E: From<OperationError>>(
+    run: &StackRun,
+    options: ProvisionOptions,
+    approve: impl AsyncFnOnce(&Report) -> Result<Approval, E>,
+) -> Result<Option<Report>, E> {
     let host = run.load_plugins().await?;
-    let outcome = provision_with(run, options, &host).await;
+    let outcome = provision_with(run, options, &host, approve).await;
     host.close().await;
     outcome
 }
 
-async fn provision_with(
+async fn provision_with<E: From<OperationError>>(
     run: &StackRun,
     options: ProvisionOptions,
     host: &std::sync::Arc<bridge::host::PluginHost>,
-) -> Result<Report, OperationError> {
+    approve: impl AsyncFnOnce(&Report) -> Result<Approval, E>,
+) -> Result<Option<Report>, E> {
     let started = Timestamp::now().as_second();
     let state = run.open(host).await?;
     let mut snapshot = state.snapshot().clone();
@@ -57,8 +72,8 @@ async fn provision_with(
         let report = refresh_run.deploy(host, Operation::Refresh, false, snapshot, mode).await;
         let history = run.history(UpdateKind::Refresh, started, &report);
         if report.summary.outcome != Outcome::Succeeded {
-            state.close(report.snapshot.clone(), Some(&history)).await?;
-            return Ok(report);
+            state.close(report.snapshot.clone(), Some(&history)).await.map_err(OperationError::from)?;
+            return Ok(Some(report));
         }
         refreshed = Some(history);
         snapshot = report.snapshot;
@@ -69,19 +84,24 @@ async fn provision_with(
     if options.preview {
         let mode = DeployMode::Preview(state.secrets());
         let report = run.deploy(host, Operation::Update, false, snapshot.clone(), mode).await;
-        if report.summary.outcome != Outcome::Succeeded {
-            match refreshed {
-                Some(history) => state.close(snapshot.clone(), Some(&history)).await?,
+        let succeeded = report.summary.outcome == Outcome::Succeeded;
+        let approval = if succeeded { approve(&report).await } else { Ok(Approval::Declined) };
+        if !matches!(approval, Ok(Approval::Granted)) {
+            let closed = match refreshed {
+                Some(history) => state.close(snapshot.clone(), Some(&history)).await,
                 // No change was made, so a new stack is not created.
-                None => state.release().await?,
-            }
-            return Ok(Report { snapshot, ..report });
+                None => state.release().await,
+            };
+            closed.map_err(OperationError::from)?;
+            approval?;
+            return Ok((!succeeded).then_some(Report { snapshot, ..report }));
         }
     }
     let mode = DeployMode::Apply(state.recorder(UpdateKind::Update));
     let report = run.deploy(host, Operation::Update, refresh && !refresh_first, snapshot, mode).await;
-    state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Update, started, &report))).await?;
-    Ok(report)
+    let history = run.history(UpdateKind::Update, started, &report);
+    state.close(report.snapshot.clone(), Some(&history)).await.map_err(OperationError::from)?;
+    Ok(Some(report))
 }
 
 impl StackRun {

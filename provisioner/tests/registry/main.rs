@@ -5,6 +5,8 @@
 #[path = "../../config/tests/config/repository.rs"]
 #[expect(dead_code, reason = "the tests of `config` use more of it")]
 mod repository;
+#[path = "../../config/tests/config/schema_agreement.rs"]
+mod schema_agreement;
 
 mod buckets;
 mod editor;

@@ -202,6 +202,14 @@ outputs: { /reef/s/web: 1 }
     13 |   wrong: { type: aws-lambda, config: [], parent: s }
        |                                      ^^
 
+    warning[unknown-key]: the key `parent` is ignored
+      --> .sc/stacks/s/server.yaml:13:42
+       |
+    13 |   wrong: { type: aws-lambda, config: [], parent: s }
+       |                                          ^^^^^^
+       |
+       = hint: the keys are type, parentStack, config, inherit
+
     error[unknown-type]: unknown template type "heroku"
       --> .sc/stacks/s/server.yaml:14:17
        |

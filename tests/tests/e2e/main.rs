@@ -10,6 +10,7 @@ mod crash_points;
 mod crashes;
 mod faulty_plugins;
 mod filter;
+mod guards;
 mod hostile_plugins;
 mod imports;
 mod interruptions;

@@ -148,8 +148,10 @@ pub(crate) fn compare_with_schema(
             None => true,
         };
         let found: Vec<&Diagnostic> = diagnostics.iter().filter(is_here).collect();
-        // The errors may be in the `config` of core types, whose schemas are left out.
-        let has_core_types = types.iter().any(|core| text.contains(core.name()));
+        // The errors may be in the `config` of core types and templates, whose schemas are left out.
+        let mut names =
+            types.iter().map(|core| core.name()).chain(types.templates().iter().map(|template| template.name()));
+        let has_core_types = names.any(|name| text.contains(name));
         let of_schema = !has_core_types
             && found.iter().any(|diagnostic| {
                 diagnostic.severity == Severity::Error && CODES_OF_THE_SCHEMA.contains(&diagnostic.code.0)

@@ -13,7 +13,8 @@ use crate::cli::ui::Ui;
 
 /// Delete all resources of a stack
 ///
-/// Shows the resources to delete and asks for confirmation. Protected resources are not deleted, and the command fails.
+/// Shows the resources to delete and asks for confirmation. If one of them is protected, the command fails before anything is
+/// deleted.
 /// The empty stack and its history are kept.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
@@ -44,7 +45,7 @@ pub(crate) struct DestroyArgs {
     /// Only preview the deletes
     #[arg(short = 'P', long)]
     pub(crate) preview: bool,
-    /// Delete without a preview; still asks for confirmation unless --yes is given
+    /// Delete without a preview: a protected resource fails the command in the middle. Still asks unless --yes is given
     #[arg(short = 'S', long, conflicts_with = "preview")]
     pub(crate) skip_preview: bool,
     /// Show the properties of deleted resources
@@ -93,7 +94,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> any
         if args.preview {
             return Ok(Some(operation::preview_destroy(run, refresh).await?));
         }
-        if !args.skip_preview && !args.confirm.yes {
+        if !args.skip_preview {
             let preview = operation::preview_destroy(run, refresh).await?;
             if preview.summary.outcome != Outcome::Succeeded {
                 return Ok(Some(preview));

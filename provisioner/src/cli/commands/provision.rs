@@ -3,16 +3,20 @@
 use clap::Args;
 use provisioner::operation::{self, ProvisionOptions};
 
-use crate::cli::args::{DiffArgs, EmptyStateArgs, GlobalArgs, ReplaceArgs, RunArgs, StacksArgs, TimeLimitArgs};
+use crate::cli::args::{
+    DiffArgs, EmptyStateArgs, GlobalArgs, GuardArgs, ReplaceArgs, RunArgs, StacksArgs, TimeLimitArgs,
+};
 use crate::cli::exit::{Changes, Exit};
+use crate::cli::guard::Guard;
 use crate::cli::runs::{Runs, on_stacks};
 use crate::cli::stacks::read_stacks;
 use crate::cli::ui::Ui;
 
 /// Create, update and delete resources to match the stacks
 ///
-/// For each stack, under one lock: refreshes the state, previews the changes, and applies them without asking for
-/// confirmation. With --preview, nothing is changed, saved or locked.
+/// For each stack, under one lock: refreshes the state, previews the changes, and applies them. On a terminal it asks before it
+/// deletes or replaces resources, unless `CI` is set; `confirm` and `maxDeletes` of the provisioner change that. With
+/// --preview, nothing is changed, saved or locked.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -21,6 +25,9 @@ Examples:
 
   Preview the changes of two stacks:
       sc provision --preview -s network,aquarium
+
+  Provision in a pipeline, but never delete or replace more than two resources:
+      sc provision --yes --max-deletes 2
 
   Stop after 45 minutes:
       sc provision -s aquarium --execution-timeout 45m
@@ -36,9 +43,8 @@ pub(crate) struct ProvisionArgs {
     /// Only preview the changes
     #[arg(short = 'P', long)]
     pub(crate) preview: bool,
-    /// Apply the changes without a preview
-    #[arg(short = 'S', long, conflicts_with = "preview")]
-    pub(crate) skip_preview: bool,
+    #[command(flatten)]
+    pub(crate) guard: GuardArgs,
     #[command(flatten)]
     pub(crate) diff: DiffArgs,
     /// Fail with exit code 7 if there are changes
@@ -52,9 +58,6 @@ pub(crate) struct ProvisionArgs {
     /// Accepted for compatibility; has no effect on provision
     #[arg(short = 'T', long, value_name = "DURATION", hide = true)]
     pub(crate) timeout: Option<String>,
-    /// Accepted for compatibility; provision never asks for confirmation
-    #[arg(short, long)]
-    pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) empty: EmptyStateArgs,
     #[command(flatten)]
@@ -71,12 +74,18 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> a
     let mut runs = Runs::new(&args.run, args.diff.diff, args.time, changes).with_replacements(&args.replace);
     runs.options.allow_empty = args.empty.allow_empty;
     let refresh = !args.run.skip_refresh;
-    on_stacks(ui, &stacks, runs, async |run, _| {
-        Ok(Some(if args.preview {
-            operation::preview(run, refresh).await?
-        } else {
-            operation::provision(run, ProvisionOptions { refresh, preview: !args.skip_preview }).await?
-        }))
+    for stack in stacks.requested().filter(|_| !args.preview) {
+        Guard::new(ui, &args.guard, stack)?;
+    }
+    on_stacks(ui, &stacks, runs, async |run, session| {
+        if args.preview {
+            return Ok(Some(operation::preview(run, refresh).await?));
+        }
+        let stack = run.program.stack();
+        let guard = Guard::new(ui, &args.guard, stack)?;
+        let options = ProvisionOptions { refresh, preview: !args.guard.skip_preview || guard.needs_preview() };
+        operation::provision(run, options, async |preview| guard.approve(session, &stacks, &stack.name, preview).await)
+            .await
     })
     .await
 }

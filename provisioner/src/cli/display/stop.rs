@@ -14,11 +14,11 @@ const MAX_NAMES: usize = 3;
 /// Way in which a run is being ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopNotice {
-    /// It waits for running steps.
+    /// Waits for running steps.
     Stopping,
     /// The execution timeout has expired: it waits for running steps, but no longer than the grace.
     TimedOut { grace: Duration },
-    /// It returns without them.
+    /// Returns without the running steps.
     Aborting,
 }
 

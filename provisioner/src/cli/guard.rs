@@ -1,0 +1,204 @@
+//! Guard of `sc provision`: decides after the preview whether changes that destroy something need a confirmation, or are
+//! refused.
+
+use config::{Confirm, MaxDeletes, Stack};
+use engine::events::{StepOp, Summary};
+use provisioner::operation::{Approval, Report};
+
+use super::args::GuardArgs;
+use super::exit::CliError;
+use super::prompt::Confirmation;
+use super::session::Session;
+use super::stacks::Stacks;
+use super::ui::Ui;
+
+/// Rules for the changes of one stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Guard {
+    confirm: Confirm,
+    /// True if the user has agreed to all changes, with `--yes` or by skipping the preview.
+    agreed: bool,
+    /// True if the user can be asked: on a terminal, and not in a pipeline.
+    is_interactive: bool,
+    limit: Option<Limit>,
+}
+
+/// Limit on the resources that are deleted or replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    /// `--max-deletes`.
+    Argument(u64),
+    /// `maxDeletes` in server.yaml.
+    File(MaxDeletes),
+}
+
+/// Decision about the changes of a preview.
+#[derive(Debug, PartialEq, Eq)]
+enum Decision {
+    Proceed,
+    /// Asks this question.
+    Ask(String),
+    /// Fails, as more resources than the limit allows would be deleted or replaced.
+    Refuse(Limit),
+}
+
+/// Numbers of resources that an update changes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    deleted: u64,
+    replaced: u64,
+    /// True if anything is changed.
+    any: bool,
+}
+
+impl Guard {
+    /// Returns the guard of a stack.
+    ///
+    /// # Errors
+    /// Wrong usage, if the stack demands a confirmation and there is neither a terminal nor `--yes`.
+    pub(crate) fn new(ui: &Ui, args: &GuardArgs, stack: &Stack) -> Result<Self, CliError> {
+        let provisioner = &stack.provisioner;
+        let limit = args.max_deletes.map(Limit::Argument).or(provisioner.max_deletes.map(Limit::File));
+        let is_interactive = ui.is_interactive();
+        if provisioner.confirm == Confirm::Always && !args.yes && !is_interactive {
+            let message =
+                format!("stack {} demands a confirmation (`confirm: always`), and nobody can be asked", stack.name);
+            return Err(CliError::usage(message, "give --yes to apply the changes without a question"));
+        }
+        let agreed = args.yes || args.skip_preview;
+        Ok(Self { confirm: provisioner.confirm, agreed, is_interactive, limit })
+    }
+
+    /// Returns whether the guard needs a preview, even if the user skips it.
+    pub(crate) fn needs_preview(&self) -> bool {
+        self.limit.is_some()
+    }
+
+    /// Decides about the changes of a preview. Asks the user if necessary.
+    ///
+    /// # Errors
+    /// The changes are above the limit; errors of the terminal.
+    pub(crate) async fn approve(
+        &self,
+        session: &Session<'_>,
+        stacks: &Stacks,
+        stack: &str,
+        preview: &Report,
+    ) -> anyhow::Result<Approval> {
+        let counts = Counts::of(&preview.summary);
+        match self.decide(stack, counts) {
+            Decision::Proceed => Ok(Approval::Granted),
+            Decision::Ask(question) => Ok(match session.confirm(&question, false).await? {
+                Confirmation::Yes => Approval::Granted,
+                Confirmation::No => Approval::Declined,
+            }),
+            Decision::Refuse(limit) => Err(limit.error(stack, counts, stacks).into()),
+        }
+    }
+
+    fn decide(&self, stack: &str, counts: Counts) -> Decision {
+        let destroyed = counts.deleted + counts.replaced;
+        if let Some(limit) = self.limit.filter(|limit| destroyed > limit.count()) {
+            return Decision::Refuse(limit);
+        }
+        let asks = match self.confirm {
+            Confirm::Never => false,
+            Confirm::Deletes => destroyed > 0,
+            Confirm::Always => counts.any,
+        };
+        if !asks || self.agreed || !self.is_interactive {
+            return Decision::Proceed;
+        }
+        Decision::Ask(match counts.destroyed() {
+            None => format!("Apply these changes to stack {stack}?"),
+            Some(destroyed) => format!("These changes {destroyed}. Apply them to stack {stack}?"),
+        })
+    }
+}
+
+impl Limit {
+    fn count(self) -> u64 {
+        match self {
+            Self::Argument(count) => count,
+            Self::File(MaxDeletes { count, .. }) => count,
+        }
+    }
+
+    fn error(self, stack: &str, counts: Counts, stacks: &Stacks) -> CliError {
+        let changes = counts.destroyed().unwrap_or_default();
+        let allowed = match self {
+            Self::Argument(count) => format!("--max-deletes {count}"),
+            Self::File(MaxDeletes { count, span }) => {
+                let position = stacks.sources.position(span);
+                format!("maxDeletes {count} ({}:{}:{})", position.path, position.line, position.column)
+            }
+        };
+        CliError::failed(
+            format!("the changes of stack {stack} would {changes}, more than {allowed} allows; nothing was changed"),
+            format!("if this is what you want, give --max-deletes {}", counts.deleted + counts.replaced),
+        )
+    }
+}
+
+impl Counts {
+    fn of(summary: &Summary) -> Self {
+        let count = |op| summary.changes.get(&op).map_or(0, |count| *count as u64);
+        let is_change = |op: StepOp| !matches!(op, StepOp::Same | StepOp::Read);
+        Self {
+            deleted: count(StepOp::Delete),
+            replaced: count(StepOp::Replace),
+            any: summary.changes.iter().any(|(op, count)| *count > 0 && is_change(*op)),
+        }
+    }
+
+    /// Returns the changes that destroy something: `delete 2 resources and replace 1`.
+    fn destroyed(self) -> Option<String> {
+        let resources = |count| if count == 1 { "1 resource".to_owned() } else { format!("{count} resources") };
+        match (self.deleted, self.replaced) {
+            (0, 0) => None,
+            (deleted, 0) => Some(format!("delete {}", resources(deleted))),
+            (0, replaced) => Some(format!("replace {}", resources(replaced))),
+            (deleted, replaced) => Some(format!("delete {} and replace {replaced}", resources(deleted))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_that_destroy_something_are_asked_for_on_a_terminal() {
+        let created = Counts { any: true, ..Counts::default() };
+        let deleted = Counts { deleted: 2, ..created };
+        let replaced = Counts { replaced: 1, ..created };
+        let both = Counts { replaced: 3, ..deleted };
+        let guard = Guard { confirm: Confirm::Deletes, agreed: false, is_interactive: true, limit: None };
+        let ask = |text: &str| Decision::Ask(format!("{text} to stack s?"));
+        let limited = |count| Guard { limit: Some(Limit::Argument(count)), ..guard };
+        let table = [
+            (guard, Counts::default(), Decision::Proceed),
+            (guard, created, Decision::Proceed),
+            (guard, deleted, ask("These changes delete 2 resources. Apply them")),
+            (guard, replaced, ask("These changes replace 1 resource. Apply them")),
+            (guard, both, ask("These changes delete 2 resources and replace 3. Apply them")),
+            (Guard { is_interactive: false, ..guard }, both, Decision::Proceed),
+            (Guard { agreed: true, ..guard }, both, Decision::Proceed),
+            (Guard { confirm: Confirm::Never, ..guard }, both, Decision::Proceed),
+            (Guard { confirm: Confirm::Always, ..guard }, Counts::default(), Decision::Proceed),
+            (Guard { confirm: Confirm::Always, ..guard }, created, ask("Apply these changes")),
+            (limited(5), both, ask("These changes delete 2 resources and replace 3. Apply them")),
+            (limited(4), both, Decision::Refuse(Limit::Argument(4))),
+            (limited(0), created, Decision::Proceed),
+            (
+                Guard { agreed: true, is_interactive: false, ..limited(1) },
+                deleted,
+                Decision::Refuse(Limit::Argument(1)),
+            ),
+            (Guard { confirm: Confirm::Never, ..limited(1) }, deleted, Decision::Refuse(Limit::Argument(1))),
+        ];
+        for (guard, counts, expected) in table {
+            assert_eq!(guard.decide("s", counts), expected, "{guard:?} {counts:?}");
+        }
+    }
+}
