@@ -27,6 +27,7 @@ mod schema_agreement;
 mod schemas;
 mod secrets;
 mod signals;
+mod slips;
 mod stack_file;
 mod stack_rename;
 mod state_edits;

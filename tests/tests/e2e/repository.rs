@@ -358,6 +358,7 @@ pub(crate) struct Running<'a> {
 }
 
 /// Exit status and output of a command.
+#[derive(Debug)]
 pub(crate) struct CommandOutput {
     /// Exit code, or the signal that killed the command.
     pub(crate) status: String,
