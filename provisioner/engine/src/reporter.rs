@@ -66,7 +66,9 @@ impl Reporter {
                 info.new.iter().filter(|new| !is_old(new)).for_each(|new| self.masker.add_resource(new));
             }
             Event::OutputsRegistered(state) => self.masker.add_values(&state.outputs),
-            Event::Message(_)
+            Event::RegistrationStarted(_)
+            | Event::RegistrationDecided(_)
+            | Event::Message(_)
             | Event::PhaseStarted(_)
             | Event::PhaseEnded(_)
             | Event::Download(_)

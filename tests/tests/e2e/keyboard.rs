@@ -14,7 +14,7 @@ fn ctrl_c_shows_at_once_what_runs_and_what_the_next_one_does() {
     repository.expect_exit(0, "provision -S");
     for (command, hanging, shown) in [
         ("refresh", "read", "stopping: waiting for thing--prod (reading)"),
-        ("preview -R", "check", "stopping: waiting for running calls of plugins"),
+        ("preview -R", "check", "stopping: waiting for thing--prod (checking)"),
         ("destroy --parent --yes -R", "delete", "stopping: waiting for thing--prod (deleting)"),
     ] {
         repository.script(json!({"resources": {"thing--prod": {"hang": hanging, "deaf": true}}}));

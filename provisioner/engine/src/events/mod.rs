@@ -25,6 +25,10 @@ pub enum Event {
     Download(Download),
     /// A phase of an operation begins (refresh, preview, up, destroy of one stack).
     PhaseStarted(Phase),
+    /// A registration is being decided: the engine calls Check and Diff.
+    RegistrationStarted(Urn),
+    /// A registration is decided, or has failed.
+    RegistrationDecided(Urn),
     /// A step begins.
     StepStarted(Arc<StepInfo>),
     /// A step succeeded; the info holds the new outputs.

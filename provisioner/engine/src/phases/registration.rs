@@ -12,7 +12,7 @@ use crate::decisions::imports::should_import;
 use crate::decisions::registration::{Plan, ReplaceOrder, Replacement};
 use crate::deployment_state::{DeletionWait, EntryStays};
 use crate::entry::Entry;
-use crate::events::StepOp;
+use crate::events::{Event, StepOp};
 use crate::goal::{Goal, ResourceKind};
 use crate::provider_inputs::{INTERNAL_KEY, VERSION_KEY};
 use crate::registrar::{Halted, Registered, RegistrationResult};
@@ -61,6 +61,7 @@ pub(super) async fn register_prepared(
 /// Finds the recorded entry of a goal, refreshes or imports it if necessary, decides, and carries the steps out.
 async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Origin) -> Result<Registered, EarlyEnd> {
     let deciding = ctx.deciding.read().await;
+    let undecided = Undecided::new(ctx, &urn);
     let generator = StepGenerator::new(ctx);
     let mut registration = generator.identify(goal, urn, origin).await?;
     if registration.should_refresh && should_read_registrations(ctx) {
@@ -86,7 +87,27 @@ async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Or
         drop(deciding);
         steps
     };
+    drop(undecided);
     execute_steps(ctx, registration, steps).await
+}
+
+/// Registration that is being decided, for the display. It is decided, or has failed, once this is dropped.
+struct Undecided<'a> {
+    ctx: &'a Context,
+    urn: Urn,
+}
+
+impl<'a> Undecided<'a> {
+    fn new(ctx: &'a Context, urn: &Urn) -> Self {
+        ctx.emit(Event::RegistrationStarted(urn.clone()));
+        Self { ctx, urn: urn.clone() }
+    }
+}
+
+impl Drop for Undecided<'_> {
+    fn drop(&mut self) {
+        self.ctx.emit(Event::RegistrationDecided(self.urn.clone()));
+    }
 }
 
 /// Reads the resource that is to be imported, and records it; the registration goes on as with any recorded resource.

@@ -32,9 +32,12 @@ impl<W: Write + Send> Renderer for JsonDisplay<W> {
     }
 
     fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {
-        // Progress of downloads is emitted many times a second, for terminals only.
-        if matches!(event, Event::Download(download) if download.stage == DownloadStage::Running) {
-            return Ok(());
+        match event {
+            // Progress of downloads is emitted many times a second, for terminals only.
+            Event::Download(download) if download.stage == DownloadStage::Running => return Ok(()),
+            // The steps of a resource tell a program more.
+            Event::RegistrationStarted(_) | Event::RegistrationDecided(_) => return Ok(()),
+            _ => {}
         }
         self.sequence += 1;
         let mut line = Map::new();
@@ -70,6 +73,7 @@ fn describe(event: &Event, secrets: Secrets, line: &mut Map<String, Value>) {
             line.insert("event".into(), "phase-started".into());
             describe_phase(*phase, line);
         }
+        Event::RegistrationStarted(_) | Event::RegistrationDecided(_) => {}
         Event::StepStarted(info) => {
             line.insert("event".into(), "step-started".into());
             describe_step(info, secrets, line);

@@ -203,7 +203,12 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
             Event::Download(download) => self.take_download(download)?,
             // The command prints unrecorded changes last, on any display.
             Event::Unrecorded(_) => {}
-            Event::StepStarted(_) | Event::StepSucceeded(..) | Event::StepFailed(..) | Event::OutputsRegistered(_) => {
+            Event::RegistrationStarted(_)
+            | Event::RegistrationDecided(_)
+            | Event::StepStarted(_)
+            | Event::StepSucceeded(..)
+            | Event::StepFailed(..)
+            | Event::OutputsRegistered(_) => {
                 if let Some(running) = &mut self.phase {
                     running.rows.apply(stamp.at, event);
                     if let Event::StepFailed(info, failure) = event {

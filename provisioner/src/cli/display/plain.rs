@@ -151,7 +151,7 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
                 let line = step_line("✗", Palette::ERROR, &format!("failed to {verb}"), &info.urn);
                 self.print_progress(&[line])
             }
-            Event::OutputsRegistered(_) => Ok(()),
+            Event::OutputsRegistered(_) | Event::RegistrationStarted(_) | Event::RegistrationDecided(_) => Ok(()),
         }
     }
 

@@ -38,7 +38,9 @@ fn each_text(event: &mut Event, mut edit: impl FnMut(&mut String)) {
             message.hint.iter_mut().chain(&mut message.property).for_each(edit);
         }
         Event::Download(download) => edit(&mut download.name),
-        Event::StepStarted(_)
+        Event::RegistrationStarted(_)
+        | Event::RegistrationDecided(_)
+        | Event::StepStarted(_)
         | Event::StepSucceeded(..)
         | Event::OutputsRegistered(_)
         | Event::PhaseStarted(_)

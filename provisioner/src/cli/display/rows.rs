@@ -20,6 +20,8 @@ pub(crate) struct Rows {
     by_urn: HashMap<Urn, usize>,
     outputs: Option<StackOutputs>,
     event_count: usize,
+    /// Resources whose registration is being decided, in the order of their events.
+    undecided: Vec<Urn>,
     /// Failed resources, including resources without a started step.
     failed: HashSet<Urn>,
 }
@@ -105,7 +107,15 @@ impl Row {
 
 impl Rows {
     pub(crate) fn new(phase: Phase) -> Self {
-        Self { phase, rows: Vec::new(), by_urn: HashMap::new(), outputs: None, event_count: 0, failed: HashSet::new() }
+        Self {
+            phase,
+            rows: Vec::new(),
+            by_urn: HashMap::new(),
+            outputs: None,
+            event_count: 0,
+            undecided: Vec::new(),
+            failed: HashSet::new(),
+        }
     }
 
     /// Returns the number of failed resources.
@@ -125,6 +135,11 @@ impl Rows {
         if custom.is_empty() { running().collect() } else { custom }
     }
 
+    /// Returns the resources whose registration is being decided.
+    pub(crate) fn undecided(&self) -> &[Urn] {
+        &self.undecided
+    }
+
     pub(crate) fn get(&self, urn: &Urn) -> Option<&Row> {
         self.by_urn.get(urn).map(|index| &self.rows[*index])
     }
@@ -137,6 +152,8 @@ impl Rows {
     /// Applies an event to the rows.
     pub(crate) fn apply(&mut self, at: Duration, event: &Event) {
         match event {
+            Event::RegistrationStarted(urn) => self.undecided.push(urn.clone()),
+            Event::RegistrationDecided(urn) => self.undecided.retain(|undecided| undecided != urn),
             Event::StepStarted(info) if !info.internal => {
                 let row = self.row(info, at);
                 if row.running == 0 {

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use engine::events::{Message, Severity};
+use engine::events::{Message, Severity, StepOp};
+use pulumi_proto::urn::Urn;
 
 use super::palette::step_style;
-use super::rows::{Row, Rows};
+use super::rows::Rows;
 use super::text::duration;
 
 /// Number of running steps that are named.
@@ -14,11 +15,11 @@ const MAX_NAMES: usize = 3;
 /// Way in which a run is being ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopNotice {
-    /// Waits for running steps.
+    /// Stop: the run waits for running steps.
     Stopping,
-    /// The execution timeout has expired: it waits for running steps, but no longer than the grace.
+    /// Stop after the execution timeout: the run waits for running steps, but no longer than the grace.
     TimedOut { grace: Duration },
-    /// Returns without the running steps.
+    /// Abort: the run returns without them.
     Aborting,
 }
 
@@ -61,13 +62,17 @@ impl StopNotice {
     }
 }
 
-/// Returns the running steps by name: `site--prod (creating)`, or `3 steps: site--prod (creating), …`. Empty if there are
-/// none.
+/// Returns what runs, by name: `site--prod (creating)`, or `4 steps: site--prod (creating), logo--prod (checking), …`. A
+/// resource whose registration is being decided is being checked. Empty if nothing runs.
 fn running_steps(rows: &Rows) -> String {
     let running = rows.running();
-    let step = |row: &&Row| format!("{} ({})", row.urn.name(), step_style(row.step.op).present);
-    let names = running.iter().take(MAX_NAMES).map(step).collect::<Vec<_>>().join(", ");
-    match running.len() {
+    let is_running = |urn: &Urn| running.iter().any(|row| row.urn == *urn);
+    let undecided: Vec<&Urn> = rows.undecided().iter().filter(|urn| !is_running(urn)).collect();
+    let steps = running.iter().map(|row| (&row.urn, step_style(row.step.op).present));
+    let checks = undecided.iter().map(|urn| (*urn, step_style(StepOp::Same).present));
+    let names = steps.chain(checks).take(MAX_NAMES).map(|(urn, verb)| format!("{} ({verb})", urn.name()));
+    let names = names.collect::<Vec<_>>().join(", ");
+    match running.len() + undecided.len() {
         0 | 1 => names,
         // A narrow terminal cuts the names, so the number is first.
         count if count <= MAX_NAMES => format!("{count} steps: {names}"),

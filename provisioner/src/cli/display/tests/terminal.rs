@@ -232,3 +232,18 @@ fn stop_is_printed_with_the_running_steps_without_a_terminal() {
     let warnings: Vec<&str> = printed.lines().filter(|line| line.starts_with("warning")).collect();
     insta::assert_snapshot!(warnings.join("\n"));
 }
+
+#[test]
+fn resource_whose_check_runs_is_named_at_a_stop() {
+    let progress = Shared::default();
+    let mut display = PlainDisplay::new(progress.clone(), Shared::default(), None, options(true));
+    let mut script = Script::new(Operation::Update, true);
+    let [site, logo] = ["site--prod", "logo--prod"].map(|name| urn("files:fs:File", name));
+    script.at(10, Event::RegistrationStarted(site.clone()));
+    script.at(20, Event::RegistrationStarted(logo));
+    script.at(30, Event::RegistrationDecided(site));
+    script.play(&mut display, 0, 60);
+    display.stop(stamp(60), StopNotice::Stopping).unwrap();
+    let printed = progress.text();
+    assert!(printed.contains("\nwarning: stopping: waiting for logo--prod (checking); press"), "{printed}");
+}
