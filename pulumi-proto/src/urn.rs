@@ -1,5 +1,6 @@
 //! URNs, type tokens, references to provider resources.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -173,6 +174,25 @@ impl TypeToken {
         self.0.strip_prefix(PROVIDER_TYPE_PREFIX)
     }
 
+    /// Returns the form in which Pulumi's documentation writes the type, for display: without the name of the type in the
+    /// module, and without the module `index`. `random:index/randomPet:RandomPet` is `random:RandomPet`,
+    /// `aws:s3/bucket:Bucket` is `aws:s3:Bucket`. Types of the package `pulumi` and types without three parts are
+    /// unchanged.
+    pub fn short_form(&self) -> Cow<'_, str> {
+        let mut parts = self.0.splitn(3, ':');
+        let (Some(package), Some(full_module), Some(name)) = (parts.next(), parts.next(), parts.next()) else {
+            return Cow::Borrowed(&self.0);
+        };
+        let repeated = full_module.rsplit_once('/').filter(|(_, last)| last.eq_ignore_ascii_case(name));
+        let module = repeated.map_or(full_module, |(module, _)| module);
+        match module {
+            _ if package == "pulumi" => Cow::Borrowed(&self.0),
+            "index" => Cow::Owned([package, ":", name].concat()),
+            module if module == full_module => Cow::Borrowed(&self.0),
+            module => Cow::Owned([package, ":", module, ":", name].concat()),
+        }
+    }
+
     /// Returns true if this is the type of a provider resource.
     pub fn is_provider(&self) -> bool {
         self.provider_package().is_some()
@@ -229,6 +249,26 @@ impl fmt::Display for ProviderReference {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_form_of_a_type_is_that_of_the_documentation() {
+        for (token, short) in [
+            ("random:index/randomPet:RandomPet", "random:RandomPet"),
+            ("docker:index:Image", "docker:Image"),
+            ("aws:s3/bucket:Bucket", "aws:s3:Bucket"),
+            ("aws:waf/ipSet:IPSet", "aws:waf:IPSet"),
+            ("kubernetes:core/v1:Pod", "kubernetes:core/v1:Pod"),
+            ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v3:Release"),
+            ("azure-native:compute:VirtualMachine", "azure-native:compute:VirtualMachine"),
+            ("pulumi:pulumi:Stack", "pulumi:pulumi:Stack"),
+            ("pulumi:providers:index", "pulumi:providers:index"),
+            ("my:Component", "my:Component"),
+            ("component", "component"),
+            ("", ""),
+        ] {
+            assert_eq!(TypeToken::new(token).short_form(), short, "{token}");
+        }
+    }
 
     #[test]
     fn urn_has_four_parts_and_its_name_may_contain_colons() {

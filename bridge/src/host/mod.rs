@@ -14,10 +14,12 @@ mod json_object;
 mod monitor;
 mod monitor_messages;
 mod monitor_service;
+mod package_schema;
 mod package_types;
 mod plugin_host;
 mod provider_host;
 mod status_service;
+mod type_cache;
 
 pub use connection_guard::{ConnectionGuard, EndpointLimits};
 pub use events::{HostEvent, HostEvents, LogMessage, Severity};
@@ -26,6 +28,6 @@ pub use monitor::{
     ResourceRegistration, ResourceReply,
 };
 pub use monitor_service::MonitorEndpoint;
-pub use package_types::{PackageTypes, TypeInfo};
+pub use package_types::{InputInfo, PackageTypes, TypeInfo, expand_index_module};
 pub use plugin_host::{DeclaredPlugin, HostSettings, PluginHost, Sources};
 pub use provider_host::{HostError, ProviderHost, ProviderRequest};

@@ -1,420 +1,316 @@
-//! Information about resource types from the schema of a package (GetSchema), needed to register resources. Pulumi
-//! programs have it in their generated SDKs or in their language host.
+//! Information about resource types from the schema of a package (GetSchema), needed to check and to register resources.
+//! Pulumi programs have it in their generated SDKs or in their language host.
 //!
-//! A schema may have tens of megabytes, so the information is cached. The key contains the package and the digest,
-//! path and program of the plugin, so that a changed plugin is read again.
+//! A package may have thousands of types, and a stack uses few of them: types that were cached are parsed on use.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::value::RawValue;
+use serde::{Deserialize, Serialize};
 
-use super::json_object::JsonObject;
-use crate::fs::{
-    Access, TrustError, check_trusted_below, create_private_folders, open_regular, read_if_exists, write_atomically,
-};
-use crate::install::VerifiedPackage;
-use crate::plugin::Sha256Digest;
+/// Information about the resource types of a package. Cloning is cheap.
+#[derive(Clone, Default)]
+pub struct PackageTypes(Arc<Types>);
 
-/// Information about types by their tokens; `pulumi:providers:PACKAGE` is the provider itself. Types with default
-/// information are omitted.
-pub type PackageTypes = BTreeMap<String, TypeInfo>;
+#[derive(Default)]
+struct Types {
+    /// Types by token; `pulumi:providers:PACKAGE` is the provider itself.
+    infos: BTreeMap<String, StoredInfo>,
+    header: Header,
+    /// Lines that [`StoredInfo::Line`] refers to.
+    lines: String,
+}
+
+/// First line of the cached information.
+#[derive(Default, Serialize, Deserialize)]
+struct Header {
+    /// Number of types.
+    types: usize,
+    has_components: bool,
+    /// Tokens of the types that have a former type (alias), by the former type.
+    former_types: BTreeMap<String, Vec<String>>,
+}
+
+enum StoredInfo {
+    Parsed(Box<TypeInfo>),
+    /// JSON text in [`Types::lines`].
+    Line(Range<usize>),
+}
 
 /// Information about a resource type from the schema.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TypeInfo {
     /// True for a component, which its plugin constructs (Construct).
+    #[serde(skip_serializing_if = "is_default")]
     pub is_component: bool,
+    /// Input properties by name.
+    pub inputs: BTreeMap<String, InputInfo>,
+    /// Names of the output properties, in alphabetical order.
+    pub outputs: Vec<String>,
     /// Inputs that are always secret.
+    #[serde(skip_serializing_if = "is_default")]
     pub secret_inputs: Vec<String>,
     /// Outputs that are secret.
+    #[serde(skip_serializing_if = "is_default")]
     pub secret_outputs: Vec<String>,
     /// Inputs with a constant value: booleans, numbers and strings.
+    #[serde(skip_serializing_if = "is_default")]
     pub constants: BTreeMap<String, serde_json::Value>,
     /// Property paths whose changes force replacement.
+    #[serde(skip_serializing_if = "is_default")]
     pub replace_on_changes: Vec<String>,
     /// Former types (aliases) under which resources may be recorded.
+    #[serde(skip_serializing_if = "is_default")]
     pub former_types: Vec<String>,
 }
 
-/// Part of a package schema that is parsed. All other fields are skipped.
-#[derive(Deserialize)]
-struct Package<'a> {
-    #[serde(borrow, default, deserialize_with = "or_none")]
-    resources: BTreeMap<Cow<'a, str>, JsonObject<Resource<'a>>>,
-    #[serde(borrow, default, deserialize_with = "or_none")]
-    provider: JsonObject<Resource<'a>>,
-    #[serde(borrow, default)]
-    types: Option<&'a RawValue>,
+/// Information about an input property of a resource type.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct InputInfo {
+    /// True if the schema requires a value.
+    #[serde(skip_serializing_if = "is_default")]
+    pub is_required: bool,
+    /// Values of the enum type of the property; empty if the property has another type.
+    #[serde(skip_serializing_if = "is_default")]
+    pub enum_values: Vec<serde_json::Value>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Resource<'a> {
-    #[serde(default, deserialize_with = "or_none")]
-    is_component: bool,
-    #[serde(borrow, default, deserialize_with = "or_none")]
-    input_properties: Properties<'a>,
-    #[serde(borrow, default, deserialize_with = "or_none")]
-    properties: Properties<'a>,
-    #[serde(borrow, default, deserialize_with = "or_none")]
-    required: Vec<Cow<'a, str>>,
-    #[serde(borrow, default, deserialize_with = "or_none")]
-    aliases: Vec<FormerType<'a>>,
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
-type Properties<'a> = BTreeMap<Cow<'a, str>, JsonObject<Property<'a>>>;
+/// Separates the token of a type from its information in a line of the cache.
+const SEPARATOR: char = '\t';
 
-/// Alias of a type: a type token, or an object with an optional type token.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum FormerType<'a> {
-    Token(#[serde(borrow)] Cow<'a, str>),
-    Alias(#[serde(borrow)] JsonObject<Alias<'a>>),
-}
+impl PackageTypes {
+    /// Returns the tokens of all types, in alphabetical order; `pulumi:providers:PACKAGE` is the provider itself.
+    pub fn tokens(&self) -> impl Iterator<Item = &str> {
+        self.0.infos.keys().map(String::as_str)
+    }
 
-#[derive(Deserialize)]
-struct Alias<'a> {
-    #[serde(borrow, rename = "type", default)]
-    token: Option<Cow<'a, str>>,
-}
+    /// Returns true if the schema has resource types: it is neither missing nor empty.
+    pub fn has_resources(&self) -> bool {
+        self.tokens().any(|token| !token.starts_with("pulumi:providers:"))
+    }
 
-impl FormerType<'_> {
-    fn into_token(self) -> Option<String> {
-        match self {
-            Self::Token(token) => Some(token.into_owned()),
-            Self::Alias(JsonObject(alias)) => alias.token.map(Cow::into_owned),
+    /// Returns true if a type is a component.
+    pub fn has_components(&self) -> bool {
+        self.0.header.has_components
+    }
+
+    /// Returns the information about the type with exactly this token.
+    pub fn get(&self, token: &str) -> Option<Cow<'_, TypeInfo>> {
+        match self.0.infos.get(token)? {
+            StoredInfo::Parsed(info) => Some(Cow::Borrowed(info)),
+            StoredInfo::Line(range) => serde_json::from_str(self.0.lines.get(range.clone())?).ok().map(Cow::Owned),
         }
+    }
+
+    /// Returns the token of the type that a text names, as Pulumi's YAML language does: the text itself,
+    /// `package:index:Type` for `package:Type`, or `package:module/type:Type` for `package:module:Type`, where `type`
+    /// differs from `Type` in case only. A former type in one of these forms names the type that replaced it. Returns
+    /// `None` if no type has the name, or more than one.
+    pub fn resolve(&self, text: &str) -> Option<&str> {
+        let expanded = expand_index_module(text);
+        let (infos, former) = (&self.0.infos, &self.0.header.former_types);
+        let current = find_key(infos, text).or_else(|| find_key(infos, &expanded));
+        if let Some((token, _)) = current.or_else(|| find_repeated_name(infos, &expanded)) {
+            return Some(token);
+        }
+        let named = find_key(former, text).or_else(|| find_key(former, &expanded));
+        match named.or_else(|| find_repeated_name(former, &expanded))?.1.as_slice() {
+            [token] => infos.get_key_value(token).map(|(token, _)| token.as_str()),
+            [..] => None,
+        }
+    }
+
+    /// Returns the types as text: a line with facts about all types, then a line for each type. Returns `None` if a
+    /// type has no JSON form.
+    pub(super) fn to_lines(&self) -> Option<String> {
+        let mut lines = serde_json::to_string(&self.0.header).ok()?;
+        for token in self.tokens() {
+            let info = serde_json::to_string(&*self.get(token)?).ok()?;
+            lines.extend(["\n", token, "\t", &info]);
+        }
+        lines.push('\n');
+        Some(lines)
+    }
+
+    /// Reads what [`PackageTypes::to_lines`] wrote, without parsing the information about each type. Returns `None` for
+    /// another text, or a part of the text.
+    pub(super) fn from_lines(lines: String) -> Option<Self> {
+        let (header, rest) = lines.split_once('\n')?;
+        let header: Header = serde_json::from_str(header).ok()?;
+        let mut start = lines.len() - rest.len();
+        let mut infos = Vec::with_capacity(header.types);
+        for line in rest.split_inclusive('\n') {
+            let (token, info) = line.strip_suffix('\n')?.split_once(SEPARATOR)?;
+            if !info.starts_with('{') || !info.ends_with('}') {
+                return None;
+            }
+            let end = start + line.len() - 1;
+            infos.push((token.to_owned(), StoredInfo::Line(end - info.len()..end)));
+            start += line.len();
+        }
+        let is_complete = infos.len() == header.types;
+        is_complete.then(|| Self(Arc::new(Types { infos: infos.into_iter().collect(), header, lines })))
     }
 }
 
-/// Property, or element of a list or a map.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Property<'a> {
-    #[serde(default, deserialize_with = "or_none")]
-    secret: bool,
-    #[serde(rename = "const", default)]
-    constant: Option<serde_json::Value>,
-    #[serde(default, deserialize_with = "or_none")]
-    replace_on_changes: bool,
-    #[serde(borrow, rename = "type", default)]
-    kind: Option<Cow<'a, str>>,
-    #[serde(borrow, rename = "$ref", default)]
-    reference: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    items: Option<Box<JsonObject<Property<'a>>>>,
-    #[serde(borrow, default)]
-    additional_properties: Option<Box<JsonObject<Property<'a>>>>,
+/// Collects types by token. Omits a token with a control character, which no type has.
+impl FromIterator<(String, TypeInfo)> for PackageTypes {
+    fn from_iter<I: IntoIterator<Item = (String, TypeInfo)>>(types: I) -> Self {
+        let (mut infos, mut header) = (BTreeMap::new(), Header::default());
+        for (token, info) in types {
+            if token.chars().any(char::is_control) {
+                continue;
+            }
+            header.has_components |= info.is_component;
+            for former in info.former_types.iter().filter(|former| **former != token) {
+                let current = header.former_types.entry(former.clone()).or_default();
+                if !current.contains(&token) {
+                    current.push(token.clone());
+                }
+            }
+            infos.insert(token, StoredInfo::Parsed(info.into()));
+        }
+        header.types = infos.len();
+        Self(Arc::new(Types { infos, header, lines: String::new() }))
+    }
 }
 
-#[derive(Deserialize)]
-struct Object<'a> {
-    #[serde(borrow, default, deserialize_with = "or_none")]
-    properties: Properties<'a>,
-    #[serde(borrow, default, deserialize_with = "or_none")]
-    required: Vec<Cow<'a, str>>,
+impl fmt::Debug for PackageTypes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.tokens()).finish()
+    }
 }
 
-type Objects<'a> = BTreeMap<Cow<'a, str>, JsonObject<Object<'a>>>;
-
-/// Deserializes `null` as the default value.
-fn or_none<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+/// Returns the type that a text names by the rules for `package:Type`: `package:index:Type`; other texts unchanged.
+pub fn expand_index_module(text: &str) -> Cow<'_, str> {
+    match text.split_once(':') {
+        Some((package, name)) if !name.contains(':') => Cow::Owned(format!("{package}:index:{name}")),
+        _ => Cow::Borrowed(text),
+    }
 }
 
-/// Parses the schema of a package.
-///
-/// # Errors
-/// JSON error with line and column if the text is not a schema.
-pub(super) fn parse_schema(package: &str, schema: &str) -> Result<PackageTypes, serde_json::Error> {
-    let JsonObject(parsed): JsonObject<Package<'_>> = serde_json::from_str(schema)?;
-    // A schema has many object types, and very few schemas mark a property with `replaceOnChanges`.
-    let objects = parsed.types.filter(|_| schema.contains("\"replaceOnChanges\""));
-    let objects = objects.map(|types| serde_json::from_str::<Objects<'_>>(types.get()));
-    let mut objects = objects.transpose()?.unwrap_or_default();
-    keep_objects_with_replacing_properties(&mut objects);
-    let provider = [(Cow::from(format!("pulumi:providers:{package}")), parsed.provider)];
-    let types = parsed.resources.into_iter().chain(provider);
-    let types = types.map(|(token, resource)| (token.into_owned(), type_info(resource, &objects)));
-    Ok(types.filter(|(_, info)| *info != TypeInfo::default()).collect())
+fn find_key<'t, T>(types: &'t BTreeMap<String, T>, token: &str) -> Option<(&'t str, &'t T)> {
+    types.get_key_value(token).map(|(token, value)| (token.as_str(), value))
 }
 
-fn type_info(JsonObject(resource): JsonObject<Resource<'_>>, objects: &Objects<'_>) -> TypeInfo {
-    let secrets = |properties: &Properties<'_>| {
-        properties.iter().filter(|(_, property)| property.secret).map(|(name, _)| name.to_string()).collect()
+/// Returns the only type `package:module/type:Type` for `package:module:Type`, where `type` differs from `Type` in case
+/// only.
+fn find_repeated_name<'t, T>(types: &'t BTreeMap<String, T>, text: &str) -> Option<(&'t str, &'t T)> {
+    let (module, name) = text.rsplit_once(':')?;
+    let prefix = format!("{module}/");
+    let is_repeated = |token: &str| {
+        let repeated = token.strip_prefix(&prefix).and_then(|rest| rest.split_once(':'));
+        repeated.is_some_and(|(module, own)| own == name && module.eq_ignore_ascii_case(name))
     };
-    TypeInfo {
-        is_component: resource.is_component,
-        secret_inputs: secrets(&resource.input_properties),
-        secret_outputs: secrets(&resource.properties),
-        replace_on_changes: replacing_paths(&resource.properties, &resource.required, objects, &mut Vec::new()),
-        former_types: resource.aliases.into_iter().filter_map(FormerType::into_token).collect(),
-        constants: resource
-            .properties
-            .into_iter()
-            .filter_map(|(name, JsonObject(property))| Some((name.into_owned(), property.constant?)))
-            .collect(),
-    }
-}
-
-/// Keeps only object types that contain, directly or indirectly, a property marked with `replaceOnChanges`. Object
-/// types that contain each other have a huge number of paths, and nearly none of them ends at such a property.
-fn keep_objects_with_replacing_properties(objects: &mut Objects<'_>) {
-    let mut containers: HashMap<String, Vec<&str>> = HashMap::new();
-    let mut pending: Vec<&str> = Vec::new();
-    for (token, object) in &*objects {
-        for property in object.properties.values() {
-            if property.replace_on_changes {
-                pending.push(token);
-            } else if let Some(contained) = property.object_token() {
-                containers.entry(contained).or_default().push(token);
-            }
-        }
-    }
-    let mut found = HashSet::new();
-    while let Some(token) = pending.pop() {
-        if found.insert(token.to_owned()) {
-            pending.extend(containers.get(token).into_iter().flatten());
-        }
-    }
-    objects.retain(|token, _| found.contains(&**token));
-}
-
-/// Returns the paths of properties marked with `replaceOnChanges`. `enclosing` holds the types of the enclosing
-/// objects, to stop at recursive types. An optional property has another type than a required one, as in Pulumi's
-/// tools.
-fn replacing_paths<'a>(
-    properties: &'a Properties<'a>,
-    required: &[Cow<'a, str>],
-    objects: &'a Objects<'a>,
-    enclosing: &mut Vec<String>,
-) -> Vec<String> {
-    let mut paths = Vec::new();
-    for (name, property) in properties {
-        let path = match (property.kind.as_deref(), &property.reference) {
-            (Some("array"), None) => format!("{name}[*]"),
-            (Some("object"), None) => format!("{name}.*"),
-            _ => name.to_string(),
-        };
-        if property.replace_on_changes {
-            paths.push(path);
-        } else if let Some((kind, object)) = property.object(objects) {
-            let kind = if required.contains(name) { kind } else { format!("{kind}?") };
-            if !enclosing.contains(&kind) {
-                enclosing.push(kind);
-                let inner = replacing_paths(&object.properties, &object.required, objects, enclosing);
-                paths.extend(inner.iter().map(|inner| format!("{path}.{inner}")));
-                enclosing.pop();
-            }
-        }
-    }
-    paths
-}
-
-impl<'a> Property<'a> {
-    /// Returns the element of a list or a map.
-    fn element(&self) -> Option<&Self> {
-        let element = self.items.as_ref().or(self.additional_properties.as_ref())?;
-        Some(element)
-    }
-
-    /// Returns the token of the object type of the property, or of its elements.
-    fn object_token(&self) -> Option<String> {
-        match &self.reference {
-            Some(reference) => Some(reference.strip_prefix("#/types/")?.replace("%2F", "/")),
-            None => self.element()?.object_token(),
-        }
-    }
-
-    /// Returns the type of the property and the object type that it, or its elements, have.
-    fn object(&'a self, objects: &'a Objects<'a>) -> Option<(String, &'a Object<'a>)> {
-        if self.reference.is_some() {
-            let token = self.object_token()?;
-            return objects.get(token.as_str()).map(|object| (token, &**object));
-        }
-        let (kind, object) = self.element()?.object(objects)?;
-        Some((format!("{}<{kind}>", if self.items.is_some() { "list" } else { "map" }), object))
-    }
-}
-
-/// Version of the cached information. Must change when other fields are parsed or a field is parsed differently.
-const CACHE_VERSION: &[u8] = b"2";
-/// Maximum size of a cache file that is read, in bytes. The types of the largest packages take a few megabytes.
-const MAX_CACHE_BYTES: u64 = 64 * 1024 * 1024;
-
-/// Returns true if the program is a script with a `#!` line, or cannot be read.
-fn is_script(program: &Path) -> bool {
-    let mut start = [0; 2];
-    let read = open_regular(program).and_then(|mut file| file.read_exact(&mut start));
-    read.is_err() || start == *b"#!"
-}
-
-/// Cache file for the types of a package: [`PackageTypes`] as JSON.
-#[derive(Clone, Debug)]
-pub(super) struct TypeCache(PathBuf);
-
-impl TypeCache {
-    /// Returns the cache file of a package. Returns `None` for a package without a digest, and for a local script,
-    /// whose other files its digest does not cover. `name` is the package name, which is part of the type tokens. The
-    /// key contains the program: a download may hold several plugins.
-    pub(super) fn new(folder: &Path, name: &str, package: &VerifiedPackage) -> Option<Self> {
-        let digest = package.digest()?;
-        // The schema of a local script may depend on other files, which its checksum does not cover.
-        if package.revision().is_none() && is_script(package.program()) {
-            return None;
-        }
-        let program = package.program().file_name().unwrap_or_default();
-        let digest = digest.to_hex();
-        let origin = package.origin().as_os_str();
-        let key =
-            [CACHE_VERSION, name.as_bytes(), digest.as_bytes(), origin.as_encoded_bytes(), program.as_encoded_bytes()];
-        let key = Sha256Digest::of(key.join(&0));
-        Some(Self(folder.join(format!("{}.json", key.to_hex()))))
-    }
-
-    /// Loads the cached types; `None` if the file is missing or cannot be read, or if another user could have written
-    /// it.
-    pub(super) async fn load(self) -> Option<PackageTypes> {
-        let read = move || {
-            self.check_trusted().ok()?;
-            serde_json::from_slice(&read_if_exists(&self.0, MAX_CACHE_BYTES).ok()??).ok()
-        };
-        tokio::task::spawn_blocking(read).await.ok()?
-    }
-
-    /// Stores types. Ignores errors: the schema is requested again then.
-    pub(super) async fn store(self, types: PackageTypes) {
-        let write = move || {
-            let text = serde_json::to_vec(&types).ok()?;
-            create_private_folders(self.0.parent()?).ok()?;
-            self.check_trusted().ok()?;
-            write_atomically(&self.0, &text, Access::Private).ok()
-        };
-        drop(tokio::task::spawn_blocking(write).await);
-    }
-
-    /// Checks the folder of the cache, the folder of the types, and the file.
-    fn check_trusted(&self) -> Result<(), TrustError> {
-        let root = self.0.parent().and_then(Path::parent).unwrap_or(&self.0);
-        check_trusted_below(root, &self.0)
-    }
+    let in_module = types.range(prefix.clone()..).take_while(|(token, _)| token.starts_with(&prefix));
+    let mut named = in_module.filter(|(token, _)| is_repeated(token));
+    let (token, value) = named.next()?;
+    named.next().is_none().then_some((token.as_str(), value))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
-    /// Parses a schema with one resource type and these object types, and returns the information about the resource
-    /// type.
-    fn parse_type(resource: serde_json::Value, objects: serde_json::Value) -> TypeInfo {
-        let schema = json!({"name": "p", "resources": {"p:index:A": resource}, "types": objects});
-        parse_schema("p", &schema.to_string()).unwrap().remove("p:index:A").unwrap_or_default()
-    }
-
-    #[test]
-    fn component_types_are_those_with_is_component() {
-        let schema = r#"{"name": "p", "resources": {
-            "p:index:A": {"isComponent": true, "inputProperties": {"x": {"type": "string"}}},
-            "p:index:B": {"isComponent": false}, "p:index:C": {}}}"#;
-        let component = TypeInfo { is_component: true, ..TypeInfo::default() };
-        assert_eq!(parse_schema("p", schema).unwrap(), PackageTypes::from([("p:index:A".to_owned(), component)]));
-        for empty in ["{}", r#"{"resources": null, "provider": null, "types": null}"#] {
-            assert!(parse_schema("p", empty).unwrap().is_empty(), "{empty}");
-        }
-    }
-
-    #[test]
-    fn array_in_place_of_an_object_is_no_schema() {
-        for invalid in [
-            "",
-            "1",
-            "null",
-            "[]",
-            r#"{"resources": 1}"#,
-            r#"{"resources": []}"#,
-            r#"{"resources": {"p:index:A": []}}"#,
-            r#"{"resources": {"p:index:A": {"properties": []}}}"#,
-            r#"{"resources": {"p:index:A": {"properties": {"x": []}}}}"#,
-            r#"{"resources": {"p:index:A": {"properties": {"x": {"items": []}}}}}"#,
-            r#"{"resources": {"p:index:A": {"aliases": [["p:index:B"]]}}}"#,
-            r#"{"provider": []}"#,
-            r#"{"types": {"p:index:T": [], "": {"properties": {"x": {"replaceOnChanges": true}}}}}"#,
-        ] {
-            assert!(parse_schema("p", invalid).is_err(), "{invalid}");
-        }
-    }
-
-    #[test]
-    fn secrets_constants_and_aliases_are_parsed() {
-        let info = parse_type(
-            json!({
-                "inputProperties": {"a": {"type": "string", "secret": true}, "b": {"type": "string"}},
-                "properties": {"kind": {"type": "string", "const": "Pod"}, "z": {"secret": true}, "a": {"secret": true}},
-                "aliases": [{"type": "p:index:Old"}, {"name": "other"}, "p:index:Older", {"type": null}],
-            }),
-            json!({}),
-        );
-        let expected = TypeInfo {
-            secret_inputs: vec!["a".to_owned()],
-            secret_outputs: vec!["a".to_owned(), "z".to_owned()],
-            constants: [("kind".to_owned(), json!("Pod"))].into(),
-            former_types: vec!["p:index:Old".to_owned(), "p:index:Older".to_owned()],
+    fn types(tokens: &[(&str, &[&str])]) -> PackageTypes {
+        let info = |former: &[&str]| TypeInfo {
+            former_types: former.iter().map(|former| (*former).to_owned()).collect(),
             ..TypeInfo::default()
         };
-        assert_eq!(info, expected);
+        tokens.iter().map(|(token, former)| ((*token).to_owned(), info(former))).collect()
     }
 
     #[test]
-    fn provider_is_parsed_as_a_type() {
-        let schema = json!({"name": "p", "provider": {"inputProperties": {"token": {"secret": true}}}});
-        let info = parse_schema("p", &schema.to_string()).unwrap();
-        assert_eq!(info["pulumi:providers:p"].secret_inputs, ["token"]);
+    fn documented_forms_resolve_to_the_token_of_the_schema() {
+        let types = types(&[
+            ("p:index/randomPet:RandomPet", &["p:index/pet:Pet"]),
+            ("p:index:Plain", &["p:old:Plain", "p:index:Plain"]),
+            ("p:s3/bucket:Bucket", &["p:s3/bucketV2:BucketV2", "p:legacy:Bucket"]),
+            ("p:waf/ipSet:IPSet", &[]),
+            ("p:core/v1:Pod", &["p:core/v1beta1:Pod", "p:shared:Former"]),
+            ("p:core/v1:PodList", &["p:shared:Former"]),
+            ("p:both:Type", &["p:s3/bucket:Bucket"]),
+            ("p:both/type:Type", &[]),
+            ("p:two/NAME:Name", &[]),
+            ("p:two/name:Name", &[]),
+            ("pulumi:providers:p", &[]),
+        ]);
+        let cached = PackageTypes::from_lines(types.to_lines().unwrap()).unwrap();
+        for (text, token) in [
+            // The token itself, and both short forms.
+            ("p:index/randomPet:RandomPet", Some("p:index/randomPet:RandomPet")),
+            ("p:index:RandomPet", Some("p:index/randomPet:RandomPet")),
+            ("p:RandomPet", Some("p:index/randomPet:RandomPet")),
+            ("p:Plain", Some("p:index:Plain")),
+            ("p:s3:Bucket", Some("p:s3/bucket:Bucket")),
+            ("p:core/v1:Pod", Some("p:core/v1:Pod")),
+            ("p:waf:IPSet", Some("p:waf/ipSet:IPSet")),
+            ("pulumi:providers:p", Some("pulumi:providers:p")),
+            // A token comes before a short form and a former type.
+            ("p:both:Type", Some("p:both:Type")),
+            // Former types, in each form.
+            ("p:index/pet:Pet", Some("p:index/randomPet:RandomPet")),
+            ("p:Pet", Some("p:index/randomPet:RandomPet")),
+            ("p:s3:BucketV2", Some("p:s3/bucket:Bucket")),
+            ("p:legacy:Bucket", Some("p:s3/bucket:Bucket")),
+            ("p:core/v1beta1:Pod", Some("p:core/v1:Pod")),
+            // More than one type.
+            ("p:shared:Former", None),
+            ("p:two:Name", None),
+            // Case, the module and the package matter.
+            ("p:randomPet", None),
+            ("p:S3:Bucket", None),
+            ("p:Bucket", None),
+            ("p:core:Pod", None),
+            ("q:RandomPet", None),
+            ("", None),
+            (":", None),
+            ("p", None),
+            ("p:", None),
+        ] {
+            assert_eq!(types.resolve(text), token, "{text}");
+            assert_eq!(cached.resolve(text), token, "{text}, cached");
+        }
     }
 
     #[test]
-    fn recursive_objects_are_searched_only_if_they_contain_a_replacing_property() {
-        let reference = |number: u32| json!({"$ref": format!("#/types/p:index:T{number}")});
-        let all: serde_json::Map<_, _> = (0..40).map(|number| (format!("t{number}"), reference(number))).collect();
-        let object = json!({ "properties": all });
-        let mut objects: serde_json::Map<_, _> =
-            (0..40).map(|number| (format!("p:index:T{number}"), object.clone())).collect();
-        let marked = json!({"properties": {"x": {"type": "string", "replaceOnChanges": true}}});
-        objects.insert("p:index:Marked".to_owned(), marked);
-        let info = parse_type(
-            json!({"properties": {"deep": reference(0), "one": {"$ref": "#/types/p:index:Marked"}}}),
-            objects.into(),
+    fn cached_types_are_equal_and_incomplete_text_is_rejected() {
+        let pair = TypeInfo {
+            is_component: true,
+            inputs: [
+                ("a".to_owned(), InputInfo { is_required: true, enum_values: vec!["x".into()] }),
+                ("b".to_owned(), InputInfo::default()),
+            ]
+            .into(),
+            outputs: vec!["a".to_owned(), "é\n\t".to_owned()],
+            secret_inputs: vec!["a".to_owned()],
+            ..TypeInfo::default()
+        };
+        let expected = [("p:index:Pair", pair), ("p:index:Empty", TypeInfo::default())];
+        let types = expected.iter().map(|(token, info)| ((*token).to_owned(), info.clone()));
+        let types: PackageTypes = types.chain([("p:index:\tInvalid".to_owned(), TypeInfo::default())]).collect();
+        let lines = types.to_lines().unwrap();
+        let cached = PackageTypes::from_lines(lines.clone()).unwrap();
+        for (token, info) in &expected {
+            assert_eq!(types.get(token).as_deref(), Some(info));
+            assert_eq!(cached.get(token).as_deref(), Some(info));
+        }
+        assert_eq!((cached.get("p:index:Other"), cached.has_components()), (None, true));
+        assert!(cached.tokens().eq(["p:index:Empty", "p:index:Pair"]), "{cached:?}");
+        assert!(
+            PackageTypes::from_lines(PackageTypes::default().to_lines().unwrap()).unwrap().tokens().next().is_none()
         );
-        assert_eq!(info.replace_on_changes, ["one.x"]);
-    }
-
-    #[test]
-    fn replacing_paths_include_lists_maps_and_objects() {
-        let replaces = json!({"type": "string", "replaceOnChanges": true});
-        let objects = json!({
-            "p:index/node:Node": {"properties": {"size": replaces, "next": {"$ref": "#/types/p:index%2Fnode:Node"}}},
-        });
-        let node = json!({"$ref": "#/types/p:index%2Fnode:Node"});
-        let info = parse_type(
-            json!({"properties": {
-                "name": replaces,
-                "tags": {"type": "object", "additionalProperties": {"type": "string"}, "replaceOnChanges": true},
-                "one": node,
-                "many": {"type": "array", "items": node},
-                "named": {"type": "object", "additionalProperties": node},
-                "plain": {"type": "array", "items": {"type": "string"}},
-            }}),
-            objects,
-        );
-        // A list of nodes has another type than a node, so that one more level is searched.
-        let expected =
-            ["many[*].next.size", "many[*].size", "name", "named.*.next.size", "named.*.size", "one.size", "tags.*"];
-        assert_eq!(info.replace_on_changes, expected);
+        for end in (0..lines.len()).filter(|end| lines.is_char_boundary(*end)) {
+            assert!(PackageTypes::from_lines(lines[..end].to_owned()).is_none(), "{:?}", &lines[..end]);
+        }
     }
 }

@@ -15,7 +15,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection_guard::{ConnectionGuard, EndpointLimits};
 use super::engine_service::{self, RootResource};
-use super::package_types::{self, PackageTypes, TypeCache};
+use super::package_schema::parse_schema;
+use super::package_types::PackageTypes;
+use super::type_cache::TypeCache;
 use super::{HostError, HostEvent, HostEvents, ProviderHost, ProviderRequest};
 use crate::error::Hint;
 use crate::install::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
@@ -325,7 +327,7 @@ impl ProviderHost for PluginHost {
 
     async fn package_types(&self, plugin: &str) -> Result<PackageTypes, HostError> {
         let Some(plugin) = self.plugins.iter().find(|known| known.name() == plugin) else {
-            return Ok(PackageTypes::new());
+            return Ok(PackageTypes::default());
         };
         let package = plugin.declared.config.package.as_str();
         let folder = self.settings.type_cache.as_deref();
@@ -345,7 +347,7 @@ impl ProviderHost for PluginHost {
             let schema = provider.schema(SchemaRequest::default()).await;
             let schema = schema.map_err(|error| plugin.schema_call_failed(error))?;
             let schema = schema.unwrap_or_else(|| "{}".to_owned());
-            let types = package_types::parse_schema(package, &schema).map_err(|error| plugin.invalid_schema(error))?;
+            let types = parse_schema(package, &schema).map_err(|error| plugin.invalid_schema(error))?;
             if let Some(cache) = cache.clone() {
                 cache.store(types.clone()).await;
             }

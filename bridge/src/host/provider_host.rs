@@ -42,7 +42,7 @@ pub trait ProviderHost: Send + Sync + fmt::Debug {
     /// [`HostError`] if the plugin does not start, does not reply, or its schema is invalid. Secret properties and
     /// components are unknown then.
     async fn package_types(&self, _plugin: &str) -> Result<PackageTypes, HostError> {
-        Ok(PackageTypes::new())
+        Ok(PackageTypes::default())
     }
 }
 

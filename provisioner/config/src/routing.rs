@@ -87,21 +87,27 @@ impl RoutingRequest<'_> {
             .help("a plugin can serve its resources: declare it in `plugins` and use `plugin:module:Type`");
         }
         if context.plugins.iter().any(|plugin| plugin.package() == self.text) {
-            return unknown.help(format!("write the whole type, `{}:module:Type`", self.text));
+            return unknown.help(format!("write the whole type, `{0}:module:Type` or `{0}:Type`", self.text));
         }
         unknown.did_you_mean(self.text, context.types.names().chain(GO_TYPES))
     }
 
     fn select_plugin(self, context: RoutingContext<'_>) -> Result<Option<ResourceImplementation>, Box<Diagnostic>> {
         let segments: Vec<&str> = self.text.split(':').collect();
-        let [package, module, name] = segments[..] else { return Err(self.invalid_type_error().into()) };
-        if [package, module, name].iter().any(|segment| segment.is_empty()) {
+        let (package, [_] | [_, _]) = (segments[0], &segments[1..]) else {
             return Err(self.invalid_type_error().into());
+        };
+        if segments.iter().any(|segment| segment.is_empty()) {
+            return Err(self.invalid_type_error().into());
+        }
+        if let ["pulumi", "providers", provider] = segments[..] {
+            return Err(self.provider_type_error(provider).into());
         }
         let serving: Vec<usize> = (0..context.plugins.len())
             .filter(|index| context.plugins[*index].plugin.enabled && context.plugins[*index].package() == package)
             .collect();
-        let implementation = |plugin| Ok(Some(ResourceImplementation::Plugin { token: self.text.to_owned(), plugin }));
+        let implementation =
+            |plugin| Ok(Some(ResourceImplementation::Plugin { type_text: self.text.to_owned(), plugin }));
         if let Some((wanted, span)) = self.provider.and_then(|node| Some((node.as_scalar()?.text.as_str(), node.span)))
         {
             return match serving.iter().find(|index| context.plugins[**index].name() == wanted) {
@@ -126,7 +132,15 @@ impl RoutingRequest<'_> {
 
     fn invalid_type_error(self) -> Diagnostic {
         Diagnostic::error(UNKNOWN_TYPE, self.span, format!("invalid plugin resource type {:?}", self.text))
-            .help("a plugin type has three parts: `plugin:module:Type`")
+            .help("the type of a plugin is `plugin:module:Type` or `plugin:Type`")
+    }
+
+    fn provider_type_error(self, provider: &str) -> Diagnostic {
+        let summary = format!("a resource cannot have the provider type {:?}", self.text);
+        Diagnostic::error(UNKNOWN_TYPE, self.span, summary).help(format!(
+            "each plugin declares one provider: declare a plugin with `package: {provider}` in `plugins`, and select it \
+             with `options.provider`"
+        ))
     }
 
     fn no_plugin_error(self, package: &str, context: RoutingContext<'_>) -> Diagnostic {

@@ -134,8 +134,9 @@ pub struct Resource {
 pub enum ResourceImplementation {
     /// A plugin.
     Plugin {
-        /// The type, `package:module:Type`.
-        token: String,
+        /// The type as written: `package:module:Type` or `package:Type`. It is a token of the package's schema, or a short
+        /// form or a former type for which the schema has a token.
+        type_text: String,
         /// Index into [`Stack::plugins`].
         plugin: usize,
     },

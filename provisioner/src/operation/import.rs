@@ -2,12 +2,14 @@
 
 use jiff::Timestamp;
 
-use engine::ImportGoal;
+use bridge::host::{PluginHost, ProviderHost as _};
 use engine::events::Operation;
+use engine::{ImportGoal, ImportProvider};
 use state::format::UpdateKind;
 
 use super::deploy::DeployMode;
 use super::{OperationError, Report, RunOptions, StackRun};
+use crate::program::Program;
 
 /// Reads existing resources and records them, without changing them. A failed import does not stop the other imports.
 ///
@@ -17,9 +19,10 @@ use super::{OperationError, Report, RunOptions, StackRun};
 /// # Cancellation
 /// Is cancelled like [`super::provision()`].
 pub async fn import(run: &StackRun, imports: Vec<ImportGoal>) -> Result<Report, OperationError> {
-    let run = StackRun { options: RunOptions { imports, ..run.options.clone() }, ..run.clone() };
     let host = run.load_plugins().await?;
     let outcome = async {
+        let imports = resolve_types(&host, imports).await?;
+        let run = StackRun { options: RunOptions { imports, ..run.options.clone() }, ..run.clone() };
         let started = Timestamp::now().as_second();
         let state = run.open(&host).await?;
         let mode = DeployMode::Apply(state.recorder(UpdateKind::Import));
@@ -30,4 +33,15 @@ pub async fn import(run: &StackRun, imports: Vec<ImportGoal>) -> Result<Report, 
     let outcome = outcome.await;
     host.close().await;
     outcome
+}
+
+/// Replaces the types of the files by those of the schemas.
+async fn resolve_types(host: &PluginHost, mut imports: Vec<ImportGoal>) -> Result<Vec<ImportGoal>, OperationError> {
+    for goal in &mut imports {
+        if let ImportProvider::Declared(provider) = &goal.provider {
+            let types = host.package_types(&provider.name).await.map_err(OperationError::Plugins)?;
+            Program::resolve_import_type(goal, &types);
+        }
+    }
+    Ok(imports)
 }

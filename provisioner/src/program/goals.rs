@@ -93,7 +93,7 @@ impl PluginResource<'_> {
     }
 }
 
-/// Adds the constants, secret marks and options that the schema of the type specifies, as an SDK or language host does.
+/// Adds the constants, secret marks and options except aliases that the schema of the type specifies, as an SDK or language host does.
 pub(super) fn apply_type_info(goal: &mut Goal, type_info: &TypeInfo) {
     let inputs = Arc::make_mut(&mut goal.inputs);
     for name in &type_info.secret_inputs {
@@ -115,13 +115,17 @@ pub(super) fn apply_type_info(goal: &mut Goal, type_info: &TypeInfo) {
     }
     goal.additional_secret_outputs.extend(type_info.secret_outputs.iter().cloned());
     goal.replace_on_changes.extend(type_info.replace_on_changes.iter().cloned());
-    goal.aliases.extend(type_info.former_types.iter().map(|former| Alias::Spec {
+}
+
+/// Returns the aliases of a resource that may be recorded under another type.
+pub(super) fn type_aliases(former_types: &[String]) -> impl Iterator<Item = Alias> {
+    former_types.iter().map(|former| Alias::Spec {
         name: None,
         type_token: Some(former.clone()),
         stack: None,
         project: None,
         parent: AliasParent::Same,
-    }));
+    })
 }
 
 pub(super) fn alias(option: &AliasOption) -> Alias {

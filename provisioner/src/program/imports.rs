@@ -49,11 +49,11 @@ pub(super) fn find_import(stack: &Stack, name: &str, id: &ResourceId) -> Result<
         ResourceImplementation::Core { type_name } => {
             Err(ImportLookupError::CoreType { name: name.to_owned(), type_name: type_name.as_str().to_owned() })
         }
-        ResourceImplementation::Plugin { token, plugin } => {
+        ResourceImplementation::Plugin { type_text, plugin } => {
             let root = Urn::root_stack(&stack.name, &stack.project);
             let provider = goals::provider(&stack.plugins[*plugin], *plugin, &root);
             Ok(ImportGoal {
-                type_token: TypeToken::new(token),
+                type_token: TypeToken::new(type_text),
                 name: name.to_owned(),
                 id: id.clone(),
                 parent: None,

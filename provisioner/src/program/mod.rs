@@ -10,8 +10,11 @@ mod packages;
 mod positions;
 mod references;
 mod run;
+mod types;
 
 use std::sync::Arc;
+
+use bridge::host::PackageTypes;
 
 use crate::registry::provision::ProvisionTable;
 use config::Stack;
@@ -20,6 +23,9 @@ use engine::events::SourceRef;
 use engine::{ImportGoal, Registrar};
 use pulumi_proto::property::path::PropertyPath;
 use pulumi_proto::resource_id::ResourceId;
+use pulumi_proto::urn::TypeToken;
+
+use types::ResolvedType;
 
 pub use imports::ImportLookupError;
 pub use run::ProgramResult;
@@ -63,6 +69,14 @@ impl Program {
     /// [`ImportLookupError`] if the stack declares no plugin resource with this name.
     pub fn import(&self, name: &str, id: &ResourceId) -> Result<ImportGoal, ImportLookupError> {
         imports::find_import(&self.stack, name, id)
+    }
+
+    /// Replaces the type of an import goal, which is that of the file, by the token that the schema of its package has.
+    /// `types` are the types of the package.
+    pub fn resolve_import_type(goal: &mut ImportGoal, types: &PackageTypes) {
+        let resolved = ResolvedType::new(goal.type_token.as_str(), Some(types));
+        goal.type_token = TypeToken::new(&resolved.token);
+        goal.aliases.extend(goals::type_aliases(&resolved.former_types));
     }
 
     /// Returns the position of a registration in the file, or of the deepest element of the property path that the file

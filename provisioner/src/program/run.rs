@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bridge::host::{PackageTypes, TypeInfo};
+use bridge::host::PackageTypes;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -13,6 +13,7 @@ use pulumi_proto::urn::{ProviderReference, Urn};
 
 use super::goals::{self, PluginResource};
 use super::references::{Mode, ReferencedResource, ReferencedResources};
+use super::types::{self, ResolvedType};
 use super::{packages, positions};
 use crate::registry::provision::{CoreResource, ProvisionError, ProvisionTable, without_unknowns};
 use config::diagnostics::{Code, Diagnostic};
@@ -44,16 +45,6 @@ pub(super) async fn run(stack: &Stack, core: &ProvisionTable, registrar: &dyn Re
     run.register_all().await;
     run.register_outputs().await;
     ProgramResult { end: run.end, diagnostics: run.diagnostics }
-}
-
-/// Returns the information about a type of a plugin. `plugin` is the index of the plugin in the stack.
-fn type_info_of<'t>(
-    stack: &Stack,
-    types: &'t BTreeMap<String, PackageTypes>,
-    plugin: usize,
-    token: &str,
-) -> Option<&'t TypeInfo> {
-    types.get(stack.plugins.get(plugin)?.name())?.get(token)
 }
 
 /// Outcome of one registration.
@@ -88,6 +79,8 @@ struct Run<'r> {
     child_plugins: Vec<usize>,
     mode: Mode,
     resources: Vec<ResourceNode<'r>>,
+    /// Types of the resources; `None` for a core resource.
+    resolved_types: Vec<Option<Arc<ResolvedType>>>,
     /// Number of unregistered dependencies of each node. Nodes are the plugins, then the resources.
     missing_dependencies: Vec<usize>,
     dependents: Vec<Vec<usize>>,
@@ -109,9 +102,8 @@ impl<'r> Run<'r> {
         types: BTreeMap<String, PackageTypes>,
     ) -> Self {
         let plugins = stack.plugins.len();
-        let is_component =
-            |plugin, token| type_info_of(stack, &types, plugin, token).is_some_and(|type_info| type_info.is_component);
-        let has_components = types.values().flat_map(PackageTypes::values).any(|type_info| type_info.is_component);
+        let resolved_types = types::resolve_all(stack, &types);
+        let has_components = types.values().any(PackageTypes::has_components);
         let child_plugins = if has_components { packages::plugins_for_children(stack, core) } else { Vec::new() };
         let resources =
             stack.resources().map(|(environment, resource)| ResourceNode { environment: &environment.name, resource });
@@ -125,8 +117,9 @@ impl<'r> Run<'r> {
         let (mut missing_dependencies, mut dependents) = (vec![0; nodes], vec![Vec::new(); nodes]);
         for (index, node) in resources.iter().enumerate() {
             // Children of a component use these plugins, so the component depends on all of them.
+            let is_component = resolved_types[index].as_ref().is_some_and(|resolved| resolved.is_component());
             let providers = match &node.resource.implementation {
-                ResourceImplementation::Plugin { token, plugin } if is_component(*plugin, token) => {
+                ResourceImplementation::Plugin { plugin, .. } if is_component => {
                     child_plugins.iter().copied().chain([*plugin]).collect()
                 }
                 ResourceImplementation::Plugin { plugin, .. } => vec![*plugin],
@@ -159,6 +152,7 @@ impl<'r> Run<'r> {
             child_plugins,
             mode,
             resources,
+            resolved_types,
             missing_dependencies,
             dependents,
             ready,
@@ -229,13 +223,14 @@ impl<'r> Run<'r> {
                         referenced.insert(environment, key, dependency.clone());
                     }
                 }
-                match &resource.implementation {
-                    ResourceImplementation::Plugin { token, plugin } => {
-                        self.start_plugin_resource(resource_index, token, *plugin, referenced)
+                match (&resource.implementation, &self.resolved_types[resource_index]) {
+                    (ResourceImplementation::Plugin { plugin, .. }, Some(resolved)) => {
+                        self.start_plugin_resource(resource_index, resolved, *plugin, referenced)
                     }
-                    ResourceImplementation::Core { type_name } => {
+                    (ResourceImplementation::Core { type_name }, _) => {
                         self.start_core_resource(resource_index, type_name, referenced)
                     }
+                    (ResourceImplementation::Plugin { .. }, None) => Box::pin(async { RegistrationOutcome::Failed }),
                 }
             }
         }
@@ -243,8 +238,10 @@ impl<'r> Run<'r> {
 
     fn start_provider(&self, index: usize) -> BoxFuture<'r, RegistrationOutcome> {
         let mut goal = goals::provider(&self.stack.plugins[index], index, self.root);
-        if let Some(type_info) = type_info_of(self.stack, &self.types, index, goal.type_token.as_str()) {
-            goals::apply_type_info(&mut goal, type_info);
+        let types = self.types.get(self.stack.plugins[index].name());
+        if let Some(type_info) = types.and_then(|types| types.get(goal.type_token.as_str())) {
+            goals::apply_type_info(&mut goal, &type_info);
+            goal.aliases.extend(goals::type_aliases(&type_info.former_types));
         }
         let registrar = self.registrar;
         Box::pin(async move {
@@ -259,7 +256,7 @@ impl<'r> Run<'r> {
     fn start_plugin_resource(
         &self,
         resource_index: usize,
-        token: &'r str,
+        resolved: &ResolvedType,
         plugin: usize,
         referenced: ReferencedResources,
     ) -> BoxFuture<'r, RegistrationOutcome> {
@@ -268,16 +265,16 @@ impl<'r> Run<'r> {
             return Box::pin(async { RegistrationOutcome::Failed });
         };
         let depends_on = depends_on(resource, environment, &referenced);
-        let plugin_resource =
-            PluginResource { resource, token, environment, root: self.root, provider, depends_on: &depends_on };
+        let (token, root) = (resolved.token.as_str(), self.root);
+        let plugin_resource = PluginResource { resource, token, environment, root, provider, depends_on: &depends_on };
         let source = positions::resource_ref(self.stack.plugins.len(), resource_index);
-        let type_info = type_info_of(self.stack, &self.types, plugin, token);
-        let remote = type_info.is_some_and(|type_info| type_info.is_component);
+        let remote = resolved.is_component();
         let providers = if remote { self.providers_of_children() } else { BTreeMap::new() };
         let goal = plugin_resource.goal(&referenced).map(|mut goal| {
             (goal.custom, goal.remote, goal.providers) = (!remote, remote, providers);
             goal.source = Some(source);
-            type_info.into_iter().for_each(|type_info| goals::apply_type_info(&mut goal, type_info));
+            resolved.info.iter().for_each(|info| goals::apply_type_info(&mut goal, info));
+            goal.aliases.extend(goals::type_aliases(&resolved.former_types));
             goal
         });
         let registrar = self.registrar;

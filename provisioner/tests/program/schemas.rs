@@ -19,7 +19,8 @@ fn types() -> BTreeMap<String, PackageTypes> {
         ..TypeInfo::default()
     };
     let provider = TypeInfo { secret_inputs: vec!["key".to_owned()], ..TypeInfo::default() };
-    let types = [("p:m:A".to_owned(), resource), ("pulumi:providers:p".to_owned(), provider)].into();
+    let types = [("p:m:A".to_owned(), resource), ("pulumi:providers:p".to_owned(), provider)];
+    let types = types.into_iter().collect();
     [("p".to_owned(), types)].into()
 }
 
@@ -99,4 +100,43 @@ async fn plugins_of_same_package_use_their_own_schemas() {
     subject.run(&deployment).await;
     let is_secret = |name| deployment.goal(name).inputs["password"].is_secret();
     assert_eq!((is_secret("a--e"), is_secret("b--e")), (true, false));
+}
+
+#[tokio::test]
+async fn short_form_and_former_type_register_the_token_of_the_schema_with_an_alias() {
+    let info = |former: &[&str]| TypeInfo {
+        former_types: former.iter().map(|former| (*former).to_owned()).collect(),
+        ..TypeInfo::default()
+    };
+    let types = [("p:index/thing:Thing", info(&["p:old:Thing"])), ("p:s3/bucket:Bucket", info(&[]))];
+    let types: PackageTypes = types.map(|(token, info)| (token.to_owned(), info)).into_iter().collect();
+    let subject = StackProgram::resources(
+        "
+full: { type: 'p:index/thing:Thing' }
+module: { type: 'p:index:Thing' }
+short: { type: 'p:Thing' }
+former: { type: 'p:old:Thing' }
+bucket: { type: 'p:s3:Bucket' }
+unknown: { type: 'p:Unknown' }
+",
+        "",
+    );
+    let deployment = FakeDeployment { types: [("p".to_owned(), types)].into(), ..FakeDeployment::default() };
+    subject.run(&deployment).await;
+    for (name, token, aliases) in [
+        ("full--e", "p:index/thing:Thing", &["p:old:Thing"] as &[&str]),
+        ("module--e", "p:index/thing:Thing", &["p:old:Thing", "p:index:Thing"]),
+        ("short--e", "p:index/thing:Thing", &["p:old:Thing", "p:index:Thing"]),
+        ("former--e", "p:index/thing:Thing", &["p:old:Thing"]),
+        ("bucket--e", "p:s3/bucket:Bucket", &["p:s3:Bucket"]),
+        // Without a schema of the type, its plugin decides about it.
+        ("unknown--e", "p:index:Unknown", &[]),
+    ] {
+        let goal = deployment.goal(name);
+        let former = goal.aliases.iter().map(|alias| match alias {
+            Alias::Spec { type_token: Some(former), .. } => former.as_str(),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!((goal.type_token.as_str(), former.collect::<Vec<_>>().as_slice()), (token, aliases), "{name}");
+    }
 }

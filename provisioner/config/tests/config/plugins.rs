@@ -290,7 +290,7 @@ resources:
         a: { type: 'datadog:monitors:Monitor' }
         b: { type: 'off:m:T' }
         c: { type: 'datadoc::T' }
-        d: { type: 'datadoc:T' }
+        d: { type: 'datadoc:a:b:T' }
         f: { type: 's3-bukket' }
         g: { type: gcp-redis }
         h: { type: datadoc }
@@ -299,6 +299,8 @@ resources:
         k: { type: 'twin:m:T', options: { provider: tow } }
         l: { type: 'twin:m:T', options: { provider: two } }
         m: { type: 'kube:m:T' }
+        n: { type: 'datadoc:T' }
+        o: { type: 'pulumi:providers:datadoc' }
 ",
     )
     .messages();
@@ -328,15 +330,15 @@ resources:
     18 |         c: { type: 'datadoc::T' }
        |                    ^^^^^^^^^^^^
        |
-       = hint: a plugin type has three parts: `plugin:module:Type`
+       = hint: the type of a plugin is `plugin:module:Type` or `plugin:Type`
 
-    error[unknown-resource-type]: invalid plugin resource type "datadoc:T"
+    error[unknown-resource-type]: invalid plugin resource type "datadoc:a:b:T"
       --> .sc/stacks/s/server.yaml:19:20
        |
-    19 |         d: { type: 'datadoc:T' }
-       |                    ^^^^^^^^^^^
+    19 |         d: { type: 'datadoc:a:b:T' }
+       |                    ^^^^^^^^^^^^^^^
        |
-       = hint: a plugin type has three parts: `plugin:module:Type`
+       = hint: the type of a plugin is `plugin:module:Type` or `plugin:Type`
 
     error[unknown-resource-type]: unknown resource type "s3-bukket"
       --> .sc/stacks/s/server.yaml:20:20
@@ -362,7 +364,7 @@ resources:
        |                    ^^^^^^^
        |
        = note: unknown type "datadoc" for resource "h" of env "e"
-       = hint: write the whole type, `datadoc:module:Type`
+       = hint: write the whole type, `datadoc:module:Type` or `datadoc:Type`
 
     error[unknown-resource-type]: unknown resource type ""
       --> .sc/stacks/s/server.yaml:23:9
@@ -397,6 +399,14 @@ resources:
        |                    ^^^^^^^^^^
        |
        = hint: declare a plugin with `name: kube` in `plugins`
+
+    error[unknown-resource-type]: a resource cannot have the provider type "pulumi:providers:datadoc"
+      --> .sc/stacks/s/server.yaml:29:20
+       |
+    29 |         o: { type: 'pulumi:providers:datadoc' }
+       |                    ^^^^^^^^^^^^^^^^^^^^^^^^^^
+       |
+       = hint: each plugin declares one provider: declare a plugin with `package: datadoc` in `plugins`, and select it with `options.provider`
     "#);
 }
 

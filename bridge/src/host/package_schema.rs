@@ -1,0 +1,406 @@
+//! Parsing of package schemas (GetSchema) into information about resource types. Parses the needed parts only: a schema
+//! may have tens of megabytes.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::json_object::JsonObject;
+use super::package_types::{InputInfo, PackageTypes, TypeInfo};
+
+/// Part of a package schema that is parsed. All other fields are skipped.
+#[derive(Deserialize)]
+struct Package<'a> {
+    #[serde(borrow, default, deserialize_with = "or_none")]
+    resources: BTreeMap<Cow<'a, str>, JsonObject<Resource<'a>>>,
+    #[serde(borrow, default, deserialize_with = "or_none")]
+    provider: JsonObject<Resource<'a>>,
+    #[serde(borrow, default)]
+    types: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Resource<'a> {
+    #[serde(default, deserialize_with = "or_none")]
+    is_component: bool,
+    #[serde(borrow, default, deserialize_with = "or_none")]
+    input_properties: Properties<'a>,
+    #[serde(borrow, default, deserialize_with = "or_none")]
+    required_inputs: Vec<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "or_none")]
+    properties: Properties<'a>,
+    #[serde(borrow, default, deserialize_with = "or_none")]
+    required: Vec<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "or_none")]
+    aliases: Vec<FormerType<'a>>,
+}
+
+type Properties<'a> = BTreeMap<Cow<'a, str>, JsonObject<Property<'a>>>;
+
+/// Alias of a type: a type token, or an object with an optional type token.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum FormerType<'a> {
+    Token(#[serde(borrow)] Cow<'a, str>),
+    Alias(#[serde(borrow)] JsonObject<Alias<'a>>),
+}
+
+#[derive(Deserialize)]
+struct Alias<'a> {
+    #[serde(borrow, rename = "type", default)]
+    token: Option<Cow<'a, str>>,
+}
+
+impl FormerType<'_> {
+    fn into_token(self) -> Option<String> {
+        match self {
+            Self::Token(token) => Some(token.into_owned()),
+            Self::Alias(JsonObject(alias)) => alias.token.map(Cow::into_owned),
+        }
+    }
+}
+
+/// Property, or element of a list or a map.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Property<'a> {
+    #[serde(default, deserialize_with = "or_none")]
+    secret: bool,
+    #[serde(rename = "const", default)]
+    constant: Option<serde_json::Value>,
+    #[serde(default, deserialize_with = "or_none")]
+    replace_on_changes: bool,
+    #[serde(borrow, rename = "type", default)]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "$ref", default)]
+    reference: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    items: Option<Box<JsonObject<Property<'a>>>>,
+    #[serde(borrow, default)]
+    additional_properties: Option<Box<JsonObject<Property<'a>>>>,
+}
+
+#[derive(Deserialize)]
+struct Object<'a> {
+    #[serde(borrow, default, deserialize_with = "or_none")]
+    properties: Properties<'a>,
+    #[serde(borrow, default, deserialize_with = "or_none")]
+    required: Vec<Cow<'a, str>>,
+}
+
+/// Returns the token of the type of the same schema that a `$ref` names.
+fn local_type(reference: &str) -> Option<String> {
+    Some(reference.strip_prefix("#/types/")?.replace("%2F", "/"))
+}
+
+/// Part of an object or enum type that only an enum type has.
+#[derive(Deserialize)]
+struct Enum {
+    #[serde(rename = "enum", default, deserialize_with = "or_none")]
+    values: Vec<JsonObject<EnumValue>>,
+}
+
+#[derive(Deserialize)]
+struct EnumValue {
+    #[serde(default)]
+    value: serde_json::Value,
+}
+
+type Enums<'a> = BTreeMap<Cow<'a, str>, JsonObject<Enum>>;
+
+type Objects<'a> = BTreeMap<Cow<'a, str>, JsonObject<Object<'a>>>;
+
+/// Deserializes `null` as the default value.
+fn or_none<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Parses the schema of a package.
+///
+/// # Errors
+/// JSON error with line and column if the text is not a schema.
+pub(super) fn parse_schema(package: &str, schema: &str) -> Result<PackageTypes, serde_json::Error> {
+    let JsonObject(parsed): JsonObject<Package<'_>> = serde_json::from_str(schema)?;
+    let enums = parsed.types.map(|types| serde_json::from_str::<Enums<'_>>(types.get()));
+    let mut enums = enums.transpose()?.unwrap_or_default();
+    enums.retain(|_, JsonObject(parsed)| !parsed.values.is_empty());
+    // A schema has many object types, and very few schemas mark a property with `replaceOnChanges`.
+    let objects = parsed.types.filter(|_| schema.contains("\"replaceOnChanges\""));
+    let objects = objects.map(|types| serde_json::from_str::<Objects<'_>>(types.get()));
+    let mut objects = objects.transpose()?.unwrap_or_default();
+    keep_objects_with_replacing_properties(&mut objects);
+    let provider = Some(type_info(parsed.provider, &enums, &objects)).filter(|info| *info != TypeInfo::default());
+    let provider = provider.map(|info| (format!("pulumi:providers:{package}"), info));
+    let resources = parsed.resources.into_iter();
+    let resources = resources.map(|(token, resource)| (token.into_owned(), type_info(resource, &enums, &objects)));
+    Ok(resources.chain(provider).collect())
+}
+
+fn type_info(JsonObject(resource): JsonObject<Resource<'_>>, enums: &Enums<'_>, objects: &Objects<'_>) -> TypeInfo {
+    let secrets = |properties: &Properties<'_>| {
+        properties.iter().filter(|(_, property)| property.secret).map(|(name, _)| name.to_string()).collect()
+    };
+    TypeInfo {
+        is_component: resource.is_component,
+        inputs: input_infos(&resource, enums),
+        outputs: resource.properties.keys().map(|name| name.to_string()).collect(),
+        secret_inputs: secrets(&resource.input_properties),
+        secret_outputs: secrets(&resource.properties),
+        replace_on_changes: replacing_paths(&resource.properties, &resource.required, objects, &mut Vec::new()),
+        former_types: resource.aliases.into_iter().filter_map(FormerType::into_token).collect(),
+        constants: resource
+            .properties
+            .into_iter()
+            .filter_map(|(name, JsonObject(property))| Some((name.into_owned(), property.constant?)))
+            .collect(),
+    }
+}
+
+fn input_infos(resource: &Resource<'_>, enums: &Enums<'_>) -> BTreeMap<String, InputInfo> {
+    let info = |name: &Cow<'_, str>, property: &Property<'_>| InputInfo {
+        is_required: resource.required_inputs.contains(name),
+        enum_values: property
+            .enum_token()
+            .and_then(|token| enums.get(token.as_str()))
+            .map_or_else(Vec::new, |JsonObject(parsed)| {
+                parsed.values.iter().map(|JsonObject(value)| value.value.clone()).collect()
+            }),
+    };
+    resource.input_properties.iter().map(|(name, property)| (name.to_string(), info(name, property))).collect()
+}
+
+/// Keeps only object types that contain, directly or indirectly, a property marked with `replaceOnChanges`. Object
+/// types that contain each other have a huge number of paths, and nearly none of them ends at such a property.
+fn keep_objects_with_replacing_properties(objects: &mut Objects<'_>) {
+    let mut containers: HashMap<String, Vec<&str>> = HashMap::new();
+    let mut pending: Vec<&str> = Vec::new();
+    for (token, object) in &*objects {
+        for property in object.properties.values() {
+            if property.replace_on_changes {
+                pending.push(token);
+            } else if let Some(contained) = property.object_token() {
+                containers.entry(contained).or_default().push(token);
+            }
+        }
+    }
+    let mut found = HashSet::new();
+    while let Some(token) = pending.pop() {
+        if found.insert(token.to_owned()) {
+            pending.extend(containers.get(token).into_iter().flatten());
+        }
+    }
+    objects.retain(|token, _| found.contains(&**token));
+}
+
+/// Returns the paths of properties marked with `replaceOnChanges`. `enclosing` holds the types of the enclosing
+/// objects, to stop at recursive types. An optional property has another type than a required one, as in Pulumi's
+/// tools.
+fn replacing_paths<'a>(
+    properties: &'a Properties<'a>,
+    required: &[Cow<'a, str>],
+    objects: &'a Objects<'a>,
+    enclosing: &mut Vec<String>,
+) -> Vec<String> {
+    let mut paths = Vec::new();
+    for (name, property) in properties {
+        let path = match (property.kind.as_deref(), &property.reference) {
+            (Some("array"), None) => format!("{name}[*]"),
+            (Some("object"), None) => format!("{name}.*"),
+            _ => name.to_string(),
+        };
+        if property.replace_on_changes {
+            paths.push(path);
+        } else if let Some((kind, object)) = property.object(objects) {
+            let kind = if required.contains(name) { kind } else { format!("{kind}?") };
+            if !enclosing.contains(&kind) {
+                enclosing.push(kind);
+                let inner = replacing_paths(&object.properties, &object.required, objects, enclosing);
+                paths.extend(inner.iter().map(|inner| format!("{path}.{inner}")));
+                enclosing.pop();
+            }
+        }
+    }
+    paths
+}
+
+impl<'a> Property<'a> {
+    /// Returns the element of a list or a map.
+    fn element(&self) -> Option<&Self> {
+        let element = self.items.as_ref().or(self.additional_properties.as_ref())?;
+        Some(element)
+    }
+
+    /// Returns the token of the object type of the property, or of its elements.
+    fn object_token(&self) -> Option<String> {
+        match &self.reference {
+            Some(reference) => local_type(reference),
+            None => self.element()?.object_token(),
+        }
+    }
+
+    /// Returns the token of the enum or object type of the property itself.
+    fn enum_token(&self) -> Option<String> {
+        local_type(self.reference.as_ref()?)
+    }
+
+    /// Returns the type of the property and the object type that it, or its elements, have.
+    fn object(&'a self, objects: &'a Objects<'a>) -> Option<(String, &'a Object<'a>)> {
+        if self.reference.is_some() {
+            let token = self.object_token()?;
+            return objects.get(token.as_str()).map(|object| (token, &**object));
+        }
+        let (kind, object) = self.element()?.object(objects)?;
+        Some((format!("{}<{kind}>", if self.items.is_some() { "list" } else { "map" }), object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Parses a schema with one resource type and these object types, and returns the information about the resource
+    /// type.
+    fn parse_type(resource: serde_json::Value, objects: serde_json::Value) -> TypeInfo {
+        let schema = json!({"name": "p", "resources": {"p:index:A": resource}, "types": objects});
+        parse_schema("p", &schema.to_string()).unwrap().get("p:index:A").unwrap().into_owned()
+    }
+
+    #[test]
+    fn component_types_are_those_with_is_component() {
+        let schema = r#"{"name": "p", "resources": {
+            "p:index:A": {"isComponent": true, "inputProperties": {"x": {"type": "string"}}},
+            "p:index:B": {"isComponent": false}, "p:index:C": {}}}"#;
+        let types = parse_schema("p", schema).unwrap();
+        let components = types.tokens().filter(|token| types.get(token).unwrap().is_component);
+        assert_eq!(components.collect::<Vec<_>>(), ["p:index:A"]);
+        assert!(types.has_components());
+        for empty in ["{}", r#"{"resources": null, "provider": null, "types": null}"#] {
+            let types = parse_schema("p", empty).unwrap();
+            assert!(!types.has_components() && !types.has_resources(), "{empty}");
+        }
+    }
+
+    #[test]
+    fn array_in_place_of_an_object_is_no_schema() {
+        for invalid in [
+            "",
+            "1",
+            "null",
+            "[]",
+            r#"{"resources": 1}"#,
+            r#"{"resources": []}"#,
+            r#"{"resources": {"p:index:A": []}}"#,
+            r#"{"resources": {"p:index:A": {"properties": []}}}"#,
+            r#"{"resources": {"p:index:A": {"properties": {"x": []}}}}"#,
+            r#"{"resources": {"p:index:A": {"properties": {"x": {"items": []}}}}}"#,
+            r#"{"resources": {"p:index:A": {"aliases": [["p:index:B"]]}}}"#,
+            r#"{"provider": []}"#,
+            r#"{"types": {"p:index:T": [], "": {"properties": {"x": {"replaceOnChanges": true}}}}}"#,
+        ] {
+            assert!(parse_schema("p", invalid).is_err(), "{invalid}");
+        }
+    }
+
+    #[test]
+    fn secrets_constants_and_aliases_are_parsed() {
+        let info = parse_type(
+            json!({
+                "inputProperties": {"a": {"type": "string", "secret": true}, "b": {"type": "string"}},
+                "properties": {"kind": {"type": "string", "const": "Pod"}, "z": {"secret": true}, "a": {"secret": true}},
+                "aliases": [{"type": "p:index:Old"}, {"name": "other"}, "p:index:Older", {"type": null}],
+            }),
+            json!({}),
+        );
+        let expected = TypeInfo {
+            secret_inputs: vec!["a".to_owned()],
+            secret_outputs: vec!["a".to_owned(), "z".to_owned()],
+            constants: [("kind".to_owned(), json!("Pod"))].into(),
+            former_types: vec!["p:index:Old".to_owned(), "p:index:Older".to_owned()],
+            inputs: ["a", "b"].map(|name| (name.to_owned(), InputInfo::default())).into(),
+            outputs: ["a", "kind", "z"].map(str::to_owned).into(),
+            ..TypeInfo::default()
+        };
+        assert_eq!(info, expected);
+    }
+
+    #[test]
+    fn required_inputs_and_enum_values_are_parsed() {
+        let info = parse_type(
+            json!({
+                "inputProperties": {
+                    "plain": {"type": "string"},
+                    "size": {"$ref": "#/types/p:index%2Fsize:Size"},
+                    "open": {"oneOf": [{"type": "string"}, {"$ref": "#/types/p:index%2Fsize:Size"}]},
+                    "sizes": {"type": "array", "items": {"$ref": "#/types/p:index%2Fsize:Size"}},
+                    "object": {"$ref": "#/types/p:index:Object"},
+                    "foreign": {"$ref": "/q/v1.0.0/schema.json#/types/p:index%2Fsize:Size"},
+                    "json": {"$ref": "pulumi.json#/Json"},
+                },
+                "requiredInputs": ["size", "missing"],
+                "properties": {"id": {}, "plain": {}},
+            }),
+            json!({
+                "p:index/size:Size": {"type": "string", "enum": [{"name": "S", "value": "small"}, {"value": 2}]},
+                "p:index:Object": {"type": "object", "properties": {"size": {}}, "enum": null},
+            }),
+        );
+        let mut inputs: BTreeMap<String, InputInfo> = ["foreign", "json", "object", "open", "plain", "sizes"]
+            .map(|name| (name.to_owned(), InputInfo::default()))
+            .into();
+        inputs.insert("size".to_owned(), InputInfo { is_required: true, enum_values: vec![json!("small"), json!(2)] });
+        assert_eq!((info.inputs, info.outputs), (inputs, vec!["id".to_owned(), "plain".to_owned()]));
+    }
+
+    #[test]
+    fn provider_is_parsed_as_a_type() {
+        let schema = json!({"name": "p", "provider": {"inputProperties": {"token": {"secret": true}}}});
+        let info = parse_schema("p", &schema.to_string()).unwrap();
+        assert_eq!(info.get("pulumi:providers:p").unwrap().secret_inputs, ["token"]);
+        assert!(!info.has_resources());
+    }
+
+    #[test]
+    fn recursive_objects_are_searched_only_if_they_contain_a_replacing_property() {
+        let reference = |number: u32| json!({"$ref": format!("#/types/p:index:T{number}")});
+        let all: serde_json::Map<_, _> = (0..40).map(|number| (format!("t{number}"), reference(number))).collect();
+        let object = json!({ "properties": all });
+        let mut objects: serde_json::Map<_, _> =
+            (0..40).map(|number| (format!("p:index:T{number}"), object.clone())).collect();
+        let marked = json!({"properties": {"x": {"type": "string", "replaceOnChanges": true}}});
+        objects.insert("p:index:Marked".to_owned(), marked);
+        let info = parse_type(
+            json!({"properties": {"deep": reference(0), "one": {"$ref": "#/types/p:index:Marked"}}}),
+            objects.into(),
+        );
+        assert_eq!(info.replace_on_changes, ["one.x"]);
+    }
+
+    #[test]
+    fn replacing_paths_include_lists_maps_and_objects() {
+        let replaces = json!({"type": "string", "replaceOnChanges": true});
+        let objects = json!({
+            "p:index/node:Node": {"properties": {"size": replaces, "next": {"$ref": "#/types/p:index%2Fnode:Node"}}},
+        });
+        let node = json!({"$ref": "#/types/p:index%2Fnode:Node"});
+        let info = parse_type(
+            json!({"properties": {
+                "name": replaces,
+                "tags": {"type": "object", "additionalProperties": {"type": "string"}, "replaceOnChanges": true},
+                "one": node,
+                "many": {"type": "array", "items": node},
+                "named": {"type": "object", "additionalProperties": node},
+                "plain": {"type": "array", "items": {"type": "string"}},
+            }}),
+            objects,
+        );
+        // A list of nodes has another type than a node, so that one more level is searched.
+        let expected =
+            ["many[*].next.size", "many[*].size", "name", "named.*.next.size", "named.*.size", "one.size", "tags.*"];
+        assert_eq!(info.replace_on_changes, expected);
+    }
+}

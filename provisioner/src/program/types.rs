@@ -1,0 +1,57 @@
+//! Types of plugin resources: the texts in the files, and what the schemas of the packages have.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bridge::host::{PackageTypes, TypeInfo, expand_index_module};
+use config::{ResourceImplementation, Stack};
+
+/// Type of a plugin resource.
+#[derive(Debug)]
+pub(super) struct ResolvedType {
+    /// Token of the type in the schema; without a schema of the type, the text of the file.
+    pub(super) token: String,
+    /// Information from the schema; `None` without a schema of the type.
+    pub(super) info: Option<TypeInfo>,
+    /// Types under which the resource may be recorded: the former types of the schema, and the text of the file.
+    pub(super) former_types: Vec<String>,
+}
+
+impl ResolvedType {
+    /// Resolves a text by the schema of its package, if there is one.
+    pub(super) fn new(text: &str, types: Option<&PackageTypes>) -> Self {
+        let expanded = expand_index_module(text).into_owned();
+        let token = types.and_then(|types| types.resolve(text)).map_or_else(|| expanded.clone(), str::to_owned);
+        let info = types.and_then(|types| types.get(&token)).map(Cow::into_owned);
+        let mut former_types = info.as_ref().map(|info| info.former_types.clone()).unwrap_or_default();
+        // Earlier versions recorded the text of the file, if the plugin accepted it.
+        if expanded != token && !former_types.contains(&expanded) {
+            former_types.push(expanded);
+        }
+        Self { token, info, former_types }
+    }
+
+    /// Returns true if the schema says that the type is a component.
+    pub(super) fn is_component(&self) -> bool {
+        self.info.as_ref().is_some_and(|info| info.is_component)
+    }
+}
+
+/// Resolves the types of the plugin resources of a stack, in the order of [`Stack::resources`]; `None` for a core resource.
+/// `types` are the types of the packages, by name of the plugin.
+pub(super) fn resolve_all(stack: &Stack, types: &BTreeMap<String, PackageTypes>) -> Vec<Option<Arc<ResolvedType>>> {
+    let mut resolved: BTreeMap<(usize, &str), Arc<ResolvedType>> = BTreeMap::new();
+    let mut of_resources = Vec::new();
+    for (_, resource) in stack.resources() {
+        of_resources.push(match &resource.implementation {
+            ResourceImplementation::Plugin { type_text, plugin } => {
+                let of_package = || stack.plugins.get(*plugin).and_then(|declared| types.get(declared.name()));
+                let known = resolved.entry((*plugin, type_text));
+                Some(Arc::clone(known.or_insert_with(|| ResolvedType::new(type_text, of_package()).into())))
+            }
+            ResourceImplementation::Core { .. } => None,
+        });
+    }
+    of_resources
+}
