@@ -174,7 +174,9 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
         ));
     }
     match downcast::<OperationError>(cause) {
-        Some(OperationError::Plugins(error)) => return error.hint().map(Cow::into_owned),
+        Some(OperationError::Plugins(error) | OperationError::Schema(error)) => {
+            return error.hint().map(Cow::into_owned);
+        }
         Some(OperationError::Unserved { .. }) => {
             return Some(
                 "declare and enable the plugin in `plugins`: it is needed to delete these resources".to_owned(),
@@ -186,7 +188,7 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
                 pending => format!("the pending creates are: {}", pending.join(", ")),
             });
         }
-        Some(OperationError::State(_) | OperationError::Stopped) | None => {}
+        Some(OperationError::State(_) | OperationError::Types(_) | OperationError::Stopped) | None => {}
     }
     let of_state = match state_error(cause) {
         Some(StateError::Secrets(error)) => return error.hint().map(Cow::into_owned),

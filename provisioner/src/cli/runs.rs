@@ -12,7 +12,7 @@ use bridge::provider::grpc::Limits;
 use config::Stack;
 use engine::events::{Event, Message, Outcome, Severity, Summary};
 use engine::{Scope, UrnPattern};
-use provisioner::operation::{PluginSettings, Report, RunOptions, StackRun, decrypt_config};
+use provisioner::operation::{OperationError, PluginSettings, Report, RunOptions, StackRun, decrypt_config};
 use state::drop_in_background;
 
 use super::access::{access, holder};
@@ -128,6 +128,12 @@ pub(crate) async fn on_stacks(
                 Ok(run) => operation(&run, session).await,
                 Err(error) => Err(error),
             };
+            if let Err(error) = &ended
+                && let Some(OperationError::Types(found)) = error.downcast_ref()
+            {
+                session.pause();
+                ui.print_diagnostics(found, &stacks.sources);
+            }
             if !matches!(&ended, Ok(Some(report)) if report.summary.outcome == Outcome::Succeeded) {
                 report_left_out(session, &stack.name, &requested[index + 1..]);
             }

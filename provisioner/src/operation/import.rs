@@ -39,7 +39,7 @@ pub async fn import(run: &StackRun, imports: Vec<ImportGoal>) -> Result<Report, 
 async fn resolve_types(host: &PluginHost, mut imports: Vec<ImportGoal>) -> Result<Vec<ImportGoal>, OperationError> {
     for goal in &mut imports {
         if let ImportProvider::Declared(provider) = &goal.provider {
-            let types = host.package_types(&provider.name).await.map_err(OperationError::Plugins)?;
+            let types = host.package_types(&provider.name).await.map_err(OperationError::Schema)?;
             Program::resolve_import_type(goal, &types);
         }
     }

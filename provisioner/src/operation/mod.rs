@@ -151,6 +151,12 @@ pub enum OperationError {
         /// Names of the resources with pending creates.
         pending: Vec<String>,
     },
+    /// The schema of a plugin could not be read. Nothing was changed.
+    #[error("{}", chain(.0))]
+    Schema(HostError),
+    /// The schemas of the plugins lack types or properties of the stack's resources. Nothing was changed.
+    #[error("the resources of the stack have {}; nothing was changed", count_errors(.0))]
+    Types(Vec<Diagnostic>),
     /// No enabled plugin can read, update or delete some of the recorded resources.
     #[error("no enabled plugin serves the package {package:?} of recorded resources: {}", names(urns))]
     Unserved {
@@ -159,6 +165,10 @@ pub enum OperationError {
         /// Recorded resources of the package.
         urns: Vec<Urn>,
     },
+}
+
+fn count_errors(found: &[Diagnostic]) -> String {
+    if found.len() == 1 { "1 error".to_owned() } else { format!("{} errors", found.len()) }
 }
 
 /// Returns the names of the first ten resources, and the number of further resources.

@@ -3,17 +3,18 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bridge::host::{DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PluginHost};
+use bridge::host::{DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PluginHost, ProviderHost as _};
 use bridge::install::{FetchEvent, VerifiedPackage};
 use bridge::plugin::PluginConfig;
 use bridge::provider::grpc::{AuthEntry, PluginInit};
-use futures_util::future::join_all;
+use futures_util::future::{join_all, try_join_all};
 
+use crate::program::SchemaFindings;
 use crate::schema::Package;
 use config::{PluginDeclaration, SecretsProvider, Stack, values};
-use engine::StopSignals;
-use engine::events::{Download, DownloadStage, Event, EventSink, Message, Severity};
+use engine::events::{Download, DownloadStage, Event, EventSink, Message, Operation, Severity};
 use engine::masking::SecretMasker;
+use engine::{DeploymentOptions, StopSignals};
 use pulumi_proto::property::PropertyValue;
 
 use super::{OperationError, PluginSettings, StackRun};
@@ -23,6 +24,29 @@ impl StackRun {
     /// the stack is changed.
     pub(super) async fn load_plugins(&self) -> Result<Arc<PluginHost>, OperationError> {
         self.plugins.load(self.program.stack(), &self.events, &self.signals).await
+    }
+
+    /// Checks the resources of plugins against the schemas, if the operation registers them. Emits warnings.
+    ///
+    /// # Errors
+    /// [`OperationError::Types`] if a schema lacks a type or a property; [`OperationError::Schema`] if a schema cannot
+    /// be read; [`OperationError::Stopped`] if the user stopped the operation.
+    pub(super) async fn check_types(&self, host: &PluginHost, operation: Operation) -> Result<(), OperationError> {
+        let (stack, run_program) = (self.program.stack(), self.options.run_program);
+        let options =
+            DeploymentOptions { run_program, ..DeploymentOptions::new(&stack.name, &stack.project, operation) };
+        if !options.has_program() {
+            return Ok(());
+        }
+        let load = async |plugin: String| host.package_types(&plugin).await.map(|types| (plugin, types));
+        let types = tokio::select! {
+            types = try_join_all(self.program.plugins_with_package_types().into_iter().map(load)) => types,
+            () = self.signals.stop.cancelled() => return Err(OperationError::Stopped),
+        };
+        let types = types.map_err(OperationError::Schema)?.into_iter().collect();
+        let SchemaFindings { errors, warnings } = self.program.check_types(&types);
+        warnings.into_iter().for_each(|warning| self.events.emit(Event::Message(warning)));
+        if errors.is_empty() { Ok(()) } else { Err(OperationError::Types(errors)) }
     }
 }
 

@@ -35,6 +35,7 @@ impl StackRun {
     async fn preview_operation(&self, operation: Operation, refresh: bool) -> Result<Report, OperationError> {
         let host = self.load_plugins().await?;
         let outcome = async {
+            self.check_types(&host, operation).await?;
             let view = StackView::open(&self.access).await?;
             self.report_recovery(view.recovered.as_ref(), view.is_unlocked);
             self.report_unexplained_empty(view.unexplained_empty.as_ref());

@@ -56,6 +56,7 @@ async fn provision_with<E: From<OperationError>>(
     approve: impl AsyncFnOnce(&Report) -> Result<Approval, E>,
 ) -> Result<Option<Report>, E> {
     let started = Timestamp::now().as_second();
+    run.check_types(host, Operation::Update).await?;
     let state = run.open(host).await?;
     let mut snapshot = state.snapshot().clone();
     let refresh = options.refresh && !snapshot.resources.is_empty();

@@ -69,6 +69,7 @@ impl StackRun {
         options: RefreshOptions,
     ) -> Result<Report, OperationError> {
         let started = Timestamp::now().as_second();
+        self.check_types(host, operation).await?;
         let state = self.open(host).await?;
         let mut snapshot = state.snapshot().clone();
         let imports = match resolve_pending_creates(&mut snapshot, &options.pending_creates) {

@@ -10,8 +10,10 @@ mod packages;
 mod positions;
 mod references;
 mod run;
+mod type_check;
 mod types;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bridge::host::PackageTypes;
@@ -29,6 +31,7 @@ use types::ResolvedType;
 
 pub use imports::ImportLookupError;
 pub use run::ProgramResult;
+pub use type_check::SchemaFindings;
 
 /// Program of a stack. Several deployments of one stack (preview, then update) share one program.
 #[derive(Clone, Debug)]
@@ -51,6 +54,17 @@ impl Program {
     /// Checks that plugins of the stack serve the packages of its core types. Returns errors; none if all are served.
     pub fn check_packages(&self) -> Vec<Diagnostic> {
         packages::check(&self.stack, &self.core)
+    }
+
+    /// Returns the names of the plugins whose package types [`Program::check_types`] needs.
+    pub fn plugins_with_package_types(&self) -> BTreeSet<String> {
+        packages::plugins_with_package_types(&self.stack, &self.core)
+    }
+
+    /// Checks the resources of plugins against the schemas. `types` are the types of the packages, by name of the
+    /// plugin.
+    pub fn check_types(&self, types: &BTreeMap<String, PackageTypes>) -> SchemaFindings {
+        type_check::check(&self.stack, types)
     }
 
     /// Registers all resources and outputs of the stack.

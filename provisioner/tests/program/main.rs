@@ -10,3 +10,4 @@ mod failures;
 mod recorded;
 mod references;
 mod schemas;
+mod type_check;

@@ -224,8 +224,7 @@ fn check_failures_are_shown_at_the_line_of_each_property() {
           config:
             path: ../escape
             content: hello
-            mode: 600
-            colour: red";
+            mode: 600";
     let repository = repository(resources);
     let preview = repository.expect_rejected("preview");
     insta::assert_snapshot!(preview, @r#"
@@ -239,11 +238,6 @@ fn check_failures_are_shown_at_the_line_of_each_property() {
     --- err
     info: Loaded plugin: files v0.1.0
     Previewing update of reef
-    error: page--prod (files:fs:File): property colour: files:fs:File has no such property; it has path, content and mode
-      at .sc/stacks/reef/server.yaml:19:13
-         |
-      19 |             colour: red
-         |             ^^^^^^
     error: page--prod (files:fs:File): property mode: a string is expected, not a number (quote it to make it a string)
       at .sc/stacks/reef/server.yaml:18:13
          |
@@ -335,24 +329,39 @@ fn failed_configure_fails_the_resources_of_the_provider() {
 }
 
 #[test]
-fn unknown_type_of_a_plugin_is_reported_with_the_plugin_message() {
-    insta::assert_snapshot!(repository("page: { type: files:fs:Fiel, config: { path: a } }").expect_rejected("preview"), @r#"
+fn types_and_properties_that_the_schema_lacks_are_reported_before_the_refresh() {
+    let repository = repository("page: { type: files:fs:File, config: { path: a, content: b } }");
+    repository.expect_exit(0, "provision");
+    let resources = "
+        page: { type: files:fs:File, config: { path: a, content: b, colour: red } }
+        pages: { type: files:fs:Fiel, config: { path: c } }";
+    repository.write_sections(Sections { plugins: FILES, resources, ..Sections::default() });
+    let provision = repository.expect_rejected("provision");
+    insta::assert_snapshot!(provision, @r#"
     exit 1
     --- out
-    + tank-reef  Stack                   create
-    + └─ files   pulumi:providers:files  create
-            + root: "site"
-
-    Preview of reef failed after [time]: 1 failed, 2 to create
     --- err
     info: Loaded plugin: files v0.1.0
-    Previewing update of reef
-    error: page--prod (files:fs:Fiel): there is no resource type files:fs:Fiel
-      at .sc/stacks/reef/server.yaml:13:9
-         |
-      13 |         page: { type: files:fs:Fiel, config: { path: a } }
-         |         ^^^^
+    error[unknown-property]: the type files:fs:File has no property "colour"
+      --> .sc/stacks/reef/server.yaml:13:69
+       |
+    13 |         page: { type: files:fs:File, config: { path: a, content: b, colour: red } }
+       |                                                                     ^^^^^^
+       |
+       = hint: it has content, mode, path
+
+    error[unknown-resource-type]: unknown resource type "files:fs:Fiel": the schema of plugin files has no such type
+      --> .sc/stacks/reef/server.yaml:14:24
+       |
+    14 |         pages: { type: files:fs:Fiel, config: { path: c } }
+       |                        ^^^^^^^^^^^^^
+       |
+       = hint: did you mean `files:fs:File`?
+       = hint: `sc schema-gen` writes a list of the types of the plugins
+
+    error: the resources of the stack have 2 errors; nothing was changed
     "#);
+    assert_eq!(repository.expect_rejected("preview"), provision);
 }
 
 #[test]

@@ -135,7 +135,7 @@ impl Diagnostic {
 
     /// Adds the hint `did you mean` like [`did_you_mean`](Self::did_you_mean), but only when the diagnostic is shown.
     #[must_use]
-    pub(crate) fn did_you_mean_one_of(mut self, name: &str, candidates: &Arc<[String]>) -> Self {
+    pub fn did_you_mean_one_of(mut self, name: &str, candidates: &Arc<[String]>) -> Self {
         self.suggestion = Some(Suggestion { name: name.to_owned(), candidates: Arc::clone(candidates) });
         self
     }
@@ -176,7 +176,7 @@ fn is_shown(diagnostic: &Diagnostic, counts: &mut [usize; 2]) -> bool {
 
 /// Sorts by file and position, diagnostics without a position first; removes duplicates; adds the suggestions of the
 /// diagnostics to show.
-pub(crate) fn finish(diagnostics: &mut Vec<Diagnostic>) {
+pub fn finish(diagnostics: &mut Vec<Diagnostic>) {
     diagnostics.sort_by_key(|diagnostic| diagnostic.span.map(|span| (span.file, span.start)));
     // A block that several stacks inherit is read for each of them and reports its errors each time.
     diagnostics.dedup();

@@ -10,8 +10,7 @@ mod render;
 mod sources;
 mod suggest;
 
-pub(crate) use diagnostic::finish;
-pub use diagnostic::{Code, Diagnostic, Label, MAX_SHOWN, Severity, has_errors, shown};
+pub use diagnostic::{Code, Diagnostic, Label, MAX_SHOWN, Severity, finish, has_errors, shown};
 pub use escape::escape_controls;
 pub use render::{Style, excerpt, render};
 pub use sources::{FileId, Position, Sensitivity, SourceFile, SourceFiles, Span};

@@ -1,0 +1,173 @@
+//! Tests of the check of plugin resources against the schemas of their packages.
+
+use std::collections::BTreeMap;
+
+use bridge::host::{InputInfo, PackageTypes, TypeInfo};
+use serde_json::json;
+
+use crate::fake::StackProgram;
+
+fn types() -> BTreeMap<String, PackageTypes> {
+    let inputs = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), InputInfo::default())).collect();
+    let mut bucket =
+        TypeInfo { inputs: inputs(&["acl", "bucketName"]), outputs: vec!["arn".to_owned()], ..TypeInfo::default() };
+    bucket
+        .inputs
+        .insert("size".to_owned(), InputInfo { is_required: true, enum_values: vec![json!("small"), json!(2)] });
+    let many: Vec<String> = (0..20).map(|number| format!("property{number}")).collect();
+    let many = TypeInfo { inputs: inputs(&many.iter().map(String::as_str).collect::<Vec<_>>()), ..TypeInfo::default() };
+    let pair = TypeInfo { is_component: true, outputs: vec!["sum".to_owned()], ..TypeInfo::default() };
+    let marked = TypeInfo { is_component: true, ..TypeInfo::default() };
+    let types = [
+        ("p:s3/bucket:Bucket", bucket),
+        ("p:index/many:Many", many),
+        ("p:index:Pair", pair),
+        ("p:index:Marked", marked),
+        ("pulumi:providers:p", TypeInfo::default()),
+    ];
+    [("p".to_owned(), types.map(|(token, info)| (token.to_owned(), info)).into_iter().collect())].into()
+}
+
+#[test]
+fn types_and_properties_that_the_schema_lacks_are_reported_at_once() {
+    let subject = StackProgram::resources(
+        "
+a: { type: 'p:s3:Bucket', config: { bucketname: x, arn: w, acl: z, other: '${resource:b.id}' } }
+b: { type: 'p:Mani', config: { any: 1 } }
+c: { type: 'p:Many', config: { property_1: 1, ABC: 2 } }
+d: { type: 'p:Pair', config: { left: 1 } }
+e: { type: 'p:s3/buckett:Buckett' }
+f: { type: 'p:s3:bucket' }
+",
+        "",
+    );
+    let findings = subject.program.check_types(&types());
+    assert!(findings.warnings.is_empty(), "{:?}", findings.warnings);
+    insta::assert_snapshot!(subject.render(&findings.errors), @r#"
+    error[unknown-property]: the type p:s3:Bucket has no property "bucketname"
+     --> .sc/stacks/s/server.yaml:7:45
+      |
+    7 |         a: { type: 'p:s3:Bucket', config: { bucketname: x, arn: w, acl: z, other: '${resource:b.id}' } }
+      |                                             ^^^^^^^^^^
+      |
+      = hint: did you mean `bucketName`?
+      = hint: it has acl, bucketName, size
+
+    error[unknown-property]: the type p:s3:Bucket has no property "arn"
+     --> .sc/stacks/s/server.yaml:7:60
+      |
+    7 |         a: { type: 'p:s3:Bucket', config: { bucketname: x, arn: w, acl: z, other: '${resource:b.id}' } }
+      |                                                            ^^^
+      |
+      = hint: it is an output, which the provider computes
+
+    error[unknown-property]: the type p:s3:Bucket has no property "other"
+     --> .sc/stacks/s/server.yaml:7:76
+      |
+    7 |         a: { type: 'p:s3:Bucket', config: { bucketname: x, arn: w, acl: z, other: '${resource:b.id}' } }
+      |                                                                            ^^^^^
+      |
+      = hint: it has acl, bucketName, size
+
+    error[unknown-resource-type]: unknown resource type "p:Mani": the schema of plugin p has no such type
+     --> .sc/stacks/s/server.yaml:8:20
+      |
+    8 |         b: { type: 'p:Mani', config: { any: 1 } }
+      |                    ^^^^^^^^
+      |
+      = hint: did you mean `p:Many`?
+      = hint: `sc schema-gen` writes a list of the types of the plugins
+
+    error[unknown-property]: the type p:Many has no property "property_1"
+     --> .sc/stacks/s/server.yaml:9:40
+      |
+    9 |         c: { type: 'p:Many', config: { property_1: 1, ABC: 2 } }
+      |                                        ^^^^^^^^^^
+      |
+      = hint: did you mean `property1`?
+      = hint: it has property0, property1, property10, property11, property12, property13, property14, property15, property16, property17 and 10 more
+
+    error[unknown-property]: the type p:Many has no property "ABC"
+     --> .sc/stacks/s/server.yaml:9:55
+      |
+    9 |         c: { type: 'p:Many', config: { property_1: 1, ABC: 2 } }
+      |                                                       ^^^
+      |
+      = hint: it has property0, property1, property10, property11, property12, property13, property14, property15, property16, property17 and 10 more
+
+    error[unknown-property]: the type p:Pair has no property "left"
+      --> .sc/stacks/s/server.yaml:10:40
+       |
+    10 |         d: { type: 'p:Pair', config: { left: 1 } }
+       |                                        ^^^^
+       |
+       = hint: it has no properties
+
+    error[unknown-resource-type]: unknown resource type "p:s3/buckett:Buckett": the schema of plugin p has no such type
+      --> .sc/stacks/s/server.yaml:11:20
+       |
+    11 |         e: { type: 'p:s3/buckett:Buckett' }
+       |                    ^^^^^^^^^^^^^^^^^^^^^^
+       |
+       = hint: did you mean `p:s3:Bucket`?
+       = hint: `sc schema-gen` writes a list of the types of the plugins
+
+    error[unknown-resource-type]: unknown resource type "p:s3:bucket": the schema of plugin p has no such type
+      --> .sc/stacks/s/server.yaml:12:20
+       |
+    12 |         f: { type: 'p:s3:bucket' }
+       |                    ^^^^^^^^^^^^^
+       |
+       = hint: did you mean `p:s3:Bucket`?
+       = hint: `sc schema-gen` writes a list of the types of the plugins
+    "#);
+}
+
+#[test]
+fn unknown_module_and_unknown_enum_value_are_warnings() {
+    let subject = StackProgram::resources(
+        "
+custom: { type: 'p:example.com/v1:Foo', config: { spec: {} } }
+wrong: { type: 'p:s3:Bucket', config: { size: huge } }
+text: { type: 'p:s3:Bucket', config: { size: small } }
+number: { type: 'p:s3:Bucket', config: { size: 2 } }
+empty: { type: 'p:s3:Bucket', config: { size: null } }
+reference: { type: 'p:s3:Bucket', config: { size: '${resource:text.size}' } }
+missing: { type: 'p:s3:Bucket' }
+marked: { type: 'p:Marked', config: { any: 1 } }
+",
+        "",
+    );
+    let findings = subject.program.check_types(&types());
+    assert_eq!(subject.render(&findings.errors), "");
+    let warnings = findings.warnings.iter().map(|message| {
+        let path = message.property.as_ref().map(|property| property.parse().unwrap());
+        let span = subject.program.source_of(message.source.unwrap(), path.as_ref()).unwrap();
+        (subject.sources.slice(span), message.text.as_str(), message.hint.as_deref())
+    });
+    let expected = [
+        (
+            "custom",
+            r#"the schema of plugin p has no type "p:example.com/v1:Foo"; its properties are not checked"#,
+            None,
+        ),
+        (
+            "size",
+            r#"the type p:s3:Bucket has no value "huge" of the property "size""#,
+            Some(r#"the schema has "small", 2"#),
+        ),
+    ];
+    assert_eq!(warnings.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn resource_of_a_plugin_without_schema_is_not_checked() {
+    let subject = StackProgram::resources("a: { type: 'p:Unknown', config: { any: 1 } }", "");
+    let provider_only = [("pulumi:providers:p".to_owned(), TypeInfo::default())].into_iter().collect();
+    for types in
+        [BTreeMap::new(), [("p".to_owned(), PackageTypes::default())].into(), [("p".to_owned(), provider_only)].into()]
+    {
+        let findings = subject.program.check_types(&types);
+        assert!(findings.errors.is_empty() && findings.warnings.is_empty(), "{findings:?}");
+    }
+}
