@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use engine::events::StepOp;
-use pulumi_proto::urn::{ROOT_STACK_TYPE, Urn};
+use pulumi_proto::urn::{ROOT_STACK_TYPE, TypeToken, Urn};
 
 use super::palette::{Palette, step_style};
 use super::rows::{Row, RowState, Rows};
@@ -212,19 +212,9 @@ pub(crate) fn type_label(row: &Row) -> String {
     short_type(row.urn.type_token())
 }
 
-/// Returns the short form of a type token: see [`type_label`].
+/// Returns the short form of a type token, which server.yaml accepts too; `Stack` for the root stack resource.
 pub(crate) fn short_type(token: &str) -> String {
-    if token == ROOT_STACK_TYPE {
-        return "Stack".to_owned();
-    }
-    let parts: Vec<&str> = token.splitn(3, ':').collect();
-    let [package, module, name] = parts[..] else { return token.to_owned() };
-    let repeats = |last: &str| last.eq_ignore_ascii_case(name) || last == "index";
-    match module.rsplit_once('/') {
-        Some((module, last)) if repeats(last) => format!("{package}:{module}:{name}"),
-        None if module == "index" => format!("{package}:{name}"),
-        _ => token.to_owned(),
-    }
+    if token == ROOT_STACK_TYPE { "Stack".to_owned() } else { TypeToken::new(token).short_form().into_owned() }
 }
 
 /// Shortens a type to a width. Package and name are kept before the module.
@@ -302,7 +292,7 @@ mod tests {
         let cases = [
             ("aws:s3/bucket:Bucket", "aws:s3:Bucket"),
             ("aws:s3/bucketV2:BucketV2", "aws:s3:BucketV2"),
-            ("random:index/randomId:RandomId", "random:index:RandomId"),
+            ("random:index/randomId:RandomId", "random:RandomId"),
             ("files:index:File", "files:File"),
             ("local component", "local component"),
         ];
