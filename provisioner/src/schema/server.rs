@@ -2,12 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use bridge::host::expand_index_module;
 use config::types::{CoreType, TemplateConfigName, TemplateType, TypeTable};
+use pulumi_proto::urn::TypeToken;
 use schemas::PackageSchemas;
 use serde_json::{Map, Value, json};
 
 use super::json_schema::closed_schema;
 use super::package::Package;
+
+/// Module that the forms of a type may omit.
+const INDEX_MODULE: &str = "index";
 
 /// Returns the schema of server.yaml.
 pub(super) fn server_schema(types: &TypeTable, packages: Option<Vec<Package>>) -> Value {
@@ -28,14 +33,14 @@ pub(super) fn server_schema(types: &TypeTable, packages: Option<Vec<Package>>) -
     }
     let mut configurations: Vec<Value> = Vec::new();
     if packages.is_none() {
-        open.push(json!({ "type": "string", "pattern": "^[^:]+:[^:]+:[^:]+$" }));
+        open.push(json!({ "type": "string", "pattern": "^[^:]+(:[^:]+){1,2}$" }));
     }
     for Package { name, schemas } in packages.unwrap_or_default() {
         let Some(schemas) = schemas else {
-            open.push(json!({ "type": "string", "pattern": format!("^{name}:[^:]+:[^:]+$") }));
+            open.push(json!({ "type": "string", "pattern": format!("^{name}(:[^:]+){{1,2}}$") }));
             continue;
         };
-        known.extend(schemas.resources.keys().cloned());
+        known.extend(type_forms(schemas.resources.keys()).into_values().flatten());
         let prefix = json!({ "pattern": format!("^{name}:") });
         let PackageSchemas { resources, configuration, definitions: shared, .. } = schemas;
         choices.push(json!({ "if": of_type(&prefix), "then": definitions.add_package(&name, resources) }));
@@ -85,13 +90,16 @@ impl Definitions {
     /// by type, so that a validator does not try thousands of types for each resource.
     fn add_package(&mut self, name: &str, resources: BTreeMap<String, Value>) -> Value {
         let mut modules: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        let mut forms = type_forms(resources.keys());
         for (token, schema) in resources {
             let Value::Object(schema) = schema else { continue };
             let then = self.add(&format!("config of {token}"), schema);
-            modules.entry(token_module(&token).to_owned()).or_default().push(if_type(const_schema(&token), then));
+            let condition = json!({ "enum": forms.remove(&token).unwrap_or_default() });
+            modules.entry(token_module(&token).to_owned()).or_default().push(if_type(condition, then));
         }
         let by_module = modules.into_iter().map(|(module, choices)| {
-            let prefix = json!({ "pattern": format!("^{name}:{}[/:]", escape_regex(&module)) });
+            let without_module = if module == INDEX_MODULE { "|[^:]+$" } else { "" };
+            let prefix = json!({ "pattern": format!("^{name}:({}[/:]{without_module})", escape_regex(&module)) });
             json!({ "if": of_type(&prefix), "then": { "allOf": choices } })
         });
         json!({ "allOf": by_module.collect::<Vec<_>>() })
@@ -150,6 +158,37 @@ fn definition_reference(name: &str) -> String {
     format!("#/{}/{pointer}", schemas::DEFINITIONS)
 }
 
+/// Returns the forms in which server.yaml may have each type, the token first. Omits a short form that names another type
+/// too.
+fn type_forms<'t>(tokens: impl Iterator<Item = &'t String> + Clone) -> BTreeMap<String, Vec<String>> {
+    let short_forms = |token: &str| {
+        let short = TypeToken::new(token).short_form().into_owned();
+        let with_module = expand_index_module(&short).into_owned();
+        [short, with_module]
+    };
+    let mut forms: BTreeMap<String, Vec<String>> = tokens.clone().map(|token| (token.clone(), Vec::new())).collect();
+    let mut named: BTreeMap<String, Vec<&String>> = BTreeMap::new();
+    for token in tokens {
+        for form in short_forms(token) {
+            let types = named.entry(form).or_default();
+            if !types.contains(&token) {
+                types.push(token);
+            }
+        }
+    }
+    for (form, types) in named {
+        if let ([token], false) = (types.as_slice(), forms.contains_key(&form))
+            && let Some(of_type) = forms.get_mut(*token)
+        {
+            of_type.push(form);
+        }
+    }
+    for (token, of_type) in &mut forms {
+        of_type.insert(0, token.clone());
+    }
+    forms
+}
+
 /// Returns the module of a token: `s3` of `aws:s3/bucket:Bucket`.
 fn token_module(token: &str) -> &str {
     token.split(':').nth(1).and_then(|module| module.split('/').next()).unwrap_or_default()
@@ -159,4 +198,59 @@ fn token_module(token: &str) -> &str {
 fn escape_regex(text: &str) -> String {
     // ECMAScript does not allow other escapes.
     text.chars().flat_map(|c| r"\^$.*+?()[]{}|/".contains(c).then_some('\\').into_iter().chain([c])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_form_of_a_type_selects_its_config() {
+        let text = json!({"name": "p", "resources": {
+            "p:index/randomPet:RandomPet": {},
+            "p:s3/bucket:Bucket": {},
+            "p:core/v1:Pod": {},
+            "p:both:Type": {},
+            "p:both/type:Type": {},
+            "p:two/name:Name": {},
+            "p:two/NAME:Name": {},
+        }});
+        let package =
+            Package { name: "p".to_owned(), schemas: Some(schemas::convert_package(&text.to_string()).unwrap()) };
+        let schema = server_schema(&config::types::TypeTable::default(), Some(vec![package]));
+        let resource = &schema["$defs"]["resource"];
+        let mut accepted: Vec<String> = serde_json::from_value(resource["properties"]["type"]["enum"].clone()).unwrap();
+        accepted.sort();
+        let mut selected: Vec<String> = Vec::new();
+        for module in resource["allOf"][0]["then"]["allOf"].as_array().unwrap() {
+            for choice in module["then"]["allOf"].as_array().unwrap() {
+                let forms: Vec<String> =
+                    serde_json::from_value(choice["if"]["properties"]["type"]["enum"].clone()).unwrap();
+                selected.extend(forms);
+            }
+        }
+        selected.sort();
+        let expected = [
+            "p:RandomPet",
+            "p:both/type:Type",
+            "p:both:Type",
+            "p:core/v1:Pod",
+            "p:index/randomPet:RandomPet",
+            "p:index:RandomPet",
+            "p:s3/bucket:Bucket",
+            "p:s3:Bucket",
+            "p:two/NAME:Name",
+            "p:two/name:Name",
+        ];
+        assert_eq!(
+            (accepted.as_slice(), selected.as_slice()),
+            (&expected.map(str::to_owned)[..], &expected.map(str::to_owned)[..])
+        );
+        let index = resource["allOf"][0]["then"]["allOf"].as_array().unwrap().iter();
+        let patterns: Vec<&Value> = index.map(|module| &module["if"]["properties"]["type"]["pattern"]).collect();
+        assert_eq!(
+            patterns,
+            ["^p:(both[/:])", "^p:(core[/:])", "^p:(index[/:]|[^:]+$)", "^p:(s3[/:])", "^p:(two[/:])"]
+        );
+    }
 }
