@@ -131,7 +131,7 @@ impl PackageTypes {
 
     /// Returns the types as text: a line with facts about all types, then a line for each type. Returns `None` if a
     /// type has no JSON form.
-    pub(super) fn to_lines(&self) -> Option<String> {
+    pub fn to_lines(&self) -> Option<String> {
         let mut lines = serde_json::to_string(&self.0.header).ok()?;
         for token in self.tokens() {
             let info = serde_json::to_string(&*self.get(token)?).ok()?;
@@ -143,7 +143,7 @@ impl PackageTypes {
 
     /// Reads what [`PackageTypes::to_lines`] wrote, without parsing the information about each type. Returns `None` for
     /// another text, or a part of the text.
-    pub(super) fn from_lines(lines: String) -> Option<Self> {
+    pub fn from_lines(lines: String) -> Option<Self> {
         let (header, rest) = lines.split_once('\n')?;
         let header: Header = serde_json::from_str(header).ok()?;
         let mut start = lines.len() - rest.len();

@@ -43,7 +43,7 @@ impl TypeCache {
         let key =
             [CACHE_VERSION, name.as_bytes(), digest.as_bytes(), origin.as_encoded_bytes(), program.as_encoded_bytes()];
         let key = Sha256Digest::of(key.join(&0));
-        Some(Self(folder.join(format!("{}.json", key.to_hex()))))
+        Some(Self(folder.join(key.to_hex())))
     }
 
     /// Loads the cached types; `None` if the file is missing or cannot be read, or if another user could have written

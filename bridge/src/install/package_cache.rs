@@ -5,7 +5,7 @@
 //! names/<key>.json      entry of a declaration: revision, digest of the download, digest of the package
 //! downloads/<digest>    archive that was unpacked into a package; the digest is that of its bytes
 //! locks/<key>           lock file, held while a run fetches the package of the key
-//! types/<key>.json      information about the types of a package, written by `host::package_types`
+//! types/<key>           information about the types of a package, written by `host::package_types`
 //! work/                 unfinished packages, see `ScratchFolder`
 //! ```
 //! A package is created in `work` and renamed into `packages`, so it is complete or absent. Each run that opens it

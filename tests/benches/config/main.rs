@@ -1,6 +1,6 @@
 //! Benchmark of the code around the engine, compared with a bare loop over the same bytes (`docs/performance.md`).
-//! Compares reading stacks with parsing their YAML, a warm start of plugins with hashing their files, and generating
-//! schemas with parsing their JSON.
+//! Compares reading stacks with parsing their YAML, a warm start of plugins with hashing their files, generating schemas
+//! with parsing their JSON, and looking up cached types with parsing all of them.
 //!
 //! `cargo bench -p tests --bench config` measures; with `-- --test` everything runs once and small. Both sides take
 //! turns, and medians are compared. Prints the results, and never fails because of a slow result.
@@ -10,6 +10,7 @@
 mod plugins;
 mod schema;
 mod stacks;
+mod types;
 
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,7 @@ fn main() -> anyhow::Result<()> {
         plugins::compare(pinned, if quick { 2 } else { 20 }, rounds)?;
     }
     schema::compare(if quick { 30 } else { 1_500 }, rounds)?;
+    types::compare(if quick { 30 } else { 1_500 }, rounds)?;
     Ok(())
 }
 
