@@ -1,26 +1,76 @@
-//! Checks that the shapes of the fake clouds' inputs are those of the SDK packages on PyPI.
+//! Checks against the SDK packages on PyPI: the shapes of the fake clouds' inputs, and the forms of resource types that
+//! Pulumi documents.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use bridge::host::{PackageTypes, TypeInfo};
+use pulumi_proto::urn::TypeToken;
+use serde::Deserialize;
 use serde_json::Value;
-use tests::sdks::{python_venv, run};
+use tests::sdks::{PythonVenv, python_venv, run};
+
+/// Returns an environment with the SDK packages, and their folder.
+fn sdk_packages() -> (PythonVenv, String) {
+    // The packages are read, not run, so their dependencies are not installed.
+    let packages = ["pulumi-aws==6.83.4", "pulumi-gcp==8.41.1", "pulumi-kubernetes==4.22.1", "pulumi-random==4.16.7"];
+    let venv = python_venv("clouds", &[&["--no-deps"], &packages[..]].concat()).unwrap();
+    let mut folder = Command::new(venv.python());
+    let folder = run(folder.args(["-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"])).unwrap();
+    (venv, String::from_utf8(folder).unwrap().trim().to_owned())
+}
 
 #[test]
 fn recorded_shapes_match_sdk_packages() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    // The packages are read, not run, so their dependencies are not installed.
-    let venv = python_venv("clouds", &["--no-deps", "pulumi-aws==6.83.4", "pulumi-gcp==8.41.1"]).unwrap();
-    let mut packages = Command::new(venv.python());
-    let packages = run(packages.args(["-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"])).unwrap();
-    let packages = String::from_utf8(packages).unwrap();
+    let (venv, packages) = sdk_packages();
     for package in ["aws", "gcp"] {
         let recorded = fs::read_to_string(here.join(format!("goldens/clouds/{package}.json"))).unwrap();
         let shapes: Value = serde_json::from_str(&recorded).unwrap();
         let mut command = Command::new(venv.python());
-        command.arg(here.join("tests/interop_clouds/shapes.py")).args([packages.trim(), package]);
+        command.arg(here.join("tests/interop_clouds/shapes.py")).args([packages.as_str(), package]);
         let printed = run(command.args(shapes["resources"].as_object().unwrap().keys())).unwrap();
         assert_eq!(serde_json::from_slice::<Value>(&printed).unwrap(), shapes, "{package}");
+    }
+}
+
+/// Resource type of an SDK package.
+#[derive(Deserialize)]
+struct SdkType {
+    token: String,
+    /// Folder of its module: `s3`, `core/v1`; empty for the module `index`.
+    folder: String,
+    /// Former types.
+    former: Vec<String>,
+}
+
+#[test]
+fn every_documented_form_of_a_type_resolves_to_its_token() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (venv, packages) = sdk_packages();
+    for (package, at_least) in [("aws", 1_500), ("gcp", 1_200), ("kubernetes", 400), ("random", 8)] {
+        let mut command = Command::new(venv.python());
+        command.arg(here.join("tests/interop_clouds/types.py")).args([packages.as_str(), package]);
+        let sdk_types: Vec<SdkType> = serde_json::from_slice(&run(&mut command).unwrap()).unwrap();
+        assert!(sdk_types.len() >= at_least, "{package}: {}", sdk_types.len());
+        let info = |sdk_type: &SdkType| TypeInfo { former_types: sdk_type.former.clone(), ..TypeInfo::default() };
+        let types: PackageTypes = sdk_types.iter().map(|known| (known.token.clone(), info(known))).collect();
+        for SdkType { token, folder, former } in &sdk_types {
+            let name = token.rsplit(':').next().unwrap();
+            let documented = match folder.as_str() {
+                // The folders omit the domain of an API group: the documentation has the token.
+                _ if package == "kubernetes" => token.clone(),
+                "" => format!("{package}:{name}"),
+                module => format!("{package}:{module}:{name}"),
+            };
+            assert_eq!(TypeToken::new(token).short_form(), documented);
+            assert_eq!(types.resolve(&documented), Some(token.as_str()), "{documented}");
+            assert_eq!(types.resolve(token), Some(token.as_str()));
+            for former in former.iter().filter(|former| types.get(former).is_none()) {
+                let successors = sdk_types.iter().filter(|known| known.former.contains(former)).count();
+                assert_eq!(types.resolve(former), (successors == 1).then_some(token.as_str()), "{former}");
+            }
+        }
     }
 }
