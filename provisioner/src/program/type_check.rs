@@ -136,7 +136,9 @@ fn unknown_enum_value<'e>(entry: &'e Entry, input: &InputInfo) -> Option<&'e str
     let is_value = |value: &serde_json::Value| match value {
         serde_json::Value::String(text) => *text == scalar.text,
         serde_json::Value::Number(number) => scalar.text.parse().ok() == number.as_f64(),
-        other => other.to_string() == scalar.text,
+        serde_json::Value::Bool(value) => scalar.text.parse() == Ok(*value),
+        // Schemas have no such values.
+        serde_json::Value::Null | serde_json::Value::Array(_) | serde_json::Value::Object(_) => false,
     };
     if entry.value.is_null() {
         return None;
