@@ -51,7 +51,7 @@ fn every_documented_form_of_a_type_resolves_to_its_token() {
     let (venv, packages) = sdk_packages();
     for (package, at_least) in [("aws", 1_500), ("gcp", 1_200), ("kubernetes", 400), ("random", 8)] {
         let mut command = Command::new(venv.python());
-        command.arg(here.join("tests/interop_clouds/types.py")).args([packages.as_str(), package]);
+        command.arg(here.join("tests/interop_clouds/resource_types.py")).args([packages.as_str(), package]);
         let sdk_types: Vec<SdkType> = serde_json::from_slice(&run(&mut command).unwrap()).unwrap();
         assert!(sdk_types.len() >= at_least, "{package}: {}", sdk_types.len());
         let info = |sdk_type: &SdkType| TypeInfo { former_types: sdk_type.former.clone(), ..TypeInfo::default() };

@@ -1,6 +1,6 @@
 """Prints the resource types of an SDK package from PyPI: token, folder of the module, and former types of each.
 
-Usage: types.py FOLDER-OF-PACKAGES PACKAGE
+Usage: resource_types.py FOLDER-OF-PACKAGES PACKAGE
 
 The package is searched, not imported: its source is generated and has only a few forms.
 """
