@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use bridge::host::{PackageTypes, TypeInfo};
 use bridge::provider::{Alias, AliasParent};
+use provisioner::program::Program;
 use pulumi_proto::property::PropertyValue;
+use pulumi_proto::resource_id::ResourceId;
 use serde_json::json;
 
 use crate::fake::{FakeDeployment, Run, StackProgram};
@@ -139,4 +141,14 @@ unknown: { type: 'p:Unknown' }
         });
         assert_eq!((goal.type_token.as_str(), former.collect::<Vec<_>>().as_slice()), (token, aliases), "{name}");
     }
+}
+
+#[test]
+fn import_of_a_short_form_has_the_token_of_the_schema() {
+    let types: PackageTypes = [("p:index/thing:Thing".to_owned(), TypeInfo::default())].into_iter().collect();
+    let subject = StackProgram::resources("a: { type: 'p:Thing' }", "");
+    let mut goal = subject.program.import("a--e", &ResourceId::new("i-1").unwrap()).unwrap();
+    assert_eq!(goal.type_token.as_str(), "p:Thing");
+    Program::resolve_import_type(&mut goal, &types);
+    assert_eq!((goal.type_token.as_str(), goal.aliases.len()), ("p:index/thing:Thing", 1));
 }
