@@ -69,8 +69,11 @@ pub struct Registered {
     pub urn: Urn,
     /// Id of the resource; `None` for an unknown id (in a preview) and for a component.
     pub id: Option<ResourceId>,
-    /// Outputs of the resource. In a preview, missing outputs are unknown.
+    /// Outputs of the resource.
     pub outputs: Arc<PropertyMap>,
+    /// True if `outputs` has every output. False in a preview of a resource that would be created or changed, where
+    /// missing outputs are unknown.
+    pub has_all_outputs: bool,
     /// Resources that each output depends on, by output name; only for components that their plugin constructed.
     pub dependencies: BTreeMap<String, Vec<Urn>>,
     /// Outcome of the registration.
@@ -80,7 +83,8 @@ pub struct Registered {
 impl Registered {
     /// Creates a result without id and outputs.
     pub fn without_outputs(urn: Urn, result: RegistrationResult) -> Self {
-        Self { urn, id: None, outputs: Arc::default(), dependencies: BTreeMap::new(), result }
+        let (outputs, dependencies) = (Arc::default(), BTreeMap::new());
+        Self { urn, id: None, outputs, has_all_outputs: false, dependencies, result }
     }
 
     /// Creates the result of a resource that exists, or would exist, with the id and the outputs of its entry.
@@ -88,6 +92,7 @@ impl Registered {
         Self {
             id: ReferenceId::from(state.id.as_ref()).known().cloned(),
             outputs: Arc::clone(&state.outputs),
+            has_all_outputs: true,
             ..Self::without_outputs(urn, RegistrationResult::Succeeded)
         }
     }

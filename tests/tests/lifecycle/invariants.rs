@@ -81,7 +81,8 @@ pub(crate) fn successes_after_failed_dependency(
     resources: &[ProgramResource],
     replies: &BTreeMap<String, Reply>,
 ) -> Vec<String> {
-    let has_result = |name: &str, result| replies.get(name) == Some(&Ok(result));
+    let has_result =
+        |name: &str, result| matches!(replies.get(name), Some(Ok(registered)) if registered.result == result);
     let mut violations = Vec::new();
     for resource in resources.iter().filter(|resource| has_result(&resource.name, RegistrationResult::Succeeded)) {
         for dependency in

@@ -244,7 +244,7 @@ impl ProgramResource {
 }
 
 /// Reply to a registration of a program.
-pub(crate) type Reply = Result<RegistrationResult, Halted>;
+pub(crate) type Reply = Result<Registered, Halted>;
 
 /// Registers all resources in the order of the list, each as soon as its dependencies have replies. Dependents of
 /// failed resources are registered as well, as programs may do.
@@ -272,7 +272,7 @@ pub(crate) async fn register_all(
             running.push(register(resource, deployment, &registered_by_name));
         }
         let Some((name, reply)) = running.next().await else { break };
-        replies.insert(name.clone(), reply.as_ref().map(|registered| registered.result).map_err(|halted| *halted));
+        replies.insert(name.clone(), reply.clone());
         match reply {
             Ok(registered) => {
                 registered_by_name.insert(name, registered);

@@ -7,7 +7,8 @@ use std::time::Duration;
 use engine::events::{Event, EventSink, Operation, Outcome, Severity, StepInfo, StepOp};
 use engine::masking::SecretMasker;
 use engine::{
-    ConfigEntry, Deployment, DeploymentOptions, ImportGoal, ProgramEnd, RegistrationResult, StopSignals, UrnPattern,
+    ConfigEntry, Deployment, DeploymentOptions, ImportGoal, ProgramEnd, Registered, RegistrationResult, StopSignals,
+    UrnPattern,
 };
 use pulumi_proto::urn::Urn;
 use state::{ResourceState, Snapshot, StateRecorder, integrity};
@@ -317,8 +318,12 @@ impl EndedRun {
     }
 
     pub(crate) fn result(&self, name: &str) -> RegistrationResult {
+        self.registered(name).result
+    }
+
+    pub(crate) fn registered(&self, name: &str) -> &Registered {
         let reply = self.replies.get(name).unwrap_or_else(|| panic!("{name} has no reply"));
-        reply.unwrap_or_else(|_| panic!("the registration of {name} was halted"))
+        reply.as_ref().unwrap_or_else(|_| panic!("the registration of {name} was halted"))
     }
 }
 

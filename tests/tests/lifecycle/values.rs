@@ -67,6 +67,23 @@ async fn unknown_input_is_sent_as_unknown_in_preview() {
 }
 
 #[tokio::test]
+async fn reply_has_all_outputs_unless_a_preview_would_change_the_resource() {
+    let program = |v: &str| [resource("same").input("v", "1"), resource("changed").input("v", v)];
+    let (cloud, state) = deploy(&program("1")).await;
+    let [same, changed] = program("2");
+    let program = [same, changed, resource("new")];
+    let run = || cloud.up(&state, &program);
+    for (run, expected) in [
+        (run().preview(), [true, false, false]),
+        (run().preview().target("new"), [true, true, false]),
+        (run(), [true, true, true]),
+    ] {
+        let ended = run.run().await.expect(Outcome::Succeeded);
+        assert_eq!(["same", "changed", "new"].map(|name| ended.registered(name).has_all_outputs), expected);
+    }
+}
+
+#[tokio::test]
 async fn unknown_provider_configuration_prevents_calls_in_preview() {
     let cloud = FakeCloud::default();
     let program = [resource("a"), provider("p").input_from("v", "a"), resource("b").provider("p")];

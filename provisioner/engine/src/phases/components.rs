@@ -48,6 +48,7 @@ pub(super) async fn construct(ctx: &Arc<Context>, goal: Goal, urn: Urn) -> Resul
                 urn,
                 id: None,
                 outputs: Arc::new(state.into_iter().map(|(key, value)| (key, value.without_outputs())).collect()),
+                has_all_outputs: !ctx.is_preview(),
                 dependencies: state_dependencies,
                 result: RegistrationResult::Succeeded,
             })

@@ -152,6 +152,7 @@ async fn execute_steps(
     steps: Vec<Step>,
 ) -> Result<Registered, EarlyEnd> {
     let urn = registration.urn;
+    let has_all_outputs = !ctx.is_preview() || steps.iter().all(|step| step.op == StepOp::Same);
     let mut result = None;
     if let ([], Some(old)) = (steps.as_slice(), registration.old) {
         ctx.wait_until_carried_over(&old.1.urn).await;
@@ -182,7 +183,7 @@ async fn execute_steps(
     let urn = resource.urn.clone();
     state.store_registered(&urn, entry);
     drop(state);
-    Ok(Registered::as_recorded(urn, &resource))
+    Ok(Registered { has_all_outputs, ..Registered::as_recorded(urn, &resource) })
 }
 
 /// Error of a step that failed, or could not begin.
