@@ -7,7 +7,7 @@ use crate::diagnostics::{Code, Diagnostic, FileId, Sensitivity, SourceFiles, has
 use crate::files;
 use crate::graph;
 use crate::inherit;
-use crate::placeholder::{Namespaces, ReferenceRule, Resolver};
+use crate::placeholder::{self, Namespaces, ReferenceRule, Resolver};
 use crate::plugins;
 use crate::process_context::{ProcessContext, Repository};
 use crate::profile::Profile;
@@ -158,6 +158,9 @@ impl Loader<'_> {
             let mut reader = Reader::new(&mut self.diagnostics);
             if let Some(root) = reader.root(document, &KEYS) {
                 sections::reject_unknown_keys(root, document, &KEYS, &mut reader);
+                for entry in root.mapping.into_iter().filter(|entry| KEYS.contains(&entry.key.as_str())) {
+                    placeholder::check_keys(&entry.value, sources, &mut self.diagnostics);
+                }
             }
         }
         Some(RawStack { server, server_file, secrets })

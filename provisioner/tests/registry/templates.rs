@@ -127,6 +127,30 @@ fn resource_and_dependency_placeholders_are_kept_for_client_stacks() {
 }
 
 #[test]
+fn malformed_placeholder_in_template_is_an_error() {
+    let template = "templates: { web: { type: aws-lambda, parentStack: '${stack:', config: { region: '${resource:${stack:name}.host}' } } }\n";
+    insta::assert_snapshot!(sections(template).read(&["s"]).messages(), @r#"
+    error[malformed-placeholder]: `${stack:…` is not closed
+     --> .sc/stacks/s/server.yaml:6:53
+      |
+    6 | templates: { web: { type: aws-lambda, parentStack: '${stack:', config: { region: '${resource:${stack:name}.host}' } } }
+      |                                                     ^^^^^^^^
+      |
+      = hint: add the missing `}`, as in `${stack:NAME}`
+      = hint: to write it literally, put the text into a variable and use `${var:NAME}`: values are not scanned again
+
+    error[malformed-placeholder]: `${resource:…}` contains another placeholder
+     --> .sc/stacks/s/server.yaml:6:83
+      |
+    6 | templates: { web: { type: aws-lambda, parentStack: '${stack:', config: { region: '${resource:${stack:name}.host}' } } }
+      |                                                                                   ^^^^^^^^^^^
+      |
+      = hint: write text in its place: a placeholder cannot contain another one, not even in its default
+      = hint: to write it literally, put the text into a variable and use `${var:NAME}`: values are not scanned again
+    "#);
+}
+
+#[test]
 fn organization_is_inherited_with_provisioner() {
     let organization = PROVISIONER.replace("config:\n", "config:\n    organization: organization\n");
     let app = "provisioner: { inherit: base }\ntemplates: { web: { type: cloudrun } }\n";

@@ -5,11 +5,14 @@
 //! [`InterpolatedString`](crate::tree::InterpolatedString). Excluded: the value of a reference, which exists only once
 //! the resource is registered.
 
+mod keys;
 mod namespaces;
+mod positions;
 mod resolve;
 mod syntax;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use keys::check_keys;
 pub(crate) use namespaces::{Namespaces, UsedSecrets};
 pub(crate) use resolve::{ReferenceRule, Resolver};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::TimeZone;
 
-use super::syntax::Placeholder;
+use super::syntax::{NAMESPACES, Placeholder};
 use crate::process_context::{ProcessContext, Repository};
 use crate::secret_text::SecretText;
 use crate::secrets::Secrets;
@@ -47,10 +47,6 @@ pub(crate) struct UsedSecrets {
     /// Names of `auth` entries.
     pub(crate) auth: BTreeSet<String>,
 }
-
-/// Names of all namespaces.
-pub(super) const NAMESPACES: [&str; 10] =
-    ["env", "secret", "auth", "var", "stack", "git", "project", "date", "user", "resource"];
 
 pub(super) const GIT: [&str; 6] = ["root", "commit.short", "commit.full", "branch", "branch.clean", "branch.raw"];
 const DATE: [&str; 11] =

@@ -3,12 +3,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::namespaces::{GIT, NAMESPACES, Namespaces, PlaceholderValue, UsedSecrets};
-use super::syntax::{Piece, Placeholder, pieces};
+use super::namespaces::{GIT, Namespaces, PlaceholderValue, UsedSecrets};
+use super::positions::PlaceholderPositions;
+use super::syntax::{Fault, MalformedPlaceholder, NAMESPACES, Piece, Placeholder, pieces};
 use crate::diagnostics::{Code, Diagnostic, SourceFiles, Span};
 use crate::tree::{Entry, InterpolatedString, Mapping, Node, Part, Reference, Scalar, Value};
 
 const UNRESOLVED: Code = Code("unresolved-placeholder");
+
+const LITERAL_HELP: &str =
+    "to write it literally, put the text into a variable and use `${var:NAME}`: values are not scanned again";
 
 /// Namespaces that are resolved when a client stack is deployed (docs/spec/simple-container.md#3.1).
 const CLIENT_NAMESPACES: [&str; 2] = ["resource", "dependency"];
@@ -73,13 +77,18 @@ impl<'a> Resolver<'a> {
             return Value::Scalar(scalar.clone());
         }
         let mut string = InterpolatedString { parts: Vec::new(), secret: false };
-        let mut placeholder_span = self.placeholder_spans(&scalar.text, span);
+        let mut positions = PlaceholderPositions::new(&scalar.text, span, self.sources);
         for piece in pieces(&scalar.text) {
             match piece {
                 Piece::Text(text) => push_text(&mut string.parts, text),
                 Piece::Placeholder(placeholder) => {
-                    let at = placeholder_span(placeholder.raw);
+                    let at = positions.find(placeholder.offset, placeholder.raw);
                     self.resolve_placeholder(&placeholder, at, references, &mut string);
+                }
+                Piece::Malformed(malformed) => {
+                    let at = positions.find(malformed.offset, malformed.beginning);
+                    self.diagnostics.push(malformed_error(&malformed, at));
+                    push_text(&mut string.parts, malformed.raw);
                 }
             }
         }
@@ -222,27 +231,25 @@ impl<'a> Resolver<'a> {
         let candidates = self.candidates(placeholder.namespace);
         Diagnostic::error(UNRESOLVED, at, summary).did_you_mean_one_of(name, &candidates).help(help)
     }
+}
 
-    /// Returns a function that finds the position of each placeholder, called in order. If YAML escapes hide
-    /// placeholders in the source text, the position is the whole scalar.
-    fn placeholder_spans(&self, text: &str, span: Span) -> impl FnMut(&str) -> Span + use<> {
-        let source = self.sources.slice(span).to_owned();
-        let mut is_verbatim = text.matches("${").count() == source.matches("${").count();
-        let mut from = 0;
-        move |raw| match is_verbatim.then(|| source[from..].find(raw)).flatten() {
-            Some(at) => {
-                let start = from + at;
-                from = start + raw.len();
-                let offset = |bytes: usize| span.start + u32::try_from(bytes).unwrap_or_default();
-                Span { file: span.file, start: offset(start), end: offset(from) }
-            }
-            None => {
-                // The rest of the text is searched once, not for each placeholder.
-                is_verbatim = false;
-                span
-            }
+fn malformed_error(malformed: &MalformedPlaceholder<'_>, at: Span) -> Diagnostic {
+    let beginning = malformed.beginning;
+    let (summary, help) = match malformed.fault {
+        Fault::Unclosed => {
+            let path = match beginning {
+                "${resource:" => "KEY.PATH",
+                _ => "NAME",
+            };
+            let example = if malformed.has_namespace() { beginning } else { "${env:" };
+            (format!("`{beginning}…` is not closed"), format!("add the missing `}}`, as in `{example}{path}}}`"))
         }
-    }
+        Fault::Nested => {
+            let help = "write text in its place: a placeholder cannot contain another one, not even in its default";
+            (format!("`{beginning}…}}` contains another placeholder"), help.to_owned())
+        }
+    };
+    Diagnostic::error(Code("malformed-placeholder"), at, summary).help(help).help(LITERAL_HELP)
 }
 
 fn unknown_namespace_error(placeholder: &Placeholder<'_>, at: Span) -> Diagnostic {
@@ -252,7 +259,7 @@ fn unknown_namespace_error(placeholder: &Placeholder<'_>, at: Span) -> Diagnosti
         format!("`{}` cannot be resolved: there is no namespace {:?}", placeholder.raw, placeholder.namespace),
     )
     .did_you_mean(placeholder.namespace, NAMESPACES)
-    .help("to write it literally, put the text into a variable and use `${var:NAME}`: values are not scanned again")
+    .help(LITERAL_HELP)
 }
 
 fn push_text(parts: &mut Vec<Part>, text: &str) {

@@ -8,6 +8,7 @@ mod config_errors;
 mod core_types;
 mod inheritance;
 mod limits;
+mod malformed_placeholders;
 mod misplaced_keys;
 mod placeholders;
 mod plugins;
