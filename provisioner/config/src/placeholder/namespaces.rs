@@ -31,6 +31,8 @@ pub(crate) enum PlaceholderValue {
     Public(String),
     /// A secret text.
     Secret(SecretText),
+    /// An environment variable that is not set, without a default: an empty text.
+    Unset,
     /// An output of a resource, which exists only once the resource is registered.
     Reference,
     /// The namespace exists but has no such path.
@@ -61,8 +63,9 @@ impl Namespaces<'_> {
         let public = |value: Option<String>| value.map_or(PlaceholderValue::Missing, PlaceholderValue::Public);
         match placeholder.namespace {
             "env" => {
-                let value = self.process_context.environment.get(path).filter(|value| !value.is_empty()).cloned();
-                PlaceholderValue::Public(value.or_else(default).unwrap_or_default())
+                let value = self.process_context.environment.get(path);
+                let text = value.filter(|value| !value.is_empty()).cloned().or_else(default);
+                text.or_else(|| value.cloned()).map_or(PlaceholderValue::Unset, PlaceholderValue::Public)
             }
             "secret" => match self.secrets.values.get(path) {
                 Some(value) => {

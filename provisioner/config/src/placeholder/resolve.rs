@@ -107,6 +107,7 @@ impl<'a> Resolver<'a> {
     ) {
         match self.namespaces.lookup(placeholder, &mut self.used) {
             PlaceholderValue::Public(text) => push_text(&mut into.parts, &text),
+            PlaceholderValue::Unset => self.diagnostics.push(unset_variable_warning(placeholder, at)),
             PlaceholderValue::Secret(text) => {
                 push_text(&mut into.parts, text.expose());
                 into.secret = true;
@@ -250,6 +251,15 @@ fn malformed_error(malformed: &MalformedPlaceholder<'_>, at: Span) -> Diagnostic
         }
     };
     Diagnostic::error(Code("malformed-placeholder"), at, summary).help(help).help(LITERAL_HELP)
+}
+
+fn unset_variable_warning(placeholder: &Placeholder<'_>, at: Span) -> Diagnostic {
+    let name = placeholder.path.unwrap_or_default();
+    let summary = format!("the environment variable {name:?} is not set, and `{}` has no default", placeholder.raw);
+    Diagnostic::warning(Code("unset-variable"), at, summary)
+        .detail("the value is an empty text")
+        .help(format!("set the variable, or write a default: `${{env:{name}:DEFAULT}}`"))
+        .help(format!("if the text may be empty, write `${{env:{name}:}}`"))
 }
 
 fn unknown_namespace_error(placeholder: &Placeholder<'_>, at: Span) -> Diagnostic {

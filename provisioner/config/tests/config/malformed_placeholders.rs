@@ -1,4 +1,6 @@
-//! Placeholders that cannot have a value: unclosed, nested or in a key.
+//! Placeholders that cannot have a value: unclosed, nested or in a key. Environment variables that are not set.
+
+use config::diagnostics::Severity;
 
 use crate::repository::{Files, PROVISIONER};
 
@@ -163,4 +165,26 @@ fn position_of_each_placeholder_is_found_after_malformed_ones() {
     let positions = ["${var:", "${var:b}", "${var:", "\"\\u0024{var:d\"", "${var:e:\n", "${var:f}"];
     let found = marked_diagnostics(&server).into_iter().map(|(_, position)| position);
     assert_eq!(found.collect::<Vec<_>>(), positions);
+}
+
+#[test]
+fn unset_variable_without_default_is_a_warning() {
+    let server = format!(
+        "{PROVISIONER}outputs: {{ a: 'x${{env:UNSET}}', b: '${{env:SET}}${{env:EMPTY}}${{env:UNSET:}}${{env:UNSET:d}}' }}\n"
+    );
+    let read = Files::server(&server).environment(vec![("SET", "x"), ("EMPTY", "")]).read(&["s"]);
+    assert!(read.loaded.diagnostics.iter().all(|diagnostic| diagnostic.severity == Severity::Warning));
+    let texts = read.loaded.stacks[0].outputs.iter().map(|output| output.value.as_scalar().unwrap().text.as_str());
+    assert_eq!(texts.collect::<Vec<_>>(), ["x", "xd"]);
+    insta::assert_snapshot!(read.messages(), @r#"
+    warning[unset-variable]: the environment variable "UNSET" is not set, and `${env:UNSET}` has no default
+     --> .sc/stacks/s/server.yaml:6:17
+      |
+    6 | outputs: { a: 'x${env:UNSET}', b: '${env:SET}${env:EMPTY}${env:UNSET:}${env:UNSET:d}' }
+      |                 ^^^^^^^^^^^^
+      |
+      = note: the value is an empty text
+      = hint: set the variable, or write a default: `${env:UNSET:DEFAULT}`
+      = hint: if the text may be empty, write `${env:UNSET:}`
+    "#);
 }

@@ -37,7 +37,7 @@ fn resolve(text: &str) -> String {
 fn each_namespace_resolves_its_values() {
     for (text, expected) in [
         ("a${env:NAME}b${env:NAME}c", "apearbpearc"),
-        ("${env:MISSING}", ""),
+        ("${env:EMPTY}${env:MISSING:}", ""),
         ("${env:MISSING:a:b}", "a:b"),
         ("${env:EMPTY:def}", "def"),
         ("$${env:NAME}}", "$pear}"),

@@ -239,7 +239,7 @@ fn source_accepts_secret_only_in_token() {
     let PluginSource::GithubRelease(release) = &stack.plugins[0].plugin.source else { panic!() };
     assert_eq!(release.token.as_ref().unwrap().expose(), "hush");
     let PluginSource::GithubRelease(release) =
-        &files("path: o/n, token: '${env:NONE}'").stack().plugins[0].plugin.source
+        &files("path: o/n, token: '${env:NONE:}'").stack().plugins[0].plugin.source
     else {
         panic!()
     };
