@@ -96,12 +96,15 @@ fn cannot_join_error(reference: &Reference, value: &PropertyValue) -> Box<Diagno
         PropertyValue::Resource(_) => "a resource",
         _ => "not a text",
     };
-    Diagnostic::error(
-        Code("cannot-join"),
-        reference.span,
-        format!("{reference} is {kind}: it cannot be part of a text"),
-    )
-    .help("use it as the whole value, or reference a property inside it")
+    let summary = format!("{reference} is {kind}: it cannot be part of a text");
+    let diagnostic = Diagnostic::error(Code("cannot-join"), reference.span, summary);
+    match value {
+        PropertyValue::Null => {
+            let with_default = reference.to_string().replace('}', ":DEFAULT}");
+            diagnostic.help(format!("use it as the whole value, or write a default: `{with_default}`"))
+        }
+        _ => diagnostic.help("use it as the whole value, or reference a property inside it"),
+    }
     .into()
 }
 

@@ -34,9 +34,9 @@ impl ReferencedResource {
 /// Treatment of missing values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Preview: a missing output is unknown, because it is not computed yet.
+    /// Preview: a missing output is unknown if it may not be computed yet.
     Preview,
-    /// Not a preview: a missing output is an error.
+    /// Not a preview: a missing output does not exist.
     Apply,
 }
 
@@ -109,79 +109,129 @@ impl ReferencedResources {
             let summary = format!("resource {:?} is not registered", reference.resource);
             return Err(Diagnostic::error(Code("unknown-resource"), reference.span, summary).into());
         };
-        match &**resource {
+        let (output, dependencies) = match &**resource {
             ReferencedResource::Plugin(registered) => {
-                let value = self.resolve_output(registered, reference)?;
-                Ok(ResolvedValue { value, dependencies: vec![registered.urn.clone()] })
+                (self.plugin_output(registered, reference), vec![registered.urn.clone()])
             }
-            ReferencedResource::Core(provisioned) => match provisioned.outputs.get(reference.path[0].as_str()) {
-                Some(resolved) => {
-                    let value = match value_at(&resolved.value, &reference.path[1..]) {
-                        Some(value) => value,
-                        None => self.missing_output(reference, &[])?,
-                    };
-                    Ok(ResolvedValue { value, dependencies: resolved.dependencies.clone() })
-                }
-                None => {
-                    let value =
-                        self.missing_output(reference, &provisioned.outputs.keys().copied().collect::<Vec<_>>())?;
-                    Ok(ResolvedValue { value, dependencies: provisioned.registered.clone() })
-                }
-            },
-        }
-    }
-
-    fn resolve_output(&self, registered: &Registered, reference: &Reference) -> Result<PropertyValue, Box<Diagnostic>> {
-        let (first, rest) = (reference.path[0].as_str(), &reference.path[1..]);
-        let value = match (first, rest.is_empty()) {
-            ("urn", true) => return Ok(registered.urn.as_str().into()),
-            ("id", true) => return Ok(registered.id.as_deref().map_or(PropertyValue::UNKNOWN, PropertyValue::from)),
-            _ => registered.outputs.get(first).and_then(|value| value_at(value, rest)),
+            ReferencedResource::Core(provisioned) => self.core_output(provisioned, reference),
         };
-        match value {
-            Some(value) => Ok(value),
-            None if registered.result == RegistrationResult::Skipped => Ok(PropertyValue::UNKNOWN),
-            None => self.missing_output(reference, &registered.outputs.keys().map(String::as_str).collect::<Vec<_>>()),
+        match output.or_default(reference.default.as_deref()) {
+            Some(value) => Ok(ResolvedValue { value, dependencies }),
+            None => Err(missing_output_error(reference, resource)),
         }
     }
 
-    fn missing_output(&self, reference: &Reference, candidates: &[&str]) -> Result<PropertyValue, Box<Diagnostic>> {
-        if self.mode == Mode::Preview {
-            return Ok(PropertyValue::UNKNOWN);
-        }
-        let (path, first) = (reference.path.join("."), reference.path[0].as_str());
-        let summary = format!("resource {:?} has no output {path:?}", reference.resource);
-        let diagnostic = Diagnostic::error(Code("unknown-output"), reference.span, summary);
-        Err(match closest(first, candidates.iter().copied()) {
-            Some(meant) => diagnostic.help(format!("did you mean `{meant}`?")),
-            None if candidates.is_empty() || candidates.contains(&first) => diagnostic,
-            None => diagnostic.help(format!("its outputs are {}", candidates.join(", "))),
-        }
-        .into())
+    fn plugin_output(&self, registered: &Registered, reference: &Reference) -> Output {
+        let (first, rest) = (reference.path[0].as_str(), &reference.path[1..]);
+        let is_unknown = registered.result == RegistrationResult::Skipped
+            || (self.mode == Mode::Preview && !registered.has_all_outputs);
+        let output = match (first, rest.is_empty()) {
+            ("urn", true) => Output::Value(registered.urn.as_str().into()),
+            // A component has no id.
+            ("id", true) if !is_unknown => {
+                Output::Value(registered.id.as_deref().map_or(PropertyValue::Null, PropertyValue::from))
+            }
+            ("id", true) => Output::Value(registered.id.as_deref().map_or(PropertyValue::UNKNOWN, PropertyValue::from)),
+            _ => output_at(registered.outputs.get(first), rest),
+        };
+        if is_unknown { output.or_unknown() } else { output }
+    }
+
+    /// Returns the output of a core resource with its dependencies.
+    fn core_output(&self, provisioned: &ProvisionResult, reference: &Reference) -> (Output, Vec<Urn>) {
+        let (output, dependencies) = match provisioned.outputs.get(reference.path[0].as_str()) {
+            Some(resolved) => (output_at(Some(&resolved.value), &reference.path[1..]), resolved.dependencies.clone()),
+            None => (Output::Missing { is_secret: false }, provisioned.registered.clone()),
+        };
+        (if self.mode == Mode::Preview { output.or_unknown() } else { output }, dependencies)
     }
 }
 
-/// Returns the part of a value at a path of names and indices. A part of a secret is secret; a part of an unknown is
-/// unknown.
-fn value_at(value: &PropertyValue, path: &[String]) -> Option<PropertyValue> {
-    match value {
-        PropertyValue::Secret(secret) => {
-            let inner = value_at(secret.expose(), path)?;
-            Some(if matches!(inner, PropertyValue::Unknown(_)) { inner } else { PropertyValue::secret(inner) })
+fn missing_output_error(reference: &Reference, resource: &ReferencedResource) -> Box<Diagnostic> {
+    let candidates: Vec<&str> = match resource {
+        ReferencedResource::Plugin(registered) => registered.outputs.keys().map(String::as_str).collect(),
+        ReferencedResource::Core(provisioned) => provisioned.outputs.keys().copied().collect(),
+    };
+    let (path, first) = (reference.path.join("."), reference.path[0].as_str());
+    let summary = format!("resource {:?} has no output {path:?}", reference.resource);
+    let diagnostic = Diagnostic::error(Code("unknown-output"), reference.span, summary);
+    match closest(first, candidates.iter().copied()) {
+        Some(meant) => diagnostic.help(format!("did you mean `{meant}`?")),
+        None if candidates.is_empty() || candidates.contains(&first) => diagnostic,
+        None => diagnostic.help(format!("its outputs are {}", candidates.join(", "))),
+    }
+    .into()
+}
+
+/// An output of a resource, or a part of it.
+enum Output {
+    /// The value, which may be null or unknown.
+    Value(PropertyValue),
+    /// The output does not exist.
+    Missing {
+        /// True if the value in which it is missing is secret.
+        is_secret: bool,
+    },
+}
+
+impl Output {
+    /// Marks the output as secret. An unknown value is not marked.
+    fn secret(self) -> Self {
+        match self {
+            Self::Value(PropertyValue::Unknown(_)) => self,
+            Self::Value(value) => Self::Value(PropertyValue::secret(value)),
+            Self::Missing { .. } => Self::Missing { is_secret: true },
         }
-        PropertyValue::Output(output) => match (&output.value, output.secret) {
-            (None, _) => Some(PropertyValue::UNKNOWN),
-            (Some(value), false) => value_at(value, path),
-            (Some(value), true) => value_at(value, path).map(PropertyValue::secret),
+    }
+
+    /// Replaces a missing output by an unknown value.
+    fn or_unknown(self) -> Self {
+        match self {
+            Self::Value(_) => self,
+            Self::Missing { .. } => Self::Value(PropertyValue::UNKNOWN),
+        }
+    }
+
+    /// Returns the value, with the default in the place of a missing or null output. `None` if the output is missing and
+    /// there is no default.
+    fn or_default(self, default: Option<&str>) -> Option<PropertyValue> {
+        match (self, default) {
+            (Self::Value(value), Some(default)) => Some(null_or(value, default)),
+            (Self::Value(value), None) => Some(value),
+            (Self::Missing { is_secret: true }, default) => Some(PropertyValue::secret(default?.into())),
+            (Self::Missing { is_secret: false }, default) => Some(default?.into()),
+        }
+    }
+}
+
+/// Returns the value, or the default if it is null. The default of a secret null is secret.
+fn null_or(value: PropertyValue, default: &str) -> PropertyValue {
+    match value {
+        PropertyValue::Null => default.into(),
+        PropertyValue::Secret(secret) => PropertyValue::secret(null_or(secret.into_exposed(), default)),
+        value => value,
+    }
+}
+
+/// Returns the part of an output at a path of names and indices. A part of a secret is secret; a part of an unknown is
+/// unknown.
+fn output_at(value: Option<&PropertyValue>, path: &[String]) -> Output {
+    match value {
+        None => Output::Missing { is_secret: false },
+        Some(PropertyValue::Secret(secret)) => output_at(Some(secret.expose()), path).secret(),
+        Some(PropertyValue::Output(output)) => match (&output.value, output.secret) {
+            (None, _) => Output::Value(PropertyValue::UNKNOWN),
+            (Some(value), false) => output_at(Some(value), path),
+            (Some(value), true) => output_at(Some(value), path).secret(),
         },
-        PropertyValue::Unknown(_) => Some(PropertyValue::UNKNOWN),
-        value => match (path.split_first(), value) {
-            (None, value) => Some(value.clone()),
-            (Some((key, rest)), PropertyValue::Map(map)) => value_at(map.get(key)?, rest),
+        Some(PropertyValue::Unknown(_)) => Output::Value(PropertyValue::UNKNOWN),
+        Some(value) => match (path.split_first(), value) {
+            (None, value) => Output::Value(value.clone()),
+            (Some((key, rest)), PropertyValue::Map(map)) => output_at(map.get(key), rest),
             (Some((index, rest)), PropertyValue::List(items)) => {
-                value_at(items.get(index.parse::<usize>().ok()?)?, rest)
+                output_at(index.parse::<usize>().ok().and_then(|index| items.get(index)), rest)
             }
-            (Some(_), _) => None,
+            (Some(_), _) => Output::Missing { is_secret: false },
         },
     }
 }

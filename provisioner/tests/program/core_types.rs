@@ -8,7 +8,7 @@ use engine::RegistrationResult;
 use provisioner::registry::provision::{
     CoreResource, Inputs, Package, Provision, ProvisionError, ProvisionResult, ProvisionTable, output,
 };
-use pulumi_proto::property::PropertyMap;
+use pulumi_proto::property::{PropertyMap, PropertyValue};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -61,6 +61,30 @@ fn ponds(resources: &str, rest: &str) -> StackProgram {
         TypeTable::new([CoreType::of::<PondConfig>()]),
         ProvisionTable::new([("pond", Arc::new(Pond) as Arc<dyn Provision>)]),
     )
+}
+
+#[tokio::test]
+async fn default_of_reference_applies_to_core_resources_and_outputs_of_the_stack() {
+    let subject = ponds(
+        "who: { type: 'p:m:Who' },
+         big: { type: pond, config: { owner: 'by ${resource:who.name:nobody}' } },
+         boat: { type: 'p:m:Boat', config: { on: '${resource:big.water:land}' } }",
+        "outputs: { o: '${resource:who.name:nobody}', w: '${resource:e/big.water:land}' }",
+    );
+    let deployment = FakeDeployment::default();
+    subject.run(&deployment).await;
+    let (pond, boat) = (deployment.goal("big--e"), deployment.goal("boat--e"));
+    assert_eq!((&pond.inputs["owner"], &boat.inputs["on"]), (&"by nobody".into(), &"land".into()));
+    assert_eq!(pond.dependencies, [urn(&deployment.goal("who--e"))]);
+    assert_eq!(boat.dependencies, [urn(&pond)]);
+    assert_eq!((deployment.output("o"), deployment.output("w")), ("nobody".into(), "land".into()));
+    let preview = FakeDeployment::preview();
+    subject.run(&preview).await;
+    assert_eq!(preview.goal("boat--e").inputs["on"], PropertyValue::UNKNOWN);
+    // Outputs of resources that are out of scope are unknown.
+    let skipped = FakeDeployment { results: [("big--e", RegistrationResult::Skipped)].into(), ..Default::default() };
+    subject.run(&skipped).await;
+    assert!(!skipped.goal("boat--e").inputs.contains_key("on"));
 }
 
 #[tokio::test]

@@ -36,6 +36,8 @@ pub(crate) struct FakeDeployment {
     pub(crate) outputs: BTreeMap<String, PropertyMap>,
     /// Types of the plugins' packages, by plugin.
     pub(crate) types: BTreeMap<String, PackageTypes>,
+    /// Names of the resources that the run does not change.
+    pub(crate) unchanged: Vec<&'static str>,
     /// Results of registrations, by resource name. Other registrations succeed.
     pub(crate) results: BTreeMap<&'static str, RegistrationResult>,
     /// Resource names at which the deployment stops.
@@ -108,7 +110,10 @@ impl Registrar for FakeDeployment {
         }
         let known = self.run == Run::Update && goal.custom && result == RegistrationResult::Succeeded;
         let id = known.then(|| format!("{}-1", goal.name)).and_then(ResourceId::new);
-        Ok(Registered { id, outputs: Arc::new(outputs), ..Registered::without_outputs(urn, result) })
+        let has_all_outputs = result == RegistrationResult::Succeeded
+            && (self.run == Run::Update || self.unchanged.contains(&goal.name.as_str()));
+        let outputs = Arc::new(outputs);
+        Ok(Registered { id, outputs, has_all_outputs, ..Registered::without_outputs(urn, result) })
     }
 
     async fn register_outputs(&self, urn: &Urn, outputs: PropertyMap) -> Result<(), Halted> {

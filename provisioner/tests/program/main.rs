@@ -5,6 +5,7 @@ mod fake;
 
 mod buckets;
 mod core_types;
+mod defaults;
 mod example;
 mod failures;
 mod recorded;

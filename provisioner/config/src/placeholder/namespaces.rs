@@ -81,8 +81,7 @@ impl Namespaces<'_> {
             "git" => public(self.lookup_git(path)),
             "date" => public(self.lookup_date(path).or_else(default)),
             "user" => public(self.lookup_user(path)),
-            // A reference with a default always resolves to the default, as in the Go program.
-            "resource" => default().map_or(PlaceholderValue::Reference, PlaceholderValue::Public),
+            "resource" => PlaceholderValue::Reference,
             _ => default().map_or(PlaceholderValue::UnknownNamespace, PlaceholderValue::Public),
         }
     }

@@ -22,7 +22,8 @@ const CLIENT_NAMESPACES: [&str; 2] = ["resource", "dependency"];
 pub(crate) enum ReferenceRule {
     /// Not allowed.
     Rejected,
-    /// Kept as text, and `${dependency:…}` as well. The deployment of a client stack resolves both.
+    /// Kept as text, and `${dependency:…}` as well. The deployment of a client stack resolves both. With a default, both
+    /// are replaced by the default, as in the Go program.
     Kept,
     /// `KEY.PATH` in the same environment.
     SameEnvironment,
@@ -115,7 +116,7 @@ impl<'a> Resolver<'a> {
             PlaceholderValue::Reference | PlaceholderValue::UnknownNamespace
                 if references == ReferenceRule::Kept && CLIENT_NAMESPACES.contains(&placeholder.namespace) =>
             {
-                push_text(&mut into.parts, placeholder.raw);
+                push_text(&mut into.parts, placeholder.default.unwrap_or(placeholder.raw));
             }
             PlaceholderValue::Reference => match self.parse_reference(placeholder, at, references) {
                 Ok(reference) => into.parts.push(Part::Reference(reference)),
@@ -177,7 +178,8 @@ impl<'a> Resolver<'a> {
         if empty || environment.is_some_and(str::is_empty) {
             return Err(malformed());
         }
-        Ok(Reference { environment: environment.map(str::to_owned), resource, path, span: at })
+        let (environment, default) = (environment.map(str::to_owned), placeholder.default.map(str::to_owned));
+        Ok(Reference { environment, resource, path, default, span: at })
     }
 
     /// Returns the paths of a namespace, collected once.

@@ -22,7 +22,7 @@ pub enum Part {
     Reference(Reference),
 }
 
-/// `${resource:KEY.PATH}`, or in `outputs` `${resource:ENV/KEY.PATH}`.
+/// `${resource:KEY.PATH}`, or in `outputs` `${resource:ENV/KEY.PATH}`. A default may follow: `${resource:KEY.PATH:DEFAULT}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
     /// The environment. `None`: the environment of the resource that holds the reference, or the only one with the key.
@@ -31,6 +31,8 @@ pub struct Reference {
     pub resource: String,
     /// Path of names and list indices in the outputs; not empty.
     pub path: Vec<String>,
+    /// Text that takes the place of an output that is missing or null.
+    pub default: Option<String>,
     /// Position in the file.
     pub span: Span,
 }
@@ -63,6 +65,7 @@ impl fmt::Debug for InterpolatedString {
     }
 }
 
+/// Shows the reference without its default.
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("${resource:")?;

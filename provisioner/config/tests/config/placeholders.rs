@@ -24,7 +24,10 @@ fn resolve(text: &str) -> String {
         Value::Interpolated(string) => {
             let part = |part: &Part| match part {
                 Part::Text(text) => text.clone(),
-                Part::Reference(reference) => format!("<{} {}>", reference.resource, reference.path.join("/")),
+                Part::Reference(reference) => {
+                    let default = reference.default.as_ref().map_or(String::new(), |text| format!(" or {text}"));
+                    format!("<{} {}{default}>", reference.resource, reference.path.join("/"))
+                }
             };
             let text: String = string.parts.iter().map(part).collect();
             format!("{}{text}", if string.secret { "?" } else { "" })
@@ -56,6 +59,7 @@ fn each_namespace_resolves_its_values() {
         ("${date:time} ${date:rfc3339} ${date:timestamp}", "2024-01-02T03:04:05 2024-01-02T03:04:05Z 1704164645"),
         ("${user:home} ${user:name}", "/home/pearl Pearl Diver"),
         ("${resource:a.b.0}", "<a b/0>"),
+        ("${resource:a.b:c:d} ${resource:a.b:}", "<a b or c:d> <a b or >"),
         ("${resource:a.id}-${resource:a.urn}${secret:TOKEN}", "?<a id>-<a urn>t0k"),
         ("${} ${", "${} ${"),
     ] {
@@ -242,7 +246,7 @@ resources:
 outputs:
   p: "${resource:b.x}"
   q: "${resource:g/b.x}"
-  r: "${resource:e/bx.x} ${resource:zzz.x}"
+  r: "${resource:e/bx.x} ${resource:zzz.x:none}"
 "#,
     )
     .messages();
@@ -310,13 +314,13 @@ outputs:
     error[unknown-resource]: resource "bx" referenced by output "r" is not defined in env "e"
       --> .sc/stacks/s/server.yaml:22:7
        |
-    22 |   r: "${resource:e/bx.x} ${resource:zzz.x}"
+    22 |   r: "${resource:e/bx.x} ${resource:zzz.x:none}"
        |       ^^^^^^^^^^^^^^^^^^
 
     error[unknown-resource]: resource "zzz" referenced by output "r" is not defined in any env
       --> .sc/stacks/s/server.yaml:22:26
        |
-    22 |   r: "${resource:e/bx.x} ${resource:zzz.x}"
-       |                          ^^^^^^^^^^^^^^^^^
+    22 |   r: "${resource:e/bx.x} ${resource:zzz.x:none}"
+       |                          ^^^^^^^^^^^^^^^^^^^^^^
     "#);
 }

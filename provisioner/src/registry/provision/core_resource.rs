@@ -202,9 +202,11 @@ pub(super) fn combine<A, B>(
     }
 }
 
-/// Returns an output of a registered resource, with the resource as its dependency.
+/// Returns an output of a registered resource, with the resource as its dependency. An output that does not exist is
+/// null.
 pub fn output(registered: &Registered, property: &str) -> ResolvedValue {
-    let value = registered.outputs.get(property).cloned().unwrap_or(PropertyValue::UNKNOWN);
+    let missing = if registered.has_all_outputs { PropertyValue::Null } else { PropertyValue::UNKNOWN };
+    let value = registered.outputs.get(property).cloned().unwrap_or(missing);
     ResolvedValue { value, dependencies: vec![registered.urn.clone()] }
 }
 
