@@ -111,6 +111,10 @@ impl Registrar for Deployment {
         Ok(types.into_iter().collect())
     }
 
+    fn has_recorded_output(&self, name: &str, output: &str) -> bool {
+        self.context.state().has_loaded_output(name, output)
+    }
+
     async fn register(&self, goal: Goal) -> Result<Registered, Halted> {
         self.context.run_job(|ctx| async move { phases::register(&ctx, goal).await }.boxed()).await
     }

@@ -30,6 +30,9 @@ pub trait Registrar: Send + Sync {
     /// [`Halted`] ends the program, as with [`Registrar::register`].
     async fn package_types(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted>;
 
+    /// Returns whether a resource with this name is recorded with an output, before the run changes it.
+    fn has_recorded_output(&self, name: &str, output: &str) -> bool;
+
     /// Registers a resource.
     ///
     /// # Errors

@@ -58,6 +58,11 @@ fn download_url(source: &PluginSource, package: &str) -> Option<String> {
     (!is_default).then(|| format!("github://{api}/{path}"))
 }
 
+/// Returns the name of a plugin resource in the state.
+pub(super) fn resource_name(resource: &Resource, environment: &str) -> String {
+    format!("{}--{environment}", resource.key)
+}
+
 /// Plugin resource whose provider is registered.
 pub(super) struct PluginResource<'r> {
     pub(super) resource: &'r Resource,
@@ -76,7 +81,7 @@ impl PluginResource<'_> {
             inputs = inputs.set(&entry.key, referenced.evaluate(&entry.value, Some(self.environment))?);
         }
         let options = &self.resource.options;
-        let name = format!("{}--{}", self.resource.key, self.environment);
+        let name = resource_name(self.resource, self.environment);
         let mut goal = inputs.into_goal(TypeToken::new(self.token), &name, self.depends_on);
         goal.parent = Some(self.root.clone());
         goal.provider = Some(self.provider);

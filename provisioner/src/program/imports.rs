@@ -37,7 +37,7 @@ pub enum ImportLookupError {
 /// Returns the import goal of a plugin resource, by its name in the state.
 pub(super) fn find_import(stack: &Stack, name: &str, id: &ResourceId) -> Result<ImportGoal, ImportLookupError> {
     let named = stack.resources().map(|(environment, resource)| {
-        let name = format!("{}--{}", resource.key, environment.name);
+        let name = goals::resource_name(resource, &environment.name);
         (name, resource)
     });
     let named: Vec<_> = named.collect();

@@ -6,6 +6,7 @@
 
 mod goals;
 mod imports;
+mod output_check;
 mod packages;
 mod positions;
 mod references;

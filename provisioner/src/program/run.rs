@@ -14,7 +14,7 @@ use pulumi_proto::urn::{ProviderReference, Urn};
 use super::goals::{self, PluginResource};
 use super::references::{Mode, ReferencedResource, ReferencedResources};
 use super::types::{self, ResolvedType};
-use super::{packages, positions};
+use super::{output_check, packages, positions};
 use crate::registry::provision::{CoreResource, ProvisionError, ProvisionTable, without_unknowns};
 use config::diagnostics::{Code, Diagnostic};
 use config::graph::{dependencies, references};
@@ -42,6 +42,10 @@ pub(super) async fn run(stack: &Stack, core: &ProvisionTable, registrar: &dyn Re
         }
     };
     let mut run = Run::new(stack, core, registrar, &root, types);
+    run.diagnostics = run.unknown_outputs();
+    if !run.diagnostics.is_empty() {
+        return ProgramResult { end: ProgramEnd::Failed, diagnostics: run.diagnostics };
+    }
     run.register_all().await;
     run.register_outputs().await;
     ProgramResult { end: run.end, diagnostics: run.diagnostics }
@@ -163,6 +167,25 @@ impl<'r> Run<'r> {
             stopped: false,
             diagnostics: Vec::new(),
         }
+    }
+
+    /// Returns the errors of references to outputs that the types of the resources do not have.
+    fn unknown_outputs(&self) -> Vec<Diagnostic> {
+        let of_resources = self.resources.iter().flat_map(|node| {
+            let targets = references(&node.resource.config).into_iter();
+            targets.map(|reference| {
+                (reference, self.by_key.get(&(node.environment, reference.resource.as_str())).copied())
+            })
+        });
+        let of_outputs = self.stack.outputs.iter().flat_map(|output| references(&output.value));
+        let of_outputs = of_outputs.map(|reference| (reference, self.find_node(reference)));
+        let unknown = of_resources.chain(of_outputs).filter_map(|(reference, node)| {
+            let index = node?.checked_sub(self.stack.plugins.len())?;
+            let ResourceNode { environment, resource } = self.resources[index];
+            let name = goals::resource_name(resource, environment);
+            output_check::unknown_output(reference, &name, self.resolved_types[index].as_ref()?, self.registrar)
+        });
+        unknown.collect()
     }
 
     async fn register_all(&mut self) {
@@ -385,11 +408,16 @@ impl<'r> Run<'r> {
 
     /// Returns the index of the resource that a reference of an output refers to, and the registered resource.
     fn find_target(&self, reference: &Reference) -> Option<(usize, &Arc<ReferencedResource>)> {
-        let node = match &reference.environment {
-            Some(environment) => *self.by_key.get(&(environment.as_str(), reference.resource.as_str()))?,
-            None => *self.by_key.iter().find(|((_, key), _)| *key == reference.resource)?.1,
-        };
+        let node = self.find_node(reference)?;
         Some((node - self.stack.plugins.len(), self.registered.get(&node)?))
+    }
+
+    /// Returns the node of the resource that a reference of an output refers to.
+    fn find_node(&self, reference: &Reference) -> Option<usize> {
+        match &reference.environment {
+            Some(environment) => self.by_key.get(&(environment.as_str(), reference.resource.as_str())).copied(),
+            None => Some(*self.by_key.iter().find(|((_, key), _)| *key == reference.resource)?.1),
+        }
     }
 }
 

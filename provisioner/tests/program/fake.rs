@@ -34,6 +34,8 @@ pub(crate) struct FakeDeployment {
     pub(crate) run: Run,
     /// Outputs by resource name, added to the inputs.
     pub(crate) outputs: BTreeMap<String, PropertyMap>,
+    /// Names of recorded resources, with a recorded output of each.
+    pub(crate) recorded_outputs: Vec<(&'static str, &'static str)>,
     /// Types of the plugins' packages, by plugin.
     pub(crate) types: BTreeMap<String, PackageTypes>,
     /// Names of the resources that the run does not change.
@@ -83,6 +85,10 @@ impl Registrar for FakeDeployment {
 
     async fn package_types(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted> {
         Ok(self.types.clone().into_iter().filter(|(plugin, _)| plugins.contains(plugin)).collect())
+    }
+
+    fn has_recorded_output(&self, name: &str, output: &str) -> bool {
+        self.recorded_outputs.contains(&(name, output))
     }
 
     async fn register(&self, goal: Goal) -> Result<Registered, Halted> {

@@ -110,6 +110,10 @@ impl Registrar for Replay<'_> {
         Ok(BTreeMap::new())
     }
 
+    fn has_recorded_output(&self, _: &str, _: &str) -> bool {
+        false
+    }
+
     async fn register(&self, goal: Goal) -> Result<Registered, Halted> {
         let urn = Self::urn(goal.parent.as_ref(), &goal.type_token, &goal.name);
         if let Some(check) = self.call(&["Check", "CheckConfig"], &urn)

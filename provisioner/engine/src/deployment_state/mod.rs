@@ -139,6 +139,11 @@ impl DeploymentState {
         &self.loaded
     }
 
+    /// Returns whether a resource with this name was loaded with an output.
+    pub(crate) fn has_loaded_output(&self, name: &str, output: &str) -> bool {
+        self.loaded.iter().any(|(_, state)| state.urn.name() == name && state.outputs.contains_key(output))
+    }
+
     /// Returns a provider resource as it was loaded.
     pub(crate) fn loaded_provider(&self, reference: &ProviderReference) -> Option<&Arc<ResourceState>> {
         self.loaded_providers.get(reference)
