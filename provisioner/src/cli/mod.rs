@@ -20,6 +20,7 @@ mod stacks;
 mod standard_output;
 mod storage;
 mod table;
+mod times;
 mod ui;
 
 use std::ffi::OsString;

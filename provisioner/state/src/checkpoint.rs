@@ -24,6 +24,17 @@ pub async fn decode_checkpoint(text: &str, keyring: &Keyring) -> Result<LoadedCh
     decode(text, StoredText::parse, keyring).await
 }
 
+/// Reads the text of a checkpoint without decrypting its secrets: the value of each is null. Needs no key.
+///
+/// # Errors
+/// [`FormatError`].
+pub(super) fn decode_without_secrets(text: &str, keyring: &Keyring) -> Result<LoadedCheckpoint, FormatError> {
+    let stored = StoredText::parse(text)?;
+    let manager = stored.secrets().map(|description| keyring.manager(&description));
+    let checkpoint = stored.read(SecretDecryption::KeepEncrypted)?;
+    Ok(LoadedCheckpoint { checkpoint, manager, reuse: CiphertextReuse::default() })
+}
+
 /// Reads the text of an export as [`decode_checkpoint`] does.
 ///
 /// # Errors

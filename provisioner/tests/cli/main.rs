@@ -4,6 +4,7 @@
 
 mod repository;
 mod state;
+mod state_view;
 
 use std::process::{Command, Output, Stdio};
 

@@ -14,7 +14,7 @@ fn golden(case: &str) -> PathBuf {
 }
 
 /// Creates a repository whose stack `dev` has the recorded state of a case.
-fn with_state(case: &str) -> tempfile::TempDir {
+pub(crate) fn with_state(case: &str) -> tempfile::TempDir {
     let facts: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(golden(case).join("case.json")).unwrap()).unwrap();
     // A case with a cloud secrets manager has no passphrase.
@@ -36,7 +36,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-fn check(folder: &tempfile::TempDir, arguments: &[&str]) -> String {
+/// Returns exit code, standard output and standard error of a command as one text.
+pub(crate) fn check(folder: &tempfile::TempDir, arguments: &[&str]) -> String {
     let mut command = sc(arguments);
     command.current_dir(folder.path());
     run(command).replace(&folder.path().display().to_string(), "FOLDER")

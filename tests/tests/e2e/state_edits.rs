@@ -45,7 +45,7 @@ fn state_rm_does_not_delete_resources() {
     --- out
     --- err
     error: no resource of this stack is called pebble
-      hint: give a name from `sc preview`, or a URN from `sc stack export`
+      hint: `sc state ls` lists the resources
     "#);
     insta::assert_snapshot!(repository.expect_rejected("state rm plant--prod"), @r#"
     exit 2

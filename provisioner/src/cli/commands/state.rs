@@ -1,4 +1,8 @@
-//! `sc state`: edits the recorded state of a stack.
+//! `sc state`: shows and edits the recorded state of a stack.
+
+mod ls;
+mod show;
+mod view;
 
 use clap::{Args, Subcommand};
 use engine::UrnPattern;
@@ -16,13 +20,17 @@ use crate::cli::prompt::{Confirmation, confirm, decline};
 use crate::cli::stacks::read_stack;
 use crate::cli::ui::Ui;
 
-/// Edit the recorded state of a stack
+/// Show and edit the recorded state of a stack
 ///
-/// Shows the changes and asks for confirmation. The previous state is kept as a backup. Nothing in the cloud is
+/// An edit shows its changes and asks for confirmation. The previous state is kept as a backup. Nothing in the cloud is
 /// changed.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
+  List the recorded resources, and show one of them:
+      sc state ls -s aquarium
+      sc state show -s aquarium web--prod
+
   Remove from the state a server that was deleted by hand:
       sc state rm -s aquarium web--prod
 
@@ -38,6 +46,9 @@ pub(crate) struct StateCommand {
 
 #[derive(Debug, Subcommand)]
 enum StateVerb {
+    #[command(visible_alias = "list")]
+    Ls(ls::LsArgs),
+    Show(show::ShowResourceArgs),
     Rm(RmArgs),
     Rename(RenameArgs),
     Protect(ProtectArgs),
@@ -178,6 +189,8 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &StateCommand) ->
         apply(ui, global, common, IntegrityCheck::Required, edit).await
     };
     match &command.verb {
+        StateVerb::Ls(args) => ls::run(ui, global, args).await,
+        StateVerb::Show(args) => show::run(ui, global, args).await,
         StateVerb::Rm(args) => rm(ui, global, args).await,
         StateVerb::Rename(args) => rename(ui, global, args).await,
         StateVerb::Protect(ProtectArgs { selection }) => {
@@ -258,7 +271,7 @@ impl Names {
             None => Ok(()),
             Some(pattern) => Err(CliError::failed(
                 format!("no resource of this stack is called {}", pattern.as_str()),
-                "give a name from `sc preview`, or a URN from `sc stack export`",
+                "`sc state ls` lists the resources",
             )),
         }
     }
@@ -312,7 +325,7 @@ fn edit_error(error: StateEditError) -> CliError {
         StateEditError::Protected(_) => "unprotect them with `sc state unprotect`, or give --force",
         StateEditError::HasDependents(_) => "remove these as well, or give --target-dependents",
         StateEditError::Ambiguous { ids, .. } if ids.iter().any(|id| *id != ids[0]) => "select one with --id",
-        StateEditError::NoSuchId(_) => "`sc stack export` shows the ids",
+        StateEditError::NoSuchId(_) => "`sc state ls` shows the ids",
         StateEditError::NameTaken(_) => "choose another name, or remove that resource from the state first",
         StateEditError::InvalidName(..) => "give only the new name, such as web--prod",
         StateEditError::Ambiguous { .. } | StateEditError::Cycle(_) | StateEditError::Unrepairable(_) => {

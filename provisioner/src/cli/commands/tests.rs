@@ -14,7 +14,7 @@ fn help(words: &[&str]) -> String {
 
 #[test]
 fn help_of_each_command() {
-    let commands: [&[&str]; 26] = [
+    let commands: [&[&str]; 28] = [
         &[],
         &["provision"],
         &["preview"],
@@ -33,6 +33,8 @@ fn help_of_each_command() {
         &["stack", "tag"],
         &["stack", "tag", "set"],
         &["state"],
+        &["state", "ls"],
+        &["state", "show"],
         &["state", "rm"],
         &["state", "unprotect"],
         &["plugin"],

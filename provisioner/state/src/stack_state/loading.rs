@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::access::StackAccess;
-use crate::checkpoint::{LoadedCheckpoint, decode_checkpoint};
+use crate::checkpoint::{LoadedCheckpoint, decode_checkpoint, decode_without_secrets};
 use crate::error::StateError;
 use crate::format::{FormatError, SecretDecryption, StoredText};
 use crate::journal::CheckpointDigest;
@@ -23,6 +23,13 @@ pub(super) async fn load(access: &StackAccess) -> Result<Option<LoadedStack>, St
     let digest = CheckpointDigest::compute(Arc::clone(&text));
     let checkpoint = decode_checkpoint(&text, &access.keyring).await.map_err(failed)?;
     Ok(Some(LoadedStack { digest, checkpoint }))
+}
+
+/// Loads the checkpoint of a stack without decrypting its secrets; `None` if the stack does not exist.
+pub(super) async fn load_without_secrets(access: &StackAccess) -> Result<Option<LoadedStack>, StateError> {
+    let Some(text) = access.store.load(&access.stack).await? else { return Ok(None) };
+    let checkpoint = decode_without_secrets(&text, &access.keyring).map_err(|error| access.checkpoint_error(error))?;
+    Ok(Some(LoadedStack { digest: CheckpointDigest::compute(Arc::new(text)), checkpoint }))
 }
 
 /// Reads the snapshot of a checkpoint without decrypting its secrets.

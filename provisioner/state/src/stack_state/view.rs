@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::access::StackAccess;
-use super::loading::load;
+use super::loading::{LoadedStack, load, load_without_secrets};
 use super::recovery::{self, FoundJournals, RecoveredRun};
 use super::stack_secrets::StackSecrets;
 use super::unexplained_empty;
@@ -51,7 +51,19 @@ impl StackView {
     /// # Errors
     /// [`StateError`].
     pub async fn open(access: &StackAccess) -> Result<Self, StateError> {
-        let loaded = load(access).await?;
+        Self::of_loaded(access, load(access).await?).await
+    }
+
+    /// Loads the state like [`StackView::open`], for a display that masks secrets: the values of secrets in the
+    /// checkpoint are null. Needs no key, unless the journal of a run contains secrets.
+    ///
+    /// # Errors
+    /// [`StateError`].
+    pub async fn open_without_secrets(access: &StackAccess) -> Result<Self, StateError> {
+        Self::of_loaded(access, load_without_secrets(access).await?).await
+    }
+
+    async fn of_loaded(access: &StackAccess, loaded: Option<LoadedStack>) -> Result<Self, StateError> {
         let exists = loaded.is_some();
         let secrets = StackSecrets::for_reading(loaded.as_ref());
         let unexplained_empty = unexplained_empty::find(access, loaded.as_ref()).await?;

@@ -1,0 +1,162 @@
+//! Recorded state for the commands that show it: loading, and the choice of a resource by name.
+
+use config::diagnostics::closest;
+use engine::UrnPattern;
+use provisioner::operation::recovery_text;
+use pulumi_proto::urn::Urn;
+use state::{Snapshot, StackView};
+
+use crate::cli::access::access;
+use crate::cli::args::{GlobalArgs, StackArgs};
+use crate::cli::display::Secrets;
+use crate::cli::exit::CliError;
+use crate::cli::stacks::{Stacks, not_provisioned, read_stack};
+use crate::cli::ui::Ui;
+
+/// Maximum number of names in a hint.
+const MAX_NAMES: usize = 10;
+
+/// Loads the state of a stack to show it, with warnings about an interrupted run and an invalid state. Decrypts secrets
+/// only if they are to be shown.
+///
+/// # Errors
+/// Errors of the configuration and of the state; the stack was never provisioned.
+pub(super) async fn load_for_display(
+    ui: &Ui,
+    global: &GlobalArgs,
+    stack: &StackArgs,
+    secrets: Secrets,
+) -> anyhow::Result<(Stacks, Snapshot)> {
+    let stacks = read_stack(ui, global, stack)?;
+    let access = access(ui, &stacks, stacks.only()?).await?;
+    let view = match secrets {
+        Secrets::Shown => StackView::open(&access).await?,
+        Secrets::Masked => StackView::open_without_secrets(&access).await?,
+    };
+    if let Some(recovered) = &view.recovered {
+        ui.warn(&recovery_text(recovered, view.is_unlocked));
+    }
+    if let Some(conflict) = &view.conflict {
+        ui.warn(&format!("these resources are from the checkpoint only: {conflict}"));
+    }
+    if let Some(error) = &view.integrity_error {
+        ui.warn(&format!("the state is invalid: {error}\n`sc state repair` can repair it"));
+    }
+    let Some(snapshot) = view.snapshot else { return Err(not_provisioned(&access.stack).into()) };
+    Ok((stacks, snapshot))
+}
+
+/// Returns the URNs of a snapshot, also those that only pending operations have.
+pub(super) fn urns(snapshot: &Snapshot) -> Vec<&Urn> {
+    let recorded = snapshot.resources.iter().map(|state| &state.urn);
+    let mut urns: Vec<&Urn> = recorded.chain(snapshot.pending_operations.iter().map(|op| &op.resource.urn)).collect();
+    urns.sort();
+    urns.dedup();
+    urns
+}
+
+/// Returns the resource that a text names: by name or URN, also with wildcards, by `TYPE::NAME`, by the key of its
+/// declaration, or by `ENV/KEY`.
+///
+/// # Errors
+/// No resource has this name, or several have it.
+pub(super) fn find_resource(snapshot: &Snapshot, text: &str) -> Result<Urn, CliError> {
+    let urns = urns(snapshot);
+    let pattern = UrnPattern::new(text);
+    let in_environment = text.split_once('/').map(|(environment, key)| format!("{key}--{environment}"));
+    let is_typed = |urn: &Urn| text == format!("{}::{}", urn.type_token(), urn.name());
+    let has_key = |urn: &Urn| urn.name().rsplit_once("--").is_some_and(|(key, _)| key == text);
+    let is_in_environment = |urn: &Urn| in_environment.as_deref() == Some(urn.name());
+    // A name takes precedence over a key.
+    let matches: [&dyn Fn(&Urn) -> bool; 4] = [&|urn| pattern.matches(urn), &is_typed, &has_key, &is_in_environment];
+    let found = matches.iter().map(|matches| urns.iter().filter(|urn| matches(urn)).collect::<Vec<_>>());
+    let found = found.into_iter().find(|found| !found.is_empty()).unwrap_or_default();
+    match &found[..] {
+        [urn] => Ok((**urn).clone()),
+        [] => Err(unknown_resource(text, &urns)),
+        several => {
+            let candidates: Vec<String> = several.iter().take(MAX_NAMES).map(|urn| urn.to_string()).collect();
+            let hint = format!("give the URN of one of them: {}", list(candidates, several.len()));
+            Err(CliError::failed(format!("{} resources match {text}", several.len()), hint))
+        }
+    }
+}
+
+/// Returns the error for a name that no resource has.
+pub(super) fn unknown_resource(text: &str, urns: &[&Urn]) -> CliError {
+    let names = || urns.iter().map(|urn| urn.name());
+    let hint = match closest(text, names()) {
+        Some(name) => format!("did you mean {name}?"),
+        None if urns.is_empty() => "the state has no resources".to_owned(),
+        None if urns.len() <= MAX_NAMES => {
+            format!("the resources are: {}", names().collect::<Vec<_>>().join(", "))
+        }
+        None => "`sc state ls` lists the resources".to_owned(),
+    };
+    CliError::failed(format!("no resource of this stack is called {text}"), hint)
+}
+
+fn list(shown: Vec<String>, count: usize) -> String {
+    let more = count - shown.len();
+    let shown = shown.join(", ");
+    if more == 0 { shown } else { format!("{shown} and {more} more") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use state::ResourceState;
+
+    use super::*;
+
+    fn snapshot(urns: &[&str]) -> Snapshot {
+        let entry = |urn: &&str| {
+            let urn = format!("urn:pulumi:dev::reef::{urn}").parse().unwrap();
+            Arc::new(ResourceState::new(urn, true))
+        };
+        Snapshot { resources: urns.iter().map(entry).collect(), ..Snapshot::default() }
+    }
+
+    #[test]
+    fn resource_is_found_by_name_key_type_and_urn() {
+        let snapshot =
+            snapshot(&["t:m:A::web--prod", "t:m:B::web--prod", "t:m:A::db--prod", "t:m:A::db", "t:m:A::log--test"]);
+        let found = |text: &str| find_resource(&snapshot, text).map(|urn| urn.as_str()[22..].to_owned());
+        let table = [
+            ("db--prod", "t:m:A::db--prod"),
+            // The name of a resource takes precedence over the key of another one.
+            ("db", "t:m:A::db"),
+            ("log", "t:m:A::log--test"),
+            ("test/log", "t:m:A::log--test"),
+            ("log*", "t:m:A::log--test"),
+            ("t:m:B::web--prod", "t:m:B::web--prod"),
+            ("urn:pulumi:dev::reef::t:m:A::web--prod", "t:m:A::web--prod"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(found(text).unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn ambiguous_or_unknown_name_is_an_error_with_candidates() {
+        use bridge::error::Hint as _;
+        let snapshot = snapshot(&["t:m:A::web--prod", "t:m:B::web--prod", "t:m:A::db--prod"]);
+        let error = |text: &str| {
+            let error = find_resource(&snapshot, text).unwrap_err();
+            format!("{error}\n{}", error.hint().unwrap_or_default())
+        };
+        insta::assert_snapshot!(error("web"), @"
+        2 resources match web
+        give the URN of one of them: urn:pulumi:dev::reef::t:m:A::web--prod, urn:pulumi:dev::reef::t:m:B::web--prod
+        ");
+        insta::assert_snapshot!(error("db--pord"), @"
+        no resource of this stack is called db--pord
+        did you mean db--prod?
+        ");
+        insta::assert_snapshot!(error("x"), @"
+        no resource of this stack is called x
+        the resources are: db--prod, web--prod, web--prod
+        ");
+    }
+}

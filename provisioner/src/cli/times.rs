@@ -1,0 +1,63 @@
+//! Times as people read them: how long ago they were.
+
+use jiff::Timestamp;
+
+/// Returns how long ago a time was: `just now`, `3 minutes ago`, `2 days ago`. A time in the future is returned as a
+/// timestamp.
+pub(crate) fn ago(time: Timestamp, now: Timestamp) -> String {
+    const MINUTE: i64 = 60;
+    const HOUR: i64 = 60 * MINUTE;
+    const DAY: i64 = 24 * HOUR;
+    const MONTH: i64 = 30 * DAY;
+    const YEAR: i64 = 365 * DAY;
+    let seconds = now.as_second() - time.as_second();
+    let (count, unit) = match seconds {
+        // The clocks of two machines differ by seconds.
+        -5..=4 => return "just now".to_owned(),
+        ..-5 => return date_and_time(time),
+        5..MINUTE => (seconds, "second"),
+        MINUTE..HOUR => (seconds / MINUTE, "minute"),
+        HOUR..DAY => (seconds / HOUR, "hour"),
+        DAY..MONTH => (seconds / DAY, "day"),
+        MONTH..YEAR => (seconds / MONTH, "month"),
+        YEAR.. => (seconds / YEAR, "year"),
+    };
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {unit}{plural} ago")
+}
+
+/// Returns a time with how long ago it was: `2026-11-21 00:49:38 UTC (3 days ago)`.
+pub(crate) fn time_and_age(time: Timestamp, now: Timestamp) -> String {
+    format!("{} ({})", date_and_time(time), ago(time, now))
+}
+
+fn date_and_time(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn age_is_given_in_the_largest_unit() {
+        let now: Timestamp = "2026-11-24T12:00:00Z".parse().unwrap();
+        let table = [
+            ("2026-11-24T12:00:00Z", "just now"),
+            ("2026-11-24T12:00:04Z", "just now"),
+            ("2026-11-24T11:59:48Z", "12 seconds ago"),
+            ("2026-11-24T11:59:00Z", "1 minute ago"),
+            ("2026-11-24T11:56:01Z", "3 minutes ago"),
+            ("2026-11-24T10:59:00Z", "1 hour ago"),
+            ("2026-11-22T12:00:00Z", "2 days ago"),
+            ("2026-09-20T12:00:00Z", "2 months ago"),
+            ("2025-11-20T12:00:00Z", "1 year ago"),
+            ("2026-11-24T12:01:00Z", "2026-11-24 12:01:00 UTC"),
+        ];
+        for (time, expected) in table {
+            assert_eq!(ago(time.parse().unwrap(), now), expected, "{time}");
+        }
+        let time = "2026-11-21T00:49:38.8Z".parse().unwrap();
+        assert_eq!(time_and_age(time, now), "2026-11-21 00:49:38 UTC (3 days ago)");
+    }
+}
