@@ -1,4 +1,4 @@
-//! Tests of commands that show resources of states that the real `pulumi` wrote.
+//! Tests of commands that show resources and outputs of states that the real `pulumi` wrote.
 
 use std::fs;
 
@@ -125,4 +125,35 @@ fn unknown_resource_or_stack_without_state_is_an_error() {
     fs::remove_dir_all(folder.path().join("backend/.pulumi")).unwrap();
     let missing = check(&folder, &["state", "ls"]);
     assert!(missing.starts_with("exit 1\n") && missing.contains("has not been provisioned yet"), "{missing}");
+}
+
+#[test]
+fn single_output_is_printed_bare() {
+    let folder = with_state("secrets");
+    insta::assert_snapshot!(check(&folder, &["stack", "outputs", "token"]), @"
+    exit 0
+    --- out
+    [secret]
+    --- err
+    the output token is secret: --show-secrets shows it
+    ");
+    insta::assert_snapshot!(check(&folder, &["stack", "outputs", "token", "--show-secrets"]), @"
+    exit 0
+    --- out
+    tok-1
+    --- err
+    ");
+    insta::assert_snapshot!(check(&folder, &["stack", "output", "outer", "--show-secrets", "--json"]), @r#"
+    exit 0
+    --- out
+    {"inner":"in-in","n":1}
+    --- err
+    "#);
+    insta::assert_snapshot!(check(&folder, &["stack", "outputs", "tokn"]), @"
+    exit 1
+    --- out
+    --- err
+    error: the stack has no output tokn
+      hint: did you mean token?
+    ");
 }

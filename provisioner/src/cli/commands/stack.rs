@@ -1,6 +1,7 @@
 //! `sc stack`: lists stacks, and shows, exports, imports, restores, renames and removes their state.
 
 mod history;
+pub(crate) mod outputs;
 mod rename;
 mod restore;
 mod rm;
@@ -9,18 +10,15 @@ mod tag;
 use std::fs::OpenOptions;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::Context as _;
 use bridge::fs::{Access, FileError, read_named, read_to_limit, utf8, write_atomically};
 use clap::{Args, Subcommand};
-use pulumi_proto::property::PropertyMap;
-use pulumi_proto::urn::ROOT_STACK_TYPE;
 use state::{self, ExportedSecrets, MAX_STATE_BYTES, StackSummary, StackView};
 
 use crate::cli::access::{access, holder};
-use crate::cli::args::{DirArgs, GlobalArgs, ShowArgs, StackArgs};
-use crate::cli::display::{DisplayValue, Line, Secrets, map_to_json, values};
+use crate::cli::args::{DirArgs, GlobalArgs, StackArgs};
+use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::process::working_folder;
 use crate::cli::stacks::{not_provisioned, read_all, read_stack};
@@ -42,7 +40,8 @@ pub(crate) enum StackVerb {
     /// No passphrase is needed. A stack whose state cannot be read is listed as unreadable, and its error is printed
     /// after the list.
     Ls(LsArgs),
-    Outputs(OutputsArgs),
+    #[command(visible_alias = "output")]
+    Outputs(outputs::OutputsArgs),
     Export(ExportArgs),
     Import(ImportArgs),
     History(history::HistoryArgs),
@@ -57,22 +56,6 @@ pub(crate) enum StackVerb {
 pub(crate) struct LsArgs {
     #[command(flatten)]
     pub(crate) dir: DirArgs,
-}
-
-/// Show the outputs of a stack
-///
-/// Prints one line for each output on a terminal; into a pipe, or with --json, one JSON object
-/// `{"stackName": …, "outputs": {…}}`.
-#[derive(Debug, Args)]
-#[command(after_long_help = "\
-Examples:
-  Use one output in a script:
-      sc stack outputs -s aquarium --show-secrets | jq -r '.outputs.url'")]
-pub(crate) struct OutputsArgs {
-    #[command(flatten)]
-    pub(crate) stack: StackArgs,
-    #[command(flatten)]
-    pub(crate) show: ShowArgs,
 }
 
 /// Export the state of a stack in the format of `pulumi stack import`
@@ -121,7 +104,7 @@ pub(crate) struct ImportArgs {
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &StackCommand) -> anyhow::Result<Exit> {
     match &command.verb {
         StackVerb::Ls(args) => list(ui, global, args).await,
-        StackVerb::Outputs(args) => outputs(ui, global, args).await,
+        StackVerb::Outputs(args) => outputs::run(ui, global, args).await,
         StackVerb::Export(args) => export(ui, global, args).await,
         StackVerb::Import(args) => import(ui, global, args).await,
         StackVerb::History(args) => history::run(ui, global, args).await,
@@ -210,20 +193,6 @@ impl StackRow {
     }
 }
 
-async fn outputs(ui: &Ui, global: &GlobalArgs, args: &OutputsArgs) -> anyhow::Result<Exit> {
-    let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access(ui, &stacks, stacks.only()?).await?;
-    let view = StackView::open(&access).await?;
-    if let Some(conflict) = &view.conflict {
-        ui.warn(&format!("these outputs are from the checkpoint only: {conflict}"));
-    }
-    let Some(snapshot) = view.snapshot else { return Err(not_provisioned(&access.stack).into()) };
-    let root = snapshot.resources.iter().find(|state| state.type_token.as_str() == ROOT_STACK_TYPE && !state.delete);
-    let outputs = root.map(|state| Arc::clone(&state.outputs)).unwrap_or_default();
-    ui.print(&outputs_text(ui, &access.stack.to_string(), &outputs, args.show.secrets()))?;
-    Ok(Exit::Done)
-}
-
 async fn export(ui: &Ui, global: &GlobalArgs, args: &ExportArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
     let access = access(ui, &stacks, stacks.only()?).await?;
@@ -284,54 +253,4 @@ async fn import(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Resu
         ui.print_messages(&[Line::plain(format!("imported {what} as the state of {name}"))]);
     }
     Ok(Exit::Done)
-}
-
-/// Returns the lines that `sc stack outputs` prints.
-fn outputs_text(ui: &Ui, stack_name: &str, outputs: &PropertyMap, secrets: Secrets) -> Vec<Line> {
-    if ui.results_are_for_programs() {
-        let outputs = map_to_json(&DisplayValue::of_map(outputs, secrets));
-        return vec![Line::plain(serde_json::json!({ "stackName": stack_name, "outputs": outputs }).to_string())];
-    }
-    values(outputs, ui.diff_options(secrets))
-}
-
-#[cfg(test)]
-mod tests {
-    use pulumi_proto::property::PropertyValue;
-
-    use super::*;
-    use crate::cli::args::ColorArg;
-    use crate::cli::signals::SignalReceiver;
-    use crate::cli::ui::StreamProperties;
-
-    fn check(stdout_is_terminal: bool, secrets: Secrets) -> String {
-        let global = GlobalArgs { verbose: false, profile: None, cwd: None, color: ColorArg::Never, json: false };
-        let streams = StreamProperties { stdout_is_terminal, ..StreamProperties::default() };
-        let outputs = PropertyMap::from([
-            ("hosts".to_owned(), PropertyValue::List(vec!["a".into(), "b".into()])),
-            ("password".to_owned(), PropertyValue::secret("hush".into())),
-            ("ports".to_owned(), PropertyValue::Map([("http".to_owned(), 80.0.into())].into())),
-            ("url".to_owned(), "https://reef.example".into()),
-        ]);
-        let lines =
-            outputs_text(&Ui::new(&global, &streams, SignalReceiver::default()), "reef/aquarium", &outputs, secrets);
-        lines.iter().map(|line| line.render(false) + "\n").collect()
-    }
-
-    #[test]
-    fn outputs_on_a_terminal_are_lines() {
-        insta::assert_snapshot!(check(true, Secrets::Masked), @r#"
-          hosts: ["a", "b"]
-          password: [secret]
-          ports:
-            http: 80
-          url: "https://reef.example"
-        "#);
-    }
-
-    #[test]
-    fn outputs_in_a_pipe_are_one_json_object() {
-        insta::assert_snapshot!(check(false, Secrets::Masked), @r#"{"stackName":"reef/aquarium","outputs":{"hosts":["a","b"],"password":"[secret]","ports":{"http":80},"url":"https://reef.example"}}"#);
-        insta::assert_snapshot!(check(false, Secrets::Shown), @r#"{"stackName":"reef/aquarium","outputs":{"hosts":["a","b"],"password":"hush","ports":{"http":80},"url":"https://reef.example"}}"#);
-    }
 }

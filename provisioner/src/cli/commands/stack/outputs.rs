@@ -1,0 +1,148 @@
+//! `sc stack outputs`: shows the outputs of a stack, or one of them.
+
+use clap::Args;
+use config::diagnostics::closest;
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use state::StackView;
+
+use crate::cli::access::access;
+use crate::cli::args::{GlobalArgs, ShowArgs, StackArgs};
+use crate::cli::display::{DisplayValue, Line, Secrets, map_to_json, values};
+use crate::cli::exit::{CliError, Exit};
+use crate::cli::stacks::{not_provisioned, read_stack};
+use crate::cli::ui::Ui;
+
+/// Show the outputs of a stack, or the value of one output
+///
+/// Without a name, prints one line for each output on a terminal; into a pipe, or with --json, one JSON object
+/// `{"stackName": …, "outputs": {…}}`.
+///
+/// With a name, prints only the value of that output: a text as it is, any other value as JSON. With --json, a text is
+/// printed as JSON as well. A secret is printed as `[secret]` unless --show-secrets is given.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  Use one output in a script:
+      curl \"$(sc stack outputs -s aquarium url)\"
+  Use a secret output:
+      sc stack outputs -s aquarium password --show-secrets")]
+pub(crate) struct OutputsArgs {
+    /// Output to print [default: all]
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    #[command(flatten)]
+    stack: StackArgs,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+/// Runs the command.
+pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &OutputsArgs) -> anyhow::Result<Exit> {
+    let stacks = read_stack(ui, global, &args.stack)?;
+    let access = access(ui, &stacks, stacks.only()?).await?;
+    let view = StackView::open(&access).await?;
+    if let Some(conflict) = &view.conflict {
+        ui.warn(&format!("these outputs are from the checkpoint only: {conflict}"));
+    }
+    let Some(snapshot) = view.snapshot else { return Err(not_provisioned(&access.stack).into()) };
+    let none = PropertyMap::new();
+    let outputs = snapshot.stack_outputs().unwrap_or(&none);
+    let secrets = args.show.secrets();
+    let Some(name) = &args.name else {
+        ui.print(&outputs_text(ui, &access.stack.to_string(), outputs, secrets))?;
+        return Ok(Exit::Done);
+    };
+    let value = find_output(outputs, name)?;
+    ui.print_text(&(value_text(value, secrets, ui.results_are_json()) + "\n"))?;
+    if secrets == Secrets::Masked && value.contains_secrets() {
+        ui.print_messages(&[Line::plain(format!("the output {name} is secret: --show-secrets shows it"))]);
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns the lines for all outputs.
+fn outputs_text(ui: &Ui, stack_name: &str, outputs: &PropertyMap, secrets: Secrets) -> Vec<Line> {
+    if ui.results_are_for_programs() {
+        let outputs = map_to_json(&DisplayValue::of_map(outputs, secrets));
+        return vec![Line::plain(serde_json::json!({ "stackName": stack_name, "outputs": outputs }).to_string())];
+    }
+    values(outputs, ui.diff_options(secrets))
+}
+
+fn find_output<'o>(outputs: &'o PropertyMap, name: &str) -> Result<&'o PropertyValue, CliError> {
+    outputs.get(name).ok_or_else(|| {
+        let names: Vec<&str> = outputs.keys().map(String::as_str).collect();
+        let hint = match closest(name, names.iter().copied()) {
+            Some(close) => format!("did you mean {close}?"),
+            None if names.is_empty() => "the stack has no outputs".to_owned(),
+            None => format!("the outputs are: {}", names.join(", ")),
+        };
+        CliError::failed(format!("the stack has no output {name}"), hint)
+    })
+}
+
+/// Returns the bare value of an output: a text as it is, any other value as JSON. With `as_json`, a text as JSON, too.
+fn value_text(value: &PropertyValue, secrets: Secrets, as_json: bool) -> String {
+    match DisplayValue::of(value, secrets) {
+        DisplayValue::Text(text) | DisplayValue::Placeholder(text) if !as_json => text,
+        value => value.to_json().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pulumi_proto::property::PropertyValue;
+
+    use super::*;
+    use crate::cli::args::ColorArg;
+    use crate::cli::signals::SignalReceiver;
+    use crate::cli::ui::StreamProperties;
+
+    fn check(stdout_is_terminal: bool, secrets: Secrets) -> String {
+        let global = GlobalArgs { verbose: false, profile: None, cwd: None, color: ColorArg::Never, json: false };
+        let streams = StreamProperties { stdout_is_terminal, ..StreamProperties::default() };
+        let outputs = PropertyMap::from([
+            ("hosts".to_owned(), PropertyValue::List(vec!["a".into(), "b".into()])),
+            ("password".to_owned(), PropertyValue::secret("hush".into())),
+            ("ports".to_owned(), PropertyValue::Map([("http".to_owned(), 80.0.into())].into())),
+            ("url".to_owned(), "https://reef.example".into()),
+        ]);
+        let lines =
+            outputs_text(&Ui::new(&global, &streams, SignalReceiver::default()), "reef/aquarium", &outputs, secrets);
+        lines.iter().map(|line| line.render(false) + "\n").collect()
+    }
+
+    #[test]
+    fn outputs_on_a_terminal_are_lines() {
+        insta::assert_snapshot!(check(true, Secrets::Masked), @r#"
+          hosts: ["a", "b"]
+          password: [secret]
+          ports:
+            http: 80
+          url: "https://reef.example"
+        "#);
+    }
+
+    #[test]
+    fn outputs_in_a_pipe_are_one_json_object() {
+        insta::assert_snapshot!(check(false, Secrets::Masked), @r#"{"stackName":"reef/aquarium","outputs":{"hosts":["a","b"],"password":"[secret]","ports":{"http":80},"url":"https://reef.example"}}"#);
+        insta::assert_snapshot!(check(false, Secrets::Shown), @r#"{"stackName":"reef/aquarium","outputs":{"hosts":["a","b"],"password":"hush","ports":{"http":80},"url":"https://reef.example"}}"#);
+    }
+
+    #[test]
+    fn single_output_is_a_bare_text_or_json() {
+        let list = PropertyValue::List(vec!["a".into(), PropertyValue::secret("hush".into())]);
+        let table = [
+            (PropertyValue::from("https://reef.example\n"), "https://reef.example\n", r#""https://reef.example\n""#),
+            (80.0.into(), "80", "80"),
+            (PropertyValue::Null, "null", "null"),
+            (list, r#"["a","[secret]"]"#, r#"["a","[secret]"]"#),
+            (PropertyValue::secret("hush".into()), "[secret]", r#""[secret]""#),
+        ];
+        for (value, text, json) in table {
+            assert_eq!(value_text(&value, Secrets::Masked, false), text);
+            assert_eq!(value_text(&value, Secrets::Masked, true), json);
+        }
+        assert_eq!(value_text(&PropertyValue::secret("hush".into()), Secrets::Shown, false), "hush");
+    }
+}
