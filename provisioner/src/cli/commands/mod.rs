@@ -4,6 +4,7 @@ pub(crate) mod cancel;
 pub(crate) mod completion;
 pub(crate) mod destroy;
 pub(crate) mod import;
+pub(crate) mod init;
 pub(crate) mod plugin;
 pub(crate) mod preview;
 pub(crate) mod provision;
@@ -54,6 +55,7 @@ pub(crate) struct Cli {
 /// The commands, in the order of the help.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Init(init::InitArgs),
     Provision(provision::ProvisionArgs),
     Preview(preview::PreviewArgs),
     Refresh(refresh::RefreshArgs),
@@ -70,6 +72,7 @@ pub(crate) enum Command {
 /// Runs a command.
 pub(crate) async fn run(ui: &Ui, cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
+        Command::Init(args) => init::run(ui, &cli.global, &args),
         Command::Provision(args) => provision::run(ui, &cli.global, &args).await,
         Command::Preview(args) => preview::run(ui, &cli.global, &args).await,
         Command::Refresh(args) => refresh::run(ui, &cli.global, &args).await,

@@ -14,8 +14,9 @@ fn help(words: &[&str]) -> String {
 
 #[test]
 fn help_of_each_command() {
-    let commands: [&[&str]; 28] = [
+    let commands: [&[&str]; 29] = [
         &[],
+        &["init"],
         &["provision"],
         &["preview"],
         &["refresh"],

@@ -1,0 +1,193 @@
+//! `sc init`: writes the files of a first stack.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use bridge::fs::{Access, MAX_DOCUMENT_BYTES, create_folders, read_if_exists, utf8, write_atomically};
+use clap::{Args, ValueEnum};
+use config::Repository;
+use state::store::StackReference;
+
+use crate::cli::args::GlobalArgs;
+use crate::cli::display::Line;
+use crate::cli::exit::{CliError, Exit};
+use crate::cli::process::{check_owner, process_context, working_folder};
+use crate::cli::ui::Ui;
+
+/// Folder of the JSON Schemas in the first line of a server.yaml, and in the next steps.
+const SCHEMAS: &str = "schemas";
+
+/// Files that do not belong into git: the state, and the secrets of stacks.
+const IGNORED: [&str; 2] = ["/.sc/state/", "/.sc/stacks/*/secrets.yaml"];
+
+/// Write the files of a first stack: profile, server.yaml and .gitignore
+///
+/// Writes `.sc/cfg.<PROFILE>.yaml`, `.sc/stacks/<STACK>/server.yaml` and lines of `.gitignore`, at the root of the git
+/// repository or, outside of one, in the working folder. Existing files are not overwritten. Nothing is downloaded or
+/// provisioned.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  Try sc without an account in any cloud:
+      sc init
+      export PULUMI_CONFIG_PASSPHRASE=…
+      sc provision
+
+  Write a stack with a bucket on AWS:
+      sc init --template aws --stack media")]
+pub(crate) struct InitArgs {
+    /// Content of the stack
+    #[arg(short, long, value_enum, default_value_t, value_name = "TEMPLATE")]
+    template: Template,
+    /// Name of the stack, and of its folder
+    #[arg(short, long, value_name = "STACK", default_value = "main")]
+    stack: String,
+}
+
+/// Content of a new stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Template {
+    /// A random name and a password; needs no account
+    #[default]
+    Random,
+    /// A bucket on S3
+    Aws,
+    /// A bucket on Google Cloud Storage
+    Gcp,
+    /// No plugins and no resources
+    Empty,
+}
+
+impl Template {
+    /// Returns the server.yaml, without the line for editors.
+    fn text(self) -> &'static str {
+        match self {
+            Self::Random => include_str!("init/random.yaml"),
+            Self::Aws => include_str!("init/aws.yaml"),
+            Self::Gcp => include_str!("init/gcp.yaml"),
+            Self::Empty => include_str!("init/empty.yaml"),
+        }
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(ui: &Ui, global: &GlobalArgs, args: &InitArgs) -> anyhow::Result<Exit> {
+    let folder = working_folder(global.cwd.as_deref())?;
+    let repository = Repository::discover(&folder);
+    check_owner(&repository, &process_context().environment)?;
+    let root = &repository.root;
+    let project = project_name(root);
+    let hint = "a name has letters, digits, `-`, `_` and `.`";
+    StackReference::new(&project, &args.stack)
+        .map_err(|error| CliError::usage(format!("{:?} cannot be the name of a stack: {error}", args.stack), hint))?;
+    let profile = global.profile.as_deref().filter(|profile| !profile.is_empty()).unwrap_or("default");
+    let mut files = Files { root, written: Vec::new(), extended: Vec::new(), kept: Vec::new() };
+    files.write(&format!(".sc/cfg.{profile}.yaml"), &format!("projectName: {project}\n"))?;
+    files.write(&format!(".sc/stacks/{}/server.yaml", args.stack), &server_yaml(args.template))?;
+    files.add_lines(".gitignore", &IGNORED)?;
+    if ui.results_are_json() {
+        let json = serde_json::json!({ "root": root, "written": files.written, "extended": files.extended, "kept": files.kept });
+        ui.print(&[Line::plain(json.to_string())])?;
+        return Ok(Exit::Done);
+    }
+    let written = files.written.iter().map(|path| format!("wrote {path}"));
+    let extended = files.extended.iter().map(|path| format!("extended {path}"));
+    let kept = files.kept.iter().map(|path| format!("kept {path}, which exists"));
+    ui.print(&written.chain(extended).chain(kept).map(Line::plain).collect::<Vec<_>>())?;
+    ui.print_messages(&next_steps(args.template, profile));
+    Ok(Exit::Done)
+}
+
+fn server_yaml(template: Template) -> String {
+    // A server.yaml is three folders below the root.
+    format!("# yaml-language-server: $schema=../../../{SCHEMAS}/server.schema.json\n{}", template.text())
+}
+
+/// Returns the name of the project: that of the root folder, with characters that a project cannot have replaced.
+fn project_name(root: &Path) -> String {
+    let folder = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let is_valid = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
+    let name: String =
+        folder.chars().take(100).map(|character| if is_valid(character) { character } else { '-' }).collect();
+    let has_letters = name.contains(|character: char| character.is_ascii_alphanumeric());
+    if has_letters { name } else { "project".to_owned() }
+}
+
+fn next_steps(template: Template, profile: &str) -> Vec<Line> {
+    let option = if profile == "default" { String::new() } else { format!(" -p {profile}") };
+    let install = (template != Template::Empty)
+        .then(|| (format!("sc plugin install{option}"), "downloads the plugin, and prints the checksum that pins it"));
+    let steps =
+        [("export PULUMI_CONFIG_PASSPHRASE=…".to_owned(), "chooses the passphrase of the secrets in the state")]
+            .into_iter()
+            .chain(install)
+            .chain([
+                (format!("sc preview{option}"), "shows the changes"),
+                (format!("sc provision{option}"), "makes them"),
+                (format!("sc schema-gen {SCHEMAS}{option}"), "writes the JSON Schema for editors"),
+            ]);
+    let line = |(command, effect): (String, &str)| Line::plain(format!("  {command}")).pad_to(40).text(effect);
+    std::iter::once(Line::plain("next:")).chain(steps.map(line)).collect()
+}
+
+/// Files that the command writes, by their paths relative to the root.
+struct Files<'r> {
+    root: &'r Path,
+    written: Vec<String>,
+    extended: Vec<String>,
+    kept: Vec<String>,
+}
+
+impl Files<'_> {
+    /// Writes a file, unless there is one already.
+    fn write(&mut self, path: &str, text: &str) -> anyhow::Result<()> {
+        let target = self.root.join(path);
+        if target.symlink_metadata().is_ok() {
+            self.kept.push(path.to_owned());
+            return Ok(());
+        }
+        write_file(&target, text)?;
+        self.written.push(path.to_owned());
+        Ok(())
+    }
+
+    /// Appends the missing ones of these lines to a file.
+    fn add_lines(&mut self, path: &str, lines: &[&str]) -> anyhow::Result<()> {
+        let target = self.root.join(path);
+        let existing = read_if_exists(&target, MAX_DOCUMENT_BYTES)?.map(utf8).transpose();
+        let existing = existing.with_context(|| format!("{} cannot be read", target.display()))?.unwrap_or_default();
+        let missing: Vec<&str> = lines
+            .iter()
+            .copied()
+            .filter(|line| !existing.lines().any(|known| known.trim_matches('/') == line.trim_matches('/')))
+            .collect();
+        if missing.is_empty() {
+            self.kept.push(path.to_owned());
+            return Ok(());
+        }
+        let joint = if existing.is_empty() || existing.ends_with('\n') { "" } else { "\n" };
+        write_file(&target.canonicalize().unwrap_or(target), &format!("{existing}{joint}{}\n", missing.join("\n")))?;
+        let list = if existing.is_empty() { &mut self.written } else { &mut self.extended };
+        list.push(path.to_owned());
+        Ok(())
+    }
+}
+
+fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
+    create_folders(path.parent().context("the path of a file has no folder")?)?;
+    write_atomically(path, text.as_bytes(), Access::Shared)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn project_has_the_name_of_the_folder_as_far_as_possible() {
+        let table = [("reef", "reef"), ("my reef", "my-reef"), ("/", "project"), ("…", "project"), ("a.b_c", "a.b_c")];
+        for (folder, expected) in table {
+            assert_eq!(project_name(&Path::new("/").join(folder)), expected, "{folder}");
+        }
+    }
+}
