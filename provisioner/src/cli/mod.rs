@@ -6,6 +6,7 @@
 
 mod access;
 mod args;
+mod argument_errors;
 mod commands;
 mod display;
 mod exit;
@@ -50,7 +51,7 @@ pub(crate) fn main() -> ExitCode {
 fn run(arguments: Vec<OsString>) -> Exit {
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
-        Err(error) => return print_arguments_error(&error),
+        Err(error) => return print_arguments_error(&argument_errors::with_tips(error)),
     };
     let streams = ui::StreamProperties::of_process();
     let signals = match SignalReceiver::start() {

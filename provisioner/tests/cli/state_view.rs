@@ -137,7 +137,7 @@ fn single_output_is_printed_bare() {
     --- err
     the output token is secret: --show-secrets shows it
     ");
-    insta::assert_snapshot!(check(&folder, &["stack", "outputs", "token", "--show-secrets"]), @"
+    insta::assert_snapshot!(check(&folder, &["output", "token", "--show-secrets"]), @"
     exit 0
     --- out
     tok-1

@@ -56,13 +56,18 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Init(init::InitArgs),
+    #[command(visible_alias = "up")]
     Provision(provision::ProvisionArgs),
+    #[command(visible_alias = "plan")]
     Preview(preview::PreviewArgs),
     Refresh(refresh::RefreshArgs),
     Destroy(destroy::DestroyArgs),
     Import(import::ImportArgs),
     Cancel(cancel::CancelArgs),
     Stack(stack::StackCommand),
+    /// Show the outputs of a stack; same as `sc stack outputs`
+    #[command(hide = true, alias = "outputs")]
+    Output(stack::outputs::OutputsArgs),
     State(state::StateCommand),
     Plugin(plugin::PluginCommand),
     SchemaGen(schema_gen::SchemaGenArgs),
@@ -80,6 +85,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> anyhow::Result<Exit> {
         Command::Import(args) => import::run(ui, &cli.global, &args).await,
         Command::Cancel(args) => cancel::run(ui, &cli.global, &args).await,
         Command::Stack(command) => stack::run(ui, &cli.global, &command).await,
+        Command::Output(args) => stack::outputs::run(ui, &cli.global, &args).await,
         Command::State(command) => state::run(ui, &cli.global, &command).await,
         Command::Plugin(command) => plugin::run(ui, &cli.global, &command).await,
         Command::SchemaGen(args) => schema_gen::run(ui, &cli.global, &args).await,

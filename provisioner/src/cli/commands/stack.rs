@@ -39,6 +39,7 @@ pub(crate) enum StackVerb {
     ///
     /// No passphrase is needed. A stack whose state cannot be read is listed as unreadable, and its error is printed
     /// after the list.
+    #[command(visible_alias = "list")]
     Ls(LsArgs),
     #[command(visible_alias = "output")]
     Outputs(outputs::OutputsArgs),
