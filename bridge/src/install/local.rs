@@ -9,10 +9,10 @@ use super::blocking::run_blocking;
 use super::layout::{ExecutableNames, Located, locate, read_manifest};
 use super::package_cache::PackageCache;
 use super::runtime::{PluginOrigin, RuntimeContext};
-use super::verify::{CheckedFiles, ChecksumCheck};
+use super::verify::{CheckedFiles, ChecksumCheck, hash_file, hash_folder};
 use super::{FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::fs::FileError;
-use crate::plugin::{Checksum, Platform, PluginConfig, PluginManifest, PluginSource};
+use crate::plugin::{Checksum, Platform, PluginConfig, PluginManifest, PluginSource, Sha256Digest};
 use crate::process::{HostEnvironment, Spawner};
 
 /// Source of packages on this machine.
@@ -63,6 +63,28 @@ impl PackageSource for LocalPackages {
             _built: built,
         })
     }
+}
+
+/// Returns the digest by which a `checksum` would pin a local plugin; `None` for a plugin of another source. `root` is the
+/// base of relative paths. Executes and copies nothing.
+///
+/// # Errors
+/// [`InstallError`] if the plugin cannot be found, read, or pinned.
+pub async fn local_digest(root: &Path, plugin: &PluginConfig) -> Result<Option<Sha256Digest>, InstallError> {
+    let PluginSource::Local(source) = &plugin.source else { return Ok(None) };
+    let path = root.join(&source.path);
+    let names = ExecutableNames::new(plugin);
+    run_blocking(move || {
+        let path = fs::canonicalize(&path).map_err(FileError::of("find plugin", &path))?;
+        if !path.is_dir() {
+            return hash_file(&path).map(Some);
+        }
+        match locate(&names, &path)? {
+            Located::Executable(executable) => hash_file(&executable).map(Some),
+            Located::Manifest => hash_folder(&path, None).map(Some),
+        }
+    })
+    .await
 }
 
 /// Finds the plugin at a path and verifies its checksum. In a folder a manifest takes precedence over an executable.

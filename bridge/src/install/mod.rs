@@ -34,7 +34,7 @@ use crate::plugin::PluginConfig;
 pub use cached_fetcher::CacheSettings;
 pub use error::{ArchiveError, InstallError};
 pub use git::GitRepositories;
-pub use local::LocalPackages;
+pub use local::{LocalPackages, local_digest};
 pub use package::VerifiedPackage;
 pub use progress::{FetchEvent, FetchEvents};
 pub use release::GithubReleases;

@@ -117,9 +117,7 @@ impl ChecksumCheck<'_> {
         }
         // The copy has the same folder name, for programs that show it.
         let target = copy.path().join(folder.file_name().unwrap_or("plugin".as_ref()));
-        let mut folder_copy = FolderCopy { root: folder, files: FileDigests::default() };
-        folder_copy.copy(folder, &target)?;
-        let found = folder_copy.files.checksum_digest();
+        let found = hash_folder(folder, Some(&target))?;
         if found != expected {
             return Err(InstallError::ChecksumMismatch { expected, found });
         }
@@ -127,29 +125,49 @@ impl ChecksumCheck<'_> {
     }
 }
 
-/// Copy of a folder in progress.
-struct FolderCopy<'a> {
+/// Returns the digest by which a `checksum` pins a folder, given by its canonical path. Copies the folder to `copy`.
+pub(super) fn hash_folder(folder: &Path, copy: Option<&Path>) -> Result<Sha256Digest, InstallError> {
+    let mut hash = FolderHash { root: folder, files: FileDigests::default() };
+    hash.add_members(folder, copy)?;
+    Ok(hash.files.checksum_digest())
+}
+
+/// Returns the digest of a file, by which a `checksum` pins an executable.
+pub(super) fn hash_file(path: &Path) -> Result<Sha256Digest, InstallError> {
+    let mut file = open_regular(path).map_err(FileError::of("read", path))?;
+    Ok(hash_while_reading(&mut file, path, |_| Ok(()))?)
+}
+
+/// Digest of a folder in progress, with a copy of the folder if one is made.
+struct FolderHash<'a> {
     root: &'a Path,
     files: FileDigests,
 }
 
-impl FolderCopy<'_> {
-    fn copy(&mut self, from: &Path, to: &Path) -> Result<(), InstallError> {
-        create_private_folders(to)?;
+impl FolderHash<'_> {
+    fn add_members(&mut self, from: &Path, to: Option<&Path>) -> Result<(), InstallError> {
+        if let Some(to) = to {
+            create_private_folders(to)?;
+        }
         for member in fs::read_dir(from).map_err(FileError::of("list", from))? {
             let member = member.map_err(FileError::of("list", from))?;
-            let (source, target) = (member.path(), to.join(member.file_name()));
+            let source = member.path();
+            let target = to.map(|to| to.join(member.file_name()));
+            let target = target.as_deref();
             if member.file_name() == GIT_FOLDER {
                 continue;
             }
             let kind = member.file_type().map_err(FileError::of("read", &source))?;
             if kind.is_dir() {
-                self.copy(&source, &target)?;
+                self.add_members(&source, target)?;
             } else if kind.is_symlink() {
-                let digest = self.copy_link(&source, &target)?;
+                let digest = self.hash_link(&source, target)?;
                 self.files.add(self.root, &source, digest, FileKind::Link)?;
             } else if kind.is_file() {
-                let digest = copy_file(&source, &target)?;
+                let digest = match target {
+                    Some(target) => copy_file(&source, target)?,
+                    None => hash_file(&source)?,
+                };
                 self.files.add(self.root, &source, digest, FileKind::Plain)?;
             } else {
                 return Err(InstallError::NotHashable { path: source, reason: "it is neither file, folder nor link" });
@@ -158,11 +176,11 @@ impl FolderCopy<'_> {
         Ok(())
     }
 
-    /// Copies a link. A relative link that stays inside the folder is allowed, because its target is verified too. An
+    /// Hashes a link, and copies it. A relative link that stays inside the folder is allowed, because its target is verified too. An
     /// absolute link to a path outside the folder is trusted like the programs of the system, such as that of a virtual
     /// environment to its interpreter, if no other account can have changed the target. Other links are an error: they
     /// would have another target in the copy, or escape the verification.
-    fn copy_link(&self, from: &Path, to: &Path) -> Result<Sha256Digest, InstallError> {
+    fn hash_link(&self, from: &Path, to: Option<&Path>) -> Result<Sha256Digest, InstallError> {
         let target = fs::read_link(from).map_err(FileError::of("read link", from))?;
         let is_refused = if target.is_absolute() {
             target.starts_with(self.root) || fs::canonicalize(&target).is_ok_and(|real| real.starts_with(self.root))
@@ -177,7 +195,9 @@ impl FolderCopy<'_> {
         if target.is_absolute() && check_trusted_target(&target).is_err() {
             return refused("the target of the link is missing, or another account can change it");
         }
-        std::os::unix::fs::symlink(&target, to).map_err(FileError::of("create link", to))?;
+        if let Some(to) = to {
+            std::os::unix::fs::symlink(&target, to).map_err(FileError::of("create link", to))?;
+        }
         Ok(Sha256Digest::of(target.as_os_str().as_bytes()))
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use bridge::install::{InstallError, LocalPackages, PackageSource, VerifiedPackage};
+use bridge::install::{InstallError, LocalPackages, PackageSource, VerifiedPackage, local_digest};
 use bridge::plugin::{Checksum, LocalSource, PluginConfig, PluginSource, Sha256Digest};
 use bridge::process::{HostEnvironment, OutputStream, ProcessSpec, Spawner};
 
@@ -241,6 +241,24 @@ async fn absolute_link_leads_only_to_what_other_accounts_cannot_change() {
     assert!(matches!(error, InstallError::ChecksumMismatch { .. }), "{error}");
     fs::set_permissions(&outside, fs::Permissions::from_mode(0o666)).unwrap();
     let error = repository.resolve("py", Some(&wrong)).await.unwrap_err();
+    assert!(matches!(error, InstallError::NotHashable { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn digest_of_a_local_plugin_is_the_checksum_that_pins_it() {
+    let repository = Repository::new();
+    python(&repository);
+    repository.script("bin/pulumi-resource-files", "echo");
+    symlink("__main__.py", repository.path("py/alias.py")).unwrap();
+    let root = repository.folder.path().join("repo");
+    for path in ["bin", "bin/pulumi-resource-files", "py"] {
+        let digest = local_digest(&root, &plugin(path, None)).await.unwrap().unwrap();
+        let package = repository.resolve(path, Some(&digest.to_hex())).await.unwrap();
+        assert_eq!(package.digest(), Some(digest), "{path}");
+    }
+    assert_eq!(repository.copies(), 0, "a digest needs no copy");
+    symlink("../bin", repository.path("py/outside")).unwrap();
+    let error = local_digest(&root, &plugin("py", None)).await.unwrap_err();
     assert!(matches!(error, InstallError::NotHashable { .. }), "{error}");
 }
 

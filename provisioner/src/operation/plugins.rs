@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bridge::host::{DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PluginHost, ProviderHost as _};
-use bridge::install::{FetchEvent, VerifiedPackage};
-use bridge::plugin::PluginConfig;
+use bridge::install::{FetchEvent, InstallError, VerifiedPackage, local_digest};
+use bridge::plugin::{PluginConfig, Sha256Digest};
 use bridge::provider::grpc::{AuthEntry, PluginInit};
 use futures_util::future::{join_all, try_join_all};
 
@@ -98,6 +98,9 @@ pub struct InstalledPlugin {
     pub plugin: PluginConfig,
     /// Verified package, or the error that prevented its installation.
     pub package: Result<VerifiedPackage, HostError>,
+    /// Digest by which a `checksum` pins the package, or the reason why it cannot be pinned; `None` if it was not
+    /// installed.
+    pub digest: Result<Option<Sha256Digest>, InstallError>,
 }
 
 impl PluginSettings {
@@ -173,7 +176,12 @@ impl PluginSettings {
         let events = run_event_sink(events);
         let resolve = async |plugin: &PluginConfig| {
             let package = self.sources.resolve(plugin, &events).await;
-            InstalledPlugin { plugin: plugin.clone(), package }
+            let digest = match &package {
+                Ok(package) if package.digest().is_none() => local_digest(&self.directory, plugin).await,
+                Ok(package) => Ok(package.digest()),
+                Err(_) => Ok(None),
+            };
+            InstalledPlugin { plugin: plugin.clone(), package, digest }
         };
         let enabled = stack.plugins.iter().map(|declared| &declared.plugin).filter(|plugin| plugin.enabled);
         tokio::select! {

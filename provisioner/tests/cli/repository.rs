@@ -1,7 +1,7 @@
 //! Tests of commands that read a repository.
 
 use std::fs;
-use std::os::unix::fs::{chown, lchown, symlink};
+use std::os::unix::fs::{PermissionsExt as _, chown, lchown, symlink};
 
 use crate::{run, sc};
 
@@ -49,18 +49,45 @@ fn plugin_ls_shows_declared_plugins() {
     insta::assert_snapshot!(check(PLUGINS, &["plugin", "ls"]), @r#"
     exit 0
     --- out
-    STACK  PLUGIN  PACKAGE  VERSION  PINNED  SOURCE
-    reef   files   files    -        no      local ./plugins/files
-    reef   tls     tls      v5.2.2   yes     github-release pulumi/pulumi-tls (disabled)
+    STACK  PLUGIN  PACKAGE  VERSION  PINNED  SOURCE                                       CHECKSUM
+    reef   files   files    -        no      local ./plugins/files                        -
+    reef   tls     tls      v5.2.2   yes     github-release pulumi/pulumi-tls (disabled)  sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
     --- err
     "#);
     insta::assert_snapshot!(check(PLUGINS, &["plugin", "ls", "--json"]), @r#"
     exit 0
     --- out
-    {"stack":"reef","name":"files","package":"files","enabled":true,"source":"local","location":"./plugins/files","version":"","pinned":false}
-    {"stack":"reef","name":"tls","package":"tls","enabled":false,"source":"github-release","location":"pulumi/pulumi-tls","version":"v5.2.2","pinned":true}
+    {"stack":"reef","name":"files","package":"files","enabled":true,"source":"local","location":"./plugins/files","version":"","pinned":false,"checksum":null}
+    {"stack":"reef","name":"tls","package":"tls","enabled":false,"source":"github-release","location":"pulumi/pulumi-tls","version":"v5.2.2","pinned":true,"checksum":"sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}
     --- err
     "#);
+}
+
+#[test]
+fn checksum_of_a_local_plugin_is_printed_as_it_is_declared() {
+    let declaration = |checksum: &str| {
+        format!("plugins: [{{ name: files, source: {{ type: local, path: pulumi-resource-files{checksum} }} }}]\n")
+    };
+    let folder = repository("reef", "hush", &declaration(""));
+    let program = folder.path().join("pulumi-resource-files");
+    fs::write(&program, "#!/bin/sh\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let check = |arguments: &[&str]| {
+        let mut command = sc(arguments);
+        command.current_dir(folder.path()).env("HOME", folder.path()).env("PATH", "/usr/bin:/bin");
+        run(command)
+    };
+    // Printed by `printf '#!/bin/sh\n' | sha256sum`.
+    let checksum = "sha256:a8076d3d28d21e02012b20eaf7dbf75409a6277134439025f282e368e3305abf";
+    for command in ["ls", "install"] {
+        let printed = check(&["plugin", command]);
+        assert!(printed.starts_with("exit 0\n") && printed.contains(checksum), "{printed}");
+    }
+    let server = folder.path().join(".sc/stacks/reef/server.yaml");
+    let text = fs::read_to_string(&server).unwrap();
+    fs::write(&server, text.replace(&declaration(""), &declaration(&format!(", checksum: {checksum:?}")))).unwrap();
+    assert!(check(&["plugin", "install"]).starts_with("exit 0\n"));
+    assert!(check(&["plugin", "ls"]).contains(" yes "));
 }
 
 #[test]

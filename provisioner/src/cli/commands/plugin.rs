@@ -1,7 +1,8 @@
 //! `sc plugin`: the provider plugins that stacks declare.
 
-use bridge::install::VerifiedPackage;
-use bridge::plugin::{PluginConfig, PluginSource};
+use bridge::error::chain;
+use bridge::install::{InstallError, VerifiedPackage, local_digest};
+use bridge::plugin::{Platform, PluginConfig, PluginSource, Sha256Digest};
 use bridge::source::without_credentials;
 use clap::{Args, Subcommand};
 use provisioner::operation::{InstalledPlugin, OperationError};
@@ -28,10 +29,12 @@ pub(crate) enum PluginVerb {
     /// Download and verify the plugins that the stacks declare, without starting them
     ///
     /// Plugins in the cache are not downloaded again. Prints the checksum of each installed plugin for the current
-    /// platform: set it as `checksum` in server.yaml to pin the plugin, so that no other file is ever run. A `local`
-    /// plugin without a `checksum` has none to print.
+    /// platform: set it as `checksum` in server.yaml to pin the plugin, so that no other file is ever run.
     Install(InstallArgs),
     /// List the plugins that the stacks declare: version, source, and whether a checksum pins them
+    ///
+    /// Prints the declared checksum of a pinned plugin for the current platform, and the checksum that pins a `local`
+    /// plugin. `sc plugin install` prints those of the other plugins.
     Ls(LsArgs),
 }
 
@@ -52,7 +55,7 @@ pub(crate) struct LsArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &PluginCommand) -> anyhow::Result<Exit> {
     match &command.verb {
-        PluginVerb::Ls(args) => list(ui, global, args),
+        PluginVerb::Ls(args) => list(ui, global, args).await,
         PluginVerb::Install(args) => install(ui, global, args).await,
     }
 }
@@ -66,20 +69,26 @@ async fn install(ui: &Ui, global: &GlobalArgs, args: &InstallArgs) -> anyhow::Re
         let mut failed = Vec::new();
         for stack in stacks.requested() {
             let events = session.sink(&stack.name, None);
-            for InstalledPlugin { plugin, package } in settings.install(stack, &events, &session.signals).await? {
+            for InstalledPlugin { plugin, package, digest } in
+                settings.install(stack, &events, &session.signals).await?
+            {
                 match package {
-                    Ok(package) => rows.push((stack.name.as_str(), plugin, package)),
+                    Ok(package) => rows.push(Installed {
+                        stack: &stack.name,
+                        digest: digest_or_warning(ui, &plugin, digest),
+                        plugin,
+                        package,
+                    }),
                     Err(error) => failed.push(OperationError::Plugins(error)),
                 }
             }
         }
         session.pause();
         if ui.results_are_json() {
-            let lines = rows.iter().map(|(stack, plugin, package)| installed_as_json(stack, plugin, package));
-            ui.print(&lines.map(Line::plain).collect::<Vec<_>>())?;
+            ui.print(&rows.iter().map(|installed| Line::plain(installed.as_json())).collect::<Vec<_>>())?;
         } else if !rows.is_empty() {
-            let rows = rows.iter().map(|(stack, plugin, package)| installed_as_row(stack, plugin, package));
-            ui.print(&table(&["STACK", "PLUGIN", "REVISION", "CHECKSUM"], &rows.collect::<Vec<_>>()))?;
+            let rows: Vec<Vec<String>> = rows.iter().map(Installed::as_row).collect();
+            ui.print(&table(&["STACK", "PLUGIN", "REVISION", "CHECKSUM"], &rows))?;
         }
         // The last error is returned as the error of the command.
         let last = failed.pop();
@@ -91,41 +100,76 @@ async fn install(ui: &Ui, global: &GlobalArgs, args: &InstallArgs) -> anyhow::Re
     .await
 }
 
-fn installed_as_row(stack: &str, plugin: &PluginConfig, package: &VerifiedPackage) -> Vec<String> {
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    vec![
-        stack.to_owned(),
-        plugin.name.to_string(),
-        or_dash(package.revision().map(str::to_owned)),
-        or_dash(package.digest().map(|digest| digest.to_string())),
-    ]
+/// Row of `sc plugin install`.
+struct Installed<'s> {
+    stack: &'s str,
+    plugin: PluginConfig,
+    package: VerifiedPackage,
+    digest: Option<Sha256Digest>,
 }
 
-fn installed_as_json(stack: &str, plugin: &PluginConfig, package: &VerifiedPackage) -> String {
-    serde_json::json!({
-        "stack": stack,
-        "name": plugin.name.to_string(),
-        "source": plugin.source.kind(),
-        "revision": package.revision(),
-        "checksum": package.digest().map(|digest| digest.to_string()),
-        "folder": package.folder().display().to_string(),
+impl Installed<'_> {
+    fn as_row(&self) -> Vec<String> {
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        vec![
+            self.stack.to_owned(),
+            self.plugin.name.to_string(),
+            or_dash(self.package.revision().map(str::to_owned)),
+            or_dash(self.digest.map(|digest| digest.to_string())),
+        ]
+    }
+
+    fn as_json(&self) -> String {
+        serde_json::json!({
+            "stack": self.stack,
+            "name": self.plugin.name.to_string(),
+            "source": self.plugin.source.kind(),
+            "revision": self.package.revision(),
+            "checksum": self.digest.map(|digest| digest.to_string()),
+            "folder": self.package.folder().display().to_string(),
+        })
+        .to_string()
+    }
+}
+
+/// Returns the digest that pins a plugin. Warns about a plugin that cannot be pinned.
+fn digest_or_warning(
+    ui: &Ui,
+    plugin: &PluginConfig,
+    digest: Result<Option<Sha256Digest>, InstallError>,
+) -> Option<Sha256Digest> {
+    digest.unwrap_or_else(|error| {
+        ui.warn(&format!("the plugin {} cannot be pinned: {}", plugin.name, chain(&error)));
+        None
     })
-    .to_string()
 }
 
-fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exit> {
-    let Stacks { stacks, .. } = read_stacks(ui, global, &args.stacks)?;
-    let plugins: Vec<(&str, &PluginConfig)> = stacks
-        .iter()
-        .flat_map(|stack| stack.plugins.iter().map(|declared| (stack.name.as_str(), &declared.plugin)))
-        .collect();
+/// Row of `sc plugin ls`.
+struct Listed<'s> {
+    stack: &'s str,
+    plugin: &'s PluginConfig,
+    digest: Option<Sha256Digest>,
+}
+
+async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exit> {
+    let Stacks { stacks, repository, .. } = read_stacks(ui, global, &args.stacks)?;
+    let mut listed = Vec::new();
+    for stack in &stacks {
+        for plugin in stack.plugins.iter().map(|declared| &declared.plugin) {
+            let digest = match plugin.source.checksum() {
+                Some(checksum) => checksum.for_platform(Platform::current()),
+                // A plugin that is missing is reported by the commands that need it.
+                None => local_digest(&repository.root, plugin).await.unwrap_or_default(),
+            };
+            listed.push(Listed { stack: &stack.name, plugin, digest });
+        }
+    }
     if ui.results_are_json() {
-        let lines: Vec<Line> = plugins.iter().map(|(stack, plugin)| Line::plain(as_json(stack, plugin))).collect();
-        ui.print(&lines)?;
+        ui.print(&listed.iter().map(|plugin| Line::plain(plugin.as_json())).collect::<Vec<_>>())?;
         return Ok(Exit::Done);
     }
-    let rows: Vec<Vec<String>> = plugins.iter().map(|(stack, plugin)| as_row(stack, plugin)).collect();
-    ui.print(&table(&["STACK", "PLUGIN", "PACKAGE", "VERSION", "PINNED", "SOURCE"], &rows))?;
+    let rows: Vec<Vec<String>> = listed.iter().map(Listed::as_row).collect();
+    ui.print(&table(&["STACK", "PLUGIN", "PACKAGE", "VERSION", "PINNED", "SOURCE", "CHECKSUM"], &rows))?;
     Ok(Exit::Done)
 }
 
@@ -138,33 +182,39 @@ fn origin(source: &PluginSource) -> (String, &str) {
     }
 }
 
-fn as_row(stack: &str, plugin: &PluginConfig) -> Vec<String> {
-    let (place, version) = origin(&plugin.source);
-    let pinned = if plugin.source.checksum().is_some() { "yes" } else { "no" };
-    let disabled = if plugin.enabled { "" } else { " (disabled)" };
-    let source = format!("{} {place}{disabled}", plugin.source.kind());
-    let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
-    vec![
-        stack.to_owned(),
-        plugin.name.to_string(),
-        plugin.package.to_string(),
-        or_dash(version),
-        pinned.to_owned(),
-        source,
-    ]
-}
+impl Listed<'_> {
+    fn as_row(&self) -> Vec<String> {
+        let plugin = self.plugin;
+        let (place, version) = origin(&plugin.source);
+        let pinned = if plugin.source.checksum().is_some() { "yes" } else { "no" };
+        let disabled = if plugin.enabled { "" } else { " (disabled)" };
+        let source = format!("{} {place}{disabled}", plugin.source.kind());
+        let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
+        vec![
+            self.stack.to_owned(),
+            plugin.name.to_string(),
+            plugin.package.to_string(),
+            or_dash(version.to_owned()),
+            pinned.to_owned(),
+            source,
+            or_dash(self.digest.map(|digest| digest.to_string()).unwrap_or_default()),
+        ]
+    }
 
-fn as_json(stack: &str, plugin: &PluginConfig) -> String {
-    let (place, version) = origin(&plugin.source);
-    serde_json::json!({
-        "stack": stack,
-        "name": plugin.name.to_string(),
-        "package": plugin.package.to_string(),
-        "enabled": plugin.enabled,
-        "source": plugin.source.kind(),
-        "location": place,
-        "version": version,
-        "pinned": plugin.source.checksum().is_some(),
-    })
-    .to_string()
+    fn as_json(&self) -> String {
+        let plugin = self.plugin;
+        let (place, version) = origin(&plugin.source);
+        serde_json::json!({
+            "stack": self.stack,
+            "name": plugin.name.to_string(),
+            "package": plugin.package.to_string(),
+            "enabled": plugin.enabled,
+            "source": plugin.source.kind(),
+            "location": place,
+            "version": version,
+            "pinned": plugin.source.checksum().is_some(),
+            "checksum": self.digest.map(|digest| digest.to_string()),
+        })
+        .to_string()
+    }
 }
