@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Replaces folders by names, and durations, timestamps, digests, ids and process ids by placeholders.
+/// Replaces folders by names, and durations, timestamps, ages, digests, ids and process ids by placeholders.
 pub(crate) fn filter_output(text: &str, folders: &[(&Path, &str)]) -> String {
     let mut text = text.to_owned();
     for (folder, name) in folders {
@@ -23,7 +23,18 @@ pub(crate) fn filter_output(text: &str, folders: &[(&Path, &str)]) -> String {
             rest = &rest[word.len()..];
         }
     }
-    result
+    without_ages(result)
+}
+
+/// Replaces the ages of states, such as `just now` and `2 seconds ago`.
+fn without_ages(mut text: String) -> String {
+    for unit in [" second ago", " seconds ago", " minute ago", " minutes ago"] {
+        while let Some(end) = text.find(unit) {
+            let start = text[..end].trim_end_matches(|c: char| c.is_ascii_digit()).len();
+            text.replace_range(start..end + unit.len(), "[age]");
+        }
+    }
+    text.replace("just now", "[age]")
 }
 
 fn is_part(c: char) -> bool {

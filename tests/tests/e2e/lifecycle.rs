@@ -339,15 +339,15 @@ fn inheriting_stack_is_provisioned_after_its_parent() {
       + created shore--prod (files:fs:File) ([time])
     "#);
     assert_eq!(repository.read("site/shore"), "atoll");
-    // The number of digits of a timestamp varies, and with it the width of its column.
+    // The width of the column with the ages varies.
     let without_padding = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let stacks: Vec<_> = repository.sc("stack ls").lines().map(without_padding).collect();
     insta::assert_snapshot!(stacks.join("\n"), @r"
     exit 0
     --- out
     STACK PROJECT RESOURCES UPDATED STATUS
-    reef tank 3 [moment] -
-    atoll tank 3 [moment] -
+    reef tank 3 [age] -
+    atoll tank 3 [age] -
     --- err
     ");
     repository.expect_exit(2, "destroy --parent --yes");

@@ -103,13 +103,13 @@ fn stack_ls_needs_no_passphrase_and_skips_unreadable_stacks() {
     let output = repository.expect_exit(0, "stack ls");
     assert_eq!(
         (row(&output, "atoll"), row(&output, "reef")),
-        ("atoll tank 4 [moment] -".into(), "reef tank 4 [moment] -".into())
+        ("atoll tank 4 [age] -".into(), "reef tank 4 [age] -".into())
     );
     repository.write("backend/.pulumi/stacks/tank/atoll.json", "{");
     let output = repository.expect_exit(1, "stack ls");
     assert_eq!(
         (row(&output, "atoll"), row(&output, "reef")),
-        ("atoll tank - - unreadable".into(), "reef tank 4 [moment] -".into())
+        ("atoll tank - - unreadable".into(), "reef tank 4 [age] -".into())
     );
     let message =
         "error: the stack atoll cannot be read\n  caused by: the checkpoint of organization/tank/atoll ([repo]/";

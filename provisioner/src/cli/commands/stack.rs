@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use bridge::fs::{Access, FileError, read_named, read_to_limit, utf8, write_atomically};
 use clap::{Args, Subcommand};
+use jiff::Timestamp;
 use state::{self, ExportedSecrets, MAX_STATE_BYTES, StackSummary, StackView};
 
 use crate::cli::access::{access, holder};
@@ -23,6 +24,7 @@ use crate::cli::exit::{CliError, Exit};
 use crate::cli::process::working_folder;
 use crate::cli::stacks::{not_provisioned, read_all, read_stack};
 use crate::cli::table::table;
+use crate::cli::times::ago;
 use crate::cli::ui::Ui;
 
 /// Manage stacks: list, outputs, export, import, history, restore, rename, remove, tag
@@ -37,7 +39,7 @@ pub(crate) struct StackCommand {
 pub(crate) enum StackVerb {
     /// List the stacks with their number of resources, last update and status
     ///
-    /// No passphrase is needed. A stack whose state cannot be read is listed as unreadable, and its error is printed
+    /// The status shows locks, interrupted runs and pending operations. No passphrase is needed. A stack whose state cannot be read is listed as unreadable, and its error is printed
     /// after the list.
     #[command(visible_alias = "list")]
     Ls(LsArgs),
@@ -144,7 +146,7 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
     let lines = if ui.results_are_json() {
         stack_rows.iter().map(|row| Line::plain(row.as_json())).collect()
     } else {
-        let rows: Vec<Vec<String>> = stack_rows.iter().map(StackRow::as_row).collect();
+        let rows: Vec<Vec<String>> = stack_rows.iter().map(|row| row.as_row(stacks.process_context.now)).collect();
         table(&["STACK", "PROJECT", "RESOURCES", "UPDATED", "STATUS"], &rows)
     };
     ui.print(&lines)?;
@@ -154,22 +156,14 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
 }
 
 impl StackRow {
-    fn as_row(&self) -> Vec<String> {
+    fn as_row(&self, now: Timestamp) -> Vec<String> {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-        let status = match self.summary.as_ref().map(|summary| (summary.is_locked, summary.is_interrupted)) {
-            // Only the host of the run can check whether its process is still alive.
-            Some((true, true)) => "locked, may be interrupted",
-            Some((true, false)) => "locked",
-            Some((false, true)) => "interrupted",
-            Some((false, false)) => "-",
-            None => "unreadable",
-        };
         vec![
             self.stack.clone(),
             self.project.clone(),
             or_dash(self.resources().map(|count| count.to_string())),
-            or_dash(self.updated()),
-            status.to_owned(),
+            or_dash(self.updated().map(|time| time.parse().map_or(time, |parsed| ago(parsed, now)))),
+            self.status(),
         ]
     }
 
@@ -181,8 +175,31 @@ impl StackRow {
             "updated": self.updated(),
             "locked": self.summary.as_ref().map(|summary| summary.is_locked),
             "interrupted": self.summary.as_ref().map(|summary| summary.is_interrupted),
+            "pendingOperations": self.summary.as_ref().map(|summary| summary.pending_operations),
+            "pendingCreates": self.summary.as_ref().map(|summary| summary.pending_creates),
         })
         .to_string()
+    }
+
+    /// Returns what distinguishes the stack from one that is ready for a run.
+    fn status(&self) -> String {
+        let Some(summary) = &self.summary else { return "unreadable".to_owned() };
+        let lock = match (summary.is_locked, summary.is_interrupted) {
+            // Only the host of the run can check whether its process is still alive.
+            (true, true) => Some("locked, may be interrupted".to_owned()),
+            (true, false) => Some("locked".to_owned()),
+            (false, true) => Some("interrupted".to_owned()),
+            (false, false) => None,
+        };
+        let count = |count: usize, one: &str| match count {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            _ => Some(format!("{count} {one}s")),
+        };
+        let creates = count(summary.pending_creates, "pending create");
+        let others = count(summary.pending_operations - summary.pending_creates, "other pending operation");
+        let status: Vec<String> = [lock, creates, others].into_iter().flatten().collect();
+        if status.is_empty() { "-".to_owned() } else { status.join(", ") }
     }
 
     fn resources(&self) -> Option<usize> {
@@ -254,4 +271,33 @@ async fn import(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Resu
         ui.print_messages(&[Line::plain(format!("imported {what} as the state of {name}"))]);
     }
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_of_a_stack_names_its_lock_and_pending_operations() {
+        let status = |is_locked, is_interrupted, pending_operations, pending_creates| {
+            let updated = Some("2026-11-21T00:49:38.8Z".to_owned());
+            let summary = StackSummary {
+                resources: Some(3),
+                updated,
+                is_locked,
+                is_interrupted,
+                pending_operations,
+                pending_creates,
+            };
+            let row = StackRow { stack: "dev".to_owned(), project: "reef".to_owned(), summary: Some(summary) };
+            row.as_row("2026-11-21T00:52:38Z".parse().unwrap())[3..].join(" | ")
+        };
+        assert_eq!(status(false, false, 0, 0), "3 minutes ago | -");
+        assert_eq!(status(true, true, 1, 1), "3 minutes ago | locked, may be interrupted, 1 pending create");
+        assert_eq!(
+            status(false, true, 3, 1),
+            "3 minutes ago | interrupted, 1 pending create, 2 other pending operations"
+        );
+        assert_eq!(status(true, false, 1, 0), "3 minutes ago | locked, 1 other pending operation");
+    }
 }

@@ -116,6 +116,10 @@ pub struct StackSummary {
     pub is_locked: bool,
     /// `true` if the stack has the journal of a run that has not ended, or of an interrupted one.
     pub is_interrupted: bool,
+    /// Number of pending operations, with those in the journal of a run that has ended.
+    pub pending_operations: usize,
+    /// Number of creates among them.
+    pub pending_creates: usize,
 }
 
 /// Summarizes a stack without locking it. Needs no key: without one, the changes in the journal of a run are not
@@ -126,7 +130,7 @@ pub struct StackSummary {
 pub async fn summary(access: &StackAccess) -> Result<StackSummary, StateError> {
     let is_locked = !access.store.locks(&access.stack).await?.is_empty();
     let has_journal = access.has_journal()?;
-    let view = if has_journal { StackView::open(access).await.ok() } else { None };
+    let view = if has_journal { StackView::open_without_secrets(access).await.ok() } else { None };
     let (snapshot, is_interrupted) = match view {
         Some(view) => (view.snapshot, view.recovered.is_some() || view.conflict.is_some()),
         None => {
@@ -136,8 +140,11 @@ pub async fn summary(access: &StackAccess) -> Result<StackSummary, StateError> {
         }
     };
     let resources = snapshot.as_ref().map(|snapshot| snapshot.resources.len());
+    let pending = snapshot.as_ref().map(|snapshot| snapshot.pending_operations.as_slice()).unwrap_or_default();
+    let creates = pending.iter().filter(|operation| operation.kind == OperationKind::Creating);
+    let (pending_operations, pending_creates) = (pending.len(), creates.count());
     let updated = snapshot.and_then(|snapshot| snapshot.manifest.time);
-    Ok(StackSummary { resources, updated, is_locked, is_interrupted })
+    Ok(StackSummary { resources, updated, is_locked, is_interrupted, pending_operations, pending_creates })
 }
 
 /// Returns the text of the checkpoint of a stack without an interrupted run.
