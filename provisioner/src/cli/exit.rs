@@ -10,10 +10,11 @@ use engine::masking::SecretMasker;
 use provisioner::operation::OperationError;
 use state::format::FormatError;
 use state::secrets::SecretsError;
-use state::store::{StackReference, StoreError};
+use state::store::{LockInfo, StackReference, StoreError};
 use state::{JournalError, KeptJournal, StateError, UnrecordedChange};
 
 use super::display::{Line, Palette};
+use super::lock_process;
 
 /// Outcome of the program, with one exit code each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +79,7 @@ impl Exit {
         if let Some(error) = cause.downcast_ref::<tokio::task::JoinError>() {
             return Some(if error.is_panic() { Self::Bug } else { Self::Canceled });
         }
-        if locked_stack(cause).is_some() {
+        if locks_of_others(cause).is_some() {
             return Some(Self::Locked);
         }
         if let Some(OperationError::Stopped) = downcast::<OperationError>(cause) {
@@ -150,14 +151,14 @@ fn state_error<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e S
     }
 }
 
-/// Returns the stack whose lock is held by another run, if that is the cause.
-fn locked_stack<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e StackReference> {
+/// Returns the locks of other runs and their stack, if they are the cause.
+fn locks_of_others<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<(&'e StackReference, &'e [LockInfo])> {
     let store_error = match state_error(cause) {
         Some(StateError::Store(error)) => Some(error),
         _ => downcast::<StoreError>(cause),
     };
     match store_error {
-        Some(StoreError::Locked { stack, .. }) => Some(stack),
+        Some(StoreError::Locked { stack, holders }) => Some((stack, holders)),
         _ => None,
     }
 }
@@ -167,11 +168,8 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
     if let Some(error) = cause.downcast_ref::<CliError>() {
         return error.hint().map(Cow::into_owned);
     }
-    if let Some(stack) = locked_stack(cause) {
-        return Some(format!(
-            "wait for that run to end; if it was interrupted, remove its lock with `sc cancel -s {}`",
-            stack.stack()
-        ));
+    if let Some((stack, locks)) = locks_of_others(cause) {
+        return Some(lock_process::hint(stack.stack(), locks));
     }
     match downcast::<OperationError>(cause) {
         Some(OperationError::Plugins(error) | OperationError::Schema(error)) => {

@@ -11,6 +11,7 @@ mod commands;
 mod display;
 mod exit;
 mod guard;
+mod lock_process;
 mod panic;
 mod process;
 mod prompt;

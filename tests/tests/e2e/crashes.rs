@@ -42,6 +42,7 @@ fn run_killed_during_a_create_is_continued_by_the_next_run() {
     --- err
     reef is locked:
       [id]: created by [holder] (pid [pid]) at [moment]
+        no process [pid] runs on this host: the run has ended
     removed the lock of reef
     an interrupted run left a journal: before using `pulumi` on the stack, run `sc refresh`, which merges the journal into the state or reports why it cannot
     ");

@@ -53,7 +53,7 @@ fn placeholder(before: &str, word: &str) -> Option<&'static str> {
         Some("[id]")
     } else if before.ends_with("column ") && digits(word) {
         Some("[column]")
-    } else if before.ends_with("pid ") && digits(word) {
+    } else if (before.ends_with("pid ") || before.ends_with("process ")) && digits(word) {
         Some("[pid]")
     } else {
         None

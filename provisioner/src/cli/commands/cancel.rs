@@ -9,13 +9,14 @@ use crate::cli::access::open_access;
 use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::Exit;
+use crate::cli::lock_process::LockProcess;
 use crate::cli::prompt::{Confirmation, confirm, decline};
 use crate::cli::stacks::read_stack;
 use crate::cli::ui::Ui;
 
 /// Remove the lock of an interrupted run
 ///
-/// Shows the holder of the lock and asks for confirmation. Make sure that the run has ended: without its lock, a run
+/// Shows the holder of the lock, and whether its process runs on this host, and asks for confirmation. Make sure that the run has ended: without its lock, a run
 /// that is still active can no longer save its state. A lock that another run takes in the meantime is not removed; the
 /// exit code is 4 then.
 #[derive(Debug, Args)]
@@ -45,7 +46,11 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &CancelArgs) -> anyh
         return Ok(Exit::Done);
     }
     ui.print_messages(&[Line::plain(format!("{} is locked:", stack.stack()))]);
-    ui.print_messages(&held.iter().map(|holder| Line::plain(format!("  {holder}"))).collect::<Vec<_>>());
+    for lock in &held {
+        let process = LockProcess::of(lock).text().map(|text| Line::plain(format!("    {text}")));
+        let lines = std::iter::once(Line::plain(format!("  {lock}"))).chain(process);
+        ui.print_messages(&lines.collect::<Vec<_>>());
+    }
     let question = "Remove the lock? Make sure that the run has ended.";
     match confirm(ui, &CancellationToken::new(), question, args.confirm.yes).await? {
         Confirmation::No => Ok(decline(ui)),
