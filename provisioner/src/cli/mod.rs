@@ -8,6 +8,7 @@ mod access;
 mod args;
 mod argument_errors;
 mod commands;
+mod completions;
 mod display;
 mod exit;
 mod guard;
@@ -41,6 +42,9 @@ use ui::Ui;
 pub(crate) fn main() -> ExitCode {
     if let Some(code) = bridge::process::run_helper(std::env::args_os().skip(1)) {
         return code;
+    }
+    if commands::complete(&std::env::args_os().collect::<Vec<_>>()) {
+        return ExitCode::SUCCESS;
     }
     let panics = panic::install_hook();
     let exit = run(std::env::args_os().collect());

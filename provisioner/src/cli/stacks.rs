@@ -107,6 +107,19 @@ pub(crate) fn read_all(ui: &Ui, global: &GlobalArgs, dir: &DirArgs) -> anyhow::R
     read(ui, global, dir, |names| Ok(names.to_vec()))
 }
 
+/// Returns the names of all stacks, without loading them.
+///
+/// # Errors
+/// The errors of the profile, and of the folder of the stacks.
+pub(crate) fn read_all_names(ui: &Ui, global: &GlobalArgs, dir: &DirArgs) -> anyhow::Result<Vec<String>> {
+    let mut names = Vec::new();
+    read(ui, global, dir, |existing| {
+        names = existing.to_vec();
+        Ok(Vec::new())
+    })?;
+    Ok(names)
+}
+
 fn read(
     ui: &Ui,
     global: &GlobalArgs,

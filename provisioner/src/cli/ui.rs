@@ -66,6 +66,7 @@ pub(crate) struct Ui {
     unrecorded: Unrecorded,
     /// Start of the command.
     started: Instant,
+    is_silent: bool,
 }
 
 impl Ui {
@@ -85,7 +86,14 @@ impl Ui {
             stderr_color: color(streams.stderr_has_color),
             unrecorded: Unrecorded::default(),
             started: Instant::now(),
+            is_silent: false,
         }
+    }
+
+    /// Creates the output of a command that completes words in a shell: errors and warnings are not printed.
+    pub(crate) fn silent(global: &GlobalArgs) -> Self {
+        let ui = Self::new(global, &StreamProperties::default(), SignalReceiver::default());
+        Self { is_silent: true, ..ui }
     }
 
     /// Returns the secrets to mask in texts.
@@ -184,6 +192,9 @@ impl Ui {
 
     /// Prints errors and warnings about the user's files: the first ones in full, and the number of the others.
     pub(crate) fn print_diagnostics(&self, diagnostics: &[Diagnostic], sources: &SourceFiles) {
+        if self.is_silent {
+            return;
+        }
         let style = if self.stderr_color { Style::Coloured } else { Style::Plain };
         let text: String = shown(diagnostics).map(|diagnostic| render(diagnostic, sources, style) + "\n\n").collect();
         // An error means that standard error is closed, so it cannot be reported there.
@@ -235,6 +246,9 @@ impl Ui {
 
     /// Prints lines on standard error.
     pub(crate) fn print_messages(&self, lines: &[Line]) {
+        if self.is_silent {
+            return;
+        }
         // An error means that standard error is closed, so it cannot be reported there.
         drop(print_lines(&mut AutoStream::always(io::stderr()), lines, self.stderr_color));
     }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics at its first failure")]
 
+mod completion;
 mod init;
 mod repository;
 mod state;

@@ -161,8 +161,11 @@ fn while_another_run_fetches_the_same_package() {
 /// The reader of the output reads nothing, so the pipe is full.
 #[test]
 fn while_the_output_is_not_read() {
-    let repository = Repository::new(Sections::default());
-    let mut child = repository.command("completion bash").spawn().unwrap();
+    // More than a pipe holds.
+    let outputs = format!("text: '{}'", "x".repeat(200_000));
+    let repository = Repository::new(Sections { outputs: &outputs, ..Sections::default() });
+    repository.expect_exit(0, "provision -S");
+    let mut child = repository.command("stack outputs text").spawn().unwrap();
     let pid = i32::try_from(child.id()).unwrap();
     let is_writing = || {
         // Number of the system call (write), and its first argument (standard output).

@@ -1,55 +1,72 @@
-//! `sc completion`: scripts that complete `sc` in shells.
+//! `sc completion`: scripts that complete `sc` in shells. They call `sc` itself for the words.
+
+use std::ffi::OsString;
 
 use clap::{Args, Command};
-use clap_complete::Shell;
+use clap_complete::aot::Shell;
+use clap_complete::env::{CompleteEnv, Shells};
 
+use crate::cli::completions::with_candidates;
 use crate::cli::exit::Exit;
 use crate::cli::ui::print_result;
 
+/// Environment variable with which a script asks `sc` for words. Its value is the name of the shell.
+const VARIABLE: &str = "SC_COMPLETE";
+
 /// Print a shell completion script
+///
+/// The script completes commands, options, and the names of stacks, resources, outputs and profiles. For a completion it calls
+/// `sc`, which reads files, and starts no plugin, takes no lock and prints no error.
 #[derive(Clone, Copy, Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   Bash:
-      sc completion bash > ~/.local/share/bash-completion/completions/sc
+      echo 'source <(sc completion bash)' >> ~/.bashrc
 
-  Zsh (~/.zfunc is a folder in $fpath):
-      sc completion zsh > ~/.zfunc/_sc
+  Zsh:
+      echo 'source <(sc completion zsh)' >> ~/.zshrc
 
   Fish:
-      sc completion fish > ~/.config/fish/completions/sc.fish")]
+      echo 'sc completion fish | source' > ~/.config/fish/completions/sc.fish")]
 pub(crate) struct CompletionArgs {
     /// Shell to complete in
     shell: Shell,
 }
 
-/// Prints the script for a command line.
-pub(crate) fn run(mut command: Command, args: CompletionArgs) -> anyhow::Result<Exit> {
-    print_result(&script(&mut command, args.shell))?;
+/// Prints the script.
+pub(crate) fn run(args: CompletionArgs) -> anyhow::Result<Exit> {
+    print_result(&script(args.shell)?)?;
     Ok(Exit::Done)
 }
 
-fn script(command: &mut Command, shell: Shell) -> String {
-    // The script is generated in memory, as the generator panics if standard output is closed.
+fn script(shell: Shell) -> std::io::Result<String> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, command, "sc", &mut script);
-    String::from_utf8_lossy(&script).into_owned()
+    let shells = Shells::builtins();
+    let completer = shells.completer(&shell.to_string());
+    let completer = completer.ok_or_else(|| std::io::Error::other(format!("{shell} is not supported")))?;
+    completer.write_registration(VARIABLE, "sc", "sc", "sc", &mut script)?;
+    Ok(String::from_utf8_lossy(&script).into_owned())
+}
+
+/// Prints the words of a completion if a script asks for them. Returns false for any other run of the program.
+pub(crate) fn complete(command: impl Fn() -> Command, arguments: &[OsString]) -> bool {
+    let folder = std::env::current_dir().ok();
+    let completion = CompleteEnv::with_factory(|| with_candidates(command(), arguments)).var(VARIABLE);
+    // An error, such as a closed pipe, is not printed: the user is typing.
+    completion.try_complete(arguments.to_vec(), folder.as_deref()).unwrap_or(true)
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::{CommandFactory, ValueEnum};
+    use clap::ValueEnum as _;
 
-    use super::super::Cli;
     use super::*;
 
     #[test]
-    fn completion_script_of_each_shell_contains_the_commands() {
+    fn completion_script_of_each_shell_calls_the_program() {
         for shell in Shell::value_variants() {
-            let script = script(&mut Cli::command(), *shell);
-            for word in ["provision", "destroy", "outputs", "restore", "expect-no-changes", "allow-empty"] {
-                assert!(script.contains(word), "{shell}: {word}");
-            }
+            let script = script(*shell).unwrap();
+            assert!(script.contains(VARIABLE) && script.contains("sc"), "{shell}: {script}");
         }
     }
 }

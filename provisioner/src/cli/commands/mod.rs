@@ -13,6 +13,8 @@ pub(crate) mod schema_gen;
 pub(crate) mod stack;
 pub(crate) mod state;
 
+use std::ffi::OsString;
+
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{CommandFactory as _, Parser, Subcommand};
 
@@ -89,8 +91,13 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> anyhow::Result<Exit> {
         Command::State(command) => state::run(ui, &cli.global, &command).await,
         Command::Plugin(command) => plugin::run(ui, &cli.global, &command).await,
         Command::SchemaGen(args) => schema_gen::run(ui, &cli.global, &args).await,
-        Command::Completion(args) => completion::run(Cli::command(), args),
+        Command::Completion(args) => completion::run(args),
     }
+}
+
+/// Prints the words of a completion if a shell asks for them. Returns false for any other run of the program.
+pub(crate) fn complete(arguments: &[OsString]) -> bool {
+    completion::complete(Cli::command, arguments)
 }
 
 #[cfg(test)]
