@@ -49,6 +49,37 @@ fn two_hundred_resources_fit_on_the_screen() {
 }
 
 #[test]
+fn heading_counts_the_changes_that_the_preview_announced() {
+    let screen = Screen::new();
+    let mut display = LiveDisplay::new(screen.clone(), io::sink(), || Some((80, 24)), options(true));
+    let heading = || screen.contents().lines().find(|line| line.contains("aquarium")).unwrap_or_default().to_owned();
+    let creates: Vec<Arc<StepInfo>> = ["a", "b", "c"]
+        .map(|name| Arc::new(step(StepOp::Create, &urn("files:fs:File", name), None, Some(bag([])))))
+        .to_vec();
+    let same = Arc::new(step(StepOp::Same, &urn("files:fs:File", "d"), Some(bag([])), Some(bag([]))));
+    let mut preview = Script::new(Operation::Update, true);
+    let mut update = Script::new(Operation::Update, false);
+    for script in [&mut preview, &mut update] {
+        for info in creates[..2].iter().chain([&same]) {
+            script.start(10, info);
+            script.done(20, info, 10);
+        }
+        script.start(30, &creates[2]);
+    }
+    preview.play(&mut display, 0, 40);
+    assert!(!heading().contains('['), "a preview has no total: {}", heading());
+    preview.done(40, &creates[2], 10);
+    preview.end(50, Operation::Update, true, Outcome::Succeeded, &[]);
+    preview.play(&mut display, 40, 60);
+    update.play(&mut display, 0, 40);
+    assert!(heading().contains("Updating aquarium  [2/3]  0s"), "{}", heading());
+    let mut refresh = Script::new(Operation::Refresh, false);
+    refresh.start(10, &same);
+    refresh.play(&mut display, 0, 20);
+    assert!(!heading().contains('['), "no preview of a refresh: {}", heading());
+}
+
+#[test]
 fn each_kind_of_change_has_its_own_display() {
     let screen = Screen::new();
     let script = all_step_kinds(false);
