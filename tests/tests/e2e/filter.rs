@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-/// Replaces folders by names, and durations, timestamps, ages, digests, ids and process ids by placeholders.
+/// Replaces folders by names, and durations, timestamps, ages, digests, ids and process ids by placeholders. Removes the counts of
+/// finished changes, as steps may end in any order.
 pub(crate) fn filter_output(text: &str, folders: &[(&Path, &str)]) -> String {
     let mut text = text.to_owned();
     for (folder, name) in folders {
@@ -23,7 +24,7 @@ pub(crate) fn filter_output(text: &str, folders: &[(&Path, &str)]) -> String {
             rest = &rest[word.len()..];
         }
     }
-    without_ages(result)
+    without_ages(without_counts(&result))
 }
 
 /// Replaces the ages of states, such as `just now` and `2 seconds ago`.
@@ -35,6 +36,19 @@ fn without_ages(mut text: String) -> String {
         }
     }
     text.replace("just now", "[age]")
+}
+
+/// Removes ` [3/12]` from the ends of lines.
+fn without_counts(text: &str) -> String {
+    let is_count = |count: &str| {
+        let numbers = count.strip_suffix(']').and_then(|count| count.split_once('/'));
+        numbers.is_some_and(|(done, all)| [done, all].iter().all(|number| number.parse::<usize>().is_ok()))
+    };
+    let lines = text.split('\n').map(|line| match line.rsplit_once(" [") {
+        Some((line, count)) if is_count(count) => line,
+        _ => line,
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn is_part(c: char) -> bool {

@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use engine::events::{Download, DownloadStage, Event, Operation, Phase, Severity, Summary};
+use engine::events::{Download, DownloadStage, Event, Phase, Severity, Summary};
 use pulumi_proto::urn::Urn;
 
 use super::filter::MessageFilter;
 use super::painter::Painter;
 use super::palette::{Palette, severity};
+use super::progress::{ShownPreview, fraction, is_finished_change};
 use super::report::LocatedMessage;
 use super::rows::{Row, RowState, Rows};
 use super::text::{Line, bytes, duration};
@@ -40,15 +41,7 @@ pub(crate) struct LiveDisplay<W: Write, R: Write> {
     /// Downloads in progress.
     downloads: Vec<Download>,
     /// Last preview, whose changes have been shown.
-    previewed: Option<Previewed>,
-}
-
-/// Preview that has ended.
-struct Previewed {
-    stack: String,
-    operation: Operation,
-    /// Number of resources that it would change.
-    changes: usize,
+    previewed: Option<ShownPreview>,
 }
 
 struct RunningPhase {
@@ -87,21 +80,14 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
         (self.size)().unwrap_or(DEFAULT_SIZE)
     }
 
-    fn has_previewed(&self, stack: &str) -> bool {
-        self.previewed.as_ref().is_some_and(|previewed| previewed.stack == stack)
-    }
-
-    /// Returns the number of changes that the preview of a phase has announced.
-    fn expected_changes(&self, phase: Phase, stack: &str) -> Option<usize> {
-        let previewed = self.previewed.as_ref().filter(|_| !phase.preview && self.has_previewed(stack))?;
-        (previewed.operation == phase.operation).then_some(previewed.changes)
-    }
-
     fn end_phase(&mut self, running: &RunningPhase, summary: &Summary) -> io::Result<()> {
         let (columns, _) = self.size();
         self.painter.clear(columns)?;
         let RunningPhase { phase, stack, rows, messages, .. } = running;
-        let diff = self.options.diff.filter(|_| phase.preview || !self.has_previewed(stack));
+        let diff = self
+            .options
+            .diff
+            .filter(|_| phase.preview || !self.previewed.as_ref().is_some_and(|shown| shown.is_of(stack)));
         let changes = report::changes(rows, *phase, diff, Some(columns));
         let mut lines = Vec::new();
         if !changes.is_empty() {
@@ -111,8 +97,7 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
         }
         if phase.preview {
             print_lines(&mut self.results, &lines, self.options.results_color)?;
-            let changes = rows.iter().filter(|row| row.is_change()).count();
-            self.previewed = Some(Previewed { stack: stack.clone(), operation: phase.operation, changes });
+            self.previewed = Some(ShownPreview::new(*phase, stack, rows));
         } else {
             self.painter.print(&lines)?;
         }
@@ -209,7 +194,7 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
                     phase: *phase,
                     stack: origin.stack.to_owned(),
                     began: stamp.at,
-                    expected: self.expected_changes(*phase, origin.stack),
+                    expected: self.previewed.as_ref().and_then(|shown| shown.expected_changes(*phase, origin.stack)),
                     rows: Rows::new(*phase),
                     messages: Vec::new(),
                 });
@@ -281,9 +266,11 @@ fn frame(
     // The last column is not used, as some terminals wrap there.
     let width = columns.saturating_sub(1);
     let elapsed = duration_for_footer(at.saturating_sub(running.began));
+    let done = running.rows.iter().filter(|row| is_finished_change(row)).count();
+    let progress = running.expected.map(|expected| format!("  {}", fraction(done, expected))).unwrap_or_default();
     let heading = spinner(at)
         .join(report::title(running.phase, &running.stack))
-        .text(progress(running).unwrap_or_default())
+        .text(progress)
         .text("  ")
         .styled(Palette::DIM, elapsed);
     // Four lines are not rows: heading, hidden rows, counts, and the line with the cursor.
@@ -326,14 +313,6 @@ fn stop_lines(notice: StopNotice, rows: &Rows) -> Vec<Line> {
     let head = Line::new().styled(style, word).styled(Palette::BOLD, ":").text(" ");
     let first = head.text(texts.next().unwrap_or_default());
     std::iter::once(first).chain(texts.map(|text| Line::plain("  ").text(text))).collect()
-}
-
-/// Returns the number of finished changes and the number that the preview has announced: `  [3/12]`. The run may make more
-/// changes than announced.
-fn progress(running: &RunningPhase) -> Option<String> {
-    let expected = running.expected?;
-    let done = running.rows.iter().filter(|row| row.is_change() && row.state != RowState::Running).count();
-    Some(format!("  [{done}/{}]", expected.max(done)))
 }
 
 /// Returns the rows to show in the available lines: failed rows, then running rows (oldest first), then the rows that

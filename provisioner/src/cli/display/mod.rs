@@ -12,6 +12,7 @@ mod live;
 mod painter;
 mod palette;
 mod plain;
+mod progress;
 mod property_changes;
 mod queue;
 mod redact;

@@ -1,6 +1,6 @@
 //! Display without a terminal: prints one line for the start and one for the end of each step.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use pulumi_proto::urn::Urn;
 
 use super::filter::MessageFilter;
 use super::palette::{Palette, step_style};
+use super::progress::{ShownPreview, fraction, is_finished_change};
 use super::report::LocatedMessage;
 use super::rows::{RowState, Rows};
 use super::text::{Line, duration};
@@ -25,8 +26,8 @@ pub(crate) struct PlainDisplay<W: Write, R: Write> {
     results_width: Option<usize>,
     options: DisplayOptions,
     phase: Option<RunningPhase>,
-    /// Stack whose last preview has shown its changes, if there is one.
-    previewed: Option<String>,
+    /// Last preview, whose changes have been shown.
+    previewed: Option<ShownPreview>,
 }
 
 struct RunningPhase {
@@ -34,6 +35,10 @@ struct RunningPhase {
     stack: String,
     rows: Rows,
     messages: Vec<LocatedMessage>,
+    /// Number of changes that a preview of the same operation has announced.
+    expected: Option<usize>,
+    /// Resources whose changes have ended.
+    finished: HashSet<Urn>,
     /// Time of the last line about each running resource.
     reported_at: HashMap<Urn, Duration>,
 }
@@ -62,8 +67,8 @@ impl<W: Write, R: Write> PlainDisplay<W, R> {
         let mut lines = Vec::new();
         if phase.preview {
             lines = report::changes(rows, *phase, self.options.diff, self.results_width);
-            self.previewed = Some(stack.clone());
-        } else if self.options.diff.is_some() && self.previewed.as_deref() != Some(stack) {
+            self.previewed = Some(ShownPreview::new(*phase, stack, rows));
+        } else if self.options.diff.is_some() && !self.previewed.as_ref().is_some_and(|shown| shown.is_of(stack)) {
             lines = report::changes(rows, *phase, self.options.diff, self.results_width);
         }
         if !lines.is_empty() {
@@ -106,6 +111,8 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
                     stack: origin.stack.to_owned(),
                     rows: Rows::new(*phase),
                     messages: Vec::new(),
+                    expected: self.previewed.as_ref().and_then(|shown| shown.expected_changes(*phase, origin.stack)),
+                    finished: HashSet::new(),
                     reported_at: HashMap::new(),
                 });
                 self.print_progress(&[report::title(*phase, origin.stack)])
@@ -134,7 +141,9 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
                     let op_style = step_style(op);
                     let verb = if info.op == StepOp::DeleteReplaced { "deleted old" } else { op_style.past };
                     let line = step_line(op_style.symbol, op_style.style, verb, &info.urn);
-                    self.print_progress(&[line.styled(Palette::DIM, format!(" ({})", duration(*took)))])?;
+                    let line = line.styled(Palette::DIM, format!(" ({})", duration(*took)));
+                    let line = line.styled(Palette::DIM, self.progress_after(&info.urn));
+                    self.print_progress(&[line])?;
                 }
                 Ok(())
             }
@@ -149,6 +158,7 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
                     op => step_style(op).plan,
                 };
                 let line = step_line("✗", Palette::ERROR, &format!("failed to {verb}"), &info.urn);
+                let line = line.styled(Palette::DIM, self.progress_after(&info.urn));
                 self.print_progress(&[line])
             }
             Event::OutputsRegistered(_) | Event::RegistrationStarted(_) | Event::RegistrationDecided(_) => Ok(()),
@@ -185,6 +195,16 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
 impl<W: Write, R: Write> PlainDisplay<W, R> {
     fn is_operation(&self, operation: Operation) -> bool {
         self.phase.as_ref().is_some_and(|running| running.phase.operation == operation)
+    }
+
+    /// Returns the progress after a step of a resource has ended: ` [3/12]`. Empty if no preview has announced changes.
+    fn progress_after(&mut self, urn: &Urn) -> String {
+        let Some(running) = &mut self.phase else { return String::new() };
+        if running.rows.get(urn).is_some_and(is_finished_change) {
+            running.finished.insert(urn.clone());
+        }
+        let done = running.finished.len();
+        running.expected.map(|expected| format!(" {}", fraction(done, expected))).unwrap_or_default()
     }
 
     fn is_applying(&self) -> bool {

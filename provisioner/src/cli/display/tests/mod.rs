@@ -297,6 +297,36 @@ fn plain(script: &Script, diff: bool) -> (String, String) {
     (progress.text(), results.text())
 }
 
+#[test]
+fn ends_of_steps_count_the_changes_that_the_preview_announced() {
+    let progress = Shared::default();
+    let mut display = PlainDisplay::new(progress.clone(), Shared::default(), None, options(true));
+    let info = |op, name: &str, old, new| Arc::new(step(op, &urn("files:fs:File", name), old, new));
+    let create = info(StepOp::Create, "a", None, Some(bag([])));
+    let same = info(StepOp::Same, "b", Some(bag([])), Some(bag([])));
+    let steps = [StepOp::CreateReplacement, StepOp::DeleteReplaced];
+    let [replacement, old] = steps.map(|op| info(op, "c", Some(bag([])), Some(bag([]))));
+    for preview in [true, false] {
+        let mut script = Script::new(Operation::Update, preview);
+        for info in [&create, &same, &replacement, &old] {
+            script.start(10, info);
+            script.done(20, info, 10);
+        }
+        script.end(30, Operation::Update, preview, Outcome::Succeeded, &[]);
+        script.play(&mut display, 0, u64::MAX);
+    }
+    insta::assert_snapshot!(progress.text(), @"
+    Previewing update of aquarium
+    Updating aquarium
+      + creating a (files:fs:File)
+      + created a (files:fs:File) (0.0s) [1/2]
+      ± creating c (files:fs:File)
+      ± replaced c (files:fs:File) (0.0s) [2/2]
+      ± deleting old c (files:fs:File)
+      ± deleted old c (files:fs:File) (0.0s) [2/2]
+    ");
+}
+
 /// Renderer that redacts events as in a run.
 struct Redacting<'a> {
     renderer: &'a mut dyn Renderer,
