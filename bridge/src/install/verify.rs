@@ -176,10 +176,10 @@ impl FolderHash<'_> {
         Ok(())
     }
 
-    /// Hashes a link, and copies it. A relative link that stays inside the folder is allowed, because its target is verified too. An
-    /// absolute link to a path outside the folder is trusted like the programs of the system, such as that of a virtual
-    /// environment to its interpreter, if no other account can have changed the target. Other links are an error: they
-    /// would have another target in the copy, or escape the verification.
+    /// Hashes a link, and copies it. A relative link that stays inside the folder is allowed, because its target is
+    /// verified too. An absolute link to a path outside the folder is trusted like the programs of the system, such as
+    /// that of a virtual environment to its interpreter, if no other account can have changed the target. Other links
+    /// are an error: they would have another target in the copy, or escape the verification.
     fn hash_link(&self, from: &Path, to: Option<&Path>) -> Result<Sha256Digest, InstallError> {
         let target = fs::read_link(from).map_err(FileError::of("read link", from))?;
         let is_refused = if target.is_absolute() {

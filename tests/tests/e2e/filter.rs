@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-/// Replaces folders by names, and durations, timestamps, ages, digests, ids and process ids by placeholders. Removes the counts of
-/// finished changes, as steps may end in any order.
+/// Replaces folders by names, and durations, timestamps, ages, digests, ids and process ids by placeholders. Removes the
+/// counts of finished changes, as steps may end in any order.
 pub(crate) fn filter_output(text: &str, folders: &[(&Path, &str)]) -> String {
     let mut text = text.to_owned();
     for (folder, name) in folders {

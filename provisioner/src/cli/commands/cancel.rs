@@ -16,9 +16,9 @@ use crate::cli::ui::Ui;
 
 /// Remove the lock of an interrupted run
 ///
-/// Shows the holder of the lock, and whether its process runs on this host, and asks for confirmation. Make sure that the run has ended: without its lock, a run
-/// that is still active can no longer save its state. A lock that another run takes in the meantime is not removed; the
-/// exit code is 4 then.
+/// Shows the holder of the lock, and whether its process runs on this host, and asks for confirmation. Make sure that
+/// the run has ended: without its lock, a run that is still active can no longer save its state. A lock that another
+/// run takes in the meantime is not removed; the exit code is 4 then.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

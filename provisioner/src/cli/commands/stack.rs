@@ -39,8 +39,8 @@ pub(crate) struct StackCommand {
 pub(crate) enum StackVerb {
     /// List the stacks with their number of resources, last update and status
     ///
-    /// The status shows locks, interrupted runs and pending operations. No passphrase is needed. A stack whose state cannot be read is listed as unreadable, and its error is printed
-    /// after the list.
+    /// The status shows locks, interrupted runs and pending operations. No passphrase is needed. A stack whose state
+    /// cannot be read is listed as unreadable, and its error is printed after the list.
     #[command(visible_alias = "list")]
     Ls(LsArgs),
     #[command(visible_alias = "output")]
