@@ -1,11 +1,14 @@
-//! Renames and removals of stacks.
+//! Renames, removals and summaries of stacks.
 
 use bridge::fs::faults::{Errno, Fault};
 use state::format::UpdateKind;
 use state::store::{Backups, StackCatalog as _, StackReference, StateStore as _, StoreError};
-use state::{StackAccess, StackState, StateError, StateRecorder as _, remove_stack, rename_stack};
+use state::{
+    OperationId, OperationKind, Record, StackAccess, StackState, StackView, StateError, StateRecorder as _, Subject,
+    remove_stack, rename_stack, summary,
+};
 
-use crate::fixture::{Fixture, creation, holder, resource, secret_resource};
+use crate::fixture::{Fixture, begun, creation, holder, resource, secret_resource};
 
 fn west() -> StackReference {
     StackReference::new("reef", "west").unwrap()
@@ -123,4 +126,31 @@ async fn rename_that_could_not_be_undone_says_that_the_next_command_does_it() {
         pending += usize::from(has_begun);
     }
     assert!(pending > 5, "{pending}");
+}
+
+#[tokio::test]
+async fn summary_counts_the_pending_operations_of_an_interrupted_run() {
+    let fixture = Fixture::new().await;
+    let (state, mut recorder) = fixture.unfinished_run().await;
+    for (index, kind) in [(7, OperationKind::Creating), (8, OperationKind::Importing)] {
+        let subject = Subject::Resource(begun(&resource(&format!("c{index}"))));
+        recorder.append(&Record::Begin { operation: OperationId(index), kind, subject }).unwrap();
+    }
+    drop((state, recorder));
+    let summary = summary(&fixture.access).await.unwrap();
+    assert_eq!((summary.resources, summary.pending_operations, summary.pending_creates), (Some(2), 2, 1));
+    assert!(summary.is_locked && summary.is_interrupted);
+}
+
+#[tokio::test]
+async fn view_without_secrets_needs_no_key() {
+    let fixture = Fixture::new().await;
+    fixture.save(&[secret_resource("a")]).await;
+    let keyring = std::sync::Arc::new(state::secrets::Keyring::new(None));
+    let access = StackAccess { keyring, configured_secrets: None, ..fixture.access.clone() };
+    assert!(StackView::open(&access).await.is_err());
+    let snapshot = StackView::open_without_secrets(&access).await.unwrap().snapshot.unwrap();
+    let entry = &snapshot.resources[0];
+    let secrets = entry.inputs.values().chain(entry.outputs.values()).filter(|value| value.is_secret());
+    assert!(secrets.count() > 0, "a display masks the value");
 }
