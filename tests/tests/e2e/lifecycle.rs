@@ -255,8 +255,16 @@ page: { type: files:fs:File, config: { path: '${resource:folder.path}/a', conten
     insta::assert_snapshot!(repository.sc("destroy --parent --yes"), @r"
     exit 0
     --- out
+    - tank-reef        Stack                   delete
+    - ├─ files         pulumi:providers:files  delete
+    - ├─ folder--prod  files:fs:Directory      delete
+    - └─ page--prod    files:fs:File           delete
+
+    Preview of reef done in [time]: 4 to delete
     Destroy of reef done in [time]: 4 deleted
     --- err
+    info: Loaded plugin: files v0.1.0
+    Previewing destroy of reef
     info: Loaded plugin: files v0.1.0
     Destroying reef
       - deleting page--prod (files:fs:File)
@@ -273,8 +281,11 @@ page: { type: files:fs:File, config: { path: '${resource:folder.path}/a', conten
     insta::assert_snapshot!(repository.sc("destroy --parent --yes"), @r"
     exit 0
     --- out
+    Preview of reef done in [time]: no changes
     Destroy of reef done in [time]: no changes
     --- err
+    info: Loaded plugin: files v0.1.0
+    Previewing destroy of reef
     info: Loaded plugin: files v0.1.0
     Destroying reef
     ");
@@ -362,14 +373,15 @@ fn protected_resources_are_kept() {
     insta::assert_snapshot!(repository.sc("destroy --parent --yes"), @r"
     exit 1
     --- out
-    Destroy of reef failed after [time]: 1 failed
+      tank-reef      Stack
+    ✗ └─ page--prod  files:fs:File  failed     page--prod is protected and cannot be deleted
+
+    Preview of reef failed after [time]: 1 failed
     --- err
     info: Loaded plugin: files v0.1.0
-    Destroying reef
-      - deleting page--prod (files:fs:File)
+    Previewing destroy of reef
     error: page--prod (files:fs:File): page--prod is protected and cannot be deleted
       hint: run `sc state unprotect page--prod`, or set `protect: false` in server.yaml and provision, then delete it
-      ✗ failed to delete page--prod (files:fs:File)
     ");
     repository.write_sections(sections(&protected.replace("path: a", "path: b")));
     insta::assert_snapshot!(repository.sc("provision -S -R"), @r"
@@ -567,11 +579,18 @@ fn run_program_refreshes_and_destroys_with_the_current_provider_configuration() 
     "#);
     repository.script(serde_json::json!({}));
     repository.write_sections(Sections { plugins: &described("t"), resources: thing, outputs: "" });
-    insta::assert_snapshot!(repository.sc("destroy --parent --run-program --yes --parallel 1"), @r#"
+    insta::assert_snapshot!(repository.sc("destroy --parent --run-program --yes --parallel 1"), @r"
     exit 0
     --- out
+    - tank-reef   Stack                 delete
+    - ├─ rec      pulumi:providers:rec  delete
+    - └─ a--prod  rec:Thing             delete
+
+    Preview of reef done in [time]: 1 to update, 3 to delete, 2 unchanged
     Destroy of reef done in [time]: 1 updated, 3 deleted, 2 unchanged
     --- err
+    info: Loaded plugin: rec v1.0.0
+    Previewing destroy of reef
     info: Loaded plugin: rec v1.0.0
     Destroying reef
       ~ updating rec (pulumi:providers:rec)
@@ -582,5 +601,5 @@ fn run_program_refreshes_and_destroys_with_the_current_provider_configuration() 
       - deleted rec (pulumi:providers:rec) ([time])
       - deleting tank-reef (Stack)
       - deleted tank-reef (Stack) ([time])
-    "#);
+    ");
 }
