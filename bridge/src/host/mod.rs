@@ -28,6 +28,6 @@ pub use monitor::{
     ResourceRegistration, ResourceReply,
 };
 pub use monitor_service::MonitorEndpoint;
-pub use package_types::{InputInfo, PackageTypes, TypeInfo, expand_index_module};
+pub use package_types::{InputInfo, NestedObjects, ObjectInfo, PackageTypes, TypeInfo, expand_index_module};
 pub use plugin_host::{DeclaredPlugin, HostSettings, PluginHost, Sources};
 pub use provider_host::{HostError, ProviderHost, ProviderRequest};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::json_object::JsonObject;
-use super::package_types::{InputInfo, PackageTypes, TypeInfo};
+use super::package_types::{InputInfo, NestedObjects, ObjectInfo, PackageTypes, TypeInfo};
 
 /// Part of a package schema that is parsed. All other fields are skipped.
 #[derive(Deserialize)]
@@ -127,16 +127,43 @@ pub(super) fn parse_schema(package: &str, schema: &str) -> Result<PackageTypes, 
     let enums = parsed.types.map(|types| serde_json::from_str::<Enums<'_>>(types.get()));
     let mut enums = enums.transpose()?.unwrap_or_default();
     enums.retain(|_, JsonObject(parsed)| !parsed.values.is_empty());
-    // A schema has many object types, and very few schemas mark a property with `replaceOnChanges`.
-    let objects = parsed.types.filter(|_| schema.contains("\"replaceOnChanges\""));
-    let objects = objects.map(|types| serde_json::from_str::<Objects<'_>>(types.get()));
+    let objects = parsed.types.map(|types| serde_json::from_str::<Objects<'_>>(types.get()));
     let mut objects = objects.transpose()?.unwrap_or_default();
-    keep_objects_with_replacing_properties(&mut objects);
+    let input_objects = objects_of_inputs(&parsed.resources, &objects, &enums);
+    // A schema has many object types, and very few schemas mark a property with `replaceOnChanges`.
+    if schema.contains("\"replaceOnChanges\"") {
+        keep_objects_with_replacing_properties(&mut objects);
+    } else {
+        objects.clear();
+    }
     let provider = Some(type_info(parsed.provider, &enums, &objects)).filter(|info| *info != TypeInfo::default());
     let provider = provider.map(|info| (format!("pulumi:providers:{package}"), info));
     let resources = parsed.resources.into_iter();
     let resources = resources.map(|(token, resource)| (token.into_owned(), type_info(resource, &enums, &objects)));
-    Ok(resources.chain(provider).collect())
+    Ok(PackageTypes::new(resources.chain(provider), input_objects))
+}
+
+/// Returns the object types that inputs of resources contain, directly or indirectly. Outputs of a schema have many more.
+fn objects_of_inputs(
+    resources: &BTreeMap<Cow<'_, str>, JsonObject<Resource<'_>>>,
+    objects: &Objects<'_>,
+    enums: &Enums<'_>,
+) -> BTreeMap<String, ObjectInfo> {
+    let mut found = BTreeMap::new();
+    let inputs = resources.values().flat_map(|resource| resource.input_properties.values());
+    let mut pending: Vec<String> = inputs.filter_map(|property| property.object_token()).collect();
+    while let Some(token) = pending.pop() {
+        let Some(JsonObject(object)) = objects.get(token.as_str()).filter(|object| !object.properties.is_empty())
+        else {
+            continue;
+        };
+        if found.contains_key(&token) {
+            continue;
+        }
+        pending.extend(object.properties.values().filter_map(|property| property.object_token()));
+        found.insert(token, ObjectInfo { properties: input_infos(&object.properties, &object.required, enums) });
+    }
+    found
 }
 
 fn type_info(JsonObject(resource): JsonObject<Resource<'_>>, enums: &Enums<'_>, objects: &Objects<'_>) -> TypeInfo {
@@ -145,7 +172,7 @@ fn type_info(JsonObject(resource): JsonObject<Resource<'_>>, enums: &Enums<'_>, 
     };
     TypeInfo {
         is_component: resource.is_component,
-        inputs: input_infos(&resource, enums),
+        inputs: input_infos(&resource.input_properties, &resource.required_inputs, enums),
         outputs: resource.properties.keys().map(|name| name.to_string()).collect(),
         secret_inputs: secrets(&resource.input_properties),
         secret_outputs: secrets(&resource.properties),
@@ -159,17 +186,22 @@ fn type_info(JsonObject(resource): JsonObject<Resource<'_>>, enums: &Enums<'_>, 
     }
 }
 
-fn input_infos(resource: &Resource<'_>, enums: &Enums<'_>) -> BTreeMap<String, InputInfo> {
-    let info = |name: &Cow<'_, str>, property: &Property<'_>| InputInfo {
-        is_required: resource.required_inputs.contains(name),
-        enum_values: property
-            .enum_token()
-            .and_then(|token| enums.get(token.as_str()))
-            .map_or_else(Vec::new, |JsonObject(parsed)| {
+fn input_infos(
+    properties: &Properties<'_>,
+    required: &[Cow<'_, str>],
+    enums: &Enums<'_>,
+) -> BTreeMap<String, InputInfo> {
+    let info = |name: &Cow<'_, str>, property: &Property<'_>| {
+        let enum_type = property.enum_token().and_then(|token| enums.get(token.as_str()));
+        InputInfo {
+            is_required: required.contains(name),
+            enum_values: enum_type.map_or_else(Vec::new, |JsonObject(parsed)| {
                 parsed.values.iter().map(|JsonObject(value)| value.value.clone()).collect()
             }),
+            nested: if enum_type.is_some() { None } else { property.nested_objects() },
+        }
     };
-    resource.input_properties.iter().map(|(name, property)| (name.to_string(), info(name, property))).collect()
+    properties.iter().map(|(name, property)| (name.to_string(), info(name, property))).collect()
 }
 
 /// Keeps only object types that contain, directly or indirectly, a property marked with `replaceOnChanges`. Object
@@ -239,6 +271,15 @@ impl<'a> Property<'a> {
             Some(reference) => local_type(reference),
             None => self.element()?.object_token(),
         }
+    }
+
+    /// Returns the place of the objects in a value of the property.
+    fn nested_objects(&self) -> Option<NestedObjects> {
+        if let Some(reference) = &self.reference {
+            return local_type(reference).map(NestedObjects::Object);
+        }
+        let nested = Box::new(self.element()?.nested_objects()?);
+        Some(if self.items.is_some() { NestedObjects::List(nested) } else { NestedObjects::Map(nested) })
     }
 
     /// Returns the token of the enum or object type of the property itself.
@@ -349,11 +390,43 @@ mod tests {
                 "p:index:Object": {"type": "object", "properties": {"size": {}}, "enum": null},
             }),
         );
-        let mut inputs: BTreeMap<String, InputInfo> = ["foreign", "json", "object", "open", "plain", "sizes"]
-            .map(|name| (name.to_owned(), InputInfo::default()))
-            .into();
-        inputs.insert("size".to_owned(), InputInfo { is_required: true, enum_values: vec![json!("small"), json!(2)] });
+        let mut inputs: BTreeMap<String, InputInfo> =
+            ["foreign", "json", "open", "plain"].map(|name| (name.to_owned(), InputInfo::default())).into();
+        let object = |token: &str| NestedObjects::Object(token.to_owned());
+        let nested = |nested| InputInfo { nested: Some(nested), ..InputInfo::default() };
+        inputs.insert("object".to_owned(), nested(object("p:index:Object")));
+        inputs.insert("sizes".to_owned(), nested(NestedObjects::List(object("p:index/size:Size").into())));
+        let enum_values = vec![json!("small"), json!(2)];
+        inputs.insert("size".to_owned(), InputInfo { is_required: true, enum_values, nested: None });
         assert_eq!((info.inputs, info.outputs), (inputs, vec!["id".to_owned(), "plain".to_owned()]));
+    }
+
+    #[test]
+    fn object_types_of_inputs_are_parsed() {
+        let reference = |name: &str| json!({"$ref": format!("#/types/p:index:{name}")});
+        let schema = json!({
+            "resources": {"p:index:A": {
+                "inputProperties": {"rules": {"type": "array", "items": reference("Rule")}},
+                "properties": {"status": reference("Status")},
+            }},
+            "types": {
+                "p:index:Rule": {"properties": {
+                    "mode": reference("Mode"),
+                    "next": {"type": "object", "additionalProperties": reference("Rule")},
+                }, "required": ["mode"]},
+                "p:index:Mode": {"type": "string", "enum": [{"value": "on"}]},
+                "p:index:Status": {"properties": {"x": {}}},
+            },
+        });
+        let types = parse_schema("p", &schema.to_string()).unwrap();
+        let rule = NestedObjects::Object("p:index:Rule".to_owned());
+        let properties = [
+            ("mode".to_owned(), InputInfo { is_required: true, enum_values: vec![json!("on")], nested: None }),
+            ("next".to_owned(), InputInfo { nested: Some(NestedObjects::Map(rule.into())), ..InputInfo::default() }),
+        ];
+        let expected = ObjectInfo { properties: properties.into() };
+        assert_eq!(types.object("p:index:Rule").as_deref(), Some(&expected));
+        assert_eq!((types.object("p:index:Mode"), types.object("p:index:Status")), (None, None));
     }
 
     #[test]

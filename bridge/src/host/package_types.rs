@@ -9,6 +9,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Information about the resource types of a package. Cloning is cheap.
@@ -18,9 +19,11 @@ pub struct PackageTypes(Arc<Types>);
 #[derive(Default)]
 struct Types {
     /// Types by token; `pulumi:providers:PACKAGE` is the provider itself.
-    infos: BTreeMap<String, StoredInfo>,
+    infos: BTreeMap<String, Stored<TypeInfo>>,
+    /// Object types by token.
+    objects: BTreeMap<String, Stored<ObjectInfo>>,
     header: Header,
-    /// Lines that [`StoredInfo::Line`] refers to.
+    /// Lines that [`Stored::Line`] refers to.
     lines: String,
 }
 
@@ -29,15 +32,26 @@ struct Types {
 struct Header {
     /// Number of types.
     types: usize,
+    /// Number of object types.
+    objects: usize,
     has_components: bool,
     /// Tokens of the types that have a former type (alias), by the former type.
     former_types: BTreeMap<String, Vec<String>>,
 }
 
-enum StoredInfo {
-    Parsed(Box<TypeInfo>),
+enum Stored<T> {
+    Parsed(Box<T>),
     /// JSON text in [`Types::lines`].
     Line(Range<usize>),
+}
+
+impl<T: Clone + DeserializeOwned> Stored<T> {
+    fn get(&self, lines: &str) -> Option<Cow<'_, T>> {
+        match self {
+            Self::Parsed(info) => Some(Cow::Borrowed(info)),
+            Self::Line(range) => serde_json::from_str(lines.get(range.clone())?).ok().map(Cow::Owned),
+        }
+    }
 }
 
 /// Information about a resource type from the schema.
@@ -68,7 +82,26 @@ pub struct TypeInfo {
     pub former_types: Vec<String>,
 }
 
-/// Information about an input property of a resource type.
+/// Information about an object type from the schema: the type of a property, or of a part of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ObjectInfo {
+    /// Properties by name.
+    pub properties: BTreeMap<String, InputInfo>,
+}
+
+/// Place of the objects in the value of a property.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NestedObjects {
+    /// The value is an object of the type with this token.
+    Object(String),
+    /// The items of the list contain the objects.
+    List(Box<Self>),
+    /// The values of the map contain the objects.
+    Map(Box<Self>),
+}
+
+/// Information about an input property of a resource type, or a property of an object type.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct InputInfo {
@@ -78,6 +111,9 @@ pub struct InputInfo {
     /// Values of the enum type of the property; empty if the property has another type.
     #[serde(skip_serializing_if = "is_default")]
     pub enum_values: Vec<serde_json::Value>,
+    /// Objects in the value, if the schema has their type.
+    #[serde(skip_serializing_if = "is_default")]
+    pub nested: Option<NestedObjects>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -105,10 +141,13 @@ impl PackageTypes {
 
     /// Returns the information about the type with exactly this token.
     pub fn get(&self, token: &str) -> Option<Cow<'_, TypeInfo>> {
-        match self.0.infos.get(token)? {
-            StoredInfo::Parsed(info) => Some(Cow::Borrowed(info)),
-            StoredInfo::Line(range) => serde_json::from_str(self.0.lines.get(range.clone())?).ok().map(Cow::Owned),
-        }
+        self.0.infos.get(token)?.get(&self.0.lines)
+    }
+
+    /// Returns the information about the object type with this token. Object types that are not used in inputs are
+    /// omitted.
+    pub fn object(&self, token: &str) -> Option<Cow<'_, ObjectInfo>> {
+        self.0.objects.get(token)?.get(&self.0.lines)
     }
 
     /// Returns the token of the type that a text names, as Pulumi's YAML language does: the text itself,
@@ -129,12 +168,16 @@ impl PackageTypes {
         }
     }
 
-    /// Returns the types as text: a line with facts about all types, then a line for each type. Returns `None` if a
-    /// type has no JSON form.
+    /// Returns the types as text: a line with facts about all types, then a line for each type, then one for each object
+    /// type. Returns `None` if a type has no JSON form.
     pub fn to_lines(&self) -> Option<String> {
         let mut lines = serde_json::to_string(&self.0.header).ok()?;
         for token in self.tokens() {
             let info = serde_json::to_string(&*self.get(token)?).ok()?;
+            lines.extend(["\n", token, "\t", &info]);
+        }
+        for token in self.0.objects.keys() {
+            let info = serde_json::to_string(&*self.object(token)?).ok()?;
             lines.extend(["\n", token, "\t", &info]);
         }
         lines.push('\n');
@@ -148,28 +191,34 @@ impl PackageTypes {
         let header: Header = serde_json::from_str(header).ok()?;
         let mut start = lines.len() - rest.len();
         let mut infos = Vec::with_capacity(header.types);
+        let mut objects = Vec::with_capacity(header.objects);
         for line in rest.split_inclusive('\n') {
             let (token, info) = line.strip_suffix('\n')?.split_once(SEPARATOR)?;
             if !info.starts_with('{') || !info.ends_with('}') {
                 return None;
             }
             let end = start + line.len() - 1;
-            infos.push((token.to_owned(), StoredInfo::Line(end - info.len()..end)));
+            let range = end - info.len()..end;
+            if infos.len() < header.types {
+                infos.push((token.to_owned(), Stored::Line(range)));
+            } else {
+                objects.push((token.to_owned(), Stored::Line(range)));
+            }
             start += line.len();
         }
-        let is_complete = infos.len() == header.types;
-        is_complete.then(|| Self(Arc::new(Types { infos: infos.into_iter().collect(), header, lines })))
+        let is_complete = infos.len() == header.types && objects.len() == header.objects;
+        let (infos, objects) = (infos.into_iter().collect(), objects.into_iter().collect());
+        is_complete.then(|| Self(Arc::new(Types { infos, objects, header, lines })))
     }
-}
 
-/// Collects types by token. Omits a token with a control character, which no type has.
-impl FromIterator<(String, TypeInfo)> for PackageTypes {
-    fn from_iter<I: IntoIterator<Item = (String, TypeInfo)>>(types: I) -> Self {
+    /// Collects types and object types by token. Omits a token with a control character, which no type has.
+    pub fn new(
+        types: impl IntoIterator<Item = (String, TypeInfo)>,
+        objects: impl IntoIterator<Item = (String, ObjectInfo)>,
+    ) -> Self {
+        let is_token = |token: &str| !token.chars().any(char::is_control);
         let (mut infos, mut header) = (BTreeMap::new(), Header::default());
-        for (token, info) in types {
-            if token.chars().any(char::is_control) {
-                continue;
-            }
+        for (token, info) in types.into_iter().filter(|(token, _)| is_token(token)) {
             header.has_components |= info.is_component;
             for former in info.former_types.iter().filter(|former| **former != token) {
                 let current = header.former_types.entry(former.clone()).or_default();
@@ -177,10 +226,18 @@ impl FromIterator<(String, TypeInfo)> for PackageTypes {
                     current.push(token.clone());
                 }
             }
-            infos.insert(token, StoredInfo::Parsed(info.into()));
+            infos.insert(token, Stored::Parsed(info.into()));
         }
-        header.types = infos.len();
-        Self(Arc::new(Types { infos, header, lines: String::new() }))
+        let objects = objects.into_iter().filter(|(token, _)| is_token(token));
+        let objects: BTreeMap<_, _> = objects.map(|(token, info)| (token, Stored::Parsed(info.into()))).collect();
+        (header.types, header.objects) = (infos.len(), objects.len());
+        Self(Arc::new(Types { infos, objects, header, lines: String::new() }))
+    }
+}
+
+impl FromIterator<(String, TypeInfo)> for PackageTypes {
+    fn from_iter<I: IntoIterator<Item = (String, TypeInfo)>>(types: I) -> Self {
+        Self::new(types, [])
     }
 }
 
@@ -284,11 +341,15 @@ mod tests {
 
     #[test]
     fn cached_types_are_equal_and_incomplete_text_is_rejected() {
+        let nested = Some(NestedObjects::List(Box::new(NestedObjects::Object("p:index:Rule".to_owned()))));
+        let rule = ObjectInfo {
+            properties: [("x".to_owned(), InputInfo { nested: nested.clone(), ..InputInfo::default() })].into(),
+        };
         let pair = TypeInfo {
             is_component: true,
             inputs: [
-                ("a".to_owned(), InputInfo { is_required: true, enum_values: vec!["x".into()] }),
-                ("b".to_owned(), InputInfo::default()),
+                ("a".to_owned(), InputInfo { is_required: true, enum_values: vec!["x".into()], nested: None }),
+                ("b".to_owned(), InputInfo { nested: nested.clone(), ..InputInfo::default() }),
             ]
             .into(),
             outputs: vec!["a".to_owned(), "é\n\t".to_owned()],
@@ -297,7 +358,8 @@ mod tests {
         };
         let expected = [("p:index:Pair", pair), ("p:index:Empty", TypeInfo::default())];
         let types = expected.iter().map(|(token, info)| ((*token).to_owned(), info.clone()));
-        let types: PackageTypes = types.chain([("p:index:\tInvalid".to_owned(), TypeInfo::default())]).collect();
+        let types = types.chain([("p:index:\tInvalid".to_owned(), TypeInfo::default())]);
+        let types = PackageTypes::new(types, [("p:index:Rule".to_owned(), rule.clone())]);
         let lines = types.to_lines().unwrap();
         let cached = PackageTypes::from_lines(lines.clone()).unwrap();
         for (token, info) in &expected {
@@ -305,6 +367,7 @@ mod tests {
             assert_eq!(cached.get(token).as_deref(), Some(info));
         }
         assert_eq!((cached.get("p:index:Other"), cached.has_components()), (None, true));
+        assert_eq!((cached.object("p:index:Rule").as_deref(), cached.object("p:index:Pair")), (Some(&rule), None));
         assert!(cached.tokens().eq(["p:index:Empty", "p:index:Pair"]), "{cached:?}");
         assert!(
             PackageTypes::from_lines(PackageTypes::default().to_lines().unwrap()).unwrap().tokens().next().is_none()

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bridge::host::{InputInfo, PackageTypes, TypeInfo, expand_index_module};
+use bridge::host::{InputInfo, NestedObjects, PackageTypes, TypeInfo, expand_index_module};
 use config::diagnostics::{Code, Diagnostic};
-use config::tree::{Entry, Value};
+use config::tree::{Entry, Node, Value};
 use config::{Resource, ResourceImplementation, Stack};
 use engine::events::{Message, Severity};
+use pulumi_proto::property::path::{Element, PropertyPath};
 use pulumi_proto::urn::TypeToken;
 
 use super::{positions, types};
@@ -27,8 +28,8 @@ pub struct SchemaFindings {
     pub warnings: Vec<Message>,
 }
 
-/// Checks the types and the first level of the properties of all plugin resources. Checks no resource whose plugin has
-/// no schema. `types` are the types of the packages, by name of the plugin.
+/// Checks the types and the properties of all plugin resources, also those of objects. Checks no resource whose plugin has no
+/// schema. `types` are the types of the packages, by name of the plugin.
 ///
 /// A missing required property is left to the provider's Check, because the provider may have a default for it.
 pub(super) fn check(stack: &Stack, types: &BTreeMap<String, PackageTypes>) -> SchemaFindings {
@@ -51,7 +52,11 @@ pub(super) fn check(stack: &Stack, types: &BTreeMap<String, PackageTypes>) -> Sc
         match &resolved.info {
             // A schema that only marks a component may omit its properties.
             Some(info) if info.inputs.is_empty() && info.outputs.is_empty() => {}
-            Some(info) => check_properties(resource, &resolved.token, info, warning, &mut findings),
+            Some(info) => {
+                let checked = CheckedType { token: &resolved.token, info, types };
+                let mut check = PropertyCheck { checked, warning: &warning, findings: &mut findings };
+                check.check(&resource.config, &PropertyPath::default(), &info.inputs);
+            }
             None if is_in_unknown_module(type_text, types) => {
                 let text =
                     format!("the schema of plugin {plugin} has no type {type_text:?}; its properties are not checked");
@@ -92,42 +97,86 @@ fn unknown_type(resource: &Resource, text: &str, plugin: &str, names: &Arc<[Stri
         .help("`sc schema-gen` writes a list of the types of the plugins")
 }
 
-fn check_properties(
-    resource: &Resource,
-    token: &str,
-    info: &TypeInfo,
-    warning: impl Fn(String) -> Message,
-    findings: &mut SchemaFindings,
-) {
-    let short = || TypeToken::new(token).short_form().into_owned();
-    for entry in resource.config.as_mapping().into_iter().flatten() {
-        match info.inputs.get(&entry.key) {
-            None => findings.errors.push(unknown_property(entry, &short(), info)),
-            Some(input) => {
-                if let Some(value) = unknown_enum_value(entry, input) {
-                    let text = format!("the type {} has no value {value:?} of the property {:?}", short(), entry.key);
-                    let hint =
-                        format!("the schema has {}", first_names(input.enum_values.iter().map(ToString::to_string)));
-                    let property = Some(entry.key.clone());
-                    findings.warnings.push(Message { property, hint: Some(hint), ..warning(text) });
+/// Type of a resource, with the types of its package.
+#[derive(Clone, Copy)]
+struct CheckedType<'t> {
+    token: &'t str,
+    info: &'t TypeInfo,
+    types: &'t PackageTypes,
+}
+
+/// Check of the properties of one resource.
+struct PropertyCheck<'t, 'f> {
+    checked: CheckedType<'t>,
+    /// Creates a warning at the resource.
+    warning: &'f dyn Fn(String) -> Message,
+    findings: &'f mut SchemaFindings,
+}
+
+impl PropertyCheck<'_, '_> {
+    /// Checks the entries of a mapping, which is the config of the resource or an object in it, at this path.
+    fn check(&mut self, mapping: &Node, path: &PropertyPath, known: &BTreeMap<String, InputInfo>) {
+        for entry in mapping.as_mapping().into_iter().flatten() {
+            let path = path.child(Element::Key(entry.key.clone()));
+            let Some(property) = known.get(&entry.key) else {
+                self.findings.errors.push(self.checked.unknown_property(entry, &path, known));
+                continue;
+            };
+            if let Some(value) = unknown_enum_value(entry, property) {
+                let short = self.checked.short_form();
+                let text = format!("the type {short} has no value {value:?} of the property {:?}", path.to_string());
+                let hint =
+                    format!("the schema has {}", first_names(property.enum_values.iter().map(ToString::to_string)));
+                let property = Some(path.to_string());
+                self.findings.warnings.push(Message { property, hint: Some(hint), ..(self.warning)(text) });
+            }
+            if let Some(nested) = &property.nested {
+                self.check_nested(&entry.value, &path, nested);
+            }
+        }
+    }
+
+    /// Checks the objects in a value. A value of another kind is left to the provider, which may accept it.
+    fn check_nested(&mut self, value: &Node, path: &PropertyPath, nested: &NestedObjects) {
+        match nested {
+            NestedObjects::Object(token) => {
+                if let Some(object) = self.checked.types.object(token) {
+                    self.check(value, path, &object.properties);
+                }
+            }
+            NestedObjects::List(items) => {
+                for (index, item) in value.as_sequence().into_iter().flatten().enumerate() {
+                    self.check_nested(item, &path.child(Element::Index(index)), items);
+                }
+            }
+            NestedObjects::Map(values) => {
+                for entry in value.as_mapping().into_iter().flatten() {
+                    self.check_nested(&entry.value, &path.child(Element::Key(entry.key.clone())), values);
                 }
             }
         }
     }
 }
 
-fn unknown_property(entry: &Entry, short: &str, info: &TypeInfo) -> Diagnostic {
-    let summary = format!("the type {short} has no property {:?}", entry.key);
-    let unknown = Diagnostic::error(UNKNOWN_PROPERTY, entry.key_span, summary);
-    if info.outputs.contains(&entry.key) {
-        return unknown.help("it is an output, which the provider computes");
+impl CheckedType<'_> {
+    fn short_form(self) -> String {
+        TypeToken::new(self.token).short_form().into_owned()
     }
-    let inputs: Arc<[String]> = info.inputs.keys().cloned().collect();
-    let unknown = unknown.did_you_mean_one_of(&entry.key, &inputs);
-    if inputs.is_empty() {
-        return unknown.help("it has no properties");
+
+    fn unknown_property(self, entry: &Entry, path: &PropertyPath, known: &BTreeMap<String, InputInfo>) -> Diagnostic {
+        let summary = format!("the type {} has no property {:?}", self.short_form(), path.to_string());
+        let unknown = Diagnostic::error(UNKNOWN_PROPERTY, entry.key_span, summary);
+        if path.elements().len() == 1 && self.info.outputs.contains(&entry.key) {
+            return unknown.help("it is an output, which the provider computes");
+        }
+        let names: Arc<[String]> = known.keys().cloned().collect();
+        let unknown = unknown.did_you_mean_one_of(&entry.key, &names);
+        if known.is_empty() {
+            return unknown.help("it has no properties");
+        }
+        let of = if path.elements().len() == 1 { "it has" } else { "the object has" };
+        unknown.help(format!("{of} {}", first_names(known.keys().cloned())))
     }
-    unknown.help(format!("it has {}", first_names(info.inputs.keys().cloned())))
 }
 
 /// Returns a constant value that the enum of the property lacks.

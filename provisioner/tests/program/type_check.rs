@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bridge::host::{InputInfo, PackageTypes, TypeInfo};
+use bridge::host::{InputInfo, NestedObjects, ObjectInfo, PackageTypes, TypeInfo};
 use serde_json::json;
 
 use crate::fake::StackProgram;
@@ -11,9 +11,10 @@ fn types() -> BTreeMap<String, PackageTypes> {
     let inputs = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), InputInfo::default())).collect();
     let mut bucket =
         TypeInfo { inputs: inputs(&["acl", "bucketName"]), outputs: vec!["arn".to_owned()], ..TypeInfo::default() };
-    bucket
-        .inputs
-        .insert("size".to_owned(), InputInfo { is_required: true, enum_values: vec![json!("small"), json!(2)] });
+    bucket.inputs.insert(
+        "size".to_owned(),
+        InputInfo { is_required: true, enum_values: vec![json!("small"), json!(2)], nested: None },
+    );
     let many: Vec<String> = (0..20).map(|number| format!("property{number}")).collect();
     let many = TypeInfo { inputs: inputs(&many.iter().map(String::as_str).collect::<Vec<_>>()), ..TypeInfo::default() };
     let pair = TypeInfo { is_component: true, outputs: vec!["sum".to_owned()], ..TypeInfo::default() };
@@ -170,4 +171,54 @@ fn resource_of_a_plugin_without_schema_is_not_checked() {
         let findings = subject.program.check_types(&types);
         assert!(findings.errors.is_empty() && findings.warnings.is_empty(), "{findings:?}");
     }
+}
+
+#[test]
+fn properties_of_objects_are_checked_where_the_value_has_their_kind() {
+    let object = |token: &str| NestedObjects::Object(format!("p:index:{token}"));
+    let nested = |nested| InputInfo { nested: Some(nested), ..InputInfo::default() };
+    let mode = InputInfo { enum_values: vec![json!("full")], ..InputInfo::default() };
+    let inputs = [
+        ("rule".to_owned(), nested(object("Rule"))),
+        ("rules".to_owned(), nested(NestedObjects::List(object("Rule").into()))),
+        ("named".to_owned(), nested(NestedObjects::Map(object("Rule").into()))),
+        ("foreign".to_owned(), nested(object("Missing"))),
+    ];
+    let gate = TypeInfo { inputs: inputs.into(), ..TypeInfo::default() };
+    let rule = [("mode".to_owned(), mode), ("next".to_owned(), nested(object("Rule")))];
+    let rule = ObjectInfo { properties: rule.into() };
+    let types = PackageTypes::new([("p:index:Gate".to_owned(), gate)], [("p:index:Rule".to_owned(), rule)]);
+    let subject = StackProgram::resources(
+        "
+a:
+  type: p:Gate
+  config:
+    rule: { mod: x, next: { next: { nex: 1 } } }
+    rules: [{ mode: none }, { modes: any }, '${resource:b.id}']
+    named: { first: { mode: full, other: 1 }, second: text }
+    foreign: { any: 1 }
+b:
+  type: p:Gate
+  config: { rule: [{ any: 1 }], rules: { any: 1 }, named: [1], foreign: null }
+",
+        "",
+    );
+    let findings = subject.program.check_types(&[("p".to_owned(), types)].into());
+    let errors: Vec<String> = findings.errors.iter().map(|error| error.summary.clone()).collect();
+    assert_eq!(
+        errors,
+        [
+            r#"the type p:Gate has no property "rule.mod""#,
+            r#"the type p:Gate has no property "rule.next.next.nex""#,
+            r#"the type p:Gate has no property "rules[1].modes""#,
+            r#"the type p:Gate has no property "named.first.other""#,
+        ]
+    );
+    assert_eq!(findings.errors[0].help, ["did you mean `mode`?", "the object has mode, next"]);
+    let warnings: Vec<_> =
+        findings.warnings.iter().map(|warning| (&*warning.text, warning.property.as_deref())).collect();
+    assert_eq!(
+        warnings,
+        [(r#"the type p:Gate has no value "none" of the property "rules[0].mode""#, Some("rules[0].mode"))]
+    );
 }

@@ -49,6 +49,11 @@ impl PropertyPath {
         &self.0
     }
 
+    /// Returns the path to an element of the value at this path.
+    pub fn child(&self, element: Element) -> Self {
+        Self(self.0.iter().cloned().chain([element]).collect())
+    }
+
     /// Returns true if this path equals `other` or is a prefix of it. A wildcard of this path matches any element.
     pub fn contains(&self, other: &Self) -> bool {
         self.0.len() <= other.0.len()
