@@ -55,6 +55,22 @@ impl VerifiedPackage {
         &self.origin
     }
 
+    /// Returns the path of the program for messages: in the declared folder, not in a private copy of it.
+    pub fn program_origin(&self) -> PathBuf {
+        match self.program.strip_prefix(self.checked.folder()) {
+            // A program that was built, or an interpreter outside of the package.
+            Err(_) => self.program.clone(),
+            Ok(_) if self.program.starts_with(&self.origin) => self.program.clone(),
+            Ok(relative) if self.origin.is_dir() => self.origin.join(relative),
+            Ok(_) => self.origin.clone(),
+        }
+    }
+
+    /// Returns true if the package comes from another machine or a repository, and lies in the cache.
+    pub fn is_fetched(&self) -> bool {
+        self.revision.is_some()
+    }
+
     /// Returns the program to start: the plugin itself, or its interpreter.
     pub fn program(&self) -> &Path {
         &self.program

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use crate::fs::open_regular;
+use crate::install::VerifiedPackage;
 
 /// ENOEXEC, for which [`io::ErrorKind`] has no variant.
 const NO_EXEC: i32 = 8;
@@ -46,33 +47,40 @@ fn is_emulated(machine: u8) -> bool {
     Path::new("/proc/sys/fs/binfmt_misc").join(name).exists()
 }
 
-/// Returns the reason why a program was not executed, with advice; `None` if there is no more information than `error`
-/// has.
-pub(super) fn diagnose(program: &Path, directory: &Path, error: &io::Error) -> Option<String> {
+/// Returns the reason why the program of a package was not executed, with advice; `None` if there is no more information
+/// than `error` has.
+pub(super) fn diagnose(package: &VerifiedPackage, directory: &Path, error: &io::Error) -> Option<String> {
+    let program = package.program();
     if !directory.is_dir() {
         Some(format!("its working directory {} is missing", directory.display()))
     } else if error.kind() == io::ErrorKind::PermissionDenied {
-        diagnose_permissions(program)
+        diagnose_permissions(package)
     } else if error.raw_os_error() == Some(NO_EXEC) {
         Some(diagnose_format(program))
     } else if error.kind() == io::ErrorKind::NotFound && program.is_file() {
-        find_interpreter(program).map_or_else(
-            || Some("its loader or a library that it needs is missing".to_owned()),
-            |interpreter| Some(format!("its interpreter {interpreter} is missing")),
-        )
+        Some(diagnose_interpreter(program))
     } else {
         None
     }
 }
 
-fn diagnose_permissions(program: &Path) -> Option<String> {
-    let metadata = fs::metadata(program).ok()?;
+fn diagnose_permissions(package: &VerifiedPackage) -> Option<String> {
+    let metadata = fs::metadata(package.program()).ok()?;
     if metadata.is_dir() {
         Some("it is a folder".to_owned())
     } else if metadata.permissions().mode() & 0o111 == 0 {
-        Some("it is not executable: chmod +x".to_owned())
+        Some(describe_missing_permission(&package.program_origin(), package.is_fetched()))
     } else {
         Some("it is executable, but the file system may be mounted with noexec".to_owned())
+    }
+}
+
+/// Returns advice about a program without execute permission. A mode that was changed in the cache would not last.
+fn describe_missing_permission(program: &Path, is_fetched: bool) -> String {
+    if is_fetched {
+        "it is not executable in the repository or archive that it comes from".to_owned()
+    } else {
+        format!("it is not executable; run chmod +x {}", program.display())
     }
 }
 
@@ -93,12 +101,18 @@ fn diagnose_format(program: &Path) -> String {
     format!("it is built for {built_for}, and this is {os} on {arch}")
 }
 
-/// Returns the interpreter in the `#!` line of a script.
-fn find_interpreter(program: &Path) -> Option<String> {
-    let head = read_head::<256>(program)?;
+/// Returns the reason why the kernel did not find the interpreter or loader of an existing program.
+fn diagnose_interpreter(program: &Path) -> String {
+    let head = read_head::<256>(program).unwrap_or_default();
     let text = String::from_utf8_lossy(&head);
-    let line = text.strip_prefix("#!")?.lines().next()?;
-    line.split_whitespace().next().map(str::to_owned)
+    let Some(line) = text.strip_prefix("#!").and_then(|rest| rest.split('\n').next()) else {
+        return "its loader or a library that it needs is missing".to_owned();
+    };
+    // The kernel takes the carriage return as part of the name of the interpreter.
+    if line.ends_with('\r') {
+        return "its first line ends with a Windows line break; save it with Unix line breaks".to_owned();
+    }
+    format!("its interpreter {} is missing", line.split_whitespace().next().unwrap_or_default())
 }
 
 /// Returns the first bytes of a file; `None` if it cannot be read.
@@ -106,4 +120,15 @@ fn read_head<const N: usize>(program: &Path) -> Option<Vec<u8>> {
     let mut head = Vec::with_capacity(N);
     open_regular(program).ok()?.take(N as u64).read_to_end(&mut head).ok()?;
     Some(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permission_of_a_fetched_program_is_not_to_be_changed_in_the_cache() {
+        assert!(!describe_missing_permission(Path::new("/cache/x"), true).contains("chmod"));
+        assert!(describe_missing_permission(Path::new("/x"), false).ends_with("run chmod +x /x"));
+    }
 }

@@ -27,12 +27,8 @@ pub async fn launch(spec: LaunchSpec<'_>, engine_address: &str) -> Result<Launch
         environment: spec.environment,
     };
     let exec_failed = |source| LaunchError::ExecFailed {
-        diagnosis: diagnose(&process_spec.program, &process_spec.directory, &source),
-        program: if package.arguments().is_empty() {
-            package.origin().to_owned()
-        } else {
-            process_spec.program.clone()
-        },
+        diagnosis: diagnose(package, &process_spec.directory, &source),
+        program: package.program_origin(),
         source,
     };
     if let Some(error) = exec_format_error(&process_spec.program) {

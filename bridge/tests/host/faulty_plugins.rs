@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use bridge::plugin::{Checksum, PluginSource};
+use bridge::plugin::{Checksum, LocalSource, PluginSource, Sha256Digest};
 
 use crate::TestRepository;
 
@@ -80,22 +80,50 @@ async fn program_that_cannot_be_executed_is_diagnosed() {
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
     let denied = "Permission denied (os error 13)";
     let no_exec = "Exec format error (os error 8)";
-    let table: [(Vec<u8>, u32, String); 4] = [
-        (b"#!/bin/sh\n".to_vec(), 0o644, format!(" (it is not executable: chmod +x): {denied}")),
+    let missing = "No such file or directory (os error 2)";
+    let table: [(Vec<u8>, u32, String); 5] = [
+        (b"#!/bin/sh\n".to_vec(), 0o644, format!(" (it is not executable; run chmod +x [file]): {denied}")),
         (b"hello".to_vec(), 0o755, format!(" (it is neither a program nor a script that starts with #!): {no_exec}")),
         (elf(foreign.0), 0o755, format!(" (it is built for {}, and this is {os} on {arch}): {no_exec}", foreign.1)),
         (
             b"#!/opt/nowhere/ruby -w\n".to_vec(),
             0o755,
-            " (its interpreter /opt/nowhere/ruby is missing): No such file or directory (os error 2)".to_owned(),
+            format!(" (its interpreter /opt/nowhere/ruby is missing): {missing}"),
+        ),
+        (
+            b"#!/bin/sh\r\necho 1\r\n".to_vec(),
+            0o755,
+            format!(" (its first line ends with a Windows line break; save it with Unix line breaks): {missing}"),
         ),
     ];
     for (content, mode, expected) in table {
         for mut repository in [TestRepository::new(), TestRepository::supervised()] {
             repository.file("x", &content, mode);
             let path = std::fs::canonicalize(repository.path("x")).unwrap();
+            let expected = expected.replace("[file]", &path.display().to_string());
             assert_eq!(repository.load_error().await.0, format!("{LOAD}cannot run {}{expected}", path.display()));
         }
+    }
+}
+
+#[tokio::test]
+async fn program_that_cannot_be_executed_is_named_by_its_path_in_the_declared_folder() {
+    let content = b"#!/bin/sh\n";
+    for checksum in [None, Some(Checksum::One(Sha256Digest::of(content)))] {
+        let mut repository = TestRepository::new();
+        let folder = repository.path("folder");
+        std::fs::create_dir(&folder).unwrap();
+        let config = repository.file("x", content, 0o644);
+        config.source = PluginSource::Local(LocalSource { path: folder.clone(), checksum });
+        std::fs::rename(repository.path("x"), folder.join("pulumi-resource-x")).unwrap();
+        let program = std::fs::canonicalize(folder).unwrap().join("pulumi-resource-x");
+        let program = program.display();
+        assert_eq!(
+            repository.load_error().await.0,
+            format!(
+                "{LOAD}cannot run {program} (it is not executable; run chmod +x {program}): Permission denied (os error 13)"
+            )
+        );
     }
 }
 

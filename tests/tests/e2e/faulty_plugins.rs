@@ -62,7 +62,7 @@ fn plugin_without_execute_permission_is_reported() {
     exit 1
     --- out
     --- err
-    error: failed to load plugins: failed to load plugin rude: failed to connect to plugin: cannot run [repo]/rude.sh (it is not executable: chmod +x): Permission denied (os error 13)
+    error: failed to load plugins: failed to load plugin rude: failed to connect to plugin: cannot run [repo]/rude.sh (it is not executable; run chmod +x [repo]/rude.sh): Permission denied (os error 13)
     ");
 }
 
