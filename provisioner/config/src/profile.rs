@@ -1,7 +1,5 @@
 //! The profile: `cfg.<profile>.yaml`, or the text of `SIMPLE_CONTAINER_CONFIG` (docs/spec/simple-container.md#1.2).
 
-use std::path::Path;
-
 use crate::diagnostics::{Code, Diagnostic, Sensitivity, SourceFiles, Span, has_errors};
 use crate::files;
 use crate::process_context::{ProcessContext, Repository};
@@ -57,18 +55,18 @@ impl Profile {
         process_context: &ProcessContext,
         sources: &mut SourceFiles,
     ) -> Result<Self, Vec<Diagnostic>> {
-        let wrapped = |cause: String| {
-            Diagnostic::error(CODE, None, format!("failed to read config file for profile {name:?}: {cause}"))
-        };
         let file = match process_context.environment.get(VARIABLE).filter(|text| !text.is_empty()) {
             Some(text) => sources.add(VARIABLE, text, Sensitivity::Secret),
             None => {
                 let path = repository.root.join(".sc").join(format!("cfg.{name}.yaml"));
                 let display_path = repository.display_path(&path);
                 let text = files::read(&path).map_err(|error| {
-                    let cause = format!("profile does not exist: {name:?}: failed to read {display_path}: {error}");
-                    let help = missing_profile_hints(&repository.root.join(".sc"), name);
-                    vec![help.into_iter().fold(wrapped(cause), Diagnostic::help)]
+                    vec![if error.is_missing() {
+                        missing_profile(name, repository)
+                    } else {
+                        let message = format!("failed to read the profile {name:?}, {display_path}: {error}");
+                        Diagnostic::error(CODE, None, message)
+                    }]
                 })?;
                 sources.add(&display_path, &text, Sensitivity::Secret)
             }
@@ -116,16 +114,24 @@ impl Profile {
     }
 }
 
-/// Returns the hints for a missing profile.
-fn missing_profile_hints(folder: &Path, name: &str) -> Vec<String> {
-    let profiles: Vec<String> = files::list_paths(folder)
+/// Returns the error for a profile without a file.
+fn missing_profile(name: &str, repository: &Repository) -> Diagnostic {
+    let folder = repository.root.join(".sc");
+    let message = format!("the profile {name:?} does not exist: there is no cfg.{name}.yaml in {}", folder.display());
+    let error = Diagnostic::error(CODE, None, message);
+    let profiles: Vec<String> = files::list_paths(&folder)
         .iter()
         .filter_map(|path| path.file_name()?.to_str()?.strip_prefix("cfg.")?.strip_suffix(".yaml").map(str::to_owned))
         .collect();
-    if profiles.is_empty() {
-        return vec!["it is a YAML file that holds `projectName: NAME`".into()];
+    if !profiles.is_empty() {
+        let candidate = crate::diagnostics::closest(name, profiles.iter().map(String::as_str));
+        let candidate = candidate.map(|profile| format!("did you mean `{profile}`?"));
+        let hints = candidate.into_iter().chain([format!("this folder has the profiles: {}", profiles.join(", "))]);
+        return hints.fold(error, Diagnostic::help);
     }
-    let candidate = crate::diagnostics::closest(name, profiles.iter().map(String::as_str));
-    let candidate = candidate.map(|profile| format!("did you mean `{profile}`?"));
-    candidate.into_iter().chain([format!("the profiles are {}", profiles.join(", "))]).collect()
+    let searched = match repository.git {
+        Some(_) => "`.sc` is searched only in the root of the git repository",
+        None => "outside of a git repository, `.sc` is searched only in the working folder",
+    };
+    error.help("a profile is a YAML file that holds `projectName: NAME`").help(searched)
 }

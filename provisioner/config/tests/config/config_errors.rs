@@ -365,6 +365,32 @@ fn missing_files_and_names_are_reported() {
 }
 
 #[test]
+fn missing_profile_is_reported_once_with_the_searched_folder() {
+    insta::assert_snapshot!(Files::empty().profile_error("defualt"), @r#"
+    error[profile]: the profile "defualt" does not exist: there is no cfg.defualt.yaml in <ROOT>/.sc
+     |
+     = hint: did you mean `default`?
+     = hint: this folder has the profiles: default
+    "#);
+    let none = Files::empty().without(".sc/cfg.default.yaml");
+    insta::assert_snapshot!(none.profile_error("default"), @r#"
+    error[profile]: the profile "default" does not exist: there is no cfg.default.yaml in <ROOT>/.sc
+     |
+     = hint: a profile is a YAML file that holds `projectName: NAME`
+     = hint: `.sc` is searched only in the root of the git repository
+    "#);
+    let without_git = none.without(".git/HEAD").without(".git/refs/heads/f/x").with("a", "");
+    insta::assert_snapshot!(without_git.profile_error("default"), @r#"
+    error[profile]: the profile "default" does not exist: there is no cfg.default.yaml in <ROOT>/.sc
+     |
+     = hint: a profile is a YAML file that holds `projectName: NAME`
+     = hint: outside of a git repository, `.sc` is searched only in the working folder
+    "#);
+    let folder = without_git.with(".sc/cfg.default.yaml/a", "");
+    insta::assert_snapshot!(folder.profile_error("default"), @r#"error[profile]: failed to read the profile "default", .sc/cfg.default.yaml: it is a folder, not a regular file"#);
+}
+
+#[test]
 fn state_storage_is_private_only_if_declared() {
     let provisioner = |config: &str| {
         format!(

@@ -52,6 +52,11 @@ impl Files {
         self
     }
 
+    pub(crate) fn without(mut self, path: &str) -> Self {
+        self.files.retain(|(known, _)| known != path);
+        self
+    }
+
     /// Places the repository in a folder with this name.
     pub(crate) fn in_folder(self, folder: &'static str) -> Self {
         Self { folder, ..self }
@@ -69,7 +74,8 @@ impl Files {
         Self { environment, ..self }
     }
 
-    pub(crate) fn read(&self, names: &[&str]) -> Read {
+    /// Writes the files. Returns the root of the repository, and the temporary folder that contains it.
+    fn write(&self) -> (PathBuf, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap().join(self.folder);
         for (path, text) in &self.files {
@@ -77,6 +83,21 @@ impl Files {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
+        (root, folder)
+    }
+
+    /// Reads a profile, which must fail, and renders the errors.
+    pub(crate) fn profile_error(&self, name: &str) -> String {
+        let (root, _folder) = self.write();
+        let mut sources = SourceFiles::default();
+        let repository = Repository::discover(&root);
+        let found = Profile::read(name, &repository, &process_context(&self.environment), &mut sources).unwrap_err();
+        let messages: Vec<_> = found.iter().map(|diagnostic| render(diagnostic, &sources, Style::Plain)).collect();
+        messages.join("\n\n").replace(root.display().to_string().trim_end_matches('/'), "<ROOT>")
+    }
+
+    pub(crate) fn read(&self, names: &[&str]) -> Read {
+        let (root, folder) = self.write();
         let process_context = process_context(&self.environment);
         let repository = Repository::discover(&root);
         let mut sources = SourceFiles::default();
