@@ -1,5 +1,9 @@
-//! Checks against the SDK packages on PyPI: the shapes of the fake clouds' inputs, and the forms of resource types that
-//! Pulumi documents.
+//! Checks against the SDK packages on PyPI: the shapes of the fake clouds' inputs, the forms of resource types that
+//! Pulumi documents, and the stacks in the documentation.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
+
+mod documented_stacks;
 
 use std::fs;
 use std::path::Path;
@@ -45,17 +49,25 @@ struct SdkType {
     former: Vec<String>,
 }
 
+/// Returns the resource types of an SDK package.
+fn sdk_types(python: &Path, packages: &str, package: &str) -> Vec<SdkType> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop_clouds/resource_types.py");
+    serde_json::from_slice(&run(Command::new(python).arg(script).args([packages, package])).unwrap()).unwrap()
+}
+
+/// Returns the types that the schema of a package has, as far as an SDK package tells.
+fn types_of(sdk_types: &[SdkType]) -> PackageTypes {
+    let info = |sdk_type: &SdkType| TypeInfo { former_types: sdk_type.former.clone(), ..TypeInfo::default() };
+    sdk_types.iter().map(|known| (known.token.clone(), info(known))).collect()
+}
+
 #[test]
 fn every_documented_form_of_a_type_resolves_to_its_token() {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (venv, packages) = sdk_packages();
     for (package, at_least) in [("aws", 1_500), ("gcp", 1_200), ("kubernetes", 400), ("random", 8)] {
-        let mut command = Command::new(venv.python());
-        command.arg(here.join("tests/interop_clouds/resource_types.py")).args([packages.as_str(), package]);
-        let sdk_types: Vec<SdkType> = serde_json::from_slice(&run(&mut command).unwrap()).unwrap();
+        let sdk_types = sdk_types(&venv.python(), &packages, package);
         assert!(sdk_types.len() >= at_least, "{package}: {}", sdk_types.len());
-        let info = |sdk_type: &SdkType| TypeInfo { former_types: sdk_type.former.clone(), ..TypeInfo::default() };
-        let types: PackageTypes = sdk_types.iter().map(|known| (known.token.clone(), info(known))).collect();
+        let types = types_of(&sdk_types);
         for SdkType { token, folder, former } in &sdk_types {
             let name = token.rsplit(':').next().unwrap();
             let documented = match folder.as_str() {

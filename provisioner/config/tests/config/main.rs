@@ -6,6 +6,7 @@ mod repository;
 
 mod config_errors;
 mod core_types;
+mod documented_stacks;
 mod inheritance;
 mod limits;
 mod malformed_placeholders;
