@@ -83,7 +83,7 @@ pub(super) fn secrets(name: &str, stacks: &RawStacks, diagnostics: &mut Vec<Diag
     let Ok(owner) = find_owner(name, "secrets", stacks, diagnostics) else { return Secrets::default() };
     let file = &stacks[owner].secrets;
     let auth = file.auth.keys().filter_map(|entry| Some((entry.clone(), auth(owner, entry, stacks, diagnostics)?)));
-    Secrets { auth: auth.collect(), values: file.values.clone() }
+    Secrets { auth: auth.collect(), values: file.values.clone(), is_incomplete: file.has_errors }
 }
 
 fn auth(owner: &str, entry: &str, stacks: &RawStacks, diagnostics: &mut Vec<Diagnostic>) -> Option<Auth> {
@@ -102,6 +102,8 @@ fn auth(owner: &str, entry: &str, stacks: &RawStacks, diagnostics: &mut Vec<Diag
                     return None;
                 }
             }
+            // The error of the file is reported.
+            None if stacks.get(here).is_some_and(|raw| raw.secrets.has_errors) => return None,
             None => {
                 let summary = match stacks.contains_key(here) {
                     true => format!("the stack {here:?} has no auth entry {entry:?} to inherit"),

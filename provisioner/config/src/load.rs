@@ -147,11 +147,7 @@ impl Loader<'_> {
         if server.is_none() && presence == Presence::Optional && !files::is_folder(&folder) {
             return None;
         }
-        let secrets = self.read_file(&folder.join("secrets.yaml"), Presence::Optional, Sensitivity::Secret, sources);
-        let secrets = match secrets {
-            Some((_, Some(document))) => SecretsFile::read(&document, &mut Reader::new(&mut self.diagnostics)),
-            _ => SecretsFile::default(),
-        };
+        let secrets = self.read_secrets(&folder.join("secrets.yaml"), sources);
         let (server_file, server) = server.map_or((None, None), |(file, document)| (Some(file), document));
         if let Some(document) = &server {
             // Called only for its diagnostics. `RawStack::root` returns the mapping.
@@ -164,6 +160,16 @@ impl Loader<'_> {
             }
         }
         Some(RawStack { server, server_file, secrets })
+    }
+
+    fn read_secrets(&mut self, path: &Path, sources: &mut SourceFiles) -> SecretsFile {
+        let first = self.diagnostics.len();
+        let mut secrets = match self.read_file(path, Presence::Optional, Sensitivity::Secret, sources) {
+            Some((_, Some(document))) => SecretsFile::read(&document, &mut Reader::new(&mut self.diagnostics)),
+            _ => SecretsFile::default(),
+        };
+        secrets.has_errors = has_errors(&self.diagnostics[first..]);
+        secrets
     }
 
     /// Reads and parses a file. The outer `None`: the file is missing or unreadable. The inner `None`: the file is

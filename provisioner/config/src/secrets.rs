@@ -16,6 +16,8 @@ pub(crate) struct Secrets {
     pub(crate) values: BTreeMap<String, SecretText>,
     /// `auth`, inherited entries included.
     pub(crate) auth: BTreeMap<String, Auth>,
+    /// True if a secret may be missing because of an error in secrets.yaml, which is reported.
+    pub(crate) is_incomplete: bool,
 }
 
 /// Entry of `auth`.
@@ -121,6 +123,8 @@ impl Auth {
 pub(super) struct SecretsFile {
     pub(super) values: BTreeMap<String, SecretText>,
     pub(super) auth: BTreeMap<String, AuthDeclaration>,
+    /// True if the file has errors, which are reported: entries may be missing.
+    pub(super) has_errors: bool,
 }
 
 /// An entry of `auth`, before inheritance.

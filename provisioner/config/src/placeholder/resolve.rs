@@ -122,6 +122,12 @@ impl<'a> Resolver<'a> {
                 Ok(reference) => into.parts.push(Part::Reference(reference)),
                 Err(diagnostic) => self.keep_unresolved(placeholder, *diagnostic, into),
             },
+            // The error in secrets.yaml, which is reported, may be the reason.
+            PlaceholderValue::Missing
+                if self.namespaces.secrets.is_incomplete && ["secret", "auth"].contains(&placeholder.namespace) =>
+            {
+                push_text(&mut into.parts, placeholder.raw);
+            }
             PlaceholderValue::Missing => {
                 let diagnostic = self.missing_value_error(placeholder, at);
                 self.keep_unresolved(placeholder, diagnostic, into);

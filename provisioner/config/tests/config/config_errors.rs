@@ -406,3 +406,17 @@ fn state_storage_is_private_only_if_declared() {
     let messages = Files::server(&provisioner(", private: yes please")).messages();
     assert!(messages.contains("expected `true` or `false`"), "{messages}");
 }
+
+#[test]
+fn broken_secrets_file_is_reported_without_the_secrets_that_it_lacks() {
+    let server = format!(
+        "{PROVISIONER}variables: {{ a: {{ type: string, value: x }} }}\noutputs: {{ x: '${{secret:p}} ${{auth:q}} ${{var:b}}' }}\n"
+    );
+    let codes = |secrets: &str| {
+        let read = Files::server(&server).secrets(secrets).read(&["s"]);
+        read.loaded.diagnostics.iter().map(|found| found.code.0).collect::<Vec<_>>()
+    };
+    assert_eq!(codes("values: { other: text }\n"), ["unresolved-placeholder"; 3]);
+    assert_eq!(codes("values:\n  p: \"hunter2\n"), ["unresolved-placeholder", "yaml-syntax"]);
+    assert_eq!(codes("values: { p: [hunter2] }\n"), ["unresolved-placeholder", "wrong-kind"]);
+}
