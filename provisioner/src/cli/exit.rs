@@ -288,16 +288,35 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
     }
 }
 
-/// Returns the lines of an error: its message, its causes, its hints. Secrets are masked.
-pub(crate) fn error_lines(error: &anyhow::Error, masker: &SecretMasker) -> Vec<Line> {
-    let head = Line::new().styled(Palette::ERROR, "error").styled(Palette::BOLD, ":").text(" ");
-    let text = |error: &(dyn std::error::Error + 'static)| text_of_masked(error, |text| masker.mask(text).into_owned());
-    let mut lines = paragraph(head, "  ", &text(error.as_ref()));
-    for cause in error.chain().skip(1) {
-        let head = Line::plain("  ").styled(Palette::ERROR, "caused by").styled(Palette::BOLD, ":").text(" ");
-        lines.extend(paragraph(head, "    ", &text(cause)));
+/// Texts of an error, without secrets.
+#[derive(Clone, Debug)]
+pub(crate) struct ErrorTexts {
+    pub(crate) message: String,
+    pub(crate) causes: Vec<String>,
+    /// Next steps of the user.
+    pub(crate) hints: Vec<String>,
+}
+
+/// Returns the texts of an error. Secrets are masked.
+pub(crate) fn error_texts(error: &anyhow::Error, masker: &SecretMasker) -> ErrorTexts {
+    let mask = |text: &str| masker.mask(text).into_owned();
+    let text = |error: &(dyn std::error::Error + 'static)| text_of_masked(error, mask);
+    ErrorTexts {
+        message: text(error.as_ref()),
+        causes: error.chain().skip(1).map(text).collect(),
+        hints: error.chain().filter_map(hint).map(|hint| mask(&hint)).collect(),
     }
-    lines.extend(error.chain().filter_map(hint).flat_map(|hint| hint_lines(&masker.mask(&hint))));
+}
+
+/// Returns the lines of an error: its message, its causes, its hints.
+pub(crate) fn error_lines(texts: &ErrorTexts) -> Vec<Line> {
+    let head = Line::new().styled(Palette::ERROR, "error").styled(Palette::BOLD, ":").text(" ");
+    let mut lines = paragraph(head, "  ", &texts.message);
+    for cause in &texts.causes {
+        let head = Line::plain("  ").styled(Palette::ERROR, "caused by").styled(Palette::BOLD, ":").text(" ");
+        lines.extend(paragraph(head, "    ", cause));
+    }
+    lines.extend(texts.hints.iter().flat_map(|hint| hint_lines(hint)));
     lines
 }
 
@@ -467,7 +486,7 @@ mod tests {
             .context("nothing was changed")
             .unwrap_err();
         let text: Vec<String> =
-            error_lines(&error, &SecretMasker::default()).iter().map(|line| line.render(false)).collect();
+            error_lines(&error_texts(&error, &SecretMasker::default())).iter().map(|line| line.render(false)).collect();
         insta::assert_snapshot!(text.join("\n"), @r"
         error: nothing was changed
           caused by: there are two stacks:

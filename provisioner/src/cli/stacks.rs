@@ -222,6 +222,7 @@ pub(crate) fn not_provisioned(stack: &StackReference) -> CliError {
 
 #[cfg(test)]
 mod tests {
+    use super::super::exit::{error_lines, error_texts};
     use super::*;
 
     fn names<const N: usize>(names: [&str; N]) -> Vec<String> {
@@ -229,7 +230,7 @@ mod tests {
     }
 
     fn error_text<T: std::fmt::Debug>(result: Result<T, CliError>) -> String {
-        let lines = super::super::exit::error_lines(&result.unwrap_err().into(), &SecretMasker::default());
+        let lines = error_lines(&error_texts(&result.unwrap_err().into(), &SecretMasker::default()));
         lines.iter().map(|line| line.render(false) + "\n").collect()
     }
 

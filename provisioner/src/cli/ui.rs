@@ -9,14 +9,16 @@ use anstream::{AutoStream, ColorChoice};
 
 use config::diagnostics::{Diagnostic, MAX_SHOWN, Severity, SourceFiles, Style, escape_controls, render, shown};
 use engine::masking::SecretMasker;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
 use state::{Unrecorded, UnrecordedReport};
 
 use super::args::{ColorArg, GlobalArgs};
 use super::display::{
-    DiffOptions, Display, DisplayOptions, JsonDisplay, Line, LiveDisplay, PlainDisplay, Renderer, SHOW_CURSOR, Secrets,
-    print_lines,
+    DiffOptions, Display, DisplayOptions, EventNumbers, JsonDisplay, Line, LiveDisplay, PlainDisplay, Renderer,
+    SHOW_CURSOR, Secrets, describe_diagnostic, describe_error, print_lines, write_event,
 };
-use super::exit::{Exit, error_lines, kept_journal_lines, unrecorded_lines, warning_lines};
+use super::exit::{Exit, error_lines, error_texts, kept_journal_lines, unrecorded_lines, warning_lines};
 use super::signals::{RESTORE_LIMIT, SignalReceiver, TimeLimit, within};
 use super::standard_output::StandardOutput;
 
@@ -60,6 +62,8 @@ pub(crate) struct Ui {
     masker: Arc<SecretMasker>,
     streams: StreamProperties,
     json: bool,
+    /// Numbers of the events that `--json` writes.
+    event_numbers: EventNumbers,
     verbose: bool,
     stdout_color: bool,
     stderr_color: bool,
@@ -81,6 +85,7 @@ impl Ui {
             masker: Arc::default(),
             streams: *streams,
             json: global.json,
+            event_numbers: EventNumbers::default(),
             verbose: global.verbose,
             stdout_color: color(streams.stdout_has_color),
             stderr_color: color(streams.stderr_has_color),
@@ -144,7 +149,7 @@ impl Ui {
         let stdout = || StandardOutput(AutoStream::always(io::stdout()));
         let stderr = || AutoStream::always(io::stderr());
         let renderer: Box<dyn Renderer> = if self.json {
-            Box::new(JsonDisplay::new(StandardOutput(io::stdout()), secrets))
+            Box::new(JsonDisplay::new(StandardOutput(io::stdout()), secrets, self.event_numbers.clone()))
         } else if self.has_live_display() {
             Box::new(LiveDisplay::new(stderr(), stdout(), stderr_size, options))
         } else {
@@ -190,10 +195,25 @@ impl Ui {
         if self.streams.stdout_is_terminal { escape_controls(text) } else { Cow::Borrowed(text) }
     }
 
-    /// Prints errors and warnings about the user's files: the first ones in full, and the number of the others.
+    /// Writes an event as a line of `--json`, if it was given.
+    fn write_event(&self, describe: impl FnOnce(&mut Map<String, Value>)) {
+        if !self.json || self.is_silent {
+            return;
+        }
+        let mut line = self.event_numbers.next_event(Timestamp::now(), "");
+        describe(&mut line);
+        // The reader of the events has closed the output. Standard error has the text, too.
+        drop(write_event(&mut StandardOutput(io::stdout()), line));
+    }
+
+    /// Prints errors and warnings about the user's files: the first ones in full, and the number of the others. With
+    /// `--json`, writes each of them as an event, too.
     pub(crate) fn print_diagnostics(&self, diagnostics: &[Diagnostic], sources: &SourceFiles) {
         if self.is_silent {
             return;
+        }
+        for diagnostic in diagnostics {
+            self.write_event(|line| describe_diagnostic(diagnostic, sources, &self.masker, line));
         }
         let style = if self.stderr_color { Style::Coloured } else { Style::Plain };
         let text: String = shown(diagnostics).map(|diagnostic| render(diagnostic, sources, style) + "\n\n").collect();
@@ -211,11 +231,13 @@ impl Ui {
         }
     }
 
-    /// Prints an error, and returns its outcome.
+    /// Prints an error, and returns its outcome. With `--json`, writes the error as an event, too.
     pub(crate) fn fail(&self, error: &anyhow::Error) -> Exit {
         let exit = Exit::of_error(error);
         if exit != Exit::BrokenPipe {
-            self.print_messages(&error_lines(error, &self.masker));
+            let texts = error_texts(error, &self.masker);
+            self.print_messages(&error_lines(&texts));
+            self.write_event(|line| describe_error(texts, exit.code(), line));
         }
         exit
     }

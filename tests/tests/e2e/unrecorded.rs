@@ -105,7 +105,9 @@ fn changes_that_no_disk_can_store_are_printed_as_lines_and_events() {
         assert!(ended.stderr.ends_with(&end), "{}", ended.stderr);
         assert!(!ended.stderr.contains("kept in the journal"), "{}", ended.stderr);
         if arguments == "--json" {
-            let last = ended.stdout.lines().skip(ended.stdout.lines().count() - lines.len());
+            let mut events: Vec<&str> = ended.stdout.lines().collect();
+            assert!(events.pop().is_some_and(|last| last.contains("\"event\":\"error\"")), "{}", ended.stdout);
+            let last = events[events.len() - lines.len()..].iter();
             for (event, line) in last.zip(&lines) {
                 let event: Value = serde_json::from_str(event).unwrap();
                 let members = ["event", "stack", "change", "urn", "id"].map(|member| event[member].as_str().unwrap());

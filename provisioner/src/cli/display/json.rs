@@ -1,11 +1,14 @@
 //! Display for programs: prints each event as one line of JSON. `docs/events.md` specifies the members.
 
 use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bridge::provider::DiffKind;
 use config::diagnostics::escape_controls;
 use engine::events::{Download, DownloadStage, Event, Message, Operation, Outcome, Phase, Severity, StepInfo, Summary};
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use state::ResourceState;
 
@@ -13,16 +16,39 @@ use super::filter::MessageFilter;
 use super::value::{DisplayValue, Secrets, map_to_json};
 use super::{Origin, Renderer, Stamp, StopNotice};
 
+/// Numbers of the events of a command, shared by all that write them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EventNumbers(Arc<AtomicU64>);
+
+impl EventNumbers {
+    /// Returns the members that every event has, with the next number.
+    pub(crate) fn next_event(&self, time: Timestamp, stack: &str) -> Map<String, Value> {
+        let sequence = self.0.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut line = Map::new();
+        line.insert("sequence".into(), sequence.into());
+        line.insert("time".into(), time.to_string().into());
+        line.insert("stack".into(), stack.into());
+        line
+    }
+}
+
+/// Writes an event as one line. Each line is one write, so that no reader sees a part of a line.
+pub(crate) fn write_event(out: &mut impl Write, line: Map<String, Value>) -> io::Result<()> {
+    let line = Value::Object(line).to_string();
+    out.write_all(format!("{}\n", escape_controls(&line)).as_bytes())?;
+    out.flush()
+}
+
 /// Renderer that writes each event as one line.
 pub(crate) struct JsonDisplay<W: Write> {
     out: W,
     secrets: Secrets,
-    sequence: u64,
+    numbers: EventNumbers,
 }
 
 impl<W: Write> JsonDisplay<W> {
-    pub(crate) fn new(out: W, secrets: Secrets) -> Self {
-        Self { out, secrets, sequence: 0 }
+    pub(crate) fn new(out: W, secrets: Secrets, numbers: EventNumbers) -> Self {
+        Self { out, secrets, numbers }
     }
 }
 
@@ -39,19 +65,12 @@ impl<W: Write + Send> Renderer for JsonDisplay<W> {
             Event::RegistrationStarted(_) | Event::RegistrationDecided(_) => return Ok(()),
             _ => {}
         }
-        self.sequence += 1;
-        let mut line = Map::new();
-        line.insert("sequence".into(), self.sequence.into());
-        line.insert("time".into(), stamp.time.to_string().into());
-        line.insert("stack".into(), origin.stack.into());
+        let mut line = self.numbers.next_event(stamp.time, origin.stack);
         describe(event, self.secrets, &mut line);
         if let Event::Message(_) = event {
             line.insert("place".into(), origin.place.map(|place| place.position.as_str()).into());
         }
-        // Each line is one write, so that no reader sees a part of a line.
-        let line = Value::Object(line).to_string();
-        self.out.write_all(format!("{}\n", escape_controls(&line)).as_bytes())?;
-        self.out.flush()
+        write_event(&mut self.out, line)
     }
 
     fn stop(&mut self, stamp: Stamp, notice: StopNotice) -> io::Result<()> {

@@ -8,6 +8,7 @@
 mod diff;
 mod filter;
 mod json;
+mod json_diagnostics;
 mod live;
 mod painter;
 mod palette;
@@ -34,7 +35,8 @@ use engine::masking::SecretMasker;
 use jiff::Timestamp;
 
 pub(crate) use diff::{DiffOptions, values};
-pub(crate) use json::JsonDisplay;
+pub(crate) use json::{EventNumbers, JsonDisplay, write_event};
+pub(crate) use json_diagnostics::{describe_diagnostic, describe_error};
 pub(crate) use live::LiveDisplay;
 pub(crate) use painter::SHOW_CURSOR;
 pub(crate) use palette::Palette;

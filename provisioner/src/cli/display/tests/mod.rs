@@ -405,7 +405,7 @@ fn long_step_without_a_terminal_is_reported_every_30_seconds() {
 #[test]
 fn json_display_prints_one_line_per_event_with_masked_secrets() {
     let out = Shared::default();
-    let mut display = JsonDisplay::new(out.clone(), Secrets::Masked);
+    let mut display = JsonDisplay::new(out.clone(), Secrets::Masked, EventNumbers::default());
     all_step_kinds(false).play(&mut Redacting::new(&mut display), 0, u64::MAX);
     insta::assert_snapshot!("json", out.text());
 }
@@ -416,7 +416,11 @@ fn no_display_shows_a_secret() {
         let script = all_step_kinds(preview);
         let (progress, results) = plain(&script, true);
         let json = Shared::default();
-        script.play(&mut Redacting::new(&mut JsonDisplay::new(json.clone(), Secrets::Masked)), 0, u64::MAX);
+        script.play(
+            &mut Redacting::new(&mut JsonDisplay::new(json.clone(), Secrets::Masked, EventNumbers::default())),
+            0,
+            u64::MAX,
+        );
         for text in [progress, results, json.text()] {
             for secret in ["correct horse", "old key", "new key", "hush-hush"] {
                 assert!(!text.contains(secret), "{secret} in {text}");
@@ -449,7 +453,11 @@ fn secret_in_a_long_message_is_masked_before_the_message_is_shortened() {
 #[test]
 fn finish_waits_until_all_events_are_rendered_in_order() {
     let out = Shared::default();
-    let display = Display::start(Box::new(JsonDisplay::new(out.clone(), Secrets::Masked)), Arc::default()).unwrap();
+    let display = Display::start(
+        Box::new(JsonDisplay::new(out.clone(), Secrets::Masked, EventNumbers::default())),
+        Arc::default(),
+    )
+    .unwrap();
     let sink = display.sink("dev", None);
     for text in ["one", "two", "three"] {
         sink.emit(Event::Message(Message::new(Severity::Info, text)));
@@ -469,7 +477,11 @@ fn finish_waits_until_all_events_are_rendered_in_order() {
 #[test]
 fn messages_have_the_position_in_the_program() {
     let out = Shared::default();
-    let display = Display::start(Box::new(JsonDisplay::new(out.clone(), Secrets::Masked)), Arc::default()).unwrap();
+    let display = Display::start(
+        Box::new(JsonDisplay::new(out.clone(), Secrets::Masked, EventNumbers::default())),
+        Arc::default(),
+    )
+    .unwrap();
     let locate: Locate = Arc::new(|source, property| {
         Some(Place { position: format!("server.yaml:{}:{}", source.0, property.unwrap()), excerpt: Vec::new() })
     });
@@ -497,7 +509,9 @@ fn broken_pipe_is_reported_at_the_end() {
             Ok(())
         }
     }
-    let display = Display::start(Box::new(JsonDisplay::new(Closed, Secrets::Masked)), Arc::default()).unwrap();
+    let display =
+        Display::start(Box::new(JsonDisplay::new(Closed, Secrets::Masked, EventNumbers::default())), Arc::default())
+            .unwrap();
     let sink = display.sink("dev", None);
     (0..3).for_each(|_| sink.emit(Event::Message(Message::new(Severity::Info, "x"))));
     assert_eq!(display.finish().unwrap_err().kind(), io::ErrorKind::BrokenPipe);

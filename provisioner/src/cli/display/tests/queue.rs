@@ -102,7 +102,7 @@ fn messages_of_the_displays_are_chosen_by_their_options() {
     let verbose = DisplayOptions { verbose: true, ..options(false) };
     let out = Shared::default;
     let filters = [
-        JsonDisplay::new(out(), Secrets::Masked).message_filter(),
+        JsonDisplay::new(out(), Secrets::Masked, EventNumbers::default()).message_filter(),
         PlainDisplay::new(out(), out(), None, options(false)).message_filter(),
         PlainDisplay::new(out(), out(), None, verbose).message_filter(),
         LiveDisplay::new(out(), out(), || None, options(false)).message_filter(),
