@@ -29,5 +29,5 @@ pub use monitor::{
 };
 pub use monitor_service::MonitorEndpoint;
 pub use package_types::{InputInfo, NestedObjects, ObjectInfo, PackageTypes, TypeInfo, expand_index_module};
-pub use plugin_host::{DeclaredPlugin, HostSettings, PluginHost, Sources};
+pub use plugin_host::{CheckedPlugin, DeclaredPlugin, HostSettings, PluginHost, Sources};
 pub use provider_host::{HostError, ProviderHost, ProviderRequest};

@@ -36,6 +36,15 @@ pub struct DeclaredPlugin {
     pub init: PluginInit,
 }
 
+/// Plugin to check with [`PluginHost::check`].
+#[derive(Clone, Debug)]
+pub struct CheckedPlugin {
+    /// Entry of the plugin in `plugins`.
+    pub config: PluginConfig,
+    /// True if the types of its package are needed. Its schema may be missing or invalid otherwise.
+    pub needs_types: bool,
+}
+
 /// Package sources by kind. A kind without a source is not supported.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
@@ -140,24 +149,52 @@ impl PluginHost {
     /// # Cancellation
     /// Started processes are killed.
     pub async fn load(settings: HostSettings, plugins: Vec<DeclaredPlugin>) -> Result<Self, HostError> {
+        let mut host = Self::new(settings);
         let enabled = plugins.into_iter().filter(|plugin| plugin.config.enabled);
-        let resolve = |declared: DeclaredPlugin| async {
-            let package = settings.sources.resolve(&declared.config, &settings.events).await?;
-            let package = Arc::new(package);
-            Ok(Plugin { declared, package, first_instance: Mutex::new(None), package_types: OnceCell::new() })
+        host.plugins = try_join_all(enabled.map(|declared| host.resolve(declared))).await?;
+        try_join_all(host.plugins.iter().map(|plugin| host.start_first_instance(plugin))).await?;
+        Ok(host)
+    }
+
+    /// Checks in parallel that plugins can be resolved, verified and started, and returns the types of their packages in
+    /// the same order: none for a plugin whose types are not needed. A plugin whose types are cached is not started,
+    /// because it was started before. Configures no plugin. A plugin that fails does not stop the others. No process is
+    /// left running.
+    ///
+    /// # Cancellation
+    /// Started processes are killed.
+    pub async fn check(settings: HostSettings, plugins: Vec<CheckedPlugin>) -> Vec<Result<PackageTypes, HostError>> {
+        let host = Self::new(settings);
+        let check = async |checked: CheckedPlugin| {
+            let plugin = host.resolve(DeclaredPlugin { config: checked.config, init: PluginInit::default() }).await?;
+            if checked.needs_types {
+                return host.types_of(&plugin).await;
+            }
+            host.start_instance(&plugin).await?;
+            Ok(PackageTypes::default())
         };
-        let plugins = try_join_all(enabled.map(resolve)).await?;
+        let checked = join_all(plugins.into_iter().map(check)).await;
+        host.close().await;
+        checked
+    }
+
+    /// Creates a host without plugins.
+    fn new(settings: HostSettings) -> Self {
         let guard = ConnectionGuard::new(EndpointLimits::default(), Some(Arc::clone(&settings.events)));
-        let host = Self {
+        Self {
             settings,
             connection_guard: Arc::new(guard),
             root_resource: RootResource::default(),
-            plugins,
+            plugins: Vec::new(),
             instances: Mutex::default(),
             is_stopping: AtomicBool::new(false),
-        };
-        try_join_all(host.plugins.iter().map(|plugin| host.start_first_instance(plugin))).await?;
-        Ok(host)
+        }
+    }
+
+    /// Resolves and verifies a plugin.
+    async fn resolve(&self, declared: DeclaredPlugin) -> Result<Plugin, HostError> {
+        let package = Arc::new(self.settings.sources.resolve(&declared.config, &self.settings.events).await?);
+        Ok(Plugin { declared, package, first_instance: Mutex::new(None), package_types: OnceCell::new() })
     }
 
     /// Returns true if an enabled plugin serves a package.
@@ -271,6 +308,35 @@ impl PluginHost {
         Ok(provider.with_guard((engine, plugin.package.clone())))
     }
 
+    /// Returns the types of the package of a plugin: from the cache, else from the schema that an instance returns.
+    async fn types_of(&self, plugin: &Plugin) -> Result<PackageTypes, HostError> {
+        let package = plugin.declared.config.package.as_str();
+        let folder = self.settings.type_cache.as_deref();
+        let cache = folder.and_then(|folder| TypeCache::new(folder, package, &plugin.package));
+        let load = async || {
+            if let Some(cache) = cache.clone()
+                && let Some(types) = cache.load().await
+            {
+                return Ok(types);
+            }
+            // The first instance returns the schema while it is not in use, so that no other instance is needed.
+            let first_instance = lock(&plugin.first_instance).clone();
+            let provider = match first_instance {
+                Some(provider) => provider,
+                None => self.start_instance(plugin).await?,
+            };
+            let schema = provider.schema(SchemaRequest::default()).await;
+            let schema = schema.map_err(|error| plugin.schema_call_failed(error))?;
+            let schema = schema.unwrap_or_else(|| "{}".to_owned());
+            let types = parse_schema(package, &schema).map_err(|error| plugin.invalid_schema(error))?;
+            if let Some(cache) = cache.clone() {
+                cache.store(types.clone()).await;
+            }
+            Ok(types)
+        };
+        plugin.package_types.get_or_try_init(load).await.cloned()
+    }
+
     /// Returns the plugin for a request: the plugin of the package with the name of the provider resource, else the
     /// only plugin of the package.
     fn find_plugin(&self, request: &ProviderRequest) -> Result<&Plugin, HostError> {
@@ -329,31 +395,7 @@ impl ProviderHost for PluginHost {
         let Some(plugin) = self.plugins.iter().find(|known| known.name() == plugin) else {
             return Ok(PackageTypes::default());
         };
-        let package = plugin.declared.config.package.as_str();
-        let folder = self.settings.type_cache.as_deref();
-        let cache = folder.and_then(|folder| TypeCache::new(folder, package, &plugin.package));
-        let load = async || {
-            if let Some(cache) = cache.clone()
-                && let Some(types) = cache.load().await
-            {
-                return Ok(types);
-            }
-            // The first instance returns the schema while it is not in use, so that no other instance is needed.
-            let first_instance = lock(&plugin.first_instance).clone();
-            let provider = match first_instance {
-                Some(provider) => provider,
-                None => self.start_instance(plugin).await?,
-            };
-            let schema = provider.schema(SchemaRequest::default()).await;
-            let schema = schema.map_err(|error| plugin.schema_call_failed(error))?;
-            let schema = schema.unwrap_or_else(|| "{}".to_owned());
-            let types = parse_schema(package, &schema).map_err(|error| plugin.invalid_schema(error))?;
-            if let Some(cache) = cache.clone() {
-                cache.store(types.clone()).await;
-            }
-            Ok(types)
-        };
-        plugin.package_types.get_or_try_init(load).await.cloned()
+        self.types_of(plugin).await
     }
 }
 

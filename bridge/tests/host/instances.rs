@@ -296,3 +296,39 @@ async fn types_of_plugins_from_one_download_are_cached_separately() {
     // Both plugins record their calls in the same file.
     assert_eq!(repository.calls("x").iter().filter(|call| *call == "GetSchema").count(), 2);
 }
+
+#[tokio::test]
+async fn checked_plugin_is_started_unless_its_types_are_cached_and_never_configured() {
+    let mut repository = TestRepository::new();
+    let program = std::fs::read(env!("CARGO_BIN_EXE_bridge-plugin")).unwrap();
+    let PluginSource::Local(source) = &mut repository.file("x", &program, 0o755).source else { unreachable!() };
+    source.checksum = Some(Checksum::One(Sha256Digest::of(&program)));
+    let starts = |repository: &TestRepository| {
+        let calls = repository.calls("x");
+        assert!(!calls.iter().any(|call| call.contains("Configure") || call.contains("Check")), "{calls:?}");
+        // Each instance is asked to stop.
+        calls.iter().filter(|call| *call == "Cancel").count()
+    };
+    for _ in 0..2 {
+        assert!(repository.check(true).await[0].as_ref().unwrap().has_resources());
+        assert_eq!(starts(&repository), 1);
+    }
+    // Without types, only a start shows that the plugin works.
+    assert!(!repository.check(false).await[0].as_ref().unwrap().has_resources());
+    assert_eq!(starts(&repository), 2);
+}
+
+#[tokio::test]
+async fn each_plugin_is_checked_even_if_others_fail() {
+    let mut repository = TestRepository::new();
+    repository.script("broken", "exit 3");
+    repository.plugin("x", "", &["none"]);
+    let PluginSource::Local(source) = &mut repository.plugin("missing", "", &["none"]).source else { unreachable!() };
+    source.path = "nowhere".into();
+    let checked = repository.check(true).await;
+    let errors: Vec<bool> = checked.iter().map(Result::is_err).collect();
+    assert_eq!(errors, [true, false, true], "{checked:?}");
+    for (checked, name) in [(&checked[0], "broken"), (&checked[2], "missing")] {
+        assert!(checked.as_ref().unwrap_err().starts_with(&format!("failed to load plugin {name}: ")), "{checked:?}");
+    }
+}

@@ -15,7 +15,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bridge::error::{Hint as _, chain};
-use bridge::host::{DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PluginHost, Sources};
+use bridge::host::{
+    CheckedPlugin, DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PackageTypes, PluginHost, Sources,
+};
 use bridge::install::LocalPackages;
 use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
 use bridge::process::{HostEnvironment, Spawner, Supervisor};
@@ -102,6 +104,17 @@ impl TestRepository {
     }
 
     pub(crate) async fn load(&self) -> Result<PluginHost, HostError> {
+        PluginHost::load(self.settings(), self.plugins.clone()).await
+    }
+
+    /// Checks all declared plugins, and returns their types or the message of the error.
+    pub(crate) async fn check(&self, needs_types: bool) -> Vec<Result<PackageTypes, String>> {
+        let checked = |plugin: &DeclaredPlugin| CheckedPlugin { config: plugin.config.clone(), needs_types };
+        let checked = PluginHost::check(self.settings(), self.plugins.iter().map(checked).collect()).await;
+        checked.into_iter().map(|result| result.map_err(|error| chain(&error))).collect()
+    }
+
+    fn settings(&self) -> HostSettings {
         let environment = [("PATH", "/usr/bin:/bin"), ("SHELL_SECRET", "s3cr3t"), ("PASSED", "yes")];
         let environment = HostEnvironment::new(environment.map(|(name, value)| (name.into(), value.into())));
         let local = LocalPackages {
@@ -110,7 +123,7 @@ impl TestRepository {
             environment: environment.clone(),
             spawner: self.spawner.clone(),
         };
-        let settings = HostSettings {
+        HostSettings {
             project: "t".into(),
             directory: self.folder.path().to_owned(),
             environment,
@@ -120,8 +133,7 @@ impl TestRepository {
             abort: self.abort.clone(),
             type_cache: Some(self.path("types")),
             events: self.events.clone(),
-        };
-        PluginHost::load(settings, self.plugins.clone()).await
+        }
     }
 
     /// Loads the host, which must fail, and returns the message and the hint of the error.

@@ -21,7 +21,7 @@ const COMMANDS: [(&[&str], &str); 24] = [
         "`sc provision` makes the resources match the stacks; this sc does not deploy client stacks (client.yaml)",
     ),
     (&["diff", "dry-run", "show-plan"], "`sc preview` shows the changes that `sc provision` would make"),
-    (&["validate", "lint", "check", "test"], "`sc preview` checks the files of the stacks and changes nothing"),
+    (&["lint", "check", "test"], "`sc validate` checks the files of the stacks"),
     (
         &["down", "delete", "remove", "undeploy", "teardown"],
         "`sc help destroy` describes how to delete the resources of a stack",

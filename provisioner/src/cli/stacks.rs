@@ -54,14 +54,28 @@ impl Stacks {
         self.stacks.iter().filter(|stack| self.requested.contains(&stack.name))
     }
 
+    /// Returns the programs of the requested stacks.
+    pub(crate) fn programs(&self) -> Vec<Program> {
+        self.requested().map(program).collect()
+    }
+
     /// Checks that the plugins of the stacks serve the packages that their core types need.
     ///
     /// # Errors
     /// Some packages are not served; the reasons have been printed.
     pub(crate) fn check_packages(&self, ui: &Ui) -> anyhow::Result<()> {
-        let found: Vec<Diagnostic> = self.requested().flat_map(|stack| program(stack).check_packages()).collect();
+        let found: Vec<Diagnostic> = self.programs().iter().flat_map(Program::check_packages).collect();
         if found.is_empty() { Ok(()) } else { Err(configuration_error(ui, &found, &self.sources)) }
     }
+}
+
+/// Result of reading stacks.
+#[derive(Debug)]
+pub(crate) enum StacksRead {
+    /// The files have no errors. The diagnostics are warnings, which have not been printed.
+    Stacks(Box<Stacks>, Vec<Diagnostic>),
+    /// The files have errors, which have not been printed.
+    Errors(Vec<Diagnostic>, SourceFiles),
 }
 
 /// Creates the program of a stack.
@@ -89,6 +103,14 @@ pub(crate) fn locate(sources: Arc<SourceFiles>, program: Program) -> Locate {
 /// Wrong usage; errors in the files, which have been printed.
 pub(crate) fn read_stacks(ui: &Ui, global: &GlobalArgs, args: &StacksArgs) -> anyhow::Result<Stacks> {
     read(ui, global, &args.dir, |names| choose_stacks(names, &args.stacks))
+}
+
+/// Loads the named stacks, or all, without printing errors and warnings about the files.
+///
+/// # Errors
+/// Wrong usage.
+pub(crate) fn find_stacks(ui: &Ui, global: &GlobalArgs, args: &StacksArgs) -> anyhow::Result<StacksRead> {
+    load(ui, global, &args.dir, |names| choose_stacks(names, &args.stacks))
 }
 
 /// Loads the named stack, or the only one.
@@ -126,13 +148,30 @@ fn read(
     dir: &DirArgs,
     choose: impl FnOnce(&[String]) -> Result<Vec<String>, CliError>,
 ) -> anyhow::Result<Stacks> {
+    match load(ui, global, dir, choose)? {
+        StacksRead::Stacks(stacks, warnings) => {
+            ui.print_diagnostics(&warnings, &stacks.sources);
+            Ok(*stacks)
+        }
+        StacksRead::Errors(found, sources) => Err(configuration_error(ui, &found, &sources)),
+    }
+}
+
+fn load(
+    ui: &Ui,
+    global: &GlobalArgs,
+    dir: &DirArgs,
+    choose: impl FnOnce(&[String]) -> Result<Vec<String>, CliError>,
+) -> anyhow::Result<StacksRead> {
     let process_context = process::process_context();
     let repository = Repository::discover(&process::working_folder(global.cwd.as_deref())?);
     process::check_owner(&repository, &process_context.environment)?;
     let mut sources = SourceFiles::default();
     let name = global.profile.as_deref().filter(|name| !name.is_empty()).unwrap_or(DEFAULT_PROFILE);
-    let profile = Profile::read(name, &repository, &process_context, &mut sources);
-    let profile = profile.map_err(|found| configuration_error(ui, &found, &sources))?;
+    let profile = match Profile::read(name, &repository, &process_context, &mut sources) {
+        Ok(profile) => profile,
+        Err(found) => return Ok(StacksRead::Errors(found, sources)),
+    };
     let types = types::built_in_types();
     let workspace = Workspace {
         repository: &repository,
@@ -141,19 +180,22 @@ fn read(
         process_context: &process_context,
         types: &types,
     };
-    let names = workspace.stack_names().map_err(|found| configuration_error(ui, &[*found], &sources))?;
+    let names = match workspace.stack_names() {
+        Ok(names) => names,
+        Err(found) => return Ok(StacksRead::Errors(vec![*found], sources)),
+    };
     let chosen = choose(&names)?;
     let LoadedStacks { stacks, diagnostics, secrets } = workspace.load(&chosen, &mut sources);
     let of_profile = [&profile.private_key, &profile.private_key_password];
     secrets.iter().chain(of_profile.into_iter().flatten()).for_each(|secret| ui.masker().add_text(secret.expose()));
     stacks.iter().for_each(|stack| add_stack_secrets(ui.masker(), stack));
     if has_errors(&diagnostics) {
-        return Err(configuration_error(ui, &diagnostics, &sources));
+        return Ok(StacksRead::Errors(diagnostics, sources));
     }
-    ui.print_diagnostics(&diagnostics, &sources);
     let stacks = stacks.into_iter().map(Arc::new).collect();
     let (sources, masker, unrecorded) = (Arc::new(sources), Arc::clone(ui.masker()), ui.unrecorded().clone());
-    Ok(Stacks { repository, process_context, sources, stacks, masker, unrecorded, requested: chosen })
+    let stacks = Stacks { repository, process_context, sources, stacks, masker, unrecorded, requested: chosen };
+    Ok(StacksRead::Stacks(Box::new(stacks), diagnostics))
 }
 
 /// Prints diagnostics, and returns an error with the number of errors among them.

@@ -11,6 +11,7 @@ mod preview;
 mod provision;
 mod refresh;
 mod stack_config;
+mod validate;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,6 +39,7 @@ pub use preview::{preview, preview_destroy, preview_refresh};
 pub use provision::{Approval, ProvisionOptions, provision};
 pub use refresh::{PendingCreateResolution, RefreshOptions, recovery_text, refresh};
 pub use stack_config::decrypt_config;
+pub use validate::validate;
 
 /// Stack with the inputs of an operation on it.
 #[derive(Clone)]

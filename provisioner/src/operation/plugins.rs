@@ -45,7 +45,7 @@ impl StackRun {
         };
         let types = types.map_err(OperationError::Schema)?.into_iter().collect();
         let SchemaFindings { errors, warnings } = self.program.check_types(&types);
-        warnings.into_iter().for_each(|warning| self.events.emit(Event::Message(warning)));
+        warnings.into_iter().for_each(|warning| self.events.emit(Event::Message(warning.message)));
         if errors.is_empty() { Ok(()) } else { Err(OperationError::Types(errors)) }
     }
 }
@@ -143,8 +143,23 @@ impl PluginSettings {
             config: plugin.plugin.clone(),
             init: plugin_init(plugin, &stack.project, &stack.name),
         });
-        let settings = HostSettings {
-            project: stack.project.clone(),
+        let loading = PluginHost::load(self.host_settings(&stack.project, events, signals), declared.collect());
+        tokio::select! {
+            loaded = loading => loaded.map(Arc::new).map_err(OperationError::Plugins),
+            // Dropping the future kills the started processes.
+            () = signals.stop.cancelled() => Err(OperationError::Stopped),
+        }
+    }
+
+    /// Returns the settings of a host for the plugins of a project.
+    pub(super) fn host_settings(
+        &self,
+        project: &str,
+        events: &Arc<dyn EventSink>,
+        signals: &StopSignals,
+    ) -> HostSettings {
+        HostSettings {
+            project: project.to_owned(),
             directory: self.directory.clone(),
             environment: self.environment.clone(),
             spawner: self.spawner.clone(),
@@ -153,12 +168,6 @@ impl PluginSettings {
             abort: signals.abort.clone(),
             type_cache: Some(self.type_cache.clone()),
             events: run_event_sink(events),
-        };
-        let loading = PluginHost::load(settings, declared.collect());
-        tokio::select! {
-            loaded = loading => loaded.map(Arc::new).map_err(OperationError::Plugins),
-            // Dropping the future kills the started processes.
-            () = signals.stop.cancelled() => Err(OperationError::Stopped),
         }
     }
 

@@ -32,7 +32,7 @@ use types::ResolvedType;
 
 pub use imports::ImportLookupError;
 pub use run::ProgramResult;
-pub use type_check::SchemaFindings;
+pub use type_check::{SchemaFindings, SchemaWarning};
 
 /// Program of a stack. Several deployments of one stack (preview, then update) share one program.
 #[derive(Clone, Debug)]
@@ -66,6 +66,22 @@ impl Program {
     /// plugin.
     pub fn check_types(&self, types: &BTreeMap<String, PackageTypes>) -> SchemaFindings {
         type_check::check(&self.stack, types)
+    }
+
+    /// Checks the references to outputs of plugin resources against the schemas, without the recorded state. `types` are
+    /// the types of the packages, by name of the plugin.
+    pub fn check_outputs(&self, types: &BTreeMap<String, PackageTypes>) -> Vec<Diagnostic> {
+        output_check::check(&self.stack, &types::resolve_all(&self.stack, types), |_, _| false)
+    }
+
+    /// Returns a warning as a diagnostic, with its position in the file.
+    pub fn diagnostic_of(&self, warning: SchemaWarning) -> Diagnostic {
+        let SchemaWarning { code, message } = warning;
+        // A path that cannot be parsed leads to the position of the whole resource.
+        let path = message.property.as_deref().and_then(|property| property.parse().ok());
+        let span = message.source.and_then(|source| self.source_of(source, path.as_ref()));
+        let diagnostic = Diagnostic::warning(code, span, message.text);
+        message.hint.into_iter().fold(diagnostic, Diagnostic::help)
     }
 
     /// Registers all resources and outputs of the stack.

@@ -42,7 +42,8 @@ pub(super) async fn run(stack: &Stack, core: &ProvisionTable, registrar: &dyn Re
         }
     };
     let mut run = Run::new(stack, core, registrar, &root, types);
-    run.diagnostics = run.unknown_outputs();
+    run.diagnostics =
+        output_check::check(stack, &run.resolved_types, |name, output| registrar.has_recorded_output(name, output));
     if !run.diagnostics.is_empty() {
         return ProgramResult { end: ProgramEnd::Failed, diagnostics: run.diagnostics };
     }
@@ -167,25 +168,6 @@ impl<'r> Run<'r> {
             stopped: false,
             diagnostics: Vec::new(),
         }
-    }
-
-    /// Returns the errors of references to outputs that the types of the resources do not have.
-    fn unknown_outputs(&self) -> Vec<Diagnostic> {
-        let of_resources = self.resources.iter().flat_map(|node| {
-            let targets = references(&node.resource.config).into_iter();
-            targets.map(|reference| {
-                (reference, self.by_key.get(&(node.environment, reference.resource.as_str())).copied())
-            })
-        });
-        let of_outputs = self.stack.outputs.iter().flat_map(|output| references(&output.value));
-        let of_outputs = of_outputs.map(|reference| (reference, self.find_node(reference)));
-        let unknown = of_resources.chain(of_outputs).filter_map(|(reference, node)| {
-            let index = node?.checked_sub(self.stack.plugins.len())?;
-            let ResourceNode { environment, resource } = self.resources[index];
-            let name = goals::resource_name(resource, environment);
-            output_check::unknown_output(reference, &name, self.resolved_types[index].as_ref()?, self.registrar)
-        });
-        unknown.collect()
     }
 
     async fn register_all(&mut self) {

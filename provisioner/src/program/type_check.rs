@@ -15,9 +15,19 @@ use super::{positions, types};
 
 const UNKNOWN_TYPE: Code = Code("unknown-resource-type");
 const UNKNOWN_PROPERTY: Code = Code("unknown-property");
+const UNKNOWN_VALUE: Code = Code("unknown-value");
 
 /// Maximum number of names in a hint.
 const MAX_NAMES: usize = 10;
+
+/// Type or value that a schema lacks, but that a provider may accept.
+#[derive(Clone, Debug)]
+pub struct SchemaWarning {
+    /// Stable name of the kind of warning.
+    pub code: Code,
+    /// The warning, with its position as the source of a registration and a property.
+    pub message: Message,
+}
 
 /// Differences between the plugin resources of a stack and the schemas of their packages.
 #[derive(Debug, Default)]
@@ -25,7 +35,7 @@ pub struct SchemaFindings {
     /// Types and properties that the schemas lack.
     pub errors: Vec<Diagnostic>,
     /// Types and values that the schemas lack, but that a provider may accept.
-    pub warnings: Vec<Message>,
+    pub warnings: Vec<SchemaWarning>,
 }
 
 /// Checks the types and the properties of all plugin resources, also those of objects. Checks no resource whose plugin has no
@@ -60,7 +70,7 @@ pub(super) fn check(stack: &Stack, types: &BTreeMap<String, PackageTypes>) -> Sc
             None if is_in_unknown_module(type_text, types) => {
                 let text =
                     format!("the schema of plugin {plugin} has no type {type_text:?}; its properties are not checked");
-                findings.warnings.push(warning(text));
+                findings.warnings.push(SchemaWarning { code: UNKNOWN_TYPE, message: warning(text) });
             }
             None => {
                 let names = candidates.entry(plugin).or_insert_with(|| short_forms(types));
@@ -128,7 +138,8 @@ impl PropertyCheck<'_, '_> {
                 let hint =
                     format!("the schema has {}", first_names(property.enum_values.iter().map(ToString::to_string)));
                 let property = Some(path.to_string());
-                self.findings.warnings.push(Message { property, hint: Some(hint), ..(self.warning)(text) });
+                let message = Message { property, hint: Some(hint), ..(self.warning)(text) };
+                self.findings.warnings.push(SchemaWarning { code: UNKNOWN_VALUE, message });
             }
             if let Some(nested) = &property.nested {
                 self.check_nested(&entry.value, &path, nested);

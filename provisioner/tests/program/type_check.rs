@@ -141,7 +141,8 @@ marked: { type: 'p:Marked', config: { any: 1 } }
     );
     let findings = subject.program.check_types(&types());
     assert_eq!(subject.render(&findings.errors), "");
-    let warnings = findings.warnings.iter().map(|message| {
+    let warnings = findings.warnings.iter().map(|warning| {
+        let message = &warning.message;
         let path = message.property.as_ref().map(|property| property.parse().unwrap());
         let span = subject.program.source_of(message.source.unwrap(), path.as_ref()).unwrap();
         (subject.sources.slice(span), message.text.as_str(), message.hint.as_deref())
@@ -216,7 +217,7 @@ b:
     );
     assert_eq!(findings.errors[0].help, ["did you mean `mode`?", "the object has mode, next"]);
     let warnings: Vec<_> =
-        findings.warnings.iter().map(|warning| (&*warning.text, warning.property.as_deref())).collect();
+        findings.warnings.iter().map(|warning| (&*warning.message.text, warning.message.property.as_deref())).collect();
     assert_eq!(
         warnings,
         [(r#"the type p:Gate has no value "none" of the property "rules[0].mode""#, Some("rules[0].mode"))]

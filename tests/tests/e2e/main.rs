@@ -36,3 +36,4 @@ mod templates;
 mod terminal;
 mod unrecorded;
 mod unusable_states;
+mod validate;

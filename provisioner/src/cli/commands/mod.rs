@@ -12,6 +12,7 @@ pub(crate) mod refresh;
 pub(crate) mod schema_gen;
 pub(crate) mod stack;
 pub(crate) mod state;
+pub(crate) mod validate;
 
 use std::ffi::OsString;
 
@@ -62,6 +63,7 @@ pub(crate) enum Command {
     Provision(provision::ProvisionArgs),
     #[command(visible_alias = "plan")]
     Preview(preview::PreviewArgs),
+    Validate(validate::ValidateArgs),
     Refresh(refresh::RefreshArgs),
     Destroy(destroy::DestroyArgs),
     Import(import::ImportArgs),
@@ -82,6 +84,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> anyhow::Result<Exit> {
         Command::Init(args) => init::run(ui, &cli.global, &args),
         Command::Provision(args) => provision::run(ui, &cli.global, &args).await,
         Command::Preview(args) => preview::run(ui, &cli.global, &args).await,
+        Command::Validate(args) => validate::run(ui, &cli.global, &args).await,
         Command::Refresh(args) => refresh::run(ui, &cli.global, &args).await,
         Command::Destroy(args) => destroy::run(ui, &cli.global, &args).await,
         Command::Import(args) => import::run(ui, &cli.global, &args).await,

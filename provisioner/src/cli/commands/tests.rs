@@ -14,11 +14,12 @@ fn help(words: &[&str]) -> String {
 
 #[test]
 fn help_of_each_command() {
-    let commands: [&[&str]; 29] = [
+    let commands: [&[&str]; 30] = [
         &[],
         &["init"],
         &["provision"],
         &["preview"],
+        &["validate"],
         &["refresh"],
         &["destroy"],
         &["import"],
