@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use bridge::fs::{Access, MAX_DOCUMENT_BYTES, read_named, read_regular, utf8};
+use config::diagnostics::{Code, Diagnostic, finish};
 use config::{ProcessContext, SecretsProvider, Stack, StateStorage};
 use state::secrets::{Keyring, Passphrase};
 use state::store::{FileOptions, FileStore, FileUrl, LockHolder, RenameOutcome, StackReference};
 use state::{JournalFolders, StackAccess, StackSettings};
 
 use super::exit::CliError;
-use super::stacks::Stacks;
+use super::stacks::{Stacks, configuration_error};
 use super::storage::file_options;
 use super::ui::Ui;
 
@@ -85,6 +86,31 @@ pub(crate) async fn open_access(stacks: &Stacks, stack: &Stack) -> anyhow::Resul
         config: settings.config,
         engine_version: ENGINE_VERSION.to_owned(),
     })
+}
+
+/// Checks that a passphrase is given for each requested stack, before a run that records changes. Reads no passphrase file.
+///
+/// # Errors
+/// A stack has no passphrase; the reasons have been printed.
+pub(crate) fn check_passphrases(ui: &Ui, stacks: &Stacks) -> anyhow::Result<()> {
+    let environment = &stacks.process_context.environment;
+    let is_in_environment =
+        environment.contains_key(PASSPHRASE) || environment.get(PASSPHRASE_FILE).is_some_and(|file| !file.is_empty());
+    if is_in_environment {
+        return Ok(());
+    }
+    let missing = |stack: &Arc<Stack>| {
+        let SecretsProvider::Passphrase { passphrase, span } = &stack.provisioner.secrets_provider;
+        passphrase.is_none().then(|| {
+            Diagnostic::error(Code("passphrase"), *span, "the state needs a passphrase, and none was given").help(format!(
+                "set `passPhrase` of the secrets provider, or the environment variable {PASSPHRASE} or {PASSPHRASE_FILE}"
+            ))
+        })
+    };
+    let mut found: Vec<Diagnostic> = stacks.requested().filter_map(missing).collect();
+    // Several stacks may inherit one secrets provider.
+    finish(&mut found);
+    if found.is_empty() { Ok(()) } else { Err(configuration_error(ui, &found, &stacks.sources)) }
 }
 
 /// Returns the holder that is written into locks of this process.

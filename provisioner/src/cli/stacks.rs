@@ -199,7 +199,7 @@ fn load(
 }
 
 /// Prints diagnostics, and returns an error with the number of errors among them.
-fn configuration_error(ui: &Ui, found: &[Diagnostic], sources: &SourceFiles) -> anyhow::Error {
+pub(crate) fn configuration_error(ui: &Ui, found: &[Diagnostic], sources: &SourceFiles) -> anyhow::Error {
     ui.print_diagnostics(found, sources);
     match found.iter().filter(|diagnostic| has_errors(std::slice::from_ref(diagnostic))).count() {
         1 => anyhow::anyhow!("the configuration has an error; nothing was changed"),

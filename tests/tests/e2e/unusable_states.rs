@@ -75,15 +75,24 @@ fn wrong_passphrase_is_reported_with_a_hint() {
     assert_eq!(repository.expect_rejected("preview"), rejection);
     assert!(repository.expect_rejected("destroy --parent --yes").starts_with("exit 1\n"));
     repository.write_stack("reef", &PROVISIONER.replace("{ passPhrase: hush }", "{}"), SECTIONS);
-    insta::assert_snapshot!(repository.expect_rejected("provision"), @r"
+    let rejection = repository.expect_rejected("provision");
+    insta::assert_snapshot!(rejection, @r"
     exit 1
     --- out
     --- err
-    info: Loaded plugin: files v0.1.0
-    error: the checkpoint of organization/tank/reef ([repo]/backend/.pulumi/stacks/tank/reef.json) cannot be read
-      caused by: the stack is protected by a passphrase, and none was given
-      hint: the passphrase is `passPhrase` of the secrets provider in server.yaml, else PULUMI_CONFIG_PASSPHRASE
+    error[passphrase]: the state needs a passphrase, and none was given
+     --> .sc/stacks/reef/server.yaml:6:31
+      |
+    6 |     secrets-provider: { type: passphrase, config: {} }
+      |                               ^^^^^^^^^^
+      |
+      = hint: set `passPhrase` of the secrets provider, or the environment variable PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE
+
+    error: the configuration has an error; nothing was changed
     ");
+    for command in ["provision -S", "refresh", "destroy --parent --yes", "import page--prod=a"] {
+        assert_eq!(repository.expect_rejected(command), rejection, "{command}");
+    }
 }
 
 #[test]

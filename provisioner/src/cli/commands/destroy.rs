@@ -4,6 +4,7 @@ use clap::Args;
 use engine::events::Outcome;
 use provisioner::operation;
 
+use crate::cli::access::check_passphrases;
 use crate::cli::args::{ConfirmArgs, EmptyStateArgs, GlobalArgs, RunArgs, StackArgs, TimeLimitArgs};
 use crate::cli::exit::{Changes, CliError, Exit};
 use crate::cli::prompt::Confirmation;
@@ -90,6 +91,9 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> any
     runs.options.exclude_protected = args.exclude_protected;
     runs.options.allow_empty = args.empty.allow_empty;
     let refresh = !args.run.skip_refresh;
+    if !args.preview {
+        check_passphrases(ui, &stacks)?;
+    }
     on_stacks(ui, &stacks, runs, async |run, session| {
         if args.preview {
             return Ok(Some(operation::preview_destroy(run, refresh).await?));

@@ -3,6 +3,7 @@
 use clap::Args;
 use provisioner::operation::{self, ProvisionOptions};
 
+use crate::cli::access::check_passphrases;
 use crate::cli::args::{
     DiffArgs, EmptyStateArgs, GlobalArgs, GuardArgs, ReplaceArgs, RunArgs, StacksArgs, TimeLimitArgs,
 };
@@ -76,6 +77,9 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> a
     let refresh = !args.run.skip_refresh;
     for stack in stacks.requested().filter(|_| !args.preview) {
         Guard::new(ui, &args.guard, stack)?;
+    }
+    if !args.preview {
+        check_passphrases(ui, &stacks)?;
     }
     on_stacks(ui, &stacks, runs, async |run, session| {
         if args.preview {

@@ -7,6 +7,7 @@ use pulumi_proto::urn::Urn;
 use state::StackView;
 use tokio_util::sync::CancellationToken;
 
+use crate::cli::access::check_passphrases;
 use crate::cli::args::{
     DiffArgs, EmptyStateArgs, GlobalArgs, ProgramArgs, RunArgs, ScopeArgs, ShowArgs, StacksArgs, TimeLimitArgs,
 };
@@ -87,6 +88,9 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
     };
     let mut runs = Runs::new(&run, args.diff.diff, args.time, changes);
     runs.options.allow_empty = args.empty.allow_empty;
+    if !args.preview {
+        check_passphrases(ui, &stacks)?;
+    }
     on_stacks(ui, &stacks, runs, async |run, session| {
         Ok(Some(if args.preview {
             operation::preview_refresh(run).await?
