@@ -1,5 +1,5 @@
 //! Benchmark of the code around the engine, compared with a bare loop over the same bytes (`docs/performance.md`).
-//! Compares reading stacks with parsing their YAML, a warm start of plugins with hashing their files, generating schemas
+//! Compares reading stacks with parsing their YAML, validating them with reading them, a warm start of plugins with hashing their files, generating schemas
 //! with parsing their JSON, and looking up cached types with parsing all of them.
 //!
 //! `cargo bench -p tests --bench config` measures; with `-- --test` everything runs once and small. Both sides take

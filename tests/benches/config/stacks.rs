@@ -1,12 +1,15 @@
-//! Measurement of reading stacks with fifty resources each, which refer to each other and to secrets and variables.
+//! Measurements of reading and of validating stacks with fifty resources each, which refer to each other and to secrets and variables.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
+use bridge::host::{InputInfo, PackageTypes, TypeInfo};
 use config::diagnostics::{SourceFiles, has_errors};
-use config::{ProcessContext, Profile, Repository, Workspace};
+use config::{ProcessContext, Profile, Repository, Stack, Workspace};
+use provisioner::program::{Program, SchemaFindings};
+use provisioner::registry::provision::ProvisionTable;
 use provisioner::registry::types;
 
 use crate::compare_in_turns;
@@ -27,7 +30,7 @@ pub(crate) fn compare(stacks: usize, rounds: usize) -> anyhow::Result<()> {
         }
     }
     let repository = Repository { root: folder.path().to_owned(), git: None };
-    let read = || {
+    let load = || -> anyhow::Result<Vec<Stack>> {
         let process_context = ProcessContext {
             environment: BTreeMap::new(),
             now: jiff::Timestamp::now(),
@@ -43,6 +46,19 @@ pub(crate) fn compare(stacks: usize, rounds: usize) -> anyhow::Result<()> {
         let loaded = workspace.load(&names, &mut sources);
         ensure!(!has_errors(&loaded.diagnostics), "{:?}", loaded.diagnostics.first());
         ensure!(loaded.stacks.len() == stacks && loaded.stacks[0].environments[0].resources.len() == RESOURCES);
+        Ok(loaded.stacks)
+    };
+    let read = || load().map(drop);
+    let cached = package_types().to_lines().context("types have lines")?;
+    let validate = || {
+        let types = PackageTypes::from_lines(cached.clone()).context("lines are read")?;
+        let types = BTreeMap::from([("reef".to_owned(), types)]);
+        for stack in load()? {
+            let program = Program::new(stack.into(), ProvisionTable::built_in());
+            ensure!(program.check_packages().is_empty() && program.check_outputs(&types).is_empty());
+            let SchemaFindings { errors, warnings } = program.check_types(&types);
+            ensure!(errors.is_empty() && warnings.is_empty(), "{:?}", errors.first());
+        }
         Ok(())
     };
     let parse = || {
@@ -52,7 +68,24 @@ pub(crate) fn compare(stacks: usize, rounds: usize) -> anyhow::Result<()> {
         }
         Ok(())
     };
-    compare_in_turns(&format!("{stacks} stacks of {RESOURCES} resources, read and resolved"), 10.0, rounds, read, parse)
+    compare_in_turns(
+        &format!("{stacks} stacks of {RESOURCES} resources, read and resolved"),
+        10.0,
+        rounds,
+        read,
+        parse,
+    )?;
+    let figure = format!(
+        "{stacks} stacks of {RESOURCES} resources, read and checked against cached types, against reading them"
+    );
+    compare_in_turns(&figure, 1.5, rounds, validate, read)
+}
+
+/// Returns the types of the package of the stacks.
+fn package_types() -> PackageTypes {
+    let inputs = ["name", "size", "secret", "before", "tags"].map(|name| (name.to_owned(), InputInfo::default()));
+    let info = TypeInfo { inputs: inputs.into(), outputs: vec!["size".to_owned()], ..TypeInfo::default() };
+    [("reef:sea/tank:Tank".to_owned(), info)].into_iter().collect()
 }
 
 const SECRETS: &str = "schemaVersion: 1.0\nvalues:\n  word: hush\n  other: quiet\n";
