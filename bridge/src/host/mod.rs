@@ -16,6 +16,7 @@ mod monitor_messages;
 mod monitor_service;
 mod package_schema;
 mod package_types;
+mod plugin_events;
 mod plugin_host;
 mod provider_host;
 mod status_service;

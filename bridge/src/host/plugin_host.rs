@@ -17,13 +17,14 @@ use super::connection_guard::{ConnectionGuard, EndpointLimits};
 use super::engine_service::{self, RootResource};
 use super::package_schema::parse_schema;
 use super::package_types::PackageTypes;
+use super::plugin_events::PluginEvents;
 use super::type_cache::TypeCache;
 use super::{HostError, HostEvent, HostEvents, ProviderHost, ProviderRequest};
 use crate::error::Hint;
-use crate::install::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
+use crate::install::{FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::launch::{LaunchError, LaunchSpec, plugin_environment, pulumi};
-use crate::plugin::{PluginConfig, PluginSource, PluginVersion};
-use crate::process::{HostEnvironment, OutputSink, OutputStream, Spawner};
+use crate::plugin::{PluginConfig, PluginName, PluginSource, PluginVersion};
+use crate::process::{HostEnvironment, Spawner};
 use crate::provider::grpc::{GrpcProvider, HostInfo, Limits, PluginInit, ResourceStatusTokens, handshake};
 use crate::provider::{Provider, ProviderError, SchemaRequest};
 
@@ -143,16 +144,37 @@ impl PluginHost {
     /// Handshake. [`PluginHost::start_provider`] returns these instances first.
     ///
     /// # Errors
-    /// [`HostError`] of the first plugin that fails. If a plugin cannot be resolved, no plugin has been executed. No
-    /// process is left running.
+    /// The names and errors of all plugins that cannot be resolved: no plugin has been executed then. Otherwise those of the
+    /// first plugin that does not start. No process is left running.
     ///
     /// # Cancellation
     /// Started processes are killed.
-    pub async fn load(settings: HostSettings, plugins: Vec<DeclaredPlugin>) -> Result<Self, HostError> {
+    pub async fn load(
+        settings: HostSettings,
+        plugins: Vec<DeclaredPlugin>,
+    ) -> Result<Self, Vec<(PluginName, HostError)>> {
         let mut host = Self::new(settings);
         let enabled = plugins.into_iter().filter(|plugin| plugin.config.enabled);
-        host.plugins = try_join_all(enabled.map(|declared| host.resolve(declared))).await?;
-        try_join_all(host.plugins.iter().map(|plugin| host.start_first_instance(plugin))).await?;
+        let resolve = async |declared: DeclaredPlugin| {
+            let name = declared.config.name.clone();
+            host.resolve(declared).await.map_err(|error| (name, error))
+        };
+        let (mut resolved, mut failed) = (Vec::new(), Vec::new());
+        for result in join_all(enabled.map(resolve)).await {
+            match result {
+                Ok(plugin) => resolved.push(plugin),
+                Err(failure) => failed.push(failure),
+            }
+        }
+        if !failed.is_empty() {
+            return Err(failed);
+        }
+        host.plugins = resolved;
+        let start = async |plugin: &Plugin| {
+            let started = host.start_first_instance(plugin).await;
+            started.map_err(|error| vec![(plugin.declared.config.name.clone(), error)])
+        };
+        try_join_all(host.plugins.iter().map(start)).await?;
         Ok(host)
     }
 
@@ -417,24 +439,6 @@ impl Plugin {
 
     fn name(&self) -> &str {
         self.declared.config.name.as_str()
-    }
-}
-
-/// Emits the output of a plugin and the progress of its fetch as host events.
-struct PluginEvents {
-    plugin: String,
-    events: Arc<dyn HostEvents>,
-}
-
-impl OutputSink for PluginEvents {
-    fn line(&self, stream: OutputStream, line: &str) {
-        self.events.emit(HostEvent::Output { plugin: self.plugin.clone(), stream, line: line.to_owned() });
-    }
-}
-
-impl FetchEvents for PluginEvents {
-    fn emit(&self, event: FetchEvent) {
-        self.events.emit(HostEvent::Fetch { plugin: self.plugin.clone(), event });
     }
 }
 

@@ -104,7 +104,8 @@ impl TestRepository {
     }
 
     pub(crate) async fn load(&self) -> Result<PluginHost, HostError> {
-        PluginHost::load(self.settings(), self.plugins.clone()).await
+        let loaded = PluginHost::load(self.settings(), self.plugins.clone()).await;
+        loaded.map_err(|mut failed| failed.swap_remove(0).1)
     }
 
     /// Checks all declared plugins, and returns their types or the message of the error.

@@ -13,7 +13,7 @@ use state::secrets::SecretsError;
 use state::store::{LockInfo, StackReference, StoreError};
 use state::{JournalError, KeptJournal, StateError, UnrecordedChange};
 
-use super::display::{Line, Palette};
+use super::display::{ErrorTexts, Line, Palette};
 use super::lock_process;
 
 /// Outcome of the program, with one exit code each.
@@ -186,7 +186,13 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
                 pending => format!("the pending creates are: {}", pending.join(", ")),
             });
         }
-        Some(OperationError::State(_) | OperationError::Types(_) | OperationError::Stopped) | None => {}
+        Some(
+            OperationError::State(_)
+            | OperationError::Types(_)
+            | OperationError::SeveralPlugins(_)
+            | OperationError::Stopped,
+        )
+        | None => {}
     }
     let of_state = match state_error(cause) {
         Some(StateError::Secrets(error)) => return error.hint().map(Cow::into_owned),
@@ -286,15 +292,6 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
         ),
         _ => None,
     }
-}
-
-/// Texts of an error, without secrets.
-#[derive(Clone, Debug)]
-pub(crate) struct ErrorTexts {
-    pub(crate) message: String,
-    pub(crate) causes: Vec<String>,
-    /// Next steps of the user.
-    pub(crate) hints: Vec<String>,
 }
 
 /// Returns the texts of an error. Secrets are masked.

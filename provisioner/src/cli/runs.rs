@@ -128,11 +128,8 @@ pub(crate) async fn on_stacks(
                 Ok(run) => operation(&run, session).await,
                 Err(error) => Err(error),
             };
-            if let Err(error) = &ended
-                && let Some(OperationError::Types(found)) = error.downcast_ref()
-            {
-                session.pause();
-                ui.print_diagnostics(found, &stacks.sources);
+            if let Err(error) = &ended {
+                print_reasons(ui, session, stacks, error);
             }
             if !matches!(&ended, Ok(Some(report)) if report.summary.outcome == Outcome::Succeeded) {
                 report_left_out(session, &stack.name, &requested[index + 1..]);
@@ -151,6 +148,15 @@ pub(crate) async fn on_stacks(
         Ok(Exit::of_runs(&summaries, runs.changes))
     })
     .await
+}
+
+/// Prints the errors in the files of a stack that are the reason of an error.
+pub(crate) fn print_reasons(ui: &Ui, session: &Session<'_>, stacks: &Stacks, error: &anyhow::Error) {
+    let found = error.downcast_ref().map(OperationError::diagnostics).unwrap_or_default();
+    if !found.is_empty() {
+        session.pause();
+        ui.print_diagnostics(found, &stacks.sources);
+    }
 }
 
 /// Names the stacks that are left out, as the operation on one before them did not succeed.

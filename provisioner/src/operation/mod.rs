@@ -139,6 +139,9 @@ pub enum OperationError {
     /// A plugin could not be loaded.
     #[error("failed to load plugins: {}", chain(.0))]
     Plugins(HostError),
+    /// Several plugins could not be fetched. No plugin was started.
+    #[error("failed to load {} plugins; nothing was changed", .0.len())]
+    SeveralPlugins(Vec<Diagnostic>),
     /// The state could not be loaded, locked or saved.
     #[error(transparent)]
     State(#[from] StateError),
@@ -167,6 +170,21 @@ pub enum OperationError {
         /// Recorded resources of the package.
         urns: Vec<Urn>,
     },
+}
+
+impl OperationError {
+    /// Returns the errors in the files of the stack that are the reason; they are not reported yet.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        match self {
+            Self::SeveralPlugins(found) | Self::Types(found) => found,
+            Self::Plugins(_)
+            | Self::State(_)
+            | Self::Stopped
+            | Self::NotPending { .. }
+            | Self::Schema(_)
+            | Self::Unserved { .. } => &[],
+        }
+    }
 }
 
 fn count_errors(found: &[Diagnostic]) -> String {

@@ -3,14 +3,16 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bridge::error::{Hint as _, chain};
 use bridge::host::{DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PluginHost, ProviderHost as _};
 use bridge::install::{FetchEvent, InstallError, VerifiedPackage, local_digest};
-use bridge::plugin::{PluginConfig, Sha256Digest};
+use bridge::plugin::{PluginConfig, PluginName, Sha256Digest};
 use bridge::provider::grpc::{AuthEntry, PluginInit};
 use futures_util::future::{join_all, try_join_all};
 
 use crate::program::SchemaFindings;
 use crate::schema::Package;
+use config::diagnostics::{Code, Diagnostic, Span, finish};
 use config::{PluginDeclaration, SecretsProvider, Stack, values};
 use engine::events::{Download, DownloadStage, Event, EventSink, Message, Operation, Severity};
 use engine::masking::SecretMasker;
@@ -108,8 +110,8 @@ impl PluginSettings {
     /// no plugin.
     ///
     /// # Errors
-    /// [`OperationError::Plugins`] if a plugin does not load or a schema cannot be read; [`OperationError::Stopped`] if
-    /// the user stopped the operation.
+    /// [`OperationError::Plugins`] or [`OperationError::SeveralPlugins`] if plugins do not load, the former if a schema
+    /// cannot be read; [`OperationError::Stopped`] if the user stopped the operation.
     pub async fn schemas(
         &self,
         stack: &Stack,
@@ -145,7 +147,7 @@ impl PluginSettings {
         });
         let loading = PluginHost::load(self.host_settings(&stack.project, events, signals), declared.collect());
         tokio::select! {
-            loaded = loading => loaded.map(Arc::new).map_err(OperationError::Plugins),
+            loaded = loading => loaded.map(Arc::new).map_err(|failed| load_error(stack, failed)),
             // Dropping the future kills the started processes.
             () = signals.stop.cancelled() => Err(OperationError::Stopped),
         }
@@ -198,6 +200,28 @@ impl PluginSettings {
             // Dropping the future discards incomplete downloads.
             () = signals.stop.cancelled() => Err(OperationError::Stopped),
         }
+    }
+}
+
+/// Returns the error of plugins that were not loaded: of several ones with the positions of their declarations.
+fn load_error(stack: &Stack, mut failed: Vec<(PluginName, HostError)>) -> OperationError {
+    if failed.len() == 1 {
+        return OperationError::Plugins(failed.swap_remove(0).1);
+    }
+    let span = |name: &PluginName| {
+        stack.plugins.iter().find(|plugin| plugin.plugin.name == *name).map(|plugin| plugin.name_span)
+    };
+    let mut found = failed.iter().map(|(name, error)| plugin_error(span(name), error)).collect();
+    finish(&mut found);
+    OperationError::SeveralPlugins(found)
+}
+
+/// Returns the error of a plugin that was not loaded.
+pub(super) fn plugin_error(name_span: Option<Span>, error: &HostError) -> Diagnostic {
+    let diagnostic = Diagnostic::error(Code("plugin-load"), name_span, chain(error));
+    match error.hint() {
+        Some(hint) => diagnostic.help(hint),
+        None => diagnostic,
     }
 }
 

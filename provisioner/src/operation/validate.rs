@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bridge::error::{Hint as _, chain};
-use bridge::host::{CheckedPlugin, HostError, PackageTypes, PluginHost};
+use bridge::host::{CheckedPlugin, PackageTypes, PluginHost};
 use bridge::plugin::PluginConfig;
 
 use crate::program::{Program, SchemaFindings};
 use config::PluginDeclaration;
-use config::diagnostics::{Code, Diagnostic, Span, finish};
+use config::diagnostics::{Diagnostic, finish};
 use engine::StopSignals;
 use engine::events::EventSink;
 
+use super::plugins::plugin_error;
 use super::{OperationError, PluginSettings};
 
 /// Checks that the plugins of stacks can be fetched and started, and the resources of the stacks against the schemas of
@@ -46,7 +46,7 @@ pub async fn validate(
         for (plugin, index) in enabled_plugins(program).zip(indices) {
             match &checked[index] {
                 Ok(of_package) => drop(types.insert(plugin.name().to_owned(), of_package.clone())),
-                Err(error) => found.push(plugin_error(plugin.name_span, error)),
+                Err(error) => found.push(plugin_error(Some(plugin.name_span), error)),
             }
         }
         let SchemaFindings { errors, warnings } = program.check_types(&types);
@@ -88,13 +88,4 @@ fn start_alike(a: &PluginConfig, b: &PluginConfig) -> bool {
         && a.source == b.source
         && a.pass_env == b.pass_env
         && a.start_timeout == b.start_timeout
-}
-
-/// Returns the error of a plugin, at its name.
-fn plugin_error(name_span: Span, error: &HostError) -> Diagnostic {
-    let diagnostic = Diagnostic::error(Code("plugin-load"), name_span, chain(error));
-    match error.hint() {
-        Some(hint) => diagnostic.help(hint),
-        None => diagnostic,
-    }
 }

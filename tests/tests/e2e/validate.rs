@@ -130,3 +130,17 @@ fn mistakes_and_errors_before_a_run_are_events() {
     let ended = repository.start("stack ls --json -s rief").wait();
     assert_eq!(ended.status, "exit 2");
 }
+
+#[test]
+fn all_plugins_that_are_missing_are_reported_at_their_lines_before_any_starts() {
+    let missing = "- { name: gone, source: { type: local, path: nowhere } }";
+    let plugins = format!("{missing}\n{FILES}\n{}", missing.replace("gone", "lost"));
+    let repository = Repository::new(Sections { plugins: &plugins, ..Sections::default() });
+    let output = repository.expect_rejected("provision");
+    for place in ["8:13", "10:13"] {
+        assert!(output.contains(&format!("--> .sc/stacks/reef/server.yaml:{place}\n")), "{output}");
+    }
+    assert!(output.ends_with("error: failed to load 2 plugins; nothing was changed\n"), "{output}");
+    assert!(!output.contains("Loaded plugin"), "{output}");
+    assert!(repository.expect_rejected("schema-gen schemas").contains("server.yaml:10:13\n"));
+}

@@ -12,7 +12,7 @@ use crate::cli::args::{GlobalArgs, StacksArgs};
 use crate::cli::display::{Line, Secrets};
 use crate::cli::exit::Exit;
 use crate::cli::process::working_folder;
-use crate::cli::runs::plugin_settings;
+use crate::cli::runs::{plugin_settings, print_reasons};
 use crate::cli::session::{self, SessionOptions};
 use crate::cli::stacks::read_stacks;
 use crate::cli::ui::Ui;
@@ -61,7 +61,8 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &SchemaGenArgs) -> a
         let mut warnings = Vec::new();
         for stack in stacks.requested() {
             let events = session.sink(&stack.name, None);
-            for found in plugins.schemas(stack, &events, &session.signals).await? {
+            let schemas = plugins.schemas(stack, &events, &session.signals).await.map_err(anyhow::Error::from);
+            for found in schemas.inspect_err(|error| print_reasons(ui, session, &stacks, error))? {
                 match packages.iter().find(|known| known.name == found.name) {
                     None => packages.push(found),
                     Some(known) if version(known) != version(&found) => warnings.push(format!(

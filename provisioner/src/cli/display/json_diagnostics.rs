@@ -5,7 +5,14 @@ use config::diagnostics::{Diagnostic, Severity, SourceFiles, Span};
 use engine::masking::SecretMasker;
 use serde_json::{Map, Value, json};
 
-use super::super::exit::ErrorTexts;
+/// Texts of an error, without secrets.
+#[derive(Clone, Debug)]
+pub(crate) struct ErrorTexts {
+    pub(crate) message: String,
+    pub(crate) causes: Vec<String>,
+    /// Next steps of the user.
+    pub(crate) hints: Vec<String>,
+}
 
 /// Adds the members of the event `diagnostic`, without secrets.
 pub(crate) fn describe_diagnostic(

@@ -36,7 +36,7 @@ use jiff::Timestamp;
 
 pub(crate) use diff::{DiffOptions, values};
 pub(crate) use json::{EventNumbers, JsonDisplay, write_event};
-pub(crate) use json_diagnostics::{describe_diagnostic, describe_error};
+pub(crate) use json_diagnostics::{ErrorTexts, describe_diagnostic, describe_error};
 pub(crate) use live::LiveDisplay;
 pub(crate) use painter::SHOW_CURSOR;
 pub(crate) use palette::Palette;
