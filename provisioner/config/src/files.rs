@@ -8,6 +8,8 @@ use std::str::Utf8Error;
 
 use bridge::fs::{MAX_DOCUMENT_BYTES, read_regular};
 
+use crate::diagnostics::{Code, Diagnostic, Sensitivity, SourceFiles, Span};
+
 /// Reasons why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReadError {
@@ -16,19 +18,45 @@ pub(super) enum ReadError {
     Io(#[from] io::Error),
     /// The text is not UTF-8.
     #[error("the file is not UTF-8")]
-    NotUtf8(#[source] Utf8Error),
+    NotUtf8 {
+        /// Text with `\u{fffd}` in place of what is not UTF-8.
+        text: String,
+        /// Position of the first invalid byte.
+        source: Utf8Error,
+    },
 }
 
 impl ReadError {
     pub(super) fn is_missing(&self) -> bool {
         matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::NotFound)
     }
+
+    /// Returns the diagnostic at the first byte that is not UTF-8; `None` for other errors. Adds the file to the sources.
+    pub(super) fn not_utf8(
+        &self,
+        code: Code,
+        display_path: &str,
+        sensitivity: Sensitivity,
+        sources: &mut SourceFiles,
+    ) -> Option<Diagnostic> {
+        let Self::NotUtf8 { text, source } = self else { return None };
+        let file = sources.add(display_path, text, sensitivity);
+        // A byte order mark is no part of the text in the sources.
+        let at = source.valid_up_to() - (text.len() - sources.get(file).text().len());
+        // Files are at most 4 MiB, so offsets fit into 32 bits.
+        let byte = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX);
+        let span = Span { file, start: byte(at), end: byte(at + char::REPLACEMENT_CHARACTER.len_utf8()) };
+        Some(Diagnostic::error(code, span, self.to_string()).help("save the file with the encoding UTF-8"))
+    }
 }
 
 /// Reads a text file.
 pub(super) fn read(path: &Path) -> Result<String, ReadError> {
     let bytes = read_regular(path, MAX_DOCUMENT_BYTES)?;
-    String::from_utf8(bytes).map_err(|error| ReadError::NotUtf8(error.utf8_error()))
+    String::from_utf8(bytes).map_err(|error| ReadError::NotUtf8 {
+        text: String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        source: error.utf8_error(),
+    })
 }
 
 /// Reads a text file; `None` if it cannot be read.
@@ -73,18 +101,21 @@ pub(super) fn list_entries(folder: &Path) -> io::Result<Vec<FolderEntry>> {
 
 #[cfg(test)]
 mod tests {
-    use std::error::Error as _;
-
     use super::*;
 
     #[test]
-    fn non_utf8_file_is_rejected_with_offset_of_first_invalid_byte() {
+    fn non_utf8_file_is_rejected_with_position_of_first_invalid_byte() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("server.yaml");
-        fs::write(&file, b"name: \xff").unwrap();
-        let error = read(&file).unwrap_err();
-        assert_eq!(error.to_string(), "the file is not UTF-8");
-        assert!(error.source().unwrap().to_string().contains("index 6"));
-        assert!(!error.is_missing());
+        let mut sources = SourceFiles::default();
+        for start in ["", "\u{feff}"] {
+            fs::write(&file, [start.as_bytes(), b"a: \xc3\xbc\nb: \xfc\xff\n"].concat()).unwrap();
+            let error = read(&file).unwrap_err();
+            assert!(!error.is_missing());
+            let found = error.not_utf8(Code("file"), "server.yaml", Sensitivity::Public, &mut sources).unwrap();
+            let position = sources.position(found.span.unwrap());
+            assert_eq!((found.summary.as_str(), position.line, position.column), ("the file is not UTF-8", 2, 4));
+            assert_eq!(sources.slice(found.span.unwrap()), "\u{fffd}");
+        }
     }
 }

@@ -186,11 +186,10 @@ impl Loader<'_> {
             Ok(text) => text,
             Err(error) if error.is_missing() && presence == Presence::Optional => return None,
             Err(error) => {
-                self.diagnostics.push(Diagnostic::error(
-                    FILE,
-                    None,
-                    format!("failed to read {display_path}: open: {error}"),
-                ));
+                let diagnostic = error.not_utf8(FILE, &display_path, sensitivity, sources).unwrap_or_else(|| {
+                    Diagnostic::error(FILE, None, format!("failed to read {display_path}: open: {error}"))
+                });
+                self.diagnostics.push(diagnostic);
                 return None;
             }
         };

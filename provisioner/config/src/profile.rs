@@ -61,6 +61,9 @@ impl Profile {
                 let path = repository.root.join(".sc").join(format!("cfg.{name}.yaml"));
                 let display_path = repository.display_path(&path);
                 let text = files::read(&path).map_err(|error| {
+                    if let Some(found) = error.not_utf8(CODE, &display_path, Sensitivity::Secret, sources) {
+                        return vec![found];
+                    }
                     vec![if error.is_missing() {
                         missing_profile(name, repository)
                     } else {

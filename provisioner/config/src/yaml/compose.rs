@@ -9,6 +9,8 @@ use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span as Parse
 use crate::diagnostics::{Code, Diagnostic, FileId, SourceFiles, Span};
 use crate::tree::{Entry, Mapping, Node, Scalar, Value};
 
+use super::syntax_hint::{ErrorPlace, Opened, SyntaxHint, find_hint};
+
 /// Namespace of the tag prefix `!!`.
 const YAML_TAGS: &str = "tag:yaml.org,2002:";
 
@@ -65,6 +67,8 @@ pub(crate) fn parse(file: FileId, sources: &SourceFiles) -> Result<Document, Box
         events: Parser::new_from_str_with_options(&text, limits),
         text: &text,
         file,
+        open_collections: Vec::new(),
+        read_end: 0,
         anchors: HashMap::new(),
         sections_of_anchors: HashMap::new(),
         aliased_sections: HashSet::new(),
@@ -88,6 +92,10 @@ struct Composer<'t> {
     events: Parser<'t, StrInput<'t>>,
     text: &'t str,
     file: FileId,
+    /// Offsets of the starts of the collections that have not ended.
+    open_collections: Vec<usize>,
+    /// Offset of the end of the last event.
+    read_end: usize,
     /// Anchored nodes, with their number of nodes and their nesting depth.
     anchors: HashMap<usize, Anchored>,
     /// Top-level keys that contain anchors, by the anchor.
@@ -144,7 +152,20 @@ impl<'t> Composer<'t> {
     }
 
     fn next_event(&mut self) -> ComposeResult<Option<(Event<'t>, ParserSpan)>> {
-        self.events.next_event().transpose().map_err(|error| self.syntax_error(&error).into())
+        let next = self.events.next_event().transpose().map_err(|error| Box::new(self.syntax_error(&error)))?;
+        if let Some((event, range)) = &next {
+            self.read_end = self.offset(range.end).max(self.read_end);
+            match event {
+                Event::SequenceStart(..) | Event::MappingStart(..) => {
+                    self.open_collections.push(self.offset(range.start));
+                }
+                Event::SequenceEnd | Event::MappingEnd => {
+                    self.open_collections.pop();
+                }
+                _ => {}
+            }
+        }
+        Ok(next)
     }
 
     fn next_event_inside(&mut self, opened: ParserSpan) -> ComposeResult<(Event<'t>, ParserSpan)> {
@@ -369,9 +390,25 @@ impl<'t> Composer<'t> {
     }
 
     fn syntax_error(&self, error: &ScanError) -> Diagnostic {
-        let at = self.offset(*error.marker());
-        let end = self.text[at..].chars().next().map_or(at, |c| at + c.len_utf8());
-        Diagnostic::error(SYNTAX, self.byte_span(at, end), format!("this is not YAML: {}", error.info()))
+        let place = ErrorPlace {
+            text: self.text,
+            at: self.offset(*error.marker()),
+            read_end: self.read_end,
+            open_collections: &self.open_collections,
+        };
+        let SyntaxHint { at, hint, opened } = find_hint(error.kind(), &place);
+        let span_at = |at: usize| {
+            let end = self.text[at..].chars().next().map_or(at, |c| at + c.len_utf8());
+            self.byte_span(at, end)
+        };
+        let mut diagnostic = Diagnostic::error(SYNTAX, span_at(at), format!("this is not YAML: {}", error.info()));
+        if let Some(hint) = hint {
+            diagnostic = diagnostic.help(hint);
+        }
+        match opened {
+            Some(Opened { at, text }) => diagnostic.label(span_at(at), text),
+            None => diagnostic,
+        }
     }
 }
 

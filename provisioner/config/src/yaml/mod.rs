@@ -6,6 +6,7 @@
 
 mod compose;
 pub(crate) mod scalar;
+mod syntax_hint;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -336,10 +336,12 @@ fn diagnostics_show_no_text_of_secret_files() {
     ::: .sc/stacks/s/secrets.yaml:2:11
     "#);
     let messages = Files::server(PROVISIONER).secrets("values:\n  p: \"hunter2\n").messages();
-    insta::assert_snapshot!(messages, @r"
+    insta::assert_snapshot!(messages, @r#"
     error[yaml-syntax]: this is not YAML: invalid indentation in multiline quoted scalar
     --> .sc/stacks/s/secrets.yaml:3:1
-    ");
+    ::: .sc/stacks/s/secrets.yaml:2:6
+     = hint: close the quote; in a value in double quotes, write `\"` for a quote
+    "#);
     assert!(!messages.contains("hunter"));
 }
 
@@ -361,6 +363,8 @@ fn missing_files_and_names_are_reported() {
       |
     1 | a: [1
       |    ^
+      |
+      = hint: close the list with `]`
     ");
 }
 
