@@ -35,7 +35,7 @@ pub(crate) struct Row {
     pub(crate) op: StepOp,
     /// Step that runs or that ran last.
     pub(crate) step: Arc<StepInfo>,
-    /// Step whose changes are shown: a step with both an old and a new entry, if there is one.
+    /// Step whose changes are shown: the deletion, or else a step with both an old and a new entry, if there is one.
     pub(crate) diff_step: Arc<StepInfo>,
     pub(crate) state: RowState,
     /// Start of the first running step, as time since the start of the display.
@@ -241,7 +241,10 @@ impl Rows {
         if is_relevant && (op != StepOp::Same || matches!(row.op, StepOp::Same | StepOp::Refresh)) {
             row.op = op;
         }
-        if is_relevant && info.new.is_some() && (info.old.is_some() || row.diff_step.old.is_none()) {
+        let has_both_entries = info.new.is_some() && (info.old.is_some() || row.diff_step.old.is_none());
+        // A deletion may follow a refresh, which has both entries.
+        let is_deletion = matches!(op, StepOp::Delete | StepOp::Discard);
+        if is_relevant && (has_both_entries || is_deletion) {
             row.diff_step = Arc::clone(info);
         }
         row.step = Arc::clone(info);

@@ -327,6 +327,26 @@ fn ends_of_steps_count_the_changes_that_the_preview_announced() {
     ");
 }
 
+#[test]
+fn diff_of_a_destroy_shows_the_properties_after_a_refresh() {
+    let mut script = Script::new(Operation::Destroy, true);
+    let thing = urn("files:fs:File", "motd");
+    let inputs = || Some(bag([("path", "motd".into())]));
+    let refresh = step(StepOp::Refresh, &thing, inputs(), inputs());
+    for info in [StepInfo { result: Some(StepOp::Same), ..refresh }, step(StepOp::Delete, &thing, inputs(), None)] {
+        let info = Arc::new(info);
+        script.start(10, &info);
+        script.done(20, &info, 10);
+    }
+    script.end(30, Operation::Destroy, true, Outcome::Succeeded, &[(StepOp::Delete, 1)]);
+    insta::assert_snapshot!(plain(&script, true).1, @r#"
+    - motd  files:fs:File  delete
+         - path: "motd"
+
+    Preview of aquarium done in 0.0s: 1 to delete
+    "#);
+}
+
 /// Renderer that redacts events as in a run.
 struct Redacting<'a> {
     renderer: &'a mut dyn Renderer,
