@@ -95,8 +95,8 @@ enum Effect {
 }
 
 impl SignalReceiver {
-    /// Starts the thread that receives the signals. Until then, and if the system allows no handlers, they have their
-    /// default effect.
+    /// Starts the thread that receives the signals. Signals that arrive before it runs wait for it: the handlers are set
+    /// on return. If the system allows no handlers, signals have their default effect.
     ///
     /// # Errors
     /// The thread or its runtime cannot be started.
@@ -104,13 +104,17 @@ impl SignalReceiver {
         let receiver = Self::default();
         let of_thread = receiver.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        {
+        let signals = {
             let _context = runtime.enter();
             // A file that reaches the limit on its size must be an error of the write (EFBIG), and not the end of the
             // process. The handler does nothing. It is none of the processes that are started: these get the default.
             signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).ok();
+            Signals::new()
+        };
+        if let Ok(signals) = signals {
+            let receive = move || runtime.block_on(of_thread.receive(signals));
+            thread::Builder::new().name("signals".to_owned()).spawn(receive)?;
         }
-        thread::Builder::new().name("signals".to_owned()).spawn(move || runtime.block_on(of_thread.receive()))?;
         Ok(receiver)
     }
 
@@ -142,8 +146,7 @@ impl SignalReceiver {
     }
 
     /// Receives signals until one of them ends the process.
-    async fn receive(&self) {
-        let Ok(mut signals) = Signals::new() else { return };
+    async fn receive(&self, mut signals: Signals) {
         loop {
             let cause = tokio::select! {
                 () = signals.next() => Cause::Signal,
@@ -342,6 +345,18 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
+
+    #[test]
+    fn handlers_are_set_before_the_thread_runs() {
+        let _receiver = SignalReceiver::start().unwrap();
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        let caught = u64::from_str_radix(caught.trim(), 16).unwrap();
+        let number = |signal: rustix::process::Signal| signal.as_raw().cast_unsigned();
+        for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM, rustix::process::Signal::HUP] {
+            assert_ne!(caught & (1 << (number(signal) - 1)), 0, "{signal:?}");
+        }
+    }
 
     #[test]
     fn first_signal_stops_second_aborts_third_ends() {
