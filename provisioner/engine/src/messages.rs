@@ -215,6 +215,7 @@ pub fn interrupted(operation: &PendingOperation, recorded: Option<&ResourceState
         None => format!("an earlier run was interrupted while {} it", kind.as_str()),
     };
     let mut message = Message::new(Severity::Warning, text);
+    message.repeated = true;
     message.urn = Some(resource.urn.clone());
     message.hint = Some(match (kind, id) {
         (OperationKind::Creating, Some(id)) => {

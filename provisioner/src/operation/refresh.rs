@@ -118,7 +118,7 @@ impl StackRun {
     pub(super) fn report_recovery(&self, recovered: Option<&RecoveredRun>, has_ended: bool) {
         if let Some(recovered) = recovered {
             let text = recovery_text(recovered, has_ended);
-            self.events.emit(Event::Message(Message::new(Severity::Warning, text)));
+            self.events.emit(Event::Message(Message { repeated: true, ..Message::new(Severity::Warning, text) }));
         }
     }
 }

@@ -235,6 +235,9 @@ pub struct Message {
     pub hint: Option<String>,
     /// True if the message is displayed only during the run, and not kept.
     pub ephemeral: bool,
+    /// True if several phases of a run report the same fact about the recorded state, such as a pending operation. A
+    /// receiver shows equal messages of a stack once.
+    pub repeated: bool,
     /// True if a plugin logged or printed the text. A receiver may drop such messages if too many of them wait.
     pub logged: bool,
 }
@@ -251,6 +254,7 @@ impl Message {
             text: text.into(),
             hint: None,
             ephemeral: false,
+            repeated: false,
             logged: false,
         }
     }

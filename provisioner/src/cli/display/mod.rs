@@ -24,15 +24,17 @@ mod text;
 mod tree;
 mod value;
 
+use std::collections::HashSet;
 use std::io::{self, Write};
-use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, TryRecvError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use engine::events::{Event, EventSink, Message, Severity, SourceRef};
 use engine::masking::SecretMasker;
 use jiff::Timestamp;
+use pulumi_proto::urn::Urn;
 
 pub(crate) use diff::{DiffOptions, values};
 pub(crate) use json::{EventNumbers, JsonDisplay, write_event};
@@ -176,6 +178,7 @@ impl Display {
             logs: Arc::clone(&self.logs),
             stack: stack.into(),
             locate,
+            reported: Mutex::default(),
         })
     }
 
@@ -315,6 +318,16 @@ struct StackSink {
     logs: Arc<QueuedLogs>,
     stack: Arc<str>,
     locate: Option<Locate>,
+    /// Resources and texts of the repeated messages that were sent.
+    reported: Mutex<HashSet<(Option<Urn>, String)>>,
+}
+
+impl StackSink {
+    /// Returns whether a message repeats an earlier one. Otherwise remembers it, if it may be repeated.
+    fn is_repetition(&self, message: &Message) -> bool {
+        let reported = || self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        message.repeated && !reported().insert((message.urn.clone(), message.text.clone()))
+    }
 }
 
 impl EventSink for StackSink {
@@ -323,7 +336,7 @@ impl EventSink for StackSink {
         let mut queued_bytes = 0;
         let mut place = None;
         if let Event::Message(message) = &event {
-            if !self.filter.shows(message) {
+            if !self.filter.shows(message) || self.is_repetition(message) {
                 return;
             }
             if message.logged {

@@ -53,6 +53,25 @@ fn log(severity: Severity, text: impl Into<String>) -> Event {
 }
 
 #[test]
+fn repeated_messages_are_shown_once_for_each_resource() {
+    let all = MessageFilter { verbose: true, ephemeral: true };
+    let interrupted = |name: &str, repeated| {
+        let message = Message::new(Severity::Warning, "an earlier run was interrupted while creating it");
+        Event::Message(Message { urn: Some(urn("a:b:C", name)), repeated, ..message })
+    };
+    let events = shown(all, |sink| {
+        for (name, repeated) in [("a", true), ("a", true), ("b", true), ("a", true), ("c", false), ("c", false)] {
+            sink.emit(interrupted(name, repeated));
+        }
+    });
+    let names = events.iter().map(|event| match event {
+        Event::Message(message) => message.urn.as_ref().unwrap().name(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(names.collect::<Vec<_>>(), ["a", "b", "c", "c"]);
+}
+
+#[test]
 fn only_lines_of_plugins_are_dropped_if_too_many_events_wait() {
     const COUNT: usize = 300;
     let all = MessageFilter { verbose: true, ephemeral: true };
