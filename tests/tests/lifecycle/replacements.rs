@@ -145,6 +145,7 @@ async fn protected_dependent_prevents_delete_before_replace() {
     let program = [resource("a").input("d", "2"), resource("b").input_from("k", "a").protected()];
     let ended = cloud.up(&state, &program).run().await.expect(Outcome::Failed);
     assert_eq!(ended.changes(), [""; 0]);
+    assert_eq!(ended.hints, ["run `sc state unprotect b`, or undo the change that replaces a"]);
 }
 
 #[tokio::test]

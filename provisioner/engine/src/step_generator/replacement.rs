@@ -140,7 +140,8 @@ fn refuse_protected(
         let (root, name) = (registration.urn.name(), dependent.entry.1.urn.name());
         let text = format!("{root} must be deleted before it is replaced, together with {name}, which is protected");
         let mut message = Message::new(Severity::Error, text);
-        message.hint = Some(format!("remove `protect` from {name}, or undo the change that replaces {root}"));
+        // The recorded flag protects it. A change of `protect` in server.yaml is recorded only after the replacement.
+        message.hint = Some(format!("run `sc state unprotect {name}`, or undo the change that replaces {root}"));
         ctx.report_fatal(&registration.urn, registration.goal.source, message)
     };
     report_all(protected.map(report)).map_or(Ok(()), Err)
