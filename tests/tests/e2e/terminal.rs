@@ -60,9 +60,13 @@ impl Terminal {
         tcsetwinsize(&line, size).unwrap();
         let initial_mode = mode(&line);
 
-        // `setsid` becomes the shell, so the process id of the shell is that of its process group, too.
+        // `setsid` becomes the shell, so the process id of the shell is that of its process group, too. A shell cannot trap an
+        // interrupt that it inherits as ignored, as the processes of a background job do.
         let mut owner = Command::new("setsid");
-        owner.args(["--ctty", "sh", "-c", OWNER, "sh"]).arg(command.get_program()).args(command.get_args());
+        owner
+            .args(["--ctty", "env", "--default-signal=INT", "sh", "-c", OWNER, "sh"])
+            .arg(command.get_program())
+            .args(command.get_args());
         let mut owner = in_place_of(command, owner);
         owner.env("TERM", "xterm-256color").stdin(line.try_clone().unwrap()).stderr(line.try_clone().unwrap());
         let mut owner = owner.stdout(Stdio::piped()).spawn().unwrap();
