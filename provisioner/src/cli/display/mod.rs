@@ -252,7 +252,10 @@ impl DisplayThread<'_> {
                 Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
                 Ok(command) => Ok(command),
             };
-            if outcome.is_ok() {
+            // A notice names the running steps, so the events of resources before it come first. Lines of plugins do not: there
+            // may be many.
+            let is_of_resource = matches!(command, Ok(DisplayCommand::Event { queued_bytes: 0, .. }));
+            if outcome.is_ok() && !is_of_resource {
                 outcome = self.render_stops();
             }
             let shown = match command {
