@@ -129,8 +129,7 @@ impl Limit {
         let allowed = match self {
             Self::Argument(count) => format!("--max-deletes {count}"),
             Self::File(MaxDeletes { count, span }) => {
-                let position = stacks.sources.position(span);
-                format!("maxDeletes {count} ({}:{}:{})", position.path, position.line, position.column)
+                format!("maxDeletes {count} ({})", stacks.sources.position(span))
             }
         };
         CliError::failed(
@@ -143,6 +142,7 @@ impl Limit {
 impl Counts {
     fn of(summary: &Summary) -> Self {
         let count = |op| summary.changes.get(&op).map_or(0, |count| *count as u64);
+        // Also a read resource that leaves the state, which `--expect-no-changes` does not count.
         let is_change = |op: StepOp| !matches!(op, StepOp::Same | StepOp::Read);
         Self {
             deleted: count(StepOp::Delete),

@@ -89,11 +89,7 @@ pub(crate) fn locate(sources: Arc<SourceFiles>, program: Program) -> Locate {
         // A path that cannot be parsed leads to the position of the whole resource.
         let path: Option<PropertyPath> = property.and_then(|property| property.parse().ok());
         let span = program.source_of(source, path.as_ref())?;
-        let position = sources.position(span);
-        Some(Place {
-            position: format!("{}:{}:{}", position.path, position.line, position.column),
-            excerpt: excerpt(span, &sources),
-        })
+        Some(Place { position: sources.position(span).to_string(), excerpt: excerpt(span, &sources) })
     })
 }
 

@@ -1,5 +1,6 @@
 //! Text of all files that were read, to show positions in diagnostics.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -40,6 +41,13 @@ pub struct Position {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
+}
+
+/// Writes `path:line:column`.
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.path, self.line, self.column)
+    }
 }
 
 /// Rule for showing lines of a file.

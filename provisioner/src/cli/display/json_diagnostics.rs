@@ -32,10 +32,16 @@ pub(crate) fn describe_diagnostic(
     line.insert("summary".into(), mask(&diagnostic.summary).into());
     line.insert("detail".into(), diagnostic.detail.as_deref().map(mask).into());
     line.insert("hints".into(), diagnostic.help.iter().map(|hint| mask(hint)).collect());
-    line.insert("place".into(), diagnostic.span.map(|span| place(span, sources)).into());
+    let place = |span: Span| sources.position(span).to_string();
+    line.insert("place".into(), diagnostic.span.map(place).into());
     line.insert("range".into(), diagnostic.span.map_or(Value::Null, |span| range(span, sources)));
-    let label = |span: Span, text: Option<&str>| json!({ "text": text.map(mask), "place": place(span, sources), "range": range(span, sources) });
-    let labels = diagnostic.labels.iter().map(|found| label(found.span, Some(&found.text)));
+    let labels = diagnostic.labels.iter().map(|label| {
+        json!({
+            "text": mask(&label.text),
+            "place": place(label.span),
+            "range": range(label.span, sources),
+        })
+    });
     line.insert("labels".into(), labels.collect());
 }
 
@@ -46,12 +52,6 @@ pub(crate) fn describe_error(texts: ErrorTexts, exit_code: u8, line: &mut Map<St
     line.insert("causes".into(), texts.causes.into());
     line.insert("hints".into(), texts.hints.into());
     line.insert("exitCode".into(), exit_code.into());
-}
-
-/// Returns the position of a span as `file:line:column`.
-fn place(span: Span, sources: &SourceFiles) -> String {
-    let position = sources.position(span);
-    format!("{}:{}:{}", position.path, position.line, position.column)
 }
 
 /// Returns the file, and the positions of the start and the end of a span.
@@ -91,7 +91,15 @@ mod tests {
         masker.add_text("hunter22");
         let mut line = Map::new();
         describe_diagnostic(&diagnostic, &sources, &masker, &mut line);
-        let range = |line: usize, column: usize, end_line: usize, end_column: usize| json!({"file": "server.yaml", "line": line, "column": column, "endLine": end_line, "endColumn": end_column});
+        let range = |line: usize, column: usize, end_line: usize, end_column: usize| {
+            json!({
+                "file": "server.yaml",
+                "line": line,
+                "column": column,
+                "endLine": end_line,
+                "endColumn": end_column,
+            })
+        };
         assert_eq!(
             Value::Object(line),
             json!({
