@@ -125,6 +125,7 @@ impl Step {
             op: self.op,
             result: None,
             urn: self.urn.clone(),
+            source: self.source,
             old: self.old.as_ref().map(|(_, state)| Arc::clone(state)),
             new,
             replace_keys: self.change.replace_keys.clone(),

@@ -144,10 +144,18 @@ mod tests {
         let sink = KeyPreparingSink { events: Arc::new(DiscardingSink), secrets: Arc::clone(&secrets) as _ };
         let prepare_count_after = |op| {
             let urn = "urn:pulumi:s::p::t:m:T::n".parse().unwrap();
-            let (old, new, detailed_diff) = (None, None, BTreeMap::new());
-            let (replace_keys, diffs) = (Vec::new(), Vec::new());
-            let step =
-                StepInfo { op, result: None, urn, old, new, replace_keys, diffs, detailed_diff, internal: false };
+            let step = StepInfo {
+                op,
+                result: None,
+                urn,
+                source: None,
+                old: None,
+                new: None,
+                replace_keys: Vec::new(),
+                diffs: Vec::new(),
+                detailed_diff: BTreeMap::new(),
+                internal: false,
+            };
             sink.emit(Event::StepStarted(Arc::new(step)));
             secrets.0.load(Ordering::Relaxed)
         };

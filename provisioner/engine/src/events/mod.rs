@@ -191,6 +191,8 @@ pub struct StepInfo {
     pub result: Option<StepOp>,
     /// URN of the resource.
     pub urn: Urn,
+    /// Place of the resource in the user's files, as the program passed it with the goal; `None` without a goal.
+    pub source: Option<SourceRef>,
     /// Entry before the step.
     pub old: Option<Arc<ResourceState>>,
     /// Entry after the step. Until the step ends, the entry lacks the outputs that the provider will return.
@@ -260,8 +262,9 @@ impl Message {
     }
 }
 
-/// Place where a program wrote a resource. Opaque to the engine, which returns it with messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// Place where a program wrote a resource: a later place is greater. Opaque to the engine, which returns it with steps and
+/// messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceRef(pub u64);
 
 /// Severity of a message.

@@ -60,6 +60,7 @@ pub(super) async fn read_entry(ctx: &Arc<Context>, entry: EntryToRead<'_>) -> Re
         op: StepOp::Refresh,
         result: None,
         urn: entry.urn.clone(),
+        source: entry.source,
         old: Some(Arc::clone(entry.old)),
         new: None,
         replace_keys: Vec::new(),

@@ -106,6 +106,7 @@ pub(super) fn info(urn: Urn, op: StepOp, old: Option<Arc<ResourceState>>, new: O
         op,
         result: None,
         urn,
+        source: None,
         old,
         new,
         replace_keys: Vec::new(),

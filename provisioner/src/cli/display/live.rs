@@ -203,6 +203,9 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
                 self.ephemeral = None;
                 if let Some(mut running) = self.phase.take() {
                     running.rows.apply(stamp.at, event);
+                    if running.phase.preview {
+                        report::sort_as_file(&mut running.messages);
+                    }
                     self.end_phase(&running, summary)?;
                 }
             }

@@ -57,8 +57,23 @@ impl<W: Write, R: Write> PlainDisplay<W, R> {
         let lines = report::message(&located);
         if let Some(running) = &mut self.phase {
             running.rows.apply(Duration::ZERO, &Event::Message(message.clone()));
+            let is_held = running.phase.preview && message.source.is_some();
             running.messages.push(located);
+            if is_held {
+                return Ok(());
+            }
         }
+        self.print_progress(&lines)
+    }
+
+    /// Prints the messages about places in the user's files of a preview, which wait for its end to be in their order.
+    fn print_held(&mut self, running: &mut RunningPhase) -> io::Result<()> {
+        if !running.phase.preview {
+            return Ok(());
+        }
+        report::sort_as_file(&mut running.messages);
+        let held = running.messages.iter().filter(|located| located.message.source.is_some());
+        let lines: Vec<Line> = held.flat_map(report::message).collect();
         self.print_progress(&lines)
     }
 
@@ -118,7 +133,10 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
                 self.print_progress(&[report::title(*phase, origin.stack)])
             }
             Event::PhaseEnded(summary) => match self.phase.take() {
-                Some(running) => self.end_phase(&running, summary),
+                Some(mut running) => {
+                    self.print_held(&mut running)?;
+                    self.end_phase(&running, summary)
+                }
                 None => Ok(()),
             },
             Event::Message(message) => self.take_message(LocatedMessage::new(message, origin)),
@@ -189,6 +207,13 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
     fn pause(&mut self) -> io::Result<()> {
         self.progress.flush()?;
         self.results.flush()
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        if let Some(mut running) = self.phase.take() {
+            self.print_held(&mut running)?;
+        }
+        self.pause()
     }
 }
 

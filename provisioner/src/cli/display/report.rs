@@ -96,6 +96,13 @@ impl LocatedMessage {
     }
 }
 
+/// Sorts messages as the user's files are; those without a place come first. Messages about one place keep their order.
+///
+/// A preview asks several plugins at a time, and its messages come as they finish.
+pub(crate) fn sort_as_file(messages: &mut [LocatedMessage]) {
+    messages.sort_by_key(|located| located.message.source);
+}
+
 /// Returns the lines of a message: severity, subject and text (further lines indented), the position, the hint on its
 /// own line.
 pub(crate) fn message(located: &LocatedMessage) -> Vec<Line> {

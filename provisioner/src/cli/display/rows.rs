@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::events::{Event, Message, Operation, Phase, Severity, StepInfo, StepOp};
+use engine::events::{Event, Message, Operation, Phase, Severity, SourceRef, StepInfo, StepOp};
 use pulumi_proto::urn::{ROOT_STACK_TYPE, Urn};
 use state::ResourceState;
 
@@ -31,6 +31,8 @@ pub(crate) struct Rows {
 pub(crate) struct Row {
     pub(crate) urn: Urn,
     pub(crate) parent: Option<Urn>,
+    /// Place of the resource in the user's files.
+    source: Option<SourceRef>,
     /// Operation on the resource: `Replace` for all steps of a replacement, and the result for a refresh.
     pub(crate) op: StepOp,
     /// Step that runs or that ran last.
@@ -84,6 +86,12 @@ impl Row {
             StepOp::Read => self.diff_step.old.is_none(),
             _ => true,
         }
+    }
+
+    /// Returns the key that orders rows as the user's files are, and then by name: resources that are not in the files, such
+    /// as those to delete, come last. The order does not depend on which of several resources was ready first.
+    pub(crate) fn place_key(&self) -> impl Ord + use<'_> {
+        (self.source.is_none(), self.source, self.urn.name(), self.urn.qualified_type())
     }
 
     pub(crate) fn is_root(&self) -> bool {
@@ -226,6 +234,7 @@ impl Rows {
         });
         let row = &mut self.rows[index];
         row.last_event = self.event_count;
+        row.source = row.source.or(info.source);
         // A phase may refresh a resource and then change it: the later operation replaces the refresh, unless it is
         // `Same`.
         let op = match (info.op, info.result) {
@@ -258,6 +267,7 @@ impl Row {
         Self {
             urn: info.urn.clone(),
             parent: entry.and_then(|entry| entry.parent.clone()),
+            source: info.source,
             op: row_op(info.op),
             step: Arc::clone(info),
             diff_step: Arc::clone(info),

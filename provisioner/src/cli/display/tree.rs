@@ -19,7 +19,7 @@ pub(crate) struct TreeRow<'a> {
     pub(crate) below: String,
 }
 
-/// Returns the selected rows and their ancestors, parents first.
+/// Returns the selected rows and their ancestors, parents first, and siblings in the order of the user's files.
 pub(crate) fn tree<'a>(rows: &'a Rows, is_selected: impl Fn(&Row) -> bool) -> Vec<TreeRow<'a>> {
     let mut shown: HashSet<&Urn> = HashSet::new();
     for row in rows.iter().filter(|row| is_selected(row)) {
@@ -32,7 +32,9 @@ pub(crate) fn tree<'a>(rows: &'a Rows, is_selected: impl Fn(&Row) -> bool) -> Ve
     }
     let mut tops = Vec::new();
     let mut children: HashMap<&Urn, Vec<&Row>> = HashMap::new();
-    for row in rows.iter().filter(|row| shown.contains(&row.urn)) {
+    let mut selected: Vec<&Row> = rows.iter().filter(|row| shown.contains(&row.urn)).collect();
+    selected.sort_by_key(|row| row.place_key());
+    for row in selected {
         match parent(rows, row) {
             Some(parent) => children.entry(&parent.urn).or_default().push(row),
             None => tops.push(row),

@@ -16,6 +16,7 @@ use super::redact::{TEXT_BYTES, TEXT_CHARACTERS};
 use super::*;
 
 mod changes;
+mod order;
 mod queue;
 mod terminal;
 
@@ -106,6 +107,7 @@ fn step(op: StepOp, urn: &Urn, old: Option<PropertyMap>, new: Option<PropertyMap
         op,
         result: None,
         urn: urn.clone(),
+        source: None,
         old: old.map(|inputs| state(urn, inputs)),
         new: new.map(|inputs| state(urn, inputs)),
         replace_keys: vec![],
