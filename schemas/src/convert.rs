@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-use crate::package::{ComplexType, Package, Property, Resource};
+use crate::package::{Alias, ComplexType, Package, Property, Resource};
 use crate::package_schemas::{DEFINITIONS, PackageSchemas};
 
 /// Pattern of a placeholder, which may replace a value of any type.
@@ -16,6 +16,8 @@ pub(crate) fn package(package: &Package<'_>) -> PackageSchemas {
     let mut converter = Converter { types: &package.types, pending: Vec::new(), referenced: BTreeSet::new() };
     let resources: BTreeMap<String, Value> =
         package.resources.iter().map(|(token, resource)| (token.to_string(), converter.resource(resource))).collect();
+    let former_types = package.resources.iter().map(|(token, resource)| (token.to_string(), former_types(resource)));
+    let former_types = former_types.filter(|(_, former)| !former.is_empty()).collect();
     let configuration = converter.resource(&package.provider);
     let mut definitions = BTreeMap::new();
     while let Some(token) = converter.pending.pop() {
@@ -28,9 +30,18 @@ pub(crate) fn package(package: &Package<'_>) -> PackageSchemas {
         name: package.name.to_string(),
         version: package.version.to_string(),
         resources,
+        former_types,
         configuration,
         definitions,
     }
+}
+
+fn former_types(resource: &Resource<'_>) -> Vec<String> {
+    let token = |alias: &Alias<'_>| match alias {
+        Alias::Token(token) => Some(token.to_string()),
+        Alias::Object { token } => token.as_ref().map(Cow::to_string),
+    };
+    resource.aliases.iter().filter_map(token).collect()
 }
 
 struct Converter<'p> {

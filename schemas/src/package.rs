@@ -31,6 +31,19 @@ pub(crate) struct Resource<'a> {
     pub(crate) input_properties: BTreeMap<Cow<'a, str>, Property<'a>>,
     #[serde(borrow)]
     pub(crate) required_inputs: Vec<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub(crate) aliases: Vec<Alias<'a>>,
+}
+
+/// Former type of a resource, or another kind of alias.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Alias<'a> {
+    Token(#[serde(borrow)] Cow<'a, str>),
+    Object {
+        #[serde(borrow, rename = "type", default)]
+        token: Option<Cow<'a, str>>,
+    },
 }
 
 /// Object type, or enumeration of scalars.

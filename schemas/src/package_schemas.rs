@@ -19,6 +19,8 @@ pub struct PackageSchemas {
     /// Schema of the inputs of each resource type, by type token. References point into
     /// [`PackageSchemas::definitions`].
     pub resources: BTreeMap<String, Value>,
+    /// Former types (aliases) of each resource type that has some, by type token.
+    pub former_types: BTreeMap<String, Vec<String>>,
     /// Schema of the provider's configuration.
     pub configuration: Value,
     /// Types to which the schemas refer, by the part of the reference after `#/$defs/`, without JSON pointer escapes.

@@ -1,6 +1,6 @@
 //! Schema of server.yaml.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bridge::host::expand_index_module;
 use config::types::{CoreType, TemplateConfigName, TemplateType, TypeTable};
@@ -23,13 +23,13 @@ pub(super) fn server_schema(types: &TypeTable, packages: Option<Vec<Package>>) -
     let mut open: Vec<Value> = Vec::new();
     for core in types.iter() {
         known.push(core.name().to_owned());
-        choices.push(if_type(const_schema(core.name()), definitions.add_core_type(core)));
+        choices.push(if_type(const_schema(core.name()), &definitions.add_core_type(core)));
     }
     let mut templates: Vec<Value> = Vec::new();
     for template in types.templates() {
         let TemplateConfigName { provider, name } = template.config();
         let then = definitions.add(&format!("{provider} {name}"), closed_schema(template.schema()));
-        templates.push(if_type(const_schema(template.name()), then));
+        templates.push(if_type(const_schema(template.name()), &then));
     }
     let mut configurations: Vec<Value> = Vec::new();
     if packages.is_none() {
@@ -40,10 +40,15 @@ pub(super) fn server_schema(types: &TypeTable, packages: Option<Vec<Package>>) -
             open.push(json!({ "type": "string", "pattern": format!("^{name}(:[^:]+){{1,2}}$") }));
             continue;
         };
-        known.extend(type_forms(schemas.resources.keys()).into_values().flatten());
+        let forms = type_forms(&schemas);
+        known.extend(forms.values().flat_map(|forms| forms.current.iter().cloned()));
+        let former: Vec<&String> = forms.values().flat_map(|forms| &forms.former).collect();
+        if !former.is_empty() {
+            open.push(json!({ "enum": former, "deprecated": true }));
+        }
         let prefix = json!({ "pattern": format!("^{name}:") });
         let PackageSchemas { resources, configuration, definitions: shared, .. } = schemas;
-        choices.push(json!({ "if": of_type(&prefix), "then": definitions.add_package(&name, resources) }));
+        choices.push(json!({ "if": of_type(&prefix), "then": definitions.add_package(&name, resources, forms) }));
         configurations.push(definitions.add_configuration(&name, configuration));
         definitions.0.extend(shared);
     }
@@ -88,14 +93,25 @@ impl Definitions {
 
     /// Adds the types of a package, and returns the condition for its resources. The condition selects by module, then
     /// by type, so that a validator does not try thousands of types for each resource.
-    fn add_package(&mut self, name: &str, resources: BTreeMap<String, Value>) -> Value {
+    fn add_package(
+        &mut self,
+        name: &str,
+        resources: BTreeMap<String, Value>,
+        mut forms: BTreeMap<String, TypeForms>,
+    ) -> Value {
         let mut modules: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-        let mut forms = type_forms(resources.keys());
         for (token, schema) in resources {
             let Value::Object(schema) = schema else { continue };
             let then = self.add(&format!("config of {token}"), schema);
-            let condition = json!({ "enum": forms.remove(&token).unwrap_or_default() });
-            modules.entry(token_module(&token).to_owned()).or_default().push(if_type(condition, then));
+            let TypeForms { current, former } = forms.remove(&token).unwrap_or_default();
+            let mut by_module: BTreeMap<String, Vec<String>> = BTreeMap::new();
+            // A former type may be in another module.
+            for form in current.into_iter().chain(former) {
+                by_module.entry(token_module(&expand_index_module(&form)).to_owned()).or_default().push(form);
+            }
+            for (module, forms) in by_module {
+                modules.entry(module).or_default().push(if_type(json!({ "enum": forms }), &then));
+            }
         }
         let by_module = modules.into_iter().map(|(module, choices)| {
             let without_module = if module == INDEX_MODULE { "|[^:]+$" } else { "" };
@@ -135,7 +151,7 @@ struct ConfigSchemaReference {
 }
 
 /// Returns the condition: `if` the type matches, `then` the schema holds for the config.
-fn if_type(condition: Value, then: ConfigSchemaReference) -> Value {
+fn if_type(condition: Value, then: &ConfigSchemaReference) -> Value {
     let then_schema = if then.required {
         json!({ "properties": { "config": { "$ref": then.reference } }, "required": ["config"] })
     } else {
@@ -158,35 +174,63 @@ fn definition_reference(name: &str) -> String {
     format!("#/{}/{pointer}", schemas::DEFINITIONS)
 }
 
-/// Returns the forms in which server.yaml may have each type, the token first. Omits a short form that names another type
-/// too.
-fn type_forms<'t>(tokens: impl Iterator<Item = &'t String> + Clone) -> BTreeMap<String, Vec<String>> {
-    let short_forms = |token: &str| {
-        let short = TypeToken::new(token).short_form().into_owned();
-        let with_module = expand_index_module(&short).into_owned();
-        [short, with_module]
-    };
-    let mut forms: BTreeMap<String, Vec<String>> = tokens.clone().map(|token| (token.clone(), Vec::new())).collect();
-    let mut named: BTreeMap<String, Vec<&String>> = BTreeMap::new();
-    for token in tokens {
-        for form in short_forms(token) {
-            let types = named.entry(form).or_default();
-            if !types.contains(&token) {
-                types.push(token);
-            }
-        }
-    }
-    for (form, types) in named {
-        if let ([token], false) = (types.as_slice(), forms.contains_key(&form))
-            && let Some(of_type) = forms.get_mut(*token)
+/// Forms in which server.yaml may have a type.
+#[derive(Debug, Default)]
+struct TypeForms {
+    /// The token, and its short forms that name no other type.
+    current: Vec<String>,
+    /// Former types and their short forms that name no other type.
+    former: Vec<String>,
+}
+
+/// Returns the forms of each type of a package, by the rules of [`bridge::host::PackageTypes::resolve`]: a form of a type
+/// comes before the same form of a former type.
+fn type_forms(package: &PackageSchemas) -> BTreeMap<String, TypeForms> {
+    let tokens = || package.resources.keys();
+    let mut forms: BTreeMap<String, TypeForms> = tokens().map(|token| (token.clone(), TypeForms::default())).collect();
+    let mut taken: BTreeSet<String> = tokens().cloned().collect();
+    for (form, token) in unambiguous(tokens().flat_map(|token| short_forms(token).map(|form| (form, token)))) {
+        if let Some(of_type) = forms.get_mut(token)
+            && taken.insert(form.clone())
         {
-            of_type.push(form);
+            of_type.current.push(form);
         }
     }
     for (token, of_type) in &mut forms {
-        of_type.insert(0, token.clone());
+        of_type.current.insert(0, token.clone());
+    }
+    let former =
+        || package.former_types.iter().flat_map(|(token, former)| former.iter().map(move |former| (former, token)));
+    let names = unambiguous(former().map(|(former, token)| (former.clone(), token)));
+    let short = unambiguous(former().flat_map(|(former, token)| short_forms(former).map(|form| (form, token))));
+    for (form, token) in names.into_iter().chain(short) {
+        if let Some(of_type) = forms.get_mut(token)
+            && taken.insert(form.clone())
+        {
+            of_type.former.push(form);
+        }
     }
     forms
+}
+
+/// Returns the short forms of a token.
+fn short_forms(token: &str) -> [String; 2] {
+    let short = TypeToken::new(token).short_form().into_owned();
+    let with_module = expand_index_module(&short).into_owned();
+    [short, with_module]
+}
+
+/// Returns the forms that belong to one type only.
+fn unambiguous<'t>(forms: impl Iterator<Item = (String, &'t String)>) -> BTreeMap<String, &'t String> {
+    let mut named: BTreeMap<String, BTreeSet<&String>> = BTreeMap::new();
+    for (form, token) in forms {
+        named.entry(form).or_default().insert(token);
+    }
+    let of_one_type = |(form, types): (String, BTreeSet<&'t String>)| match types.first() {
+        Some(token) if types.len() == 1 => Some((form, *token)),
+        Some(_) | None => None,
+    };
+    named.into_iter().filter_map(of_one_type).collect()
 }
 
 /// Returns the module of a token: `s3` of `aws:s3/bucket:Bucket`.
@@ -208,9 +252,9 @@ mod tests {
     fn each_form_of_a_type_selects_its_config() {
         let text = json!({"name": "p", "resources": {
             "p:index/randomPet:RandomPet": {},
-            "p:s3/bucket:Bucket": {},
-            "p:core/v1:Pod": {},
-            "p:both:Type": {},
+            "p:s3/bucket:Bucket": {"aliases": [{"type": "p:s3/bucketV2:BucketV2"}, "p:old/store:Store", {"name": "x"}]},
+            "p:core/v1:Pod": {"aliases": [{"type": "p:core/v1beta1:Pod"}, {"type": "p:shared:Former"}]},
+            "p:both:Type": {"aliases": [{"type": "p:shared:Former"}, {"type": "p:core/v1:Pod"}]},
             "p:both/type:Type": {},
             "p:two/name:Name": {},
             "p:two/NAME:Name": {},
@@ -219,7 +263,14 @@ mod tests {
             Package { name: "p".to_owned(), schemas: Some(schemas::convert_package(&text.to_string()).unwrap()) };
         let schema = server_schema(&config::types::TypeTable::default(), Some(vec![package]));
         let resource = &schema["$defs"]["resource"];
-        let mut accepted: Vec<String> = serde_json::from_value(resource["properties"]["type"]["enum"].clone()).unwrap();
+        let [current, former] = resource["properties"]["type"]["anyOf"].as_array().unwrap().as_slice() else {
+            panic!("{resource}")
+        };
+        let names = |schema: &Value| serde_json::from_value::<Vec<String>>(schema["enum"].clone()).unwrap();
+        let former_names =
+            ["p:core/v1beta1:Pod", "p:old/store:Store", "p:s3/bucketV2:BucketV2", "p:old:Store", "p:s3:BucketV2"];
+        assert_eq!((names(former), &former["deprecated"]), (former_names.map(str::to_owned).to_vec(), &json!(true)));
+        let mut accepted: Vec<String> = [names(current), names(former)].concat();
         accepted.sort();
         let mut selected: Vec<String> = Vec::new();
         for module in resource["allOf"][0]["then"]["allOf"].as_array().unwrap() {
@@ -235,10 +286,15 @@ mod tests {
             "p:both/type:Type",
             "p:both:Type",
             "p:core/v1:Pod",
+            "p:core/v1beta1:Pod",
             "p:index/randomPet:RandomPet",
             "p:index:RandomPet",
+            "p:old/store:Store",
+            "p:old:Store",
             "p:s3/bucket:Bucket",
+            "p:s3/bucketV2:BucketV2",
             "p:s3:Bucket",
+            "p:s3:BucketV2",
             "p:two/NAME:Name",
             "p:two/name:Name",
         ];
@@ -250,7 +306,7 @@ mod tests {
         let patterns: Vec<&Value> = index.map(|module| &module["if"]["properties"]["type"]["pattern"]).collect();
         assert_eq!(
             patterns,
-            ["^p:(both[/:])", "^p:(core[/:])", "^p:(index[/:]|[^:]+$)", "^p:(s3[/:])", "^p:(two[/:])"]
+            ["^p:(both[/:])", "^p:(core[/:])", "^p:(index[/:]|[^:]+$)", "^p:(old[/:])", "^p:(s3[/:])", "^p:(two[/:])"]
         );
     }
 }
