@@ -172,7 +172,7 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
         return Some(lock_process::hint(stack.stack(), locks));
     }
     match downcast::<OperationError>(cause) {
-        Some(OperationError::Plugins(error) | OperationError::Schema(error)) => {
+        Some(OperationError::Plugins { error, .. } | OperationError::Schema(error)) => {
             return error.hint().map(Cow::into_owned);
         }
         Some(OperationError::Unserved { .. }) => {

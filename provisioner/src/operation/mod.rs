@@ -137,8 +137,13 @@ pub struct Report {
 #[derive(Debug, thiserror::Error)]
 pub enum OperationError {
     /// A plugin could not be loaded.
-    #[error("failed to load plugins: {}", chain(.0))]
-    Plugins(HostError),
+    #[error("failed to load plugins: {}", chain(.error))]
+    Plugins {
+        /// Failure of the plugin.
+        error: HostError,
+        /// Position of the plugin's declaration, if the plugin is one of a stack.
+        found: Vec<Diagnostic>,
+    },
     /// Several plugins could not be fetched. No plugin was started.
     #[error("failed to load {} plugins; nothing was changed", .0.len())]
     SeveralPlugins(Vec<Diagnostic>),
@@ -176,13 +181,8 @@ impl OperationError {
     /// Returns the errors in the files of the stack that are the reason; they are not reported yet.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {
-            Self::SeveralPlugins(found) | Self::Types(found) => found,
-            Self::Plugins(_)
-            | Self::State(_)
-            | Self::Stopped
-            | Self::NotPending { .. }
-            | Self::Schema(_)
-            | Self::Unserved { .. } => &[],
+            Self::Plugins { found, .. } | Self::SeveralPlugins(found) | Self::Types(found) => found,
+            Self::State(_) | Self::Stopped | Self::NotPending { .. } | Self::Schema(_) | Self::Unserved { .. } => &[],
         }
     }
 }

@@ -21,6 +21,8 @@ use pulumi_proto::property::PropertyValue;
 
 use super::{OperationError, PluginSettings, StackRun};
 
+const PLUGIN_LOAD: Code = Code("plugin-load");
+
 impl StackRun {
     /// Fetches, verifies and starts every enabled plugin once, so that a plugin which cannot start fails the run before
     /// the stack is changed.
@@ -120,14 +122,14 @@ impl PluginSettings {
     ) -> Result<Vec<Package>, OperationError> {
         let host = self.load(stack, events, signals).await?;
         let schemas = tokio::select! {
-            result = host.schemas() => result.map_err(OperationError::Plugins),
+            result = host.schemas() => result.map_err(unlocated),
             () = signals.stop.cancelled() => Err(OperationError::Stopped),
         };
         host.close().await;
         let read = |(name, text): (String, Option<String>)| {
             let unreadable = |error: schemas::SchemaError| {
                 let message = format!("the schema of the package {name} cannot be read");
-                OperationError::Plugins(HostError::new(message).with_source(error))
+                unlocated(HostError::new(message).with_source(error))
             };
             let schemas = text.as_deref().map(schemas::convert_package).transpose().map_err(unreadable)?;
             Ok(Package { schemas, name })
@@ -203,14 +205,22 @@ impl PluginSettings {
     }
 }
 
-/// Returns the error of plugins that were not loaded: of several ones with the positions of their declarations.
+/// Returns the error of a plugin without the position of its declaration.
+fn unlocated(error: HostError) -> OperationError {
+    OperationError::Plugins { error, found: Vec::new() }
+}
+
+/// Returns the error of plugins that were not loaded, with the positions of their declarations.
 fn load_error(stack: &Stack, mut failed: Vec<(PluginName, HostError)>) -> OperationError {
-    if failed.len() == 1 {
-        return OperationError::Plugins(failed.swap_remove(0).1);
-    }
     let span = |name: &PluginName| {
         stack.plugins.iter().find(|plugin| plugin.plugin.name == *name).map(|plugin| plugin.name_span)
     };
+    if failed.len() == 1 {
+        let (name, error) = failed.swap_remove(0);
+        // The error of the operation has the causes and the hint.
+        let found = vec![Diagnostic::error(PLUGIN_LOAD, span(&name), error.to_string())];
+        return OperationError::Plugins { error, found };
+    }
     let mut found = failed.iter().map(|(name, error)| plugin_error(span(name), error)).collect();
     finish(&mut found);
     OperationError::SeveralPlugins(found)
@@ -218,7 +228,7 @@ fn load_error(stack: &Stack, mut failed: Vec<(PluginName, HostError)>) -> Operat
 
 /// Returns the error of a plugin that was not loaded.
 pub(super) fn plugin_error(name_span: Option<Span>, error: &HostError) -> Diagnostic {
-    let diagnostic = Diagnostic::error(Code("plugin-load"), name_span, chain(error));
+    let diagnostic = Diagnostic::error(PLUGIN_LOAD, name_span, chain(error));
     match error.hint() {
         Some(hint) => diagnostic.help(hint),
         None => diagnostic,

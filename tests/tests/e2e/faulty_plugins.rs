@@ -28,6 +28,12 @@ fn plugin_with_a_wrong_checksum_is_not_executed() {
     exit 1
     --- out
     --- err
+    error[plugin-load]: failed to load plugin rude
+     --> .sc/stacks/reef/server.yaml:8:13
+      |
+    8 |   - { name: rude, source: { type: local, path: rude.sh, checksum: [id] },...
+      |             ^^^^
+
     error: failed to load plugins: failed to load plugin rude: failed to resolve plugin binary: checksum mismatch: expected sha256:[id], got sha256:[id]
       hint: if the plugin was changed on purpose, declare the new checksum
     ");
@@ -62,6 +68,12 @@ fn plugin_without_execute_permission_is_reported() {
     exit 1
     --- out
     --- err
+    error[plugin-load]: failed to load plugin rude
+     --> .sc/stacks/reef/server.yaml:8:13
+      |
+    8 |   - { name: rude, source: { type: local, path: rude.sh }, startTimeout: 300ms }
+      |             ^^^^
+
     error: failed to load plugins: failed to load plugin rude: failed to connect to plugin: cannot run [repo]/rude.sh (it is not executable; run chmod +x [repo]/rude.sh): Permission denied (os error 13)
     ");
 }
@@ -74,6 +86,12 @@ fn missing_plugin_is_reported_with_its_path() {
     exit 1
     --- out
     --- err
+    error[plugin-load]: failed to load plugin rude
+     --> .sc/stacks/reef/server.yaml:8:13
+      |
+    8 |   - { name: rude, source: { type: local, path: rude.sh }, startTimeout: 300ms }
+      |             ^^^^
+
     error: failed to load plugins: failed to load plugin rude: failed to resolve plugin binary: cannot find plugin [repo]/rude.sh: No such file or directory (os error 2)
     ");
     fs::create_dir(repository.path("rude.sh")).unwrap();
@@ -81,6 +99,12 @@ fn missing_plugin_is_reported_with_its_path() {
     exit 1
     --- out
     --- err
+    error[plugin-load]: failed to load plugin rude
+     --> .sc/stacks/reef/server.yaml:8:13
+      |
+    8 |   - { name: rude, source: { type: local, path: rude.sh }, startTimeout: 300ms }
+      |             ^^^^
+
     error: failed to load plugins: failed to load plugin rude: failed to resolve plugin binary: [repo]/rude.sh holds neither pulumi-resource-rude nor PulumiPlugin.yaml
       hint: a plugin is an executable pulumi-resource-NAME, or a folder with PulumiPlugin.yaml; in a git repository source.subdir selects its folder
     ");
@@ -92,6 +116,12 @@ fn output_of_a_plugin_that_exits_at_once_is_shown() {
     exit 1
     --- out
     --- err
+    error[plugin-load]: failed to load plugin rude
+     --> .sc/stacks/reef/server.yaml:8:13
+      |
+    8 |   - { name: rude, source: { type: local, path: rude.sh }, startTimeout: 300ms }
+      |             ^^^^
+
     error: failed to load plugins: failed to load plugin rude: failed to connect to plugin: it exited before it printed its port (exit status 3). Its last output:
         no licence found
     ");
@@ -99,6 +129,12 @@ fn output_of_a_plugin_that_exits_at_once_is_shown() {
     exit 1
     --- out
     --- err
+    error[plugin-load]: failed to load plugin rude
+     --> .sc/stacks/reef/server.yaml:8:13
+      |
+    8 |   - { name: rude, source: { type: local, path: rude.sh }, startTimeout: 300ms }
+      |             ^^^^
+
     error: failed to load plugins: failed to load plugin rude: failed to connect to plugin: it exited before it printed its port (exit status 0)
     ");
 }
@@ -109,6 +145,12 @@ fn plugin_that_prints_no_port_is_reported_and_its_children_are_killed() {
     exit 1
     --- out
     --- err
+    error[plugin-load]: failed to load plugin rude
+     --> .sc/stacks/reef/server.yaml:8:13
+      |
+    8 |   - { name: rude, source: { type: local, path: rude.sh }, startTimeout: 300ms }
+      |             ^^^^
+
     error: failed to load plugins: failed to load plugin rude: failed to connect to plugin: expected a port on the first line of its output, got "Welcome!"
       hint: the first line of output of a Pulumi provider must be its port and nothing else
     "#);
@@ -116,6 +158,12 @@ fn plugin_that_prints_no_port_is_reported_and_its_children_are_killed() {
     exit 1
     --- out
     --- err
+    error[plugin-load]: failed to load plugin rude
+     --> .sc/stacks/reef/server.yaml:8:13
+      |
+    8 |   - { name: rude, source: { type: local, path: rude.sh }, startTimeout: 300ms }
+      |             ^^^^
+
     error: failed to load plugins: failed to load plugin rude: failed to connect to plugin: expected a port on the first line of its output, got "70000"
       hint: the first line of output of a Pulumi provider must be its port and nothing else
     "#);
@@ -127,6 +175,12 @@ fn go_plugin_protocol_is_recognized() {
     exit 1
     --- out
     --- err
+    error[plugin-load]: failed to load plugin rude
+     --> .sc/stacks/reef/server.yaml:8:13
+      |
+    8 |   - { name: rude, source: { type: local, path: rude.sh }, startTimeout: 300ms }
+      |             ^^^^
+
     error: failed to load plugins: failed to load plugin rude: failed to connect to plugin: expected a port on the first line of its output, got "1|1|unix|/tmp/x|grpc"
       hint: this looks like HashiCorp's go-plugin protocol; sc supports only Pulumi's plugin protocol
     "#);
@@ -138,6 +192,12 @@ fn plugin_that_prints_no_port_in_time_is_stopped() {
     exit 1
     --- out
     --- err
+    error[plugin-load]: failed to load plugin rude
+     --> .sc/stacks/reef/server.yaml:8:13
+      |
+    8 |   - { name: rude, source: { type: local, path: rude.sh }, startTimeout: 300ms }
+      |             ^^^^
+
     error: failed to load plugins: failed to load plugin rude: failed to connect to plugin: it has not printed its port within 0.3 s (startTimeout). Its last output:
         reading the almanac
       hint: a larger startTimeout gives it more time

@@ -164,6 +164,12 @@ fn plugin_with_a_wrong_checksum_is_not_installed() {
     --- err
     Downloading files: pulumi-resource-files-v1.2.3-linux-amd64.tar.gz ([size])
     Downloaded files: pulumi-resource-files-v1.2.3-linux-amd64.tar.gz ([size])
+    error[plugin-load]: failed to load plugin files
+     --> .sc/stacks/reef/server.yaml:8:13
+      |
+    8 |   - { name: files, source: { type: github-release, repository: acme/pulumi-files, version: v1.2.3, platform: linux-amd64, apiUrl: 'ht...
+      |             ^^^^^
+
     error: failed to load plugins: failed to load plugin files: failed to resolve plugin binary: checksum mismatch: expected sha256:[id], got sha256:[id]
       hint: if the plugin was changed on purpose, declare the new checksum
     ");

@@ -79,7 +79,7 @@ async fn install(ui: &Ui, global: &GlobalArgs, args: &InstallArgs) -> anyhow::Re
                         plugin,
                         package,
                     }),
-                    Err(error) => failed.push(OperationError::Plugins(error)),
+                    Err(error) => failed.push(OperationError::Plugins { error, found: Vec::new() }),
                 }
             }
         }
