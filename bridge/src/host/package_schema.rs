@@ -129,7 +129,7 @@ pub(super) fn parse_schema(package: &str, schema: &str) -> Result<PackageTypes, 
     enums.retain(|_, JsonObject(parsed)| !parsed.values.is_empty());
     let objects = parsed.types.map(|types| serde_json::from_str::<Objects<'_>>(types.get()));
     let mut objects = objects.transpose()?.unwrap_or_default();
-    let input_objects = objects_of_inputs(&parsed.resources, &objects, &enums);
+    let used_objects = objects_of_properties(&parsed.resources, &objects, &enums);
     // A schema has many object types, and very few schemas mark a property with `replaceOnChanges`.
     if schema.contains("\"replaceOnChanges\"") {
         keep_objects_with_replacing_properties(&mut objects);
@@ -140,18 +140,20 @@ pub(super) fn parse_schema(package: &str, schema: &str) -> Result<PackageTypes, 
     let provider = provider.map(|info| (format!("pulumi:providers:{package}"), info));
     let resources = parsed.resources.into_iter();
     let resources = resources.map(|(token, resource)| (token.into_owned(), type_info(resource, &enums, &objects)));
-    Ok(PackageTypes::new(resources.chain(provider), input_objects))
+    Ok(PackageTypes::new(resources.chain(provider), used_objects))
 }
 
-/// Returns the object types that inputs of resources contain, directly or indirectly. Outputs of a schema have many more.
-fn objects_of_inputs(
-    resources: &BTreeMap<Cow<'_, str>, JsonObject<Resource<'_>>>,
+/// Returns the object types that inputs and outputs of resources contain, directly or indirectly. Functions have more.
+fn objects_of_properties<'r>(
+    resources: &'r BTreeMap<Cow<'_, str>, JsonObject<Resource<'_>>>,
     objects: &Objects<'_>,
     enums: &Enums<'_>,
 ) -> BTreeMap<String, ObjectInfo> {
     let mut found = BTreeMap::new();
-    let inputs = resources.values().flat_map(|resource| resource.input_properties.values());
-    let mut pending: Vec<String> = inputs.filter_map(|property| property.object_token()).collect();
+    let properties_of =
+        |resource: &'r JsonObject<Resource<'_>>| resource.input_properties.values().chain(resource.properties.values());
+    let mut pending: Vec<String> =
+        resources.values().flat_map(properties_of).filter_map(|property| property.object_token()).collect();
     while let Some(token) = pending.pop() {
         let Some(JsonObject(object)) = objects.get(token.as_str()).filter(|object| !object.properties.is_empty())
         else {
@@ -173,7 +175,11 @@ fn type_info(JsonObject(resource): JsonObject<Resource<'_>>, enums: &Enums<'_>, 
     TypeInfo {
         is_component: resource.is_component,
         inputs: input_infos(&resource.input_properties, &resource.required_inputs, enums),
-        outputs: resource.properties.keys().map(|name| name.to_string()).collect(),
+        outputs: resource
+            .properties
+            .iter()
+            .map(|(name, property)| (name.to_string(), property.nested_objects()))
+            .collect(),
         secret_inputs: secrets(&resource.input_properties),
         secret_outputs: secrets(&resource.properties),
         replace_on_changes: replacing_paths(&resource.properties, &resource.required, objects, &mut Vec::new()),
@@ -363,7 +369,7 @@ mod tests {
             constants: [("kind".to_owned(), json!("Pod"))].into(),
             former_types: vec!["p:index:Old".to_owned(), "p:index:Older".to_owned()],
             inputs: ["a", "b"].map(|name| (name.to_owned(), InputInfo::default())).into(),
-            outputs: ["a", "kind", "z"].map(str::to_owned).into(),
+            outputs: ["a", "kind", "z"].map(|name| (name.to_owned(), None)).into(),
             ..TypeInfo::default()
         };
         assert_eq!(info, expected);
@@ -398,11 +404,11 @@ mod tests {
         inputs.insert("sizes".to_owned(), nested(NestedObjects::List(object("p:index/size:Size").into())));
         let enum_values = vec![json!("small"), json!(2)];
         inputs.insert("size".to_owned(), InputInfo { is_required: true, enum_values, nested: None });
-        assert_eq!((info.inputs, info.outputs), (inputs, vec!["id".to_owned(), "plain".to_owned()]));
+        assert_eq!((info.inputs, info.outputs), (inputs, ["id", "plain"].map(|name| (name.to_owned(), None)).into()));
     }
 
     #[test]
-    fn object_types_of_inputs_are_parsed() {
+    fn object_types_of_properties_are_parsed() {
         let reference = |name: &str| json!({"$ref": format!("#/types/p:index:{name}")});
         let schema = json!({
             "resources": {"p:index:A": {
@@ -416,6 +422,7 @@ mod tests {
                 }, "required": ["mode"]},
                 "p:index:Mode": {"type": "string", "enum": [{"value": "on"}]},
                 "p:index:Status": {"properties": {"x": {}}},
+                "p:index:Unused": {"properties": {"x": {}}},
             },
         });
         let types = parse_schema("p", &schema.to_string()).unwrap();
@@ -426,7 +433,10 @@ mod tests {
         ];
         let expected = ObjectInfo { properties: properties.into() };
         assert_eq!(types.object("p:index:Rule").as_deref(), Some(&expected));
-        assert_eq!((types.object("p:index:Mode"), types.object("p:index:Status")), (None, None));
+        assert!(types.object("p:index:Status").unwrap().properties.contains_key("x"));
+        assert_eq!((types.object("p:index:Mode"), types.object("p:index:Unused")), (None, None));
+        let outputs = types.get("p:index:A").unwrap().outputs.clone();
+        assert_eq!(outputs["status"], Some(NestedObjects::Object("p:index:Status".to_owned())));
     }
 
     #[test]

@@ -63,8 +63,8 @@ pub struct TypeInfo {
     pub is_component: bool,
     /// Input properties by name.
     pub inputs: BTreeMap<String, InputInfo>,
-    /// Names of the output properties, in alphabetical order.
-    pub outputs: Vec<String>,
+    /// Output properties by name, with the place of the objects in their values if the schema has the type of the objects.
+    pub outputs: BTreeMap<String, Option<NestedObjects>>,
     /// Inputs that are always secret.
     #[serde(skip_serializing_if = "is_default")]
     pub secret_inputs: Vec<String>,
@@ -144,7 +144,7 @@ impl PackageTypes {
         self.0.infos.get(token)?.get(&self.0.lines)
     }
 
-    /// Returns the information about the object type with this token. Object types that are not used in inputs are
+    /// Returns the information about the object type with this token. Object types that neither inputs nor outputs use are
     /// omitted.
     pub fn object(&self, token: &str) -> Option<Cow<'_, ObjectInfo>> {
         self.0.objects.get(token)?.get(&self.0.lines)
@@ -352,7 +352,7 @@ mod tests {
                 ("b".to_owned(), InputInfo { nested: nested.clone(), ..InputInfo::default() }),
             ]
             .into(),
-            outputs: vec!["a".to_owned(), "é\n\t".to_owned()],
+            outputs: [("a".to_owned(), nested.clone()), ("é\n\t".to_owned(), None)].into(),
             secret_inputs: vec!["a".to_owned()],
             ..TypeInfo::default()
         };

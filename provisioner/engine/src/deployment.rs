@@ -11,7 +11,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use bridge::host::{PackageTypes, ProviderHost};
 use futures_util::future::{FusedFuture, FutureExt as _, try_join_all};
-use pulumi_proto::property::PropertyMap;
+use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
 use state::{Snapshot, StateRecorder, drop_in_background};
 use tokio::sync::{mpsc, oneshot};
@@ -111,8 +111,8 @@ impl Registrar for Deployment {
         Ok(types.into_iter().collect())
     }
 
-    fn has_recorded_output(&self, name: &str, output: &str) -> bool {
-        self.context.state().has_loaded_output(name, output)
+    fn recorded_output(&self, name: &str, output: &str) -> Option<PropertyValue> {
+        self.context.state().loaded_output(name, output)
     }
 
     async fn register(&self, goal: Goal) -> Result<Registered, Halted> {

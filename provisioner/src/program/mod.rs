@@ -71,7 +71,7 @@ impl Program {
     /// Checks the references to outputs of plugin resources against the schemas, without the recorded state. `types` are
     /// the types of the packages, by name of the plugin.
     pub fn check_outputs(&self, types: &BTreeMap<String, PackageTypes>) -> Vec<Diagnostic> {
-        output_check::check(&self.stack, &types::resolve_all(&self.stack, types), |_, _| false)
+        output_check::check(&self.stack, &types::resolve_all(&self.stack, types), |_, _| None)
     }
 
     /// Returns a warning as a diagnostic, with its position in the file.

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bridge::host::TypeInfo;
+use bridge::host::NestedObjects;
 use config::Stack;
 use config::diagnostics::{Code, Diagnostic};
 use config::graph::references;
 use config::tree::Reference;
+use pulumi_proto::property::PropertyValue;
 
 use super::goals;
+use super::references::has_output;
 use super::types::ResolvedType;
 
 /// Outputs that each resource has, although no schema has them.
@@ -18,15 +20,15 @@ const GENERAL_OUTPUTS: [&str; 2] = ["id", "urn"];
 const MAX_NAMES: usize = 10;
 
 /// Returns the errors of references to outputs that the types of the resources do not have. `types` are the types of the
-/// resources, in the order of [`Stack::resources`]; `has_recorded_output` returns true if the state of the resource with a
-/// name has an output.
+/// resources, in the order of [`Stack::resources`]; `recorded_output` returns the output that the state of the resource
+/// with a name has.
 ///
-/// A provider may return an output that its schema lacks, so a recorded output is accepted. Types without a schema and
-/// components, whose plugins decide about their outputs, are not checked.
+/// A provider may return an output that its schema lacks, so a recorded output is accepted. Types without outputs in a
+/// schema are not checked.
 pub(super) fn check(
     stack: &Stack,
     types: &[Option<Arc<ResolvedType>>],
-    has_recorded_output: impl Fn(&str, &str) -> bool,
+    recorded_output: impl Fn(&str, &str) -> Option<PropertyValue>,
 ) -> Vec<Diagnostic> {
     let resources = || stack.resources().zip(types);
     let by_key: BTreeMap<_, _> = resources()
@@ -47,30 +49,53 @@ pub(super) fn check(
     });
     let unknown = of_resources.chain(of_outputs).filter_map(|(reference, target)| {
         let (environment, resource, resolved) = target?;
-        let is_recorded =
-            |output: &str| has_recorded_output(&goals::resource_name(resource, &environment.name), output);
-        unknown_output(reference, resolved.as_ref()?, is_recorded)
+        let recorded = |output: &str| recorded_output(&goals::resource_name(resource, &environment.name), output);
+        unknown_output(reference, resolved.as_ref()?, recorded)
     });
     unknown.collect()
 }
 
+/// Returns the error of a reference to an output, or to a part of it, that the schema lacks.
 fn unknown_output(
     reference: &Reference,
     resolved: &ResolvedType,
-    is_recorded: impl Fn(&str) -> bool,
+    recorded: impl Fn(&str) -> Option<PropertyValue>,
 ) -> Option<Diagnostic> {
-    let TypeInfo { outputs, is_component, .. } = resolved.info.as_ref()?;
-    let output = reference.path[0].as_str();
-    let is_known = GENERAL_OUTPUTS.contains(&output) || outputs.iter().any(|known| known == output);
-    if *is_component || outputs.is_empty() || is_known || is_recorded(output) {
+    let outputs = &resolved.info.as_ref().filter(|info| !info.outputs.is_empty())?.outputs;
+    let (first, rest) = reference.path.split_first()?;
+    let (unknown, known) = match outputs.get(first) {
+        Some(nested) => unknown_part(resolved, nested.as_ref()?, rest)?,
+        None if GENERAL_OUTPUTS.contains(&first.as_str()) => return None,
+        None => (first, outputs.keys().cloned().chain(GENERAL_OUTPUTS.map(str::to_owned)).collect()),
+    };
+    if recorded(first).is_some_and(|value| has_output(&value, rest)) {
         return None;
     }
-    let summary = format!("resource {:?} has no output {output:?}", reference.resource);
-    let more = if outputs.len() > MAX_NAMES { ", …" } else { "" };
-    let first = outputs[..outputs.len().min(MAX_NAMES)].join(", ");
+    let summary = format!("resource {:?} has no output {:?}", reference.resource, reference.path.join("."));
     let diagnostic = Diagnostic::error(Code("unknown-output"), reference.span, summary)
         .detail(format!("the schema of the type {} has no such output", resolved.token))
-        .did_you_mean(output, outputs.iter().map(String::as_str).chain(GENERAL_OUTPUTS));
+        .did_you_mean(unknown, known.iter().map(String::as_str));
     let has_suggestion = !diagnostic.help.is_empty();
-    Some(if has_suggestion { diagnostic } else { diagnostic.help(format!("its outputs are {first}{more}")) })
+    let of = if std::ptr::eq(unknown, first) { "its outputs are" } else { "the object has" };
+    let (more, shown) = if known.len() > MAX_NAMES { (", …", &known[..MAX_NAMES]) } else { ("", &known[..]) };
+    Some(if has_suggestion { diagnostic } else { diagnostic.help(format!("{of} {}{more}", shown.join(", "))) })
+}
+
+/// Returns the first name of a path that the object types in a value lack, with the names that the object type has.
+fn unknown_part<'p>(
+    resolved: &ResolvedType,
+    nested: &NestedObjects,
+    path: &'p [String],
+) -> Option<(&'p String, Vec<String>)> {
+    let (first, rest) = path.split_first()?;
+    match nested {
+        NestedObjects::Object(token) => {
+            let object = resolved.object(token)?;
+            match object.properties.get(first) {
+                Some(property) => unknown_part(resolved, property.nested.as_ref()?, rest),
+                None => Some((first, object.properties.keys().cloned().collect())),
+            }
+        }
+        NestedObjects::List(elements) | NestedObjects::Map(elements) => unknown_part(resolved, elements, rest),
+    }
 }

@@ -213,6 +213,11 @@ fn null_or(value: PropertyValue, default: &str) -> PropertyValue {
     }
 }
 
+/// Returns whether an output has a part at a path of names and indices. Parts of an unknown may exist.
+pub(super) fn has_output(value: &PropertyValue, path: &[String]) -> bool {
+    matches!(output_at(Some(value), path), Output::Value(_))
+}
+
 /// Returns the part of an output at a path of names and indices. A part of a secret is secret; a part of an unknown is
 /// unknown.
 fn output_at(value: Option<&PropertyValue>, path: &[String]) -> Output {

@@ -43,7 +43,7 @@ pub(super) async fn run(stack: &Stack, core: &ProvisionTable, registrar: &dyn Re
     };
     let mut run = Run::new(stack, core, registrar, &root, types);
     run.diagnostics =
-        output_check::check(stack, &run.resolved_types, |name, output| registrar.has_recorded_output(name, output));
+        output_check::check(stack, &run.resolved_types, |name, output| registrar.recorded_output(name, output));
     if !run.diagnostics.is_empty() {
         return ProgramResult { end: ProgramEnd::Failed, diagnostics: run.diagnostics };
     }

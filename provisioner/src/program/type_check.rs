@@ -177,7 +177,7 @@ impl CheckedType<'_> {
     fn unknown_property(self, entry: &Entry, path: &PropertyPath, known: &BTreeMap<String, InputInfo>) -> Diagnostic {
         let summary = format!("the type {} has no property {:?}", self.short_form(), path.to_string());
         let unknown = Diagnostic::error(UNKNOWN_PROPERTY, entry.key_span, summary);
-        if path.elements().len() == 1 && self.info.outputs.contains(&entry.key) {
+        if path.elements().len() == 1 && self.info.outputs.contains_key(&entry.key) {
             return unknown.help("it is an output, which the provider computes");
         }
         let names: Arc<[String]> = known.keys().cloned().collect();

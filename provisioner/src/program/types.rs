@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bridge::host::{PackageTypes, TypeInfo, expand_index_module};
+use bridge::host::{ObjectInfo, PackageTypes, TypeInfo, expand_index_module};
 use config::{ResourceImplementation, Stack};
 
 /// Type of a plugin resource.
@@ -16,6 +16,8 @@ pub(super) struct ResolvedType {
     pub(super) info: Option<TypeInfo>,
     /// Types under which the resource may be recorded: the former types of the schema, and the text of the file.
     pub(super) former_types: Vec<String>,
+    /// Types of the package, which have the object types of the properties.
+    types: PackageTypes,
 }
 
 impl ResolvedType {
@@ -29,7 +31,12 @@ impl ResolvedType {
         if expanded != token && !former_types.contains(&expanded) {
             former_types.push(expanded);
         }
-        Self { token, info, former_types }
+        Self { token, info, former_types, types: types.cloned().unwrap_or_default() }
+    }
+
+    /// Returns an object type of the package.
+    pub(super) fn object(&self, token: &str) -> Option<Cow<'_, ObjectInfo>> {
+        self.types.object(token)
     }
 
     /// Returns true if the schema says that the type is a component.

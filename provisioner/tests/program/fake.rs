@@ -34,8 +34,8 @@ pub(crate) struct FakeDeployment {
     pub(crate) run: Run,
     /// Outputs by resource name, added to the inputs.
     pub(crate) outputs: BTreeMap<String, PropertyMap>,
-    /// Names of recorded resources, with a recorded output of each.
-    pub(crate) recorded_outputs: Vec<(&'static str, &'static str)>,
+    /// Names of recorded resources and outputs, with the recorded values.
+    pub(crate) recorded_outputs: Vec<((&'static str, &'static str), PropertyValue)>,
     /// Types of the plugins' packages, by plugin.
     pub(crate) types: BTreeMap<String, PackageTypes>,
     /// Names of the resources that the run does not change.
@@ -87,8 +87,9 @@ impl Registrar for FakeDeployment {
         Ok(self.types.clone().into_iter().filter(|(plugin, _)| plugins.contains(plugin)).collect())
     }
 
-    fn has_recorded_output(&self, name: &str, output: &str) -> bool {
-        self.recorded_outputs.contains(&(name, output))
+    fn recorded_output(&self, name: &str, output: &str) -> Option<PropertyValue> {
+        let mut recorded = self.recorded_outputs.iter();
+        recorded.find(|(key, _)| *key == (name, output)).map(|(_, value)| value.clone())
     }
 
     async fn register(&self, goal: Goal) -> Result<Registered, Halted> {

@@ -2,24 +2,50 @@
 
 use std::collections::BTreeMap;
 
-use bridge::host::{PackageTypes, TypeInfo};
+use bridge::host::{InputInfo, NestedObjects, ObjectInfo, PackageTypes, TypeInfo};
 use engine::ProgramEnd;
+use pulumi_proto::property::PropertyValue;
 
 use crate::fake::{FakeDeployment, Run, StackProgram};
 
 fn types() -> BTreeMap<String, PackageTypes> {
     let info = |outputs: &[&str], is_component| TypeInfo {
-        outputs: outputs.iter().map(|output| (*output).to_owned()).collect(),
+        outputs: outputs.iter().map(|output| ((*output).to_owned(), None)).collect(),
         is_component,
         ..TypeInfo::default()
     };
+    let list = |objects: NestedObjects| NestedObjects::List(objects.into());
+    let site = || NestedObjects::Object("p:index:Site".to_owned());
+    let opaque = NestedObjects::Object("p:index:Opaque".to_owned());
+    let nested = TypeInfo {
+        outputs: [("site", site()), ("sites", list(site())), ("opaque", opaque)]
+            .map(|(name, nested)| (name.to_owned(), Some(nested)))
+            .into(),
+        ..TypeInfo::default()
+    };
+    let errors = InputInfo {
+        nested: Some(NestedObjects::Map(NestedObjects::Object("p:index:Page".to_owned()).into())),
+        ..InputInfo::default()
+    };
+    let object = |properties: &[(&str, InputInfo)]| ObjectInfo {
+        properties: properties.iter().map(|(name, info)| ((*name).to_owned(), info.clone())).collect(),
+    };
+    let objects = [
+        ("p:index:Site", object(&[("endpoint", InputInfo::default()), ("errors", errors)])),
+        ("p:index:Page", object(&[("path", InputInfo::default())])),
+    ];
     let types = [
         ("p:index:Thing", info(&["size", "value"], false)),
         ("p:index:Component", info(&["value"], true)),
         ("p:index:WithoutOutputs", info(&[], false)),
+        ("p:index:Nested", nested),
     ];
-    let types = types.map(|(token, info)| (token.to_owned(), info)).into_iter().collect();
-    [("p".to_owned(), types)].into()
+    let types = types.map(|(token, info)| (token.to_owned(), info));
+    [("p".to_owned(), PackageTypes::new(types, objects.map(|(token, info)| (token.to_owned(), info))))].into()
+}
+
+fn map(key: &str, value: PropertyValue) -> PropertyValue {
+    PropertyValue::Map([(key.to_owned(), value)].into())
 }
 
 /// Runs a program in which a resource `b`, or the output of the stack, refers to a resource `a`. Returns the codes of the
@@ -28,7 +54,7 @@ async fn check(
     run: Run,
     type_text: &str,
     reference: &str,
-    recorded: &[(&'static str, &'static str)],
+    recorded: &[((&'static str, &'static str), PropertyValue)],
 ) -> (String, usize) {
     let resources =
         format!("a: {{ type: '{type_text}' }}\nb: {{ type: 'p:Unknown', config: {{ x: ['{reference}'] }} }}");
@@ -46,14 +72,26 @@ async fn output_that_neither_the_schema_nor_the_state_has_is_an_error_before_any
     let unknown = || ("unknown-output".to_owned(), 0);
     for run in [Run::Preview, Run::Update] {
         assert_eq!(check(run, "p:Thing", "${resource:a.valeu}", &[]).await, unknown());
-        assert_eq!(check(run, "p:Thing", "x${resource:a.valeu.k:default}", &[("b--e", "valeu")]).await, unknown());
+        let recorded = [(("b--e", "valeu"), "v".into()), (("a--e", "site"), "v".into())];
+        assert_eq!(check(run, "p:Thing", "x${resource:a.valeu.k:default}", &recorded).await, unknown());
+        for (type_text, reference) in [
+            ("p:Component", "${resource:a.valeu}"),
+            ("p:Nested", "${resource:a.site.endpont}"),
+            ("p:Nested", "${resource:a.sites.0.endpont}"),
+            ("p:Nested", "${resource:a.site.errors.404.pth}"),
+        ] {
+            assert_eq!(check(run, type_text, reference, &recorded).await, unknown(), "{type_text} {reference}");
+        }
     }
     // Accepted in a preview, where outputs that are missing in a reply are unknown.
     for (type_text, reference, recorded) in [
         ("p:Thing", "${resource:a.value.any.0}", &[] as &[_]),
         ("p:Thing", "${resource:a.id} ${resource:a.urn}", &[]),
-        ("p:Thing", "${resource:a.valeu}", &[("a--e", "valeu")]),
-        ("p:Component", "${resource:a.valeu}", &[]),
+        ("p:Thing", "${resource:a.valeu}", &[(("a--e", "valeu"), "v".into())]),
+        ("p:Nested", "${resource:a.site.endpont}", &[(("a--e", "site"), map("endpont", "v".into()))]),
+        ("p:Nested", "${resource:a.sites.0.endpoint} ${resource:a.site.errors.404.path.any}", &[]),
+        ("p:Nested", "${resource:a.opaque.any} ${resource:a.sites} ${resource:a.sites.0}", &[]),
+        ("p:Component", "${resource:a.value} ${resource:a.urn}", &[]),
         ("p:WithoutOutputs", "${resource:a.valeu}", &[]),
         ("p:Other", "${resource:a.valeu}", &[]),
     ] {
@@ -65,8 +103,9 @@ async fn output_that_neither_the_schema_nor_the_state_has_is_an_error_before_any
 #[tokio::test]
 async fn unknown_outputs_are_reported_together_with_suggestions() {
     let subject = StackProgram::resources(
-        "a: { type: 'p:Thing' }\nb: { type: 'p:Thing', config: { x: '${resource:a.valeu}' } }",
-        "outputs:\n  o: ${resource:e/a.weight}\n  p: ${resource:b.value}\n",
+        "a: { type: 'p:Thing' }\nb: { type: 'p:Thing', config: { x: '${resource:a.valeu}' } }\n\
+         c: { type: 'p:Nested' }",
+        "outputs:\n  o: ${resource:e/a.weight}\n  p: ${resource:b.value}\n  q: ${resource:c.sites.1.endpont}\n  r: ${resource:c.site.errors.x.z}\n",
     );
     let deployment = FakeDeployment { run: Run::Preview, types: types(), ..FakeDeployment::default() };
     insta::assert_snapshot!(subject.diagnostics(&deployment).await, @r#"
@@ -80,12 +119,30 @@ async fn unknown_outputs_are_reported_together_with_suggestions() {
       = hint: did you mean `value`?
 
     error[unknown-output]: resource "a" has no output "weight"
-      --> .sc/stacks/s/server.yaml:10:6
+      --> .sc/stacks/s/server.yaml:11:6
        |
-    10 |   o: ${resource:e/a.weight}
+    11 |   o: ${resource:e/a.weight}
        |      ^^^^^^^^^^^^^^^^^^^^^^
        |
        = note: the schema of the type p:index:Thing has no such output
-       = hint: its outputs are size, value
+       = hint: its outputs are size, value, id, urn
+
+    error[unknown-output]: resource "c" has no output "sites.1.endpont"
+      --> .sc/stacks/s/server.yaml:13:6
+       |
+    13 |   q: ${resource:c.sites.1.endpont}
+       |      ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+       |
+       = note: the schema of the type p:index:Nested has no such output
+       = hint: did you mean `endpoint`?
+
+    error[unknown-output]: resource "c" has no output "site.errors.x.z"
+      --> .sc/stacks/s/server.yaml:14:6
+       |
+    14 |   r: ${resource:c.site.errors.x.z}
+       |      ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+       |
+       = note: the schema of the type p:index:Nested has no such output
+       = hint: the object has path
     "#);
 }

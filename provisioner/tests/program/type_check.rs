@@ -9,15 +9,18 @@ use crate::fake::StackProgram;
 
 fn types() -> BTreeMap<String, PackageTypes> {
     let inputs = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), InputInfo::default())).collect();
-    let mut bucket =
-        TypeInfo { inputs: inputs(&["acl", "bucketName"]), outputs: vec!["arn".to_owned()], ..TypeInfo::default() };
+    let mut bucket = TypeInfo {
+        inputs: inputs(&["acl", "bucketName"]),
+        outputs: [("arn".to_owned(), None)].into(),
+        ..TypeInfo::default()
+    };
     bucket.inputs.insert(
         "size".to_owned(),
         InputInfo { is_required: true, enum_values: vec![json!("small"), json!(2)], nested: None },
     );
     let many: Vec<String> = (0..20).map(|number| format!("property{number}")).collect();
     let many = TypeInfo { inputs: inputs(&many.iter().map(String::as_str).collect::<Vec<_>>()), ..TypeInfo::default() };
-    let pair = TypeInfo { is_component: true, outputs: vec!["sum".to_owned()], ..TypeInfo::default() };
+    let pair = TypeInfo { is_component: true, outputs: [("sum".to_owned(), None)].into(), ..TypeInfo::default() };
     let marked = TypeInfo { is_component: true, ..TypeInfo::default() };
     let types = [
         ("p:s3/bucket:Bucket", bucket),

@@ -84,7 +84,7 @@ pub(crate) fn compare(stacks: usize, rounds: usize) -> anyhow::Result<()> {
 /// Returns the types of the package of the stacks.
 fn package_types() -> PackageTypes {
     let inputs = ["name", "size", "secret", "before", "tags"].map(|name| (name.to_owned(), InputInfo::default()));
-    let info = TypeInfo { inputs: inputs.into(), outputs: vec!["size".to_owned()], ..TypeInfo::default() };
+    let info = TypeInfo { inputs: inputs.into(), outputs: [("size".to_owned(), None)].into(), ..TypeInfo::default() };
     [("reef:sea/tank:Tank".to_owned(), info)].into_iter().collect()
 }
 

@@ -110,8 +110,8 @@ impl Registrar for Replay<'_> {
         Ok(BTreeMap::new())
     }
 
-    fn has_recorded_output(&self, _: &str, _: &str) -> bool {
-        false
+    fn recorded_output(&self, _: &str, _: &str) -> Option<PropertyValue> {
+        None
     }
 
     async fn register(&self, goal: Goal) -> Result<Registered, Halted> {

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
-use pulumi_proto::property::PropertyMap;
+use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{ProviderReference, Urn};
 use state::{EntryId, Ledger, ResourceState, Snapshot};
 
@@ -139,9 +139,10 @@ impl DeploymentState {
         &self.loaded
     }
 
-    /// Returns whether a resource with this name was loaded with an output.
-    pub(crate) fn has_loaded_output(&self, name: &str, output: &str) -> bool {
-        self.loaded.iter().any(|(_, state)| state.urn.name() == name && state.outputs.contains_key(output))
+    /// Returns the output of a resource with this name as it was loaded.
+    pub(crate) fn loaded_output(&self, name: &str, output: &str) -> Option<PropertyValue> {
+        let mut named = self.loaded.iter().filter(|(_, state)| state.urn.name() == name);
+        named.find_map(|(_, state)| state.outputs.get(output)).cloned()
     }
 
     /// Returns a provider resource as it was loaded.

@@ -172,8 +172,8 @@ fn recorded_output_is_found_by_the_name_of_its_resource() {
         resource("a", |a| a.outputs = Arc::new(outputs(&["out"]))),
         resource("b", |b| b.outputs = Arc::new(outputs(&[]))),
     ]);
-    assert!(state.has_loaded_output("a", "out"));
-    assert!(!state.has_loaded_output("a", "other") && !state.has_loaded_output("b", "out"));
+    assert_eq!(state.loaded_output("a", "out"), Some("x".into()));
+    assert_eq!((state.loaded_output("a", "other"), state.loaded_output("b", "out")), (None, None));
 }
 
 #[test]
