@@ -38,7 +38,8 @@ pub struct SchemaFindings {
     pub warnings: Vec<SchemaWarning>,
 }
 
-/// Checks the types and the properties of all plugin resources, also those of objects. Checks no resource whose plugin has no
+/// Checks the types and the properties of all plugin resources, also those of objects, and the configurations of the plugins.
+/// Checks no resource whose plugin has no
 /// schema. `types` are the types of the packages, by name of the plugin.
 ///
 /// A missing required property is left to the provider's Check, because the provider may have a default for it.
@@ -63,7 +64,8 @@ pub(super) fn check(stack: &Stack, types: &BTreeMap<String, PackageTypes>) -> Sc
             // A schema that only marks a component may omit its properties.
             Some(info) if info.inputs.is_empty() && info.outputs.is_empty() => {}
             Some(info) => {
-                let checked = CheckedType { token: &resolved.token, info, types };
+                let short = TypeToken::new(&resolved.token).short_form().into_owned();
+                let checked = CheckedType { subject: &format!("the type {short}"), info, types };
                 let mut check = PropertyCheck { checked, warning: &warning, findings: &mut findings };
                 check.check(&resource.config, &PropertyPath::default(), &info.inputs);
             }
@@ -78,8 +80,26 @@ pub(super) fn check(stack: &Stack, types: &BTreeMap<String, PackageTypes>) -> Sc
             }
         }
     }
+    check_configurations(stack, types, &mut findings);
     config::diagnostics::finish(&mut findings.errors);
     findings
+}
+
+/// Checks the configurations of the enabled plugins. A schema that describes no configuration may be incomplete.
+fn check_configurations(stack: &Stack, types: &BTreeMap<String, PackageTypes>, findings: &mut SchemaFindings) {
+    for (index, declaration) in stack.plugins.iter().enumerate().filter(|(_, declaration)| declaration.plugin.enabled) {
+        let Some(types) = types.get(declaration.name()) else { continue };
+        let token = TypeToken::provider(declaration.package());
+        let Some(info) = types.get(token.as_str()).filter(|info| !info.inputs.is_empty()) else { continue };
+        let warning = |text: String| Message {
+            source: Some(positions::plugin_ref(index)),
+            ..Message::new(Severity::Warning, text)
+        };
+        let subject = format!("the configuration of package {}", declaration.package());
+        let checked = CheckedType { subject: &subject, info: &info, types };
+        let mut check = PropertyCheck { checked, warning: &warning, findings };
+        check.check(&declaration.config, &PropertyPath::default(), &info.inputs);
+    }
 }
 
 /// Returns true if a text is a type of three parts, and the schema has no type in its module: the plugin may serve types
@@ -107,18 +127,19 @@ fn unknown_type(resource: &Resource, text: &str, plugin: &str, names: &Arc<[Stri
         .help("`sc schema-gen` writes a list of the types of the plugins")
 }
 
-/// Type of a resource, with the types of its package.
+/// Type of a resource or a provider, with the types of its package.
 #[derive(Clone, Copy)]
 struct CheckedType<'t> {
-    token: &'t str,
+    /// Words for the type in messages.
+    subject: &'t str,
     info: &'t TypeInfo,
     types: &'t PackageTypes,
 }
 
-/// Check of the properties of one resource.
+/// Check of the properties of one resource or provider.
 struct PropertyCheck<'t, 'f> {
     checked: CheckedType<'t>,
-    /// Creates a warning at the resource.
+    /// Creates a warning at the resource or the provider.
     warning: &'f dyn Fn(String) -> Message,
     findings: &'f mut SchemaFindings,
 }
@@ -133,8 +154,8 @@ impl PropertyCheck<'_, '_> {
                 continue;
             };
             if let Some(value) = unknown_enum_value(entry, property) {
-                let short = self.checked.short_form();
-                let text = format!("the type {short} has no value {value:?} of the property {:?}", path.to_string());
+                let subject = self.checked.subject;
+                let text = format!("{subject} has no value {value:?} of the property {:?}", path.to_string());
                 let hint =
                     format!("the schema has {}", first_names(property.enum_values.iter().map(ToString::to_string)));
                 let property = Some(path.to_string());
@@ -170,12 +191,8 @@ impl PropertyCheck<'_, '_> {
 }
 
 impl CheckedType<'_> {
-    fn short_form(self) -> String {
-        TypeToken::new(self.token).short_form().into_owned()
-    }
-
     fn unknown_property(self, entry: &Entry, path: &PropertyPath, known: &BTreeMap<String, InputInfo>) -> Diagnostic {
-        let summary = format!("the type {} has no property {:?}", self.short_form(), path.to_string());
+        let summary = format!("{} has no property {:?}", self.subject, path.to_string());
         let unknown = Diagnostic::error(UNKNOWN_PROPERTY, entry.key_span, summary);
         if path.elements().len() == 1 && self.info.outputs.contains_key(&entry.key) {
             return unknown.help("it is an output, which the provider computes");

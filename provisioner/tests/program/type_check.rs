@@ -226,3 +226,44 @@ b:
         [(r#"the type p:Gate has no value "none" of the property "rules[0].mode""#, Some("rules[0].mode"))]
     );
 }
+
+#[test]
+fn configurations_of_plugins_are_checked() {
+    let region = InputInfo { enum_values: vec![json!("north")], ..InputInfo::default() };
+    let provider = TypeInfo { inputs: [("region".to_owned(), region)].into(), ..TypeInfo::default() };
+    let types = [("pulumi:providers:p".to_owned(), provider), ("p:index:Thing".to_owned(), TypeInfo::default())];
+    let types: PackageTypes = types.into_iter().collect();
+    let empty: PackageTypes = [("p:index:Thing".to_owned(), TypeInfo::default())].into_iter().collect();
+    let subject = StackProgram::server(
+        "
+plugins:
+  - { name: p, source: { type: local, path: p }, config: { regoin: x, region: south } }
+  - { name: off, package: p, enabled: false, source: { type: local, path: p }, config: { other: x } }
+  - { name: bare, package: b, source: { type: local, path: p }, config: { other: x } }
+",
+    );
+    let packages = [("p", types.clone()), ("off", types), ("bare", empty)];
+    let packages = packages.map(|(name, types)| (name.to_owned(), types)).into();
+    let findings = subject.program.check_types(&packages);
+    insta::assert_snapshot!(subject.render(&findings.errors), @r#"
+    error[unknown-property]: the configuration of package p has no property "regoin"
+     --> .sc/stacks/s/server.yaml:4:60
+      |
+    4 |   - { name: p, source: { type: local, path: p }, config: { regoin: x, region: south } }
+      |                                                            ^^^^^^
+      |
+      = hint: did you mean `region`?
+      = hint: it has region
+    "#);
+    let warnings: Vec<_> =
+        findings.warnings.into_iter().map(|warning| subject.program.diagnostic_of(warning)).collect();
+    insta::assert_snapshot!(subject.render(&warnings), @r#"
+    warning[unknown-value]: the configuration of package p has no value "south" of the property "region"
+     --> .sc/stacks/s/server.yaml:4:71
+      |
+    4 |   - { name: p, source: { type: local, path: p }, config: { regoin: x, region: south } }
+      |                                                                       ^^^^^^
+      |
+      = hint: the schema has "north"
+    "#);
+}

@@ -264,8 +264,7 @@ fn check_config_failures_are_shown_at_the_line_of_each_property() {
         - name: files
           source: { type: local, path: $FILES }
           config:
-            root: site
-            colour: red";
+            root: [site]";
     let page = "page: { type: files:fs:File, config: { path: a, content: b } }";
     let repository = Repository::new(Sections { plugins, resources: page, ..Sections::default() });
     insta::assert_snapshot!(repository.expect_rejected("preview"), @r"
@@ -277,11 +276,11 @@ fn check_config_failures_are_shown_at_the_line_of_each_property() {
     --- err
     info: Loaded plugin: files v0.1.0
     Previewing update of reef
-    error: files (pulumi:providers:files): property colour: the configuration of files has no such property; it has root and version
-      at .sc/stacks/reef/server.yaml:12:7
+    error: files (pulumi:providers:files): property root: a string is expected, not a list
+      at .sc/stacks/reef/server.yaml:11:7
          |
-      12 |       colour: red
-         |       ^^^^^^
+      11 |       root: [site]
+         |       ^^^^
     ");
 }
 
