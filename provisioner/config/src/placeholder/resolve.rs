@@ -106,6 +106,10 @@ impl<'a> Resolver<'a> {
         references: ReferenceRule,
         into: &mut InterpolatedString,
     ) {
+        let in_config = matches!(references, ReferenceRule::SameEnvironment | ReferenceRule::AnyEnvironment);
+        if in_config && is_shell_text(placeholder) {
+            return push_text(&mut into.parts, placeholder.raw);
+        }
         match self.namespaces.lookup(placeholder, &mut self.used) {
             PlaceholderValue::Public(text) => push_text(&mut into.parts, &text),
             PlaceholderValue::Unset => self.diagnostics.push(unset_variable_warning(placeholder, at)),
@@ -268,6 +272,14 @@ fn unset_variable_warning(placeholder: &Placeholder<'_>, at: Span) -> Diagnostic
         .detail("the value is an empty text")
         .help(format!("set the variable, or write a default: `${{env:{name}:DEFAULT}}`"))
         .help(format!("if the text may be empty, write `${{env:{name}:}}`"))
+}
+
+/// Returns true for a text that only a shell expands, such as `${1:-x}` or `${HOME:-/root}`: a parameter without a letter
+/// at its beginning, or with an operator for a default.
+fn is_shell_text(placeholder: &Placeholder<'_>) -> bool {
+    let has_operator = placeholder.path.is_some_and(|path| path.starts_with(['-', '=', '+', '?']));
+    let is_namespace = NAMESPACES.contains(&placeholder.namespace);
+    !is_namespace && (has_operator || !placeholder.namespace.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
 fn unknown_namespace_error(placeholder: &Placeholder<'_>, at: Span) -> Diagnostic {

@@ -44,6 +44,11 @@ fn each_namespace_resolves_its_values() {
         ("${env:MISSING:a:b}", "a:b"),
         ("${env:EMPTY:def}", "def"),
         ("$${env:NAME}}", "$pear}"),
+        // Only a shell expands these.
+        (
+            "${1:-x} ${@} ${#a[@]} ${HOME:-/root} ${A:=http://b} ${A:?is: unset}",
+            "${1:-x} ${@} ${#a[@]} ${HOME:-/root} ${A:=http://b} ${A:?is: unset}",
+        ),
         ("${unknown:x:d:e}", "d:e"),
         ("${secret:TOKEN}", "?t0k"),
         ("x${secret:TOKEN}", "?xt0k"),
