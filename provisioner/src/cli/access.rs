@@ -23,6 +23,10 @@ const ENGINE_VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 const PASSPHRASE: &str = "PULUMI_CONFIG_PASSPHRASE";
 const PASSPHRASE_FILE: &str = "PULUMI_CONFIG_PASSPHRASE_FILE";
 
+/// Code of errors about the passphrase of a stack.
+pub(crate) const PASSPHRASE_CODE: Code = Code("passphrase");
+pub(crate) const MISSING_PASSPHRASE: &str = "the state needs a passphrase, and none was given";
+
 /// Returns the access to the state of a stack. Completes or undoes a rename of the stack that was interrupted.
 ///
 /// # Errors
@@ -102,7 +106,7 @@ pub(crate) fn check_passphrases(ui: &Ui, stacks: &Stacks) -> anyhow::Result<()> 
     let missing = |stack: &Arc<Stack>| {
         let SecretsProvider::Passphrase { passphrase, span } = &stack.provisioner.secrets_provider;
         passphrase.is_none().then(|| {
-            Diagnostic::error(Code("passphrase"), *span, "the state needs a passphrase, and none was given").help(format!(
+            Diagnostic::error(PASSPHRASE_CODE, *span, MISSING_PASSPHRASE).help(format!(
                 "set `passPhrase` of the secrets provider, or the environment variable {PASSPHRASE} or {PASSPHRASE_FILE}"
             ))
         })

@@ -151,6 +151,17 @@ fn state_error<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e S
     }
 }
 
+/// Returns the error of the secrets of a stack that is the cause, if there is one.
+pub(crate) fn secrets_error(error: &anyhow::Error) -> Option<&SecretsError> {
+    error.chain().find_map(|cause| match (downcast::<SecretsError>(cause), downcast::<FormatError>(cause)) {
+        (Some(error), _) | (None, Some(FormatError::Secret(error))) => Some(error),
+        (None, _) => match state_error(cause) {
+            Some(StateError::Secrets(error)) => Some(error),
+            _ => None,
+        },
+    })
+}
+
 /// Returns the locks of other runs and their stack, if they are the cause.
 fn locks_of_others<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<(&'e StackReference, &'e [LockInfo])> {
     let store_error = match state_error(cause) {

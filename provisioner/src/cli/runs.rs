@@ -9,16 +9,18 @@ use bridge::host::Sources;
 use bridge::install::{CacheSettings, GitRepositories, GithubReleases, LocalPackages};
 use bridge::process::{HostEnvironment, Spawner, Supervisor};
 use bridge::provider::grpc::Limits;
-use config::Stack;
+use config::diagnostics::Diagnostic;
+use config::{SecretsProvider, Stack};
 use engine::events::{Event, Message, Outcome, Severity, Summary};
 use engine::{Scope, UrnPattern};
 use provisioner::operation::{OperationError, PluginSettings, Report, RunOptions, StackRun, decrypt_config};
 use state::drop_in_background;
+use state::secrets::SecretsError;
 
-use super::access::{access, holder};
+use super::access::{MISSING_PASSPHRASE, PASSPHRASE_CODE, access, holder};
 use super::args::{ProgramArgs, ReplaceArgs, RunArgs, ScopeArgs, ShowArgs, TimeLimitArgs};
 use super::display::Secrets;
-use super::exit::{Changes, CliError, Exit};
+use super::exit::{Changes, CliError, Exit, secrets_error};
 use super::prompt;
 use super::session::{self, Session, SessionOptions};
 use super::signals::TimeLimit;
@@ -130,6 +132,7 @@ pub(crate) async fn on_stacks(
             };
             if let Err(error) = &ended {
                 print_reasons(ui, session, stacks, error);
+                print_passphrase_reason(ui, session, stacks, stack, error);
             }
             if !matches!(&ended, Ok(Some(report)) if report.summary.outcome == Outcome::Succeeded) {
                 report_left_out(session, &stack.name, &requested[index + 1..]);
@@ -157,6 +160,18 @@ pub(crate) fn print_reasons(ui: &Ui, session: &Session<'_>, stacks: &Stacks, err
         session.pause();
         ui.print_diagnostics(found, &stacks.sources);
     }
+}
+
+/// Prints the position of the secrets provider if the passphrase is the reason of an error.
+fn print_passphrase_reason(ui: &Ui, session: &Session<'_>, stacks: &Stacks, stack: &Stack, error: &anyhow::Error) {
+    let summary = match secrets_error(error) {
+        Some(SecretsError::NoPassphrase) => MISSING_PASSPHRASE,
+        Some(SecretsError::WrongPassphrase) => "the state has another passphrase",
+        Some(_) | None => return,
+    };
+    let SecretsProvider::Passphrase { span, .. } = &stack.provisioner.secrets_provider;
+    session.pause();
+    ui.print_diagnostics(&[Diagnostic::error(PASSPHRASE_CODE, *span, summary)], &stacks.sources);
 }
 
 /// Names the stacks that are left out, as the operation on one before them did not succeed.

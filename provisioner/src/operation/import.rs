@@ -21,6 +21,7 @@ use crate::program::Program;
 pub async fn import(run: &StackRun, imports: Vec<ImportGoal>) -> Result<Report, OperationError> {
     let host = run.load_plugins().await?;
     let outcome = async {
+        run.check_declared_types(&host).await?;
         let imports = resolve_types(&host, imports).await?;
         let run = StackRun { options: RunOptions { imports, ..run.options.clone() }, ..run.clone() };
         let started = Timestamp::now().as_second();

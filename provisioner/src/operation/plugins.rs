@@ -33,15 +33,20 @@ impl StackRun {
     /// Checks the resources of plugins against the schemas, if the operation registers them. Emits warnings.
     ///
     /// # Errors
-    /// [`OperationError::Types`] if a schema lacks a type or a property; [`OperationError::Schema`] if a schema cannot
-    /// be read; [`OperationError::Stopped`] if the user stopped the operation.
+    /// Returns the errors of [`StackRun::check_declared_types`].
     pub(super) async fn check_types(&self, host: &PluginHost, operation: Operation) -> Result<(), OperationError> {
         let (stack, run_program) = (self.program.stack(), self.options.run_program);
         let options =
             DeploymentOptions { run_program, ..DeploymentOptions::new(&stack.name, &stack.project, operation) };
-        if !options.has_program() {
-            return Ok(());
-        }
+        if options.has_program() { self.check_declared_types(host).await } else { Ok(()) }
+    }
+
+    /// Checks the resources of plugins that the stack declares against the schemas. Emits warnings.
+    ///
+    /// # Errors
+    /// [`OperationError::Types`] if a schema lacks a type or a property; [`OperationError::Schema`] if a schema cannot
+    /// be read; [`OperationError::Stopped`] if the user stopped the operation.
+    pub(super) async fn check_declared_types(&self, host: &PluginHost) -> Result<(), OperationError> {
         let load = async |plugin: String| host.package_types(&plugin).await.map(|types| (plugin, types));
         let types = tokio::select! {
             types = try_join_all(self.program.plugins_with_package_types().into_iter().map(load)) => types,

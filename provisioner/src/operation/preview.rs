@@ -33,10 +33,11 @@ pub async fn preview_destroy(run: &StackRun, refresh: bool) -> Result<Report, Op
 
 impl StackRun {
     async fn preview_operation(&self, operation: Operation, refresh: bool) -> Result<Report, OperationError> {
+        // Before plugins start, so that a passphrase that is missing or wrong is found first.
+        let view = StackView::open(&self.access).await?;
         let host = self.load_plugins().await?;
         let outcome = async {
             self.check_types(&host, operation).await?;
-            let view = StackView::open(&self.access).await?;
             self.report_recovery(view.recovered.as_ref(), view.is_unlocked);
             self.report_unexplained_empty(view.unexplained_empty.as_ref());
             if let Some(conflict) = view.conflict {

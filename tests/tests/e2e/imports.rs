@@ -139,6 +139,28 @@ fn failed_import_is_reported_and_other_imports_continue() {
     "#);
 }
 
+#[test]
+fn types_are_checked_before_anything_is_read() {
+    let repository = repository("bed: { type: rec:index:Thingy, config: { v: read } }");
+    insta::assert_snapshot!(repository.expect_rejected("import bed--prod=bed"), @r#"
+    exit 1
+    --- out
+    --- err
+    info: Loaded plugin: rec v1.0.0
+    error[unknown-resource-type]: unknown resource type "rec:index:Thingy": the schema of plugin rec has no such type
+      --> .sc/stacks/reef/server.yaml:13:22
+       |
+    13 |         bed: { type: rec:index:Thingy, config: { v: read } }
+       |                      ^^^^^^^^^^^^^^^^
+       |
+       = hint: did you mean `rec:Thing`?
+       = hint: `sc schema-gen` writes a list of the types of the plugins
+
+    error: the resources of the stack have 1 error; nothing was changed
+    "#);
+    assert!(!repository.calls().iter().any(|call| call.starts_with("Read")), "{:?}", repository.calls());
+}
+
 /// Aborts a run while it creates a resource.
 fn abort_a_create(repository: &Repository) {
     repository.script(json!({"resources": {"bed--prod": {"hang": "create", "deaf": true}}}));

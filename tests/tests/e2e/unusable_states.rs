@@ -68,11 +68,18 @@ fn wrong_passphrase_is_reported_with_a_hint() {
     --- out
     --- err
     info: Loaded plugin: files v0.1.0
+    error[passphrase]: the state has another passphrase
+     --> .sc/stacks/reef/server.yaml:6:65
+      |
+    6 |     secrets-provider: { type: passphrase, config: { passPhrase: [secret] } }
+      |                                                                 ^^^^
+
     error: the checkpoint of organization/tank/reef ([repo]/backend/.pulumi/stacks/tank/reef.json) cannot be read
       caused by: incorrect passphrase
       hint: the passphrase is `passPhrase` of the secrets provider in server.yaml, else PULUMI_CONFIG_PASSPHRASE
     ");
-    assert_eq!(repository.expect_rejected("preview"), rejection);
+    // A preview reads the state before it starts plugins.
+    assert_eq!(repository.expect_rejected("preview"), rejection.replace("info: Loaded plugin: files v0.1.0\n", ""));
     assert!(repository.expect_rejected("destroy --parent --yes").starts_with("exit 1\n"));
     repository.write_stack("reef", &PROVISIONER.replace("{ passPhrase: hush }", "{}"), SECTIONS);
     let rejection = repository.expect_rejected("provision");
@@ -93,6 +100,20 @@ fn wrong_passphrase_is_reported_with_a_hint() {
     for command in ["provision -S", "refresh", "destroy --parent --yes", "import page--prod=a"] {
         assert_eq!(repository.expect_rejected(command), rejection, "{command}");
     }
+    insta::assert_snapshot!(repository.expect_rejected("preview"), @"
+    exit 1
+    --- out
+    --- err
+    error[passphrase]: the state needs a passphrase, and none was given
+     --> .sc/stacks/reef/server.yaml:6:31
+      |
+    6 |     secrets-provider: { type: passphrase, config: {} }
+      |                               ^^^^^^^^^^
+
+    error: the checkpoint of organization/tank/reef ([repo]/backend/.pulumi/stacks/tank/reef.json) cannot be read
+      caused by: the stack is protected by a passphrase, and none was given
+      hint: the passphrase is `passPhrase` of the secrets provider in server.yaml, else PULUMI_CONFIG_PASSPHRASE
+    ");
 }
 
 #[test]
