@@ -12,6 +12,7 @@ mod plugins;
 mod pulumi;
 mod states;
 mod twins;
+mod types;
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -49,6 +50,7 @@ const TESTS: &[Test] = &[
     test!(&[PULUMI, YAML], states::sc_refreshes_and_destroys_pulumi_stack),
     test!(&[PULUMI, YAML], twins::common_changes_have_equal_calls_and_states),
     test!(&[PULUMI, YAML], twins::options_failures_and_drift_have_equal_calls_and_states),
+    test!(&[PULUMI, YAML], types::both_programs_find_the_same_types),
     test!(&[PULUMI, YAML], checklist::pulumi_destroy_and_rm_leave_only_backups),
     test!(&[PULUMI, YAML], checklist::pulumi_reads_our_history),
     test!(&[PULUMI, YAML], checklist::pulumi_changes_tags_and_name_of_our_stack),

@@ -23,7 +23,7 @@ fn plugins(names: &[&str]) -> Value {
 
 fn random_resources(length: u32) -> Value {
     json!({
-        "pet": {"type": "random:index/randomPet:RandomPet", "config": {"length": length}},
+        "pet": {"type": "random:RandomPet", "config": {"length": length}},
         "password": {
             "type": "random:index/randomPassword:RandomPassword",
             "config": {"length": 24, "special": false},
@@ -63,7 +63,7 @@ fn write_both(pulumi: &Pulumi<'_>, repository: &Repository) {
         "random": {"type": "pulumi:providers:random"},
         "command": {"type": "pulumi:providers:command"},
         "pet--main": {
-            "type": "random:index/randomPet:RandomPet",
+            "type": "random:RandomPet",
             "properties": {"length": 2},
             "options": with("random"),
         },

@@ -32,6 +32,12 @@ const schema = `{
       "v": {"type": "string"}, "k": {"type": "string"}, "secret": {"type": "string", "secret": true},
       "delay": {"type": "number"}, "parts": {"type": "string"}, "out": {"type": "string"}
     }
+  }, "peergo:index/smallThing:SmallThing": {
+    "inputProperties": {"v": {"type": "string"}},
+    "properties": {"v": {"type": "string"}, "out": {"type": "string"}}
+  }, "peergo:sea/thing:Thing": {
+    "inputProperties": {"v": {"type": "string"}},
+    "properties": {"v": {"type": "string"}, "out": {"type": "string"}}
   }}
 }`
 
