@@ -17,6 +17,7 @@ mod interruptions;
 mod keyboard;
 mod lifecycle;
 mod lost_states;
+mod mistakes;
 mod permissions;
 mod plugin_install;
 mod processes;
