@@ -1,10 +1,12 @@
 //! Loading of the plugins that a stack declares.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bridge::error::{Hint as _, chain};
-use bridge::host::{DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PluginHost, ProviderHost as _};
+use bridge::host::{
+    DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PackageTypes, PluginHost, ProviderHost as _,
+};
 use bridge::install::{FetchEvent, InstallError, VerifiedPackage, local_digest};
 use bridge::plugin::{PluginConfig, PluginName, Sha256Digest};
 use bridge::provider::grpc::{AuthEntry, PluginInit};
@@ -18,6 +20,7 @@ use engine::events::{Download, DownloadStage, Event, EventSink, Message, Operati
 use engine::masking::SecretMasker;
 use engine::{DeploymentOptions, StopSignals};
 use pulumi_proto::property::PropertyValue;
+use state::Snapshot;
 
 use super::{OperationError, PluginSettings, StackRun};
 
@@ -47,15 +50,33 @@ impl StackRun {
     /// [`OperationError::Types`] if a schema lacks a type or a property; [`OperationError::Schema`] if a schema cannot
     /// be read; [`OperationError::Stopped`] if the user stopped the operation.
     pub(super) async fn check_declared_types(&self, host: &PluginHost) -> Result<(), OperationError> {
+        let SchemaFindings { errors, warnings } = self.program.check_types(&self.package_types(host).await?);
+        warnings.into_iter().for_each(|warning| self.events.emit(Event::Message(warning.message)));
+        if errors.is_empty() { Ok(()) } else { Err(OperationError::Types(errors)) }
+    }
+
+    /// Checks the references to outputs of plugin resources against the schemas and what is recorded, before the operation
+    /// changes the state.
+    ///
+    /// # Errors
+    /// Returns the errors of [`StackRun::check_declared_types`].
+    pub(super) async fn check_outputs(&self, host: &PluginHost, recorded: &Snapshot) -> Result<(), OperationError> {
+        let recorded_output = |name: &str, output: &str| {
+            let mut named = recorded.resources.iter().filter(|resource| resource.urn.name() == name);
+            named.find_map(|resource| resource.outputs.get(output)).cloned()
+        };
+        let errors = self.program.check_outputs(&self.package_types(host).await?, recorded_output);
+        if errors.is_empty() { Ok(()) } else { Err(OperationError::Types(errors)) }
+    }
+
+    /// Returns the types of the packages that the program needs, by plugin.
+    async fn package_types(&self, host: &PluginHost) -> Result<BTreeMap<String, PackageTypes>, OperationError> {
         let load = async |plugin: String| host.package_types(&plugin).await.map(|types| (plugin, types));
         let types = tokio::select! {
             types = try_join_all(self.program.plugins_with_package_types().into_iter().map(load)) => types,
             () = self.signals.stop.cancelled() => return Err(OperationError::Stopped),
         };
-        let types = types.map_err(OperationError::Schema)?.into_iter().collect();
-        let SchemaFindings { errors, warnings } = self.program.check_types(&types);
-        warnings.into_iter().for_each(|warning| self.events.emit(Event::Message(warning.message)));
-        if errors.is_empty() { Ok(()) } else { Err(OperationError::Types(errors)) }
+        Ok(types.map_err(OperationError::Schema)?.into_iter().collect())
     }
 }
 

@@ -52,7 +52,7 @@ pub async fn validate(
         let SchemaFindings { errors, warnings } = program.check_types(&types);
         found.extend(errors);
         found.extend(warnings.into_iter().map(|warning| program.diagnostic_of(warning)));
-        found.extend(program.check_outputs(&types));
+        found.extend(program.check_outputs(&types, |_, _| None));
     }
     finish(&mut found);
     Ok(found)

@@ -24,6 +24,7 @@ use config::Stack;
 use config::diagnostics::{Diagnostic, Span};
 use engine::events::SourceRef;
 use engine::{ImportGoal, Registrar};
+use pulumi_proto::property::PropertyValue;
 use pulumi_proto::property::path::PropertyPath;
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::TypeToken;
@@ -68,10 +69,14 @@ impl Program {
         type_check::check(&self.stack, types)
     }
 
-    /// Checks the references to outputs of plugin resources against the schemas, without the recorded state. `types` are
-    /// the types of the packages, by name of the plugin.
-    pub fn check_outputs(&self, types: &BTreeMap<String, PackageTypes>) -> Vec<Diagnostic> {
-        output_check::check(&self.stack, &types::resolve_all(&self.stack, types), |_, _| None)
+    /// Checks the references to outputs of plugin resources against the schemas. `types` are the types of the packages, by
+    /// name of the plugin; `recorded_output` returns the output that is recorded for the resource with a name.
+    pub fn check_outputs(
+        &self,
+        types: &BTreeMap<String, PackageTypes>,
+        recorded_output: impl Fn(&str, &str) -> Option<PropertyValue>,
+    ) -> Vec<Diagnostic> {
+        output_check::check(&self.stack, &types::resolve_all(&self.stack, types), recorded_output)
     }
 
     /// Returns a warning as a diagnostic, with its position in the file.

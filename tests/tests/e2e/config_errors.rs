@@ -372,12 +372,8 @@ fn output_that_the_schema_lacks_is_reported_before_anything_is_created() {
     insta::assert_snapshot!(repository.sc("provision --parallel 1"), @r#"
     exit 1
     --- out
-    + tank-reef  Stack  create
-
-    Preview of reef failed after [time]: 1 to create
     --- err
     info: Loaded plugin: files v0.1.0
-    Previewing update of reef
     error[unknown-output]: resource "page" has no output "contnet"
       --> .sc/stacks/reef/server.yaml:14:67
        |
@@ -386,6 +382,8 @@ fn output_that_the_schema_lacks_is_reported_before_anything_is_created() {
        |
        = note: the schema of the type files:fs:File has no such output
        = hint: did you mean `content`?
+
+    error: the resources of the stack have 1 error; nothing was changed
     "#);
     assert!(!repository.path("site").exists());
 }

@@ -73,6 +73,7 @@ fn each_slip_is_reported_at_its_place_and_deletes_nothing() {
     for (slip, text, replacement) in SLIPS {
         assert_eq!(good.matches(text).count(), 1, "{slip}: the file has the text once");
         repository.write(path, &good.replace(text, replacement));
+        let state = repository.files("backend");
         let output = repository.sc("provision");
         let exit = output.lines().next().unwrap_or_default();
         reported.push_str(&format!("{slip}: {exit}\n"));
@@ -81,6 +82,7 @@ fn each_slip_is_reported_at_its_place_and_deletes_nothing() {
                 || ["--> ", "= hint:", "hint:"].iter().any(|start| line.trim_start().starts_with(start))
         };
         output.lines().filter(is_reported).for_each(|line| reported.push_str(&format!("    {}\n", line.trim_start())));
+        assert!(exit == "exit 0" || repository.files("backend") == state, "{slip}: the state has changed\n{output}");
         assert_eq!(repository.names("site"), ["site/a", "site/b"], "{slip}: {output}");
     }
     insta::assert_snapshot!(reported, @r#"
@@ -214,14 +216,17 @@ fn each_slip_is_reported_at_its_place_and_deletes_nothing() {
         error[unknown-output]: resource "a" has no output "pth"
         --> .sc/stacks/reef/server.yaml:14:64
         = hint: did you mean `path`?
+        error: the resources of the stack have 1 error; nothing was changed
     unknown output with a default: exit 1
         error[unknown-output]: resource "a" has no output "pth"
         --> .sc/stacks/reef/server.yaml:14:64
         = hint: did you mean `path`?
+        error: the resources of the stack have 1 error; nothing was changed
     output of the stack: exit 1
         error[unknown-output]: resource "b" has no output "contnt"
         --> .sc/stacks/reef/server.yaml:16:9
         = hint: did you mean `content`?
+        error: the resources of the stack have 1 error; nothing was changed
     unclosed placeholder: exit 1
         error[malformed-placeholder]: `${resource:…` is not closed
         --> .sc/stacks/reef/server.yaml:14:64
