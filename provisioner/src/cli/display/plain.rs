@@ -66,7 +66,7 @@ impl<W: Write, R: Write> PlainDisplay<W, R> {
         self.print_progress(&lines)
     }
 
-    /// Prints the messages about places in the user's files of a preview, which wait for its end to be in their order.
+    /// Prints the messages of a preview that have a place in the user's files, in the order of the files.
     fn print_held(&mut self, running: &mut RunningPhase) -> io::Result<()> {
         if !running.phase.preview {
             return Ok(());
