@@ -11,7 +11,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use bridge::host::{PackageTypes, ProviderHost};
 use futures_util::future::{FusedFuture, FutureExt as _, try_join_all};
-use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
 use state::{Snapshot, StateRecorder, drop_in_background};
 use tokio::sync::{mpsc, oneshot};
@@ -109,10 +109,6 @@ impl Registrar for Deployment {
         };
         let types = types.map_err(|error| self.context.report_general_error(host_error(error), Failure::Fatal))?;
         Ok(types.into_iter().collect())
-    }
-
-    fn recorded_output(&self, name: &str, output: &str) -> Option<PropertyValue> {
-        self.context.state().loaded_output(name, output)
     }
 
     async fn register(&self, goal: Goal) -> Result<Registered, Halted> {

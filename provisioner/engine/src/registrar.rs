@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bridge::host::PackageTypes;
-use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::property::PropertyMap;
 use pulumi_proto::resource_id::{ReferenceId, ResourceId};
 use pulumi_proto::urn::{ProviderReference, Urn};
 
@@ -29,10 +29,6 @@ pub trait Registrar: Send + Sync {
     /// # Errors
     /// [`Halted`] ends the program, as with [`Registrar::register`].
     async fn package_types(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted>;
-
-    /// Returns the output that is recorded for a resource with this name, as it was before the run; `None` if the resource
-    /// or the output is not recorded.
-    fn recorded_output(&self, name: &str, output: &str) -> Option<PropertyValue>;
 
     /// Registers a resource.
     ///

@@ -25,7 +25,7 @@ pub async fn import(run: &StackRun, imports: Vec<ImportGoal>) -> Result<Report, 
         let imports = resolve_types(&host, imports).await?;
         let run = StackRun { options: RunOptions { imports, ..run.options.clone() }, ..run.clone() };
         let started = Timestamp::now().as_second();
-        let state = run.open(&host).await?;
+        let state = run.open(&host, Operation::Import).await?;
         let mode = DeployMode::Apply(state.recorder(UpdateKind::Import));
         let report = run.deploy(&host, Operation::Import, false, state.snapshot().clone(), mode).await;
         state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Import, started, &report))).await?;

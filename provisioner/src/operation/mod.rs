@@ -23,7 +23,7 @@ use bridge::provider::grpc::Limits;
 
 use crate::program::Program;
 use config::diagnostics::Diagnostic;
-use engine::events::{Event, EventSink, Message, Severity, Summary};
+use engine::events::{Event, EventSink, Message, Operation, Severity, Summary};
 use engine::masking::SecretMasker;
 use engine::{BUILT_IN, ConfigEntry, ImportGoal, Scope, StopSignals, UrnPattern};
 use state::ResourceState;
@@ -201,14 +201,17 @@ fn names(urns: &[Urn]) -> String {
 
 impl StackRun {
     /// Locks the stack, loads its state, and reports operations that were recovered from the journal of a crashed run.
-    async fn open(&self, host: &PluginHost) -> Result<StackState, OperationError> {
+    async fn open(&self, host: &PluginHost, operation: Operation) -> Result<StackState, OperationError> {
         let state = StackState::open(self.access.clone(), &self.holder).await?;
         self.report_recovery(state.recovered(), true);
         let emptied = state.unexplained_empty().cloned();
         self.report_unexplained_empty(emptied.as_ref().filter(|_| self.options.allow_empty));
         let checked = match emptied.filter(|_| !self.options.allow_empty) {
             Some(emptied) => Err(StateError::from(Box::new(emptied)).into()),
-            None => check_packages_are_served(host, state.snapshot()),
+            None => match check_packages_are_served(host, state.snapshot()) {
+                Ok(()) => self.check_outputs(host, operation, state.snapshot()).await,
+                error => error,
+            },
         };
         match checked {
             Ok(()) => Ok(state),

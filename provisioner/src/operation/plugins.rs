@@ -38,10 +38,14 @@ impl StackRun {
     /// # Errors
     /// Returns the errors of [`StackRun::check_declared_types`].
     pub(super) async fn check_types(&self, host: &PluginHost, operation: Operation) -> Result<(), OperationError> {
+        if self.has_program(operation) { self.check_declared_types(host).await } else { Ok(()) }
+    }
+
+    /// Returns whether an operation registers the resources of the stack.
+    fn has_program(&self, operation: Operation) -> bool {
         let (stack, run_program) = (self.program.stack(), self.options.run_program);
-        let options =
-            DeploymentOptions { run_program, ..DeploymentOptions::new(&stack.name, &stack.project, operation) };
-        if options.has_program() { self.check_declared_types(host).await } else { Ok(()) }
+        let options = DeploymentOptions::new(&stack.name, &stack.project, operation);
+        DeploymentOptions { run_program, ..options }.has_program()
     }
 
     /// Checks the resources of plugins that the stack declares against the schemas. Emits warnings.
@@ -55,12 +59,20 @@ impl StackRun {
         if errors.is_empty() { Ok(()) } else { Err(OperationError::Types(errors)) }
     }
 
-    /// Checks the references to outputs of plugin resources against the schemas and what is recorded, before the operation
-    /// changes the state.
+    /// Checks the references to outputs of plugin resources against the schemas and what is recorded, if the operation
+    /// registers the resources.
     ///
     /// # Errors
     /// Returns the errors of [`StackRun::check_declared_types`].
-    pub(super) async fn check_outputs(&self, host: &PluginHost, recorded: &Snapshot) -> Result<(), OperationError> {
+    pub(super) async fn check_outputs(
+        &self,
+        host: &PluginHost,
+        operation: Operation,
+        recorded: &Snapshot,
+    ) -> Result<(), OperationError> {
+        if !self.has_program(operation) {
+            return Ok(());
+        }
         let recorded_output = |name: &str, output: &str| {
             let mut named = recorded.resources.iter().filter(|resource| resource.urn.name() == name);
             named.find_map(|resource| resource.outputs.get(output)).cloned()

@@ -50,9 +50,7 @@ impl StackRun {
             let mode = DeployMode::Preview(view.secrets().filter(|_| operation == Operation::Destroy));
             let snapshot = view.snapshot.unwrap_or_default();
             check_packages_are_served(&host, &snapshot)?;
-            if operation == Operation::Update {
-                self.check_outputs(&host, &snapshot).await?;
-            }
+            self.check_outputs(&host, operation, &snapshot).await?;
             self.report_pending_creates(&snapshot);
             Ok(self.deploy(&host, operation, refresh, snapshot, mode).await)
         };

@@ -57,11 +57,7 @@ async fn provision_with<E: From<OperationError>>(
 ) -> Result<Option<Report>, E> {
     let started = Timestamp::now().as_second();
     run.check_types(host, Operation::Update).await?;
-    let state = run.open(host).await?;
-    if let Err(error) = run.check_outputs(host, state.snapshot()).await {
-        state.release().await.map_err(OperationError::from)?;
-        return Err(error.into());
-    }
+    let state = run.open(host, Operation::Update).await?;
     let mut snapshot = state.snapshot().clone();
     let refresh = options.refresh && !snapshot.resources.is_empty();
     let refresh_first = refresh && options.preview;

@@ -70,7 +70,7 @@ impl StackRun {
     ) -> Result<Report, OperationError> {
         let started = Timestamp::now().as_second();
         self.check_types(host, operation).await?;
-        let state = self.open(host).await?;
+        let state = self.open(host, operation).await?;
         let mut snapshot = state.snapshot().clone();
         let imports = match resolve_pending_creates(&mut snapshot, &options.pending_creates) {
             Ok(imports) => imports,

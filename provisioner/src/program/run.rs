@@ -14,7 +14,7 @@ use pulumi_proto::urn::{ProviderReference, Urn};
 use super::goals::{self, PluginResource};
 use super::references::{Mode, ReferencedResource, ReferencedResources};
 use super::types::{self, ResolvedType};
-use super::{output_check, packages, positions};
+use super::{packages, positions};
 use crate::registry::provision::{CoreResource, ProvisionError, ProvisionTable, without_unknowns};
 use config::diagnostics::{Code, Diagnostic};
 use config::graph::{dependencies, references};
@@ -42,11 +42,6 @@ pub(super) async fn run(stack: &Stack, core: &ProvisionTable, registrar: &dyn Re
         }
     };
     let mut run = Run::new(stack, core, registrar, &root, types);
-    run.diagnostics =
-        output_check::check(stack, &run.resolved_types, |name, output| registrar.recorded_output(name, output));
-    if !run.diagnostics.is_empty() {
-        return ProgramResult { end: ProgramEnd::Failed, diagnostics: run.diagnostics };
-    }
     run.register_all().await;
     run.register_outputs().await;
     ProgramResult { end: run.end, diagnostics: run.diagnostics }

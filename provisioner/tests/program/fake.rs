@@ -34,8 +34,6 @@ pub(crate) struct FakeDeployment {
     pub(crate) run: Run,
     /// Outputs by resource name, added to the inputs.
     pub(crate) outputs: BTreeMap<String, PropertyMap>,
-    /// Names of recorded resources and outputs, with the recorded values.
-    pub(crate) recorded_outputs: Vec<((&'static str, &'static str), PropertyValue)>,
     /// Types of the plugins' packages, by plugin.
     pub(crate) types: BTreeMap<String, PackageTypes>,
     /// Names of the resources that the run does not change.
@@ -85,11 +83,6 @@ impl Registrar for FakeDeployment {
 
     async fn package_types(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted> {
         Ok(self.types.clone().into_iter().filter(|(plugin, _)| plugins.contains(plugin)).collect())
-    }
-
-    fn recorded_output(&self, name: &str, output: &str) -> Option<PropertyValue> {
-        let mut recorded = self.recorded_outputs.iter();
-        recorded.find(|(key, _)| *key == (name, output)).map(|(_, value)| value.clone())
     }
 
     async fn register(&self, goal: Goal) -> Result<Registered, Halted> {

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use bridge::host::{InputInfo, NestedObjects, ObjectInfo, PackageTypes, TypeInfo};
-use engine::ProgramEnd;
 use pulumi_proto::property::PropertyValue;
 
-use crate::fake::{FakeDeployment, Run, StackProgram};
+use crate::fake::StackProgram;
 
 fn types() -> BTreeMap<String, PackageTypes> {
     let info = |outputs: &[&str], is_component| TypeInfo {
@@ -48,42 +47,32 @@ fn map(key: &str, value: PropertyValue) -> PropertyValue {
     PropertyValue::Map([(key.to_owned(), value)].into())
 }
 
-/// Runs a program in which a resource `b`, or the output of the stack, refers to a resource `a`. Returns the codes of the
-/// diagnostics, and the number of registrations besides the root stack resource.
-async fn check(
-    run: Run,
-    type_text: &str,
-    reference: &str,
-    recorded: &[((&'static str, &'static str), PropertyValue)],
-) -> (String, usize) {
+/// Checks a program in which a resource `b` refers to a resource `a`. Returns the codes of the diagnostics. `recorded` has
+/// names of recorded resources and outputs, with the recorded values.
+fn check(type_text: &str, reference: &str, recorded: &[((&str, &str), PropertyValue)]) -> String {
     let resources =
         format!("a: {{ type: '{type_text}' }}\nb: {{ type: 'p:Unknown', config: {{ x: ['{reference}'] }} }}");
-    let subject = StackProgram::resources(&resources, "");
-    let recorded_outputs = recorded.to_vec();
-    let deployment = FakeDeployment { run, types: types(), recorded_outputs, ..FakeDeployment::default() };
-    let result = subject.program.run(&deployment).await;
-    assert_eq!(result.end == ProgramEnd::Failed, !result.diagnostics.is_empty());
-    let codes = result.diagnostics.iter().map(|diagnostic| diagnostic.code.0).collect();
-    (codes, deployment.names().len() - 1)
+    let recorded_output = |name: &str, output: &str| {
+        recorded.iter().find(|(key, _)| *key == (name, output)).map(|(_, value)| value.clone())
+    };
+    let found = StackProgram::resources(&resources, "").program.check_outputs(&types(), recorded_output);
+    found.iter().map(|diagnostic| diagnostic.code.0).collect()
 }
 
-#[tokio::test]
-async fn output_that_neither_the_schema_nor_the_state_has_is_an_error_before_any_registration() {
-    let unknown = || ("unknown-output".to_owned(), 0);
-    for run in [Run::Preview, Run::Update] {
-        assert_eq!(check(run, "p:Thing", "${resource:a.valeu}", &[]).await, unknown());
-        let recorded = [(("b--e", "valeu"), "v".into()), (("a--e", "site"), "v".into())];
-        assert_eq!(check(run, "p:Thing", "x${resource:a.valeu.k:default}", &recorded).await, unknown());
-        for (type_text, reference) in [
-            ("p:Component", "${resource:a.valeu}"),
-            ("p:Nested", "${resource:a.site.endpont}"),
-            ("p:Nested", "${resource:a.sites.0.endpont}"),
-            ("p:Nested", "${resource:a.site.errors.404.pth}"),
-        ] {
-            assert_eq!(check(run, type_text, reference, &recorded).await, unknown(), "{type_text} {reference}");
-        }
+#[test]
+fn output_that_neither_the_schema_nor_the_state_has_is_an_error() {
+    const UNKNOWN: &str = "unknown-output";
+    let recorded = [(("b--e", "valeu"), "v".into()), (("a--e", "site"), "v".into())];
+    for (type_text, reference) in [
+        ("p:Thing", "${resource:a.valeu}"),
+        ("p:Thing", "x${resource:a.valeu.k:default}"),
+        ("p:Component", "${resource:a.valeu}"),
+        ("p:Nested", "${resource:a.site.endpont}"),
+        ("p:Nested", "${resource:a.sites.0.endpont}"),
+        ("p:Nested", "${resource:a.site.errors.404.pth}"),
+    ] {
+        assert_eq!(check(type_text, reference, &recorded), UNKNOWN, "{type_text} {reference}");
     }
-    // Accepted in a preview, where outputs that are missing in a reply are unknown.
     for (type_text, reference, recorded) in [
         ("p:Thing", "${resource:a.value.any.0}", &[] as &[_]),
         ("p:Thing", "${resource:a.id} ${resource:a.urn}", &[]),
@@ -95,20 +84,19 @@ async fn output_that_neither_the_schema_nor_the_state_has_is_an_error_before_any
         ("p:WithoutOutputs", "${resource:a.valeu}", &[]),
         ("p:Other", "${resource:a.valeu}", &[]),
     ] {
-        let found = check(Run::Preview, type_text, reference, recorded).await;
-        assert_eq!(found, (String::new(), 3), "{type_text} {reference} {recorded:?}");
+        assert_eq!(check(type_text, reference, recorded), "", "{type_text} {reference} {recorded:?}");
     }
 }
 
-#[tokio::test]
-async fn unknown_outputs_are_reported_together_with_suggestions() {
+#[test]
+fn unknown_outputs_are_reported_together_with_suggestions() {
     let subject = StackProgram::resources(
         "a: { type: 'p:Thing' }\nb: { type: 'p:Thing', config: { x: '${resource:a.valeu}' } }\n\
          c: { type: 'p:Nested' }",
         "outputs:\n  o: ${resource:e/a.weight}\n  p: ${resource:b.value}\n  q: ${resource:c.sites.1.endpont}\n  r: ${resource:c.site.errors.x.z}\n",
     );
-    let deployment = FakeDeployment { run: Run::Preview, types: types(), ..FakeDeployment::default() };
-    insta::assert_snapshot!(subject.diagnostics(&deployment).await, @r#"
+    let found = subject.program.check_outputs(&types(), |_, _| None);
+    insta::assert_snapshot!(subject.render(&found), @r#"
     error[unknown-output]: resource "a" has no output "valeu"
      --> .sc/stacks/s/server.yaml:8:45
       |

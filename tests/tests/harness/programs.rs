@@ -110,10 +110,6 @@ impl Registrar for Replay<'_> {
         Ok(BTreeMap::new())
     }
 
-    fn recorded_output(&self, _: &str, _: &str) -> Option<PropertyValue> {
-        None
-    }
-
     async fn register(&self, goal: Goal) -> Result<Registered, Halted> {
         let urn = Self::urn(goal.parent.as_ref(), &goal.type_token, &goal.name);
         if let Some(check) = self.call(&["Check", "CheckConfig"], &urn)

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
-use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ProviderReference, Urn};
 use state::{EntryId, Ledger, ResourceState, Snapshot};
 
@@ -137,12 +137,6 @@ impl DeploymentState {
     /// Returns all entries as they were loaded (and refreshed), in their order.
     pub(crate) fn loaded_entries(&self) -> &[Entry] {
         &self.loaded
-    }
-
-    /// Returns the output of a resource with this name as it was loaded.
-    pub(crate) fn loaded_output(&self, name: &str, output: &str) -> Option<PropertyValue> {
-        let mut named = self.loaded.iter().filter(|(_, state)| state.urn.name() == name);
-        named.find_map(|(_, state)| state.outputs.get(output)).cloned()
     }
 
     /// Returns a provider resource as it was loaded.

@@ -166,17 +166,6 @@ fn entry_with_removed_deleted_with_is_released() {
 }
 
 #[test]
-fn recorded_output_is_found_by_the_name_of_its_resource() {
-    let outputs = |outputs: &[&str]| outputs.iter().map(|name| ((*name).to_owned(), "x".into())).collect();
-    let state = loaded([
-        resource("a", |a| a.outputs = Arc::new(outputs(&["out"]))),
-        resource("b", |b| b.outputs = Arc::new(outputs(&[]))),
-    ]);
-    assert_eq!(state.loaded_output("a", "out"), Some("x".into()));
-    assert_eq!((state.loaded_output("a", "other"), state.loaded_output("b", "out")), (None, None));
-}
-
-#[test]
 fn parts_of_steps_are_not_counted() {
     let mut state = loaded([]);
     for op in [StepOp::Create, StepOp::Create, StepOp::CreateReplacement, StepOp::Replace] {
