@@ -1,7 +1,7 @@
 //! Table of slips in server.yaml, each with what `sc provision` prints. No slip deletes anything: the files that the plugin
 //! has created are the record of what exists.
 
-use crate::repository::{FILES, Repository, Sections};
+use crate::repository::{Repository, Sections};
 
 const RESOURCES: &str = "
 a: { type: files:fs:File, config: { path: a, content: one } }
@@ -62,8 +62,9 @@ const SLIPS: &[(&str, &str, &str)] = &[
 
 #[test]
 fn each_slip_is_reported_at_its_place_and_deletes_nothing() {
-    let plugins = FILES.replace("$FILES", "'$FILES'");
-    let sections = Sections { plugins: &plugins, resources: RESOURCES, outputs: "file: ${resource:b.path}" };
+    // The path of the plugin is last in its line: its length would move what follows.
+    let plugins = "- { name: files, config: { root: site }, source: { type: local, path: '$FILES' } }";
+    let sections = Sections { plugins, resources: RESOURCES, outputs: "file: ${resource:b.path}" };
     let repository = Repository::new(sections);
     repository.expect_exit(0, "provision");
     let path = ".sc/stacks/reef/server.yaml";
@@ -269,7 +270,7 @@ fn each_slip_is_reported_at_its_place_and_deletes_nothing() {
         error: the resources of the stack have 1 error; nothing was changed
     unknown configuration: exit 1
         error[unknown-property]: the configuration of package files has no property "rooot"
-        --> .sc/stacks/reef/server.yaml:8:110
+        --> .sc/stacks/reef/server.yaml:8:30
         = hint: did you mean `root`?
         = hint: it has root
         error: the resources of the stack have 1 error; nothing was changed
