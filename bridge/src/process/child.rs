@@ -13,6 +13,7 @@ use tokio::sync::{oneshot, watch};
 use super::background::{start_thread, wait_without_reaping};
 use super::output::{OutputSink, OutputStream, Tail, read_lines};
 use super::supervisor::{Supervisor, SupervisorError};
+use super::tag::{ProcessTag, kill_tagged};
 use super::{ProcessSpec, gate};
 
 /// Limit on the wait for a killed process to exit. The kernel exceeds it only if it hangs.
@@ -88,6 +89,13 @@ struct Shared {
     stderr: Tail,
 }
 
+/// Supervisor of a process, and the tag that its gate has set.
+#[derive(Debug)]
+struct Supervision {
+    supervisor: Arc<Supervisor>,
+    tag: ProcessTag,
+}
+
 impl Spawner {
     /// Returns a spawner whose processes are killed when `sc` exits, even by SIGKILL.
     pub fn supervised(supervisor: Arc<Supervisor>) -> Self {
@@ -105,10 +113,11 @@ impl Spawner {
     /// # Errors
     /// [`SpawnError`]; no process is left running.
     pub fn spawn(&self, spec: &ProcessSpec, sink: Arc<dyn OutputSink>) -> Result<Process, SpawnError> {
+        let tag = ProcessTag::new();
         let mut command = match &self.supervisor {
             Some(supervisor) => {
                 let mut command = Command::new(supervisor.program());
-                command.args(gate::arguments()).arg(&spec.program);
+                command.args(gate::arguments(tag)).arg(&spec.program);
                 command
             }
             None => {
@@ -135,7 +144,7 @@ impl Spawner {
         let mut stdin = child.stdin.take().expect("stdin is piped");
         if let Some(supervisor) = &self.supervisor {
             // Dropping `stdin` makes the gate exit without executing the program.
-            if let Err(source) = supervisor.register(group) {
+            if let Err(source) = supervisor.register(group, tag) {
                 drop(stdin);
                 child.wait().map_err(failed)?;
                 return Err(SpawnError::Unsupervised { program: spec.program.clone(), source });
@@ -146,7 +155,8 @@ impl Spawner {
                 return Err(failed(error));
             }
         }
-        Process::watch(child, stdin, group, self.supervisor.clone(), sink).map_err(|error| {
+        let supervision = self.supervisor.clone().map(|supervisor| Supervision { supervisor, tag });
+        Process::watch(child, stdin, group, supervision, sink).map_err(|error| {
             send_signal(group, Signal::KILL);
             failed(error)
         })
@@ -158,7 +168,7 @@ impl Process {
         mut child: Child,
         stdin: ChildStdin,
         group: Pid,
-        supervisor: Option<Arc<Supervisor>>,
+        supervision: Option<Supervision>,
         sink: Arc<dyn OutputSink>,
     ) -> io::Result<Self> {
         let (first_sender, first_line) = oneshot::channel();
@@ -202,7 +212,7 @@ impl Process {
         })?;
         let of_exit = shared.clone();
         start_thread("plugin exit", move || {
-            let status = of_exit.wait_and_reap(child, supervisor);
+            let status = of_exit.wait_and_reap(child, supervision);
             exit_sender.send_replace(Some(status));
         })?;
         Ok(Self { shared, first_line: Mutex::new(Some(first_line)), exited, open_pipes, _stdin: stdin })
@@ -291,13 +301,14 @@ impl Shared {
         }
     }
 
-    /// Waits for the leader to exit, kills the rest of its group, removes the group from the supervisor's list, and
-    /// then reaps the leader. Until it is reaped, the dead leader reserves the group number.
-    fn wait_and_reap(&self, mut child: Child, supervisor: Option<Arc<Supervisor>>) -> ExitStatus {
+    /// Waits for the leader to exit, kills the rest of its group and the processes that have left it, removes the group from
+    /// the supervisor's list, and then reaps the leader. Until it is reaped, the dead leader reserves the group number.
+    fn wait_and_reap(&self, mut child: Child, supervision: Option<Supervision>) -> ExitStatus {
         wait_without_reaping(self.group);
         let mut reaped = self.lock();
         kill_process_group(self.group, Signal::KILL).ok();
-        if let Some(supervisor) = supervisor {
+        if let Some(Supervision { supervisor, tag }) = supervision {
+            kill_tagged(&[tag]);
             // A dead supervisor cannot kill the group; the error is ignored.
             supervisor.release(self.group).ok();
         }

@@ -13,7 +13,10 @@ use std::time::Duration;
 
 use rustix::process::{Pid, getppid};
 
-/// Argument that runs our program as a gate. The process id of `sc`, the program to execute and its arguments follow.
+use super::tag::ProcessTag;
+
+/// Argument that runs our program as a gate. The process id of `sc`, the tag of the program, the program to execute and its
+/// arguments follow.
 pub(super) const ARGUMENT: &str = "__exec";
 
 /// Prefix of the report on standard output if the program cannot be executed. The error number and a line end follow.
@@ -26,16 +29,17 @@ const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
 /// Returns the arguments that run our program as a gate of this process. The program to execute and its arguments have
 /// to follow.
-pub(super) fn arguments() -> [String; 2] {
-    [ARGUMENT.to_owned(), std::process::id().to_string()]
+pub(super) fn arguments(tag: ProcessTag) -> [String; 3] {
+    [ARGUMENT.to_owned(), std::process::id().to_string(), tag.to_string()]
 }
 
 /// Runs the gate: waits for one byte on standard input, then executes the program.
 pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let parent = arguments.next().and_then(|parent| Pid::from_raw(parent.to_str()?.parse().ok()?));
-    let (Some(parent), Some(program)) = (parent, arguments.next()) else { return ExitCode::from(2) };
+    let tag = arguments.next().and_then(|tag| tag.to_str()?.parse::<ProcessTag>().ok());
+    let (Some(parent), Some(tag), Some(program)) = (parent, tag, arguments.next()) else { return ExitCode::from(2) };
     // The leader of a session has no terminal, and cannot leave its process group.
-    if rustix::process::setsid().is_err() {
+    if rustix::process::setsid().is_err() || tag.apply().is_err() {
         return ExitCode::FAILURE;
     }
     #[cfg(target_os = "linux")]

@@ -11,8 +11,8 @@
 //! ```
 //! The gate is a process of our own program that later becomes the program (`exec`), in the same process group. `sc`
 //! writes the byte once the supervisor has acknowledged this group. If `sc` is killed, either the gate never executes
-//! the program, or the supervisor has the group on its list. The program leads its session, so it cannot leave its group;
-//! a process that it has started can, and is not killed then.
+//! the program, or the supervisor has the group on its list. The program leads its session, so it cannot leave its group. A
+//! process that it has started can; on Linux it is found by the tag of the program, and killed with the group.
 //!
 //! If the supervisor is killed, `sc` starts another one with the same list. If `sc` is killed before that, Linux kills
 //! the programs (PR_SET_PDEATHSIG), but not the processes that these have started; other systems kill nothing.
@@ -26,6 +26,7 @@ mod gate;
 mod output;
 mod starter;
 mod supervisor;
+mod tag;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

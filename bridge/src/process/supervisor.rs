@@ -2,7 +2,7 @@
 //!
 //! `sc` notices the death of the supervisor and starts another one.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ffi::{CStr, OsString};
 use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::num::NonZeroI32;
@@ -17,13 +17,17 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::background::{start_thread, wait_without_reaping};
 use super::starter::Starter;
+use super::tag::{ProcessTag, kill_tagged};
 
-/// Argument that runs our program as a supervisor. The groups that run already follow.
+/// Argument that runs our program as a supervisor. The groups that run already follow, each as `GROUP:TAG`.
 pub(super) const ARGUMENT: &str = "__supervise";
 
 /// Name of the supervisor process. It differs from that of `sc`, and does not contain it, so that `killall sc` and
 /// `pkill sc` do not kill both.
 const NAME: &CStr = c"supervisor";
+
+/// Process groups, each with the tag of the program that leads it.
+type Groups = BTreeMap<NonZeroI32, ProcessTag>;
 
 /// Limit on the wait for a reply. A supervisor that does not reply, such as a stopped one, is replaced.
 const REPLY_LIMIT: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
@@ -68,7 +72,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     /// Groups whose leader has not been reaped.
-    groups: BTreeSet<NonZeroI32>,
+    groups: Groups,
     /// Running supervisor process. `None` if it ended and no other one could be started.
     process: Option<SupervisorProcess>,
     /// Number of supervisor processes that were started.
@@ -113,10 +117,10 @@ impl Supervisor {
     }
 
     /// Adds a group to the list. Returns once the supervisor has acknowledged it.
-    pub(super) fn register(&self, group: Pid) -> Result<(), SupervisorError> {
+    pub(super) fn register(&self, group: Pid, tag: ProcessTag) -> Result<(), SupervisorError> {
         let (mut state, number) = (self.shared.lock(), group.as_raw_nonzero());
-        state.groups.insert(number);
-        let registered = self.shared.send_request(&mut state, &format!("+{number}"));
+        state.groups.insert(number, tag);
+        let registered = self.shared.send_request(&mut state, &format!("+{}", format_group(number, tag)));
         if registered.is_err() {
             state.groups.remove(&number);
         }
@@ -136,9 +140,7 @@ impl Drop for Supervisor {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         state.is_closed = true;
-        for group in std::mem::take(&mut state.groups) {
-            kill_group(group);
-        }
+        kill_groups(&std::mem::take(&mut state.groups));
         state.process = None;
     }
 }
@@ -202,11 +204,11 @@ struct SupervisorProcess {
 
 impl SupervisorProcess {
     /// Starts the process, which has the groups on its list from its beginning.
-    fn start(program: &Path, groups: &BTreeSet<NonZeroI32>) -> io::Result<Self> {
+    fn start(program: &Path, groups: &Groups) -> io::Result<Self> {
         let mut child = Command::new(program)
             .arg0(NAME.to_string_lossy().as_ref())
             .arg(ARGUMENT)
-            .args(groups.iter().map(ToString::to_string))
+            .args(groups.iter().map(|(group, tag)| format_group(*group, *tag)))
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::piped())
@@ -246,15 +248,26 @@ pub(super) fn run(groups: impl Iterator<Item = OsString>) -> ExitCode {
     #[cfg(target_os = "linux")]
     // A process without the name still supervises; the error is ignored.
     rustix::thread::set_name(NAME).ok();
-    let groups = groups.filter_map(|group| parse_group(group.to_str()?));
-    supervise(groups, io::stdin().lock(), io::stdout().lock(), kill_group)
+    let groups = groups.filter_map(|group| parse_tagged_group(group.to_str()?));
+    supervise(groups, io::stdin().lock(), io::stdout().lock(), kill_groups)
 }
 
-fn kill_group(group: NonZeroI32) {
-    if let Some(group) = Pid::from_raw(group.get()) {
+/// Kills process groups, and the processes that have left them.
+fn kill_groups(groups: &Groups) {
+    for group in groups.keys().filter_map(|group| Pid::from_raw(group.get())) {
         // The group may have exited already; the error is ignored.
         kill_process_group(group, Signal::KILL).ok();
     }
+    kill_tagged(&groups.values().copied().collect::<Vec<_>>());
+}
+
+fn format_group(group: NonZeroI32, tag: ProcessTag) -> String {
+    format!("{group}:{tag}")
+}
+
+fn parse_tagged_group(text: &str) -> Option<(NonZeroI32, ProcessTag)> {
+    let (group, tag) = text.split_once(':')?;
+    Some((parse_group(group)?, tag.parse().ok()?))
 }
 
 /// Returns the process group of a number. Groups 0 and 1 and negative numbers would signal other processes, or all
@@ -265,27 +278,29 @@ fn parse_group(number: &str) -> Option<NonZeroI32> {
 
 /// Keeps the list of groups until the requests end, then kills the groups on the list.
 fn supervise(
-    groups: impl Iterator<Item = NonZeroI32>,
+    groups: impl Iterator<Item = (NonZeroI32, ProcessTag)>,
     requests: impl Read,
     mut replies: impl Write,
-    kill: impl Fn(NonZeroI32),
+    kill: impl Fn(&Groups),
 ) -> ExitCode {
-    let mut groups: BTreeSet<NonZeroI32> = groups.collect();
+    let mut groups: Groups = groups.collect();
     // A malformed request has the effect of the end of the pipe: all groups on the list are killed.
     for line in BufReader::new(requests).lines().map_while(Result::ok) {
-        let (verb, number) = line.split_at(line.len().min(1));
-        match (verb, parse_group(number)) {
-            ("+", Some(group)) => drop(groups.insert(group)),
-            ("-", Some(group)) => drop(groups.remove(&group)),
-            ("?", None) => {}
-            _ => break,
+        let is_valid = match line.split_at_checked(1) {
+            Some(("+", group)) => parse_tagged_group(group).map(|(group, tag)| groups.insert(group, tag)).is_some(),
+            Some(("-", group)) => parse_group(group).map(|group| groups.remove(&group)).is_some(),
+            Some(("?", "")) => true,
+            _ => false,
+        };
+        if !is_valid {
+            break;
         }
         // `sc` exited and closed its end of the pipe: there will be no further requests.
         if writeln!(replies, "{line}").and_then(|()| replies.flush()).is_err() {
             break;
         }
     }
-    groups.into_iter().for_each(kill);
+    kill(&groups);
     ExitCode::SUCCESS
 }
 
@@ -295,33 +310,37 @@ mod tests {
 
     use super::*;
 
-    fn killed_after(requests: &str) -> (Vec<i32>, String) {
+    fn killed_after(requests: &str) -> (Vec<String>, String) {
         killed_with(&[], requests)
     }
 
-    fn killed_with(groups: &[i32], requests: &str) -> (Vec<i32>, String) {
+    fn killed_with(groups: &[&str], requests: &str) -> (Vec<String>, String) {
         let killed = RefCell::new(Vec::new());
         let mut replies = Vec::new();
-        let groups = groups.iter().map(|group| NonZeroI32::new(*group).unwrap());
-        supervise(groups, requests.as_bytes(), &mut replies, |group| killed.borrow_mut().push(group.get()));
+        let groups = groups.iter().map(|group| parse_tagged_group(group).unwrap());
+        supervise(groups, requests.as_bytes(), &mut replies, |groups| {
+            killed.borrow_mut().extend(groups.iter().map(|(group, tag)| format_group(*group, *tag)));
+        });
         (killed.into_inner(), String::from_utf8(replies).unwrap())
     }
 
     #[test]
     fn registered_groups_are_killed_at_the_end_of_the_requests() {
-        assert_eq!(killed_after("?\n+10\n+11\n-10\n"), (vec![11], "?\n+10\n+11\n-10\n".into()));
+        let requests = "?\n+10:7\n+11:8\n-10\n";
+        assert_eq!(killed_after(requests), (vec!["11:8".into()], requests.into()));
         assert_eq!(killed_after(""), (vec![], String::new()));
     }
 
     #[test]
     fn groups_of_an_earlier_supervisor_are_killed_unless_they_are_released() {
-        assert_eq!(killed_with(&[10, 11], "-11\n+12\n"), (vec![10, 12], "-11\n+12\n".into()));
+        let (killed, replies) = killed_with(&["10:7", "11:8"], "-11\n+12:9\n");
+        assert_eq!((killed, &*replies), (vec!["10:7".into(), "12:9".into()], "-11\n+12:9\n"));
     }
 
     #[test]
     fn malformed_request_kills_the_registered_groups() {
-        assert_eq!(killed_after("+10\nhello\n-10\n"), (vec![10], "+10\n".into()));
-        for invalid in ["+0\n", "+1\n", "+\n", "+-3\n", "+x\n"] {
+        assert_eq!(killed_after("+10:7\nhello\n-10\n"), (vec!["10:7".into()], "+10:7\n".into()));
+        for invalid in ["+0:7\n", "+1:7\n", "+\n", "+-3:7\n", "+x:7\n", "+10\n", "+10:\n", "+10:x\n", "?x\n", "\n"] {
             assert_eq!(killed_after(invalid), (vec![], String::new()), "{invalid}");
         }
     }

@@ -66,7 +66,8 @@ fn killed_supervisor_is_replaced_by_one_that_knows_the_running_groups() {
     for _ in 0..5 {
         kill(pid, Signal::KILL);
         let (next, groups) = supervised.supervisor(Some(pid));
-        assert!(groups.parse::<i32>().is_ok(), "one group: {groups}");
+        let (group, tag) = groups.split_once(':').unwrap();
+        assert!(group.parse::<i32>().is_ok() && tag.parse::<u64>().is_ok(), "one group: {groups}");
         pid = next;
     }
     pipe.assert_any_running();
@@ -125,7 +126,7 @@ fn gate_does_not_execute_the_program_if_its_parent_has_changed() {
     let run_gate_of = |parent: &str| {
         let script = format!("touch '{}'", mark.display());
         let mut gate = Command::new(env!("CARGO_BIN_EXE_bridge-supervised"))
-            .args(["__exec", parent, "/bin/sh", "-c", &script])
+            .args(["__exec", parent, "1000", "/bin/sh", "-c", &script])
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
@@ -164,5 +165,34 @@ fn supervisor_that_does_not_reply_is_replaced() {
     assert_eq!(groups.split(' ').count(), 2, "{groups}");
     pipe.assert_any_running();
     supervised.kill();
+    pipe.assert_all_exited();
+}
+
+/// Starts a process that leaves the session of the script, loses its parent, clears its environment and ignores signals.
+const DETACHED: &str = "(setsid env -i sh -c \"trap '' INT TERM HUP; echo detached; while :; do sleep 1; done\" &); ";
+
+#[test]
+fn process_that_leaves_its_session_is_killed_when_the_parent_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = LivenessPipe::new(folder.path());
+    let script = format!("echo first; {DETACHED} exec sleep 1000");
+    let mut supervised = Supervised::start("run", &LivenessPipe::held_by(folder.path(), &script));
+    supervised.wait_for_line("detached");
+    pipe.assert_any_running();
+    supervised.kill();
+    pipe.assert_all_exited();
+}
+
+#[test]
+fn process_that_leaves_its_session_is_killed_when_the_program_exits() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = LivenessPipe::new(folder.path());
+    let go = folder.path().join("go");
+    let script = format!("echo first; {DETACHED} while ! [ -e '{}' ]; do sleep 0.01; done", go.display());
+    let mut supervised = Supervised::start("run", &LivenessPipe::held_by(folder.path(), &script));
+    supervised.wait_for_line("detached");
+    pipe.assert_any_running();
+    fs::write(go, "").unwrap();
+    // The program that starts supervised processes exits with the script, so its supervisor has an empty list.
     pipe.assert_all_exited();
 }

@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     let own = std::env::current_exe().unwrap();
     if mode == "gate" {
         let own_id = std::process::id().to_string();
-        let arguments = ["__exec", &own_id, "/bin/sh", "-c", &script];
+        let arguments = ["__exec", &own_id, "1000", "/bin/sh", "-c", &script];
         let gate = Command::new(own).args(arguments).stdin(Stdio::piped()).spawn().unwrap();
         println!("closed");
         wait_to_be_killed(gate)
