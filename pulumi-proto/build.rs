@@ -6,8 +6,9 @@ use std::error::Error;
 use std::path::PathBuf;
 
 /// Files with interface definitions. Their imports are compiled too.
-const PROTOS: [&str; 11] = [
+const PROTOS: [&str; 12] = [
     "google/rpc/status.proto",
+    "hashicorp/go_plugin.proto",
     "pulumi/alias.proto",
     "pulumi/callback.proto",
     "pulumi/engine.proto",

@@ -1,10 +1,12 @@
-//! Types of the plugin protocol: generated client and server code of `pulumirpc`, and property values.
+//! Types of the plugin protocol: generated client and server code of `pulumirpc` and of go-plugin's
+//! services, and property values.
 //!
 //! Excluded: I/O, clocks, randomness, tasks.
 
 #![warn(missing_docs)]
 
 pub mod duration;
+pub mod go_plugin;
 pub mod plugin_v1;
 pub mod property;
 pub mod resource_id;

@@ -9,7 +9,7 @@ use h2::RecvStream;
 use prost::bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use prost::{DecodeError, Message};
 use tonic::codegen::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, TE, USER_AGENT};
-use tonic::codegen::http::{HeaderMap, Method, Request, StatusCode, Uri, Version, uri};
+use tonic::codegen::http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version, uri};
 use tonic::{Code, Status};
 
 use super::Connection;
@@ -95,19 +95,7 @@ impl Connection {
         let body = encode_frame(request)?;
         let response = self.send(request_head(P::PATH)?, body.freeze()).await;
         let response = response.map_err(|error| CallError::NotSent(Status::from_error(error)))?;
-        let response = response.await.map_err(lost_connection)?;
-        // A reply without messages has its status in the headers.
-        match Status::from_header_map(response.headers()) {
-            Some(status) if status.code() != Code::Ok => Err(CallError::Status(status)),
-            _ if response.status() != StatusCode::OK => Err(error_of_http(response.status())),
-            status => Ok(ReplyStream {
-                stream: response.into_body(),
-                buffer: BytesMut::new(),
-                decoded: 0,
-                ended: status.is_some(),
-                of: PhantomData,
-            }),
-        }
+        ReplyStream::of_response(response.await)
     }
 }
 
@@ -123,6 +111,23 @@ pub struct ReplyStream<M> {
 }
 
 impl<M: Message + Default> ReplyStream<M> {
+    /// Returns the replies of a call, from the head of its response.
+    pub(super) fn of_response(response: Result<Response<RecvStream>, h2::Error>) -> Result<Self, CallError> {
+        let response = response.map_err(lost_connection)?;
+        // A reply without messages has its status in the headers.
+        match Status::from_header_map(response.headers()) {
+            Some(status) if status.code() != Code::Ok => Err(CallError::Status(status)),
+            _ if response.status() != StatusCode::OK => Err(error_of_http(response.status())),
+            status => Ok(Self {
+                stream: response.into_body(),
+                buffer: BytesMut::new(),
+                decoded: 0,
+                ended: status.is_some(),
+                of: PhantomData,
+            }),
+        }
+    }
+
     /// Returns the next message; `None` once the procedure has ended successfully.
     ///
     /// # Errors
@@ -197,7 +202,7 @@ impl<M: Message + Default> ReplyStream<M> {
 }
 
 /// Returns the head of a request. The authority is a placeholder: the connection is local.
-fn request_head(path: &'static str) -> Result<Request<()>, CallError> {
+pub(super) fn request_head(path: &'static str) -> Result<Request<()>, CallError> {
     let mut head = Request::new(());
     *head.method_mut() = Method::POST;
     *head.version_mut() = Version::HTTP_2;
@@ -212,7 +217,7 @@ fn request_head(path: &'static str) -> Result<Request<()>, CallError> {
     Ok(head)
 }
 
-fn encode_frame(message: &impl Message) -> Result<BytesMut, CallError> {
+pub(super) fn encode_frame(message: &impl Message) -> Result<BytesMut, CallError> {
     let length = message.encoded_len();
     if length > MAX_MESSAGE {
         return Err(CallError::NotSent(Status::out_of_range(too_large(length))));

@@ -10,6 +10,7 @@ use std::io;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use h2::SendStream;
 use h2::client::{self, ResponseFuture, SendRequest};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Mutex;
@@ -101,11 +102,15 @@ impl Connection {
     /// Starts a call by sending the head and the complete body of a request. The returned future resolves to the
     /// response.
     pub(super) async fn send(&self, head: Request<()>, body: Bytes) -> Result<ResponseFuture, StdError> {
-        let mut sender = self.sender().await?;
-        let (response, mut stream) = sender.send_request(head, false)?;
+        let (response, mut stream) = self.open(head).await?;
         // The connection buffers the body until it is sent, so there is no wait for window updates.
         // If the stream accepts no data, the response future returns the reply or the error.
         stream.send_data(body, true).ok();
         Ok(response)
+    }
+
+    /// Starts a call by sending the head of a request. The body is written to the returned stream.
+    pub(super) async fn open(&self, head: Request<()>) -> Result<(ResponseFuture, SendStream<Bytes>), StdError> {
+        Ok(self.sender().await?.send_request(head, false)?)
     }
 }

@@ -12,6 +12,7 @@ mod environment;
 mod loopback;
 mod port_line;
 pub mod pulumi;
+mod stream_call;
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -28,6 +29,7 @@ use crate::process::{OutputSink, Process, SpawnError, Spawner};
 pub use call::{CallError, Loss, MAX_MESSAGE, Procedure, ReplyStream};
 pub use connection::Connection;
 pub use environment::{PluginEnvironment, plugin_environment};
+pub use stream_call::{RequestStream, SendError, StreamedReplies};
 
 /// Package to start, with the settings of its process.
 pub struct LaunchSpec<'a> {

@@ -1,0 +1,5 @@
+//! Generated code of the package `plugin`: the services of HashiCorp's go-plugin, as defined in `proto/hashicorp`.
+
+#![allow(missing_docs, unreachable_pub, rust_2018_idioms, clippy::all, reason = "generated")]
+
+tonic::include_proto!("plugin");
