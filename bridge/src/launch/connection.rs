@@ -45,10 +45,13 @@ struct State {
     drivers: JoinSet<()>,
 }
 
-type Dial = Box<dyn Fn() -> BoxFuture<'static, io::Result<Box<dyn Stream>>> + Send + Sync>;
+type Dial = Box<dyn Fn() -> BoxFuture<'static, io::Result<BoxedStream>> + Send + Sync>;
+
+/// Byte stream of any kind.
+pub(crate) type BoxedStream = Box<dyn Stream>;
 
 /// Byte stream in both directions.
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
@@ -70,10 +73,18 @@ impl Connection {
         F: Future<Output = io::Result<S>> + Send + 'static,
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let dial: Dial = Box::new(move || {
+        Self::of_boxed(move || {
             let stream = dial();
-            Box::pin(async move { Ok(Box::new(stream.await?) as Box<dyn Stream>) })
-        });
+            async move { Ok(Box::new(stream.await?) as BoxedStream) }
+        })
+    }
+
+    /// Same as [`Connection::new`], for a stream whose kind is decided when it is opened.
+    pub(super) fn of_boxed<F>(dial: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = io::Result<BoxedStream>> + Send + 'static,
+    {
+        let dial: Dial = Box::new(move || Box::pin(dial()));
         Self(Arc::new(Shared { dial, state: Mutex::default() }))
     }
 

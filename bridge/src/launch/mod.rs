@@ -9,10 +9,11 @@ mod call;
 mod connection;
 mod diagnosis;
 mod environment;
-mod loopback;
 mod port_line;
 pub mod pulumi;
+mod socket;
 mod stream_call;
+mod tls;
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -29,7 +30,9 @@ use crate::process::{OutputSink, Process, SpawnError, Spawner};
 pub use call::{CallError, Loss, MAX_MESSAGE, Procedure, ReplyStream};
 pub use connection::Connection;
 pub use environment::{PluginEnvironment, plugin_environment};
+pub use socket::{PluginAddress, plugin_connection};
 pub use stream_call::{RequestStream, SendError, StreamedReplies};
+pub use tls::{EncryptedStream, HostIdentity, MutualTls, TlsError};
 
 /// Package to start, with the settings of its process.
 pub struct LaunchSpec<'a> {

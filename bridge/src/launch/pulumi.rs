@@ -1,11 +1,12 @@
 //! Start protocol of Pulumi's plugins: the address of the engine is the last argument, the port is the first line of
 //! output (docs/spec/provider-protocol.md#1.3 to #1.5).
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use super::diagnosis::{diagnose, exec_format_error};
-use super::loopback::loopback_connection;
 use super::port_line::parse_port;
+use super::socket::{PluginAddress, plugin_connection};
 use super::{LastOutput, LaunchError, LaunchSpec, Launched};
 use crate::process::{FirstLine, OutputStream, Process, ProcessSpec, SpawnError, describe_exit};
 
@@ -48,7 +49,10 @@ pub async fn launch(spec: LaunchSpec<'_>, engine_address: &str) -> Result<Launch
         }
     };
     match parse_port(&line) {
-        Some(port) => Ok(Launched { connection: loopback_connection(port, &process), process }),
+        Some(port) => {
+            let address = PluginAddress::Tcp((Ipv4Addr::LOCALHOST, port).into());
+            Ok(Launched { connection: plugin_connection(address, &process, None), process })
+        }
         None => {
             // The output after the first line may explain the failure.
             process.wait_for_output_end().await;

@@ -1,4 +1,4 @@
-//! The account at the other end of a loopback connection, from the system's list of sockets.
+//! The account at the other end of a loopback connection, from the system's list of sockets, and of a Unix socket.
 //!
 //! Input: the addresses of a connection. Output: a [`Peer`]. Excluded: the decision about the connection.
 //!
@@ -10,10 +10,12 @@ mod proc_net;
 mod queries;
 mod socket;
 
+use std::io;
 use std::net::SocketAddr;
 
 use proc_net::ProcNet;
 use socket::{Owner, Sockets};
+use tokio::net::UnixStream;
 
 pub(crate) use socket::Peer;
 
@@ -47,6 +49,16 @@ pub(crate) fn accepting_peer(local: SocketAddr, remote: SocketAddr) -> Option<Pe
 fn accepting_owner(sockets: &dyn Sockets, local: SocketAddr, remote: SocketAddr) -> Option<Owner> {
     let accepted = sockets.connected(remote, local).filter(|owner| owner.inode != 0);
     accepted.or_else(|| sockets.listener(remote))
+}
+
+/// Returns the process that listens at, or has connected to, the other end of a Unix socket. A closed socket is not
+/// recognised: the system keeps the account that opened it.
+///
+/// # Errors
+/// Returns an error if the system does not show the account.
+pub(crate) fn unix_peer(stream: &UnixStream) -> io::Result<Peer> {
+    let uid = stream.peer_cred()?.uid();
+    Ok(if uid == rustix::process::geteuid().as_raw() { Peer::Own } else { Peer::Foreign { uid } })
 }
 
 fn peer_of(owner: Option<Owner>) -> Peer {
@@ -96,6 +108,17 @@ mod tests {
         drop(client);
         assert_eq!(peers(ours, &[theirs]), Some(vec![Peer::Closed]));
         drop(accepted);
+    }
+
+    #[tokio::test]
+    async fn unix_socket_shows_the_account_of_both_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = tokio::net::UnixListener::bind(&path).unwrap();
+        let connected = UnixStream::connect(&path).await.unwrap();
+        assert_eq!(unix_peer(&connected).unwrap(), Peer::Own, "not accepted yet");
+        let (accepted, _) = listener.accept().await.unwrap();
+        assert_eq!(unix_peer(&accepted).unwrap(), Peer::Own);
     }
 
     #[test]

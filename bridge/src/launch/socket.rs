@@ -1,0 +1,115 @@
+//! Connections to the sockets of plugins: Unix sockets, and ports of the loopback interface.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+
+use super::Connection;
+use super::connection::BoxedStream;
+use super::tls::MutualTls;
+use crate::peer::{Peer, accepting_peer, unix_peer};
+use crate::process::Process;
+
+/// Address at which a plugin listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PluginAddress {
+    /// Absolute path of a Unix socket.
+    Unix(PathBuf),
+    /// Address of the loopback interface.
+    Tcp(SocketAddr),
+}
+
+impl fmt::Display for PluginAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "{}", path.display()),
+            Self::Tcp(address) => write!(f, "{address}"),
+        }
+    }
+}
+
+/// Returns a connection to a socket of a plugin, encrypted if `tls` is given. It is opened on first use and again after
+/// it was closed, but never once the process has exited: another process may listen at the address then. Nothing is sent
+/// to a process of another account, except root: a supervisor of containers may listen for the plugin.
+pub fn plugin_connection(address: PluginAddress, process: &Arc<Process>, tls: Option<MutualTls>) -> Connection {
+    // Weak: a clone of the connection must not keep the process alive.
+    let process = Arc::downgrade(process);
+    Connection::of_boxed(move || {
+        let is_running = process.upgrade().is_some_and(|process| process.exit_status().is_none());
+        let (address, tls) = (address.clone(), tls.clone());
+        async move { if is_running { dial(&address, tls.as_ref()).await } else { Err(io::ErrorKind::NotConnected.into()) } }
+    })
+}
+
+/// Opens a connection to a socket of a plugin, encrypted if `tls` is given.
+///
+/// # Errors
+/// Returns an error if the socket accepts no connection, belongs to another account than that of this process or root,
+/// or does not prove to be the plugin's.
+pub(super) async fn dial(address: &PluginAddress, tls: Option<&MutualTls>) -> io::Result<BoxedStream> {
+    match address {
+        PluginAddress::Unix(path) => {
+            let stream = UnixStream::connect(path).await?;
+            check(Some(unix_peer(&stream)?), || format!("socket {}", path.display()))?;
+            encrypted(stream, tls).await
+        }
+        PluginAddress::Tcp(address) => {
+            let stream = TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
+            let (local, remote) = (stream.local_addr()?, stream.peer_addr()?);
+            let peer = tokio::task::spawn_blocking(move || accepting_peer(local, remote)).await?;
+            check(peer, || format!("port {}", address.port()))?;
+            encrypted(stream, tls).await
+        }
+    }
+}
+
+async fn encrypted<S>(stream: S, tls: Option<&MutualTls>) -> io::Result<BoxedStream>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    Ok(match tls {
+        Some(tls) => Box::new(tls.connect(stream).await?),
+        None => Box::new(stream),
+    })
+}
+
+fn check(peer: Option<Peer>, name: impl FnOnce() -> String) -> io::Result<()> {
+    match refusal(peer) {
+        None => Ok(()),
+        Some(reason) => Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} {reason}", name()))),
+    }
+}
+
+/// Returns why a connection is not used. Where the system does not tell the account, it is used.
+fn refusal(peer: Option<Peer>) -> Option<String> {
+    match peer? {
+        Peer::Own | Peer::Foreign { uid: 0 } => None,
+        Peer::Foreign { uid } => Some(format!("belongs to the user with the id {uid}, not to the user of sc")),
+        Peer::Closed => Some("is not open any more".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_own_account_and_root_are_called() {
+        let table = [
+            (None, true),
+            (Some(Peer::Own), true),
+            (Some(Peer::Foreign { uid: 0 }), true),
+            (Some(Peer::Foreign { uid: 1000 }), false),
+            (Some(Peer::Closed), false),
+        ];
+        for (peer, is_used) in table {
+            assert_eq!(refusal(peer).is_none(), is_used, "{peer:?}");
+        }
+    }
+}
