@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::transport::server::Connected;
 
@@ -87,7 +87,11 @@ impl ConnectionGuard {
 
     /// Returns those of the connections of a listener that are accepted, and closes the others. Where the accounts of
     /// their peers cannot be determined, accepts them, and warns the user.
-    pub(super) async fn admit(&self, listener: SocketAddr, streams: Vec<TcpStream>) -> Vec<GuardedConnection> {
+    pub(super) async fn admit(
+        &self,
+        listener: SocketAddr,
+        streams: Vec<TcpStream>,
+    ) -> Vec<GuardedConnection<TcpStream>> {
         // A connection whose address is not known any more is closed.
         let known = streams.into_iter().filter_map(|stream| Some((stream.peer_addr().ok()?, stream)));
         let (remotes, streams): (Vec<_>, Vec<_>) = known.unzip();
@@ -111,16 +115,34 @@ impl ConnectionGuard {
         own.filter_map(|(stream, _)| self.guarded(stream)).collect()
     }
 
+    /// Returns the permit of a connection to a Unix socket; `None` if it is not accepted, and is to be closed.
+    pub(super) fn admit_unix(&self, stream: &UnixStream) -> Option<OwnedSemaphorePermit> {
+        match peer::unix_peer(stream) {
+            Ok(Peer::Own) => self.permit(),
+            Ok(Peer::Foreign { uid }) => {
+                self.report_once(&self.reported.foreign, HostEvent::ForeignConnection { uid });
+                None
+            }
+            Ok(Peer::Closed) | Err(_) => None,
+        }
+    }
+
     /// Returns a connection that counts as open, and closes it if there are too many.
-    fn guarded(&self, stream: TcpStream) -> Option<GuardedConnection> {
-        let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() else {
-            let limit = self.limits.connections;
-            self.report_once(&self.reported.too_many, HostEvent::TooManyConnections { limit });
-            return None;
-        };
+    fn guarded(&self, stream: TcpStream) -> Option<GuardedConnection<TcpStream>> {
+        let permit = self.permit()?;
         // The option only affects speed.
         stream.set_nodelay(true).unwrap_or_default();
-        Some(GuardedConnection { stream, _permit: permit })
+        Some(GuardedConnection::new(stream, permit))
+    }
+
+    /// Returns the permit of one more open connection; `None` if there are too many.
+    fn permit(&self) -> Option<OwnedSemaphorePermit> {
+        let permit = Arc::clone(&self.free).try_acquire_owned().ok();
+        if permit.is_none() {
+            let limit = self.limits.connections;
+            self.report_once(&self.reported.too_many, HostEvent::TooManyConnections { limit });
+        }
+        permit
     }
 
     fn report_once(&self, reported: &AtomicBool, event: HostEvent) {
@@ -150,24 +172,31 @@ impl fmt::Debug for ConnectionGuard {
 
 /// Accepted connection. It counts as open until it is dropped.
 #[derive(Debug)]
-pub(super) struct GuardedConnection {
-    stream: TcpStream,
+pub(super) struct GuardedConnection<S> {
+    stream: S,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Connected for GuardedConnection {
+impl<S> GuardedConnection<S> {
+    /// Returns a connection that counts as open by its permit.
+    pub(super) fn new(stream: S, permit: OwnedSemaphorePermit) -> Self {
+        Self { stream, _permit: permit }
+    }
+}
+
+impl<S> Connected for GuardedConnection<S> {
     type ConnectInfo = ();
 
     fn connect_info(&self) {}
 }
 
-impl AsyncRead for GuardedConnection {
+impl<S: AsyncRead + Unpin> AsyncRead for GuardedConnection<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buffer)
     }
 }
 
-impl AsyncWrite for GuardedConnection {
+impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedConnection<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{self, Stream, StreamExt as _};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 use tonic::body::Body;
 use tonic::service::Routes;
@@ -21,16 +22,16 @@ use super::connection_guard::{ConnectionGuard, GuardedConnection};
 
 /// Pause after the system refused to accept a connection, for instance because no file descriptor is free. There is no
 /// signal that one is free again.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Largest number of connections that are checked together. They are not counted as open yet.
-const CHECKED_TOGETHER: usize = 32;
+pub(super) const CHECKED_TOGETHER: usize = 32;
 
 /// Running server of services. Dropping it stops the services.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     address: SocketAddr,
-    server: AbortHandle,
+    _server: RunningServer,
 }
 
 impl Endpoint {
@@ -39,14 +40,9 @@ impl Endpoint {
     pub(super) async fn serve(services: Routes, guard: Arc<ConnectionGuard>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let limits = ServiceBuilder::new()
-            .layer(MapResponseLayer::new(too_large_as_exhausted))
-            .layer(LoadShedLayer::new())
-            .layer(GlobalConcurrencyLimitLayer::new(guard.limits().calls));
-        let server = Server::builder().layer(limits).add_routes(services);
-        #[expect(clippy::disallowed_methods, reason = "owned by the value that is returned, which aborts it")]
-        let server = tokio::spawn(server.serve_with_incoming(connections(listener, address, guard)));
-        Ok(Self { address, server: server.abort_handle() })
+        let calls = guard.limits().calls;
+        let server = RunningServer::start(services, calls, connections(listener, address, guard));
+        Ok(Self { address, _server: server })
     }
 
     /// Returns the address as plugins receive it, `host:port`.
@@ -55,9 +51,34 @@ impl Endpoint {
     }
 }
 
-impl Drop for Endpoint {
+/// Task that serves services. Dropping it stops them.
+#[derive(Debug)]
+pub(super) struct RunningServer(AbortHandle);
+
+impl RunningServer {
+    /// Starts services on connections. At most `calls` calls are answered at once.
+    pub(super) fn start<S>(
+        services: Routes,
+        calls: usize,
+        connections: impl Stream<Item = io::Result<GuardedConnection<S>>> + Send + 'static,
+    ) -> Self
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let limits = ServiceBuilder::new()
+            .layer(MapResponseLayer::new(too_large_as_exhausted))
+            .layer(LoadShedLayer::new())
+            .layer(GlobalConcurrencyLimitLayer::new(calls));
+        let server = Server::builder().layer(limits).add_routes(services);
+        #[expect(clippy::disallowed_methods, reason = "owned by the value that is returned, which aborts it")]
+        let server = tokio::spawn(server.serve_with_incoming(connections));
+        Self(server.abort_handle())
+    }
+}
+
+impl Drop for RunningServer {
     fn drop(&mut self) {
-        self.server.abort();
+        self.0.abort();
     }
 }
 
@@ -67,7 +88,7 @@ fn connections(
     listener: TcpListener,
     address: SocketAddr,
     guard: Arc<ConnectionGuard>,
-) -> impl Stream<Item = io::Result<GuardedConnection>> {
+) -> impl Stream<Item = io::Result<GuardedConnection<TcpStream>>> {
     let opened = stream::unfold(listener, |listener| async move {
         loop {
             match listener.accept().await {

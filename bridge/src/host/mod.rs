@@ -6,6 +6,7 @@
 //! the configuration of an instance, decisions about steps, stacks and states.
 
 mod assets;
+mod brokered;
 mod connection_guard;
 mod endpoint;
 mod engine_service;
@@ -22,6 +23,7 @@ mod provider_host;
 mod status_service;
 mod type_cache;
 
+pub use brokered::{BrokeredServer, OfferError};
 pub use connection_guard::{ConnectionGuard, EndpointLimits};
 pub use events::{HostEvent, HostEvents, LogMessage, Severity};
 pub use monitor::{

@@ -5,6 +5,7 @@
 //! output. Excluded: the procedures and their replies (`provider` calls the Handshake RPC), configuration, decisions
 //! about when a plugin is started.
 
+mod broker;
 mod call;
 mod connection;
 mod diagnosis;
@@ -27,7 +28,9 @@ use crate::error::{Hint, cut};
 use crate::install::VerifiedPackage;
 use crate::process::{OutputSink, Process, SpawnError, Spawner};
 
+pub use broker::{Broker, BrokerError};
 pub use call::{CallError, Loss, MAX_MESSAGE, Procedure, ReplyStream};
+pub(crate) use connection::BoxedStream;
 pub use connection::Connection;
 pub use environment::{PluginEnvironment, plugin_environment};
 pub use socket::{PluginAddress, plugin_connection};
