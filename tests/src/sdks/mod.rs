@@ -118,6 +118,20 @@ pub fn go_program(name: &str, sources: &Path) -> io::Result<PathBuf> {
     Ok(folder.join(name))
 }
 
+/// Returns the program of a package in a published module, by the name of the package and the version of the module.
+///
+/// # Errors
+/// Returns an error if `go` is missing or fails, or the module cannot be fetched; it contains the command's output.
+pub fn go_module_program(package: &str, version: &str) -> io::Result<PathBuf> {
+    let name = package.rsplit('/').next().unwrap_or(package);
+    let go = run(Command::new("go").arg("version"))?;
+    let folder = install_once(name, (package, version, go), |folder| {
+        let package = format!("{package}@{version}");
+        run(Command::new("go").args(["install", &package]).env("GOBIN", folder)).map(drop)
+    })?;
+    Ok(folder.join(name))
+}
+
 /// Runs a command to its end and returns its standard output.
 ///
 /// # Errors

@@ -1,0 +1,6 @@
+//! Tests with real plugins on HashiCorp's go-plugin: the examples of the library, built from its module.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
+
+mod example_plugin;
+mod examples;
