@@ -3,10 +3,10 @@
 
 use std::fmt;
 use std::io;
+use std::mem::{Discriminant, discriminant};
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -61,24 +61,30 @@ impl Default for EndpointLimits {
 /// # Invariants
 /// A connection of another account is closed before anything is read from it.
 pub struct ConnectionGuard {
-    events: Option<Arc<dyn HostEvents>>,
     limits: EndpointLimits,
     free: Arc<Semaphore>,
-    reported: Reported,
+    receivers: Mutex<Vec<Receiver>>,
 }
 
-/// Events that were emitted: each one at most once.
-#[derive(Debug, Default)]
-struct Reported {
-    foreign: AtomicBool,
-    unverified: AtomicBool,
-    too_many: AtomicBool,
+/// Receiver of events: of each kind once.
+struct Receiver {
+    events: Weak<dyn HostEvents>,
+    reported: Vec<Discriminant<HostEvent>>,
 }
 
 impl ConnectionGuard {
-    /// Creates a guard. `events` receives each kind of event of the guard once; `None`: the guard emits no events.
-    pub fn new(limits: EndpointLimits, events: Option<Arc<dyn HostEvents>>) -> Self {
-        Self { events, limits, free: Arc::new(Semaphore::new(limits.connections)), reported: Reported::default() }
+    /// Creates a guard without receivers of its events.
+    pub fn new(limits: EndpointLimits) -> Self {
+        Self { limits, free: Arc::new(Semaphore::new(limits.connections)), receivers: Mutex::default() }
+    }
+
+    /// Adds a receiver: until it is dropped, it receives each kind of event of the guard once.
+    pub fn report_to(&self, events: &Arc<dyn HostEvents>) {
+        self.receivers().push(Receiver { events: Arc::downgrade(events), reported: Vec::new() });
+    }
+
+    fn receivers(&self) -> MutexGuard<'_, Vec<Receiver>> {
+        self.receivers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn limits(&self) -> EndpointLimits {
@@ -100,13 +106,13 @@ impl ConnectionGuard {
             return Vec::new();
         };
         let Some(peers) = peers else {
-            self.report_once(&self.reported.unverified, HostEvent::UnverifiedConnection);
+            self.report_once(&HostEvent::UnverifiedConnection);
             return streams.into_iter().filter_map(|stream| self.guarded(stream)).collect();
         };
         let is_own = |peer| match peer {
             Peer::Own => true,
             Peer::Foreign { uid } => {
-                self.report_once(&self.reported.foreign, HostEvent::ForeignConnection { uid });
+                self.report_once(&HostEvent::ForeignConnection { uid });
                 false
             }
             Peer::Closed => false,
@@ -120,7 +126,7 @@ impl ConnectionGuard {
         match peer::unix_peer(stream) {
             Ok(Peer::Own) => self.permit(),
             Ok(Peer::Foreign { uid }) => {
-                self.report_once(&self.reported.foreign, HostEvent::ForeignConnection { uid });
+                self.report_once(&HostEvent::ForeignConnection { uid });
                 None
             }
             Ok(Peer::Closed) | Err(_) => None,
@@ -140,24 +146,30 @@ impl ConnectionGuard {
         let permit = Arc::clone(&self.free).try_acquire_owned().ok();
         if permit.is_none() {
             let limit = self.limits.connections;
-            self.report_once(&self.reported.too_many, HostEvent::TooManyConnections { limit });
+            self.report_once(&HostEvent::TooManyConnections { limit });
         }
         permit
     }
 
-    fn report_once(&self, reported: &AtomicBool, event: HostEvent) {
-        if !reported.swap(true, Ordering::Relaxed)
-            && let Some(events) = &self.events
-        {
-            events.emit(event);
-        }
+    fn report_once(&self, event: &HostEvent) {
+        let kind = discriminant(event);
+        let mut unreported = Vec::new();
+        self.receivers().retain_mut(|receiver| {
+            let Some(events) = receiver.events.upgrade() else { return false };
+            if !receiver.reported.contains(&kind) {
+                receiver.reported.push(kind);
+                unreported.push(events);
+            }
+            true
+        });
+        unreported.iter().for_each(|events| events.emit(event.clone()));
     }
 }
 
 impl Default for ConnectionGuard {
-    /// Returns a guard with the default limits that emits no events.
+    /// Returns a guard with the default limits.
     fn default() -> Self {
-        Self::new(EndpointLimits::default(), None)
+        Self::new(EndpointLimits::default())
     }
 }
 

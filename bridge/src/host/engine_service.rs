@@ -1,7 +1,7 @@
 //! The engine service, which plugins call: `pulumirpc.Engine` (docs/spec/provider-protocol.md#2.1).
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use pulumi_proto::rpc::engine_server::{Engine, EngineServer};
 use pulumi_proto::rpc::{
@@ -11,35 +11,33 @@ use pulumi_proto::rpc::{
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, async_trait};
 
+use super::attachment::{Attachment, RootResource};
 use super::connection_guard::ConnectionGuard;
 use super::endpoint::Endpoint;
-use super::{HostEvent, HostEvents, LogMessage, Severity, status_service};
+use super::{HostEvent, LogMessage, Severity, status_service};
 use crate::plugin::{PluginVersion, VersionRange};
 use crate::provider::grpc::ResourceStatusTokens;
 
-/// URN of the root resource, shared by all plugins of a run; empty until a plugin sets it.
-pub(super) type RootResource = Arc<Mutex<String>>;
-
 /// Serves the engine and resource status services for one instance of a plugin. Each instance has its own endpoint,
-/// which identifies the plugin of a log message. Drop the endpoint after the exit of the plugin: a Go provider exits
-/// when the engine service ends.
+/// which identifies the plugin of a log message, and serves the run that the instance is attached to. Drop the endpoint
+/// after the exit of the plugin: a Go provider exits when the engine service ends.
 pub(super) async fn serve(
-    plugin: &str,
-    root_resource: RootResource,
-    events: Arc<dyn HostEvents>,
+    attachment: Arc<Attachment>,
     status_tokens: Arc<ResourceStatusTokens>,
     guard: Arc<ConnectionGuard>,
 ) -> io::Result<Endpoint> {
     let limits = guard.limits();
-    let service = EngineServer::new(Service { plugin: plugin.to_owned(), root_resource, events });
+    let service = EngineServer::new(Service(attachment));
     let service = service.max_decoding_message_size(limits.log_request);
     Endpoint::serve(Routes::new(service).add_service(status_service::service(status_tokens, limits)), guard).await
 }
 
-struct Service {
-    plugin: String,
-    root_resource: RootResource,
-    events: Arc<dyn HostEvents>,
+struct Service(Arc<Attachment>);
+
+impl Service {
+    fn root_resource(&self) -> Result<RootResource, Status> {
+        self.0.root_resource().ok_or_else(|| Status::failed_precondition("no run uses this plugin"))
+    }
 }
 
 #[async_trait]
@@ -60,7 +58,7 @@ impl Engine for Service {
             stream_id: request.stream_id,
             ephemeral: request.ephemeral,
         };
-        self.events.emit(HostEvent::Log { plugin: self.plugin.clone(), message });
+        self.0.emit(HostEvent::Log { plugin: self.0.plugin().to_owned(), message });
         Ok(Response::new(()))
     }
 
@@ -68,7 +66,7 @@ impl Engine for Service {
         &self,
         _: Request<GetRootResourceRequest>,
     ) -> Result<Response<GetRootResourceResponse>, Status> {
-        let urn = self.root_resource.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let urn = self.root_resource()?.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Ok(Response::new(GetRootResourceResponse { urn }))
     }
 
@@ -76,7 +74,7 @@ impl Engine for Service {
         &self,
         request: Request<SetRootResourceRequest>,
     ) -> Result<Response<SetRootResourceResponse>, Status> {
-        *self.root_resource.lock().unwrap_or_else(PoisonError::into_inner) = request.into_inner().urn;
+        *self.root_resource()?.lock().unwrap_or_else(PoisonError::into_inner) = request.into_inner().urn;
         Ok(Response::new(SetRootResourceResponse {}))
     }
 
@@ -97,7 +95,7 @@ impl Engine for Service {
             if !required.matches(&supported) {
                 let message = format!(
                     "plugin {} requires Pulumi {range}, but sc is compatible with Pulumi {supported}",
-                    self.plugin
+                    self.0.plugin()
                 );
                 return Err(Status::failed_precondition(message));
             }

@@ -6,12 +6,17 @@
 //! the configuration of an instance, decisions about steps, stacks and states.
 
 mod assets;
+mod attachment;
 mod brokered;
 mod connection_guard;
 mod endpoint;
 mod engine_service;
 mod events;
+mod host_settings;
+mod instance;
 mod json_object;
+mod lease;
+mod load_error;
 mod monitor;
 mod monitor_messages;
 mod monitor_service;
@@ -19,18 +24,23 @@ mod package_schema;
 mod package_types;
 mod plugin_events;
 mod plugin_host;
+mod plugin_pool;
+mod pool;
 mod provider_host;
+mod run;
 mod status_service;
 mod type_cache;
 
 pub use brokered::{BrokeredServer, OfferError};
 pub use connection_guard::{ConnectionGuard, EndpointLimits};
 pub use events::{HostEvent, HostEvents, LogMessage, Severity};
+pub use host_settings::{CheckedPlugin, DeclaredPlugin, HostSettings, Sources};
 pub use monitor::{
     FunctionCall, MethodCall, Monitor, MonitorError, ProviderSelection, ResourceOutcome, ResourceRead,
     ResourceRegistration, ResourceReply,
 };
 pub use monitor_service::MonitorEndpoint;
 pub use package_types::{InputInfo, NestedObjects, ObjectInfo, PackageTypes, TypeInfo, expand_index_module};
-pub use plugin_host::{CheckedPlugin, DeclaredPlugin, HostSettings, PluginHost, Sources};
+pub use plugin_host::PluginHost;
+pub use plugin_pool::PluginPool;
 pub use provider_host::{HostError, ProviderHost, ProviderRequest};

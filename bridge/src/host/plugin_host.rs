@@ -1,154 +1,48 @@
-//! The plugin host: loads declared plugins and starts their instances as processes.
+//! The plugin host of a run: loads declared plugins and leases their instances.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use futures_util::future::{join_all, try_join_all};
-use tokio::sync::OnceCell;
-use tokio_util::sync::CancellationToken;
 
-use super::connection_guard::{ConnectionGuard, EndpointLimits};
-use super::engine_service::{self, RootResource};
+use super::connection_guard::ConnectionGuard;
+use super::host_settings::{CheckedPlugin, DeclaredPlugin, HostSettings};
+use super::instance::Instance;
+use super::lease::Lease;
 use super::package_schema::parse_schema;
 use super::package_types::PackageTypes;
-use super::plugin_events::PluginEvents;
+use super::run::{Plugin, Run};
 use super::type_cache::TypeCache;
-use super::{HostError, HostEvent, HostEvents, ProviderHost, ProviderRequest};
-use crate::error::Hint;
-use crate::install::{FetchEvents, InstallError, PackageSource, VerifiedPackage};
-use crate::launch::{LaunchError, LaunchSpec, plugin_environment, pulumi};
-use crate::plugin::{PluginConfig, PluginName, PluginSource, PluginVersion};
-use crate::process::{HostEnvironment, Spawner};
-use crate::provider::grpc::{GrpcProvider, HostInfo, Limits, PluginInit, ResourceStatusTokens, handshake};
+use super::{HostError, HostEvent, ProviderHost, ProviderRequest};
+use crate::launch::plugin_environment;
+use crate::plugin::{PluginName, PluginVersion};
+use crate::provider::grpc::PluginInit;
 use crate::provider::{Provider, ProviderError, SchemaRequest};
 
-/// Plugin declared by a stack.
-#[derive(Clone, Debug)]
-pub struct DeclaredPlugin {
-    /// Entry of the plugin in `plugins`.
-    pub config: PluginConfig,
-    /// Input of Initialize, which is called directly after Configure if the plugin serves `simplecontainer.plugin.v1`.
-    pub init: PluginInit,
-}
-
-/// Plugin to check with [`PluginHost::check`].
-#[derive(Clone, Debug)]
-pub struct CheckedPlugin {
-    /// Entry of the plugin in `plugins`.
-    pub config: PluginConfig,
-    /// True if the types of its package are needed. Its schema may be missing or invalid otherwise.
-    pub needs_types: bool,
-}
-
-/// Package sources by kind. A kind without a source is not supported.
-#[derive(Clone, Debug, Default)]
-pub struct Sources {
-    /// Source of the kind `local`.
-    pub local: Option<Arc<dyn PackageSource>>,
-    /// Source of the kind `github-release`.
-    pub github_release: Option<Arc<dyn PackageSource>>,
-    /// Source of the kind `git`.
-    pub git: Option<Arc<dyn PackageSource>>,
-}
-
-impl Sources {
-    /// Resolves a plugin to its package: finds or fetches the files, and verifies them. Emits [`HostEvent::Fetch`]
-    /// meanwhile.
-    ///
-    /// # Errors
-    /// [`HostError`]; the plugin has not been executed.
-    ///
-    /// # Cancellation
-    /// No incomplete package is left.
-    pub async fn resolve(
-        &self,
-        plugin: &PluginConfig,
-        events: &Arc<dyn HostEvents>,
-    ) -> Result<VerifiedPackage, HostError> {
-        let events = PluginEvents { plugin: plugin.name.to_string(), events: Arc::clone(events) };
-        self.resolve_package(plugin, &events).await.map_err(|error| failed_to_load(plugin, LoadError::Resolve(error)))
-    }
-
-    async fn resolve_package(
-        &self,
-        plugin: &PluginConfig,
-        events: &dyn FetchEvents,
-    ) -> Result<VerifiedPackage, InstallError> {
-        let source = match &plugin.source {
-            PluginSource::Local(_) => &self.local,
-            PluginSource::GithubRelease(_) => &self.github_release,
-            PluginSource::Git(_) => &self.git,
-        };
-        match source {
-            Some(source) => source.resolve(plugin, events).await,
-            None => Err(InstallError::Unsupported { kind: plugin.source.kind() }),
-        }
-    }
-}
-
-/// Settings of a plugin host.
-#[derive(Clone)]
-pub struct HostSettings {
-    /// Name of the project, passed to plugins in their environment.
-    pub project: String,
-    /// Working directory of the plugins: the root of the repository.
-    pub directory: PathBuf,
-    /// Environment from which the variables of the plugins are selected.
-    pub environment: HostEnvironment,
-    /// Spawner of the plugin processes.
-    pub spawner: Spawner,
-    /// Sources of the packages.
-    pub sources: Sources,
-    /// Limits on calls to plugins.
-    pub limits: Limits,
-    /// Signal after which no plugin is waited for: the plugins are interrupted, and killed soon.
-    pub abort: CancellationToken,
-    /// Folder of the type cache; `None`: schemas are requested again by each host.
-    pub type_cache: Option<PathBuf>,
-    /// Receiver of the events of the plugins.
-    pub events: Arc<dyn HostEvents>,
-}
-
-/// Host that runs plugins as processes.
+/// Plugins of a run, whose instances are processes of a pool.
 ///
 /// # Invariants
-/// Every instance is in `instances` from the end of its start (Handshake and GetPluginInfo) until the host is closed.
-/// Dropping the host kills the instances to which the engine has no reference. A process whose start fails or is
-/// cancelled is killed.
+/// Every instance that the run has leased is known until it is given back. Dropping the host kills those to which the engine
+/// has no reference. A process whose start fails is killed.
 pub struct PluginHost {
-    settings: HostSettings,
-    root_resource: RootResource,
-    connection_guard: Arc<ConnectionGuard>,
-    plugins: Vec<Plugin>,
-    instances: Mutex<Vec<Arc<GrpcProvider>>>,
-    is_stopping: AtomicBool,
-}
-
-struct Plugin {
-    declared: DeclaredPlugin,
-    package: Arc<VerifiedPackage>,
-    /// Instance that was started when the plugin was loaded. `None` once it is in use.
-    first_instance: Mutex<Option<Arc<GrpcProvider>>>,
-    /// Types of the package, loaded on first use.
-    package_types: OnceCell<PackageTypes>,
+    run: Arc<Run>,
+    plugins: Vec<Arc<Plugin>>,
+    leases: Mutex<Vec<Arc<Lease>>>,
 }
 
 impl PluginHost {
     /// Resolves and verifies all enabled plugins in parallel. If all succeed, starts one instance of each and calls
-    /// Handshake. [`PluginHost::start_provider`] returns these instances first.
+    /// Handshake, unless the pool has an idle one. [`PluginHost::start_provider`] leases these instances first.
     ///
     /// # Errors
     /// The names and errors of all plugins that cannot be resolved: no plugin has been executed then. Otherwise those of the
-    /// first plugin that does not start. No process is left running.
+    /// first plugin that does not start.
     ///
     /// # Cancellation
-    /// Started processes are killed.
+    /// Plugins that are being started stay in the pool.
     pub async fn load(
         settings: HostSettings,
         plugins: Vec<DeclaredPlugin>,
@@ -157,7 +51,7 @@ impl PluginHost {
         let enabled = plugins.into_iter().filter(|plugin| plugin.config.enabled);
         let resolve = async |declared: DeclaredPlugin| {
             let name = declared.config.name.clone();
-            host.resolve(declared).await.map_err(|error| (name, error))
+            host.run.resolve(declared).await.map(Arc::new).map_err(|error| (name, error))
         };
         let (mut resolved, mut failed) = (Vec::new(), Vec::new());
         for result in join_all(enabled.map(resolve)).await {
@@ -170,29 +64,34 @@ impl PluginHost {
             return Err(failed);
         }
         host.plugins = resolved;
-        let start = async |plugin: &Plugin| {
+        let start = async |plugin: &Arc<Plugin>| {
             let started = host.start_first_instance(plugin).await;
             started.map_err(|error| vec![(plugin.declared.config.name.clone(), error)])
         };
-        try_join_all(host.plugins.iter().map(start)).await?;
+        let started = try_join_all(host.plugins.iter().map(start)).await.map(drop);
+        if let Err(failed) = started {
+            host.close().await;
+            return Err(failed);
+        }
         Ok(host)
     }
 
     /// Checks in parallel that plugins can be resolved, verified and started, and returns the types of their packages in
     /// the same order: none for a plugin whose types are not needed. A plugin whose types are cached is not started,
-    /// because it was started before. Configures no plugin. A plugin that fails does not stop the others. No process is
-    /// left running.
+    /// because it was started before. Configures no plugin. A plugin that fails does not stop the others.
     ///
     /// # Cancellation
-    /// Started processes are killed.
+    /// Plugins that are being started stay in the pool.
     pub async fn check(settings: HostSettings, plugins: Vec<CheckedPlugin>) -> Vec<Result<PackageTypes, HostError>> {
         let host = Self::new(settings);
         let check = async |checked: CheckedPlugin| {
-            let plugin = host.resolve(DeclaredPlugin { config: checked.config, init: PluginInit::default() }).await?;
+            let declared = DeclaredPlugin { config: checked.config, init: PluginInit::default() };
+            let plugin = Arc::new(host.run.resolve(declared).await?);
             if checked.needs_types {
                 return host.types_of(&plugin).await;
             }
-            host.start_instance(&plugin).await?;
+            let instance = host.unconfigured_instance(&plugin).await?;
+            host.run.pool().give_back(plugin.group, instance, true).await;
             Ok(PackageTypes::default())
         };
         let checked = join_all(plugins.into_iter().map(check)).await;
@@ -202,21 +101,7 @@ impl PluginHost {
 
     /// Creates a host without plugins.
     fn new(settings: HostSettings) -> Self {
-        let guard = ConnectionGuard::new(EndpointLimits::default(), Some(Arc::clone(&settings.events)));
-        Self {
-            settings,
-            connection_guard: Arc::new(guard),
-            root_resource: RootResource::default(),
-            plugins: Vec::new(),
-            instances: Mutex::default(),
-            is_stopping: AtomicBool::new(false),
-        }
-    }
-
-    /// Resolves and verifies a plugin.
-    async fn resolve(&self, declared: DeclaredPlugin) -> Result<Plugin, HostError> {
-        let package = Arc::new(self.settings.sources.resolve(&declared.config, &self.settings.events).await?);
-        Ok(Plugin { declared, package, first_instance: Mutex::new(None), package_types: OnceCell::new() })
+        Self { run: Arc::new(Run::new(settings)), plugins: Vec::new(), leases: Mutex::default() }
     }
 
     /// Returns true if an enabled plugin serves a package.
@@ -234,106 +119,94 @@ impl PluginHost {
         for plugin in &self.plugins {
             first.entry(plugin.declared.config.package.to_string()).or_insert(plugin);
         }
-        let load_schema = async |(package, plugin): (String, &Plugin)| {
-            let request = ProviderRequest { package, name: plugin.name().to_owned(), ..ProviderRequest::default() };
-            let provider = self.start_provider(&request).await?;
-            let schema = provider.schema(SchemaRequest::default()).await;
-            Ok((request.package, schema.map_err(|error| plugin.schema_call_failed(error))?))
-        };
+        let load_schema =
+            async |(package, plugin): (String, &Arc<Plugin>)| Ok((package, self.schema_of(plugin).await?));
         Ok(try_join_all(first.into_iter().map(load_schema)).await?.into_iter().collect())
     }
 
-    /// Stops all instances in parallel: Cleanup, Cancel, SIGINT, SIGKILL. Returns once no process is left. No further
-    /// instances are started. An abort shortens the waits.
+    /// Ends the run: gives all instances back to the pool, and ends those that only this run can use, in parallel: Cleanup,
+    /// Cancel, SIGINT, SIGKILL. Returns once they have ended. No further instances are leased. An abort shortens the waits.
     pub async fn close(&self) {
-        self.is_stopping.store(true, Ordering::Release);
-        for plugin in &self.plugins {
-            lock(&plugin.first_instance).take();
-        }
-        let instances = std::mem::take(&mut *lock(&self.instances));
-        let close = |provider: &'_ Arc<GrpcProvider>| {
-            let provider = provider.clone();
-            async move {
-                if let Some(message) = provider.unexpected_exit().await {
-                    let plugin = provider.name().to_owned();
-                    self.settings.events.emit(HostEvent::Warning { plugin, message });
-                }
-                provider.close().await;
-            }
-        };
-        join_all(instances.iter().map(close)).await;
+        self.run.stop();
+        let leases = std::mem::take(&mut *self.leases());
+        join_all(leases.iter().map(|lease| lease.close())).await;
+        self.run.end().await;
     }
 
-    async fn start_first_instance(&self, plugin: &Plugin) -> Result<(), HostError> {
-        let environment =
-            plugin_environment(&plugin.declared.config, &self.settings.project, &self.settings.environment);
-        for name in environment.missing {
-            self.warn(plugin, format!("the environment variable {name} in passEnv is not set"));
+    fn leases(&self) -> MutexGuard<'_, Vec<Arc<Lease>>> {
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leases an instance for a provider resource.
+    async fn lease(&self, plugin: &Arc<Plugin>, name: &str) -> Result<Arc<Lease>, HostError> {
+        let lease = Lease::begin(&self.run, plugin, name).await?;
+        {
+            let mut leases = self.leases();
+            leases.retain(|lease| lease.instance().is_some());
+            leases.push(Arc::clone(&lease));
         }
-        let provider = self.start_instance(plugin).await?;
-        let (found, declared) =
-            (provider.version().and_then(|version| version.parse::<PluginVersion>().ok()), plugin.package.version());
+        // `close` may have taken the leases before.
+        match self.run.check_not_stopped(plugin) {
+            Ok(()) => Ok(lease),
+            Err(error) => {
+                lease.close().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn start_first_instance(&self, plugin: &Arc<Plugin>) -> Result<(), HostError> {
+        let settings = &self.run.settings;
+        let environment = plugin_environment(&plugin.declared.config, &settings.project, &settings.environment);
+        for name in environment.missing {
+            self.run.warn(plugin, format!("the environment variable {name} in passEnv is not set"));
+        }
+        let instance = self.unconfigured_instance(plugin).await?;
+        let (found, declared) = (
+            instance.provider.version().and_then(|version| version.parse::<PluginVersion>().ok()),
+            plugin.package.version(),
+        );
+        // It has not been used.
+        self.run.pool().give_back(plugin.group, instance, true).await;
         if let (Some(found), Some(declared)) = (&found, declared)
             && found < declared
         {
-            self.warn(plugin, format!("version {declared} is declared, but the plugin reports version {found}"));
+            self.run.warn(plugin, format!("version {declared} is declared, but the plugin reports version {found}"));
         }
         let version = found.map(|version| version.to_string());
-        self.settings.events.emit(HostEvent::Loaded { plugin: plugin.name().to_owned(), version });
-        *lock(&plugin.first_instance) = Some(provider);
+        settings.events.emit(HostEvent::Loaded { plugin: plugin.name().to_owned(), version });
         Ok(())
     }
 
-    async fn start_instance(&self, plugin: &Plugin) -> Result<Arc<GrpcProvider>, HostError> {
-        let started = self.launch_and_handshake(plugin).await;
-        let provider = Arc::new(started.map_err(|error| failed_to_load(&plugin.declared.config, error))?);
-        lock(&self.instances).push(provider.clone());
-        // The list that `close` took lacks an instance that was started concurrently with `close`.
-        if self.is_stopping.load(Ordering::Acquire) {
-            provider.close().await;
-            return Err(stopping(plugin));
+    /// Leases an instance for calls that need no configuration.
+    async fn unconfigured_instance(&self, plugin: &Arc<Plugin>) -> Result<Arc<Instance>, HostError> {
+        match self.run.lease_idle(plugin, |_| Some(())) {
+            Some(instance) => Ok(instance),
+            None => self.run.lease_started(plugin).await,
         }
-        Ok(provider)
     }
 
-    async fn launch_and_handshake(&self, plugin: &Plugin) -> Result<GrpcProvider, LoadError> {
-        let (settings, config) = (&self.settings, &plugin.declared.config);
-        let events = settings.events.clone();
-        let status_tokens = Arc::new(ResourceStatusTokens::default());
-        let engine = engine_service::serve(
-            plugin.name(),
-            self.root_resource.clone(),
-            events.clone(),
-            status_tokens.clone(),
-            self.connection_guard(),
-        );
-        let engine = engine.await.map_err(LoadError::Listen)?;
-        let address = engine.address();
-        let spec = LaunchSpec {
-            package: &plugin.package,
-            directory: settings.directory.clone(),
-            environment: plugin_environment(config, &settings.project, &settings.environment).variables,
-            start_timeout: config.start_timeout,
-            sink: Arc::new(PluginEvents { plugin: plugin.name().to_owned(), events }),
-            spawner: &settings.spawner,
+    /// Returns the schema of the package of a plugin. An instance that this run has leased replies to it beside other calls.
+    async fn schema_of(&self, plugin: &Arc<Plugin>) -> Result<Option<String>, HostError> {
+        let leased = self.leases().iter().filter(|lease| lease.is_of(plugin)).find_map(|lease| lease.instance());
+        let schema = match leased {
+            Some(instance) => instance.call(instance.provider.schema(SchemaRequest::default())).await,
+            None => {
+                let instance = self.unconfigured_instance(plugin).await?;
+                let schema = instance.call(instance.provider.schema(SchemaRequest::default())).await;
+                // Also with `keep: never`: GetSchema leaves no trace in an instance.
+                let keep = instance.is_reusable();
+                self.run.pool().give_back(plugin.group, instance, keep).await;
+                schema
+            }
         };
-        let launched = pulumi::launch(spec, &address).await.map_err(LoadError::Launch)?;
-        let host_info = HostInfo {
-            engine_address: &address,
-            program_folder: plugin.package.folder(),
-            status_tokens: Some(&status_tokens),
-        };
-        let provider =
-            handshake(launched.connection, plugin.name(), Some(launched.process), host_info, settings.limits).await;
-        let provider = provider.map_err(LoadError::Handshake)?;
-        let provider = provider.with_init(plugin.declared.init.clone()).with_abort(settings.abort.clone());
-        Ok(provider.with_guard((engine, plugin.package.clone())))
+        schema.map_err(|error| schema_call_failed(plugin, error))
     }
 
     /// Returns the types of the package of a plugin: from the cache, else from the schema that an instance returns.
-    async fn types_of(&self, plugin: &Plugin) -> Result<PackageTypes, HostError> {
+    async fn types_of(&self, plugin: &Arc<Plugin>) -> Result<PackageTypes, HostError> {
         let package = plugin.declared.config.package.as_str();
-        let folder = self.settings.type_cache.as_deref();
+        let folder = self.run.settings.type_cache.as_deref();
         let cache = folder.and_then(|folder| TypeCache::new(folder, package, &plugin.package));
         let load = async || {
             if let Some(cache) = cache.clone()
@@ -341,16 +214,8 @@ impl PluginHost {
             {
                 return Ok(types);
             }
-            // The first instance returns the schema while it is not in use, so that no other instance is needed.
-            let first_instance = lock(&plugin.first_instance).clone();
-            let provider = match first_instance {
-                Some(provider) => provider,
-                None => self.start_instance(plugin).await?,
-            };
-            let schema = provider.schema(SchemaRequest::default()).await;
-            let schema = schema.map_err(|error| plugin.schema_call_failed(error))?;
-            let schema = schema.unwrap_or_else(|| "{}".to_owned());
-            let types = parse_schema(package, &schema).map_err(|error| plugin.invalid_schema(error))?;
+            let schema = self.schema_of(plugin).await?.unwrap_or_else(|| "{}".to_owned());
+            let types = parse_schema(package, &schema).map_err(|error| invalid_schema(plugin, error))?;
             if let Some(cache) = cache.clone() {
                 cache.store(types.clone()).await;
             }
@@ -361,7 +226,7 @@ impl PluginHost {
 
     /// Returns the plugin for a request: the plugin of the package with the name of the provider resource, else the
     /// only plugin of the package.
-    fn find_plugin(&self, request: &ProviderRequest) -> Result<&Plugin, HostError> {
+    fn find_plugin(&self, request: &ProviderRequest) -> Result<&Arc<Plugin>, HostError> {
         let of_package =
             || self.plugins.iter().filter(|plugin| plugin.declared.config.package.as_str() == request.package);
         let by_name = of_package().find(|plugin| plugin.name() == request.name);
@@ -370,7 +235,7 @@ impl PluginHost {
             (None, 1) => of_package().next().ok_or_else(|| undeclared_package(request))?,
             (None, 0) => return Err(undeclared_package(request)),
             (None, _) => {
-                let names: Vec<_> = of_package().map(Plugin::name).collect();
+                let names: Vec<_> = of_package().map(|plugin| plugin.name()).collect();
                 let message = format!("several plugins serve the package {:?}: {}", request.package, names.join(", "));
                 return Err(HostError::new(message).with_hint("select one of them with options.provider"));
             }
@@ -381,13 +246,9 @@ impl PluginHost {
         if let (Some(requested), Some(declared)) = (requested, found.package.version())
             && requested > *declared
         {
-            self.warn(found, format!("version {requested} is requested, but version {declared} is declared"));
+            self.run.warn(found, format!("version {requested} is requested, but version {declared} is declared"));
         }
         Ok(found)
-    }
-
-    fn warn(&self, plugin: &Plugin, message: String) {
-        self.settings.events.emit(HostEvent::Warning { plugin: plugin.name().to_owned(), message });
     }
 }
 
@@ -395,22 +256,15 @@ impl PluginHost {
 impl ProviderHost for PluginHost {
     async fn start_provider(&self, request: &ProviderRequest) -> Result<Arc<dyn Provider>, HostError> {
         let plugin = self.find_plugin(request)?;
-        if self.is_stopping.load(Ordering::Acquire) {
-            return Err(stopping(plugin));
-        }
-        let first_instance = lock(&plugin.first_instance).take();
-        Ok(match first_instance {
-            Some(provider) => provider,
-            None => self.start_instance(plugin).await?,
-        })
+        Ok(self.lease(plugin, &request.name).await?)
     }
 
     fn directory(&self) -> &Path {
-        &self.settings.directory
+        &self.run.settings.directory
     }
 
     fn connection_guard(&self) -> Arc<ConnectionGuard> {
-        Arc::clone(&self.connection_guard)
+        self.run.settings.pool.connection_guard()
     }
 
     async fn package_types(&self, plugin: &str) -> Result<PackageTypes, HostError> {
@@ -423,55 +277,17 @@ impl ProviderHost for PluginHost {
 
 impl fmt::Debug for PluginHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plugins: Vec<_> = self.plugins.iter().map(Plugin::name).collect();
+        let plugins: Vec<_> = self.plugins.iter().map(|plugin| plugin.name()).collect();
         f.debug_struct("PluginHost").field("plugins", &plugins).finish_non_exhaustive()
     }
 }
 
-impl Plugin {
-    fn schema_call_failed(&self, error: ProviderError) -> HostError {
-        without_schema(format!("cannot get the schema of plugin {}", self.name())).with_source(error)
-    }
-
-    fn invalid_schema(&self, error: serde_json::Error) -> HostError {
-        without_schema(format!("the schema of plugin {} is invalid", self.name())).with_source(error)
-    }
-
-    fn name(&self) -> &str {
-        self.declared.config.name.as_str()
-    }
+fn schema_call_failed(plugin: &Plugin, error: ProviderError) -> HostError {
+    without_schema(format!("cannot get the schema of plugin {}", plugin.name())).with_source(error)
 }
 
-/// Reason why a plugin is not loaded.
-#[derive(Debug, thiserror::Error)]
-enum LoadError {
-    #[error("failed to resolve plugin binary")]
-    Resolve(#[source] InstallError),
-    #[error("failed to connect to plugin: cannot start the engine service")]
-    Listen(#[source] io::Error),
-    #[error("failed to connect to plugin")]
-    Launch(#[source] LaunchError),
-    #[error("failed to connect to plugin")]
-    Handshake(#[source] ProviderError),
-}
-
-impl Hint for LoadError {
-    fn hint(&self) -> Option<Cow<'_, str>> {
-        match self {
-            Self::Resolve(error) => error.hint(),
-            Self::Launch(error) => error.hint(),
-            Self::Listen(_) | Self::Handshake(_) => None,
-        }
-    }
-}
-
-fn failed_to_load(plugin: &PluginConfig, error: LoadError) -> HostError {
-    let failed = HostError::new(format!("failed to load plugin {}", plugin.name));
-    let failed = match error.hint() {
-        Some(hint) => failed.with_hint(hint),
-        None => failed,
-    };
-    failed.with_source(error)
+fn invalid_schema(plugin: &Plugin, error: serde_json::Error) -> HostError {
+    without_schema(format!("the schema of plugin {} is invalid", plugin.name())).with_source(error)
 }
 
 fn without_schema(message: String) -> HostError {
@@ -479,15 +295,7 @@ fn without_schema(message: String) -> HostError {
     HostError::new(message).with_hint(hint)
 }
 
-fn stopping(plugin: &Plugin) -> HostError {
-    HostError::new(format!("plugin {} is not started: the run is stopping", plugin.name()))
-}
-
 fn undeclared_package(request: &ProviderRequest) -> HostError {
     let message = format!("no enabled plugin serves the package {:?}", request.package);
     HostError::new(message).with_hint("declare it in plugins, or enable it")
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

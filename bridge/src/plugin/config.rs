@@ -29,6 +29,8 @@ pub struct PluginConfig {
     pub init_secrets: InitSecrets,
     /// Time limit from the start of the process until it prints its port.
     pub start_timeout: Duration,
+    /// Time for which an instance of the plugin is kept.
+    pub keep: Keep,
 }
 
 impl PluginConfig {
@@ -46,8 +48,19 @@ impl PluginConfig {
             pass_env: Vec::new(),
             init_secrets: InitSecrets::default(),
             start_timeout: Self::START_TIMEOUT,
+            keep: Keep::default(),
         }
     }
+}
+
+/// Time for which an instance of a plugin is kept, after a phase of a run has used it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// Until the end of the run: the other phases use it, if they configure it alike.
+    #[default]
+    Run,
+    /// Not at all: each phase starts a process. For providers that remember what they have read.
+    Never,
 }
 
 /// Selection of the stack's secrets and `auth` entries that a plugin's `Initialize` receives.

@@ -14,7 +14,7 @@ mod transport;
 mod version;
 
 pub use config::{
-    Checksum, GitSource, GithubReleaseSource, InitSecrets, LocalSource, PluginConfig, PluginSource, SourceToken,
+    Checksum, GitSource, GithubReleaseSource, InitSecrets, Keep, LocalSource, PluginConfig, PluginSource, SourceToken,
 };
 pub use digest::Sha256Digest;
 pub use error::PluginValueError;

@@ -248,6 +248,13 @@ impl Process {
         status.expect("the exit thread sends the status before it ends")
     }
 
+    /// Returns a future that waits until the process has exited, and does not keep the process.
+    pub(crate) fn exited(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut exited = self.exited.clone();
+        // The sender is dropped only after it has sent the status.
+        async move { drop(exited.wait_for(Option::is_some).await) }
+    }
+
     /// Returns the last lines that the process has written to a stream so far.
     pub fn last_lines(&self, stream: OutputStream) -> Vec<String> {
         match stream {

@@ -26,7 +26,7 @@ pub struct Capabilities {
 }
 
 /// Input of Parameterize.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParameterizeRequest {
     /// Command line arguments, as in the generation of an SDK.
     Arguments(Vec<String>),
@@ -86,7 +86,7 @@ pub struct DiffConfigRequest {
 }
 
 /// Input of Configure.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ConfigureRequest {
     /// URN of the provider resource.
     pub urn: Urn,

@@ -216,7 +216,8 @@ fn serving() -> v1::HealthCheckResponse {
 async fn plugin_is_initialized_once_after_configure_and_cleaned_up_on_close() {
     let recorder = RecordingProvider::initializable();
     recorder.reply_with("HealthCheck", serving());
-    let provider = recorder.provider(None).with_init(init());
+    let provider = recorder.provider(None);
+    provider.set_init(init());
     provider.configure(configure(bag([]))).await.unwrap();
     provider.close().await;
     provider.close().await;
@@ -232,7 +233,8 @@ async fn plugin_is_initialized_once_after_configure_and_cleaned_up_on_close() {
 #[tokio::test]
 async fn plugin_without_the_plugin_service_is_configured() {
     let recorder = RecordingProvider::default();
-    let provider = recorder.provider(None).with_init(init());
+    let provider = recorder.provider(None);
+    provider.set_init(init());
     provider.configure(configure(bag([]))).await.unwrap();
     provider.close().await;
     assert_eq!(recorder.methods(), ["Configure", "Cancel"]);
@@ -242,13 +244,17 @@ async fn plugin_without_the_plugin_service_is_configured() {
 async fn configure_fails_if_initialize_fails_or_the_plugin_is_not_serving() {
     let recorder = RecordingProvider::initializable();
     recorder.fail_with("Initialize", Status::unknown("no such account"));
-    let error = recorder.provider(None).with_init(init()).configure(configure(bag([]))).await.unwrap_err();
+    let provider = recorder.provider(None);
+    provider.set_init(init());
+    let error = provider.configure(configure(bag([]))).await.unwrap_err();
     assert_eq!(error.to_string(), "failed to initialize plugin rec: no such account");
 
     let recorder = RecordingProvider::initializable();
     let not_serving = v1::health_check_response::Status::NotServing.into();
     recorder.reply_with("HealthCheck", v1::HealthCheckResponse { status: not_serving, message: "no disk".into() });
-    let error = recorder.provider(None).with_init(init()).configure(configure(bag([]))).await.unwrap_err();
+    let provider = recorder.provider(None);
+    provider.set_init(init());
+    let error = provider.configure(configure(bag([]))).await.unwrap_err();
     assert_eq!(error.to_string(), "failed to initialize plugin rec: no disk");
     assert!(matches!(error, ProviderError::Failed { method: Method::HealthCheck, indeterminate: false, .. }));
 }

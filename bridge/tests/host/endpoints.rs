@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bridge::error::chain;
-use bridge::host::{ConnectionGuard, EndpointLimits, HostEvent, MonitorEndpoint};
+use bridge::host::{ConnectionGuard, EndpointLimits, HostEvent, HostEvents, MonitorEndpoint};
 use futures_util::future::join_all;
 use pulumi_proto::rpc::resource_monitor_client::ResourceMonitorClient;
 use pulumi_proto::rpc::{RegisterResourceRequest, SupportsFeatureRequest};
@@ -31,7 +31,8 @@ struct LimitedEndpoint {
 impl LimitedEndpoint {
     async fn serve(monitor: Recorder, limits: EndpointLimits) -> Self {
         let events = Arc::<Events>::default();
-        let guard = ConnectionGuard::new(limits, Some(events.clone()));
+        let guard = ConnectionGuard::new(limits);
+        guard.report_to(&(events.clone() as Arc<dyn HostEvents>));
         let endpoint = MonitorEndpoint::serve(Arc::new(monitor), PathBuf::new(), Arc::new(guard)).await.unwrap();
         Self { endpoint, events }
     }

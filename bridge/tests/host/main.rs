@@ -5,6 +5,7 @@
 mod endpoints;
 mod faulty_plugins;
 mod instances;
+mod leases;
 mod monitor;
 
 use std::collections::BTreeMap;
@@ -16,7 +17,8 @@ use std::time::Duration;
 
 use bridge::error::{Hint as _, chain};
 use bridge::host::{
-    CheckedPlugin, DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PackageTypes, PluginHost, Sources,
+    CheckedPlugin, DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PackageTypes, PluginHost,
+    PluginPool, Sources,
 };
 use bridge::install::LocalPackages;
 use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
@@ -26,12 +28,13 @@ use tokio_util::sync::CancellationToken;
 
 /// Repository with plugins, and the events of its host.
 pub(crate) struct TestRepository {
-    folder: tempfile::TempDir,
+    folder: Arc<tempfile::TempDir>,
     plugins: Vec<DeclaredPlugin>,
     pub(crate) events: Arc<Events>,
     pub(crate) limits: Limits,
     pub(crate) abort: CancellationToken,
     spawner: Spawner,
+    pub(crate) pool: PluginPool,
 }
 
 #[derive(Default)]
@@ -53,12 +56,13 @@ impl TestRepository {
     /// Creates an empty repository. Its processes are unsupervised.
     pub(crate) fn new() -> Self {
         Self {
-            folder: tempfile::tempdir().unwrap(),
+            folder: Arc::new(tempfile::tempdir().unwrap()),
             plugins: Vec::new(),
             events: Arc::default(),
             limits: Limits::default(),
             abort: CancellationToken::new(),
             spawner: Spawner::unsupervised(),
+            pool: PluginPool::new(),
         }
     }
 
@@ -98,6 +102,24 @@ impl TestRepository {
         self.script(name, &format!("{prepare}\nexec '{program}' {faults} '{}' \"$@\"", record.display()))
     }
 
+    /// Returns the declaration of the plugin that was declared last.
+    pub(crate) fn last_plugin(&mut self) -> &mut PluginConfig {
+        &mut self.plugins.last_mut().unwrap().config
+    }
+
+    /// Returns the repository for another run with events of its own and the same pool.
+    pub(crate) fn with_other_events(&self) -> Self {
+        Self {
+            folder: Arc::clone(&self.folder),
+            plugins: self.plugins.clone(),
+            events: Arc::default(),
+            limits: self.limits,
+            abort: CancellationToken::new(),
+            spawner: self.spawner.clone(),
+            pool: self.pool.clone(),
+        }
+    }
+
     pub(crate) fn calls(&self, name: &str) -> Vec<String> {
         let calls = fs::read_to_string(self.path(&format!("{name}.calls"))).unwrap_or_default();
         calls.lines().map(str::to_owned).collect()
@@ -108,10 +130,11 @@ impl TestRepository {
         loaded.map_err(|mut failed| failed.swap_remove(0).1)
     }
 
-    /// Checks all declared plugins, and returns their types or the message of the error.
-    pub(crate) async fn check(&self, needs_types: bool) -> Vec<Result<PackageTypes, String>> {
+    /// Checks all declared plugins, closes the pool, and returns their types or the message of the error.
+    pub(crate) async fn check(&mut self, needs_types: bool) -> Vec<Result<PackageTypes, String>> {
         let checked = |plugin: &DeclaredPlugin| CheckedPlugin { config: plugin.config.clone(), needs_types };
         let checked = PluginHost::check(self.settings(), self.plugins.iter().map(checked).collect()).await;
+        std::mem::take(&mut self.pool).close().await;
         checked.into_iter().map(|result| result.map_err(|error| chain(&error))).collect()
     }
 
@@ -134,6 +157,7 @@ impl TestRepository {
             abort: self.abort.clone(),
             type_cache: Some(self.path("types")),
             events: self.events.clone(),
+            pool: self.pool.clone(),
         }
     }
 

@@ -97,6 +97,20 @@ impl ResourceProvider for Provider {
         Ok(Response::new(rpc::ConfigureResponse::default()))
     }
 
+    async fn check(&self, request: Request<rpc::CheckRequest>) -> Reply<rpc::CheckResponse> {
+        self.record_call("Check");
+        if self.has_fault("hang in Check") {
+            std::future::pending::<()>().await;
+        }
+        if self.has_fault("log an error in Check") {
+            let mut engine = EngineClient::connect(format!("http://{}", self.engine)).await.unwrap();
+            let message = rpc::LogRequest { severity: 3, message: "quota".into(), ..Default::default() };
+            engine.log(message).await?;
+        }
+        let inputs = request.into_inner().news;
+        Ok(Response::new(rpc::CheckResponse { inputs, ..Default::default() }))
+    }
+
     /// Replies once Cancel is called, or exits if it has the fault `exit in Create`.
     async fn create(&self, _: Request<rpc::CreateRequest>) -> Reply<rpc::CreateResponse> {
         self.record_call("Create");

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bridge::plugin::{
-    Checksum, GitSource, GithubReleaseSource, InitSecrets, LocalSource, Platform, PluginConfig, PluginName,
+    Checksum, GitSource, GithubReleaseSource, InitSecrets, Keep, LocalSource, Platform, PluginConfig, PluginName,
     PluginSource, PluginValueError, Sha256Digest, SourceToken,
 };
 use pulumi_proto::property::PropertyValue;
@@ -20,7 +20,8 @@ use crate::tree::{Mapping, Node, Value};
 use crate::values;
 
 const PLUGIN: Code = Code("plugin");
-const KEYS: [&str; 8] = ["name", "enabled", "source", "config", "passEnv", "initSecrets", "startTimeout", "package"];
+const KEYS: [&str; 9] =
+    ["name", "enabled", "source", "config", "passEnv", "initSecrets", "startTimeout", "keep", "package"];
 const SOURCE_KEYS: [&str; 12] = [
     "type",
     "path",
@@ -136,6 +137,7 @@ impl Context<'_, '_> {
         let init_secrets = self.read_init_secrets(&name, section);
         let secrets = self.select_secrets(&name, init_secrets, used);
         let start_timeout = self.read_start_timeout(&name, section);
+        let keep = self.read_keep(&name, section);
         if self.error_count() > errors_before {
             return None;
         }
@@ -150,6 +152,7 @@ impl Context<'_, '_> {
         plugin.pass_env = pass_env;
         plugin.init_secrets = init_secrets;
         plugin.start_timeout = start_timeout;
+        plugin.keep = keep;
         Some(PluginDeclaration { plugin, name_span, config, secrets })
     }
 
@@ -233,6 +236,21 @@ impl Context<'_, '_> {
                     secrets: used.secrets.into_iter().filter_map(value).collect(),
                     auth: names.into_iter().filter_map(auth).collect(),
                 }
+            }
+        }
+    }
+
+    fn read_keep(&mut self, name: &str, section: Section<'_>) -> Keep {
+        let Some((text, span)) = self.reader().text_at(section, "keep") else { return Keep::default() };
+        match text.as_str() {
+            "run" => Keep::Run,
+            "never" => Keep::Never,
+            _ => {
+                self.diagnostics.push(
+                    Diagnostic::error(PLUGIN, span, format!("plugin {name:?}: unknown keep {text:?}"))
+                        .help("use `run` (one process for all phases of a run) or `never` (one for each phase)"),
+                );
+                Keep::default()
             }
         }
     }

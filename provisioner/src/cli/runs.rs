@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use bridge::host::Sources;
+use bridge::host::{PluginPool, Sources};
 use bridge::install::{CacheSettings, GitRepositories, GithubReleases, LocalPackages};
 use bridge::process::{HostEnvironment, Spawner, Supervisor};
 use bridge::provider::grpc::Limits;
@@ -13,7 +13,7 @@ use config::diagnostics::Diagnostic;
 use config::{SecretsProvider, Stack};
 use engine::events::{Event, Message, Outcome, Severity, Summary};
 use engine::{Scope, UrnPattern};
-use provisioner::operation::{OperationError, PluginSettings, Report, RunOptions, StackRun, decrypt_config};
+use provisioner::operation::{OperationError, PluginSettings, Report, RunHost, RunOptions, StackRun, decrypt_config};
 use state::drop_in_background;
 use state::secrets::SecretsError;
 
@@ -122,35 +122,52 @@ pub(crate) async fn on_stacks(
     let options = SessionOptions { diff: runs.diff, secrets: runs.secrets, limit: runs.limit };
     let plugins = plugin_settings(stacks)?;
     session::run(ui, options, async |session| {
-        let mut summaries: Vec<Summary> = Vec::new();
-        let requested: Vec<&Arc<Stack>> = stacks.requested().collect();
-        for (index, stack) in requested.iter().enumerate() {
-            let run = session.unless_stopped(stack_run(ui, stacks, stack, session, &plugins, &runs.options)).await;
-            let ended = match run {
-                Ok(run) => operation(&run, session).await,
-                Err(error) => Err(error),
-            };
-            if let Err(error) = &ended {
-                print_reasons(ui, session, stacks, error);
-                print_passphrase_reason(ui, session, stacks, stack, error);
-            }
-            if !matches!(&ended, Ok(Some(report)) if report.summary.outcome == Outcome::Succeeded) {
-                report_left_out(session, &stack.name, &requested[index + 1..]);
-            }
-            let Some(report) = ended? else { return Ok(declined(ui, session, &summaries)) };
-            let Report { summary, snapshot, diagnostics } = report;
-            drop_in_background(snapshot);
-            session.pause();
-            ui.print_diagnostics(&diagnostics, &stacks.sources);
-            let outcome = summary.outcome;
-            summaries.push(summary);
-            if outcome != Outcome::Succeeded {
-                break;
-            }
-        }
-        Ok(Exit::of_runs(&summaries, runs.changes))
+        let exit = on_each_stack(ui, stacks, &runs, &plugins, session, operation).await;
+        plugins.pool.close().await;
+        exit
     })
     .await
+}
+
+async fn on_each_stack(
+    ui: &Ui,
+    stacks: &Stacks,
+    runs: &Runs,
+    plugins: &PluginSettings,
+    session: &Session<'_>,
+    operation: impl AsyncFn(&StackRun, &Session<'_>) -> anyhow::Result<Option<Report>>,
+) -> anyhow::Result<Exit> {
+    let mut summaries: Vec<Summary> = Vec::new();
+    let requested: Vec<&Arc<Stack>> = stacks.requested().collect();
+    for (index, stack) in requested.iter().enumerate() {
+        let run = session.unless_stopped(stack_run(ui, stacks, stack, session, plugins, &runs.options)).await;
+        let ended = match run {
+            Ok(run) => {
+                let ended = operation(&run, session).await;
+                run.close().await;
+                ended
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &ended {
+            print_reasons(ui, session, stacks, error);
+            print_passphrase_reason(ui, session, stacks, stack, error);
+        }
+        if !matches!(&ended, Ok(Some(report)) if report.summary.outcome == Outcome::Succeeded) {
+            report_left_out(session, &stack.name, &requested[index + 1..]);
+        }
+        let Some(report) = ended? else { return Ok(declined(ui, session, &summaries)) };
+        let Report { summary, snapshot, diagnostics } = report;
+        drop_in_background(snapshot);
+        session.pause();
+        ui.print_diagnostics(&diagnostics, &stacks.sources);
+        let outcome = summary.outcome;
+        summaries.push(summary);
+        if outcome != Outcome::Succeeded {
+            break;
+        }
+    }
+    Ok(Exit::of_runs(&summaries, runs.changes))
 }
 
 /// Prints the errors in the files of a stack that are the reason of an error.
@@ -217,6 +234,7 @@ async fn stack_run(
         holder: holder(stacks),
         options: options.clone(),
         plugins: plugins.clone(),
+        host: RunHost::default(),
         program,
         access,
     })
@@ -256,6 +274,7 @@ pub(crate) fn plugin_settings(stacks: &Stacks) -> anyhow::Result<PluginSettings>
         },
         type_cache,
         limits: Limits::default(),
+        pool: PluginPool::new(),
     })
 }
 

@@ -20,20 +20,15 @@ use crate::program::Program;
 /// Is cancelled like [`super::provision()`].
 pub async fn import(run: &StackRun, imports: Vec<ImportGoal>) -> Result<Report, OperationError> {
     let host = run.load_plugins().await?;
-    let outcome = async {
-        run.check_declared_types(&host).await?;
-        let imports = resolve_types(&host, imports).await?;
-        let run = StackRun { options: RunOptions { imports, ..run.options.clone() }, ..run.clone() };
-        let started = Timestamp::now().as_second();
-        let state = run.open(&host, Operation::Import).await?;
-        let mode = DeployMode::Apply(state.recorder(UpdateKind::Import));
-        let report = run.deploy(&host, Operation::Import, false, state.snapshot().clone(), mode).await;
-        state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Import, started, &report))).await?;
-        Ok(report)
-    };
-    let outcome = outcome.await;
-    host.close().await;
-    outcome
+    run.check_declared_types(&host).await?;
+    let imports = resolve_types(&host, imports).await?;
+    let run = StackRun { options: RunOptions { imports, ..run.options.clone() }, ..run.clone() };
+    let started = Timestamp::now().as_second();
+    let state = run.open(&host, Operation::Import).await?;
+    let mode = DeployMode::Apply(state.recorder(UpdateKind::Import));
+    let report = run.deploy(&host, Operation::Import, false, state.snapshot().clone(), mode).await;
+    state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Import, started, &report))).await?;
+    Ok(report)
 }
 
 /// Replaces the types of the files by those of the schemas.

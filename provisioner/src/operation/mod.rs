@@ -17,9 +17,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bridge::error::chain;
-use bridge::host::{HostError, PluginHost, Sources};
+use bridge::host::{HostError, PluginHost, PluginPool, Sources};
 use bridge::process::{HostEnvironment, Spawner};
 use bridge::provider::grpc::Limits;
+
+use tokio::sync::OnceCell;
 
 use crate::program::Program;
 use config::diagnostics::Diagnostic;
@@ -62,7 +64,12 @@ pub struct StackRun {
     pub config: Vec<ConfigEntry>,
     /// Secrets to mask in texts of providers. The run adds those that it learns of; receivers of its events mask them.
     pub masker: Arc<SecretMasker>,
+    /// Plugins of the stack, loaded by the first operation. Close them with [`StackRun::close`].
+    pub host: RunHost,
 }
+
+/// Plugins of a run, which its operations share.
+pub type RunHost = Arc<OnceCell<Arc<PluginHost>>>;
 
 /// Settings for finding and starting plugins.
 #[derive(Clone)]
@@ -79,6 +86,8 @@ pub struct PluginSettings {
     pub type_cache: PathBuf,
     /// Time limits for quick calls to plugins.
     pub limits: Limits,
+    /// Pool of running plugins. Its owner closes it.
+    pub pool: PluginPool,
 }
 
 /// Options of a run.

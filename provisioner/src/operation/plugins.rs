@@ -28,9 +28,17 @@ const PLUGIN_LOAD: Code = Code("plugin-load");
 
 impl StackRun {
     /// Fetches, verifies and starts every enabled plugin once, so that a plugin which cannot start fails the run before
-    /// the stack is changed.
+    /// the stack is changed. Returns the plugins that an earlier operation of the run has loaded.
     pub(super) async fn load_plugins(&self) -> Result<Arc<PluginHost>, OperationError> {
-        self.plugins.load(self.program.stack(), &self.events, &self.signals).await
+        let load = || self.plugins.load(self.program.stack(), &self.events, &self.signals);
+        self.host.get_or_try_init(load).await.cloned()
+    }
+
+    /// Ends the plugins that only this run can use. Call it once the last operation of the run has returned.
+    pub async fn close(&self) {
+        if let Some(host) = self.host.get() {
+            host.close().await;
+        }
     }
 
     /// Checks the resources of plugins against the schemas, if the operation registers them. Emits warnings.
@@ -146,8 +154,7 @@ pub struct InstalledPlugin {
 }
 
 impl PluginSettings {
-    /// Starts every enabled plugin of a stack, returns the schemas of their packages, and stops the plugins. Configures
-    /// no plugin.
+    /// Starts every enabled plugin of a stack, and returns the schemas of their packages. Configures no plugin.
     ///
     /// # Errors
     /// [`OperationError::Plugins`] or [`OperationError::SeveralPlugins`] if plugins do not load, the former if a schema
@@ -188,7 +195,7 @@ impl PluginSettings {
         let loading = PluginHost::load(self.host_settings(&stack.project, events, signals), declared.collect());
         tokio::select! {
             loaded = loading => loaded.map(Arc::new).map_err(|failed| load_error(stack, failed)),
-            // Dropping the future kills the started processes.
+            // What is being started stays in the pool, which its owner closes.
             () = signals.stop.cancelled() => Err(OperationError::Stopped),
         }
     }
@@ -210,6 +217,7 @@ impl PluginSettings {
             abort: signals.abort.clone(),
             type_cache: Some(self.type_cache.clone()),
             events: run_event_sink(events),
+            pool: self.pool.clone(),
         }
     }
 

@@ -36,26 +36,21 @@ impl StackRun {
         // Before plugins start, so that a passphrase that is missing or wrong is found first.
         let view = StackView::open(&self.access).await?;
         let host = self.load_plugins().await?;
-        let outcome = async {
-            self.check_types(&host, operation).await?;
-            self.report_recovery(view.recovered.as_ref(), view.is_unlocked);
-            self.report_unexplained_empty(view.unexplained_empty.as_ref());
-            if let Some(conflict) = view.conflict {
-                return Err(StateError::Conflict(Box::new(conflict)).into());
-            }
-            if let Some(error) = view.integrity_error {
-                return Err(StateError::Integrity(error).into());
-            }
-            // Only a destroy may continue after its preview, if the user confirms it.
-            let mode = DeployMode::Preview(view.secrets().filter(|_| operation == Operation::Destroy));
-            let snapshot = view.snapshot.unwrap_or_default();
-            check_packages_are_served(&host, &snapshot)?;
-            self.check_outputs(&host, operation, &snapshot).await?;
-            self.report_pending_creates(&snapshot);
-            Ok(self.deploy(&host, operation, refresh, snapshot, mode).await)
-        };
-        let outcome = outcome.await;
-        host.close().await;
-        outcome
+        self.check_types(&host, operation).await?;
+        self.report_recovery(view.recovered.as_ref(), view.is_unlocked);
+        self.report_unexplained_empty(view.unexplained_empty.as_ref());
+        if let Some(conflict) = view.conflict {
+            return Err(StateError::Conflict(Box::new(conflict)).into());
+        }
+        if let Some(error) = view.integrity_error {
+            return Err(StateError::Integrity(error).into());
+        }
+        // Only a destroy may continue after its preview, if the user confirms it.
+        let mode = DeployMode::Preview(view.secrets().filter(|_| operation == Operation::Destroy));
+        let snapshot = view.snapshot.unwrap_or_default();
+        check_packages_are_served(&host, &snapshot)?;
+        self.check_outputs(&host, operation, &snapshot).await?;
+        self.report_pending_creates(&snapshot);
+        Ok(self.deploy(&host, operation, refresh, snapshot, mode).await)
     }
 }

@@ -44,9 +44,7 @@ pub async fn provision<E: From<OperationError>>(
     approve: impl AsyncFnOnce(&Report) -> Result<Approval, E>,
 ) -> Result<Option<Report>, E> {
     let host = run.load_plugins().await?;
-    let outcome = provision_with(run, options, &host, approve).await;
-    host.close().await;
-    outcome
+    provision_with(run, options, &host, approve).await
 }
 
 async fn provision_with<E: From<OperationError>>(

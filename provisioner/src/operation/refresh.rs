@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bridge::host::PluginHost;
 use jiff::Timestamp;
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
@@ -55,22 +54,9 @@ impl StackRun {
         options: RefreshOptions,
     ) -> Result<Report, OperationError> {
         let host = self.load_plugins().await?;
-        let outcome = self.refresh_or_destroy_with_host(&host, operation, kind, refresh_before, options).await;
-        host.close().await;
-        outcome
-    }
-
-    async fn refresh_or_destroy_with_host(
-        &self,
-        host: &Arc<PluginHost>,
-        operation: Operation,
-        kind: UpdateKind,
-        refresh_before: bool,
-        options: RefreshOptions,
-    ) -> Result<Report, OperationError> {
         let started = Timestamp::now().as_second();
-        self.check_types(host, operation).await?;
-        let state = self.open(host, operation).await?;
+        self.check_types(&host, operation).await?;
+        let state = self.open(&host, operation).await?;
         let mut snapshot = state.snapshot().clone();
         let imports = match resolve_pending_creates(&mut snapshot, &options.pending_creates) {
             Ok(imports) => imports,
@@ -84,7 +70,7 @@ impl StackRun {
             let options = RunOptions { imports, parallel: self.options.parallel, ..RunOptions::default() };
             let run = StackRun { options, ..self.clone() };
             let mode = DeployMode::Apply(state.recorder(UpdateKind::Import));
-            let mut report = run.deploy(host, Operation::Import, false, snapshot, mode).await;
+            let mut report = run.deploy(&host, Operation::Import, false, snapshot, mode).await;
             remove_resolved_creates(&mut report.snapshot, &before, &run.options.imports);
             if report.summary.outcome != Outcome::Succeeded {
                 state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Import, started, &report))).await?;
@@ -100,7 +86,7 @@ impl StackRun {
             self.report_pending_creates(&snapshot);
         }
         let mode = DeployMode::Apply(state.recorder(kind));
-        let report = self.deploy(host, operation, refresh_before, snapshot, mode).await;
+        let report = self.deploy(&host, operation, refresh_before, snapshot, mode).await;
         state.close(report.snapshot.clone(), Some(&self.history(kind, started, &report))).await?;
         Ok(report)
     }

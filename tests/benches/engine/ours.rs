@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use bridge::host::{DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PluginHost, Sources};
+use bridge::host::{DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PluginHost, PluginPool, Sources};
 use bridge::install::LocalPackages;
 use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
 use bridge::process::{HostEnvironment, Spawner, Supervisor};
@@ -189,6 +189,7 @@ impl<'f> Bench<'f> {
             abort: CancellationToken::new(),
             type_cache: None,
             events: Arc::new(ErrorOutput),
+            pool: PluginPool::new(),
         };
         let source = PluginSource::Local(LocalSource { path: crate::PROVIDER.into(), checksum: None });
         let name = "rec".parse().map_err(|_| HostError::new("no name"))?;

@@ -11,6 +11,9 @@ mod request_json;
 mod rules;
 mod script;
 
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 
 use pulumi_proto::rpc::resource_provider_server::ResourceProviderServer;
@@ -27,11 +30,17 @@ const MESSAGE_LIMIT: usize = 400 << 20;
 /// Package schema: one resource, one function, two configuration variables.
 const SCHEMA: &str = include_str!("schema.json");
 
-/// Returns the recorder of a plugin process, which writes to the folder in `REC_DIR`; without the variable, nothing is
-/// recorded.
+/// Returns the recorder of a plugin process, which writes to the folder in `REC_DIR`, and adds a line to the file `starts`
+/// there; without the variable, nothing is recorded.
 pub fn call_recorder_from_environment() -> Arc<dyn CallRecorder> {
     match std::env::var_os("REC_DIR").filter(|folder| !folder.is_empty()) {
-        Some(folder) => Arc::new(FolderCallRecorder::new(folder)),
+        Some(folder) => {
+            let starts = Path::new(&folder).join("starts");
+            let file = OpenOptions::new().append(true).create(true).open(starts);
+            // A folder that cannot be written is reported by the first call.
+            file.and_then(|mut file| file.write_all(b"start\n")).unwrap_or_default();
+            Arc::new(FolderCallRecorder::new(folder))
+        }
         None => Arc::new(NoCallRecorder),
     }
 }

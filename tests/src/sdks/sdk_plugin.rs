@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bridge::host::{DeclaredPlugin, HostEvent, HostEvents, HostSettings, PluginHost, Sources};
+use bridge::host::{DeclaredPlugin, HostEvent, HostEvents, HostSettings, PluginHost, PluginPool, Sources};
 use bridge::install::LocalPackages;
 use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
 use bridge::process::{HostEnvironment, Spawner};
@@ -124,6 +124,7 @@ impl SdkPlugin {
             abort: CancellationToken::new(),
             type_cache: None,
             events: Arc::new(NoEvents),
+            pool: PluginPool::new(),
         };
         let source = PluginSource::Local(LocalSource { path: self.folder.clone(), checksum: None });
         let mut config = PluginConfig::new(package.parse().expect("packages of tests have valid names"), source);

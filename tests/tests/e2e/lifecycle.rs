@@ -265,7 +265,6 @@ page: { type: files:fs:File, config: { path: '${resource:folder.path}/a', conten
     --- err
     info: Loaded plugin: files v0.1.0
     Previewing destroy of reef
-    info: Loaded plugin: files v0.1.0
     Destroying reef
       - deleting page--prod (files:fs:File)
       - deleted page--prod (files:fs:File) ([time])
@@ -286,7 +285,6 @@ page: { type: files:fs:File, config: { path: '${resource:folder.path}/a', conten
     --- err
     info: Loaded plugin: files v0.1.0
     Previewing destroy of reef
-    info: Loaded plugin: files v0.1.0
     Destroying reef
     ");
     insta::assert_snapshot!(repository.sc("stack outputs"), @r#"
@@ -591,7 +589,6 @@ fn run_program_refreshes_and_destroys_with_the_current_provider_configuration() 
     --- err
     info: Loaded plugin: rec v1.0.0
     Previewing destroy of reef
-    info: Loaded plugin: rec v1.0.0
     Destroying reef
       ~ updating rec (pulumi:providers:rec)
       ~ updated rec (pulumi:providers:rec) ([time])

@@ -15,6 +15,7 @@ mod hostile_plugins;
 mod imports;
 mod interruptions;
 mod keyboard;
+mod leases;
 mod lifecycle;
 mod lost_states;
 mod mistakes;

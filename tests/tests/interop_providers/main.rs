@@ -18,6 +18,7 @@ tests::test_with_each_sdk! {
     preview => crate::operations::preview;
     overlap => crate::operations::overlap;
     async protocol => crate::wire::run_all_calls;
+    async lease => crate::wire::configured_process_replies_as_a_new_one_before_configure;
     async overlap_on_the_wire => crate::wire::run_fifty_creates_concurrently;
 }
 

@@ -281,3 +281,41 @@ pub(crate) async fn run_fifty_creates_concurrently(sdk: Sdk) {
     crate::operations::assert_overlap(&creates);
     running.host.close().await;
 }
+
+/// Compares the replies of a process that has been configured and used, and is leased again, with those of a new one.
+pub(crate) async fn configured_process_replies_as_a_new_one_before_configure(sdk: Sdk) {
+    let running = RunningProvider::start(sdk).await;
+    let provider_urn = urn(sdk, "pulumi:providers:PKG", "main");
+    let inputs = bag([("region", "north".into()), ("token", secret("t0ken"))]);
+    let replies = async |provider: &dyn Provider| {
+        let mut replies = Vec::new();
+        for news in [inputs.clone(), bag([]), bag([("region", "south".into())])] {
+            let request = CheckConfigRequest { urn: provider_urn.clone(), olds: Arc::default(), news: news.clone() };
+            let checked = provider.check_config(request).await;
+            let request = DiffConfigRequest {
+                urn: provider_urn.clone(),
+                olds: inputs.clone(),
+                old_inputs: inputs.clone(),
+                news,
+                ignore_changes: Vec::new(),
+            };
+            let diff = provider.diff_config(request).await;
+            replies.push(format!("{checked:?} {diff:?}"));
+        }
+        replies
+    };
+    let of_new_process = replies(&*running.provider).await;
+    let configuration = ConfigureRequest { urn: provider_urn.clone(), id: "1".into(), inputs: inputs.clone() };
+    running.provider.configure(configuration.clone()).await.unwrap();
+    check(sdk, &*running.provider, &urn(sdk, "PKG:index:Thing", "a"), &bag([("v", "1".into())])).await;
+    running.provider.close().await;
+
+    let request = ProviderRequest { package: sdk.package().into(), name: "main".into(), ..ProviderRequest::default() };
+    let again = running.host.start_provider(&request).await.unwrap();
+    assert_eq!(replies(&*again).await, of_new_process);
+    again.configure(configuration).await.unwrap();
+    check(sdk, &*again, &urn(sdk, "PKG:index:Thing", "a"), &bag([("v", "1".into())])).await;
+    let configurations = running.home.calls().iter().filter(|call| call.call == "Configure").count();
+    assert_eq!(configurations, 1, "the second lease has the process of the first one");
+    running.host.close().await;
+}

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use pulumi_proto::property::{PropertyMap, PropertyValue};
@@ -35,14 +35,14 @@ pub struct GrpcProvider {
     /// Capabilities from Handshake or Configure; empty before.
     pub(super) capabilities: OnceLock<Capabilities>,
     pub(super) configured: AtomicBool,
-    pub(super) init: Option<PluginInit>,
+    pub(super) init: OnceLock<PluginInit>,
     pub(super) initialized: AtomicBool,
     pub(super) closed: AtomicBool,
     /// Address of the resource status service, and the tokens of its calls.
     pub(super) status_tokens: Option<(String, Arc<ResourceStatusTokens>)>,
     pub(super) process: Option<Arc<Process>>,
     /// Signal to stop waiting for the plugin when it is closed.
-    pub(super) abort: CancellationToken,
+    pub(super) abort: Mutex<CancellationToken>,
     /// Value that must live as long as the plugin.
     pub(super) _guard: Option<Box<dyn Any + Send + Sync>>,
 }
@@ -66,12 +66,12 @@ impl GrpcProvider {
             limits: Limits::default(),
             capabilities: handshake.map_or_else(OnceLock::new, OnceLock::from),
             configured: AtomicBool::new(false),
-            init: None,
+            init: OnceLock::new(),
             initialized: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             status_tokens: None,
             process,
-            abort: CancellationToken::new(),
+            abort: Mutex::default(),
             _guard: None,
         }
     }
@@ -84,21 +84,25 @@ impl GrpcProvider {
 
     /// Sets the input of Initialize, which is called directly after Configure if the plugin serves
     /// `simplecontainer.plugin.v1`.
-    #[must_use]
-    pub fn with_init(self, init: PluginInit) -> Self {
-        Self { init: Some(init), ..self }
+    pub fn set_init(&self, init: PluginInit) {
+        // A provider is configured once, so a second input would never be used.
+        self.init.set(init).ok();
     }
 
     /// Sets the signal after which closing the provider does not wait for the plugin any more.
-    #[must_use]
-    pub fn with_abort(self, abort: CancellationToken) -> Self {
-        Self { abort, ..self }
+    pub fn set_abort(&self, abort: CancellationToken) {
+        *self.abort.lock().unwrap_or_else(PoisonError::into_inner) = abort;
     }
 
     /// Keeps a value alive as long as the provider, such as the service that the plugin calls and its files.
     #[must_use]
     pub fn with_guard(self, guard: impl Any + Send + Sync) -> Self {
         Self { _guard: Some(Box::new(guard)), ..self }
+    }
+
+    /// Returns the process of the plugin; `None` if the provider is not a process of its own.
+    pub fn process(&self) -> Option<&Arc<Process>> {
+        self.process.as_ref()
     }
 
     /// Returns the name of the plugin.

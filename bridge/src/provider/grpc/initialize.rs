@@ -16,7 +16,7 @@ use crate::provider::{Method, ProviderError};
 impl GrpcProvider {
     /// Calls Initialize and HealthCheck, if the plugin serves them. Called exactly once per process, after Configure.
     pub(super) async fn initialize(&self) -> Result<(), ProviderError> {
-        let Some(init) = &self.init else { return Ok(()) };
+        let Some(init) = self.init.get() else { return Ok(()) };
         let message = initialize_message(init)?;
         self.initialized.store(true, Ordering::Release);
         let failed = |error| self.initialization_error(error);

@@ -7,7 +7,7 @@ use pulumi_proto::property::PropertyMap;
 
 /// Input of Initialize, which is called once, directly after Configure (docs/spec/simple-container.md#10.2). Holds
 /// credentials.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub struct PluginInit {
     /// Name of the project.
     pub project: String,
@@ -22,7 +22,7 @@ pub struct PluginInit {
 }
 
 /// Entry of `auth`. Holds credentials.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub struct AuthEntry {
     /// Type of the entry, such as `aws-token`.
     pub kind: String,

@@ -1,5 +1,6 @@
 //! Implementation of the [`Provider`] trait by calls of `pulumirpc.ResourceProvider`: one method for each RPC.
 
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -393,9 +394,10 @@ impl Provider for GrpcProvider {
                 process.stop(self.limits.exit).await;
             }
         };
+        let abort = self.abort.lock().unwrap_or_else(PoisonError::into_inner).clone();
         tokio::select! {
             () = shut_down => {}
-            () = self.abort.cancelled() => {
+            () = abort.cancelled() => {
                 if let Some(process) = &self.process {
                     process.stop(self.limits.exit.min(ABORT_GRACE)).await;
                 }

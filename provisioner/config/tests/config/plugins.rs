@@ -84,6 +84,7 @@ plugins:
     source: { type: local, path: p, version: v1, checksum: { linux-riscv: x } }
     startTimeout: 5
     initSecrets: some
+    keep: always
   - name: g
     source: { type: github-release, path: 'not a repository', version: v1 }
 ",
@@ -189,7 +190,7 @@ plugins:
        |     ^^^^^
        |
        = hint: did you mean `config`?
-       = hint: the keys are name, enabled, source, config, passEnv, initSecrets, startTimeout, package
+       = hint: the keys are name, enabled, source, config, passEnv, initSecrets, startTimeout, keep, package
 
     warning[plugin]: plugin "f": source.version is ignored for source type "local"
       --> .sc/stacks/s/server.yaml:26:37
@@ -219,10 +220,18 @@ plugins:
        |
        = hint: use `referenced` (the secrets that `config` references) or `all`
 
-    error[plugin]: plugin "g": source.repository must be `owner/name` or an https URL of a repository
-      --> .sc/stacks/s/server.yaml:30:43
+    error[plugin]: plugin "f": unknown keep "always"
+      --> .sc/stacks/s/server.yaml:29:11
        |
-    30 |     source: { type: github-release, path: 'not a repository', version: v1 }
+    29 |     keep: always
+       |           ^^^^^^
+       |
+       = hint: use `run` (one process for all phases of a run) or `never` (one for each phase)
+
+    error[plugin]: plugin "g": source.repository must be `owner/name` or an https URL of a repository
+      --> .sc/stacks/s/server.yaml:31:43
+       |
+    31 |     source: { type: github-release, path: 'not a repository', version: v1 }
        |                                           ^^^^^^^^^^^^^^^^^^
     "#);
 }

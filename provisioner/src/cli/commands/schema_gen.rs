@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use bridge::fs::{Access, create_folders, read_if_exists, write_atomically};
 use clap::Args;
+use provisioner::operation::PluginSettings;
 use provisioner::registry::types;
 use provisioner::schema::{Package, files};
 
@@ -13,8 +14,8 @@ use crate::cli::display::{Line, Secrets};
 use crate::cli::exit::Exit;
 use crate::cli::process::working_folder;
 use crate::cli::runs::{plugin_settings, print_reasons};
-use crate::cli::session::{self, SessionOptions};
-use crate::cli::stacks::read_stacks;
+use crate::cli::session::{self, Session, SessionOptions};
+use crate::cli::stacks::{Stacks, read_stacks};
 use crate::cli::ui::Ui;
 
 /// Maximum size of an existing schema that is compared with the generated one, in bytes.
@@ -57,29 +58,42 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &SchemaGenArgs) -> a
     let plugins = plugin_settings(&stacks)?;
     let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None };
     session::run(ui, options, async |session| {
-        let mut packages: Vec<Package> = Vec::new();
-        let mut warnings = Vec::new();
-        for stack in stacks.requested() {
-            let events = session.sink(&stack.name, None);
-            let schemas = plugins.schemas(stack, &events, &session.signals).await.map_err(anyhow::Error::from);
-            for found in schemas.inspect_err(|error| print_reasons(ui, session, &stacks, error))? {
-                match packages.iter().find(|known| known.name == found.name) {
-                    None => packages.push(found),
-                    Some(known) if version(known) != version(&found) => warnings.push(format!(
-                        "the stacks declare several versions of the package {}; the schema has the types of {}",
-                        found.name,
-                        version(known)
-                    )),
-                    Some(_) => {}
-                }
-            }
-        }
+        let packages = packages(ui, session, &stacks, &plugins).await;
+        plugins.pool.close().await;
+        let (mut packages, warnings) = packages?;
         session.pause();
         warnings.iter().for_each(|warning| ui.warn(warning));
         packages.sort_by(|a, b| a.name.cmp(&b.name));
         write(ui, &folder, Some(packages))
     })
     .await
+}
+
+/// Returns the packages of the plugins of all stacks, and warnings. Prints the reasons of an error.
+async fn packages(
+    ui: &Ui,
+    session: &Session<'_>,
+    stacks: &Stacks,
+    plugins: &PluginSettings,
+) -> anyhow::Result<(Vec<Package>, Vec<String>)> {
+    let mut packages: Vec<Package> = Vec::new();
+    let mut warnings = Vec::new();
+    for stack in stacks.requested() {
+        let events = session.sink(&stack.name, None);
+        let schemas = plugins.schemas(stack, &events, &session.signals).await.map_err(anyhow::Error::from);
+        for found in schemas.inspect_err(|error| print_reasons(ui, session, stacks, error))? {
+            match packages.iter().find(|known| known.name == found.name) {
+                None => packages.push(found),
+                Some(known) if version(known) != version(&found) => warnings.push(format!(
+                    "the stacks declare several versions of the package {}; the schema has the types of {}",
+                    found.name,
+                    version(known)
+                )),
+                Some(_) => {}
+            }
+        }
+    }
+    Ok((packages, warnings))
 }
 
 fn version(package: &Package) -> &str {

@@ -59,7 +59,9 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ValidateArgs) -> an
         let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None };
         let work = async |session: &session::Session<'_>| {
             let events = session.sink("", None);
-            found.extend(operation::validate(&programs, &plugins, &events, &session.signals).await?);
+            let checked = operation::validate(&programs, &plugins, &events, &session.signals).await;
+            plugins.pool.close().await;
+            found.extend(checked?);
             Ok(Exit::Done)
         };
         session::run(ui, options, work).await?;

@@ -1,0 +1,80 @@
+//! The run that an instance belongs to while it is leased. What the plugin logs, prints and asks of the Engine service goes
+//! to that run.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{HostEvent, HostEvents, Severity};
+use crate::process::{OutputSink, OutputStream};
+
+/// URN of the root resource, shared by all plugins of a run; empty until a plugin sets it.
+pub(super) type RootResource = Arc<Mutex<String>>;
+
+/// Parts of a run that its instances reach.
+#[derive(Clone)]
+pub(super) struct RunLinks {
+    pub(super) events: Arc<dyn HostEvents>,
+    pub(super) root_resource: RootResource,
+}
+
+/// The run to which an instance is attached. It stays attached after its lease, until the next one begins or the run ends:
+/// the last output of a phase arrives late.
+pub(super) struct Attachment {
+    plugin: String,
+    run: Mutex<Option<RunLinks>>,
+    has_logged_error: AtomicBool,
+}
+
+impl Attachment {
+    pub(super) fn new(plugin: &str, run: RunLinks) -> Self {
+        Self { plugin: plugin.to_owned(), run: Mutex::new(Some(run)), has_logged_error: AtomicBool::new(false) }
+    }
+
+    /// Attaches the instance to a run.
+    pub(super) fn attach(&self, run: RunLinks) {
+        *self.lock() = Some(run);
+    }
+
+    /// Detaches the instance if it is attached to the run with this root resource: what it logs and prints is dropped until it
+    /// is attached again.
+    pub(super) fn detach_from(&self, root_resource: &RootResource) {
+        self.lock().take_if(|run| Arc::ptr_eq(&run.root_resource, root_resource));
+    }
+
+    /// Returns the name of the plugin.
+    pub(super) fn plugin(&self) -> &str {
+        &self.plugin
+    }
+
+    /// Returns whether the plugin has logged an error in any run.
+    pub(super) fn has_logged_error(&self) -> bool {
+        self.has_logged_error.load(Ordering::Acquire)
+    }
+
+    /// Emits an event to the run.
+    pub(super) fn emit(&self, event: HostEvent) {
+        if matches!(&event, HostEvent::Log { message, .. } if message.severity == Severity::Error) {
+            self.has_logged_error.store(true, Ordering::Release);
+        }
+        // Cloned: the receiver must not be called with the lock held.
+        let run = self.lock().clone();
+        if let Some(run) = run {
+            run.events.emit(event);
+        }
+    }
+
+    /// Returns the root resource of the run; `None` while the instance is not attached.
+    pub(super) fn root_resource(&self) -> Option<RootResource> {
+        self.lock().as_ref().map(|run| Arc::clone(&run.root_resource))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<RunLinks>> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OutputSink for Attachment {
+    fn line(&self, stream: OutputStream, line: &str) {
+        self.emit(HostEvent::Output { plugin: self.plugin.clone(), stream, line: line.to_owned() });
+    }
+}

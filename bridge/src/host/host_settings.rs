@@ -1,0 +1,104 @@
+//! Settings of the plugins of a run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::load_error::{LoadError, failed_to_load};
+use super::plugin_events::PluginEvents;
+use super::plugin_pool::PluginPool;
+use super::{HostError, HostEvents};
+use crate::install::{FetchEvents, InstallError, PackageSource, VerifiedPackage};
+use crate::plugin::{PluginConfig, PluginSource};
+use crate::process::{HostEnvironment, Spawner};
+use crate::provider::grpc::{Limits, PluginInit};
+
+/// Plugin declared by a stack.
+#[derive(Clone, Debug)]
+pub struct DeclaredPlugin {
+    /// Entry of the plugin in `plugins`.
+    pub config: PluginConfig,
+    /// Input of Initialize, which is called directly after Configure if the plugin serves `simplecontainer.plugin.v1`.
+    pub init: PluginInit,
+}
+
+/// Plugin to check with [`PluginHost::check`](super::PluginHost::check).
+#[derive(Clone, Debug)]
+pub struct CheckedPlugin {
+    /// Entry of the plugin in `plugins`.
+    pub config: PluginConfig,
+    /// True if the types of its package are needed. Its schema may be missing or invalid otherwise.
+    pub needs_types: bool,
+}
+
+/// Package sources by kind. A kind without a source is not supported.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// Source of the kind `local`.
+    pub local: Option<Arc<dyn PackageSource>>,
+    /// Source of the kind `github-release`.
+    pub github_release: Option<Arc<dyn PackageSource>>,
+    /// Source of the kind `git`.
+    pub git: Option<Arc<dyn PackageSource>>,
+}
+
+impl Sources {
+    /// Resolves a plugin to its package: finds or fetches the files, and verifies them. Emits [`HostEvent::Fetch`]
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// [`HostError`]; the plugin has not been executed.
+    ///
+    /// # Cancellation
+    /// No incomplete package is left.
+    pub async fn resolve(
+        &self,
+        plugin: &PluginConfig,
+        events: &Arc<dyn HostEvents>,
+    ) -> Result<VerifiedPackage, HostError> {
+        let events = PluginEvents { plugin: plugin.name.to_string(), events: Arc::clone(events) };
+        self.resolve_package(plugin, &events).await.map_err(|error| failed_to_load(plugin, LoadError::Resolve(error)))
+    }
+
+    async fn resolve_package(
+        &self,
+        plugin: &PluginConfig,
+        events: &dyn FetchEvents,
+    ) -> Result<VerifiedPackage, InstallError> {
+        let source = match &plugin.source {
+            PluginSource::Local(_) => &self.local,
+            PluginSource::GithubRelease(_) => &self.github_release,
+            PluginSource::Git(_) => &self.git,
+        };
+        match source {
+            Some(source) => source.resolve(plugin, events).await,
+            None => Err(InstallError::Unsupported { kind: plugin.source.kind() }),
+        }
+    }
+}
+
+/// Settings of the plugins of a run.
+#[derive(Clone)]
+pub struct HostSettings {
+    /// Name of the project, passed to plugins in their environment.
+    pub project: String,
+    /// Working directory of the plugins: the root of the repository.
+    pub directory: PathBuf,
+    /// Environment from which the variables of the plugins are selected.
+    pub environment: HostEnvironment,
+    /// Spawner of the plugin processes.
+    pub spawner: Spawner,
+    /// Sources of the packages.
+    pub sources: Sources,
+    /// Limits on calls to plugins.
+    pub limits: Limits,
+    /// Signal after which no plugin is waited for: the plugins are interrupted, and killed soon.
+    pub abort: CancellationToken,
+    /// Folder of the type cache; `None`: schemas are requested again by each run.
+    pub type_cache: Option<PathBuf>,
+    /// Receiver of the events of the plugins.
+    pub events: Arc<dyn HostEvents>,
+    /// Pool of the instances of plugins.
+    pub pool: PluginPool,
+}

@@ -1,0 +1,198 @@
+//! Instance of a plugin: a process with its client, and what is known of its configuration and its use.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use futures_util::future::BoxFuture;
+use uuid::Uuid;
+
+use super::HostEvent;
+use super::attachment::Attachment;
+use super::pool::Pooled;
+use crate::install::VerifiedPackage;
+use crate::plugin::Sha256Digest;
+use crate::provider::grpc::{GrpcProvider, PluginInit};
+use crate::provider::{ConfigureRequest, ParameterizeReply, ParameterizeRequest, Provider as _, ProviderError};
+
+/// Number of a run, unique in this process and all others.
+pub(super) type RunId = Uuid;
+
+/// Common properties of instances that can replace each other. Holds environment variables, which may be secret.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct ProcessKey {
+    plugin: String,
+    package: PackageKey,
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+    directory: PathBuf,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum PackageKey {
+    Digest(Sha256Digest),
+    /// The files of the package may change from run to run.
+    OfRun(RunId),
+}
+
+impl ProcessKey {
+    pub(super) fn new(
+        plugin: &str,
+        package: &VerifiedPackage,
+        environment: Vec<(OsString, OsString)>,
+        directory: &Path,
+        run: RunId,
+    ) -> Self {
+        // A package with a checksum may lie in a private copy, in another folder for each run.
+        let in_package = |path: &Path| path.strip_prefix(package.folder()).unwrap_or(path).to_owned();
+        Self {
+            plugin: plugin.to_owned(),
+            package: package.digest().map_or(PackageKey::OfRun(run), PackageKey::Digest),
+            program: in_package(package.program()),
+            arguments: package.arguments().iter().map(|argument| in_package(Path::new(argument)).into()).collect(),
+            environment,
+            directory: directory.to_owned(),
+        }
+    }
+}
+
+/// Configuration that an instance has been given.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Configuration {
+    pub(super) parameters: Option<ParameterizeRequest>,
+    pub(super) request: ConfigureRequest,
+    pub(super) init: PluginInit,
+}
+
+/// Instance of a plugin.
+///
+/// # Invariants
+/// A lease uses it alone, except for GetSchema. Once it was used in a way that the next user could notice, it is not kept.
+pub(super) struct Instance {
+    pub(super) provider: GrpcProvider,
+    pub(super) attachment: Arc<Attachment>,
+    /// Run that alone can use it.
+    pub(super) run: OnceLock<RunId>,
+    pub(super) parameters: OnceLock<(ParameterizeRequest, ParameterizeReply)>,
+    pub(super) configuration: OnceLock<Configuration>,
+    calls: AtomicUsize,
+    is_used_up: AtomicBool,
+    /// True once a call has failed because the process has exited.
+    is_exit_reported: AtomicBool,
+    is_ending: AtomicBool,
+}
+
+impl Instance {
+    pub(super) fn new(provider: GrpcProvider, attachment: Arc<Attachment>) -> Self {
+        Self {
+            provider,
+            attachment,
+            run: OnceLock::new(),
+            parameters: OnceLock::new(),
+            configuration: OnceLock::new(),
+            calls: AtomicUsize::new(0),
+            is_used_up: AtomicBool::new(false),
+            is_exit_reported: AtomicBool::new(false),
+            is_ending: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns true if the process was told neither which package to serve nor a configuration.
+    pub(super) fn is_unconfigured(&self) -> bool {
+        self.configuration.get().is_none() && self.parameters.get().is_none()
+    }
+
+    /// Marks that another user must not get this instance.
+    pub(super) fn use_up(&self) {
+        self.is_used_up.store(true, Ordering::Release);
+    }
+
+    /// Returns true if another user cannot notice that the instance was used. An instance that serves one package of many
+    /// and has no configuration is not recognized again, so it is not kept.
+    pub(super) fn is_reusable(&self) -> bool {
+        let is_used_up = self.is_used_up.load(Ordering::Acquire) || self.attachment.has_logged_error();
+        let is_known = self.configuration.get().is_some() || self.is_unconfigured();
+        !is_used_up && is_known && self.calls.load(Ordering::Acquire) == 0
+    }
+
+    /// Makes a call. A call that is given up before its reply, or whose effect is unknown, uses the instance up.
+    pub(super) async fn call<T>(
+        &self,
+        call: impl Future<Output = Result<T, ProviderError>>,
+    ) -> Result<T, ProviderError> {
+        self.calls.fetch_add(1, Ordering::AcqRel);
+        let mut in_flight = CallInFlight { instance: self, has_ended: false };
+        let reply = call.await;
+        if matches!(&reply, Err(ProviderError::PluginExited { .. })) {
+            self.is_exit_reported.store(true, Ordering::Release);
+        }
+        in_flight.has_ended = !matches!(&reply, Err(error) if error.is_indeterminate());
+        reply
+    }
+
+    /// Tells the process which package to serve, for the rest of its life.
+    pub(super) async fn parameterize(&self, request: ParameterizeRequest) -> Result<ParameterizeReply, ProviderError> {
+        let reply = self.call(self.provider.parameterize(request.clone())).await;
+        match &reply {
+            Ok(reply) => drop(self.parameters.set((request, reply.clone()))),
+            Err(_) => self.use_up(),
+        }
+        reply
+    }
+
+    /// Configures the process, which belongs to the run from now on.
+    pub(super) async fn configure(&self, configuration: Configuration, run: RunId) -> Result<(), ProviderError> {
+        self.run.set(run).unwrap_or_default();
+        self.provider.set_init(configuration.init.clone());
+        let reply = self.call(self.provider.configure(configuration.request.clone())).await;
+        match reply {
+            Ok(()) => self.configuration.set(configuration).unwrap_or_default(),
+            Err(_) => self.use_up(),
+        }
+        reply
+    }
+}
+
+/// Call in flight.
+struct CallInFlight<'a> {
+    instance: &'a Instance,
+    has_ended: bool,
+}
+
+impl Drop for CallInFlight<'_> {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.instance.use_up();
+        }
+        self.instance.calls.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Pooled for Instance {
+    fn is_alive(&self) -> bool {
+        self.provider.process().is_none_or(|process| process.exit_status().is_none())
+    }
+
+    fn exited(&self) -> BoxFuture<'static, ()> {
+        match self.provider.process() {
+            Some(process) => Box::pin(process.exited()),
+            None => Box::pin(std::future::pending()),
+        }
+    }
+
+    fn end(self: Arc<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            if self.is_ending.swap(true, Ordering::AcqRel) {
+                return;
+            }
+            if !self.is_exit_reported.load(Ordering::Acquire)
+                && let Some(message) = self.provider.unexpected_exit().await
+            {
+                self.attachment.emit(HostEvent::Warning { plugin: self.provider.name().to_owned(), message });
+            }
+            self.provider.close().await;
+        })
+    }
+}

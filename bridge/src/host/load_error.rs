@@ -1,0 +1,44 @@
+//! Reasons why a plugin is not loaded.
+
+use std::borrow::Cow;
+use std::io;
+
+use super::HostError;
+use crate::error::Hint;
+use crate::install::InstallError;
+use crate::launch::LaunchError;
+use crate::plugin::PluginConfig;
+use crate::provider::ProviderError;
+
+/// Reason why a plugin is not loaded.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LoadError {
+    #[error("failed to resolve plugin binary")]
+    Resolve(#[source] InstallError),
+    #[error("failed to connect to plugin: cannot start the engine service")]
+    Listen(#[source] io::Error),
+    #[error("failed to connect to plugin")]
+    Launch(#[source] LaunchError),
+    #[error("failed to connect to plugin")]
+    Handshake(#[source] ProviderError),
+}
+
+impl Hint for LoadError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Resolve(error) => error.hint(),
+            Self::Launch(error) => error.hint(),
+            Self::Listen(_) | Self::Handshake(_) => None,
+        }
+    }
+}
+
+/// Returns the error of a plugin that is not loaded.
+pub(super) fn failed_to_load(plugin: &PluginConfig, error: LoadError) -> HostError {
+    let failed = HostError::new(format!("failed to load plugin {}", plugin.name));
+    let failed = match error.hint() {
+        Some(hint) => failed.with_hint(hint),
+        None => failed,
+    };
+    failed.with_source(error)
+}

@@ -1,0 +1,175 @@
+//! A run's view of the pool: its settings, and how instances of its plugins are started.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::OnceCell;
+
+use super::attachment::{Attachment, RootResource, RunLinks};
+use super::host_settings::{DeclaredPlugin, HostSettings};
+use super::instance::{Instance, ProcessKey, RunId};
+use super::load_error::{LoadError, failed_to_load};
+use super::package_types::PackageTypes;
+use super::plugin_pool::InstancePool;
+use super::pool::{GroupId, NotStarted};
+use super::{HostError, HostEvent, engine_service};
+use crate::install::VerifiedPackage;
+use crate::launch::{LaunchSpec, plugin_environment, pulumi};
+use crate::provider::grpc::{GrpcProvider, HostInfo, ResourceStatusTokens, handshake};
+
+/// A run.
+pub(super) struct Run {
+    pub(super) id: RunId,
+    pub(super) settings: HostSettings,
+    root_resource: RootResource,
+    is_stopped: AtomicBool,
+}
+
+/// Plugin of a run, with its package.
+pub(super) struct Plugin {
+    pub(super) declared: DeclaredPlugin,
+    pub(super) package: Arc<VerifiedPackage>,
+    /// Instances that this plugin can use.
+    pub(super) group: GroupId,
+    /// Types of the package, loaded on first use.
+    pub(super) package_types: OnceCell<PackageTypes>,
+}
+
+impl Plugin {
+    pub(super) fn name(&self) -> &str {
+        self.declared.config.name.as_str()
+    }
+}
+
+impl Run {
+    pub(super) fn new(settings: HostSettings) -> Self {
+        settings.pool.connection_guard().report_to(&settings.events);
+        Self {
+            id: RunId::new_v4(),
+            settings,
+            root_resource: RootResource::default(),
+            is_stopped: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the pool of instances.
+    pub(super) fn pool(&self) -> &InstancePool {
+        self.settings.pool.instances()
+    }
+
+    /// Resolves and verifies a plugin.
+    pub(super) async fn resolve(&self, declared: DeclaredPlugin) -> Result<Plugin, HostError> {
+        let settings = &self.settings;
+        let package = Arc::new(settings.sources.resolve(&declared.config, &settings.events).await?);
+        let environment = plugin_environment(&declared.config, &settings.project, &settings.environment).variables;
+        let name = declared.config.name.as_str();
+        let group = self.pool().group(ProcessKey::new(name, &package, environment, &settings.directory, self.id));
+        Ok(Plugin { declared, package, group, package_types: OnceCell::new() })
+    }
+
+    /// Leases the idle instance of a plugin with the highest rank.
+    pub(super) fn lease_idle<R: Ord>(
+        &self,
+        plugin: &Plugin,
+        rank: impl Fn(&Instance) -> Option<R>,
+    ) -> Option<Arc<Instance>> {
+        let instance = self.pool().lease_idle(plugin.group, rank)?;
+        self.attach(&instance);
+        Some(instance)
+    }
+
+    /// Leases an instance that is started now.
+    pub(super) async fn lease_started(self: &Arc<Self>, plugin: &Arc<Plugin>) -> Result<Arc<Instance>, HostError> {
+        self.check_not_stopped(plugin)?;
+        let start = || {
+            let (run, plugin) = (Arc::clone(self), Arc::clone(plugin));
+            Box::pin(async move { run.start(&plugin).await }) as _
+        };
+        match self.pool().lease_started(plugin.group, start).await {
+            Ok(instance) => {
+                self.attach(&instance);
+                Ok(instance)
+            }
+            Err(NotStarted::Failed(error)) => Err(error),
+            Err(NotStarted::Closed) => Err(stopping(plugin)),
+        }
+    }
+
+    fn attach(&self, instance: &Instance) {
+        instance.attachment.attach(self.links());
+        instance.provider.set_abort(self.settings.abort.clone());
+    }
+
+    fn links(&self) -> RunLinks {
+        RunLinks { events: Arc::clone(&self.settings.events), root_resource: Arc::clone(&self.root_resource) }
+    }
+
+    async fn start(&self, plugin: &Plugin) -> Result<Instance, HostError> {
+        self.launch(plugin).await.map_err(|error| failed_to_load(&plugin.declared.config, error))
+    }
+
+    async fn launch(&self, plugin: &Plugin) -> Result<Instance, LoadError> {
+        let (settings, config) = (&self.settings, &plugin.declared.config);
+        let status_tokens = Arc::new(ResourceStatusTokens::default());
+        let attachment = Arc::new(Attachment::new(plugin.name(), self.links()));
+        let guard = settings.pool.connection_guard();
+        let engine = engine_service::serve(Arc::clone(&attachment), Arc::clone(&status_tokens), guard);
+        let engine = engine.await.map_err(LoadError::Listen)?;
+        let address = engine.address();
+        let spec = LaunchSpec {
+            package: &plugin.package,
+            directory: settings.directory.clone(),
+            environment: plugin_environment(config, &settings.project, &settings.environment).variables,
+            start_timeout: config.start_timeout,
+            sink: Arc::clone(&attachment) as _,
+            spawner: &settings.spawner,
+        };
+        let launched = pulumi::launch(spec, &address).await.map_err(LoadError::Launch)?;
+        let host_info = HostInfo {
+            engine_address: &address,
+            program_folder: plugin.package.folder(),
+            status_tokens: Some(&status_tokens),
+        };
+        let provider =
+            handshake(launched.connection, plugin.name(), Some(launched.process), host_info, settings.limits).await;
+        let provider: GrpcProvider = provider.map_err(LoadError::Handshake)?;
+        let provider = provider.with_guard((engine, Arc::clone(&plugin.package)));
+        let instance = Instance::new(provider, attachment);
+        if plugin.package.digest().is_none() {
+            instance.run.set(self.id).unwrap_or_default();
+        }
+        Ok(instance)
+    }
+
+    /// Emits a warning about a plugin.
+    pub(super) fn warn(&self, plugin: &Plugin, message: String) {
+        self.settings.events.emit(HostEvent::Warning { plugin: plugin.name().to_owned(), message });
+    }
+
+    /// Starts no further instance.
+    pub(super) fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Release);
+    }
+
+    /// Returns an error once the run was stopped.
+    pub(super) fn check_not_stopped(&self, plugin: &Plugin) -> Result<(), HostError> {
+        if self.is_stopped.load(Ordering::Acquire) { Err(stopping(plugin)) } else { Ok(()) }
+    }
+
+    /// Ends the idle instances that only this run can use. Returns once they have ended.
+    pub(super) async fn end(&self) {
+        let is_over = |instance: &Instance| {
+            let is_of_run = instance.run.get() == Some(&self.id);
+            if !is_of_run {
+                instance.attachment.detach_from(&self.root_resource);
+            }
+            is_of_run
+        };
+        self.pool().end_idle(is_over).await;
+    }
+}
+
+/// Returns the error of a plugin that is not started, because its run or the pool ends.
+fn stopping(plugin: &Plugin) -> HostError {
+    HostError::new(format!("plugin {} is not started: the run is stopping", plugin.name()))
+}

@@ -1,0 +1,224 @@
+//! Leases: which instances are used again, and which end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bridge::host::{HostEvent, PluginHost, ProviderHost as _, ProviderRequest};
+use bridge::plugin::{Checksum, Keep, PluginSource, Sha256Digest};
+use bridge::provider::{CheckRequest, ConfigureRequest, Provider};
+use pulumi_proto::property::PropertyMap;
+use pulumi_proto::resource_id::ReferenceId;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::TestRepository;
+
+/// Repository with the plugin `x`, which counts its starts.
+fn repository(has_checksum: bool, faults: &[&str]) -> TestRepository {
+    let mut repository = TestRepository::new();
+    let starts = repository.path("starts");
+    let config = repository.plugin("x", &format!("echo $$ >> '{}'", starts.display()), faults);
+    let PluginSource::Local(source) = &mut config.source else { unreachable!() };
+    if has_checksum {
+        source.checksum = Some(Checksum::One(Sha256Digest::of(std::fs::read(&source.path).unwrap())));
+    }
+    repository
+}
+
+/// Returns the process ids of all started instances.
+fn starts(repository: &TestRepository) -> Vec<i32> {
+    let text = std::fs::read_to_string(repository.path("starts")).unwrap_or_default();
+    text.lines().map(|line| line.parse().unwrap()).collect()
+}
+
+fn count(repository: &TestRepository, call: &str) -> usize {
+    repository.calls("x").iter().filter(|known| *known == call).count()
+}
+
+async fn lease(host: &PluginHost, name: &str) -> Arc<dyn Provider> {
+    let request = ProviderRequest { package: "x".into(), name: name.into(), ..ProviderRequest::default() };
+    host.start_provider(&request).await.unwrap()
+}
+
+fn configuration(name: &str, id: &str, inputs: PropertyMap) -> ConfigureRequest {
+    let urn = format!("urn:pulumi:dev::t::pulumi:providers:x::{name}").parse().unwrap();
+    ConfigureRequest { urn, id: ReferenceId::from(id), inputs: Arc::new(inputs) }
+}
+
+/// Leases an instance, configures it, and returns it.
+async fn configured(host: &PluginHost, request: ConfigureRequest) -> Arc<dyn Provider> {
+    let provider = lease(host, request.urn.name()).await;
+    provider.configure(request).await.unwrap();
+    provider
+}
+
+async fn check(provider: &dyn Provider) {
+    let urn = "urn:pulumi:dev::t::x:index:Thing::a".parse().unwrap();
+    let request = CheckRequest {
+        urn,
+        olds: Arc::default(),
+        news: Arc::default(),
+        random_seed: [0; 32],
+        autonaming: None,
+        preview: false,
+    };
+    provider.check(request).await.unwrap();
+}
+
+#[tokio::test]
+async fn phases_of_a_run_share_one_process_that_is_configured_once() {
+    let repository = repository(false, &[]);
+    let host = repository.load().await.unwrap();
+    for _ in 0..3 {
+        let provider = configured(&host, configuration("p", "1", PropertyMap::new())).await;
+        check(&*provider).await;
+        provider.close().await;
+    }
+    assert_eq!((starts(&repository).len(), count(&repository, "Configure"), count(&repository, "Check")), (1, 1, 3));
+    assert_eq!(count(&repository, "Cancel"), 0, "the process is told nothing of the phases");
+    host.close().await;
+    assert_eq!((count(&repository, "Cleanup"), count(&repository, "Cancel")), (1, 1));
+}
+
+#[tokio::test]
+async fn another_configuration_gets_another_process_and_the_first_one_is_kept() {
+    let inputs = |zone: &str| PropertyMap::from([("zone".to_owned(), zone.into())]);
+    let first = || configuration("p", "1", inputs("n"));
+    for other in [
+        configuration("q", "1", inputs("n")),
+        configuration("p", "2", inputs("n")),
+        configuration("p", "1", inputs("s")),
+        configuration("p", "1", PropertyMap::new()),
+    ] {
+        let repository = repository(false, &[]);
+        let host = repository.load().await.unwrap();
+        for (request, expected) in [(first(), 1), (other.clone(), 2), (first(), 2), (other.clone(), 2)] {
+            let provider = configured(&host, request).await;
+            check(&*provider).await;
+            provider.close().await;
+            let counts = (starts(&repository).len(), count(&repository, "Configure"));
+            assert_eq!(counts, (expected, expected), "{other:?}");
+        }
+        host.close().await;
+    }
+}
+
+#[tokio::test]
+async fn two_leases_never_share_a_process() {
+    let repository = repository(false, &[]);
+    let host = repository.load().await.unwrap();
+    let request = || configuration("p", "1", PropertyMap::new());
+    let (first, second) = tokio::join!(configured(&host, request()), configured(&host, request()));
+    assert_eq!(starts(&repository).len(), 2);
+    tokio::join!(first.close(), second.close());
+    host.close().await;
+}
+
+#[tokio::test]
+async fn instance_that_was_used_otherwise_is_not_kept() {
+    for (use_of, faults, keep) in [
+        ("nothing", &[][..], Keep::Run),
+        ("keep: never", &[], Keep::Never),
+        ("cancel", &[], Keep::Run),
+        ("logged error", &["log an error in Check"], Keep::Run),
+        ("abandoned call", &["hang in Check"], Keep::Run),
+    ] {
+        let mut repository = repository(false, faults);
+        repository.last_plugin().keep = keep;
+        let host = repository.load().await.unwrap();
+        let provider = configured(&host, configuration("p", "1", PropertyMap::new())).await;
+        match use_of {
+            "cancel" => provider.cancel().await.unwrap(),
+            "logged error" => check(&*provider).await,
+            "abandoned call" => {
+                let call = tokio::time::timeout(Duration::from_millis(50), check(&*provider));
+                assert!(call.await.is_err(), "the plugin replies");
+            }
+            _ => {}
+        }
+        provider.close().await;
+        configured(&host, configuration("p", "1", PropertyMap::new())).await.close().await;
+        let expected = if use_of == "nothing" { 1 } else { 2 };
+        assert_eq!((starts(&repository).len(), count(&repository, "Configure")), (expected, expected), "{use_of}");
+        host.close().await;
+    }
+}
+
+#[tokio::test]
+async fn idle_instance_that_dies_is_reported_and_replaced() {
+    let repository = repository(false, &[]);
+    let host = repository.load().await.unwrap();
+    configured(&host, configuration("p", "1", PropertyMap::new())).await.close().await;
+    kill_process(Pid::from_raw(starts(&repository)[0]).unwrap(), Signal::KILL).unwrap();
+    let warning = HostEvent::Warning {
+        plugin: "x".into(),
+        message: "it exited unexpectedly (killed by signal 9). Its last output:\n  ready".into(),
+    };
+    let wait = async {
+        while !repository.events.all().contains(&warning) {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), wait)
+        .await
+        .unwrap_or_else(|_| panic!("{:?}", repository.events.all()));
+    let provider = configured(&host, configuration("p", "1", PropertyMap::new())).await;
+    check(&*provider).await;
+    assert_eq!(starts(&repository).len(), 2);
+    host.close().await;
+}
+
+#[tokio::test]
+async fn only_a_verified_plugin_that_was_not_configured_is_kept_for_other_runs() {
+    for (has_checksum, expected) in [(true, 1), (false, 3)] {
+        let repository = repository(has_checksum, &[]);
+        for _ in 0..3 {
+            let host = repository.load().await.unwrap();
+            host.schemas().await.unwrap();
+            host.close().await;
+        }
+        assert_eq!(starts(&repository).len(), expected, "with a checksum: {has_checksum}");
+        repository.pool.close().await;
+        assert_eq!(count(&repository, "Cancel"), expected);
+    }
+    let repository = repository(true, &[]);
+    for _ in 0..2 {
+        let host = repository.load().await.unwrap();
+        configured(&host, configuration("p", "1", PropertyMap::new())).await;
+        host.close().await;
+    }
+    assert_eq!((starts(&repository).len(), count(&repository, "Configure")), (2, 2));
+}
+
+#[tokio::test]
+async fn another_file_or_variable_gets_another_process() {
+    let mut repository = repository(true, &[]);
+    repository.load().await.unwrap().close().await;
+    assert_eq!(starts(&repository).len(), 1);
+    repository.last_plugin().pass_env = vec!["PASSED".into()];
+    repository.load().await.unwrap().close().await;
+    assert_eq!(starts(&repository).len(), 2, "another environment");
+    let PluginSource::Local(source) = &mut repository.last_plugin().source else { unreachable!() };
+    let text = std::fs::read_to_string(&source.path).unwrap() + "# another file\n";
+    std::fs::write(&source.path, &text).unwrap();
+    source.checksum = Some(Checksum::One(Sha256Digest::of(text)));
+    repository.load().await.unwrap().close().await;
+    assert_eq!(starts(&repository).len(), 3, "another file");
+    repository.pool.close().await;
+}
+
+#[tokio::test]
+async fn log_messages_go_to_the_run_that_has_leased_the_plugin() {
+    let repository = repository(true, &[]);
+    let logged = |repository: &TestRepository| {
+        repository.events.all().iter().filter(|event| matches!(event, HostEvent::Log { .. })).count()
+    };
+    let first = repository.load().await.unwrap();
+    first.close().await;
+    let before = repository.events.all().len();
+    let other = repository.with_other_events();
+    let host = other.load().await.unwrap();
+    configured(&host, configuration("p", "1", PropertyMap::new())).await;
+    host.close().await;
+    assert_eq!((starts(&other).len(), logged(&other), logged(&repository)), (1, 1, 0));
+    assert_eq!(repository.events.all().len(), before);
+}
