@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use prost::Message as _;
 use prost_types::Struct;
@@ -154,6 +155,7 @@ impl ResourceProvider for ScriptedProvider {
         if script.hang {
             self.wait(false).await;
         }
+        tokio::time::sleep(Duration::from_millis(script.configure_delay)).await;
         Ok(Response::new(rpc::ConfigureResponse {
             accept_secrets: script.accept_secrets.unwrap_or(true),
             supports_preview: script.supports_preview.unwrap_or(true),

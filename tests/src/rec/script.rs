@@ -25,6 +25,8 @@ pub struct ProviderScript {
     pub accept_secrets: Option<bool>,
     /// Failure of Configure.
     pub configure: Option<Failure>,
+    /// Time that Configure takes, in milliseconds.
+    pub configure_delay: u64,
     /// True if Configure replies only after Cancel.
     pub hang: bool,
     /// Reply of GetSchema, instead of the schema.
