@@ -6,7 +6,8 @@ use std::error::Error;
 use std::path::PathBuf;
 
 /// Files with interface definitions. Their imports are compiled too.
-const PROTOS: [&str; 12] = [
+const PROTOS: [&str; 13] = [
+    "google/rpc/error_details.proto",
     "google/rpc/status.proto",
     "hashicorp/go_plugin.proto",
     "pulumi/alias.proto",

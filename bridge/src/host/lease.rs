@@ -76,6 +76,7 @@ impl Lease {
             message: format!("the plugin {} is closed", self.plugin.name()),
             indeterminate: false,
             source: None,
+            details: None,
         })
     }
 
@@ -136,7 +137,7 @@ fn not_started(method: Method, error: HostError) -> ProviderError {
         None => error.to_string(),
     };
     let source = error.into_cause().map(cause);
-    ProviderError::Failed { method, message, indeterminate: false, source }
+    ProviderError::Failed { method, message, indeterminate: false, source, details: None }
 }
 
 #[async_trait]

@@ -1,11 +1,13 @@
 //! Errors of failed calls (docs/spec/provider-protocol.md#6).
 
 use std::fmt::Display;
+use std::time::Duration;
 
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::resource_id::ResourceId;
 
 use super::check::CheckFailure;
+use super::error_class::{ErrorClass, ErrorDetails};
 use super::lost_reply::LostReply;
 use super::method::Method;
 use crate::error::Cause;
@@ -26,6 +28,9 @@ pub enum ProviderError {
         /// Cause on the side of `sc`, such as a refused connection; `None` if there is none, as for an error that the
         /// provider returned.
         source: Option<Cause>,
+        /// Class of the error, and what the provider has said about it; `None` if `sc` itself found the error, and its
+        /// class is [`ErrorClass::Unexpected`].
+        details: Option<Box<ErrorDetails>>,
     },
     /// The resource exists, but its initialization failed (ErrorResourceInitFailed). Create, Update and Read only.
     #[error("{message}")]
@@ -111,6 +116,38 @@ impl ProviderError {
             Self::Partial { .. } | Self::MissingConfig(_) | Self::InvalidInputs { .. } | Self::Unimplemented { .. } => {
                 false
             }
+        }
+    }
+
+    /// Returns the class and the details of the error. The details of Pulumi take precedence over those of google.rpc.
+    pub fn details(&self) -> ErrorDetails {
+        match self {
+            Self::Failed { details: Some(details), .. } => (**details).clone(),
+            Self::Failed { details: None, .. } | Self::Unimplemented { .. } => {
+                ErrorDetails::new(ErrorClass::Unexpected)
+            }
+            Self::Partial { failure, .. } => {
+                ErrorDetails { reasons: failure.reasons.clone(), ..ErrorDetails::new(ErrorClass::Unexpected) }
+            }
+            Self::MissingConfig(_) => ErrorDetails::new(ErrorClass::BadInput),
+            Self::InvalidInputs { failures, .. } => {
+                ErrorDetails { violations: failures.clone(), ..ErrorDetails::new(ErrorClass::BadInput) }
+            }
+            Self::ReplyLost { lost: LostReply::ConnectionLost, .. } | Self::PluginExited { .. } => {
+                ErrorDetails::new(ErrorClass::Unavailable)
+            }
+            Self::ReplyLost { .. } => ErrorDetails::new(ErrorClass::Unexpected),
+        }
+    }
+
+    /// Returns the time to wait at least before the call is repeated, if the provider has said that it may be repeated.
+    /// `None` if the call may have had an effect, or if the request is invalid.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Failed { indeterminate: false, details: Some(details), .. } => {
+                details.retry_after.filter(|_| details.class != ErrorClass::BadInput)
+            }
+            _ => None,
         }
     }
 

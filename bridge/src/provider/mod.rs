@@ -9,6 +9,7 @@ mod component;
 mod configuration;
 mod diff;
 mod error;
+mod error_class;
 pub mod grpc;
 mod invoke;
 mod lost_reply;
@@ -30,6 +31,7 @@ pub use configuration::{
 };
 pub use diff::{DiffChanges, DiffKind, DiffReply, DiffRequest, PropertyDiff};
 pub use error::{PartialFailure, ProviderError};
+pub use error_class::{ErrorClass, ErrorDetails, HelpLink};
 pub use invoke::{InvokeReply, InvokeRequest};
 pub use lost_reply::LostReply;
 pub use method::Method;

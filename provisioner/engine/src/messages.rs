@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::error::Error;
 
 use bridge::error::{Hint as _, chain};
-use bridge::provider::{CheckFailure, Method, ProviderError};
+use bridge::provider::{CheckFailure, ErrorDetails, Method, ProviderError};
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 use state::{OperationKind, PendingOperation, ResourceState, StateError};
@@ -28,9 +28,19 @@ const UNKNOWN_REPLACEMENT: &str = "a second resource may exist without being rec
 const UNKNOWN_CHANGE: &str =
     "the outcome is unknown; the next refresh reads the resource, and the next run continues from its state";
 
-/// Returns the message of an error with its causes.
+/// Returns the message of an error with its causes, and with the details of the error of a provider.
 pub(crate) fn error_message(error: &(dyn Error + 'static)) -> Message {
-    Message::new(Severity::Error, chain(error))
+    Message { details: error_details(error), ..Message::new(Severity::Error, chain(error)) }
+}
+
+/// Returns the class and the details of the error of a provider, also in a failed step; `None` for another error.
+pub(crate) fn error_details(error: &(dyn Error + 'static)) -> Option<Box<ErrorDetails>> {
+    let of_step = || match error.downcast_ref::<StepError>()? {
+        StepError::Provider(error) => Some(error),
+        StepError::State(_) | StepError::Host(_) | StepError::Failed(_) | StepError::NotDeleted { .. } => None,
+    };
+    let error = error.downcast_ref::<ProviderError>().or_else(of_step)?;
+    Some(Box::new(error.details()))
 }
 
 /// Returns the message of a failed step.
@@ -142,12 +152,7 @@ fn lost_create(op: StepOp, id: Option<&ResourceId>) -> String {
 
 /// Returns the message of an input that Check has rejected.
 pub(crate) fn rejected_input(urn: &Urn, failure: &CheckFailure) -> Message {
-    let text = match &failure.property {
-        None => failure.reason.clone(),
-        Some(property) => format!("property {property}: {}", failure.reason),
-    };
-    let mut message = Message::new(Severity::Error, text);
-    message.property.clone_from(&failure.property);
+    let mut message = Message::rejected_input(failure);
     message.plugin = Some(pulumi_proto::urn::TypeToken::new(urn.type_token()).package().to_owned());
     message
 }

@@ -77,9 +77,20 @@ impl Reporter {
         self.sink.emit(event);
     }
 
-    /// Reports an error, and stores that the run has failed.
+    /// Reports an error, and stores that the run has failed. The inputs that the error of a provider names are reported
+    /// in messages of their own, each at its place, as the failures of Check are.
     pub(crate) fn report_error(&self, message: Message, failure: Failure) -> ErrorReported {
+        let violations = message.details.iter().flat_map(|details| &details.violations);
+        let violations: Vec<Message> = violations
+            .map(|failure| Message {
+                urn: message.urn.clone(),
+                source: message.source,
+                plugin: message.plugin.clone(),
+                ..Message::rejected_input(failure)
+            })
+            .collect();
         self.emit(Event::Message(Message { severity: Severity::Error, ..message }));
+        violations.into_iter().for_each(|violation| self.emit(Event::Message(violation)));
         self.escalate(ErrorReported(()), failure)
     }
 

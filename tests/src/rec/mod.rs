@@ -10,6 +10,7 @@ mod provider;
 mod request_json;
 mod rules;
 mod script;
+mod status;
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

@@ -1,7 +1,8 @@
 //! Scripted provider as a gRPC service.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use prost::Message as _;
@@ -26,12 +27,19 @@ pub struct ScriptedProvider {
     hanging_calls: AtomicU32,
     /// Token that the first Cancel cancels.
     cancelled: CancellationToken,
+    /// Number of calls that a scripted status has failed, by RPC and URN.
+    failed_calls: Mutex<BTreeMap<(&'static str, String), u32>>,
 }
 
 impl ScriptedProvider {
     /// Creates an instance that is not configured.
     pub fn new(call_recorder: Arc<dyn CallRecorder>) -> Self {
-        Self { call_recorder, hanging_calls: AtomicU32::new(0), cancelled: CancellationToken::new() }
+        Self {
+            call_recorder,
+            hanging_calls: AtomicU32::new(0),
+            cancelled: CancellationToken::new(),
+            failed_calls: Mutex::default(),
+        }
     }
 
     fn script(&self) -> Result<Script, Status> {
@@ -55,6 +63,26 @@ impl ScriptedProvider {
         let error = fails.then(|| Status::unknown(format!("rec: {rpc} fails")));
         self.record(rpc, request, error.as_ref());
         error.map_or(Ok(()), Err)
+    }
+
+    /// Records the call, and returns its scripted status, if the script has one that is not used up.
+    fn fail_with_status(
+        &self,
+        rpc: &'static str,
+        urn: &str,
+        request: &impl RequestJson,
+        behaviour: &Behaviour,
+    ) -> Result<(), Status> {
+        let Some(scripted) = behaviour.statuses.get(rpc) else { return Ok(()) };
+        let mut failed = self.failed_calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = failed.entry((rpc, urn.to_owned())).or_default();
+        if scripted.times > 0 && *failed >= scripted.times {
+            return Ok(());
+        }
+        *failed += 1;
+        let status = scripted.status();
+        self.record(rpc, request, Some(&status));
+        Err(status)
     }
 
     /// Holds a recorded call until Cancel, or for ever.
@@ -168,6 +196,7 @@ impl ResourceProvider for ScriptedProvider {
     async fn check(&self, request: Request<rpc::CheckRequest>) -> Reply<rpc::CheckResponse> {
         let request = request.into_inner();
         let behaviour = self.behaviour(&request.urn)?;
+        self.fail_with_status("Check", &request.urn, &request, &behaviour)?;
         self.record_result("Check", &request, behaviour.check.is_some())?;
         self.hang(&behaviour, Hang::Check).await;
         decode_all([&request.olds])?;
@@ -184,6 +213,7 @@ impl ResourceProvider for ScriptedProvider {
     async fn diff(&self, request: Request<rpc::DiffRequest>) -> Reply<rpc::DiffResponse> {
         let request = request.into_inner();
         let behaviour = self.behaviour(&request.urn)?;
+        self.fail_with_status("Diff", &request.urn, &request, &behaviour)?;
         self.record_result("Diff", &request, behaviour.diff == Some(ScriptedDiff::Error))?;
         decode_all([&request.olds])?;
         let (old, new) = (decode_bag(request.old_inputs)?, decode_bag(request.news)?);
@@ -199,6 +229,7 @@ impl ResourceProvider for ScriptedProvider {
             let properties = Some(rules::outputs("", inputs.as_ref(), true).into());
             return Ok(Response::new(rpc::CreateResponse { properties, ..Default::default() }));
         }
+        self.fail_with_status("Create", &request.urn, &request, &behaviour)?;
         if behaviour.create == Some(ScriptedCreate::Error) {
             self.record_result("Create", &request, true)?;
         }
@@ -231,6 +262,7 @@ impl ResourceProvider for ScriptedProvider {
     async fn read(&self, request: Request<rpc::ReadRequest>) -> Reply<rpc::ReadResponse> {
         let request = request.into_inner();
         let behaviour = self.behaviour(&request.urn)?;
+        self.fail_with_status("Read", &request.urn, &request, &behaviour)?;
         self.record_result("Read", &request, behaviour.read == Some(ScriptedRead::Error))?;
         self.hang(&behaviour, Hang::Read).await;
         if behaviour.read == Some(ScriptedRead::Gone) {
@@ -263,6 +295,9 @@ impl ResourceProvider for ScriptedProvider {
     async fn update(&self, request: Request<rpc::UpdateRequest>) -> Reply<rpc::UpdateResponse> {
         let request = request.into_inner();
         let behaviour = self.behaviour(&request.urn)?;
+        if !request.preview {
+            self.fail_with_status("Update", &request.urn, &request, &behaviour)?;
+        }
         decode_all([&request.olds, &request.old_inputs])?;
         let inputs = decode_bag(request.news.clone())?;
         let properties: Option<Bag> = Some(rules::outputs(&request.id, inputs.as_ref(), request.preview).into());
@@ -287,6 +322,7 @@ impl ResourceProvider for ScriptedProvider {
     async fn delete(&self, request: Request<rpc::DeleteRequest>) -> Reply<()> {
         let request = request.into_inner();
         let behaviour = self.behaviour(&request.urn)?;
+        self.fail_with_status("Delete", &request.urn, &request, &behaviour)?;
         self.record_result("Delete", &request, behaviour.delete.is_some())?;
         decode_all([&request.properties, &request.old_inputs])?;
         self.hang(&behaviour, Hang::Delete).await;

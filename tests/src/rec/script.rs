@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::status::ScriptedStatus;
+
 /// Script of one step. The empty script follows the default rules.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -93,6 +95,8 @@ pub struct Behaviour {
     pub hang: Option<Hang>,
     /// True if that call does not reply even after Cancel.
     pub deaf: bool,
+    /// Statuses that calls fail with, by the name of the RPC. A preview of Create or Update never fails.
+    pub statuses: BTreeMap<String, ScriptedStatus>,
 }
 
 /// Scripted reply of Diff.

@@ -8,6 +8,7 @@ mod config_errors;
 mod core_types;
 mod crash_points;
 mod crashes;
+mod error_details;
 mod faulty_plugins;
 mod filter;
 mod guards;

@@ -121,7 +121,13 @@ impl Encoder {
 
     /// Returns the error of a failed encoding. The resource is unchanged because nothing was sent.
     fn encode_error(&self, error: &WireError) -> ProviderError {
-        ProviderError::Failed { method: self.method, message: error.to_string(), indeterminate: false, source: None }
+        ProviderError::Failed {
+            method: self.method,
+            message: error.to_string(),
+            indeterminate: false,
+            source: None,
+            details: None,
+        }
     }
 }
 

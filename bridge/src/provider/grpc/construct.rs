@@ -49,7 +49,13 @@ pub(super) fn construct_message(
 ) -> Result<rpc::ConstructRequest, ProviderError> {
     if !encoder.capabilities.accept_secrets {
         let message = "a provider that does not accept secrets cannot construct components".to_owned();
-        return Err(ProviderError::Failed { method: encoder.method, message, indeterminate: false, source: None });
+        return Err(ProviderError::Failed {
+            method: encoder.method,
+            message,
+            indeterminate: false,
+            source: None,
+            details: None,
+        });
     }
     let dependencies = |(name, urns)| (name, construct_request::PropertyDependencies { urns: texts(urns) });
     let (run, options) = (request.run, request.options);

@@ -14,9 +14,10 @@ use pulumi_proto::{google_rpc, rpc};
 use tonic::{Code, Status};
 
 use super::bags::Decoder;
+use super::error_details::error_details;
 use crate::error::cause;
 use crate::launch::{CallError, Loss};
-use crate::provider::{CheckFailure, LostReply, Method, PartialFailure, ProviderError};
+use crate::provider::{CheckFailure, ErrorClass, ErrorDetails, LostReply, Method, PartialFailure, ProviderError};
 
 /// Maximum number of bytes of an id that a message quotes.
 const MAX_QUOTED_ID: usize = 200;
@@ -31,7 +32,13 @@ pub(super) fn from_call_error(method: Method, error: CallError, partial: Option<
         CallError::Status(status) => return from_status(method, &status, partial),
         CallError::NotSent(status) => {
             let (message, source) = (NOT_SENT.to_owned(), Some(cause(LostCall(status))));
-            return ProviderError::Failed { method, message, indeterminate: false, source };
+            return ProviderError::Failed {
+                method,
+                message,
+                indeterminate: false,
+                source,
+                details: class(ErrorClass::Unavailable),
+            };
         }
         CallError::Lost { loss, received } => (loss, received),
     };
@@ -91,16 +98,16 @@ pub(super) fn from_status(method: Method, status: &Status, partial: Option<&Deco
     let mut message = status.message().to_owned();
     let mut partial_failure = None;
     let mut invalid_inputs = None;
-    let details = match details(status) {
+    let (pulumi_details, details) = match details(status) {
         Ok(details) => details,
         Err(UndecodableDetail { received, error }) if partial.is_some() => {
             let reason = format_args!("{error} in: {message}");
             return with_id_in(ProviderError::invalid_reply(method, LostReply::Undecodable, reason), &received);
         }
         // A call that cannot fail partially has no detail that matters to the resource.
-        Err(_) => Vec::new(),
+        Err(_) => Default::default(),
     };
-    for detail in details {
+    for detail in pulumi_details {
         match detail {
             Detail::Cause(cause) if !cause.message.is_empty() => {
                 message = if message.is_empty() { cause.message } else { format!("{message}: {}", cause.message) };
@@ -127,7 +134,8 @@ pub(super) fn from_status(method: Method, status: &Status, partial: Option<&Deco
         code => {
             let indeterminate = matches!(code, Code::Unknown | Code::Internal | Code::DataLoss);
             let message = if message.is_empty() { code.description().to_owned() } else { message };
-            ProviderError::Failed { method, message, indeterminate, source: None }
+            let details = Some(Box::new(error_details(code, &details)));
+            ProviderError::Failed { method, message, indeterminate, source: None, details }
         }
     }
 }
@@ -196,14 +204,19 @@ impl From<DecodeError> for UndecodableDetail {
     }
 }
 
-/// Returns the supported details of a status.
-fn details(status: &Status) -> Result<Vec<Detail>, UndecodableDetail> {
+fn class(class: ErrorClass) -> Option<Box<ErrorDetails>> {
+    Some(Box::new(ErrorDetails::new(class)))
+}
+
+/// Returns the details of Pulumi in a status, and all details.
+fn details(status: &Status) -> Result<(Vec<Detail>, Vec<Any>), UndecodableDetail> {
     let bytes = status.details();
     if bytes.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Default::default());
     }
     let details = google_rpc::Status::decode(bytes)?.details;
-    details.iter().filter_map(|any| detail(any).transpose()).collect()
+    let of_pulumi = details.iter().filter_map(|any| detail(any).transpose()).collect::<Result<_, _>>()?;
+    Ok((of_pulumi, details))
 }
 
 /// Decodes a detail; `None` if it is not supported. Only the name after the last `/` of the type URL is compared: the
@@ -228,7 +241,7 @@ fn detail(any: &Any) -> Result<Option<Detail>, UndecodableDetail> {
 /// Returns the error of a call without reply within its limit.
 pub(super) fn timed_out(method: Method, limit: Duration) -> ProviderError {
     let message = format!("the plugin has not replied to {method} within {} s", limit.as_secs_f32());
-    ProviderError::Failed { method, message, indeterminate: true, source: None }
+    ProviderError::Failed { method, message, indeterminate: true, source: None, details: class(ErrorClass::Transient) }
 }
 
 /// Returns `None` for the error of a method that the plugin does not implement.

@@ -116,9 +116,9 @@ fn is_permission_denied(error: &CallError) -> bool {
 
 fn handshake_timed_out(limit: Duration, last_attempt: Option<Status>) -> ProviderError {
     match (errors::timed_out(Method::Handshake, limit), last_attempt) {
-        (ProviderError::Failed { method, message, .. }, Some(status)) => {
+        (ProviderError::Failed { method, message, details, .. }, Some(status)) => {
             let source = Some(cause(LostCall(status)));
-            ProviderError::Failed { method, message, indeterminate: false, source }
+            ProviderError::Failed { method, message, indeterminate: false, source, details }
         }
         (error, _) => error,
     }

@@ -37,6 +37,7 @@ impl GrpcProvider {
                     message,
                     indeterminate: false,
                     source: None,
+                    details: None,
                 }))
             }
         }
@@ -85,5 +86,6 @@ fn encode_plain(bag: &PropertyMap) -> Result<Bag, ProviderError> {
         message: error.to_string(),
         indeterminate: false,
         source: None,
+        details: None,
     })
 }

@@ -7,6 +7,7 @@
 mod bags;
 mod client;
 mod construct;
+mod error_details;
 mod errors;
 mod handshake;
 mod initialize;

@@ -129,7 +129,13 @@ impl Provider for GrpcProvider {
         };
         if self.configured.swap(true, Ordering::AcqRel) {
             let message = format!("an instance of plugin {} can be configured only once", self.name);
-            return Err(ProviderError::Failed { method: METHOD, message, indeterminate: false, source: None });
+            return Err(ProviderError::Failed {
+                method: METHOD,
+                message,
+                indeterminate: false,
+                source: None,
+                details: None,
+            });
         }
         let reply = self.call_within::<Configure>(self.limits.configure, &message).await?;
         // Capabilities from the handshake take precedence.

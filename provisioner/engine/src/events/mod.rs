@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bridge::provider::{PropertyDiff, ViewOp};
+use bridge::provider::{CheckFailure, ErrorDetails, PropertyDiff, ViewOp};
 use pulumi_proto::urn::Urn;
 
 use state::{ResourceState, UnrecordedChange};
@@ -216,6 +216,8 @@ pub struct StepFailure {
     pub indeterminate: bool,
     /// True if the resource exists but failed to initialize. Its state is recorded.
     pub partial: bool,
+    /// Class and details of the error of a provider; `None` for another error.
+    pub details: Option<Box<ErrorDetails>>,
 }
 
 /// Message to the user.
@@ -235,6 +237,8 @@ pub struct Message {
     pub text: String,
     /// Hint at the next action of the user.
     pub hint: Option<String>,
+    /// Class and details of the error of a provider; `None` for another message.
+    pub details: Option<Box<ErrorDetails>>,
     /// True if the message is displayed only during the run, and not kept.
     pub ephemeral: bool,
     /// True if several phases of a run report the same fact about the recorded state, such as a pending operation. A
@@ -255,10 +259,20 @@ impl Message {
             plugin: None,
             text: text.into(),
             hint: None,
+            details: None,
             ephemeral: false,
             repeated: false,
             logged: false,
         }
+    }
+
+    /// Creates the error message about an input that a provider rejects.
+    pub(crate) fn rejected_input(failure: &CheckFailure) -> Self {
+        let text = match &failure.property {
+            None => failure.reason.clone(),
+            Some(property) => format!("property {property}: {}", failure.reason),
+        };
+        Self { property: failure.property.clone(), ..Self::new(Severity::Error, text) }
     }
 }
 

@@ -30,6 +30,7 @@ pub(crate) async fn call(
         message,
         indeterminate: false,
         source: None,
+        details: None,
     })?;
     let goal = InvokeGoal { provider, ..goal };
     let package = token.provider_package().unwrap_or_else(|| token.package()).to_owned();

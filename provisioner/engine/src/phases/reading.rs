@@ -87,7 +87,12 @@ pub(super) async fn read_entry(ctx: &Arc<Context>, entry: EntryToRead<'_>) -> Re
             message.plugin = Some(entry.old.type_token.package().to_owned());
             let reported = ctx.report_error(entry.urn, entry.source, message, Failure::Step);
             if !ctx.is_preview() {
-                let failure = StepFailure { message: chain(&error), indeterminate: false, partial: false };
+                let failure = StepFailure {
+                    message: chain(&error),
+                    indeterminate: false,
+                    partial: false,
+                    details: messages::error_details(&error),
+                };
                 ctx.emit(Event::StepFailed(Arc::new(info), failure));
             }
             Err(reported)

@@ -22,6 +22,7 @@ pub(super) async fn monitored_run_info(ctx: &Arc<Context>, method: Method) -> Re
         message: "cannot serve the resource monitor".to_owned(),
         indeterminate: false,
         source: Some(cause(error)),
+        details: None,
     })?;
     Ok(RunInfo { monitor_endpoint: Some(monitor_endpoint), ..run_info(&ctx.options) })
 }

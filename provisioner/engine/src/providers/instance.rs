@@ -80,6 +80,7 @@ impl Instance {
                 message: "cancelled".into(),
                 indeterminate: false,
                 source: None,
+                details: None,
             }),
         }
     }

@@ -135,5 +135,6 @@ fn failure_of(step: &Step, error: &StepError) -> StepFailure {
         message: chain(error),
         indeterminate: provider_error.is_some_and(ProviderError::is_indeterminate),
         partial: provider_error.is_some_and(|error| step.is_failure_recorded(error)),
+        details: messages::error_details(error),
     }
 }

@@ -201,7 +201,7 @@ impl ViewLog {
             first = first.and(Err(error));
             if !self.ctx.is_preview() {
                 let ViewFailure { message, partial, indeterminate } = failure;
-                self.ctx.emit(Event::StepFailed(info, StepFailure { message, indeterminate, partial }));
+                self.ctx.emit(Event::StepFailed(info, StepFailure { message, indeterminate, partial, details: None }));
             }
         }
         first

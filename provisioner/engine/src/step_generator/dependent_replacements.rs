@@ -81,6 +81,7 @@ async fn would_replace(ctx: &Context, resource: &ResourceState, keys: &[String])
         message: error.to_string(),
         indeterminate: false,
         source: error.into_cause(),
+        details: None,
     };
     let reply = match (&resource.provider, resource.as_provider_reference()) {
         (Some(reference), _) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bridge::provider::DiffKind;
+use bridge::provider::{DiffKind, ErrorDetails};
 use config::diagnostics::escape_controls;
 use engine::events::{Download, DownloadStage, Event, Message, Operation, Outcome, Phase, Severity, StepInfo, Summary};
 use jiff::Timestamp;
@@ -108,6 +108,7 @@ fn describe(event: &Event, secrets: Secrets, line: &mut Map<String, Value>) {
             line.insert("message".into(), failure.message.as_str().into());
             line.insert("indeterminate".into(), failure.indeterminate.into());
             line.insert("partial".into(), failure.partial.into());
+            failure.details.iter().for_each(|details| describe_details(details, line));
         }
         Event::OutputsRegistered(state) => {
             line.insert("event".into(), "outputs-registered".into());
@@ -215,6 +216,20 @@ fn describe_message(message: &Message, line: &mut Map<String, Value>) {
     line.insert("text".into(), message.text.as_str().into());
     line.insert("hint".into(), message.hint.as_deref().unwrap_or_default().into());
     line.insert("ephemeral".into(), message.ephemeral.into());
+    message.details.iter().for_each(|details| describe_details(details, line));
+}
+
+/// Adds the class and the details of the error of a provider.
+fn describe_details(details: &ErrorDetails, line: &mut Map<String, Value>) {
+    line.insert("class".into(), details.class.as_str().into());
+    line.insert("reasons".into(), details.reasons.clone().into());
+    let violations = details.violations.iter().map(
+        |failure| json!({ "property": failure.property.as_deref().unwrap_or_default(), "reason": failure.reason }),
+    );
+    line.insert("violations".into(), violations.collect());
+    let links = details.links.iter().map(|link| json!({ "description": link.description, "url": link.url }));
+    line.insert("links".into(), links.collect());
+    line.insert("retryAfterMs".into(), details.retry_after.map_or(Value::Null, millis));
 }
 
 fn describe_summary(summary: &Summary, line: &mut Map<String, Value>) {

@@ -32,10 +32,14 @@ pub(crate) fn redact(masker: &SecretMasker, event: &mut Event) {
 /// Calls `edit` with each text of an event that another program may have written.
 fn each_text(event: &mut Event, mut edit: impl FnMut(&mut String)) {
     match event {
-        Event::StepFailed(_, failure) => edit(&mut failure.message),
+        Event::StepFailed(_, failure) => {
+            edit(&mut failure.message);
+            failure.details.iter_mut().flat_map(|details| details.texts_mut()).for_each(edit);
+        }
         Event::Message(message) => {
             edit(&mut message.text);
-            message.hint.iter_mut().chain(&mut message.property).for_each(edit);
+            message.hint.iter_mut().chain(&mut message.property).for_each(&mut edit);
+            message.details.iter_mut().flat_map(|details| details.texts_mut()).for_each(edit);
         }
         Event::Download(download) => edit(&mut download.name),
         Event::RegistrationStarted(_)

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bridge::provider::ErrorDetails;
 use engine::events::{Download, Message, Operation, Outcome, Phase, Severity, Summary};
 use pulumi_proto::urn::Urn;
 
@@ -122,6 +123,9 @@ pub(crate) fn message(located: &LocatedMessage) -> Vec<Line> {
     let mut text = message.text.trim_end().lines();
     let mut lines = vec![head.text(text.next().unwrap_or_default())];
     lines.extend(text.map(|line| Line::plain("  ").text(line)));
+    if let Some(details) = &message.details {
+        lines.extend(detail_lines(details, &message.text));
+    }
     if let Some(place) = &located.place {
         lines.push(Line::plain("  ").styled(Palette::DIM, "at ").text(&place.position));
         lines.extend(place.excerpt.iter().map(|line| Line::plain("  ").styled(Palette::DIM, line)));
@@ -130,6 +134,24 @@ pub(crate) fn message(located: &LocatedMessage) -> Vec<Line> {
     if let Some(first) = hint.next() {
         lines.push(Line::plain("  ").styled(Palette::HINT, "hint").styled(Palette::BOLD, ":").text(" ").text(first));
         lines.extend(hint.map(|line| Line::plain("        ").text(line)));
+    }
+    lines
+}
+
+/// Returns the lines for the details of an error that its text does not contain: reasons, pages with help, and the time
+/// that the provider asks to wait.
+fn detail_lines(details: &ErrorDetails, text: &str) -> Vec<Line> {
+    let line = |word: &str, text: &str| {
+        Line::plain("  ").styled(Palette::DIM, word).styled(Palette::DIM, ":").text(" ").text(text.trim_end())
+    };
+    let reasons = details.reasons.iter().filter(|reason| !text.contains(reason.as_str()));
+    let mut lines: Vec<Line> = reasons.map(|reason| line("reason", reason)).collect();
+    lines.extend(details.links.iter().map(|link| match link.description.as_str() {
+        "" => line("help", &link.url),
+        description => line("help", &format!("{description}: {}", link.url)),
+    }));
+    if let Some(wait) = details.retry_after.filter(|wait| !wait.is_zero()) {
+        lines.push(line("the plugin asks to wait", &duration(wait)));
     }
     lines
 }

@@ -111,6 +111,7 @@ fn provider_error(method: Method, failure: CallFailure) -> ProviderError {
             message: format!("{method} went wrong"),
             indeterminate: false,
             source: None,
+            details: None,
         },
     }
 }
@@ -460,6 +461,7 @@ impl Provider for Instance {
             message,
             indeterminate: false,
             source: None,
+            details: None,
         };
         let text = format!("construct {}", request.name);
         self.cloud.inner().constructed.push(request.clone());

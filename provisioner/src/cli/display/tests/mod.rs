@@ -213,6 +213,7 @@ fn all_step_kinds(preview: bool) -> Script {
             message: "the authority refused: password \"correct horse\" is too weak\nrequest 4711".to_owned(),
             indeterminate: false,
             partial: false,
+            details: None,
         };
         script.at(66_000, Event::StepFailed(renewed, failure));
     }
@@ -253,7 +254,7 @@ fn two_hundred_creates() -> Script {
         events.push((begin, Event::StepStarted(Arc::clone(&info))));
         if index == 70 {
             let message = "quota of 70 repositories is used up\nask for more".to_owned();
-            let failure = StepFailure { message, indeterminate: false, partial: false };
+            let failure = StepFailure { message, indeterminate: false, partial: false, details: None };
             events.push((begin + took, Event::StepFailed(info, failure)));
         } else {
             events.push((begin + took, Event::StepSucceeded(info, Duration::from_millis(took))));
