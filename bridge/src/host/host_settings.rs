@@ -44,7 +44,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Resolves a plugin to its package: finds or fetches the files, and verifies them. Emits [`HostEvent::Fetch`]
+    /// Resolves a plugin to its package: finds or fetches the files, and verifies them. Emits [`HostEvent::Fetch`](super::HostEvent::Fetch)
     /// meanwhile.
     ///
     /// # Errors

@@ -186,22 +186,35 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for EncryptedStream<S> {
         if self.has_received || buffer.remaining() == 0 && buffer.filled().len() == before {
             return Poll::Ready(read);
         }
-        let cause = match read {
+        match read {
             Ok(()) if buffer.filled().len() > before => {
                 self.has_received = true;
-                return Poll::Ready(Ok(()));
+                Poll::Ready(Ok(()))
             }
-            Ok(()) => String::new(),
-            Err(error) => format!(" ({error})"),
-        };
-        let text = "the connection was closed before the first byte: certificate refused or no ALPN";
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionAborted, format!("{text}{cause}"))))
+            Ok(()) => Poll::Ready(Err(closed_before_first_byte(None))),
+            Err(error) => Poll::Ready(Err(closed_before_first_byte(Some(&error)))),
+        }
     }
+}
+
+impl<S> EncryptedStream<S> {
+    /// Returns the result of a write. One that fails before the first byte has arrived tells the same as a read.
+    fn written<T>(&self, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        let has_received = self.has_received;
+        result.map_err(|error| if has_received { error } else { closed_before_first_byte(Some(&error)) })
+    }
+}
+
+fn closed_before_first_byte(cause: Option<&io::Error>) -> io::Error {
+    let cause = cause.map(|error| format!(" ({error})")).unwrap_or_default();
+    let text = "the connection was closed before the first byte: certificate refused or no ALPN";
+    io::Error::new(io::ErrorKind::ConnectionAborted, format!("{text}{cause}"))
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for EncryptedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+        let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.written(result)
     }
 
     fn poll_write_vectored(
@@ -209,7 +222,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for EncryptedStream<S> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+        let result = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.written(result)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -217,7 +231,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for EncryptedStream<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let result = Pin::new(&mut self.stream).poll_flush(cx);
+        self.written(result)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

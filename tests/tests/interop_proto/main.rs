@@ -20,8 +20,11 @@ const MODULES: [&str; 10] =
 
 const PACKAGES: [&str; 2] = ["pulumirpc", "google.rpc"];
 
+/// Returns our definitions, without the details of errors, which are Google's and not in the SDK.
 fn our_descriptors() -> FileDescriptorSet {
-    FileDescriptorSet::decode(pulumi_proto::FILE_DESCRIPTOR_SET).expect("the build wrote them")
+    let mut set = FileDescriptorSet::decode(pulumi_proto::FILE_DESCRIPTOR_SET).expect("the build wrote them");
+    set.file.retain(|file| file.name() != "google/rpc/error_details.proto");
+    set
 }
 
 fn our_facts() -> Facts {

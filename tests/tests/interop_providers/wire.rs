@@ -316,6 +316,8 @@ pub(crate) async fn configured_process_replies_as_a_new_one_before_configure(sdk
     again.configure(configuration).await.unwrap();
     check(sdk, &*again, &urn(sdk, "PKG:index:Thing", "a"), &bag([("v", "1".into())])).await;
     let configurations = running.home.calls().iter().filter(|call| call.call == "Configure").count();
-    assert_eq!(configurations, 1, "the second lease has the process of the first one");
+    // Node's server replies to Configure itself, and does not call the provider.
+    let expected = usize::from(sdk != Sdk::Node);
+    assert_eq!(configurations, expected, "the second lease has the process of the first one");
     running.host.close().await;
 }
