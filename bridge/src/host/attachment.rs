@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{HostEvent, HostEvents, Severity};
-use crate::process::{OutputSink, OutputStream};
+use super::{HostEvent, HostEvents, LogMessage, Severity};
+use crate::process::{LogLevel, OutputSink, OutputStream};
 
 /// URN of the root resource, shared by all plugins of a run; empty until a plugin sets it.
 pub(super) type RootResource = Arc<Mutex<String>>;
@@ -76,5 +76,16 @@ impl Attachment {
 impl OutputSink for Attachment {
     fn line(&self, stream: OutputStream, line: &str) {
         self.emit(HostEvent::Output { plugin: self.plugin.clone(), stream, line: line.to_owned() });
+    }
+
+    fn log(&self, level: LogLevel, message: &str) {
+        let severity = match level {
+            LogLevel::Debug => Severity::Debug,
+            LogLevel::Info => Severity::Info,
+            // Only the engine service reports errors, which end the run: a library logs errors that it handles.
+            LogLevel::Warning | LogLevel::Error => Severity::Warning,
+        };
+        let message = LogMessage { severity, text: message.to_owned(), urn: None, stream_id: 0, ephemeral: false };
+        self.emit(HostEvent::Log { plugin: self.plugin.clone(), message });
     }
 }

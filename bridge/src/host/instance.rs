@@ -12,7 +12,7 @@ use super::HostEvent;
 use super::attachment::Attachment;
 use super::pool::Pooled;
 use crate::install::VerifiedPackage;
-use crate::plugin::Sha256Digest;
+use crate::plugin::{Dialect, PluginConfig, Sha256Digest};
 use crate::provider::grpc::{GrpcProvider, PluginInit};
 use crate::provider::{ConfigureRequest, ParameterizeReply, ParameterizeRequest, Provider as _, ProviderError};
 
@@ -28,6 +28,7 @@ pub(super) struct ProcessKey {
     arguments: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
     directory: PathBuf,
+    dialect: Dialect,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,7 +40,7 @@ enum PackageKey {
 
 impl ProcessKey {
     pub(super) fn new(
-        plugin: &str,
+        plugin: &PluginConfig,
         package: &VerifiedPackage,
         environment: Vec<(OsString, OsString)>,
         directory: &Path,
@@ -48,12 +49,13 @@ impl ProcessKey {
         // A package with a checksum may lie in a private copy, in another folder for each run.
         let in_package = |path: &Path| path.strip_prefix(package.folder()).unwrap_or(path).to_owned();
         Self {
-            plugin: plugin.to_owned(),
+            plugin: plugin.name.to_string(),
             package: package.digest().map_or(PackageKey::OfRun(run), PackageKey::Digest),
             program: in_package(package.program()),
             arguments: package.arguments().iter().map(|argument| in_package(Path::new(argument)).into()).collect(),
             environment,
             directory: directory.to_owned(),
+            dialect: plugin.dialect.clone(),
         }
     }
 }

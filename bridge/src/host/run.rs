@@ -14,7 +14,8 @@ use super::plugin_pool::InstancePool;
 use super::pool::{GroupId, NotStarted};
 use super::{HostError, HostEvent, engine_service};
 use crate::install::VerifiedPackage;
-use crate::launch::{LaunchSpec, plugin_environment, pulumi};
+use crate::launch::{LaunchSpec, launch, plugin_environment, socket_folders};
+use crate::plugin::Dialect;
 use crate::provider::grpc::{GrpcProvider, HostInfo, ResourceStatusTokens, handshake};
 
 /// A run.
@@ -62,8 +63,8 @@ impl Run {
         let settings = &self.settings;
         let package = Arc::new(settings.sources.resolve(&declared.config, &settings.events).await?);
         let environment = plugin_environment(&declared.config, &settings.project, &settings.environment).variables;
-        let name = declared.config.name.as_str();
-        let group = self.pool().group(ProcessKey::new(name, &package, environment, &settings.directory, self.id));
+        let group =
+            self.pool().group(ProcessKey::new(&declared.config, &package, environment, &settings.directory, self.id));
         Ok(Plugin { declared, package, group, package_types: OnceCell::new() })
     }
 
@@ -123,8 +124,9 @@ impl Run {
             start_timeout: config.start_timeout,
             sink: Arc::clone(&attachment) as _,
             spawner: &settings.spawner,
+            socket_folders: socket_folders(&settings.environment),
         };
-        let launched = pulumi::launch(spec, &address).await.map_err(LoadError::Launch)?;
+        let launched = launch(spec, &config.dialect, &address).await.map_err(LoadError::Launch)?;
         let host_info = HostInfo {
             engine_address: &address,
             program_folder: plugin.package.folder(),
@@ -133,7 +135,11 @@ impl Run {
         let provider =
             handshake(launched.connection, plugin.name(), Some(launched.process), host_info, settings.limits).await;
         let provider: GrpcProvider = provider.map_err(LoadError::Handshake)?;
-        let provider = provider.with_guard((engine, Arc::clone(&plugin.package)));
+        let provider = provider.with_ending(launched.ending);
+        if config.dialect != Dialect::Pulumi {
+            provider.attach(&address).await.map_err(LoadError::Handshake)?;
+        }
+        let provider = provider.with_guard((engine, Arc::clone(&plugin.package), launched.kept));
         let instance = Instance::new(provider, attachment);
         if plugin.package.digest().is_none() {
             instance.run.set(self.id).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! The environment variables of a plugin process (docs/spec/provider-protocol.md#1.4; docs/spec/plugin-hosts.md#E).
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use crate::plugin::PluginConfig;
 use crate::process::HostEnvironment;
@@ -35,6 +36,12 @@ pub fn plugin_environment(plugin: &PluginConfig, project: &str, host: &HostEnvir
         .collect();
     let missing = plugin.pass_env.iter().filter(|name| host.get(name).is_none()).cloned().collect();
     PluginEnvironment { variables, missing }
+}
+
+/// Returns the folders for the private folders of sockets: that of the user's session, then those for temporary files.
+pub fn socket_folders(host: &HostEnvironment) -> Vec<PathBuf> {
+    let declared = ["XDG_RUNTIME_DIR", "TMPDIR"].into_iter().filter_map(|name| host.get(name)).map(PathBuf::from);
+    declared.chain([PathBuf::from("/tmp")]).collect()
 }
 
 #[cfg(test)]

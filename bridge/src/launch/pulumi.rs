@@ -4,11 +4,11 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use super::diagnosis::{diagnose, exec_format_error};
 use super::port_line::parse_port;
 use super::socket::{PluginAddress, plugin_connection};
-use super::{LastOutput, LaunchError, LaunchSpec, Launched};
-use crate::process::{FirstLine, OutputStream, Process, ProcessSpec, SpawnError, describe_exit};
+use super::start::{exec_failed, start};
+use super::{Interrupt, LastOutput, LaunchError, LaunchSpec, Launched};
+use crate::process::{FirstLine, OutputStream, Process, describe_exit};
 
 /// Starts a plugin and waits until it has printed its port.
 ///
@@ -17,41 +17,22 @@ use crate::process::{FirstLine, OutputStream, Process, ProcessSpec, SpawnError, 
 ///
 /// # Cancellation
 /// The process is killed.
-pub async fn launch(spec: LaunchSpec<'_>, engine_address: &str) -> Result<Launched, LaunchError> {
-    let package = spec.package;
-    let mut arguments = package.arguments().to_vec();
-    arguments.push(engine_address.into());
-    let process_spec = ProcessSpec {
-        program: package.program().to_owned(),
-        arguments,
-        directory: spec.directory,
-        environment: spec.environment,
-    };
-    let exec_failed = |source| LaunchError::ExecFailed {
-        diagnosis: diagnose(package, &process_spec.directory, &source),
-        program: package.program_origin(),
-        source,
-    };
-    if let Some(error) = exec_format_error(&process_spec.program) {
-        return Err(exec_failed(error));
-    }
-    let process = match spec.spawner.spawn(&process_spec, spec.sink) {
-        Ok(process) => Arc::new(process),
-        Err(SpawnError::Start { source, .. }) => return Err(exec_failed(source)),
-        Err(error @ SpawnError::Unsupervised { .. }) => return Err(error.into()),
-    };
-    let line = match tokio::time::timeout(spec.start_timeout, process.first_line()).await {
+pub(super) async fn launch(spec: LaunchSpec<'_>, engine_address: &str) -> Result<Launched, LaunchError> {
+    let (package, directory, limit) = (spec.package, spec.directory.clone(), spec.start_timeout);
+    let process = start(spec, &[engine_address.into()])?;
+    let line = match tokio::time::timeout(limit, process.first_line()).await {
         Ok(FirstLine::Line(line)) => line,
-        Ok(FirstLine::ExecFailed(error)) => return Err(exec_failed(error)),
+        Ok(FirstLine::ExecFailed(error)) => return Err(exec_failed(package, &directory, error)),
         Ok(FirstLine::Incomplete(beginning)) => return Err(output_ended(&process, beginning).await),
         Err(_) => {
-            return Err(LaunchError::TimedOut { limit: spec.start_timeout, last_output: last_output(&process) });
+            return Err(LaunchError::TimedOut { limit, last_output: LastOutput::of(&process) });
         }
     };
     match parse_port(&line) {
         Some(port) => {
             let address = PluginAddress::Tcp((Ipv4Addr::LOCALHOST, port).into());
-            Ok(Launched { connection: plugin_connection(address, &process, None), process })
+            let connection = plugin_connection(address, &process, None);
+            Ok(Launched { connection, process, ending: Arc::new(Interrupt), kept: None })
         }
         None => {
             // The output after the first line may explain the failure.
@@ -74,14 +55,10 @@ async fn output_ended(process: &Process, beginning: String) -> LaunchError {
     }
 }
 
-fn last_output(process: &Process) -> LastOutput {
-    LastOutput(process.last_lines(OutputStream::Stderr))
-}
-
 /// Returns the last lines on standard error. If there are none, returns those on standard output without the line
 /// `quoted`, which the message quotes already.
 fn last_output_without(process: &Process, quoted: &str) -> LastOutput {
-    let lines = last_output(process);
+    let lines = LastOutput::of(process);
     if !lines.0.is_empty() {
         return lines;
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pulumi_proto::property::PropertyMap;
 
-use super::{Platform, PluginName, PluginVersion, Sha256Digest, is_plain_text};
+use super::{Dialect, Platform, PluginName, PluginVersion, Sha256Digest, is_plain_text};
 
 /// Declared plugin.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub struct PluginConfig {
     pub start_timeout: Duration,
     /// Time for which an instance of the plugin is kept.
     pub keep: Keep,
+    /// Start protocol of the plugin.
+    pub dialect: Dialect,
 }
 
 impl PluginConfig {
@@ -49,6 +51,7 @@ impl PluginConfig {
             init_secrets: InitSecrets::default(),
             start_timeout: Self::START_TIMEOUT,
             keep: Keep::default(),
+            dialect: Dialect::default(),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! about the start of a plugin.
 
 mod config;
+mod dialect;
 mod digest;
 mod error;
 mod manifest;
@@ -16,6 +17,7 @@ mod version;
 pub use config::{
     Checksum, GitSource, GithubReleaseSource, InitSecrets, Keep, LocalSource, PluginConfig, PluginSource, SourceToken,
 };
+pub use dialect::{Dialect, GoPlugin, GoPluginTls};
 pub use digest::Sha256Digest;
 pub use error::PluginValueError;
 pub use manifest::{ManifestError, PluginManifest, PluginRuntime};

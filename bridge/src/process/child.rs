@@ -272,11 +272,25 @@ impl Process {
     /// Stops the process group: sends SIGINT, and SIGKILL if the leader still runs after `grace`. Returns once no
     /// process of the group is left and the output is read.
     pub async fn stop(&self, grace: Duration) {
-        self.shared.signal(Signal::INT);
+        self.stop_with(Signal::INT, grace).await;
+    }
+
+    /// Same as [`Process::stop`], with SIGTERM instead of SIGINT.
+    pub async fn terminate(&self, grace: Duration) {
+        self.stop_with(Signal::TERM, grace).await;
+    }
+
+    async fn stop_with(&self, signal: Signal, grace: Duration) {
+        self.shared.signal(signal);
         if tokio::time::timeout(grace, self.wait_for_exit()).await.is_err() {
             self.kill();
             tokio::time::timeout(KILL_LIMIT, self.wait_for_exit()).await.ok();
         }
+        self.wait_for_group_end().await;
+    }
+
+    /// Waits until no process of the group of an exited leader is left and the output is read, at most a second.
+    pub async fn wait_for_group_end(&self) {
         self.wait_for_output_end().await;
         self.shared.wait_for_group().await;
     }

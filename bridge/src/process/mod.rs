@@ -34,7 +34,7 @@ use std::process::{ExitCode, ExitStatus};
 
 pub use child::{FirstLine, Process, SpawnError, Spawner};
 pub use environment::HostEnvironment;
-pub use output::{OutputSink, OutputStream};
+pub use output::{LogLevel, OutputSink, OutputStream};
 pub use supervisor::{Supervisor, SupervisorError};
 
 /// Program to run, with its arguments, working directory and environment.

@@ -22,6 +22,24 @@ pub trait OutputSink: Send + Sync {
     /// Receives one line, without its line end. A line longer than 64 KiB ends with [`crate::error::CUT`] instead of
     /// its rest. Bytes that are not UTF-8 are replaced by U+FFFD.
     fn line(&self, stream: OutputStream, line: &str);
+
+    /// Receives a message of the log of the process. By default, the message is a line of standard error.
+    fn log(&self, _: LogLevel, message: &str) {
+        self.line(OutputStream::Stderr, message);
+    }
+}
+
+/// Level of a message in the log of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    /// Details for debugging.
+    Debug,
+    /// Information for the user.
+    Info,
+    /// Possible problem.
+    Warning,
+    /// Error.
+    Error,
 }
 
 /// Sink that discards all lines.

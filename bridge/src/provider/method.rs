@@ -8,6 +8,7 @@ use std::fmt;
 #[expect(missing_docs, reason = "each variant is the name of a procedure, documented by the protocol")]
 pub enum Method {
     Handshake,
+    Attach,
     GetPluginInfo,
     Parameterize,
     GetSchema,

@@ -44,7 +44,9 @@ async fn hashicorp_go_plugin_line_gets_a_hint() {
     let mut repository = TestRepository::new();
     repository.script("x", "echo '1|5|unix|/tmp/plugin1|grpc'; exec sleep 100");
     let hint = repository.load_error().await.1;
-    assert_eq!(hint, "this looks like HashiCorp's go-plugin protocol; sc supports only Pulumi's plugin protocol");
+    let expected =
+        "this looks like HashiCorp's go-plugin protocol: write `protocol: go-plugin` below the name of the plugin";
+    assert_eq!(hint, expected);
     let mut repository = TestRepository::new();
     repository.script("x", "echo hello; exec sleep 100");
     assert_eq!(

@@ -54,6 +54,7 @@ mod inherit;
 mod load;
 mod options;
 mod placeholder;
+mod plugin_dialect;
 mod plugins;
 mod process_context;
 mod profile;

@@ -13,6 +13,7 @@ use pulumi_proto::property::PropertyValue;
 
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::placeholder::{ReferenceRule, Resolver, UsedSecrets};
+use crate::plugin_dialect;
 use crate::reader::{Reader, Section};
 use crate::secret_text::SecretText;
 use crate::secrets::{Auth, Secrets};
@@ -20,8 +21,19 @@ use crate::tree::{Mapping, Node, Value};
 use crate::values;
 
 const PLUGIN: Code = Code("plugin");
-const KEYS: [&str; 9] =
-    ["name", "enabled", "source", "config", "passEnv", "initSecrets", "startTimeout", "keep", "package"];
+const KEYS: [&str; 11] = [
+    "name",
+    "enabled",
+    "source",
+    "config",
+    "passEnv",
+    "initSecrets",
+    "startTimeout",
+    "keep",
+    "package",
+    "protocol",
+    "goPlugin",
+];
 const SOURCE_KEYS: [&str; 12] = [
     "type",
     "path",
@@ -138,6 +150,7 @@ impl Context<'_, '_> {
         let secrets = self.select_secrets(&name, init_secrets, used);
         let start_timeout = self.read_start_timeout(&name, section);
         let keep = self.read_keep(&name, section);
+        let dialect = plugin_dialect::read(&name, section, &mut self.reader());
         if self.error_count() > errors_before {
             return None;
         }
@@ -153,6 +166,7 @@ impl Context<'_, '_> {
         plugin.init_secrets = init_secrets;
         plugin.start_timeout = start_timeout;
         plugin.keep = keep;
+        plugin.dialect = dialect;
         Some(PluginDeclaration { plugin, name_span, config, secrets })
     }
 

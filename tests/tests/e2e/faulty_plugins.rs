@@ -182,7 +182,7 @@ fn go_plugin_protocol_is_recognized() {
       |             ^^^^
 
     error: failed to load plugins: failed to load plugin rude: failed to connect to plugin: expected a port on the first line of its output, got "1|1|unix|/tmp/x|grpc"
-      hint: this looks like HashiCorp's go-plugin protocol; sc supports only Pulumi's plugin protocol
+      hint: this looks like HashiCorp's go-plugin protocol: write `protocol: go-plugin` below the name of the plugin
     "#);
 }
 

@@ -1,6 +1,7 @@
-//! Tests with real plugins on HashiCorp's go-plugin: the examples of the library, built from its module.
+//! Tests with real plugins on HashiCorp's go-plugin: the examples of the library, built from its module, and a provider.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
 mod example_plugin;
 mod examples;
+mod provisioning;

@@ -16,7 +16,7 @@ use super::limits::Limits;
 use super::plugin_init::PluginInit;
 use super::procedures::Rpc;
 use super::views::{CallContext, ResourceStatusToken, ResourceStatusTokens};
-use crate::launch::{CallError, Connection, LastOutput, Loss};
+use crate::launch::{CallError, Connection, Ending, Interrupt, LastOutput, Loss};
 use crate::process::{OutputStream, Process, describe_exit};
 use crate::provider::{Capabilities, Method, ProviderError, Views};
 
@@ -41,6 +41,7 @@ pub struct GrpcProvider {
     /// Address of the resource status service, and the tokens of its calls.
     pub(super) status_tokens: Option<(String, Arc<ResourceStatusTokens>)>,
     pub(super) process: Option<Arc<Process>>,
+    pub(super) ending: Arc<dyn Ending>,
     /// Signal to stop waiting for the plugin when it is closed.
     pub(super) abort: Mutex<CancellationToken>,
     /// Value that must live as long as the plugin.
@@ -71,6 +72,7 @@ impl GrpcProvider {
             closed: AtomicBool::new(false),
             status_tokens: None,
             process,
+            ending: Arc::new(Interrupt),
             abort: Mutex::default(),
             _guard: None,
         }
@@ -87,6 +89,12 @@ impl GrpcProvider {
     pub fn set_init(&self, init: PluginInit) {
         // A provider is configured once, so a second input would never be used.
         self.init.set(init).ok();
+    }
+
+    /// Sets the way to end the process of the plugin.
+    #[must_use]
+    pub fn with_ending(self, ending: Arc<dyn Ending>) -> Self {
+        Self { ending, ..self }
     }
 
     /// Sets the signal after which closing the provider does not wait for the plugin any more.

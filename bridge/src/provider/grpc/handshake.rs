@@ -13,7 +13,7 @@ use tonic::{Code, Status};
 use super::client::GrpcProvider;
 use super::errors::{self, LostCall};
 use super::limits::Limits;
-use super::procedures::{GetPluginInfo, Handshake};
+use super::procedures::{Attach, GetPluginInfo, Handshake};
 use super::views::ResourceStatusTokens;
 use crate::error::cause;
 use crate::launch::{CallError, Connection, Loss};
@@ -63,6 +63,17 @@ pub async fn handshake(
 }
 
 impl GrpcProvider {
+    /// Sends the address of the engine to a plugin whose start protocol has no argument for it. A plugin that does not
+    /// implement Attach has it from Handshake (docs/spec/plugin-hosts.md#A.18).
+    ///
+    /// # Errors
+    /// [`ProviderError`] if the plugin does not reply within the limit, or returns another error.
+    pub async fn attach(&self, engine_address: &str) -> Result<(), ProviderError> {
+        let request = rpc::PluginAttach { address: engine_address.to_owned() };
+        let reply = self.call_within::<Attach>(self.limits.handshake, &request).await;
+        errors::none_if_unimplemented(reply).map(drop)
+    }
+
     /// Calls Handshake, again while the plugin is unavailable or the connection is lost. Returns `None` if the provider
     /// does not implement Handshake: its capabilities are in the reply of Configure. Stores the status of the last
     /// failed attempt in `last_attempt`, for the error of a caller that stops waiting.

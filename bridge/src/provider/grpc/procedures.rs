@@ -31,6 +31,7 @@ macro_rules! procedures {
 
 procedures! { "pulumirpc.ResourceProvider":
     Handshake(rpc::ProviderHandshakeRequest) -> rpc::ProviderHandshakeResponse;
+    Attach(rpc::PluginAttach) -> ();
     Parameterize(rpc::ParameterizeRequest) -> rpc::ParameterizeResponse;
     GetSchema(rpc::GetSchemaRequest) -> rpc::GetSchemaResponse;
     CheckConfig(rpc::CheckRequest) -> rpc::CheckResponse;
@@ -99,7 +100,7 @@ mod tests {
             };
         }
         assert_defined! {
-            Handshake Parameterize GetSchema CheckConfig DiffConfig Configure Invoke Call Check Diff Create Read Update
+            Handshake Attach Parameterize GetSchema CheckConfig DiffConfig Configure Invoke Call Check Diff Create Read Update
             Delete List Construct Cancel GetPluginInfo GetMapping GetMappings Initialize HealthCheck Cleanup
         }
     }

@@ -397,7 +397,7 @@ impl Provider for GrpcProvider {
             // The process is stopped below even if Cancel fails.
             self.cancel().await.ok();
             if let Some(process) = &self.process {
-                process.stop(self.limits.exit).await;
+                self.ending.end(process, self.limits.exit).await;
             }
         };
         let abort = self.abort.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -405,7 +405,7 @@ impl Provider for GrpcProvider {
             () = shut_down => {}
             () = abort.cancelled() => {
                 if let Some(process) = &self.process {
-                    process.stop(self.limits.exit.min(ABORT_GRACE)).await;
+                    self.ending.abort(process, self.limits.exit.min(ABORT_GRACE)).await;
                 }
             }
         }

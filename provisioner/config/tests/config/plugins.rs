@@ -1,6 +1,6 @@
 //! The grammar of `plugins` (docs/spec/simple-container.md#2.5).
 
-use bridge::plugin::{Checksum, PluginSource};
+use bridge::plugin::{Checksum, Dialect, GoPlugin, GoPluginTls, PluginSource};
 use pulumi_proto::property::PropertyValue;
 
 use crate::repository::Files;
@@ -26,6 +26,25 @@ fn source_key_synonyms_declare_same_plugin() {
             .version()
             .is_none()
     );
+}
+
+#[test]
+fn go_plugin_is_declared_with_its_cookie_versions_and_tls() {
+    let declared = |entry: &str| {
+        let entry = format!("plugins: [{{ name: acme, source: {{ type: local, path: p }}{entry} }}]\n");
+        Files::sections(&entry).stack().plugins[0].plugin.dialect.clone()
+    };
+    assert_eq!(declared(""), Dialect::Pulumi);
+    assert_eq!(declared(", protocol: pulumi"), Dialect::Pulumi);
+    assert_eq!(declared(", protocol: go-plugin"), Dialect::GoPlugin(GoPlugin::default()));
+    let settings = "goPlugin: { cookieKey: K, cookieValue: v, versions: [5, 6], tls: none }";
+    let expected = GoPlugin {
+        cookie_key: "K".to_owned(),
+        cookie_value: "v".to_owned(),
+        versions: vec![5, 6],
+        tls: GoPluginTls::None,
+    };
+    assert_eq!(declared(&format!(", protocol: go-plugin, {settings}")), Dialect::GoPlugin(expected));
 }
 
 #[test]
@@ -190,7 +209,7 @@ plugins:
        |     ^^^^^
        |
        = hint: did you mean `config`?
-       = hint: the keys are name, enabled, source, config, passEnv, initSecrets, startTimeout, keep, package
+       = hint: the keys are name, enabled, source, config, passEnv, initSecrets, startTimeout, keep, package, protocol, goPlugin
 
     warning[plugin]: plugin "f": source.version is ignored for source type "local"
       --> .sc/stacks/s/server.yaml:26:37

@@ -1,0 +1,19 @@
+//! Start of a plugin in its dialect.
+
+use super::{LaunchError, LaunchSpec, Launched, go_plugin, pulumi};
+use crate::plugin::Dialect;
+
+/// Starts a plugin in its dialect, and waits until it has printed its address. `engine_address` is passed to the process
+/// if the dialect has an argument for it.
+///
+/// # Errors
+/// [`LaunchError`]; the process is killed.
+///
+/// # Cancellation
+/// The process is killed.
+pub async fn launch(spec: LaunchSpec<'_>, dialect: &Dialect, engine_address: &str) -> Result<Launched, LaunchError> {
+    match dialect {
+        Dialect::Pulumi => pulumi::launch(spec, engine_address).await,
+        Dialect::GoPlugin(settings) => go_plugin::launch(spec, settings).await,
+    }
+}

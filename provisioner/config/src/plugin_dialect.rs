@@ -1,0 +1,81 @@
+//! `protocol` and `goPlugin` of an entry of `plugins`.
+
+use bridge::plugin::{Dialect, GoPlugin, GoPluginTls};
+
+use crate::diagnostics::{Code, Diagnostic};
+use crate::reader::{Reader, Section};
+
+const PLUGIN: Code = Code("plugin");
+const PROTOCOLS: [&str; 2] = ["pulumi", "go-plugin"];
+const KEYS: [&str; 4] = ["cookieKey", "cookieValue", "versions", "tls"];
+
+/// Reads the start protocol of a plugin. Reports invalid values, and returns the default for them.
+pub(super) fn read(name: &str, plugin: Section<'_>, reader: &mut Reader<'_>) -> Dialect {
+    let protocol = reader.text_at(plugin, "protocol");
+    let is_go_plugin = match &protocol {
+        None => false,
+        Some((protocol, span)) => {
+            if !PROTOCOLS.contains(&protocol.as_str()) {
+                let summary = format!("plugin {name:?}: unknown protocol {protocol:?}");
+                let help = format!("the protocols are {}", PROTOCOLS.join(", "));
+                reader.push(Diagnostic::error(PLUGIN, *span, summary).help(help));
+            }
+            protocol == "go-plugin"
+        }
+    };
+    let Some(settings) = reader.section(plugin, "goPlugin", "goPlugin") else {
+        return if is_go_plugin { Dialect::GoPlugin(GoPlugin::default()) } else { Dialect::Pulumi };
+    };
+    if !is_go_plugin {
+        let summary = format!("plugin {name:?}: goPlugin has no effect without `protocol: go-plugin`");
+        reader.push(Diagnostic::error(PLUGIN, settings.span, summary));
+    }
+    Dialect::GoPlugin(read_go_plugin(name, settings, reader))
+}
+
+fn read_go_plugin(name: &str, section: Section<'_>, reader: &mut Reader<'_>) -> GoPlugin {
+    reader.reject_unknown_keys(section, &KEYS, "goPlugin");
+    let mut settings = GoPlugin::default();
+    if let Some((key, span)) = reader.text_at(section, "cookieKey") {
+        if key.is_empty() || key.contains(['=', '\0']) || key.starts_with("PLUGIN_") {
+            let summary = format!("plugin {name:?}: cookieKey {key:?} is not a name of an environment variable");
+            reader.push(Diagnostic::error(PLUGIN, span, summary).help("names with PLUGIN_ belong to go-plugin"));
+        }
+        settings.cookie_key = key;
+    }
+    if let Some((value, span)) = reader.text_at(section, "cookieValue") {
+        if value.is_empty() || value.contains('\0') {
+            reader.push(Diagnostic::error(PLUGIN, span, format!("plugin {name:?}: invalid cookieValue {value:?}")));
+        }
+        settings.cookie_value = value;
+    }
+    let has_versions = section.get("versions").is_some_and(|node| !node.is_null());
+    let mut versions = Vec::new();
+    for (text, span) in reader.texts(section, "versions") {
+        match text.parse() {
+            Ok(version) => versions.push(version),
+            Err(_) => {
+                let summary = format!("plugin {name:?}: version {text:?} of goPlugin is not a number");
+                reader.push(Diagnostic::error(PLUGIN, span, summary));
+            }
+        }
+    }
+    if !versions.is_empty() {
+        settings.versions = versions;
+    } else if has_versions {
+        let summary = format!("plugin {name:?}: goPlugin.versions has no version");
+        reader.push(Diagnostic::error(PLUGIN, section.span, summary).help("write a list such as `[1]`"));
+    }
+    if let Some((tls, span)) = reader.text_at(section, "tls") {
+        settings.tls = match tls.as_str() {
+            "auto" => GoPluginTls::Auto,
+            "none" => GoPluginTls::None,
+            _ => {
+                let summary = format!("plugin {name:?}: unknown tls {tls:?}");
+                reader.push(Diagnostic::error(PLUGIN, span, summary).help("write `auto` or `none`"));
+                GoPluginTls::Auto
+            }
+        };
+    }
+    settings
+}

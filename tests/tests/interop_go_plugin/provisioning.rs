@@ -1,0 +1,92 @@
+//! A provider behind the unmodified library, provisioned by the program `sc`.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use tests::binaries;
+use tests::sdks::go_program;
+
+/// Runs a command, and returns its exit code, its output, and the processes of the plugin that it has left.
+fn sc(folder: &Path, command: &str) -> (Option<i32>, String) {
+    let output = Command::new(binaries::sc().unwrap())
+        .args(command.split(' '))
+        .current_dir(folder)
+        .env_clear()
+        .env("HOME", folder.join("home"))
+        .env("PATH", "/usr/bin:/bin")
+        .env("REC_DIR", folder.join("rec"))
+        .output()
+        .unwrap();
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    (output.status.code(), text)
+}
+
+/// Writes a repository whose plugin is started with these settings, and returns its folder.
+fn repository(settings: &str) -> tempfile::TempDir {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop_go_plugin/provider");
+    let program = go_program("goplugin-provider", &sources).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for path in [".git", ".sc/stacks/dev", "rec", "home", "backend"] {
+        fs::create_dir_all(folder.path().join(path)).unwrap();
+    }
+    fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: golden\n").unwrap();
+    let server = format!(
+        "schemaVersion: 1.0
+provisioner:
+  type: pulumi
+  config:
+    state-storage: {{ type: fs, config: {{ path: file://backend }} }}
+    secrets-provider: {{ type: passphrase, config: {{ passPhrase: hush }} }}
+plugins:
+  - {{ name: rec, source: {{ type: local, path: {} }}, passEnv: [REC_DIR], {settings} }}
+resources:
+  resources:
+    prod:
+      resources:
+        a: {{ type: rec:index:Thing, config: {{ v: 1 }} }}
+",
+        program.display()
+    );
+    fs::write(folder.path().join(".sc/stacks/dev/server.yaml"), server).unwrap();
+    folder
+}
+
+#[test]
+fn provider_behind_go_plugin_is_provisioned_with_and_without_tls() {
+    for tls in ["auto", "none"] {
+        let settings = format!(
+            "protocol: go-plugin, goPlugin: {{ cookieKey: GOPLUGIN_GOLDEN, cookieValue: provider, tls: {tls} }}"
+        );
+        let repository = repository(&settings);
+        for (command, expected) in [
+            ("preview", "1 to create"),
+            ("provision", "3 created"),
+            ("provision --expect-no-changes", "3 unchanged"),
+            ("refresh --yes", "3 unchanged"),
+            ("destroy --parent --yes", "3 deleted"),
+        ] {
+            let (code, output) = sc(repository.path(), command);
+            assert_eq!(code, Some(0), "{command} with tls: {tls}: {output}");
+            let expected = if command == "preview" { "to create" } else { expected };
+            assert!(output.contains(expected), "{command} with tls: {tls}: {output}");
+        }
+    }
+}
+
+#[test]
+fn go_plugin_with_other_settings_than_declared_is_refused_with_the_line_to_write() {
+    for (settings, expected) in [
+        ("enabled: true", "protocol: go-plugin"),
+        ("protocol: go-plugin", "cookieKey"),
+        (
+            "protocol: go-plugin, goPlugin: { cookieKey: GOPLUGIN_GOLDEN, cookieValue: provider, versions: [2] }",
+            "version",
+        ),
+    ] {
+        let repository = repository(settings);
+        let (code, output) = sc(repository.path(), "preview");
+        assert_eq!(code, Some(1), "{settings}: {output}");
+        assert!(output.contains(expected), "{settings}: {output}");
+    }
+}
