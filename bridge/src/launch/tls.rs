@@ -198,10 +198,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for EncryptedStream<S> {
 }
 
 impl<S> EncryptedStream<S> {
-    /// Returns the result of a write. One that fails before the first byte has arrived tells the same as a read.
-    fn written<T>(&self, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        let has_received = self.has_received;
-        result.map_err(|error| if has_received { error } else { closed_before_first_byte(Some(&error)) })
+    /// Returns the result of a write. One that fails before the first byte has arrived counts as written: the next read
+    /// returns the reason, and HTTP/2 would replace the error of a write by one without reason.
+    fn written<T>(&self, result: Poll<io::Result<T>>, all: T) -> Poll<io::Result<T>> {
+        if self.has_received { result } else { result.map(|written| Ok(written.unwrap_or(all))) }
     }
 }
 
@@ -214,7 +214,7 @@ fn closed_before_first_byte(cause: Option<&io::Error>) -> io::Error {
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for EncryptedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.written(result)
+        self.written(result, bytes.len())
     }
 
     fn poll_write_vectored(
@@ -223,7 +223,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for EncryptedStream<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.written(result)
+        self.written(result, slices.iter().map(|slice| slice.len()).sum())
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -232,7 +232,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for EncryptedStream<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.stream).poll_flush(cx);
-        self.written(result)
+        self.written(result, ())
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
