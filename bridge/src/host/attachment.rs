@@ -82,10 +82,44 @@ impl OutputSink for Attachment {
         let severity = match level {
             LogLevel::Debug => Severity::Debug,
             LogLevel::Info => Severity::Info,
-            // Only the engine service reports errors, which end the run: a library logs errors that it handles.
-            LogLevel::Warning | LogLevel::Error => Severity::Warning,
+            LogLevel::Warning => Severity::Warning,
+            LogLevel::Error => Severity::Error,
         };
         let message = LogMessage { severity, text: message.to_owned(), urn: None, stream_id: 0, ephemeral: false };
         self.emit(HostEvent::Log { plugin: self.plugin.clone(), message });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Severities(Mutex<Vec<Severity>>);
+
+    impl HostEvents for Severities {
+        fn emit(&self, event: HostEvent) {
+            if let HostEvent::Log { message, .. } = event {
+                self.0.lock().unwrap().push(message.severity);
+            }
+        }
+    }
+
+    #[test]
+    fn messages_of_the_log_of_a_process_keep_their_level() {
+        let events = Arc::new(Severities::default());
+        let links = RunLinks { events: Arc::clone(&events) as _, root_resource: RootResource::default() };
+        let attachment = Attachment::new("x", links.clone());
+        for level in [LogLevel::Debug, LogLevel::Info, LogLevel::Warning] {
+            attachment.log(level, "text");
+        }
+        assert!(!attachment.has_logged_error());
+        attachment.log(LogLevel::Error, "text");
+        assert!(attachment.has_logged_error());
+        let expected = [Severity::Debug, Severity::Info, Severity::Warning, Severity::Error];
+        assert_eq!(*events.0.lock().unwrap(), expected);
+        attachment.detach_from(&links.root_resource);
+        attachment.log(LogLevel::Info, "dropped");
+        assert_eq!(events.0.lock().unwrap().len(), 4);
     }
 }

@@ -1,13 +1,14 @@
 //! A provider behind the unmodified library, provisioned by the program `sc`.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
 use tests::binaries;
 use tests::sdks::go_program;
 
-/// Runs a command, and returns its exit code, its output, and the processes of the plugin that it has left.
+/// Runs a command, and returns its exit code and its output.
 fn sc(folder: &Path, command: &str) -> (Option<i32>, String) {
     let output = Command::new(binaries::sc().unwrap())
         .args(command.split(' '))
@@ -22,14 +23,25 @@ fn sc(folder: &Path, command: &str) -> (Option<i32>, String) {
     (output.status.code(), text)
 }
 
-/// Writes a repository whose plugin is started with these settings, and returns its folder.
-fn repository(settings: &str) -> tempfile::TempDir {
+/// Returns the number of processes that have the folder of a repository in their environment.
+fn processes_of(folder: &Path) -> usize {
+    let folder = folder.join("rec").into_os_string().into_encoded_bytes();
+    let environments =
+        fs::read_dir("/proc").unwrap().filter_map(|entry| fs::read(entry.ok()?.path().join("environ")).ok());
+    environments.filter(|text| text.windows(folder.len()).any(|part| part == folder)).count()
+}
+
+/// Writes a repository whose plugin is started with these arguments and settings, and returns its folder.
+fn repository(arguments: &str, settings: &str) -> tempfile::TempDir {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop_go_plugin/provider");
     let program = go_program("goplugin-provider", &sources).unwrap();
     let folder = tempfile::tempdir().unwrap();
     for path in [".git", ".sc/stacks/dev", "rec", "home", "backend"] {
         fs::create_dir_all(folder.path().join(path)).unwrap();
     }
+    let script = folder.path().join("plugin.sh");
+    fs::write(&script, format!("#!/bin/sh\nexec '{}' {arguments}\n", program.display())).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: golden\n").unwrap();
     let server = format!(
         "schemaVersion: 1.0
@@ -39,14 +51,13 @@ provisioner:
     state-storage: {{ type: fs, config: {{ path: file://backend }} }}
     secrets-provider: {{ type: passphrase, config: {{ passPhrase: hush }} }}
 plugins:
-  - {{ name: rec, source: {{ type: local, path: {} }}, passEnv: [REC_DIR], {settings} }}
+  - {{ name: rec, source: {{ type: local, path: plugin.sh }}, passEnv: [REC_DIR], {settings} }}
 resources:
   resources:
     prod:
       resources:
         a: {{ type: rec:index:Thing, config: {{ v: 1 }} }}
-",
-        program.display()
+"
     );
     fs::write(folder.path().join(".sc/stacks/dev/server.yaml"), server).unwrap();
     folder
@@ -58,9 +69,9 @@ fn provider_behind_go_plugin_is_provisioned_with_and_without_tls() {
         let settings = format!(
             "protocol: go-plugin, goPlugin: {{ cookieKey: GOPLUGIN_GOLDEN, cookieValue: provider, tls: {tls} }}"
         );
-        let repository = repository(&settings);
+        let repository = repository("", &settings);
         for (command, expected) in [
-            ("preview", "1 to create"),
+            ("preview", "3 to create"),
             ("provision", "3 created"),
             ("provision --expect-no-changes", "3 unchanged"),
             ("refresh --yes", "3 unchanged"),
@@ -68,7 +79,6 @@ fn provider_behind_go_plugin_is_provisioned_with_and_without_tls() {
         ] {
             let (code, output) = sc(repository.path(), command);
             assert_eq!(code, Some(0), "{command} with tls: {tls}: {output}");
-            let expected = if command == "preview" { "to create" } else { expected };
             assert!(output.contains(expected), "{command} with tls: {tls}: {output}");
         }
     }
@@ -84,9 +94,34 @@ fn go_plugin_with_other_settings_than_declared_is_refused_with_the_line_to_write
             "version",
         ),
     ] {
-        let repository = repository(settings);
+        let repository = repository("", settings);
         let (code, output) = sc(repository.path(), "preview");
         assert_eq!(code, Some(1), "{settings}: {output}");
         assert!(output.contains(expected), "{settings}: {output}");
+    }
+}
+
+#[test]
+fn each_flag_of_the_provider_has_its_verdict_and_leaves_no_process() {
+    let settings = |more: &str| {
+        format!("protocol: go-plugin, goPlugin: {{ cookieKey: GOPLUGIN_GOLDEN, cookieValue: provider{more} }}")
+    };
+    for (arguments, more, code, expected) in [
+        ("-banner 'one\\ntwo\\n'", "", 0, "to create"),
+        ("-late later", "", 0, "to create"),
+        ("-ignore-sigterm", "", 0, "to create"),
+        ("-grandchild 60", "", 0, "to create"),
+        ("-versions 2,1", "", 0, "to create"),
+        ("-no-mtls", ", tls: none", 0, "to create"),
+        ("-no-mtls", "", 1, "it offers no TLS, which goPlugin.tls requests"),
+        ("-netrpc", "", 1, "rebuild the plugin with gRPC"),
+        ("-versions 3", "", 1, "it serves protocol version 3, but goPlugin.versions declares 1"),
+        ("-own-tls error", "", 1, "it ended without a handshake line"),
+    ] {
+        let repository = repository(arguments, &settings(more));
+        let (exit, output) = sc(repository.path(), "preview");
+        assert_eq!(exit, Some(code), "{arguments}: {output}");
+        assert!(output.contains(expected), "{arguments}: {output}");
+        assert_eq!(processes_of(repository.path()), 0, "{arguments}: a process is left");
     }
 }

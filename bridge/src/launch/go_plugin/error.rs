@@ -23,12 +23,10 @@ pub enum GoPluginError {
         last_output: LastOutput,
     },
     /// The process ended without a handshake line.
-    #[error("it ended without a handshake line ({status}){}{last_output}", colon(reason.as_deref()))]
+    #[error("it ended without a handshake line ({status}){last_output}")]
     NoLine {
         /// Exit status in words.
         status: String,
-        /// Last message of its log at level error.
-        reason: Option<String>,
         /// Last lines of output.
         last_output: LastOutput,
     },
@@ -36,10 +34,12 @@ pub enum GoPluginError {
     #[error("none of its first {} lines of output is a handshake line: {:?}", .0.len() + 1, .0.first())]
     NoHandshake(Vec<String>),
     /// The process printed no handshake line within the limit.
-    #[error("it has not printed its handshake line within {} s (startTimeout){last_output}", limit.as_secs_f32())]
+    #[error("it has not printed its handshake line within {} s (startTimeout){}", limit.as_secs_f32(), if printed.0.is_empty() { last_output } else { printed })]
     TimedOut {
         /// Limit of the wait.
         limit: Duration,
+        /// Lines on standard output.
+        printed: LastOutput,
         /// Last lines on standard error.
         last_output: LastOutput,
     },
@@ -75,6 +75,9 @@ impl Hint for GoPluginError {
             Self::NoHandshake(lines) if lines.first().is_some_and(|line| line.trim().parse::<u16>().is_ok()) => {
                 "this looks like Pulumi's plugin protocol: remove `protocol: go-plugin`"
             }
+            Self::TimedOut { printed, .. } if printed.0.iter().any(|line| line.contains('|')) => {
+                "text that the plugin prints before its handshake line must end with a line break"
+            }
             Self::TimedOut { .. } => "a larger startTimeout gives it more time",
             _ => return None,
         };
@@ -87,6 +90,43 @@ pub(in crate::launch) fn is_cookie_refused(output: &LastOutput) -> bool {
     output.0.iter().any(|line| line.contains("This binary is a plugin"))
 }
 
-fn colon(reason: Option<&str>) -> String {
-    reason.map(|reason| format!(": {reason}")).unwrap_or_default()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timed_out(printed: &[&str]) -> GoPluginError {
+        let printed = LastOutput(printed.iter().map(|line| (*line).to_owned()).collect());
+        let last_output = LastOutput(vec!["compiling".to_owned()]);
+        GoPluginError::TimedOut { limit: Duration::from_secs(2), printed, last_output }
+    }
+
+    fn refused(refusal: HandshakeError) -> GoPluginError {
+        GoPluginError::Handshake { refusal, last_output: LastOutput::default() }
+    }
+
+    #[test]
+    fn hint_names_the_next_step() {
+        let version = HandshakeError::Version { found: 3, declared: "1".to_owned() };
+        let cookie =
+            LastOutput(vec!["This binary is a plugin. These are not meant to be executed directly.".to_owned()]);
+        for (error, expected) in [
+            (timed_out(&[]), "a larger startTimeout"),
+            (timed_out(&["ready1|1|unix|/tmp/x|grpc"]), "must end with a line break"),
+            (timed_out(&["ready"]), "a larger startTimeout"),
+            (refused(HandshakeError::Protocol("netrpc".to_owned())), "rebuild the plugin with gRPC"),
+            (refused(version), "goPlugin.versions"),
+            (refused(HandshakeError::CertificateMissing), "tls: none"),
+            (GoPluginError::NoLine { status: "exit status 1".to_owned(), last_output: cookie }, "goPlugin.cookieKey"),
+            (GoPluginError::NoHandshake(vec!["41233".to_owned()]), "remove `protocol: go-plugin`"),
+        ] {
+            let hint = error.hint().map(Cow::into_owned).unwrap_or_default();
+            assert!(hint.contains(expected), "{error}: {hint}");
+        }
+    }
+
+    #[test]
+    fn expired_start_quotes_what_the_plugin_printed() {
+        assert!(timed_out(&["ready1|1|unix"]).to_string().ends_with("Its last output:\n  ready1|1|unix"));
+        assert!(timed_out(&[]).to_string().ends_with("Its last output:\n  compiling"));
+    }
 }

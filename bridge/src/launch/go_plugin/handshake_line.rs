@@ -18,8 +18,6 @@ const NO_CERTIFICATE: usize = 50;
 /// Parsed handshake line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct HandshakeLine {
-    /// Chosen version of the application protocol.
-    pub(super) version: i64,
     /// Address at which the plugin listens.
     pub(super) address: PluginAddress,
     /// Certificate of the plugin in base64; empty if it printed none.
@@ -106,7 +104,7 @@ fn check(
         }
         BASE64_STANDARD_NO_PAD.decode(certificate).map_err(|_| HandshakeError::Certificate)?;
     }
-    Ok(HandshakeLine { version, address, certificate: certificate.to_owned() })
+    Ok(HandshakeLine { address, certificate: certificate.to_owned() })
 }
 
 /// Returns the versions, separated by commas.
@@ -173,7 +171,7 @@ mod tests {
 
     fn recordings() -> Vec<Value> {
         let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/goldens/go-plugin");
-        let folders = [Some(own.to_owned()), std::env::var("GO_PLUGIN_GOLDENS").ok()];
+        let folders = [Some(own.to_owned()), std::env::var("SC_GO_PLUGIN_GOLDENS").ok()];
         let files = folders.into_iter().flatten().map(|folder| format!("{folder}/handshakes.json"));
         files.map(|file| serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()).collect()
     }

@@ -72,7 +72,11 @@ pub(super) async fn launch(spec: LaunchSpec<'_>, settings: &GoPlugin) -> Result<
         Ok(Ok(line)) => line,
         Ok(Err(GoPluginError::NotExecuted(error))) => return Err(exec_failed(package, &directory, error)),
         Ok(Err(error)) => return Err(error.into()),
-        Err(_) => return Err(GoPluginError::TimedOut { limit, last_output: LastOutput::of(&process) }.into()),
+        Err(_) => {
+            let lines = process.last_lines(OutputStream::Stdout);
+            let printed = LastOutput(lines.iter().map(|line| cut(line, 200).into_owned()).collect());
+            return Err(GoPluginError::TimedOut { limit, printed, last_output: last_messages(&process) }.into());
+        }
     };
     let tls = match &identity {
         Some(identity) => Some(identity.with_plugin_certificate(&line.certificate).map_err(GoPluginError::Tls)?),
@@ -161,7 +165,7 @@ async fn read_handshake(
                 return Ok(handshake);
             }
             Some(Err(refusal)) => {
-                return Err(GoPluginError::Handshake { refusal, last_output: LastOutput::of(process) });
+                return Err(GoPluginError::Handshake { refusal, last_output: last_messages(process) });
             }
             None if junk.len() == MAX_JUNK_LINES => return Err(GoPluginError::NoHandshake(junk)),
             None => {
@@ -187,11 +191,52 @@ async fn ended(process: &Process) {
 async fn no_line(process: &Process, junk: Vec<String>) -> GoPluginError {
     let exited = tokio::time::timeout(Duration::from_secs(1), process.wait_for_exit()).await;
     process.wait_for_output_end().await;
-    let lines = process.last_lines(OutputStream::Stderr);
-    let mut log = hclog::LogReader::default();
-    let errors = lines.iter().filter_map(|line| log.read(line));
-    let reason = errors.filter(|(level, _)| *level == LogLevel::Error).last().map(|(_, text)| text);
+    let LastOutput(lines) = last_messages(process);
     let status = exited.map_or_else(|_| "it closed its output".to_owned(), describe_exit);
-    let last_output = LastOutput(if lines.is_empty() { junk } else { lines });
-    GoPluginError::NoLine { status, reason, last_output }
+    GoPluginError::NoLine { status, last_output: LastOutput(if lines.is_empty() { junk } else { lines }) }
+}
+
+/// Returns the last lines on standard error: the messages of the log as text, without those for debugging.
+fn last_messages(process: &Process) -> LastOutput {
+    let mut log = hclog::LogReader::default();
+    let text = |line: String| match log.read(&line) {
+        Some((LogLevel::Debug, _)) => None,
+        Some((_, text)) => Some(text),
+        None => Some(line),
+    };
+    LastOutput(process.last_lines(OutputStream::Stderr).into_iter().filter_map(text).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn environment_has_only_the_variables_of_this_start() {
+        let base = [("PATH", "/bin"), ("PLUGIN_MULTIPLEX_GRPC", "true"), ("COOKIE", "other"), ("MY_PLUGIN_X", "1")];
+        let base: Vec<(OsString, OsString)> = base.map(|(name, value)| (name.into(), value.into())).to_vec();
+        let settings = GoPlugin {
+            cookie_key: "COOKIE".to_owned(),
+            cookie_value: "monster".to_owned(),
+            versions: vec![2, 5],
+            tls: GoPluginTls::None,
+        };
+        let of_start = |identity| {
+            let variables = environment(base.clone(), &settings, Path::new("/run/sc-x"), identity);
+            variables.iter().map(|(name, value)| format!("{}={}", name.display(), value.display())).collect::<Vec<_>>()
+        };
+        let plain = [
+            "PATH=/bin",
+            "MY_PLUGIN_X=1",
+            "COOKIE=monster",
+            "PLUGIN_PROTOCOL_VERSIONS=2,5",
+            "PLUGIN_MIN_PORT=0",
+            "PLUGIN_MAX_PORT=0",
+            "PLUGIN_UNIX_SOCKET_DIR=/run/sc-x",
+        ];
+        assert_eq!(of_start(None), plain);
+        let identity = HostIdentity::generate().unwrap();
+        let certificate = format!("PLUGIN_CLIENT_CERT={}", identity.certificate_pem());
+        assert_eq!(of_start(Some(&identity)).last(), Some(&certificate));
+    }
 }
