@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::stream::{self, Stream, StreamExt as _};
+use futures_util::stream::{Stream, StreamExt as _};
 use tokio::net::{UnixListener, UnixStream};
 use tonic::service::Routes;
 
 use super::connection_guard::{ConnectionGuard, GuardedConnection};
-use super::endpoint::{ACCEPT_PAUSE, CHECKED_TOGETHER, RunningServer};
+use super::endpoint::{CHECKED_TOGETHER, RunningServer, opened};
 use crate::fs::calls::remove_file;
 use crate::launch::{BoxedStream, Broker, BrokerError, MutualTls};
 
@@ -82,14 +82,7 @@ fn connections(
     guard: Arc<ConnectionGuard>,
     tls: Option<MutualTls>,
 ) -> impl Stream<Item = io::Result<GuardedConnection<BoxedStream>>> {
-    let opened = stream::unfold(listener, |listener| async move {
-        loop {
-            match listener.accept().await {
-                Ok((stream, _)) => return Some((stream, listener)),
-                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
-            }
-        }
-    });
+    let opened = opened(listener, |listener| Box::pin(async { Ok(listener.accept().await?.0) }));
     let prepare = move |stream| {
         let (guard, tls) = (Arc::clone(&guard), tls.clone());
         async move { prepare(stream, &guard, tls.as_ref()).await.map(Ok) }

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use futures_util::stream::{self, Stream, StreamExt as _};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -22,7 +23,7 @@ use super::connection_guard::{ConnectionGuard, GuardedConnection};
 
 /// Pause after the system refused to accept a connection, for instance because no file descriptor is free. There is no
 /// signal that one is free again.
-pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Largest number of connections that are checked together. They are not counted as open yet.
 pub(super) const CHECKED_TOGETHER: usize = 32;
@@ -89,19 +90,24 @@ fn connections(
     address: SocketAddr,
     guard: Arc<ConnectionGuard>,
 ) -> impl Stream<Item = io::Result<GuardedConnection<TcpStream>>> {
-    let opened = stream::unfold(listener, |listener| async move {
-        loop {
-            match listener.accept().await {
-                Ok((stream, _)) => return Some((stream, listener)),
-                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
-            }
-        }
-    });
+    let opened = opened(listener, |listener| Box::pin(async { Ok(listener.accept().await?.0) }));
     let admit = move |opened| {
         let guard = Arc::clone(&guard);
         async move { stream::iter(guard.admit(address, opened).await.into_iter().map(Ok)) }
     };
     opened.ready_chunks(CHECKED_TOGETHER).then(admit).flatten()
+}
+
+/// Returns the connections that `accept` returns. Never ends.
+pub(super) fn opened<L, S>(listener: L, accept: impl Fn(&L) -> BoxFuture<'_, io::Result<S>>) -> impl Stream<Item = S> {
+    stream::unfold((listener, accept), |(listener, accept)| async move {
+        loop {
+            match accept(&listener).await {
+                Ok(stream) => return Some((stream, (listener, accept))),
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            }
+        }
+    })
 }
 
 /// Replaces the code OUT_OF_RANGE, which tonic uses for a request that is too large, by RESOURCE_EXHAUSTED, which

@@ -17,7 +17,6 @@ use super::package_types::PackageTypes;
 use super::run::{Plugin, Run};
 use super::type_cache::TypeCache;
 use super::{HostError, HostEvent, ProviderHost, ProviderRequest};
-use crate::launch::plugin_environment;
 use crate::plugin::{PluginName, PluginVersion};
 use crate::provider::grpc::PluginInit;
 use crate::provider::{Provider, ProviderError, SchemaRequest};
@@ -157,8 +156,7 @@ impl PluginHost {
 
     async fn start_first_instance(&self, plugin: &Arc<Plugin>) -> Result<(), HostError> {
         let settings = &self.run.settings;
-        let environment = plugin_environment(&plugin.declared.config, &settings.project, &settings.environment);
-        for name in environment.missing {
+        for name in &plugin.environment.missing {
             self.run.warn(plugin, format!("the environment variable {name} in passEnv is not set"));
         }
         let instance = self.unconfigured_instance(plugin).await?;

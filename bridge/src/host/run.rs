@@ -14,7 +14,7 @@ use super::plugin_pool::InstancePool;
 use super::pool::{GroupId, NotStarted};
 use super::{HostError, HostEvent, engine_service};
 use crate::install::VerifiedPackage;
-use crate::launch::{LaunchSpec, launch, plugin_environment, socket_folders};
+use crate::launch::{LaunchSpec, PluginEnvironment, launch, plugin_environment, socket_folders};
 use crate::plugin::Dialect;
 use crate::provider::grpc::{GrpcProvider, HostInfo, ResourceStatusTokens, handshake};
 
@@ -30,6 +30,7 @@ pub(super) struct Run {
 pub(super) struct Plugin {
     pub(super) declared: DeclaredPlugin,
     pub(super) package: Arc<VerifiedPackage>,
+    pub(super) environment: PluginEnvironment,
     /// Instances that this plugin can use.
     pub(super) group: GroupId,
     /// Types of the package, loaded on first use.
@@ -62,10 +63,10 @@ impl Run {
     pub(super) async fn resolve(&self, declared: DeclaredPlugin) -> Result<Plugin, HostError> {
         let settings = &self.settings;
         let package = Arc::new(settings.sources.resolve(&declared.config, &settings.events).await?);
-        let environment = plugin_environment(&declared.config, &settings.project, &settings.environment).variables;
-        let group =
-            self.pool().group(ProcessKey::new(&declared.config, &package, environment, &settings.directory, self.id));
-        Ok(Plugin { declared, package, group, package_types: OnceCell::new() })
+        let environment = plugin_environment(&declared.config, &settings.project, &settings.environment);
+        let variables = environment.variables.clone();
+        let key = ProcessKey::new(&declared.config, &package, variables, &settings.directory, self.id);
+        Ok(Plugin { group: self.pool().group(key), declared, package, environment, package_types: OnceCell::new() })
     }
 
     /// Leases the idle instance of a plugin with the highest rank.
@@ -120,7 +121,7 @@ impl Run {
         let spec = LaunchSpec {
             package: &plugin.package,
             directory: settings.directory.clone(),
-            environment: plugin_environment(config, &settings.project, &settings.environment).variables,
+            environment: plugin.environment.variables.clone(),
             start_timeout: config.start_timeout,
             sink: Arc::clone(&attachment) as _,
             spawner: &settings.spawner,

@@ -1,7 +1,6 @@
 //! Errors of failed calls (docs/spec/provider-protocol.md#6).
 
 use std::fmt::Display;
-use std::time::Duration;
 
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::resource_id::ResourceId;
@@ -137,17 +136,6 @@ impl ProviderError {
                 ErrorDetails::new(ErrorClass::Unavailable)
             }
             Self::ReplyLost { .. } => ErrorDetails::new(ErrorClass::Unexpected),
-        }
-    }
-
-    /// Returns the time to wait at least before the call is repeated, if the provider has said that it may be repeated.
-    /// `None` if the call may have had an effect, or if the request is invalid.
-    pub fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Failed { indeterminate: false, details: Some(details), .. } => {
-                details.retry_after.filter(|_| details.class != ErrorClass::BadInput)
-            }
-            _ => None,
         }
     }
 

@@ -43,16 +43,7 @@ pub async fn provision<E: From<OperationError>>(
     options: ProvisionOptions,
     approve: impl AsyncFnOnce(&Report) -> Result<Approval, E>,
 ) -> Result<Option<Report>, E> {
-    let host = run.load_plugins().await?;
-    provision_with(run, options, &host, approve).await
-}
-
-async fn provision_with<E: From<OperationError>>(
-    run: &StackRun,
-    options: ProvisionOptions,
-    host: &std::sync::Arc<bridge::host::PluginHost>,
-    approve: impl AsyncFnOnce(&Report) -> Result<Approval, E>,
-) -> Result<Option<Report>, E> {
+    let host = &run.load_plugins().await?;
     let started = Timestamp::now().as_second();
     run.check_types(host, Operation::Update).await?;
     let state = run.open(host, Operation::Update).await?;

@@ -23,11 +23,13 @@ struct Fake {
     life: watch::Sender<Life>,
     /// Number of users at this moment.
     users: AtomicUsize,
+    /// Number of instances that were dropped while they ran.
+    lost: Arc<AtomicUsize>,
 }
 
 impl Fake {
-    fn new(number: usize) -> Self {
-        Self { number, life: watch::Sender::new(Life::Running), users: AtomicUsize::new(0) }
+    fn new(number: usize, lost: Arc<AtomicUsize>) -> Self {
+        Self { number, life: watch::Sender::new(Life::Running), users: AtomicUsize::new(0), lost }
     }
 
     fn life(&self) -> Life {
@@ -41,6 +43,14 @@ impl Fake {
 
     fn end_use(&self) {
         assert_eq!(self.users.fetch_sub(1, Ordering::SeqCst), 1);
+    }
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        if self.life() == Life::Running {
+            self.lost.fetch_add(1, Ordering::SeqCst);
+        }
     }
 }
 
@@ -65,7 +75,7 @@ impl Pooled for Fake {
 type TestPool = Pool<&'static str, Fake, &'static str>;
 
 fn started(number: usize) -> BoxFuture<'static, Result<Fake, &'static str>> {
-    Box::pin(async move { Ok(Fake::new(number)) })
+    Box::pin(async move { Ok(Fake::new(number, Arc::default())) })
 }
 
 async fn lease(pool: &TestPool, group: GroupId, number: usize) -> Arc<Fake> {
@@ -126,7 +136,7 @@ async fn start_continues_without_its_caller_and_the_next_caller_gets_its_instanc
     let start = move || -> BoxFuture<'static, Result<Fake, &'static str>> {
         Box::pin(async move {
             gate.await.ok();
-            Ok(Fake::new(1))
+            Ok(Fake::new(1, Arc::default()))
         })
     };
     let caller = pool.lease_started(group, start);
@@ -177,7 +187,7 @@ impl Numbers {
 
 /// End of a start.
 enum Outcome {
-    Instance(Arc<Mutex<Vec<Weak<Fake>>>>),
+    Instance { number: usize, lost: Arc<AtomicUsize> },
     Failure,
 }
 
@@ -187,8 +197,10 @@ struct Case {
     numbers: Numbers,
     /// Starts that wait for their outcome.
     starts: Arc<Mutex<Vec<oneshot::Sender<Outcome>>>>,
-    /// All instances that were ever started.
-    all: Arc<Mutex<Vec<Weak<Fake>>>>,
+    started: usize,
+    lost: Arc<AtomicUsize>,
+    /// All instances that were leased at any time.
+    all: Vec<Weak<Fake>>,
     callers: Vec<JoinHandle<Option<Arc<Fake>>>>,
     leased: Vec<(GroupId, Arc<Fake>)>,
     groups_of_callers: Vec<GroupId>,
@@ -212,7 +224,7 @@ impl Case {
             starts.lock().unwrap().push(sender);
             Box::pin(async move {
                 match outcome.await {
-                    Ok(Outcome::Instance(all)) => Ok(Fake::new(all.lock().unwrap().len())),
+                    Ok(Outcome::Instance { number, lost }) => Ok(Fake::new(number, lost)),
                     Ok(Outcome::Failure) | Err(_) => Err("no"),
                 }
             })
@@ -227,7 +239,8 @@ impl Case {
             3 | 4 => {
                 let start = Self::pick(&mut self.numbers, &mut self.starts.lock().unwrap());
                 if let Some(start) = start {
-                    start.send(Outcome::Instance(Arc::clone(&self.all))).ok();
+                    self.started += 1;
+                    start.send(Outcome::Instance { number: self.started, lost: Arc::clone(&self.lost) }).ok();
                 }
             }
             5 => {
@@ -238,8 +251,10 @@ impl Case {
                 // A caller stops waiting, perhaps after its instance has arrived.
                 if !self.callers.is_empty() {
                     let index = self.numbers.below(self.callers.len());
-                    self.groups_of_callers.swap_remove(index);
-                    self.callers.swap_remove(index).abort();
+                    if !self.callers[index].is_finished() {
+                        self.groups_of_callers.swap_remove(index);
+                        self.callers.swap_remove(index).abort();
+                    }
                 }
             }
             7 | 8 => {
@@ -253,10 +268,8 @@ impl Case {
                 }
             }
             _ => {
-                let alive: Vec<_> = self.leased.iter().map(|(_, instance)| Arc::downgrade(instance)).collect();
-                let known: Vec<_> = alive.into_iter().chain(self.all.lock().unwrap().clone()).collect();
-                let instance = known.get(self.numbers.below(known.len().max(1))).and_then(Weak::upgrade);
-                if let Some(instance) = instance {
+                let index = self.numbers.below(self.all.len().max(1));
+                if let Some(instance) = self.all.get(index).and_then(Weak::upgrade) {
                     instance.life.send_if_modified(|life| std::mem::replace(life, Life::Exited) == Life::Running);
                 }
             }
@@ -278,7 +291,7 @@ impl Case {
             let group = self.groups_of_callers.swap_remove(index);
             if let Ok(Some(instance)) = self.callers.swap_remove(index).await {
                 instance.begin_use();
-                self.all.lock().unwrap().push(Arc::downgrade(&instance));
+                self.all.push(Arc::downgrade(&instance));
                 self.leased.push((group, instance));
             }
         }
@@ -289,13 +302,20 @@ impl Case {
             self.step().await;
         }
         let watched: Vec<_> = self.leased.iter().map(|(_, instance)| Arc::clone(instance)).collect();
+        let returns = self.leased.split_off(self.leased.len() / 2);
+        let return_late = async {
+            for (group, instance) in returns {
+                self.pool.give_back(group, instance, true).await;
+            }
+        };
         // Starts that never end must not keep the pool from closing.
-        tokio::time::timeout(std::time::Duration::from_secs(20), self.pool.close()).await.expect("the pool closes");
+        let close = async { tokio::join!(self.pool.close(), return_late) };
+        tokio::time::timeout(std::time::Duration::from_secs(20), close).await.expect("the pool closes");
         for instance in watched {
             assert_ne!(instance.life(), Life::Running, "instance {} is left", instance.number);
         }
-        let all = self.all.lock().unwrap().clone();
-        assert!(all.iter().filter_map(Weak::upgrade).all(|instance| instance.life() != Life::Running));
+        assert!(self.all.iter().filter_map(Weak::upgrade).all(|instance| instance.life() != Life::Running));
+        assert_eq!(self.lost.load(Ordering::SeqCst), 0, "instances were dropped while they ran");
         assert_eq!(self.pool.idle_count(), 0);
     }
 }
@@ -312,7 +332,9 @@ async fn no_interleaving_shares_or_leaves_an_instance() {
             pool: TestPool::new(),
             numbers: Numbers(seed),
             starts: Arc::default(),
-            all: Arc::default(),
+            started: 0,
+            lost: Arc::default(),
+            all: Vec::new(),
             callers: Vec::new(),
             leased: Vec::new(),
             groups_of_callers: Vec::new(),
