@@ -11,7 +11,7 @@ use bridge::provider::{ConfigureRequest, CreateRequest, Provider, ProviderError,
 use pulumi_proto::resource_id::ResourceId;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-use crate::TestRepository;
+use crate::{TestRepository, wait_until};
 
 fn request(package: &str) -> ProviderRequest {
     ProviderRequest { package: package.into(), name: package.into(), ..ProviderRequest::default() }
@@ -28,16 +28,6 @@ async fn create(provider: &dyn Provider) -> Result<Option<ResourceId>, ProviderE
     let urn = "urn:pulumi:dev::t::x:index:Thing::a".parse().unwrap();
     let request = CreateRequest { urn, inputs: Arc::default(), timeout: None, preview: false, views: Views::default() };
     provider.create(request).await.map(|reply| reply.id)
-}
-
-/// Waits until a condition holds that another process brings about.
-async fn wait_until(mut holds: impl FnMut() -> bool) {
-    let wait = async {
-        while !holds() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), wait).await.expect("the condition holds in time");
 }
 
 #[tokio::test]

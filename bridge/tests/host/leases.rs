@@ -10,7 +10,7 @@ use pulumi_proto::property::PropertyMap;
 use pulumi_proto::resource_id::ReferenceId;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::TestRepository;
+use crate::{TestRepository, wait_until};
 
 /// Repository with the plugin `x`, which counts its starts.
 fn repository(has_checksum: bool, faults: &[&str]) -> TestRepository {
@@ -153,14 +153,7 @@ async fn idle_instance_that_dies_is_reported_and_replaced() {
         plugin: "x".into(),
         message: "it exited unexpectedly (killed by signal 9). Its last output:\n  ready".into(),
     };
-    let wait = async {
-        while !repository.events.all().contains(&warning) {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), wait)
-        .await
-        .unwrap_or_else(|_| panic!("{:?}", repository.events.all()));
+    wait_until(|| repository.events.all().contains(&warning)).await;
     let provider = configured(&host, configuration("p", "1", PropertyMap::new())).await;
     check(&*provider).await;
     assert_eq!(starts(&repository).len(), 2);
@@ -179,6 +172,13 @@ async fn only_a_verified_plugin_that_was_not_configured_is_kept_for_other_runs()
         assert_eq!(starts(&repository).len(), expected, "with a checksum: {has_checksum}");
         repository.pool.close().await;
         assert_eq!(count(&repository, "Cancel"), expected);
+    }
+    for (has_checksum, expected) in [(true, 1), (false, 2)] {
+        let repository = repository(has_checksum, &[]);
+        let (first, second) = (repository.load().await.unwrap(), repository.load().await.unwrap());
+        assert_eq!(starts(&repository).len(), expected, "two runs at once, with a checksum: {has_checksum}");
+        tokio::join!(first.close(), second.close());
+        repository.pool.close().await;
     }
     let repository = repository(true, &[]);
     for _ in 0..2 {

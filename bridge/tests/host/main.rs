@@ -52,6 +52,16 @@ impl Events {
     }
 }
 
+/// Waits until a condition holds that another process brings about.
+pub(crate) async fn wait_until(mut holds: impl FnMut() -> bool) {
+    let wait = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), wait).await.expect("the condition holds in time");
+}
+
 impl TestRepository {
     /// Creates an empty repository. Its processes are unsupervised.
     pub(crate) fn new() -> Self {
