@@ -34,6 +34,32 @@ pub enum OfferError {
     Broker(#[from] BrokerError),
 }
 
+/// Engine service under the number 1, for a plugin that wants no other port than its broker. Dropping it ends the broker
+/// of the plugin.
+#[derive(Debug)]
+pub(super) struct EngineOffer {
+    _server: BrokeredServer,
+    _broker: Broker,
+}
+
+impl EngineOffer {
+    /// Offers the services of the engine as the first ones of the host. Returns `None` if the plugin serves no broker.
+    ///
+    /// # Errors
+    /// Returns the error of the socket.
+    pub(super) async fn make(
+        broker: Broker,
+        services: Routes,
+        guard: Arc<ConnectionGuard>,
+    ) -> io::Result<Option<Self>> {
+        match BrokeredServer::offer(&broker, services, guard).await {
+            Ok(server) => Ok(Some(Self { _server: server, _broker: broker })),
+            Err(OfferError::Broker(_)) => Ok(None),
+            Err(OfferError::Socket { source, .. }) => Err(source),
+        }
+    }
+}
+
 /// Services that the host offers to one plugin through its broker, at a Unix socket in the private folder of the broker.
 /// Dropping it stops them and removes the socket.
 #[derive(Debug)]

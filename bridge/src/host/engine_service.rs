@@ -1,6 +1,5 @@
 //! The engine service, which plugins call: `pulumirpc.Engine` (docs/spec/provider-protocol.md#2.1).
 
-use std::io;
 use std::sync::{Arc, PoisonError};
 
 use pulumi_proto::rpc::engine_server::{Engine, EngineServer};
@@ -12,24 +11,22 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status, async_trait};
 
 use super::attachment::{Attachment, RootResource};
-use super::connection_guard::ConnectionGuard;
-use super::endpoint::Endpoint;
+use super::connection_guard::EndpointLimits;
 use super::{HostEvent, LogMessage, Severity, status_service};
 use crate::plugin::{PluginVersion, VersionRange};
 use crate::provider::grpc::ResourceStatusTokens;
 
-/// Serves the engine and resource status services for one instance of a plugin. Each instance has its own endpoint,
-/// which identifies the plugin of a log message, and serves the run that the instance is attached to. Drop the endpoint
-/// after the exit of the plugin: a Go provider exits when the engine service ends.
-pub(super) async fn serve(
+/// Returns the engine and resource status services for one instance of a plugin. Each instance has its own, which identify
+/// the plugin of a log message, and serve the run that the instance is attached to. Stop serving them after the exit of the
+/// plugin: a Go provider exits when the engine service ends.
+pub(super) fn services(
     attachment: Arc<Attachment>,
     status_tokens: Arc<ResourceStatusTokens>,
-    guard: Arc<ConnectionGuard>,
-) -> io::Result<Endpoint> {
-    let limits = guard.limits();
+    limits: EndpointLimits,
+) -> Routes {
     let service = EngineServer::new(Service(attachment));
     let service = service.max_decoding_message_size(limits.log_request);
-    Endpoint::serve(Routes::new(service).add_service(status_service::service(status_tokens, limits)), guard).await
+    Routes::new(service).add_service(status_service::service(status_tokens, limits))
 }
 
 struct Service(Arc<Attachment>);

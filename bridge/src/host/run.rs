@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::OnceCell;
 
 use super::attachment::{Attachment, RootResource, RunLinks};
+use super::brokered::EngineOffer;
+use super::endpoint::Endpoint;
 use super::host_settings::{DeclaredPlugin, HostSettings};
 use super::instance::{Instance, ProcessKey, RunId};
 use super::load_error::{LoadError, failed_to_load};
@@ -115,8 +117,8 @@ impl Run {
         let status_tokens = Arc::new(ResourceStatusTokens::default());
         let attachment = Arc::new(Attachment::new(plugin.name(), self.links()));
         let guard = settings.pool.connection_guard();
-        let engine = engine_service::serve(Arc::clone(&attachment), Arc::clone(&status_tokens), guard);
-        let engine = engine.await.map_err(LoadError::Listen)?;
+        let services = engine_service::services(Arc::clone(&attachment), Arc::clone(&status_tokens), guard.limits());
+        let engine = Endpoint::serve(services.clone(), Arc::clone(&guard)).await.map_err(LoadError::Listen)?;
         let address = engine.address();
         let spec = LaunchSpec {
             package: &plugin.package,
@@ -128,6 +130,10 @@ impl Run {
             socket_folders: socket_folders(&settings.environment),
         };
         let launched = launch(spec, &config.dialect, &address).await.map_err(LoadError::Launch)?;
+        let brokered = match launched.broker {
+            Some(broker) => EngineOffer::make(broker, services, guard).await.map_err(LoadError::Listen)?,
+            None => None,
+        };
         let host_info = HostInfo {
             engine_address: &address,
             program_folder: plugin.package.folder(),
@@ -140,7 +146,7 @@ impl Run {
         if config.dialect != Dialect::Pulumi {
             provider.attach(&address).await.map_err(LoadError::Handshake)?;
         }
-        let provider = provider.with_guard((engine, Arc::clone(&plugin.package), launched.kept));
+        let provider = provider.with_guard((engine, brokered, Arc::clone(&plugin.package), launched.kept));
         let instance = Instance::new(provider, attachment);
         if plugin.package.digest().is_none() {
             instance.run.set(self.id).unwrap_or_default();

@@ -72,6 +72,9 @@ pub struct Launched {
     pub connection: Connection,
     /// Way to end the process.
     pub ending: Arc<dyn Ending>,
+    /// Broker of a go-plugin server, held open to the end of the process: its stream is the first one. The plugin may not
+    /// serve it.
+    pub broker: Option<Broker>,
     /// Value that must live as long as the process, such as the folder of its socket.
     pub kept: Option<Box<dyn Any + Send + Sync>>,
 }

@@ -32,7 +32,7 @@ pub(super) async fn launch(spec: LaunchSpec<'_>, engine_address: &str) -> Result
         Some(port) => {
             let address = PluginAddress::Tcp((Ipv4Addr::LOCALHOST, port).into());
             let connection = plugin_connection(address, &process, None);
-            Ok(Launched { connection, process, ending: Arc::new(Interrupt), kept: None })
+            Ok(Launched { connection, process, ending: Arc::new(Interrupt), broker: None, kept: None })
         }
         None => {
             // The output after the first line may explain the failure.

@@ -39,13 +39,13 @@ async fn lease(host: &PluginHost, name: &str) -> Arc<dyn Provider> {
     host.start_provider(&request).await.unwrap()
 }
 
-fn configuration(name: &str, id: &str, inputs: PropertyMap) -> ConfigureRequest {
+pub(crate) fn configuration(name: &str, id: &str, inputs: PropertyMap) -> ConfigureRequest {
     let urn = format!("urn:pulumi:dev::t::pulumi:providers:x::{name}").parse().unwrap();
     ConfigureRequest { urn, id: ReferenceId::from(id), inputs: Arc::new(inputs) }
 }
 
 /// Leases an instance, configures it, and returns it.
-async fn configured(host: &PluginHost, request: ConfigureRequest) -> Arc<dyn Provider> {
+pub(crate) async fn configured(host: &PluginHost, request: ConfigureRequest) -> Arc<dyn Provider> {
     let provider = lease(host, request.urn.name()).await;
     provider.configure(request).await.unwrap();
     provider

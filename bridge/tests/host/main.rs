@@ -4,6 +4,7 @@
 
 mod endpoints;
 mod faulty_plugins;
+mod go_plugin;
 mod instances;
 mod leases;
 mod monitor;

@@ -1,7 +1,7 @@
 //! Plugin for tests of the host. Records each call in a file, and misbehaves as requested by `--fault`.
 //!
 //! Usage: `plugin [[--fault FAULT]... RECORD] ENGINE_ADDRESS`. RECORD is the file for the calls; default: `x.calls` in
-//! the working directory.
+//! the working directory. With the cookie of `sc`, it is a go-plugin server, without ENGINE_ADDRESS.
 
 #![expect(clippy::disallowed_methods, reason = "a program that only tests start; it panics at the first failure")]
 #![expect(
@@ -11,9 +11,12 @@
     reason = "a program that only tests start; it panics at the first failure"
 )]
 
+mod go_plugin;
+
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pulumi_proto::plugin_v1::health_check_response::Status as Health;
 use pulumi_proto::plugin_v1::plugin_server::{Plugin, PluginServer};
@@ -22,7 +25,8 @@ use pulumi_proto::rpc;
 use pulumi_proto::rpc::engine_client::EngineClient;
 use pulumi_proto::rpc::resource_provider_server::{ResourceProvider, ResourceProviderServer};
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
+use tonic::transport::Channel;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, async_trait};
@@ -31,13 +35,21 @@ use tonic::{Request, Response, Status, async_trait};
 struct Provider {
     faults: Vec<String>,
     record: String,
-    engine: String,
+    /// Address of the engine; empty until it is known.
+    engine: watch::Receiver<String>,
     cancelled: Arc<Notify>,
 }
 
 impl Provider {
     fn has_fault(&self, fault: &str) -> bool {
         self.faults.iter().any(|known| known == fault)
+    }
+
+    async fn engine(&self) -> EngineClient<Channel> {
+        let mut engine = self.engine.clone();
+        let known = tokio::time::timeout(Duration::from_secs(5), engine.wait_for(|address| !address.is_empty())).await;
+        let address = known.expect("the engine is offered in time").unwrap().clone();
+        EngineClient::connect(address).await.unwrap()
     }
 
     fn record_call(&self, call: &str) {
@@ -81,7 +93,7 @@ impl ResourceProvider for Provider {
 
     async fn configure(&self, _: Request<rpc::ConfigureRequest>) -> Reply<rpc::ConfigureResponse> {
         self.record_call("Configure");
-        let mut engine = EngineClient::connect(format!("http://{}", self.engine)).await.unwrap();
+        let mut engine = self.engine().await;
         let message =
             rpc::LogRequest { severity: 2, message: "hello".into(), urn: "u".into(), stream_id: 7, ephemeral: true };
         engine.log(message).await?;
@@ -103,7 +115,7 @@ impl ResourceProvider for Provider {
             std::future::pending::<()>().await;
         }
         if self.has_fault("log an error in Check") {
-            let mut engine = EngineClient::connect(format!("http://{}", self.engine)).await.unwrap();
+            let mut engine = self.engine().await;
             let message = rpc::LogRequest { severity: 3, message: "quota".into(), ..Default::default() };
             engine.log(message).await?;
         }
@@ -150,17 +162,20 @@ impl Plugin for Provider {
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    let engine = arguments.pop().unwrap();
+    let is_go_plugin = std::env::var_os("SC_PLUGIN_COOKIE").is_some();
+    let address = if is_go_plugin { String::new() } else { format!("http://{}", arguments.pop().unwrap()) };
     let record = arguments.pop().unwrap_or_else(|| "x.calls".to_owned());
     let faults = arguments.into_iter().filter(|argument| argument != "--fault").collect();
+    let (set_engine, engine) = watch::channel(address);
     let provider = Provider { faults, record, engine, cancelled: Arc::new(Notify::new()) };
+    let server = Server::builder()
+        .add_service(ResourceProviderServer::new(provider.clone()))
+        .add_service(PluginServer::new(provider.clone()));
+    if is_go_plugin {
+        return go_plugin::serve(server, provider, set_engine).await;
+    }
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("{}", listener.local_addr().unwrap().port());
     println!("ready");
-    Server::builder()
-        .add_service(ResourceProviderServer::new(provider.clone()))
-        .add_service(PluginServer::new(provider))
-        .serve_with_incoming(TcpIncoming::from(listener))
-        .await
-        .unwrap();
+    server.serve_with_incoming(TcpIncoming::from(listener)).await.unwrap();
 }

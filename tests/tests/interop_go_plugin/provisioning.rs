@@ -85,6 +85,23 @@ fn provider_behind_go_plugin_is_provisioned_with_and_without_tls() {
 }
 
 #[test]
+fn provider_logs_by_the_engine_behind_the_broker() {
+    for tls in ["auto", "none"] {
+        let settings = format!(
+            "protocol: go-plugin, goPlugin: {{ cookieKey: GOPLUGIN_GOLDEN, cookieValue: provider, tls: {tls} }}"
+        );
+        let repository = repository("-engine-log", &settings);
+        let (code, output) = sc(repository.path(), "provision");
+        assert_eq!(code, Some(0), "tls: {tls}: {output}");
+        // The preview has no id of the provider yet, so a second process is configured.
+        assert_eq!(output.matches("configured by way of the broker").count(), 2, "tls: {tls}: {output}");
+        let (code, output) = sc(repository.path(), "provision --expect-no-changes");
+        assert_eq!((code, output.matches("configured by way of the broker").count()), (Some(0), 1), "{output}");
+        assert_eq!(processes_of(repository.path()), 0, "tls: {tls}: a process is left");
+    }
+}
+
+#[test]
 fn go_plugin_with_other_settings_than_declared_is_refused_with_the_line_to_write() {
     for (settings, expected) in [
         ("enabled: true", "protocol: go-plugin"),

@@ -21,7 +21,9 @@ use tokio::task::JoinSet;
 use self::handshake_line::HandshakeLine;
 use self::output::GoPluginOutput;
 use super::start::{exec_failed, start};
-use super::{Connection, Ending, HostIdentity, LastOutput, LaunchError, LaunchSpec, Launched, plugin_connection};
+use super::{
+    Broker, Connection, Ending, HostIdentity, LastOutput, LaunchError, LaunchSpec, Launched, plugin_connection,
+};
 use crate::error::cut;
 use crate::plugin::{GoPlugin, GoPluginTls};
 use crate::process::{FirstLine, LogLevel, OutputSink, OutputStream, Process, describe_exit};
@@ -82,17 +84,21 @@ pub(super) async fn launch(spec: LaunchSpec<'_>, settings: &GoPlugin) -> Result<
         Some(identity) => Some(identity.with_plugin_certificate(&line.certificate).map_err(GoPluginError::Tls)?),
         None => None,
     };
-    let connection = plugin_connection(line.address, &process, tls);
+    let connection = plugin_connection(line.address, &process, tls.clone());
     let mut stdio = JoinSet::new();
     stdio.spawn(services::drain_stdio(connection.clone(), sink));
-    let health = tokio::time::timeout(CONNECT_LIMIT, services::check_health(&connection)).await;
-    match health {
-        Ok(Ok(())) => {}
+    let connect = async {
+        services::check_health(&connection).await?;
+        Broker::open(&connection, folder.path(), tls).await
+    };
+    let broker = match tokio::time::timeout(CONNECT_LIMIT, connect).await {
+        Ok(Ok(broker)) => broker,
         Ok(Err(source)) => return Err(GoPluginError::Unhealthy(source).into()),
         Err(_) => return Err(GoPluginError::NotConnected(CONNECT_LIMIT).into()),
-    }
+    };
     let ending = Arc::new(ShutdownEnding(connection.clone()));
-    Ok(Launched { process, connection, ending, kept: Some(Box::new(Kept { _stdio: stdio, _folder: folder })) })
+    let kept = Some(Box::new(Kept { _stdio: stdio, _folder: folder }) as _);
+    Ok(Launched { process, connection, ending, broker: Some(broker), kept })
 }
 
 /// Ending by Shutdown, then SIGTERM to the group, then SIGKILL. A server ignores SIGINT.
