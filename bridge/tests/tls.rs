@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
+#[path = "recordings/mod.rs"]
+mod recordings;
+
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -12,7 +14,7 @@ use bridge::launch::{CallError, Connection, EncryptedStream, HostIdentity, Loss,
 use pulumi_proto::go_plugin::Empty;
 use pulumi_proto::go_plugin::grpc_controller_server::{GrpcController, GrpcControllerServer};
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P521_SHA512,
+    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P521_SHA512,
 };
 use rustls::client::ClientConfig;
 use rustls::crypto::aws_lc_rs::default_provider;
@@ -20,11 +22,12 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::server::{ServerConfig, WebPkiClientVerifier};
 use rustls::{RootCertStore, SupportedProtocolVersion};
-use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
+
+use self::recordings::recordings;
 
 struct Shutdown;
 
@@ -53,10 +56,29 @@ impl PluginIdentity {
     /// Makes a certificate of the kind that go-plugin makes: a self-signed authority for localhost.
     fn on(curve: &'static rcgen::SignatureAlgorithm) -> Self {
         let key = KeyPair::generate_for(curve).unwrap();
+        Self { certificate: Self::parameters().self_signed(&key).unwrap().into(), key }
+    }
+
+    fn parameters() -> CertificateParams {
         let mut parameters = CertificateParams::new(["localhost".to_owned()]).unwrap();
         parameters.distinguished_name.push(DnType::CommonName, "localhost");
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Self { certificate: parameters.self_signed(&key).unwrap().into(), key }
+        parameters
+    }
+
+    /// Makes another certificate, which this one has signed.
+    fn leaf(&self) -> Self {
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P521_SHA512).unwrap();
+        let issuing = Self::parameters();
+        let issuer = Issuer::from_params(&issuing, &self.key);
+        Self {
+            certificate: CertificateParams::new(["localhost".to_owned()])
+                .unwrap()
+                .signed_by(&key, &issuer)
+                .unwrap()
+                .into(),
+            key,
+        }
     }
 
     /// Returns the sixth field of the handshake line.
@@ -290,16 +312,6 @@ async fn server_of_the_host_demands_the_certificate_of_the_plugin() {
     }
 }
 
-/// Returns the recordings with this name: that of the tree, and those in the folder `SC_GO_PLUGIN_GOLDENS`.
-fn recordings(name: &str) -> Vec<Value> {
-    let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/go-plugin");
-    let further = std::env::var_os("SC_GO_PLUGIN_GOLDENS").map(PathBuf::from);
-    let files = [Some(tree), further].into_iter().flatten().map(|folder| folder.join(name));
-    let files: Vec<PathBuf> = files.filter(|file| file.exists()).collect();
-    assert!(!files.is_empty(), "{name} is missing");
-    files.iter().map(|file| serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()).collect()
-}
-
 #[tokio::test]
 async fn recorded_outcomes_of_tls_hold() {
     let mut checked = 0;
@@ -307,9 +319,21 @@ async fn recorded_outcomes_of_tls_hold() {
         for case in recording["tls"].as_array().unwrap() {
             let (name, outcome) = (case["case"].as_str().unwrap(), case["outcome"].as_str().unwrap());
             let p521 = &PKCS_ECDSA_P521_SHA512;
+            let (host, plugin) = (HostIdentity::generate().unwrap(), PluginIdentity::on(p521));
+            let tls = host.with_plugin_certificate(&plugin.field()).unwrap();
+            let acceptor = |host: &HostIdentity, version| plugin.acceptor(host.certificate_pem(), version, &["h2"]);
             let found = match name {
                 "TLS 1.3" => call_tls(TLS13, &["h2"], p521).await,
                 "TLS 1.2 only" => call_tls(TLS12, &["h2"], p521).await,
+                "plain HTTP/2 to a TLS plugin" => call(Plugin::Tls(acceptor(&host, TLS13)), None).await,
+                "TLS to a plain plugin" => call(Plugin::Plain, Some(tls)).await,
+                "refused client certificate, TLS 1.3" => {
+                    call(Plugin::Tls(acceptor(&HostIdentity::generate().unwrap(), TLS13)), Some(tls)).await
+                }
+                "plugin with an own TLS provider, AutoMTLS asked" => {
+                    // Its sixth field is empty.
+                    host.with_plugin_certificate("").map(|_| "ok".to_owned()).unwrap_or_else(|error| error.to_string())
+                }
                 // The host always offers HTTP/2; a plugin without it closes the connection as in the recording.
                 "ALPN http/1.1 only, plugin with grpc-go 1.83" => call_tls(TLS13, &["http/1.1"], p521).await,
                 "no ALPN, plugin with grpc-go 1.83" => call_tls(TLS13, &[], p521).await,
@@ -324,7 +348,34 @@ async fn recorded_outcomes_of_tls_hold() {
             (&"secp521r1".into(), &true.into(), &"localhost".into())
         );
     }
-    assert!(checked >= 4, "{checked} cases were recognised");
+    assert!(checked >= 8, "{checked} cases were recognised");
+}
+
+/// Certificates of the other end as recorded. A plugin of Go accepts what chains to the certificate of its host; the host
+/// accepts, at its own servers, the certificate of the plugin alone.
+#[tokio::test]
+async fn server_of_the_host_accepts_none_of_the_recorded_certificates_but_the_one_of_the_plugin() {
+    let host = HostIdentity::generate().unwrap();
+    let mut checked = 0;
+    for recording in recordings("certificates.json") {
+        for case in recording["host_certificate"].as_array().unwrap() {
+            let p521 = &PKCS_ECDSA_P521_SHA512;
+            let plugin = PluginIdentity::on(p521);
+            let tls = host.with_plugin_certificate(&plugin.field()).unwrap();
+            let (presented, version, is_accepted) = match case["certificate"].as_str().unwrap() {
+                "P-521, CA (Go's own kind)" => (Some(plugin), TLS13, true),
+                "another self-signed one of the same subject" => (Some(PluginIdentity::on(p521)), TLS13, false),
+                "a leaf signed by the host certificate (CA)" => (Some(plugin.leaf()), TLS13, false),
+                "none presented, TLS 1.3" => (None, TLS13, false),
+                "none presented, TLS 1.2" => (None, TLS12, false),
+                _ => continue,
+            };
+            let found = connect_to_host(&tls, host.certificate_pem(), presented.as_ref(), version).await;
+            assert_eq!(found.is_ok(), is_accepted, "{}: {found:?}", case["certificate"]);
+            checked += 1;
+        }
+    }
+    assert!(checked >= 5, "{checked} cases were recognised");
 }
 
 #[test]

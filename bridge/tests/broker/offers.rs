@@ -12,7 +12,7 @@ use tonic::{Request, Response, Status};
 
 use crate::{message, plugin};
 
-struct Shutdown;
+pub(crate) struct Shutdown;
 
 impl Procedure for Shutdown {
     const PATH: &'static str = "/plugin.GRPCController/Shutdown";

@@ -1,14 +1,15 @@
 //! The host as the side that dials: order and life of the messages.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use bridge::launch::{BrokerError, Connection};
+use bridge::launch::{BrokerError, CallError, Connection};
 use prost::Message as _;
-use pulumi_proto::go_plugin::ConnInfo;
-use serde_json::Value;
+use pulumi_proto::go_plugin::{ConnInfo, Empty};
 use tokio::time::{Instant, sleep};
 
+use crate::offers::Shutdown;
+use crate::recordings::recordings;
 use crate::{Plugin, message, plugin};
 
 /// Outcome of a dial, and the time until then in seconds.
@@ -64,6 +65,10 @@ async fn outcome(case: &str) -> Option<(Result<Connection, BrokerError>, f64)> {
             assert!(matches!(dial(&plugin, 7).await.0, Err(BrokerError::NotAnnounced { id: 7 })), "dropped");
             first
         }
+        "socket does not exist" => {
+            plugin.announce(message(7, "unix", "/no/such/socket")).await;
+            dial(&plugin, 7).await
+        }
         "network udp" => {
             plugin.announce(message(7, "udp", "127.0.0.1:1")).await;
             dial(&plugin, 7).await
@@ -89,20 +94,10 @@ async fn outcome(case: &str) -> Option<(Result<Connection, BrokerError>, f64)> {
     Some(found)
 }
 
-/// Returns the recordings: that of the tree, and that in the folder `SC_GO_PLUGIN_GOLDENS`.
-fn recordings() -> Vec<Value> {
-    let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/go-plugin");
-    let further = std::env::var_os("SC_GO_PLUGIN_GOLDENS").map(PathBuf::from);
-    let files = [Some(tree), further].into_iter().flatten().map(|folder| folder.join("broker.json"));
-    let files: Vec<PathBuf> = files.filter(|file| file.exists()).collect();
-    assert!(!files.is_empty(), "broker.json is missing");
-    files.iter().map(|file| serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()).collect()
-}
-
 #[tokio::test(start_paused = true)]
 async fn recorded_cases_of_the_plain_broker_have_their_outcomes() {
     let mut checked = 0;
-    for recording in recordings() {
+    for recording in recordings("broker.json") {
         for edge in recording["edges"].as_array().unwrap() {
             let [mode, case, expected] = ["mode", "case", "outcome"].map(|key| edge[key].as_str().unwrap());
             if mode != "plain" {
@@ -112,6 +107,10 @@ async fn recorded_cases_of_the_plain_broker_have_their_outcomes() {
             checked += 1;
             match expected.split([' ', ':', ',']).next().unwrap() {
                 "connects" | "an" => assert!(found.is_ok(), "{case}: {found:?}"),
+                "first" => {
+                    let error = found.unwrap().call::<Shutdown>(&Empty {}).await.unwrap_err();
+                    assert!(matches!(error, CallError::NotSent(_)), "{case}: {error:?}");
+                }
                 "error" => {
                     let is_late = !expected.contains("at once");
                     assert!(found.is_err(), "{case}");
@@ -122,13 +121,13 @@ async fn recorded_cases_of_the_plain_broker_have_their_outcomes() {
             }
         }
     }
-    assert!(checked >= 8, "{checked} cases were recognised");
+    assert!(checked >= 9, "{checked} cases were recognised");
 }
 
 #[tokio::test(start_paused = true)]
 async fn recorded_messages_of_the_plain_broker_are_those_of_the_host_and_the_plugin() {
     let mut checked = 0;
-    for recording in recordings() {
+    for recording in recordings("broker.json") {
         for sequence in recording["sequences"].as_array().unwrap() {
             if sequence["name"].as_str().unwrap().contains("multiplexed") {
                 continue;

@@ -1,5 +1,7 @@
 //! A go-plugin server under leases. It knows the engine from its broker only.
 
+mod handshakes;
+
 use bridge::host::{HostEvent, LogMessage, Severity};
 use bridge::plugin::{Checksum, Dialect, GoPlugin, GoPluginTls, PluginSource, Sha256Digest};
 use pulumi_proto::property::PropertyMap;

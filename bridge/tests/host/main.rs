@@ -8,6 +8,8 @@ mod go_plugin;
 mod instances;
 mod leases;
 mod monitor;
+#[path = "../recordings/mod.rs"]
+mod recordings;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -80,18 +80,27 @@ mod tests {
         lines.iter().map(|line| reader.read(line)).collect()
     }
 
+    /// Returns the recorded cases: those of the tree, and those in the folder `SC_GO_PLUGIN_GOLDENS`.
+    fn cases() -> Vec<Value> {
+        let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/goldens/go-plugin");
+        let folders = [Some(own.to_owned()), std::env::var("SC_GO_PLUGIN_GOLDENS").ok()];
+        let files =
+            folders.into_iter().flatten().filter_map(|folder| std::fs::read(format!("{folder}/hclog.json")).ok());
+        files.flat_map(|file| serde_json::from_slice::<Vec<Value>>(&file).unwrap()).collect()
+    }
+
     #[test]
-    fn recorded_lines_have_their_levels() {
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/goldens/go-plugin/hclog.json");
-        let cases: Vec<Value> = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    fn recorded_lines_have_their_levels_messages_and_fields() {
         let mut compared = 0;
-        for case in &cases {
+        for case in cases() {
             // The pipe splits bytes into lines; its own tests cover long lines and bytes that are not UTF-8.
             let Some(stderr) = case["stderr"].as_str() else { continue };
             let expected = case.get("ours").unwrap_or(&case["go"]).as_array().unwrap();
             let mut reader = LogReader::default();
-            for (line, expected) in stderr.lines().zip(expected) {
-                let level = reader.read(line).map_or(LogLevel::Debug, |(level, _)| level);
+            let lines: Vec<&str> = stderr.lines().collect();
+            assert_eq!(lines.len(), expected.len(), "{}", case["name"]);
+            for (line, expected) in lines.into_iter().zip(expected) {
+                let (level, text) = reader.read(line).unwrap_or_else(|| (LogLevel::Debug, line.to_owned()));
                 let expected_level = match expected["level"].as_str().unwrap() {
                     "info" => LogLevel::Info,
                     "warn" => LogLevel::Warning,
@@ -99,6 +108,12 @@ mod tests {
                     _ => LogLevel::Debug,
                 };
                 assert_eq!(level, expected_level, "{}: {line:?}", case["name"]);
+                let message = expected["message"].as_str().unwrap();
+                assert!(text.contains(message), "{}: {message:?} is not in {text:?}", case["name"]);
+                for (key, value) in expected["fields"].as_object().into_iter().flatten() {
+                    let pair = format!("{key}={value}");
+                    assert!(text.contains(&pair), "{}: {pair} is not in {text:?}", case["name"]);
+                }
                 compared += 1;
             }
         }

@@ -80,6 +80,9 @@ pub(super) async fn launch(spec: LaunchSpec<'_>, settings: &GoPlugin) -> Result<
             return Err(GoPluginError::TimedOut { limit, printed, last_output: last_messages(&process) }.into());
         }
     };
+    if identity.is_none() && line.has_certificate() {
+        sink.log(LogLevel::Warning, "it offers TLS, which `goPlugin: { tls: none }` does not use");
+    }
     let tls = match &identity {
         Some(identity) => Some(identity.with_plugin_certificate(&line.certificate).map_err(GoPluginError::Tls)?),
         None => None,
