@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use clap::Command;
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
+use provisioner::operation::Stacks;
 use state::StackView;
 
-use super::access::open_access;
 use super::args::{ColorArg, DirArgs, GlobalArgs, StackArgs};
 use super::process::working_folder;
-use super::stacks::{Stacks, read_all_names, read_stack};
+use super::stacks::{only, read_all_names, read_stack};
 use super::ui::Ui;
 
 /// Words of the command line that select what is completed.
@@ -79,7 +79,7 @@ impl Selection {
 
     fn outputs(&self) -> Vec<String> {
         let stacks = self.read_stack();
-        let stack = stacks.as_ref().and_then(|stacks| stacks.only().ok());
+        let stack = stacks.as_ref().and_then(|stacks| only(stacks).ok());
         stack.into_iter().flat_map(|stack| stack.outputs.iter().map(|output| output.name.clone())).collect()
     }
 
@@ -94,7 +94,7 @@ impl Selection {
     fn resources(&self) -> Vec<String> {
         let Some(stacks) = self.read_stack() else { return Vec::new() };
         let mut names = recorded_names(&stacks);
-        for (environment, resource) in stacks.only().into_iter().flat_map(|stack| stack.resources()) {
+        for (environment, resource) in only(&stacks).into_iter().flat_map(|stack| stack.resources()) {
             names.insert(format!("{}--{}", resource.key, environment.name));
             names.insert(format!("*--{}", environment.name));
         }
@@ -105,7 +105,7 @@ impl Selection {
 /// Returns the names of the recorded resources of a stack.
 fn recorded_names(stacks: &Stacks) -> BTreeSet<String> {
     let read = async {
-        let access = open_access(stacks, stacks.only().ok()?).await.ok()?;
+        let access = stacks.open_access(only(stacks).ok()?).await.ok()?;
         StackView::open_without_secrets(&access).await.ok()?.snapshot
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

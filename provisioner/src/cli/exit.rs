@@ -7,14 +7,14 @@ use std::path::Path;
 use bridge::error::{Hint, text_of_masked};
 use engine::events::{Outcome, StepOp, Summary};
 use engine::masking::SecretMasker;
-use provisioner::operation::OperationError;
+use provisioner::operation::{OperationError, SetupError};
 use state::format::FormatError;
 use state::secrets::SecretsError;
 use state::store::{LockInfo, StackReference, StoreError};
 use state::{JournalError, KeptJournal, StateError, UnrecordedChange};
 
 use super::display::{ErrorTexts, Line, Palette};
-use super::lock_process;
+use super::{lock_process, setup_errors};
 
 /// Outcome of the program, with one exit code each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +75,9 @@ impl Exit {
     fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Self> {
         if let Some(error) = cause.downcast_ref::<CliError>() {
             return Some(error.exit);
+        }
+        if cause.downcast_ref::<SetupError>().is_some_and(setup_errors::is_usage) {
+            return Some(Self::Usage);
         }
         if let Some(error) = cause.downcast_ref::<tokio::task::JoinError>() {
             return Some(if error.is_panic() { Self::Bug } else { Self::Canceled });
@@ -162,11 +165,19 @@ pub(crate) fn secrets_error(error: &anyhow::Error) -> Option<&SecretsError> {
     })
 }
 
+/// Returns the error of a backend, including one inside a transparent [`SetupError`], which the chain skips.
+fn store_error<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e StoreError> {
+    match cause.downcast_ref::<SetupError>() {
+        Some(SetupError::Rename(error)) => Some(error),
+        _ => downcast::<StoreError>(cause),
+    }
+}
+
 /// Returns the locks of other runs and their stack, if they are the cause.
 fn locks_of_others<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<(&'e StackReference, &'e [LockInfo])> {
     let store_error = match state_error(cause) {
         Some(StateError::Store(error)) => Some(error),
-        _ => downcast::<StoreError>(cause),
+        _ => store_error(cause),
     };
     match store_error {
         Some(StoreError::Locked { stack, holders }) => Some((stack, holders)),
@@ -178,6 +189,9 @@ fn locks_of_others<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<(
 fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
     if let Some(error) = cause.downcast_ref::<CliError>() {
         return error.hint().map(Cow::into_owned);
+    }
+    if let Some(hint) = cause.downcast_ref::<SetupError>().and_then(setup_errors::hint) {
+        return Some(hint);
     }
     if let Some((stack, locks)) = locks_of_others(cause) {
         return Some(lock_process::hint(stack.stack(), locks));
@@ -210,7 +224,7 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
         Some(error) => state_hint(error).map(str::to_owned),
         None => {
             let of_secrets = downcast::<SecretsError>(cause).and_then(SecretsError::hint).map(Cow::into_owned);
-            of_secrets.or_else(|| downcast::<StoreError>(cause).and_then(store_hint).map(str::to_owned))
+            of_secrets.or_else(|| store_error(cause).and_then(store_hint).map(str::to_owned))
         }
     };
     of_state.or_else(|| match downcast::<FormatError>(cause) {

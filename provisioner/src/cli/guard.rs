@@ -3,13 +3,12 @@
 
 use config::{Confirm, MaxDeletes, Stack};
 use engine::events::{StepOp, Summary};
-use provisioner::operation::{Approval, Report};
+use provisioner::operation::{Approval, Report, Stacks};
 
 use super::args::GuardArgs;
 use super::exit::CliError;
 use super::prompt::Confirmation;
 use super::session::Session;
-use super::stacks::Stacks;
 use super::ui::Ui;
 
 /// Rules for the changes of one stack.

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use bridge::fs::{MAX_DOCUMENT_BYTES, read_regular, utf8};
-use config::{Account, ProcessContext, Repository};
+use config::{Account, ProcessContext};
 use jiff::Timestamp;
+use provisioner::operation::ProcessIdentity;
 
 use super::exit::CliError;
 
@@ -38,32 +39,18 @@ pub(crate) fn working_folder(cwd: Option<&Path>) -> anyhow::Result<PathBuf> {
     Err(CliError::usage(message, "give an existing folder with --cwd").into())
 }
 
-/// Checks that the repository belongs to a user whose programs this process may run: the current user, or root. For
-/// root also the user who called `sudo`, as in git.
-///
-/// # Errors
-/// The root of the repository, `.git` or `.sc` belongs to another user.
-pub(crate) fn check_owner(repository: &Repository, environment: &BTreeMap<String, String>) -> Result<(), CliError> {
+/// Returns what identifies this process. It trusts repositories of its own account and of root; as root also those of the
+/// user who called `sudo`, as git does.
+pub(crate) fn identity(environment: &BTreeMap<String, String>) -> ProcessIdentity {
     const ROOT: u32 = 0;
     let user = rustix::process::geteuid().as_raw();
     let caller = environment.get("SUDO_UID").filter(|_| user == ROOT).and_then(|id| id.parse().ok());
-    let trusted: Vec<u32> = [ROOT, user].into_iter().chain(caller).collect();
-    repository.check_owner(&trusted).map_err(|foreign| {
-        let message = format!(
-            "the repository {} is refused: {foreign}, neither to you (user {user}) nor to root",
-            repository.root.display()
-        );
-        let owner = foreign.owner;
-        let accept = match user {
-            ROOT => format!("set SUDO_UID={owner} to accept its files as root"),
-            _ => "change the owner with `chown`".to_owned(),
-        };
-        let hint = format!(
-            "its files name programs that `sc` runs. If you trust user {owner}, run `sc` as that user, or {accept}; else \
-             choose another folder with --cwd"
-        );
-        CliError::failed(message, hint)
-    })
+    ProcessIdentity {
+        pid: std::process::id(),
+        user,
+        hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        trusted_owners: [ROOT, user].into_iter().chain(caller).collect(),
+    }
 }
 
 /// Returns the account of a user id: that of the account database, else that of the environment. Go programs without

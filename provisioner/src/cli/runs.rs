@@ -1,30 +1,26 @@
 //! Operations on stacks, one stack after the other, and their combined outcome.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use bridge::host::{PluginPool, Sources};
-use bridge::install::{CacheSettings, GitRepositories, GithubReleases, LocalPackages};
-use bridge::process::{HostEnvironment, Spawner, Supervisor};
-use bridge::provider::grpc::Limits;
-use config::diagnostics::Diagnostic;
-use config::{SecretsProvider, Stack};
+use bridge::host::PluginPool;
+use bridge::process::{Spawner, Supervisor};
+use config::Stack;
 use engine::events::{Event, Message, Outcome, Severity, Summary};
 use engine::{Scope, UrnPattern};
-use provisioner::operation::{OperationError, PluginSettings, Report, RunHost, RunOptions, StackRun, decrypt_config};
+use provisioner::operation::{
+    OperationError, PluginSettings, Report, RunInputs, RunOptions, StackRun, Stacks, passphrase_diagnostic, program,
+};
 use state::drop_in_background;
-use state::secrets::SecretsError;
 
-use super::access::{MISSING_PASSPHRASE, PASSPHRASE_CODE, access, holder};
+use super::access::access;
 use super::args::{ProgramArgs, ReplaceArgs, RunArgs, ScopeArgs, ShowArgs, TimeLimitArgs};
 use super::display::Secrets;
 use super::exit::{Changes, CliError, Exit, secrets_error};
 use super::prompt;
 use super::session::{self, Session, SessionOptions};
 use super::signals::TimeLimit;
-use super::stacks::{Stacks, locate, program};
+use super::stacks::locate;
 use super::ui::Ui;
 
 /// Settings for operations on stacks, and for their display.
@@ -181,14 +177,10 @@ pub(crate) fn print_reasons(ui: &Ui, session: &Session<'_>, stacks: &Stacks, err
 
 /// Prints the position of the secrets provider if the passphrase is the reason of an error.
 fn print_passphrase_reason(ui: &Ui, session: &Session<'_>, stacks: &Stacks, stack: &Stack, error: &anyhow::Error) {
-    let summary = match secrets_error(error) {
-        Some(SecretsError::NoPassphrase) => MISSING_PASSPHRASE,
-        Some(SecretsError::WrongPassphrase) => "the state has another passphrase",
-        Some(_) | None => return,
-    };
-    let SecretsProvider::Passphrase { span, .. } = &stack.provisioner.secrets_provider;
-    session.pause();
-    ui.print_diagnostics(&[Diagnostic::error(PASSPHRASE_CODE, *span, summary)], &stacks.sources);
+    if let Some(found) = secrets_error(error).and_then(|error| passphrase_diagnostic(stack, error)) {
+        session.pause();
+        ui.print_diagnostics(&[found], &stacks.sources);
+    }
 }
 
 /// Names the stacks that are left out, as the operation on one before them did not succeed.
@@ -221,70 +213,20 @@ async fn stack_run(
     options: &RunOptions,
 ) -> anyhow::Result<StackRun> {
     let access = access(ui, stacks, stack).await?;
-    let program = program(stack);
-    let locate = locate(Arc::clone(&stacks.sources), program.clone());
-    let config = decrypt_config(&access).await.context("the configuration in the stack file cannot be read")?;
-    let secret_config = config.iter().filter(|entry| entry.secret);
-    secret_config.for_each(|entry| stacks.masker.add_text(&entry.value));
-    Ok(StackRun {
-        config,
-        masker: Arc::clone(&stacks.masker),
+    let locate = locate(Arc::clone(&stacks.sources), program(stack));
+    let inputs = RunInputs {
+        plugins: plugins.clone(),
         events: session.sink(&stack.name, Some(locate)),
         signals: session.signals.clone(),
-        holder: holder(stacks),
         options: options.clone(),
-        plugins: plugins.clone(),
-        host: RunHost::default(),
-        program,
-        access,
-    })
+    };
+    Ok(stacks.run(stack, access, inputs).await?)
 }
 
 /// Returns the settings for the plugins of all stacks. A supervisor starts the plugins, so that none outlives this
 /// process.
 pub(crate) fn plugin_settings(stacks: &Stacks) -> anyhow::Result<PluginSettings> {
-    let variables = &stacks.process_context.environment;
-    let environment = HostEnvironment::new(
-        variables.iter().map(|(name, value)| (OsString::from(name.as_str()), OsString::from(value.as_str()))),
-    );
     let program = std::env::current_exe().context("the path of the sc executable cannot be determined")?;
     let spawner = Spawner::supervised(Arc::new(Supervisor::start(&program)?));
-    let root = stacks.repository.root.clone();
-    let fetched = CacheSettings {
-        folder: cache_folder(stacks, &root),
-        root: root.clone(),
-        environment: environment.clone(),
-        spawner: spawner.clone(),
-    };
-    let type_cache = fetched.folder.join("types");
-    let local = LocalPackages {
-        root: root.clone(),
-        cache: fetched.folder.clone(),
-        environment: environment.clone(),
-        spawner: spawner.clone(),
-    };
-    Ok(PluginSettings {
-        directory: root,
-        environment,
-        spawner,
-        sources: Sources {
-            local: Some(Arc::new(local)),
-            github_release: Some(Arc::new(GithubReleases::new(fetched.clone()))),
-            git: Some(Arc::new(GitRepositories::new(fetched))),
-        },
-        type_cache,
-        limits: Limits::default(),
-        pool: PluginPool::new(),
-    })
-}
-
-/// Returns the folder for packages, and for copies of plugins that are about to run: the user's cache folder, as
-/// programs can be executed there.
-fn cache_folder(stacks: &Stacks, root: &Path) -> PathBuf {
-    let variable = |name: &str| stacks.process_context.environment.get(name).filter(|value| !value.is_empty());
-    match (variable("XDG_CACHE_HOME"), variable("HOME")) {
-        (Some(cache), _) => Path::new(cache).join("sc"),
-        (None, Some(home)) => Path::new(home).join(".cache/sc"),
-        (None, None) => root.join(".sc/cache"),
-    }
+    Ok(PluginSettings::new(stacks, spawner, PluginPool::new()))
 }

@@ -1,135 +1,53 @@
 //! Orchestration of operations, one file each: calls the other modules in order and has no rules of its own.
 //!
-//! Input: a loaded stack ([`StackRun`]), and the options of the operation. Output: a [`Report`]; events during the run.
-//! Excluded: decisions about resources, the grammar of files, terminals.
+//! [`Stacks::read`] loads stacks, [`Stacks::access`] opens their states, [`Stacks::run`] puts a run together ([`StackRun`]), and
+//! an operation carries it out. Output: a [`Report`]; events during the run. One process can hold several runs: what the
+//! system knows of the process and of the caller comes in as values ([`ProcessIdentity`], [`config::ProcessContext`]).
+//! Excluded: decisions about resources, the grammar of files, terminals, the environment.
 
 mod deploy;
 mod destroy;
+mod file_options;
 mod import;
+mod plugin_settings;
 mod plugins;
 mod preview;
 mod provision;
 mod refresh;
+mod run_options;
+mod settings_file;
+mod setup_error;
 mod stack_config;
+mod stack_run;
+mod stacks;
+mod state_access;
 mod validate;
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
 use bridge::error::chain;
-use bridge::host::{HostError, PluginHost, PluginPool, Sources};
-use bridge::process::{HostEnvironment, Spawner};
-use bridge::provider::grpc::Limits;
+use bridge::host::{HostError, PluginHost};
 
-use tokio::sync::OnceCell;
-
-use crate::program::Program;
 use config::diagnostics::Diagnostic;
-use engine::events::{Event, EventSink, Message, Operation, Severity, Summary};
-use engine::masking::SecretMasker;
-use engine::{BUILT_IN, ConfigEntry, ImportGoal, Scope, StopSignals, UrnPattern};
+use engine::BUILT_IN;
+use engine::events::{Event, Message, Operation, Severity, Summary};
 use state::ResourceState;
-use state::store::LockHolder;
-use state::{Snapshot, StackAccess, StackState, StateError, UnexplainedEmptyState};
+use state::{Snapshot, StackState, StateError, UnexplainedEmptyState};
 
 use pulumi_proto::urn::{TypeToken, Urn};
 
 pub use destroy::destroy;
 pub use import::import;
-pub use plugins::{InstalledPlugin, add_stack_secrets};
+pub use plugin_settings::PluginSettings;
+pub use plugins::InstalledPlugin;
 pub use preview::{preview, preview_destroy, preview_refresh};
 pub use provision::{Approval, ProvisionOptions, provision};
 pub use refresh::{PendingCreateResolution, RefreshOptions, recovery_text, refresh};
-pub use stack_config::decrypt_config;
+pub use run_options::RunOptions;
+pub use settings_file::{check_settings, move_settings, settings_file};
+pub use setup_error::SetupError;
+pub use stack_run::{RunInputs, StackRun};
+pub use stacks::{ProcessIdentity, Selection, Stacks, StacksRead, StacksRequest, check_owner, program};
+pub use state_access::{ResumedRename, passphrase_diagnostic};
 pub use validate::validate;
-
-/// Stack with the inputs of an operation on it.
-#[derive(Clone)]
-pub struct StackRun {
-    /// Program that registers the resources of the stack's files.
-    pub program: Program,
-    /// Access to the recorded state of the stack.
-    pub access: StackAccess,
-    /// Holder that is recorded in the lock of the stack.
-    pub holder: LockHolder,
-    /// Settings for finding and starting plugins.
-    pub plugins: PluginSettings,
-    /// Sink that receives all events of the run.
-    pub events: Arc<dyn EventSink>,
-    /// Signals that stop or abort the run.
-    pub signals: StopSignals,
-    /// Options of the run.
-    pub options: RunOptions,
-    /// Configuration of the stack: see [`decrypt_config`].
-    pub config: Vec<ConfigEntry>,
-    /// Secrets to mask in texts of providers. The run adds those that it learns of; receivers of its events mask them.
-    pub masker: Arc<SecretMasker>,
-    /// Plugins of the stack, loaded by the first operation. Close them with [`StackRun::close`].
-    pub host: RunHost,
-}
-
-/// Plugins of a run, which its operations share.
-pub type RunHost = Arc<OnceCell<Arc<PluginHost>>>;
-
-/// Settings for finding and starting plugins.
-#[derive(Clone)]
-pub struct PluginSettings {
-    /// Working directory of plugins: the root of the repository.
-    pub directory: PathBuf,
-    /// Environment of the host. Plugins receive a part of it.
-    pub environment: HostEnvironment,
-    /// Spawner of the plugins' processes.
-    pub spawner: Spawner,
-    /// Sources that packages are fetched from.
-    pub sources: Sources,
-    /// Folder that caches the information about types from schemas.
-    pub type_cache: PathBuf,
-    /// Time limits for quick calls to plugins.
-    pub limits: Limits,
-    /// Pool of running plugins. Its owner closes it.
-    pub pool: PluginPool,
-}
-
-/// Options of a run.
-#[derive(Clone, Debug)]
-pub struct RunOptions {
-    /// Maximum number of concurrent resource operations.
-    pub parallel: usize,
-    /// True if a failure stops only the resources that depend on the failed one.
-    pub continue_on_error: bool,
-    /// True if a refresh or a destroy runs the program, and a refresh before an update reads resources as the program
-    /// registers them: see [`engine::DeploymentOptions::run_program`].
-    pub run_program: bool,
-    /// Targets and excludes of the run.
-    pub scope: Scope,
-    /// Resources to replace even if nothing changed.
-    pub replace: Vec<UrnPattern>,
-    /// Resources that an earlier refresh found deleted. A target pattern that matches only these is not an error.
-    pub removed_by_refresh: Vec<Urn>,
-    /// Resources that an import reads and records.
-    pub imports: Vec<ImportGoal>,
-    /// True if a destroy excludes protected resources and their dependencies instead of failing.
-    pub exclude_protected: bool,
-    /// True if the run continues from a state that has lost its resources: see
-    /// [`StackState::unexplained_empty`].
-    pub allow_empty: bool,
-}
-
-impl Default for RunOptions {
-    fn default() -> Self {
-        Self {
-            parallel: 16,
-            continue_on_error: false,
-            run_program: false,
-            scope: Scope::default(),
-            replace: Vec::new(),
-            removed_by_refresh: Vec::new(),
-            imports: Vec::new(),
-            exclude_protected: false,
-            allow_empty: false,
-        }
-    }
-}
 
 /// Result of an operation.
 #[derive(Debug)]

@@ -15,9 +15,8 @@ use futures_util::future::{join_all, try_join_all};
 use crate::program::SchemaFindings;
 use crate::schema::Package;
 use config::diagnostics::{Code, Diagnostic, Span, finish};
-use config::{PluginDeclaration, SecretsProvider, Stack, values};
+use config::{PluginDeclaration, Stack, values};
 use engine::events::{Download, DownloadStage, Event, EventSink, Message, Operation, Severity};
-use engine::masking::SecretMasker;
 use engine::{DeploymentOptions, StopSignals};
 use pulumi_proto::property::PropertyValue;
 use state::Snapshot;
@@ -121,19 +120,6 @@ fn plugin_init(plugin: &PluginDeclaration, project: &str, stack: &str) -> Plugin
             .collect(),
         config: map(values::evaluate_constant(&plugin.config).without_wrappers()),
     }
-}
-
-/// Adds the secrets of a stack's files to those that are masked: what its plugins and their sources receive, and its
-/// passphrase.
-pub fn add_stack_secrets(masker: &SecretMasker, stack: &Stack) {
-    let SecretsProvider::Passphrase { passphrase, .. } = &stack.provisioner.secrets_provider;
-    let sent = stack.plugins.iter().map(|plugin| &plugin.secrets);
-    let sent = sent.flat_map(|secrets| {
-        secrets.secrets.values().chain(secrets.auth.values().flat_map(|auth| auth.config.values()))
-    });
-    sent.chain(passphrase).for_each(|text| masker.add_text(text.expose()));
-    let sources = stack.plugins.iter().flat_map(|plugin| plugin.plugin.source.secrets());
-    sources.for_each(|text| masker.add_text(text));
 }
 
 /// Returns a receiver of plugin events that emits them as events of the run.

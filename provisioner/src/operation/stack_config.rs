@@ -8,7 +8,7 @@ use state::secrets::SecretsError;
 ///
 /// # Errors
 /// [`SecretsError`] if a secret cannot be decrypted. A configuration without secrets needs no key.
-pub async fn decrypt_config(access: &StackAccess) -> Result<Vec<ConfigEntry>, SecretsError> {
+pub(super) async fn decrypt_config(access: &StackAccess) -> Result<Vec<ConfigEntry>, SecretsError> {
     let crypter = match &access.configured_secrets {
         Some(description) if access.config.values().any(|value| value.is_secret()) => {
             Some(access.keyring.manager(description)?.crypter().await?)

@@ -5,13 +5,12 @@ use state::store::{LockInfo, StackReference, StateStore};
 use state::{StackAccess, StateError};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::access::open_access;
 use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::Exit;
 use crate::cli::lock_process::LockProcess;
 use crate::cli::prompt::{Confirmation, confirm, decline};
-use crate::cli::stacks::read_stack;
+use crate::cli::stacks::{only, read_stack};
 use crate::cli::ui::Ui;
 
 /// Remove the lock of an interrupted run
@@ -37,7 +36,7 @@ pub(crate) struct CancelArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &CancelArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = open_access(&stacks, stacks.only()?).await?;
+    let access = stacks.open_access(only(&stacks)?).await?;
     let StackAccess { store, stack, .. } = &access;
     let held = store.locks(stack).await?;
     if held.is_empty() {

@@ -6,12 +6,13 @@ use anyhow::Context as _;
 use bridge::fs::{Access, MAX_DOCUMENT_BYTES, create_folders, read_if_exists, utf8, write_atomically};
 use clap::{Args, ValueEnum};
 use config::Repository;
+use provisioner::operation::check_owner;
 use state::store::StackReference;
 
 use crate::cli::args::GlobalArgs;
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
-use crate::cli::process::{check_owner, process_context, working_folder};
+use crate::cli::process::{identity, process_context, working_folder};
 use crate::cli::ui::Ui;
 
 /// Folder of the JSON Schemas in the first line of a server.yaml, and in the next steps.
@@ -74,7 +75,7 @@ impl Template {
 pub(crate) fn run(ui: &Ui, global: &GlobalArgs, args: &InitArgs) -> anyhow::Result<Exit> {
     let folder = working_folder(global.cwd.as_deref())?;
     let repository = Repository::discover(&folder);
-    check_owner(&repository, &process_context().environment)?;
+    check_owner(&repository, &identity(&process_context().environment))?;
     let root = &repository.root;
     let project = project_name(root);
     let hint = "a name has letters, digits, `-`, `_` and `.`";

@@ -5,14 +5,14 @@ use bridge::install::{InstallError, VerifiedPackage, local_digest};
 use bridge::plugin::{Platform, PluginConfig, PluginSource, Sha256Digest};
 use bridge::source::without_credentials;
 use clap::{Args, Subcommand};
-use provisioner::operation::{InstalledPlugin, OperationError};
+use provisioner::operation::{InstalledPlugin, OperationError, Stacks};
 
 use crate::cli::args::{GlobalArgs, StacksArgs};
 use crate::cli::display::{Line, Secrets};
 use crate::cli::exit::Exit;
 use crate::cli::runs::plugin_settings;
 use crate::cli::session::{self, SessionOptions};
-use crate::cli::stacks::{Stacks, read_stacks};
+use crate::cli::stacks::read_stacks;
 use crate::cli::table::table;
 use crate::cli::ui::Ui;
 

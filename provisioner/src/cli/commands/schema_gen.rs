@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use bridge::fs::{Access, create_folders, read_if_exists, write_atomically};
 use clap::Args;
-use provisioner::operation::PluginSettings;
+use provisioner::operation::{PluginSettings, Stacks};
 use provisioner::registry::types;
 use provisioner::schema::{Package, files};
 
@@ -15,7 +15,7 @@ use crate::cli::exit::Exit;
 use crate::cli::process::working_folder;
 use crate::cli::runs::{plugin_settings, print_reasons};
 use crate::cli::session::{self, Session, SessionOptions};
-use crate::cli::stacks::{Stacks, read_stacks};
+use crate::cli::stacks::read_stacks;
 use crate::cli::ui::Ui;
 
 /// Maximum size of an existing schema that is compared with the generated one, in bytes.

@@ -17,12 +17,12 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use state::{self, ExportedSecrets, MAX_STATE_BYTES, StackSummary, StackView};
 
-use crate::cli::access::{access, holder};
+use crate::cli::access::access;
 use crate::cli::args::{DirArgs, GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::process::working_folder;
-use crate::cli::stacks::{not_provisioned, read_all, read_stack};
+use crate::cli::stacks::{not_provisioned, only, read_all, read_stack};
 use crate::cli::table::table;
 use crate::cli::times::ago;
 use crate::cli::ui::Ui;
@@ -213,7 +213,7 @@ impl StackRow {
 
 async fn export(ui: &Ui, global: &GlobalArgs, args: &ExportArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access(ui, &stacks, stacks.only()?).await?;
+    let access = access(ui, &stacks, only(&stacks)?).await?;
     let secrets = if args.show_secrets { ExportedSecrets::Plaintext } else { ExportedSecrets::Encrypted };
     let Some(deployment) = StackView::export(&access, secrets).await? else {
         return Err(not_provisioned(&access.stack).into());
@@ -240,7 +240,7 @@ fn write_export(path: &Path, content: &[u8]) -> Result<(), FileError> {
 
 async fn import(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access(ui, &stacks, stacks.only()?).await?;
+    let access = access(ui, &stacks, only(&stacks)?).await?;
     let text = match &args.file {
         Some(file) => {
             let file = working_folder(global.cwd.as_deref())?.join(file);
@@ -256,7 +256,7 @@ async fn import(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Resu
             text.context("standard input cannot be read")?
         }
     };
-    let imported = state::import(&access, &holder(&stacks), &text, args.force).await?;
+    let imported = state::import(&access, &stacks.holder(), &text, args.force).await?;
     for problem in &imported.problems {
         ui.warn(&problem.to_string());
     }

@@ -12,12 +12,12 @@ use state::state_edit::{self, BlockerPolicy, EntryFlag, RemoveOptions, Repair, S
 use state::{ResourceState, Snapshot, StackAccess, StackState, StackView, StateError};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::access::{access, holder};
+use crate::cli::access::access;
 use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::prompt::{Confirmation, confirm, decline};
-use crate::cli::stacks::read_stack;
+use crate::cli::stacks::{only, read_stack};
 use crate::cli::ui::Ui;
 
 /// Show and edit the recorded state of a stack
@@ -352,7 +352,7 @@ async fn apply(
     edit: impl Fn(&mut Snapshot) -> Result<Vec<Change>, CliError>,
 ) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &common.stack)?;
-    let access = access(ui, &stacks, stacks.only()?).await?;
+    let access = access(ui, &stacks, only(&stacks)?).await?;
     let stack = access.stack.stack().to_owned();
     let planned = edit(&mut load_snapshot(ui, &access, integrity).await?)?;
     if planned.is_empty() {
@@ -364,8 +364,8 @@ async fn apply(
         return Ok(decline(ui));
     }
     let state = match integrity {
-        IntegrityCheck::Required => StackState::open(access, &holder(&stacks)).await?,
-        IntegrityCheck::Skipped => StackState::open_unverified(access, &holder(&stacks)).await?,
+        IntegrityCheck::Required => StackState::open(access, &stacks.holder()).await?,
+        IntegrityCheck::Skipped => StackState::open_unverified(access, &stacks.holder()).await?,
     };
     let mut snapshot = state.snapshot().clone();
     let done = match edit(&mut snapshot) {

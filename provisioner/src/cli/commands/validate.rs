@@ -2,7 +2,7 @@
 
 use clap::Args;
 use config::diagnostics::{Diagnostic, Severity, SourceFiles, finish, has_errors};
-use provisioner::operation;
+use provisioner::operation::{self, StacksRead};
 use provisioner::program::Program;
 
 use crate::cli::args::{GlobalArgs, StacksArgs};
@@ -10,7 +10,7 @@ use crate::cli::display::{Line, Secrets};
 use crate::cli::exit::Exit;
 use crate::cli::runs::plugin_settings;
 use crate::cli::session::{self, SessionOptions};
-use crate::cli::stacks::{StacksRead, find_stacks};
+use crate::cli::stacks::find_stacks;
 use crate::cli::ui::Ui;
 
 /// Find mistakes in the files of the stacks, without a cloud

@@ -8,7 +8,7 @@ use crate::cli::access::access;
 use crate::cli::args::{GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::Exit;
-use crate::cli::stacks::read_stack;
+use crate::cli::stacks::{only, read_stack};
 use crate::cli::table::table;
 use crate::cli::ui::Ui;
 
@@ -29,7 +29,7 @@ pub(crate) struct HistoryArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &HistoryArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access(ui, &stacks, stacks.only()?).await?;
+    let access = access(ui, &stacks, only(&stacks)?).await?;
     let entries = state::history(&access).await?;
     let newest_first = entries.iter().rev();
     let lines = if ui.results_are_json() {

@@ -9,7 +9,7 @@ use crate::cli::access::access;
 use crate::cli::args::{GlobalArgs, ShowArgs, StackArgs};
 use crate::cli::display::{DisplayValue, Line, Secrets, map_to_json, values};
 use crate::cli::exit::{CliError, Exit};
-use crate::cli::stacks::{not_provisioned, read_stack};
+use crate::cli::stacks::{not_provisioned, only, read_stack};
 use crate::cli::ui::Ui;
 
 /// Show the outputs of a stack, or the value of one output
@@ -39,7 +39,7 @@ pub(crate) struct OutputsArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &OutputsArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access(ui, &stacks, stacks.only()?).await?;
+    let access = access(ui, &stacks, only(&stacks)?).await?;
     let view = StackView::open(&access).await?;
     if let Some(conflict) = &view.conflict {
         ui.warn(&format!("these outputs are from the checkpoint only: {conflict}"));

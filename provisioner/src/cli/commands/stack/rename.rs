@@ -2,15 +2,17 @@
 
 use anyhow::Context as _;
 use clap::Args;
+use provisioner::operation::{check_settings, move_settings};
 use state::store::StackReference;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::access::{access, check_settings, holder, move_settings, rename_hint};
+use crate::cli::access::access;
 use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::prompt::{Confirmation, confirm, decline};
-use crate::cli::stacks::read_stack;
+use crate::cli::setup_errors::rename_hint;
+use crate::cli::stacks::{only, read_stack};
 use crate::cli::ui::Ui;
 
 /// Rename the state of a stack
@@ -43,7 +45,7 @@ pub(crate) struct RenameArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RenameArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access(ui, &stacks, stacks.only()?).await?;
+    let access = access(ui, &stacks, only(&stacks)?).await?;
     let (from, to) = (&access.stack, parse_new_name(&args.name, &access.stack)?);
     let root = &stacks.repository.root;
     check_settings(root, from, &to)?;
@@ -51,7 +53,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RenameArgs) -> anyh
     if confirm(ui, &CancellationToken::new(), &question, args.confirm.yes).await? == Confirmation::No {
         return Ok(decline(ui));
     }
-    let rename = state::rename_stack(&access, &holder(&stacks), &to).await?;
+    let rename = state::rename_stack(&access, &stacks.holder(), &to).await?;
     let moved = move_settings(root, from, &to);
     let ended = access.store.finish_rename(rename).await;
     ended.with_context(|| {

@@ -10,13 +10,13 @@ use state::store::{CheckpointCopy, CopyKind};
 use state::{EntryChange, Restore, StackAccess, StateCopy, state_copies};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::access::{access, holder};
+use crate::cli::access::access;
 use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::process::working_folder;
 use crate::cli::prompt::{Confirmation, confirm, decline};
-use crate::cli::stacks::read_stack;
+use crate::cli::stacks::{only, read_stack};
 use crate::cli::table::table;
 use crate::cli::ui::Ui;
 
@@ -52,7 +52,7 @@ pub(crate) struct RestoreArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RestoreArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access(ui, &stacks, stacks.only()?).await?;
+    let access = access(ui, &stacks, only(&stacks)?).await?;
     let Some(name) = &args.copy else { return list(ui, &access).await };
     let copies = access.store.copies(&access.stack, &CopyKind::ALL).await?;
     let path = working_folder(global.cwd.as_deref())?.join(name);
@@ -66,7 +66,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RestoreArgs) -> any
     }
     let resources = restore.resources;
     let changes: Vec<_> = restore.changes.iter().map(change_as_json).collect();
-    restore.apply(&access, &holder(&stacks)).await?;
+    restore.apply(&access, &stacks.holder()).await?;
     if ui.results_are_json() {
         let restored = serde_json::json!({
             "stack": stack, "restored": copy.name, "resources": resources, "changes": changes

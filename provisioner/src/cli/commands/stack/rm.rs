@@ -4,15 +4,16 @@ use std::io::ErrorKind;
 
 use anyhow::Context as _;
 use clap::Args;
+use provisioner::operation::settings_file;
 use state::store::Backups;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::access::{access, holder, settings_file};
+use crate::cli::access::access;
 use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::Exit;
 use crate::cli::prompt::{Confirmation, confirm, decline};
-use crate::cli::stacks::read_stack;
+use crate::cli::stacks::{only, read_stack};
 use crate::cli::ui::Ui;
 
 /// Remove a stack: its state, history and tags
@@ -47,14 +48,14 @@ pub(crate) struct RmArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RmArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access(ui, &stacks, stacks.only()?).await?;
+    let access = access(ui, &stacks, only(&stacks)?).await?;
     let name = access.stack.to_string();
     let question = format!("Remove the state of {name}? Nothing in the cloud is changed.");
     if confirm(ui, &CancellationToken::new(), &question, args.confirm.yes).await? == Confirmation::No {
         return Ok(decline(ui));
     }
     let backups = if args.remove_backups { Backups::Removed } else { Backups::Kept };
-    state::remove_stack(&access, &holder(&stacks), args.force, backups).await?;
+    state::remove_stack(&access, &stacks.holder(), args.force, backups).await?;
     if !args.preserve_config {
         let file = settings_file(&stacks.repository.root, access.stack.stack());
         match std::fs::remove_file(&file) {

@@ -8,7 +8,7 @@ use crate::cli::access::access;
 use crate::cli::args::{GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
-use crate::cli::stacks::{not_provisioned, read_stack};
+use crate::cli::stacks::{not_provisioned, only, read_stack};
 use crate::cli::table::table;
 use crate::cli::ui::Ui;
 
@@ -103,7 +103,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &TagCommand) -> a
 /// Returns the access to an existing stack, and its tags.
 async fn load_tags(ui: &Ui, global: &GlobalArgs, stack: &StackArgs) -> anyhow::Result<(StackAccess, Tags)> {
     let stacks = read_stack(ui, global, stack)?;
-    let access = access(ui, &stacks, stacks.only()?).await?;
+    let access = access(ui, &stacks, only(&stacks)?).await?;
     if access.store.load(&access.stack).await?.is_none() {
         return Err(not_provisioned(&access.stack).into());
     }

@@ -2,7 +2,7 @@
 
 use config::diagnostics::closest;
 use engine::UrnPattern;
-use provisioner::operation::recovery_text;
+use provisioner::operation::{Stacks, recovery_text};
 use pulumi_proto::urn::Urn;
 use state::{Snapshot, StackView};
 
@@ -10,7 +10,7 @@ use crate::cli::access::access;
 use crate::cli::args::{GlobalArgs, StackArgs};
 use crate::cli::display::Secrets;
 use crate::cli::exit::CliError;
-use crate::cli::stacks::{Stacks, not_provisioned, read_stack};
+use crate::cli::stacks::{not_provisioned, only, read_stack};
 use crate::cli::ui::Ui;
 
 /// Maximum number of names in a hint.
@@ -28,7 +28,7 @@ pub(super) async fn load_for_display(
     secrets: Secrets,
 ) -> anyhow::Result<(Stacks, Snapshot)> {
     let stacks = read_stack(ui, global, stack)?;
-    let access = access(ui, &stacks, stacks.only()?).await?;
+    let access = access(ui, &stacks, only(&stacks)?).await?;
     let view = match secrets {
         Secrets::Shown => StackView::open(&access).await?,
         Secrets::Masked => StackView::open_without_secrets(&access).await?,

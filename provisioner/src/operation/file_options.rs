@@ -1,11 +1,11 @@
-//! Environment variables for the storage of states, with the names of Pulumi's command line.
+//! Options of the storage of states, from environment variables, with the names of Pulumi's command line.
 
 use std::collections::BTreeMap;
 
 use bridge::fs::Access;
 use state::store::{Compression, FileOptions, Layout, LegacyStores};
 
-use super::exit::CliError;
+use super::SetupError;
 
 /// Names of an environment variable: the current name, and an older name that is read if the current one is not set.
 type Variable = &'static [&'static str];
@@ -20,16 +20,13 @@ const ACCEPT_LEGACY: Variable = &["PULUMI_DIY_BACKEND_IGNORE_DEPRECATION_ERROR"]
 /// Returns the storage options that the environment selects.
 ///
 /// # Errors
-/// Wrong usage, if two variables select different compressions.
-pub(crate) fn file_options(environment: &BTreeMap<String, String>) -> Result<FileOptions, CliError> {
+/// [`SetupError::TwoCompressions`] if two variables select different compressions.
+pub(super) fn file_options(environment: &BTreeMap<String, String>) -> Result<FileOptions, SetupError> {
     let compression = match (is_set(environment, GZIP), is_set(environment, ZSTD)) {
         (false, false) => Compression::None,
         (true, false) => Compression::Gzip,
         (false, true) => Compression::Zstd,
-        (true, true) => {
-            let message = format!("{} and {} are both set", GZIP[0], ZSTD[0]);
-            return Err(CliError::usage(message, "only one compression can be used: unset one of them"));
-        }
+        (true, true) => return Err(SetupError::TwoCompressions { gzip: GZIP[0], zstd: ZSTD[0] }),
     };
     Ok(FileOptions {
         access: Access::default(),

@@ -1,0 +1,79 @@
+//! Settings for finding and starting the plugins of a repository.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bridge::host::{PluginPool, Sources};
+use bridge::install::{CacheSettings, GitRepositories, GithubReleases, LocalPackages};
+use bridge::process::{HostEnvironment, Spawner};
+use bridge::provider::grpc::Limits;
+
+use super::Stacks;
+
+/// Settings for finding and starting plugins.
+#[derive(Clone)]
+pub struct PluginSettings {
+    /// Working directory of plugins: the root of the repository.
+    pub directory: PathBuf,
+    /// Environment of the host. Plugins receive a part of it.
+    pub environment: HostEnvironment,
+    /// Spawner of the plugins' processes.
+    pub spawner: Spawner,
+    /// Sources that packages are fetched from.
+    pub sources: Sources,
+    /// Folder that caches the information about types from schemas.
+    pub type_cache: PathBuf,
+    /// Time limits for quick calls to plugins.
+    pub limits: Limits,
+    /// Pool of running plugins. Its owner closes it.
+    pub pool: PluginPool,
+}
+
+impl PluginSettings {
+    /// Returns the settings for the plugins of stacks, in the environment of their caller. The owner of the pool closes it.
+    pub fn new(stacks: &Stacks, spawner: Spawner, pool: PluginPool) -> Self {
+        let variables = &stacks.process_context.environment;
+        let environment = HostEnvironment::new(
+            variables.iter().map(|(name, value)| (OsString::from(name.as_str()), OsString::from(value.as_str()))),
+        );
+        let root = stacks.repository.root.clone();
+        let fetched = CacheSettings {
+            folder: cache_folder(stacks),
+            root: root.clone(),
+            environment: environment.clone(),
+            spawner: spawner.clone(),
+        };
+        let type_cache = fetched.folder.join("types");
+        let local = LocalPackages {
+            root: root.clone(),
+            cache: fetched.folder.clone(),
+            environment: environment.clone(),
+            spawner: spawner.clone(),
+        };
+        Self {
+            directory: root,
+            environment,
+            spawner,
+            sources: Sources {
+                local: Some(Arc::new(local)),
+                github_release: Some(Arc::new(GithubReleases::new(fetched.clone()))),
+                git: Some(Arc::new(GitRepositories::new(fetched))),
+            },
+            type_cache,
+            limits: Limits::default(),
+            pool,
+        }
+    }
+}
+
+/// Returns the folder for packages, and for copies of plugins that are about to run: the user's cache folder, as
+/// programs can be executed there.
+fn cache_folder(stacks: &Stacks) -> PathBuf {
+    let variable = |name: &str| stacks.process_context.environment.get(name).filter(|value| !value.is_empty());
+    match (variable("XDG_CACHE_HOME"), variable("HOME")) {
+        (Some(cache), _) => Path::new(cache).join("sc"),
+        (None, Some(home)) => Path::new(home).join(".cache/sc"),
+        (None, None) => stacks.repository.root.join(".sc/cache"),
+    }
+}

@@ -1,0 +1,124 @@
+//! Reasons why a run cannot be put together.
+
+use std::io;
+use std::path::PathBuf;
+
+use config::ForeignOwner;
+use state::SettingsError;
+use state::secrets::SecretsError;
+use state::store::{ReferenceError, StackReference, StoreError, UrlError};
+
+/// Reason why the inputs of an operation cannot be put together. Nothing was changed, except as a variant says.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// The repository belongs to an account whose programs must not run.
+    #[error("the repository {} is refused: {foreign}, neither to you (user {user}) nor to root", root.display())]
+    ForeignRepository {
+        /// Root of the repository.
+        root: PathBuf,
+        /// The path, and the account that owns it.
+        foreign: ForeignOwner,
+        /// Account of the process.
+        user: u32,
+    },
+    /// An empty name was given for a stack.
+    #[error("the name of a stack is empty")]
+    EmptyName,
+    /// The repository has no stacks.
+    #[error("there are no stacks")]
+    NoStacks,
+    /// No stack has the name that was given.
+    #[error("there is no stack {name}")]
+    UnknownStack {
+        /// Name that was given.
+        name: String,
+        /// Names of the stacks that exist.
+        existing: Vec<String>,
+    },
+    /// No name was given for one stack, and there are several.
+    #[error("there are {} stacks: {}", .0.len(), .0.join(", "))]
+    SeveralStacks(Vec<String>),
+    /// Environment variables select different compressions.
+    #[error("{gzip} and {zstd} are both set")]
+    TwoCompressions {
+        /// Variable that selects gzip.
+        gzip: &'static str,
+        /// Variable that selects zstd.
+        zstd: &'static str,
+    },
+    /// The project or the stack has a name that no state can have.
+    #[error(transparent)]
+    Reference(#[from] ReferenceError),
+    /// The URL of the backend is invalid.
+    #[error("the backend of stack {stack} cannot be opened")]
+    Url {
+        /// Name of the stack.
+        stack: String,
+        /// Reason why the URL is invalid.
+        source: UrlError,
+    },
+    /// The backend cannot be opened.
+    #[error("the backend of stack {stack} cannot be opened")]
+    Store {
+        /// Name of the stack.
+        stack: String,
+        /// Error of the backend.
+        source: StoreError,
+    },
+    /// An interrupted rename can be neither completed nor undone.
+    #[error(transparent)]
+    Rename(StoreError),
+    /// An interrupted rename was completed, and has given the stack another name.
+    #[error("an interrupted rename of this stack was completed: {from} is {to} now")]
+    Renamed {
+        /// Old name, which was requested.
+        from: StackReference,
+        /// Name of the stack now.
+        to: StackReference,
+    },
+    /// The settings file of a renamed stack would overwrite another file.
+    #[error("{} already exists, and {} would overwrite it", new.display(), old.display())]
+    SettingsExist {
+        /// File of the old name.
+        old: PathBuf,
+        /// File of the new name, which exists.
+        new: PathBuf,
+    },
+    /// The stack was renamed, but not its settings file.
+    #[error("the stack was renamed, but {} could not be renamed; rename it by hand", old.display())]
+    SettingsNotMoved {
+        /// File of the old name.
+        old: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
+    },
+    /// The settings file of the stack is invalid.
+    #[error("{} is invalid", path.display())]
+    InvalidSettings {
+        /// Path of the file.
+        path: PathBuf,
+        /// Reason.
+        source: SettingsError,
+    },
+    /// The settings file of the stack cannot be read.
+    #[error("{} cannot be read", path.display())]
+    UnreadableSettings {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
+    },
+    /// The file with the passphrase cannot be read.
+    #[error("{variable} names {}, which cannot be read", path.display())]
+    PassphraseFile {
+        /// Environment variable that names the file.
+        variable: &'static str,
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
+    },
+    /// A secret of the configuration in the settings file cannot be decrypted.
+    #[error("the configuration in the stack file cannot be read")]
+    Config(#[source] SecretsError),
+}

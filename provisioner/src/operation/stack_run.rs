@@ -1,0 +1,88 @@
+//! Stack with the inputs of an operation on it.
+
+use std::sync::Arc;
+
+use bridge::host::PluginHost;
+use config::Stack;
+use tokio::sync::OnceCell;
+
+use engine::events::EventSink;
+use engine::masking::SecretMasker;
+use engine::{ConfigEntry, StopSignals};
+use state::StackAccess;
+use state::store::LockHolder;
+
+use super::plugin_settings::PluginSettings;
+use super::run_options::RunOptions;
+use super::setup_error::SetupError;
+use super::stack_config::decrypt_config;
+use super::stacks::{Stacks, program};
+use crate::program::Program;
+
+/// Stack with the inputs of an operation on it.
+#[derive(Clone)]
+pub struct StackRun {
+    /// Program that registers the resources of the stack's files.
+    pub program: Program,
+    /// Access to the recorded state of the stack.
+    pub access: StackAccess,
+    /// Holder that is recorded in the lock of the stack.
+    pub holder: LockHolder,
+    /// Settings for finding and starting plugins.
+    pub plugins: PluginSettings,
+    /// Sink that receives all events of the run.
+    pub events: Arc<dyn EventSink>,
+    /// Signals that stop or abort the run.
+    pub signals: StopSignals,
+    /// Options of the run.
+    pub options: RunOptions,
+    /// Configuration of the stack, decrypted.
+    pub config: Vec<ConfigEntry>,
+    /// Secrets to mask in texts of providers. The run adds those that it learns of; receivers of its events mask them.
+    pub masker: Arc<SecretMasker>,
+    /// Plugins of the stack, loaded by the first operation. Close them with [`StackRun::close`].
+    pub host: Arc<OnceCell<Arc<PluginHost>>>,
+}
+
+/// Inputs of a run that do not follow from its stack.
+#[derive(Clone)]
+pub struct RunInputs {
+    /// Settings for finding and starting plugins.
+    pub plugins: PluginSettings,
+    /// Sink that receives all events of the run.
+    pub events: Arc<dyn EventSink>,
+    /// Signals that stop or abort the run.
+    pub signals: StopSignals,
+    /// Options of the run.
+    pub options: RunOptions,
+}
+
+impl Stacks {
+    /// Puts a run on a stack together. Adds the secrets of the stack's configuration to those that are masked. `access` is
+    /// that of [`Stacks::access`].
+    ///
+    /// # Errors
+    /// [`SetupError::Config`] if the configuration cannot be decrypted.
+    pub async fn run(
+        &self,
+        stack: &Arc<Stack>,
+        access: StackAccess,
+        inputs: RunInputs,
+    ) -> Result<StackRun, SetupError> {
+        let config = decrypt_config(&access).await.map_err(SetupError::Config)?;
+        config.iter().filter(|entry| entry.secret).for_each(|entry| self.masker.add_text(&entry.value));
+        let RunInputs { plugins, events, signals, options } = inputs;
+        Ok(StackRun {
+            program: program(stack),
+            holder: self.holder(),
+            host: Arc::default(),
+            masker: Arc::clone(&self.masker),
+            access,
+            config,
+            plugins,
+            events,
+            signals,
+            options,
+        })
+    }
+}

@@ -1,0 +1,297 @@
+//! Loading of the stacks that an operation works on, from the repository.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use config::diagnostics::{Diagnostic, SourceFiles, has_errors};
+use config::{LoadedStacks, ProcessContext, Profile, Repository, SecretsProvider, Stack, Workspace};
+use engine::masking::SecretMasker;
+use state::Unrecorded;
+use state::store::LockHolder;
+
+use super::SetupError;
+use crate::program::Program;
+use crate::registry::provision::ProvisionTable;
+use crate::registry::types;
+
+/// Process that runs operations. Only the binary asks the system for these values; the library receives them.
+#[derive(Clone, Debug)]
+pub struct ProcessIdentity {
+    /// Process id.
+    pub pid: u32,
+    /// Effective user id.
+    pub user: u32,
+    /// Name of the machine.
+    pub hostname: String,
+    /// User ids whose repositories name programs that this process may run.
+    pub trusted_owners: Vec<u32>,
+}
+
+/// Request for stacks of a repository.
+#[derive(Clone, Debug)]
+pub struct StacksRequest<'a> {
+    /// Absolute path of a folder in the repository.
+    pub folder: &'a Path,
+    /// Name of the profile.
+    pub profile: &'a str,
+    /// Folder of the stacks, in place of that of the profile.
+    pub stacks_dir: Option<&'a Path>,
+    /// Environment, time and account of the caller.
+    pub process_context: ProcessContext,
+    /// Process that runs the operations.
+    pub process: ProcessIdentity,
+    /// Receives the secrets of the files, also of files with errors.
+    pub masker: Arc<SecretMasker>,
+    /// Receives what operations on the stacks could not record.
+    pub unrecorded: Unrecorded,
+}
+
+/// Selection among the stacks of a repository.
+#[derive(Clone, Copy, Debug)]
+pub enum Selection<'a> {
+    /// Stacks with these names; all if there is no name here, of which there must be one.
+    Named(&'a [String]),
+    /// Stack with this name, or the only one.
+    One(Option<&'a str>),
+    /// All stacks, of which there may be none.
+    All,
+}
+
+/// Stacks that an operation works on, with the repository.
+#[derive(Debug)]
+pub struct Stacks {
+    /// The repository.
+    pub repository: Repository,
+    /// Environment, time and account of the caller.
+    pub process_context: ProcessContext,
+    /// Texts of all files that were read, for messages with positions in them.
+    pub sources: Arc<SourceFiles>,
+    /// Loaded stacks, in an order in which each comes after those that it inherits from.
+    pub stacks: Vec<Arc<Stack>>,
+    /// Secrets to mask in texts.
+    pub masker: Arc<SecretMasker>,
+    /// Receives what operations on the stacks could not record.
+    pub unrecorded: Unrecorded,
+    pub(super) process: ProcessIdentity,
+    /// Names of the requested stacks.
+    requested: Vec<String>,
+}
+
+/// Result of reading stacks.
+#[derive(Debug)]
+pub enum StacksRead {
+    /// The files have no errors. The diagnostics are warnings.
+    Stacks(Box<Stacks>, Vec<Diagnostic>),
+    /// The files have errors.
+    Errors(Vec<Diagnostic>, SourceFiles),
+}
+
+impl Stacks {
+    /// Loads stacks, with those that they inherit from.
+    ///
+    /// # Errors
+    /// [`SetupError`] if the repository is not trusted, or the selection does not fit the stacks that exist. Errors in the
+    /// files are in the result.
+    pub fn read(request: StacksRequest<'_>, selection: Selection<'_>) -> Result<StacksRead, SetupError> {
+        let mut sources = SourceFiles::default();
+        match load(&request, &mut sources, |names| select(names, selection))? {
+            Err(found) => Ok(StacksRead::Errors(found, sources)),
+            Ok(Loaded { repository, stacks, warnings, requested }) => {
+                let StacksRequest { process_context, process, masker, unrecorded, .. } = request;
+                let (sources, stacks) = (Arc::new(sources), stacks.into_iter().map(Arc::new).collect());
+                let stacks =
+                    Self { repository, process_context, sources, stacks, masker, unrecorded, process, requested };
+                Ok(StacksRead::Stacks(Box::new(stacks), warnings))
+            }
+        }
+    }
+
+    /// Returns the names of all stacks, without loading them. The inner error holds the errors of the profile and of the
+    /// folder of the stacks.
+    ///
+    /// # Errors
+    /// [`SetupError`] if the repository is not trusted.
+    pub fn read_names(request: &StacksRequest<'_>) -> Result<Result<Vec<String>, Vec<Diagnostic>>, SetupError> {
+        let mut names = Vec::new();
+        let loaded = load(request, &mut SourceFiles::default(), |existing| {
+            names = existing.to_vec();
+            Ok(Vec::new())
+        })?;
+        Ok(loaded.map(|_| names))
+    }
+
+    /// Returns the requested stacks, in an order in which each comes after those that it inherits from.
+    pub fn requested(&self) -> impl Iterator<Item = &Arc<Stack>> {
+        self.stacks.iter().filter(|stack| self.requested.contains(&stack.name))
+    }
+
+    /// Returns the programs of the requested stacks.
+    pub fn programs(&self) -> Vec<Program> {
+        self.requested().map(program).collect()
+    }
+
+    /// Returns the holder that is written into locks of the states.
+    pub fn holder(&self) -> LockHolder {
+        let account = self.process_context.account.as_ref();
+        LockHolder {
+            pid: self.process.pid,
+            username: account.map(|account| account.username.clone()).unwrap_or_default(),
+            hostname: self.process.hostname.clone(),
+        }
+    }
+}
+
+/// Creates the program of a stack.
+pub fn program(stack: &Arc<Stack>) -> Program {
+    Program::new(Arc::clone(stack), ProvisionTable::built_in())
+}
+
+/// Checks that a repository belongs to an account whose programs the process may run.
+///
+/// # Errors
+/// [`SetupError::ForeignRepository`]: the root of the repository, `.git` or `.sc` belongs to another account.
+pub fn check_owner(repository: &Repository, process: &ProcessIdentity) -> Result<(), SetupError> {
+    repository.check_owner(&process.trusted_owners).map_err(|foreign| SetupError::ForeignRepository {
+        root: repository.root.clone(),
+        foreign,
+        user: process.user,
+    })
+}
+
+struct Loaded {
+    repository: Repository,
+    stacks: Vec<Stack>,
+    warnings: Vec<Diagnostic>,
+    requested: Vec<String>,
+}
+
+fn load(
+    request: &StacksRequest<'_>,
+    sources: &mut SourceFiles,
+    choose: impl FnOnce(&[String]) -> Result<Vec<String>, SetupError>,
+) -> Result<Result<Loaded, Vec<Diagnostic>>, SetupError> {
+    let process_context = &request.process_context;
+    let repository = Repository::discover(request.folder);
+    check_owner(&repository, &request.process)?;
+    let profile = match Profile::read(request.profile, &repository, process_context, sources) {
+        Ok(profile) => profile,
+        Err(found) => return Ok(Err(found)),
+    };
+    let types = types::built_in_types();
+    let workspace = Workspace {
+        repository: &repository,
+        profile: &profile,
+        stacks_dir: request.stacks_dir,
+        process_context,
+        types: &types,
+    };
+    let names = match workspace.stack_names() {
+        Ok(names) => names,
+        Err(found) => return Ok(Err(vec![*found])),
+    };
+    let requested = choose(&names)?;
+    let LoadedStacks { stacks, diagnostics, secrets } = workspace.load(&requested, sources);
+    let of_profile = [&profile.private_key, &profile.private_key_password];
+    let masker = &request.masker;
+    secrets.iter().chain(of_profile.into_iter().flatten()).for_each(|secret| masker.add_text(secret.expose()));
+    stacks.iter().for_each(|stack| add_stack_secrets(masker, stack));
+    if has_errors(&diagnostics) {
+        return Ok(Err(diagnostics));
+    }
+    Ok(Ok(Loaded { repository, stacks, warnings: diagnostics, requested }))
+}
+
+/// Adds the secrets of a stack's files to those that are masked: what its plugins and their sources receive, and its
+/// passphrase.
+fn add_stack_secrets(masker: &SecretMasker, stack: &Stack) {
+    let SecretsProvider::Passphrase { passphrase, .. } = &stack.provisioner.secrets_provider;
+    let sent = stack.plugins.iter().map(|plugin| &plugin.secrets);
+    let sent = sent.flat_map(|secrets| {
+        secrets.secrets.values().chain(secrets.auth.values().flat_map(|auth| auth.config.values()))
+    });
+    sent.chain(passphrase).for_each(|text| masker.add_text(text.expose()));
+    let sources = stack.plugins.iter().flat_map(|plugin| plugin.plugin.source.secrets());
+    sources.for_each(|text| masker.add_text(text));
+}
+
+/// Returns the names of the selected stacks, without duplicates.
+fn select(existing: &[String], selection: Selection<'_>) -> Result<Vec<String>, SetupError> {
+    match selection {
+        Selection::All => Ok(existing.to_vec()),
+        Selection::Named([]) if existing.is_empty() => Err(SetupError::NoStacks),
+        Selection::Named([]) => Ok(existing.to_vec()),
+        Selection::Named(names) => {
+            let mut selected: Vec<String> = Vec::new();
+            for name in names.iter().map(|name| name.trim()) {
+                check_exists(existing, name)?;
+                if !selected.iter().any(|known| known == name) {
+                    selected.push(name.to_owned());
+                }
+            }
+            Ok(selected)
+        }
+        Selection::One(name) => match (name.map(str::trim), existing) {
+            (Some(name), _) => check_exists(existing, name).map(|()| vec![name.to_owned()]),
+            (None, [only]) => Ok(vec![only.clone()]),
+            (None, []) => Err(SetupError::NoStacks),
+            (None, several) => Err(SetupError::SeveralStacks(several.to_vec())),
+        },
+    }
+}
+
+fn check_exists(existing: &[String], name: &str) -> Result<(), SetupError> {
+    if name.is_empty() {
+        return Err(SetupError::EmptyName);
+    }
+    if existing.is_empty() {
+        return Err(SetupError::NoStacks);
+    }
+    if existing.iter().any(|known| known == name) {
+        return Ok(());
+    }
+    Err(SetupError::UnknownStack { name: name.to_owned(), existing: existing.to_vec() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names<const N: usize>(names: [&str; N]) -> Vec<String> {
+        names.map(str::to_owned).to_vec()
+    }
+
+    fn error_text(result: Result<Vec<String>, SetupError>) -> String {
+        result.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn stacks_are_selected_by_name_without_duplicates_or_all() {
+        let existing = names(["network", "reef", "shore"]);
+        let named = |names: &[&str]| -> Result<Vec<String>, SetupError> {
+            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+            select(&existing, Selection::Named(&names))
+        };
+        assert_eq!(named(&[]).unwrap(), existing);
+        assert_eq!(named(&["shore", " reef", "shore"]).unwrap(), ["shore", "reef"]);
+        assert_eq!(error_text(named(&["ref"])), "there is no stack ref");
+        for empty in [&[""][..], &["shore", ""], &[" "]] {
+            assert_eq!(error_text(named(empty)), "the name of a stack is empty");
+        }
+        assert_eq!(select(&existing, Selection::All).unwrap(), existing);
+        assert_eq!(select(&[], Selection::All).unwrap(), [""; 0]);
+        assert_eq!(error_text(select(&[], Selection::Named(&[]))), "there are no stacks");
+        assert_eq!(error_text(select(&[], Selection::Named(&names(["reef"])))), "there are no stacks");
+    }
+
+    #[test]
+    fn single_stack_is_selected_by_name_or_is_the_only_one() {
+        let existing = names(["reef", "shore"]);
+        let one = |existing: &[String], name| select(existing, Selection::One(name));
+        assert_eq!(one(&existing[..1], None).unwrap(), ["reef"]);
+        assert_eq!(one(&existing, Some("shore")).unwrap(), ["shore"]);
+        assert_eq!(error_text(one(&existing, None)), "there are 2 stacks: reef, shore");
+        assert_eq!(error_text(one(&existing[..1], Some(""))), "the name of a stack is empty");
+        assert_eq!(error_text(one(&existing, Some("mountains"))), "there is no stack mountains");
+        assert_eq!(error_text(one(&[], None)), "there are no stacks");
+    }
+}
