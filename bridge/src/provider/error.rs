@@ -126,7 +126,10 @@ impl ProviderError {
                 ErrorDetails::new(ErrorClass::Unexpected)
             }
             Self::Partial { failure, .. } => {
-                ErrorDetails { reasons: failure.reasons.clone(), ..ErrorDetails::new(ErrorClass::Unexpected) }
+                let details = failure.details.as_deref().cloned();
+                let mut details = details.unwrap_or_else(|| ErrorDetails::new(ErrorClass::Unexpected));
+                details.reasons = failure.reasons.iter().chain(&details.reasons).cloned().collect();
+                details
             }
             Self::MissingConfig(_) => ErrorDetails::new(ErrorClass::BadInput),
             Self::InvalidInputs { failures, .. } => {
@@ -196,4 +199,6 @@ pub struct PartialFailure {
     pub reasons: Vec<String>,
     /// True if the resource must be refreshed before each update.
     pub refresh_before_update: bool,
+    /// Class of the error, and what the status says beside ErrorResourceInitFailed; `None` if there is no status.
+    pub details: Option<Box<ErrorDetails>>,
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use bridge::process::{Process, ProcessSpec, Spawner};
 use bridge::provider::grpc::GrpcProvider;
 use bridge::provider::{
-    Capabilities, CreateRequest, DeleteRequest, Method, PartialFailure, Provider, ProviderError, ReadRequest, Views,
+    Capabilities, CreateRequest, DeleteRequest, ErrorClass, ErrorDetails, Method, PartialFailure, Provider,
+    ProviderError, ReadRequest, Views,
 };
 use prost::Message;
 use prost_types::Any;
@@ -82,7 +83,7 @@ async fn partial_failure_is_independent_of_the_code_and_its_secrets_are_marked_a
         inputs: None,
         refresh_before_update: true,
     };
-    for code in [Code::Unknown, Code::FailedPrecondition] {
+    for (code, class) in [(Code::Unknown, ErrorClass::Unexpected), (Code::FailedPrecondition, ErrorClass::Conflict)] {
         let recorder = RecordingProvider::default();
         let failed = status(code, "it is not ready", "ErrorResourceInitFailed", &detail);
         recorder.fail_with("Create", failed.clone()).fail_with("Delete", failed);
@@ -96,6 +97,7 @@ async fn partial_failure_is_independent_of_the_code_and_its_secrets_are_marked_a
             inputs: None,
             reasons: vec!["not ready".into()],
             refresh_before_update: true,
+            details: Some(Box::new(ErrorDetails::new(class))),
         };
         assert_eq!(*failure, expected);
         // Delete cannot fail partially.

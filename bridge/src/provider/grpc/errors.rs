@@ -122,7 +122,7 @@ pub(super) fn from_status(method: Method, status: &Status, partial: Option<&Deco
         }
     }
     if let Some((decoder, failed)) = partial_failure {
-        return partial_error(decoder, failed, message);
+        return partial_error(decoder, failed, message, error_details(status.code(), &details));
     }
     if let Some(errors) = invalid_inputs {
         let failure =
@@ -167,7 +167,12 @@ impl Error for LostCall {
     }
 }
 
-fn partial_error(decoder: &Decoder, failed: rpc::ErrorResourceInitFailed, message: String) -> ProviderError {
+fn partial_error(
+    decoder: &Decoder,
+    failed: rpc::ErrorResourceInitFailed,
+    message: String,
+    details: ErrorDetails,
+) -> ProviderError {
     let decoded = |bag: Option<Bag>| decoder.decode_optional_bag(bag);
     let id = ResourceId::new(failed.id);
     let failure = decoded(failed.properties).and_then(|outputs| {
@@ -177,6 +182,7 @@ fn partial_error(decoder: &Decoder, failed: rpc::ErrorResourceInitFailed, messag
             inputs: decoded(failed.inputs)?,
             reasons: failed.reasons,
             refresh_before_update: failed.refresh_before_update,
+            details: Some(Box::new(details)),
         })
     });
     match failure {

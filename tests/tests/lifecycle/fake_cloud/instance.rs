@@ -165,6 +165,7 @@ fn partial_failure(id: &str, outputs: PropertyMap) -> ProviderError {
         outputs,
         reasons: vec![format!("not ready: {quoted}")],
         refresh_before_update: false,
+        details: None,
     };
     ProviderError::Partial { message: format!("did not come up: {quoted}"), failure: Box::new(failure) }
 }
