@@ -150,6 +150,10 @@ impl Provider for Lease {
         self.version.as_deref()
     }
 
+    fn can_repeat_mutations(&self) -> bool {
+        self.plugin.declared.config.retry.mutations
+    }
+
     async fn parameterize(&self, request: ParameterizeRequest) -> Result<ParameterizeReply, ProviderError> {
         const METHOD: Method = Method::Parameterize;
         let instance = self.open_instance(METHOD)?;

@@ -33,6 +33,8 @@ pub struct PluginConfig {
     pub keep: Keep,
     /// Start protocol of the plugin.
     pub dialect: Dialect,
+    /// Calls that are repeated if the plugin asks for it.
+    pub retry: Retry,
 }
 
 impl PluginConfig {
@@ -52,6 +54,7 @@ impl PluginConfig {
             start_timeout: Self::START_TIMEOUT,
             keep: Keep::default(),
             dialect: Dialect::default(),
+            retry: Retry::default(),
         }
     }
 }
@@ -64,6 +67,14 @@ pub enum Keep {
     Run,
     /// Not at all: each phase starts a process. For providers that remember what they have read.
     Never,
+}
+
+/// Calls that are repeated if they fail with RetryInfo, by which a plugin asks for it. Check, Diff, Read, Invoke and
+/// Configure always are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retry {
+    /// True if Create, Update and Delete are repeated, too. States that such a failure of the plugin had no effect.
+    pub mutations: bool,
 }
 
 /// Selection of the stack's secrets and `auth` entries that a plugin's `Initialize` receives.

@@ -15,7 +15,8 @@ mod transport;
 mod version;
 
 pub use config::{
-    Checksum, GitSource, GithubReleaseSource, InitSecrets, Keep, LocalSource, PluginConfig, PluginSource, SourceToken,
+    Checksum, GitSource, GithubReleaseSource, InitSecrets, Keep, LocalSource, PluginConfig, PluginSource, Retry,
+    SourceToken,
 };
 pub use dialect::{Dialect, GoPlugin, GoPluginTls};
 pub use digest::Sha256Digest;

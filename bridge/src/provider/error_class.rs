@@ -63,12 +63,21 @@ pub struct ErrorDetails {
     /// Time that the provider asks to wait before the call is repeated; `None` if it does not say that the call may be
     /// repeated.
     pub retry_after: Option<Duration>,
+    /// Reason why `sc` does not repeat the call although the provider asks for it; `None` if it does not ask.
+    pub not_repeated: Option<String>,
 }
 
 impl ErrorDetails {
     /// Creates details that hold only a class.
     pub fn new(class: ErrorClass) -> Self {
-        Self { class, reasons: Vec::new(), violations: Vec::new(), links: Vec::new(), retry_after: None }
+        Self {
+            class,
+            reasons: Vec::new(),
+            violations: Vec::new(),
+            links: Vec::new(),
+            retry_after: None,
+            not_repeated: None,
+        }
     }
 
     /// Returns each text of the provider, for receivers that mask secrets or cut long texts.

@@ -62,6 +62,12 @@ pub trait Provider: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Returns whether a Create, Update or Delete that failed with RetryInfo can be repeated, because the declaration of the
+    /// plugin states that it had no effect.
+    fn can_repeat_mutations(&self) -> bool {
+        false
+    }
+
     /// Parameterizes the provider, which then serves the resulting package (Parameterize).
     async fn parameterize(&self, _request: ParameterizeRequest) -> Result<ParameterizeReply, ProviderError> {
         Err(ProviderError::Unimplemented { method: Method::Parameterize })
@@ -79,7 +85,8 @@ pub trait Provider: Send + Sync + fmt::Debug {
     async fn diff_config(&self, _request: DiffConfigRequest) -> Result<DiffReply, ProviderError> {
         Ok(DiffReply::default())
     }
-    /// Configures the instance. Must be called exactly once, with inputs without unknowns.
+    /// Configures the instance. Must be called exactly once, with inputs without unknowns; again if the call failed and
+    /// the provider asks to repeat it ([`ErrorDetails::retry_after`]).
     async fn configure(&self, _request: ConfigureRequest) -> Result<(), ProviderError> {
         Ok(())
     }

@@ -94,6 +94,9 @@ pub struct ViewFailure {
 pub trait ViewListener: fmt::Debug + Send + Sync {
     /// Receives view steps in the order in which the provider publishes them.
     fn publish(&self, steps: Vec<ViewStep>);
+
+    /// Discards the received steps: the call failed without an effect, and is repeated. The default keeps them.
+    fn discard(&self) {}
 }
 
 /// Views of the resource of a call.

@@ -6,9 +6,11 @@ use bridge::provider::grpc::{AuthEntry, HostInfo, Limits, PluginInit, handshake}
 use bridge::provider::{
     Capabilities, CheckConfigRequest, ConfigureRequest, DiffChanges, DiffConfigRequest, Method, Provider, ProviderError,
 };
+use prost::Message as _;
+use prost_types::Any;
 use pulumi_proto::plugin_v1 as v1;
 use pulumi_proto::property::PropertyValue;
-use pulumi_proto::rpc;
+use pulumi_proto::{google_rpc, rpc};
 use tonic::{Code, Status};
 
 use crate::recording_provider::{PROVIDER, RecordingProvider};
@@ -112,6 +114,24 @@ async fn configuration_is_sent_as_args_and_variables_and_only_once() {
 
     assert!(provider.configure(configure(inputs)).await.is_err());
     assert_eq!(recorder.methods(), ["Configure"]);
+}
+
+#[tokio::test]
+async fn configure_that_failed_can_be_repeated_only_with_retry_info() {
+    for (name, repeats) in [("RetryInfo", true), ("ErrorInfo", false)] {
+        let detail = Any { type_url: format!("type.googleapis.com/google.rpc.{name}"), value: Vec::new() };
+        let code = Code::Unavailable;
+        let details =
+            google_rpc::Status { code: code.into(), message: String::new(), details: vec![detail] }.encode_to_vec();
+        let recorder = RecordingProvider::default();
+        recorder.fail_with("Configure", Status::with_details(code, "not yet", details.into()));
+        let provider = recorder.provider(None);
+        provider.configure(configure(bag([]))).await.unwrap_err();
+        recorder.reply_with("Configure", rpc::ConfigureResponse::default());
+        assert_eq!(provider.configure(configure(bag([]))).await.is_ok(), repeats, "{name}");
+        // A successful one is never repeated.
+        assert!(provider.configure(configure(bag([]))).await.is_err());
+    }
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bridge::plugin::{
     Checksum, GitSource, GithubReleaseSource, InitSecrets, Keep, LocalSource, Platform, PluginConfig, PluginName,
-    PluginSource, PluginValueError, Sha256Digest, SourceToken,
+    PluginSource, PluginValueError, Retry, Sha256Digest, SourceToken,
 };
 use pulumi_proto::property::PropertyValue;
 
@@ -21,7 +21,7 @@ use crate::tree::{Mapping, Node, Value};
 use crate::values;
 
 const PLUGIN: Code = Code("plugin");
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "name",
     "enabled",
     "source",
@@ -30,6 +30,7 @@ const KEYS: [&str; 11] = [
     "initSecrets",
     "startTimeout",
     "keep",
+    "retry",
     "package",
     "protocol",
     "goPlugin",
@@ -150,6 +151,7 @@ impl Context<'_, '_> {
         let secrets = self.select_secrets(&name, init_secrets, used);
         let start_timeout = self.read_start_timeout(&name, section);
         let keep = self.read_keep(&name, section);
+        let retry = self.read_retry(section);
         let dialect = plugin_dialect::read(&name, section, &mut self.reader());
         if self.error_count() > errors_before {
             return None;
@@ -166,6 +168,7 @@ impl Context<'_, '_> {
         plugin.init_secrets = init_secrets;
         plugin.start_timeout = start_timeout;
         plugin.keep = keep;
+        plugin.retry = retry;
         plugin.dialect = dialect;
         Some(PluginDeclaration { plugin, name_span, config, secrets })
     }
@@ -267,6 +270,13 @@ impl Context<'_, '_> {
                 Keep::default()
             }
         }
+    }
+
+    fn read_retry(&mut self, plugin: Section<'_>) -> Retry {
+        let mut reader = self.reader();
+        let Some(section) = reader.section(plugin, "retry", "retry") else { return Retry::default() };
+        reader.reject_unknown_keys(section, &["mutations"], "retry");
+        Retry { mutations: reader.boolean(section, "mutations").unwrap_or_default() }
     }
 
     fn read_start_timeout(&mut self, name: &str, section: Section<'_>) -> Duration {

@@ -18,7 +18,7 @@ use crate::deployment_state::{DeploymentState, SharedState};
 use crate::events::{Event, EventSink, Message, Severity, SourceRef};
 use crate::jobs::Jobs;
 use crate::options::{DeploymentOptions, StopSignals};
-use crate::providers::{Instance, ProviderRegistry};
+use crate::providers::{Instance, ProviderRegistry, Retries};
 use crate::records::Records;
 use crate::registrar::{Halted, Registered};
 use crate::reporter::{ErrorReported, Failure, Reporter, about};
@@ -37,7 +37,7 @@ pub(crate) enum InitialRefresh {
 pub(crate) struct Context {
     pub(crate) options: DeploymentOptions,
     pub(crate) signals: StopSignals,
-    pub(crate) reporter: Reporter,
+    pub(crate) reporter: Arc<Reporter>,
     pub(crate) shared: Arc<SharedState>,
     pub(crate) records: Records,
     pub(crate) providers: ProviderRegistry,
@@ -107,11 +107,13 @@ impl Context {
         let secret_config = options.config.iter().filter(|entry| entry.secret);
         secret_config.for_each(|entry| options.masker.add_text(&entry.value));
         let shared = Arc::new(SharedState::new(snapshot));
+        let reporter = Arc::new(Reporter::new(sink, Arc::clone(&options.masker)));
+        let retries = Retries { reporter: Arc::clone(&reporter), stop: signals.stop.clone() };
         Self {
-            reporter: Reporter::new(sink, Arc::clone(&options.masker)),
+            reporter,
             records: Records::new(Arc::clone(&shared), options.mode(), recorder),
             shared,
-            providers: ProviderRegistry::new(host),
+            providers: ProviderRegistry::new(host, retries),
             jobs,
             slots: Semaphore::new(options.parallel.max(1)),
             deciding: RwLock::new(()),

@@ -68,6 +68,7 @@ impl Reporter {
             Event::OutputsRegistered(state) => self.masker.add_values(&state.outputs),
             Event::RegistrationStarted(_)
             | Event::RegistrationDecided(_)
+            | Event::RetryScheduled(_)
             | Event::Message(_)
             | Event::PhaseStarted(_)
             | Event::PhaseEnded(_)

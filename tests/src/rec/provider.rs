@@ -178,8 +178,10 @@ impl ResourceProvider for ScriptedProvider {
     }
 
     async fn configure(&self, request: Request<rpc::ConfigureRequest>) -> Reply<rpc::ConfigureResponse> {
-        let script = self.script()?.provider;
-        self.record_result("Configure", &request.into_inner(), script.configure.is_some())?;
+        let (script, request) = (self.script()?.provider, request.into_inner());
+        let urn = request.urn.clone().unwrap_or_default();
+        self.fail_with_status("Configure", &urn, &request, &self.behaviour(&urn)?)?;
+        self.record_result("Configure", &request, script.configure.is_some())?;
         if script.hang {
             self.wait(false).await;
         }

@@ -117,6 +117,7 @@ fn reasons_and_links_are_shown_without_secrets_and_escapes() {
       reason: API_DISABLED (rec)
       help: ask for more: https://example.org/quota
       the plugin asks to wait: 1m30s
+      not repeated: Create is repeated only with `retry: { mutations: true }` in the declaration of the plugin, which states that such a failure has no effect
       at .sc/stacks/reef/server.yaml:13:9
          |
       13 |         page:
@@ -138,7 +139,7 @@ fn class_and_details_are_in_events() {
     let output = repository.expect_exit(1, "provision --yes --json");
     let events: Vec<Value> = output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let details = |event: &Value| {
-        let members = ["class", "reasons", "violations", "links", "retryAfterMs"];
+        let members = ["class", "reasons", "violations", "links", "retryAfterMs", "notRepeated"];
         members.map(|member| event[member].clone())
     };
     let expected = [
@@ -147,6 +148,7 @@ fn class_and_details_are_in_events() {
         json!([{ "property": "v.name", "reason": "must be lower-case" }]),
         json!([{ "description": "names", "url": "https://example.org/names" }]),
         json!(1500),
+        json!("the plugin names invalid inputs, with which the call would fail again"),
     ];
     let failed = events.iter().find(|event| event["event"] == "step-failed").unwrap();
     assert_eq!(details(failed), expected);

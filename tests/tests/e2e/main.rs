@@ -25,6 +25,7 @@ mod plugin_install;
 mod processes;
 mod questions;
 mod repository;
+mod retries;
 #[path = "../../../provisioner/config/tests/config/schema_agreement.rs"]
 mod schema_agreement;
 mod schemas;

@@ -37,6 +37,13 @@ pub(crate) const CONSTRUCTED_SECRET: &str = "constructedSecret";
 pub(crate) enum CallFailure {
     /// The call fails without an effect.
     Error,
+    /// A number of attempts fail without an effect, and the plugin asks to repeat the call after some seconds.
+    Busy {
+        /// Number of attempts.
+        attempts: usize,
+        /// Time that the plugin names.
+        seconds: u64,
+    },
     /// The call takes effect, but the resource fails to initialise.
     Partial,
     /// The plugin crashes.
@@ -67,6 +74,8 @@ pub(crate) struct Call {
     pub(crate) ended: Option<usize>,
     /// True if a Delete succeeded.
     pub(crate) succeeded: bool,
+    /// True if the call failed without an effect, and the plugin asked to repeat it.
+    pub(crate) is_busy: bool,
     /// New inputs in the request.
     pub(crate) news: PropertyMap,
 }
@@ -120,6 +129,7 @@ struct Inner {
     allows_missing: bool,
     varies_timing: bool,
     rejects_invokes: bool,
+    can_repeat_mutations: bool,
     checked: Vec<CheckRequest>,
     constructed: Vec<ConstructRequest>,
     booted: Vec<ProviderRequest>,
@@ -222,6 +232,12 @@ impl FakeCloud {
     /// Makes Read return changed inputs.
     pub(crate) fn drift(&self, id: &str, inputs: PropertyMap) {
         self.inner().drift.insert(id.to_owned(), inputs);
+    }
+
+    /// Declares that a mutation that failed as busy had no effect.
+    pub(crate) fn allow_repeated_mutations(&self) -> &Self {
+        self.inner().can_repeat_mutations = true;
+        self
     }
 
     /// Makes Invoke return a check failure.

@@ -27,8 +27,8 @@ pub(crate) fn entries_without_resource(state: &Snapshot, cloud: &FakeCloud) -> V
 /// Returns the calls that change a resource a second time.
 pub(crate) fn repeated_changes(calls: &[Call]) -> Vec<String> {
     let mut seen = BTreeSet::new();
-    let changes =
-        calls.iter().filter(|call| matches!(call.verb, "create" | "update" | "delete") && !call.id.is_empty());
+    let has_effect = |call: &&Call| !call.id.is_empty() && !call.is_busy;
+    let changes = calls.iter().filter(|call| matches!(call.verb, "create" | "update" | "delete")).filter(has_effect);
     changes
         .filter(|call| !seen.insert(&call.id))
         .map(|call| format!("{} is a second change of the resource", call.text()))

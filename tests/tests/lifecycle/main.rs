@@ -25,6 +25,7 @@ mod program;
 mod providers;
 mod random;
 mod replacements;
+mod retries;
 mod run;
 mod stopping;
 mod values;

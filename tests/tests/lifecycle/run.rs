@@ -49,6 +49,8 @@ pub(crate) struct EndedRun {
     /// Hints of the messages.
     pub(crate) hints: Vec<String>,
     pub(crate) warnings: Vec<String>,
+    /// Repetitions of calls, such as `Create a 2` for the second attempt.
+    pub(crate) retries: Vec<String>,
     /// Calls that the provider received in this run.
     pub(crate) calls: Vec<Call>,
     /// State after a crash at each record.
@@ -204,7 +206,16 @@ impl Run {
 
     /// Runs, and panics if the run violates an invariant.
     pub(crate) async fn run(self) -> EndedRun {
-        match tokio::time::timeout(LIMIT, self.execute()).await {
+        self.run_within(LIMIT).await
+    }
+
+    /// Runs on a paused clock, on which waits between repeated calls take no time.
+    pub(crate) async fn run_on_paused_clock(self) -> EndedRun {
+        self.run_within(Duration::from_secs(24 * 60 * 60)).await
+    }
+
+    async fn run_within(self, limit: Duration) -> EndedRun {
+        match tokio::time::timeout(limit, self.execute()).await {
             Ok(ended) => ended,
             Err(_) => panic!("the run hangs"),
         }
@@ -370,12 +381,16 @@ impl Events {
     fn ended(&self, outcome: Outcome, replies: BTreeMap<String, Reply>) -> EndedRun {
         let (mut steps, mut partial_failures, mut errors, mut warnings) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut hints = Vec::new();
+        let (mut hints, mut retries) = (Vec::new(), Vec::new());
         let step_text = |step: &StepInfo| format!("{} {}", step.op.as_str(), step.urn.name());
         for event in &*self.events.lock().unwrap_or_else(PoisonError::into_inner) {
             match event {
                 Event::StepStarted(step) => steps.push(step_text(step)),
                 Event::StepFailed(step, failure) if failure.partial => partial_failures.push(step_text(step)),
+                Event::RetryScheduled(retry) => {
+                    let name = retry.urn.as_ref().map(Urn::name).or(retry.function.as_deref()).unwrap_or_default();
+                    retries.push(format!("{} {name} {}", retry.method, retry.attempt));
+                }
                 Event::Message(message) => {
                     hints.extend(message.hint.clone());
                     let messages = match message.severity {
@@ -399,6 +414,7 @@ impl Events {
             hints,
             errors,
             warnings,
+            retries,
             calls: Vec::new(),
             crash_states: Vec::new(),
             cloud_states: Vec::new(),

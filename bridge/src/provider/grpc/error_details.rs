@@ -223,6 +223,22 @@ mod tests {
     }
 
     #[test]
+    fn details_decide_the_class_whatever_the_status_code_is() {
+        for code in (0..=16).map(Code::from) {
+            for (detail, expected) in [
+                (bad_request(), ErrorClass::BadInput),
+                (quota(), ErrorClass::Quota),
+                (precondition(), ErrorClass::Conflict),
+            ] {
+                for details in [vec![detail.clone()], vec![retry(1, 0), detail.clone()]] {
+                    let found = error_details(code, &details);
+                    assert_eq!((found.class, found.retry_after.is_some()), (expected, details.len() > 1), "{code:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn reasons_violations_and_links_are_kept_in_words() {
         let info = any("ErrorInfo", &ErrorInfo { reason: "API_DISABLED".into(), domain: "example.org".into() });
         let link = help::Link { description: "enable it".into(), url: "https://example.org/enable".into() };
@@ -275,7 +291,9 @@ mod tests {
             (-1, 0, Duration::ZERO),
             (0, -5, Duration::ZERO),
             (1, i32::MAX, Duration::new(1, 999_999_999)),
+            (365 * 24 * 60 * 60, 0, Duration::from_secs(365 * 24 * 60 * 60)),
             (i64::MAX, 0, Duration::from_secs(i64::MAX.unsigned_abs())),
+            (i64::MIN, i32::MIN, Duration::ZERO),
         ] {
             assert_eq!(error_details(Code::Aborted, &[retry(seconds, nanos)]).retry_after, Some(expected));
         }

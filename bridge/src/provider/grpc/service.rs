@@ -137,7 +137,13 @@ impl Provider for GrpcProvider {
                 details: None,
             });
         }
-        let reply = self.call_within::<Configure>(self.limits.configure, &message).await?;
+        let reply = self.call_within::<Configure>(self.limits.configure, &message).await;
+        if let Err(error) = &reply
+            && error.details().retry_after.is_some()
+        {
+            self.configured.store(false, Ordering::Release);
+        }
+        let reply = reply?;
         // Capabilities from the handshake take precedence.
         self.capabilities.get_or_init(|| Capabilities {
             accept_secrets: reply.accept_secrets,

@@ -209,7 +209,7 @@ plugins:
        |     ^^^^^
        |
        = hint: did you mean `config`?
-       = hint: the keys are name, enabled, source, config, passEnv, initSecrets, startTimeout, keep, package, protocol, goPlugin
+       = hint: the keys are name, enabled, source, config, passEnv, initSecrets, startTimeout, keep, retry, package, protocol, goPlugin
 
     warning[plugin]: plugin "f": source.version is ignored for source type "local"
       --> .sc/stacks/s/server.yaml:26:37

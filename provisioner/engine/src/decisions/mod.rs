@@ -14,6 +14,7 @@ pub(crate) mod ignore_changes;
 pub(crate) mod imports;
 pub(crate) mod refresh;
 pub(crate) mod registration;
+pub(crate) mod retries;
 pub(crate) mod scope;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bridge::provider::{CheckFailure, ErrorDetails, PropertyDiff, ViewOp};
+use bridge::provider::{CheckFailure, ErrorDetails, Method, PropertyDiff, ViewOp};
 use pulumi_proto::urn::Urn;
 
 use state::{ResourceState, UnrecordedChange};
@@ -35,6 +35,8 @@ pub enum Event {
     StepSucceeded(Arc<StepInfo>, Duration),
     /// A step failed.
     StepFailed(Arc<StepInfo>, StepFailure),
+    /// A call failed, and is repeated after a delay, because its plugin asks for it.
+    RetryScheduled(Box<ScheduledRetry>),
     /// A component (or the stack) registered its outputs.
     OutputsRegistered(Arc<ResourceState>),
     /// A message was emitted.
@@ -218,6 +220,27 @@ pub struct StepFailure {
     pub partial: bool,
     /// Class and details of the error of a provider; `None` for another error.
     pub details: Option<Box<ErrorDetails>>,
+}
+
+/// Next attempt of a call that failed.
+#[derive(Clone, Debug)]
+pub struct ScheduledRetry {
+    /// Package of the plugin.
+    pub plugin: String,
+    /// Method that failed: Check, Diff, Read, Invoke, Configure, Create, Update or Delete.
+    pub method: Method,
+    /// URN of the resource; of the provider resource for Configure; `None` for Invoke.
+    pub urn: Option<Urn>,
+    /// Token of the function; Invoke only.
+    pub function: Option<String>,
+    /// Number of the next attempt: 2 for the first repetition.
+    pub attempt: u32,
+    /// Delay until the next attempt.
+    pub delay: Duration,
+    /// Error message of the provider. Receivers mask secrets in it.
+    pub message: String,
+    /// Class and details of the error.
+    pub details: ErrorDetails,
 }
 
 /// Message to the user.

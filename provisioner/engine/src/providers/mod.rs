@@ -4,6 +4,8 @@
 mod instance;
 mod launch;
 mod registry;
+mod retrying;
 
 pub(crate) use instance::Instance;
 pub(crate) use registry::ProviderRegistry;
+pub(crate) use retrying::Retries;

@@ -14,12 +14,14 @@ use tokio::sync::OnceCell;
 
 use super::instance::Instance;
 use super::launch::{internal, package, parameterize, parameters, provider_request};
+use super::retrying::{Retries, RetryingProvider};
 use crate::jobs::Jobs;
 
 /// Registry of the provider instances of a deployment.
 #[derive(Debug)]
 pub(crate) struct ProviderRegistry {
     host: Arc<dyn ProviderHost>,
+    retries: Retries,
     /// Instances by the references to them.
     live: Mutex<HashMap<ProviderReference, Arc<OnceCell<Arc<Instance>>>>>,
     /// Providers that have not been closed.
@@ -32,8 +34,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl ProviderRegistry {
     /// Creates a registry without instances.
-    pub(crate) fn new(host: Arc<dyn ProviderHost>) -> Self {
-        Self { host, live: Mutex::default(), open: Mutex::default() }
+    pub(crate) fn new(host: Arc<dyn ProviderHost>, retries: Retries) -> Self {
+        Self { host, retries, live: Mutex::default(), open: Mutex::default() }
     }
 
     /// Returns the host that starts instances.
@@ -57,6 +59,8 @@ impl ProviderRegistry {
         }
         let request = provider_request(urn, inputs, parameters.is_some());
         let provider = self.host.start_provider(&request).await?;
+        let provider = RetryingProvider::new(provider, package(urn), self.retries.clone());
+        let provider: Arc<dyn Provider> = Arc::new(provider);
         lock(&self.open).push(Arc::clone(&provider));
         if let Some(parameters) = parameters {
             let package = package(urn);

@@ -41,6 +41,8 @@ pub(crate) struct ViewLog {
 #[derive(Debug, Default)]
 struct PublishedSteps {
     steps: Vec<Published>,
+    /// Steps of attempts that failed without an effect, until the repeated call publishes them again.
+    discarded: Vec<Published>,
     /// True once the record of the step is made: no further steps are accepted.
     closed: bool,
 }
@@ -171,11 +173,18 @@ impl ViewLog {
     /// # Errors
     /// [`ErrorReported`] of the first failed step, with which the step of the resource fails, too.
     pub(crate) fn report_ends(&self, counts: bool) -> Result<(), ErrorReported> {
-        let steps = {
+        let (steps, discarded) = {
             let mut published_steps = self.lock_steps();
             published_steps.closed = true;
-            published_steps.steps.clone()
+            (published_steps.steps.clone(), std::mem::take(&mut published_steps.discarded))
         };
+        for Published { info, .. } in discarded {
+            let message = "the call was repeated, and did not publish the step again".to_owned();
+            let failure = StepFailure { message, indeterminate: false, partial: false, details: None };
+            if !self.ctx.is_preview() {
+                self.ctx.emit(Event::StepFailed(info, failure));
+            }
+        }
         let mut first = Ok(());
         for Published { info, failure, started, outcome, .. } in steps {
             let Some(failure) = failure else {
@@ -213,8 +222,13 @@ impl ViewLog {
         if published_steps.closed {
             return;
         }
-        let (info, started) = (Arc::new(info), Instant::now());
-        self.ctx.emit(Event::StepStarted(Arc::clone(&info)));
+        let (info, mut started) = (Arc::new(info), Instant::now());
+        let is_repeated = |before: &Published| before.info.urn == info.urn && before.info.op == info.op;
+        match published_steps.discarded.iter().position(is_repeated) {
+            // Its start has been reported.
+            Some(place) => started = published_steps.discarded.swap_remove(place).started,
+            None => self.ctx.emit(Event::StepStarted(Arc::clone(&info))),
+        }
         published_steps.steps.push(Published { info, op, failure, entry, started, outcome: ViewOutcome::NotRecorded });
     }
 
@@ -236,6 +250,11 @@ impl ViewLog {
 }
 
 impl ViewListener for ViewLog {
+    fn discard(&self) {
+        let published_steps = &mut *self.lock_steps();
+        published_steps.discarded.append(&mut published_steps.steps);
+    }
+
     fn publish(&self, steps: Vec<ViewStep>) {
         for ViewStep { op, old, new, failure, replace_keys, diffs, detailed_diff } in steps {
             if self.refresh && old.is_none() {

@@ -110,6 +110,17 @@ fn describe(event: &Event, secrets: Secrets, line: &mut Map<String, Value>) {
             line.insert("partial".into(), failure.partial.into());
             failure.details.iter().for_each(|details| describe_details(details, line));
         }
+        Event::RetryScheduled(retry) => {
+            line.insert("event".into(), "retry-scheduled".into());
+            line.insert("plugin".into(), retry.plugin.as_str().into());
+            line.insert("method".into(), retry.method.to_string().into());
+            line.insert("urn".into(), retry.urn.as_ref().map(|urn| urn.as_str()).into());
+            line.insert("function".into(), retry.function.as_deref().into());
+            line.insert("attempt".into(), retry.attempt.into());
+            line.insert("delayMs".into(), millis(retry.delay));
+            line.insert("message".into(), retry.message.as_str().into());
+            describe_details(&retry.details, line);
+        }
         Event::OutputsRegistered(state) => {
             line.insert("event".into(), "outputs-registered".into());
             line.insert("urn".into(), state.urn.as_str().into());
@@ -230,6 +241,7 @@ fn describe_details(details: &ErrorDetails, line: &mut Map<String, Value>) {
     let links = details.links.iter().map(|link| json!({ "description": link.description, "url": link.url }));
     line.insert("links".into(), links.collect());
     line.insert("retryAfterMs".into(), details.retry_after.map_or(Value::Null, millis));
+    line.insert("notRepeated".into(), details.not_repeated.as_deref().into());
 }
 
 fn describe_summary(summary: &Summary, line: &mut Map<String, Value>) {

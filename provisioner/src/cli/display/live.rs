@@ -211,6 +211,11 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
             }
             Event::Message(message) => self.take_message(LocatedMessage::new(message, origin))?,
             Event::Download(download) => self.take_download(download)?,
+            Event::RetryScheduled(retry) => {
+                let (columns, _) = self.size();
+                self.painter.clear(columns)?;
+                self.painter.print(&[report::retry(retry).truncate(columns.saturating_sub(1))])?;
+            }
             // The command prints unrecorded changes last, on any display.
             Event::Unrecorded(_) => {}
             Event::RegistrationStarted(_)

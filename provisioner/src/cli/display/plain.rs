@@ -140,6 +140,7 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
                 None => Ok(()),
             },
             Event::Message(message) => self.take_message(LocatedMessage::new(message, origin)),
+            Event::RetryScheduled(retry) => self.print_progress(&[report::retry(retry)]),
             // The command prints unrecorded changes last, on any display.
             Event::Unrecorded(_) => Ok(()),
             Event::StepStarted(info) => {

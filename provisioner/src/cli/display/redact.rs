@@ -41,6 +41,10 @@ fn each_text(event: &mut Event, mut edit: impl FnMut(&mut String)) {
             message.hint.iter_mut().chain(&mut message.property).for_each(&mut edit);
             message.details.iter_mut().flat_map(|details| details.texts_mut()).for_each(edit);
         }
+        Event::RetryScheduled(retry) => {
+            edit(&mut retry.message);
+            retry.details.texts_mut().for_each(edit);
+        }
         Event::Download(download) => edit(&mut download.name),
         Event::RegistrationStarted(_)
         | Event::RegistrationDecided(_)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bridge::provider::ErrorDetails;
-use engine::events::{Download, Message, Operation, Outcome, Phase, Severity, Summary};
+use engine::events::{Download, Message, Operation, Outcome, Phase, ScheduledRetry, Severity, Summary};
 use pulumi_proto::urn::Urn;
 
 use super::diff::{DiffOptions, bag_diff, step_diff};
@@ -138,6 +138,20 @@ pub(crate) fn message(located: &LocatedMessage) -> Vec<Line> {
     lines
 }
 
+/// Returns the line of a call that failed and is repeated: `↻ page--prod (rec:Thing): Create is repeated in 1.2s (attempt 2):
+/// the account is busy`.
+pub(crate) fn retry(retry: &ScheduledRetry) -> Line {
+    let line = Line::plain("  ").styled(Palette::WARNING, "↻").text(" ");
+    let line = match (&retry.urn, &retry.function) {
+        (Some(urn), _) => line.join(subject(urn)),
+        (None, Some(function)) => line.styled(Palette::BOLD, function),
+        (None, None) => line.styled(Palette::BOLD, format!("plugin {}", retry.plugin)),
+    };
+    let message = retry.message.trim().lines().next().unwrap_or_default();
+    let ScheduledRetry { method, attempt, .. } = retry;
+    line.text(format!(": {method} is repeated in {} (attempt {attempt}): {message}", duration(retry.delay)))
+}
+
 /// Returns the lines for the details of an error that its text does not contain: reasons, pages with help, and the time
 /// that the provider asks to wait.
 fn detail_lines(details: &ErrorDetails, text: &str) -> Vec<Line> {
@@ -153,6 +167,7 @@ fn detail_lines(details: &ErrorDetails, text: &str) -> Vec<Line> {
     if let Some(wait) = details.retry_after.filter(|wait| !wait.is_zero()) {
         lines.push(line("the plugin asks to wait", &duration(wait)));
     }
+    lines.extend(details.not_repeated.as_ref().map(|reason| line("not repeated", reason)));
     lines
 }
 

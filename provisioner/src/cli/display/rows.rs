@@ -188,7 +188,7 @@ impl Rows {
             Event::StepStarted(_) | Event::StepSucceeded(..) => {}
             Event::OutputsRegistered(state) => self.outputs_registered(at, state),
             Event::Message(message) => self.message(message),
-            Event::PhaseStarted(_) | Event::Download(_) | Event::Unrecorded(_) => {}
+            Event::PhaseStarted(_) | Event::Download(_) | Event::RetryScheduled(_) | Event::Unrecorded(_) => {}
             Event::PhaseEnded(_) => self.rows.iter_mut().filter(|row| row.state == RowState::Running).for_each(|row| {
                 if row.has_errors {
                     // A preview reports a failure only by a message.

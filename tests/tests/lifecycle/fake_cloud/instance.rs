@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bridge::provider::{
     CallReply, CallRequest, Capabilities, CheckConfigRequest, CheckFailure, CheckReply, CheckRequest, ConfigureRequest,
     ConstructReply, ConstructRequest, CreateReply, CreateRequest, DeleteRequest, DiffChanges, DiffConfigRequest,
-    DiffReply, DiffRequest, InvokeReply, InvokeRequest, ListReply, ListRequest, LostReply, Method, ParameterizeReply,
-    ParameterizeRequest, PartialFailure, Provider, ProviderError, ReadReply, ReadRequest, SchemaRequest, UpdateReply,
-    UpdateRequest,
+    DiffReply, DiffRequest, ErrorClass, ErrorDetails, InvokeReply, InvokeRequest, ListReply, ListRequest, LostReply,
+    Method, ParameterizeReply, ParameterizeRequest, PartialFailure, Provider, ProviderError, ReadReply, ReadRequest,
+    SchemaRequest, UpdateReply, UpdateRequest,
 };
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::ResourceId;
@@ -41,6 +42,7 @@ impl Instance {
             started: 0,
             ended: None,
             succeeded: false,
+            is_busy: false,
             news: news.clone(),
         };
         let text = call.text();
@@ -60,6 +62,15 @@ impl Instance {
             }
             let by_name = format!("{verb} {}", urn.name());
             let failure = inner.failures.get(&text).or_else(|| inner.failures.get(&by_name)).copied();
+            let failure = match failure {
+                Some(CallFailure::Busy { attempts, .. }) => {
+                    let busy = inner.calls.iter().filter(|call| call.is_busy && call.text() == text).count();
+                    let is_busy = busy < attempts;
+                    inner.calls.last_mut().iter_mut().for_each(|call| call.is_busy = is_busy);
+                    failure.filter(|_| is_busy)
+                }
+                failure => failure,
+            };
             let loses_reply =
                 matches!(failure, Some(CallFailure::Crash | CallFailure::Lost(_) | CallFailure::PartialWithoutId));
             if loses_reply && matches!(verb, "create" | "update" | "delete" | "read") {
@@ -106,6 +117,16 @@ fn provider_error(method: Method, failure: CallFailure) -> ProviderError {
     match failure {
         CallFailure::Crash => lost_reply(method, LostReply::PluginExited, ""),
         CallFailure::Lost(lost) => lost_reply(method, lost, ""),
+        CallFailure::Busy { seconds, .. } => {
+            let retry_after = Some(Duration::from_secs(seconds));
+            ProviderError::Failed {
+                method,
+                message: format!("{method} is busy"),
+                indeterminate: false,
+                source: None,
+                details: Some(Box::new(ErrorDetails { retry_after, ..ErrorDetails::new(ErrorClass::Quota) })),
+            }
+        }
         _ => ProviderError::Failed {
             method,
             message: format!("{method} went wrong"),
@@ -220,6 +241,10 @@ impl Provider for Instance {
         Some("1.0.0")
     }
 
+    fn can_repeat_mutations(&self) -> bool {
+        self.cloud.inner().can_repeat_mutations
+    }
+
     async fn check_config(&self, request: CheckConfigRequest) -> Result<CheckReply, ProviderError> {
         self.handle("checkconfig", Method::CheckConfig, &request.urn, "", &request.news).await?;
         Ok(CheckReply { inputs: (*request.news).clone(), failures: Vec::new() })
@@ -235,7 +260,11 @@ impl Provider for Instance {
         if self.cloud.inner().instances[self.number].configured > 1 {
             self.cloud.add_violation(format!("instance {} is configured twice", self.number));
         }
-        self.handle("configure", Method::Configure, &request.urn, "", &request.inputs).await
+        let reply = self.handle("configure", Method::Configure, &request.urn, "", &request.inputs).await;
+        if matches!(&reply, Err(error) if error.details().retry_after.is_some()) {
+            self.cloud.inner().instances[self.number].configured -= 1;
+        }
+        reply
     }
 
     async fn check(&self, request: CheckRequest) -> Result<CheckReply, ProviderError> {
@@ -273,7 +302,7 @@ impl Provider for Instance {
             };
             return Ok(CreateReply { outputs: known, ..CreateReply::default() });
         }
-        if let Some(failure @ (CallFailure::Error | CallFailure::Crash)) = failure {
+        if let Some(failure @ (CallFailure::Error | CallFailure::Crash | CallFailure::Busy { .. })) = failure {
             return Err(provider_error(Method::Create, failure));
         }
         if failure == Some(CallFailure::PartialWithoutId) {
@@ -308,7 +337,10 @@ impl Provider for Instance {
         let id = ResourceId::text(request.id.as_ref());
         let (call, failure) = self.begin("read", &request.urn, id, &PropertyMap::new()).await;
         self.end(call);
-        if let Some(failure @ (CallFailure::Error | CallFailure::Crash | CallFailure::Lost(_))) = failure {
+        if let Some(
+            failure @ (CallFailure::Error | CallFailure::Crash | CallFailure::Lost(_) | CallFailure::Busy { .. }),
+        ) = failure
+        {
             return Err(provider_error(Method::Read, failure));
         }
         if failure == Some(CallFailure::Missing) {

@@ -4,6 +4,7 @@
 
 mod entries;
 mod registrations;
+mod retries;
 
 use std::sync::Arc;
 
