@@ -126,7 +126,7 @@ impl Lease {
     async fn give_back(&self, instance: Arc<Instance>) {
         let is_kept = self.plugin.declared.config.keep == Keep::Run;
         let keep = is_kept && instance.is_reusable() && !self.run.settings.abort.is_cancelled();
-        self.run.pool().give_back(self.plugin.group, instance, keep).await;
+        self.run.pool().give_back(&self.plugin.group, instance, keep).await;
     }
 }
 

@@ -90,7 +90,7 @@ impl PluginHost {
                 return host.types_of(&plugin).await;
             }
             let instance = host.unconfigured_instance(&plugin).await?;
-            host.run.pool().give_back(plugin.group, instance, true).await;
+            host.run.pool().give_back(&plugin.group, instance, true).await;
             Ok(PackageTypes::default())
         };
         let checked = join_all(plugins.into_iter().map(check)).await;
@@ -165,7 +165,7 @@ impl PluginHost {
             plugin.package.version(),
         );
         // It has not been used.
-        self.run.pool().give_back(plugin.group, instance, true).await;
+        self.run.pool().give_back(&plugin.group, instance, true).await;
         if let (Some(found), Some(declared)) = (&found, declared)
             && found < declared
         {
@@ -194,7 +194,7 @@ impl PluginHost {
                 let schema = instance.call(instance.provider.schema(SchemaRequest::default())).await;
                 // Also with `keep: never`: GetSchema leaves no trace in an instance.
                 let keep = instance.is_reusable();
-                self.run.pool().give_back(plugin.group, instance, keep).await;
+                self.run.pool().give_back(&plugin.group, instance, keep).await;
                 schema
             }
         };

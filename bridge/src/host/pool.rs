@@ -41,9 +41,17 @@ pub(super) enum NotStarted<E> {
 /// Pool. Clones share it. Dropping the last clone drops idle instances, and stops starts.
 pub(super) struct Pool<K, I, E>(Arc<Shared<K, I, E>>);
 
-/// Instances that can replace each other, except for their configuration. Cheap to compare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct GroupId(usize);
+/// Instances that can replace each other, except for their configuration. Cheap to compare. The pool forgets a group that
+/// has no instance once all its ids are dropped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct GroupId(Arc<u64>);
+
+impl GroupId {
+    /// Returns whether only the pool has this id.
+    fn is_unused(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+}
 
 struct Shared<K, I, E> {
     state: Mutex<State<K, I, E>>,
@@ -55,7 +63,9 @@ struct Shared<K, I, E> {
 
 struct State<K, I, E> {
     ids: HashMap<K, GroupId>,
-    groups: Vec<Group<I, E>>,
+    groups: HashMap<u64, Group<I, E>>,
+    /// Number of groups that were created.
+    created: u64,
     /// All instances that may run, for the end of the pool.
     running: Vec<Weak<I>>,
     is_closed: bool,
@@ -85,7 +95,8 @@ impl<K, I, E> Drop for Shared<K, I, E> {
 impl<K: Hash + Eq + Send + 'static, I: Pooled, E: Send + 'static> Pool<K, I, E> {
     /// Creates an empty pool.
     pub(super) fn new() -> Self {
-        let state = State { ids: HashMap::new(), groups: Vec::new(), running: Vec::new(), is_closed: false };
+        let (ids, groups) = (HashMap::new(), HashMap::new());
+        let state = State { ids, groups, created: 0, running: Vec::new(), is_closed: false };
         Self(Arc::new(Shared {
             state: Mutex::new(state),
             closing: CancellationToken::new(),
@@ -97,18 +108,20 @@ impl<K: Hash + Eq + Send + 'static, I: Pooled, E: Send + 'static> Pool<K, I, E> 
     /// Returns the group of the instances with a key.
     pub(super) fn group(&self, key: K) -> GroupId {
         let mut state = self.0.lock();
-        let State { ids, groups, .. } = &mut *state;
-        *ids.entry(key).or_insert_with(|| {
-            groups.push(Group { idle: Vec::new(), starting: 0, waiting: VecDeque::new() });
-            GroupId(groups.len() - 1)
-        })
+        let State { ids, groups, created, .. } = &mut *state;
+        let create = || {
+            *created += 1;
+            groups.insert(*created, Group { idle: Vec::new(), starting: 0, waiting: VecDeque::new() });
+            GroupId(Arc::new(*created))
+        };
+        ids.entry(key).or_insert_with(create).clone()
     }
 
     /// Leases the idle instance with the highest rank, of several the one that was given back last. Returns `None` if no
     /// instance has a rank.
-    pub(super) fn lease_idle<R: Ord>(&self, group: GroupId, rank: impl Fn(&I) -> Option<R>) -> Option<Arc<I>> {
+    pub(super) fn lease_idle<R: Ord>(&self, group: &GroupId, rank: impl Fn(&I) -> Option<R>) -> Option<Arc<I>> {
         let mut state = self.0.lock();
-        let idle = &mut state.groups.get_mut(group.0)?.idle;
+        let idle = &mut state.groups.get_mut(&*group.0)?.idle;
         let ranked = idle.iter().enumerate().filter(|(_, instance)| instance.is_alive());
         let best = ranked.filter_map(|(index, instance)| Some((rank(instance)?, index))).max()?;
         Some(idle.remove(best.1))
@@ -123,7 +136,7 @@ impl<K: Hash + Eq + Send + 'static, I: Pooled, E: Send + 'static> Pool<K, I, E> 
     /// The start continues.
     pub(super) async fn lease_started(
         &self,
-        group: GroupId,
+        group: &GroupId,
         start: impl FnOnce() -> BoxFuture<'static, Result<I, E>>,
     ) -> Result<Arc<I>, NotStarted<E>> {
         let (sender, mut receiver) = oneshot::channel();
@@ -132,12 +145,12 @@ impl<K: Hash + Eq + Send + 'static, I: Pooled, E: Send + 'static> Pool<K, I, E> 
             if state.is_closed {
                 return Err(NotStarted::Closed);
             }
-            let Some(of_group) = state.groups.get_mut(group.0) else { return Err(NotStarted::Closed) };
+            let Some(of_group) = state.groups.get_mut(&*group.0) else { return Err(NotStarted::Closed) };
             of_group.waiting.retain(|waiting| !waiting.is_closed());
             of_group.waiting.push_back(sender);
             if of_group.starting < of_group.waiting.len() {
                 of_group.starting += 1;
-                self.spawn_start(group, start());
+                self.spawn_start(group.clone(), start());
             }
         }
         // An instance that arrives while the caller stops waiting must not be lost.
@@ -156,7 +169,7 @@ impl<K: Hash + Eq + Send + 'static, I: Pooled, E: Send + 'static> Pool<K, I, E> 
                 () = closing.cancelled() => Err(NotStarted::Closed),
             };
             let Some(shared) = shared.upgrade() else { return };
-            if let Some(late) = shared.started(group, started) {
+            if let Some(late) = shared.started(&group, started) {
                 late.end().await;
             }
         });
@@ -169,7 +182,7 @@ impl<K: Hash + Eq + Send + 'static, I: Pooled, E: Send + 'static> Pool<K, I, E> 
     /// The end continues.
     pub(super) fn give_back(
         &self,
-        group: GroupId,
+        group: &GroupId,
         instance: Arc<I>,
         keep: bool,
     ) -> impl Future<Output = ()> + use<K, I, E> {
@@ -183,14 +196,16 @@ impl<K: Hash + Eq + Send + 'static, I: Pooled, E: Send + 'static> Pool<K, I, E> 
         }
     }
 
-    /// Ends the idle instances of all groups that `is_over` selects, and waits for their end.
+    /// Ends the idle instances of all groups that `is_over` selects, and waits for their end. Forgets the groups that nothing
+    /// uses.
     pub(super) async fn end_idle(&self, is_over: impl Fn(&I) -> bool) {
         let mut over = Vec::new();
         {
             let mut state = self.0.lock();
-            for group in &mut state.groups {
+            for group in state.groups.values_mut() {
                 over.extend(group.idle.extract_if(.., |instance| is_over(instance)));
             }
+            state.forget_unused();
         }
         let ends: Vec<_> = over.into_iter().filter_map(|instance| self.0.spawn(instance.end())).collect();
         futures_util::future::join_all(ends).await;
@@ -203,7 +218,7 @@ impl<K: Hash + Eq + Send + 'static, I: Pooled, E: Send + 'static> Pool<K, I, E> 
             let mut state = self.0.lock();
             state.is_closed = true;
             let running = std::mem::take(&mut state.running).iter().filter_map(Weak::upgrade).collect();
-            state.groups.iter_mut().for_each(|group| group.idle.clear());
+            state.groups.values_mut().for_each(|group| group.idle.clear());
             running
         };
         self.0.closing.cancel();
@@ -215,7 +230,22 @@ impl<K: Hash + Eq + Send + 'static, I: Pooled, E: Send + 'static> Pool<K, I, E> 
     /// Returns the number of idle instances.
     #[cfg(test)]
     pub(super) fn idle_count(&self) -> usize {
-        self.0.lock().groups.iter().map(|group| group.idle.len()).sum()
+        self.0.lock().groups.values().map(|group| group.idle.len()).sum()
+    }
+}
+
+impl<K: Hash + Eq, I, E> State<K, I, E> {
+    /// Forgets the groups that have no instance, and that nothing can use again: their keys may never come back.
+    fn forget_unused(&mut self) {
+        let Self { ids, groups, .. } = self;
+        ids.retain(|_, id| {
+            let is_empty = groups.get(&*id.0).is_none_or(|group| group.idle.is_empty() && group.starting == 0);
+            let is_forgotten = id.is_unused() && is_empty;
+            if is_forgotten {
+                groups.remove(&*id.0);
+            }
+            !is_forgotten
+        });
     }
 }
 
@@ -231,7 +261,7 @@ impl<K: Send + 'static, I: Pooled, E: Send + 'static> Shared<K, I, E> {
 
     /// Passes the result of a start to the first caller that still waits. Returns an instance that has to end, because the
     /// pool is closed.
-    fn started(self: &Arc<Self>, group: GroupId, started: Result<Arc<I>, NotStarted<E>>) -> Option<Arc<I>> {
+    fn started(self: &Arc<Self>, group: &GroupId, started: Result<Arc<I>, NotStarted<E>>) -> Option<Arc<I>> {
         let mut state = self.lock();
         let (mut started, late) = match started {
             Ok(instance) if state.is_closed => (Err(NotStarted::Closed), Some(instance)),
@@ -242,7 +272,7 @@ impl<K: Send + 'static, I: Pooled, E: Send + 'static> Shared<K, I, E> {
             state.running.push(Arc::downgrade(instance));
             self.watch(group, instance);
         }
-        let of_group = state.groups.get_mut(group.0)?;
+        let of_group = state.groups.get_mut(&*group.0)?;
         of_group.starting -= 1;
         while let Some(caller) = of_group.waiting.pop_front() {
             match caller.send(started) {
@@ -257,34 +287,35 @@ impl<K: Send + 'static, I: Pooled, E: Send + 'static> Shared<K, I, E> {
     }
 
     /// Removes an instance from the idle ones as soon as it exits. One that is leased is found when it is given back.
-    fn watch(self: &Arc<Self>, group: GroupId, instance: &Arc<I>) {
+    fn watch(self: &Arc<Self>, group: &GroupId, instance: &Arc<I>) {
         let (exited, shared) = (instance.exited(), Arc::downgrade(self));
         let (instance, closing) = (Arc::downgrade(instance), self.closing.clone());
+        let group = group.clone();
         self.spawn(async move {
             tokio::select! {
                 () = exited => {}
                 () = closing.cancelled() => return,
             }
-            let Some(idle) = shared.upgrade().and_then(|shared| shared.take_idle(group, &instance)) else { return };
+            let Some(idle) = shared.upgrade().and_then(|shared| shared.take_idle(&group, &instance)) else { return };
             idle.end().await;
         });
     }
 
     /// Removes an instance from the idle ones, if it is one of them.
-    fn take_idle(&self, group: GroupId, instance: &Weak<I>) -> Option<Arc<I>> {
+    fn take_idle(&self, group: &GroupId, instance: &Weak<I>) -> Option<Arc<I>> {
         let mut state = self.lock();
-        let idle = &mut state.groups.get_mut(group.0)?.idle;
+        let idle = &mut state.groups.get_mut(&*group.0)?.idle;
         let index = idle.iter().position(|idle| std::ptr::eq(Arc::as_ptr(idle), instance.as_ptr()))?;
         Some(idle.remove(index))
     }
 
     /// Makes an instance idle. Returns it if it cannot be kept.
-    fn keep_or_refuse(&self, group: GroupId, instance: Arc<I>, keep: bool) -> Option<Arc<I>> {
+    fn keep_or_refuse(&self, group: &GroupId, instance: Arc<I>, keep: bool) -> Option<Arc<I>> {
         let mut state = self.lock();
         if !keep || state.is_closed || !instance.is_alive() {
             return Some(instance);
         }
-        match state.groups.get_mut(group.0) {
+        match state.groups.get_mut(&*group.0) {
             Some(group) => {
                 group.idle.push(instance);
                 None
@@ -297,7 +328,7 @@ impl<K: Send + 'static, I: Pooled, E: Send + 'static> Shared<K, I, E> {
 /// Wait of a caller. If it is dropped after an instance has arrived, the instance becomes idle.
 struct Unclaimed<'a, K: Hash + Eq + Send + 'static, I: Pooled, E: Send + 'static> {
     pool: &'a Pool<K, I, E>,
-    group: GroupId,
+    group: &'a GroupId,
     receiver: &'a mut oneshot::Receiver<Result<Arc<I>, NotStarted<E>>>,
 }
 

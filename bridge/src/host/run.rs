@@ -77,7 +77,7 @@ impl Run {
         plugin: &Plugin,
         rank: impl Fn(&Instance) -> Option<R>,
     ) -> Option<Arc<Instance>> {
-        let instance = self.pool().lease_idle(plugin.group, rank)?;
+        let instance = self.pool().lease_idle(&plugin.group, rank)?;
         self.attach(&instance);
         Some(instance)
     }
@@ -89,7 +89,7 @@ impl Run {
             let (run, plugin) = (Arc::clone(self), Arc::clone(plugin));
             Box::pin(async move { run.start(&plugin).await }) as _
         };
-        match self.pool().lease_started(plugin.group, start).await {
+        match self.pool().lease_started(&plugin.group, start).await {
             Ok(instance) => {
                 self.attach(&instance);
                 Ok(instance)

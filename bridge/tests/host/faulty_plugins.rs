@@ -66,8 +66,13 @@ async fn plugin_that_closes_its_output_is_stopped() {
 #[tokio::test]
 async fn plugin_without_port_fails_after_the_start_timeout() {
     let mut repository = TestRepository::new();
-    repository.script("x", "echo compiling >&2; echo >&2; exec sleep 100").start_timeout = Duration::from_millis(300);
+    let pid = repository.path("pid");
+    let script = format!("echo $$ > '{}'; echo compiling >&2; echo >&2; exec sleep 100", pid.display());
+    repository.script("x", &script).start_timeout = Duration::from_millis(300);
     let (message, hint) = repository.load_error().await;
+    repository.pool.close().await;
+    let pid = std::fs::read_to_string(pid).unwrap().trim().parse().unwrap();
+    assert!(rustix::process::test_kill_process(rustix::process::Pid::from_raw(pid).unwrap()).is_err(), "it is left");
     assert_eq!(
         message,
         format!("{LOAD}it has not printed its port within 0.3 s (startTimeout). Its last output:\n  compiling\n  ")

@@ -8,7 +8,7 @@ use bridge::plugin::{Checksum, Keep, PluginSource, Sha256Digest};
 use bridge::provider::{CheckRequest, ConfigureRequest, Provider};
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::resource_id::ReferenceId;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::{TestRepository, wait_until};
 
@@ -22,6 +22,11 @@ fn repository(has_checksum: bool, faults: &[&str]) -> TestRepository {
         source.checksum = Some(Checksum::One(Sha256Digest::of(std::fs::read(&source.path).unwrap())));
     }
     repository
+}
+
+/// Returns whether a process is gone, also as a zombie.
+fn has_ended(pid: Pid) -> bool {
+    test_kill_process(pid).is_err()
 }
 
 /// Returns the process ids of all started instances.
@@ -158,6 +163,34 @@ async fn idle_instance_that_dies_is_reported_and_replaced() {
     check(&*provider).await;
     assert_eq!(starts(&repository).len(), 2);
     host.close().await;
+}
+
+#[tokio::test]
+async fn dead_instance_that_is_leased_does_not_hinder_the_next_lease() {
+    let repository = repository(false, &[]);
+    let host = repository.load().await.unwrap();
+    let dead = configured(&host, configuration("p", "1", PropertyMap::new())).await;
+    let first = Pid::from_raw(starts(&repository)[0]).unwrap();
+    kill_process(first, Signal::KILL).unwrap();
+    wait_until(|| has_ended(first)).await;
+    check(&*configured(&host, configuration("p", "1", PropertyMap::new())).await).await;
+    assert_eq!(starts(&repository).len(), 2, "the first request after the death gets a process");
+    dead.close().await;
+    host.close().await;
+}
+
+#[tokio::test]
+async fn plugin_that_does_not_start_leaves_no_process_of_the_others() {
+    for has_checksum in [true, false] {
+        let mut repository = repository(has_checksum, &[]);
+        repository.script("y", "while [ ! -s starts ]; do sleep 0.01; done; exit 3");
+        let (message, _) = repository.load_error().await;
+        assert!(message.starts_with("failed to load plugin y"), "{message}");
+        repository.pool.close().await;
+        let started = starts(&repository);
+        assert_eq!(started.len(), 1, "the other plugin was started");
+        assert!(has_ended(Pid::from_raw(started[0]).unwrap()), "with a checksum: {has_checksum}");
+    }
 }
 
 #[tokio::test]

@@ -78,7 +78,7 @@ fn started(number: usize) -> BoxFuture<'static, Result<Fake, &'static str>> {
     Box::pin(async move { Ok(Fake::new(number, Arc::default())) })
 }
 
-async fn lease(pool: &TestPool, group: GroupId, number: usize) -> Arc<Fake> {
+async fn lease(pool: &TestPool, group: &GroupId, number: usize) -> Arc<Fake> {
     pool.lease_started(group, || started(number)).await.unwrap_or_else(|_| panic!("instance {number} starts"))
 }
 
@@ -92,8 +92,8 @@ async fn run_tasks() {
 #[tokio::test]
 async fn idle_instance_with_the_highest_rank_is_leased_and_of_several_the_last_one() {
     let pool = TestPool::new();
-    let group = pool.group("a");
-    assert_eq!((pool.group("a"), pool.group("b") == group), (group, false));
+    let group = &pool.group("a");
+    assert_eq!((&pool.group("a"), &pool.group("b") == group), (group, false));
     let instances = [lease(&pool, group, 1).await, lease(&pool, group, 2).await, lease(&pool, group, 3).await];
     for instance in instances {
         pool.give_back(group, instance, true).await;
@@ -101,13 +101,13 @@ async fn idle_instance_with_the_highest_rank_is_leased_and_of_several_the_last_o
     let rank = |instance: &Fake| (instance.number < 3).then_some(0);
     assert_eq!(pool.lease_idle(group, rank).unwrap().number, 2);
     assert_eq!(pool.lease_idle(group, |instance| Some(10 - instance.number)).unwrap().number, 1);
-    assert!(pool.lease_idle(pool.group("b"), |_| Some(0)).is_none(), "another group has other instances");
+    assert!(pool.lease_idle(&pool.group("b"), |_| Some(0)).is_none(), "another group has other instances");
 }
 
 #[tokio::test]
 async fn instance_that_is_not_kept_or_has_exited_ends() {
     let pool = TestPool::new();
-    let group = pool.group("a");
+    let group = &pool.group("a");
     let [unkept, exited] = [lease(&pool, group, 1).await, lease(&pool, group, 2).await];
     pool.give_back(group, Arc::clone(&unkept), false).await;
     exited.life.send_replace(Life::Exited);
@@ -118,7 +118,7 @@ async fn instance_that_is_not_kept_or_has_exited_ends() {
 #[tokio::test]
 async fn idle_instance_that_exits_is_gone_at_once() {
     let pool = TestPool::new();
-    let group = pool.group("a");
+    let group = &pool.group("a");
     let instance = lease(&pool, group, 1).await;
     pool.give_back(group, Arc::clone(&instance), true).await;
     instance.life.send_replace(Life::Exited);
@@ -131,7 +131,7 @@ async fn idle_instance_that_exits_is_gone_at_once() {
 #[tokio::test]
 async fn start_continues_without_its_caller_and_the_next_caller_gets_its_instance() {
     let pool = TestPool::new();
-    let group = pool.group("a");
+    let group = &pool.group("a");
     let (sender, gate) = oneshot::channel::<()>();
     let start = move || -> BoxFuture<'static, Result<Fake, &'static str>> {
         Box::pin(async move {
@@ -149,7 +149,7 @@ async fn start_continues_without_its_caller_and_the_next_caller_gets_its_instanc
 #[tokio::test]
 async fn failed_start_fails_its_caller_and_the_next_call_starts_again() {
     let pool = TestPool::new();
-    let group = pool.group("a");
+    let group = &pool.group("a");
     let failed = pool.lease_started(group, || Box::pin(async { Err("no") })).await;
     assert_eq!(failed.err(), Some(NotStarted::Failed("no")));
     assert_eq!(lease(&pool, group, 2).await.number, 2);
@@ -158,7 +158,7 @@ async fn failed_start_fails_its_caller_and_the_next_call_starts_again() {
 #[tokio::test]
 async fn close_stops_starts_and_ends_idle_and_leased_instances() {
     let pool = TestPool::new();
-    let group = pool.group("a");
+    let group = &pool.group("a");
     let [idle, leased] = [lease(&pool, group, 1).await, lease(&pool, group, 2).await];
     let mut life_of_idle = idle.life.subscribe();
     pool.give_back(group, idle, true).await;
@@ -170,6 +170,52 @@ async fn close_stops_starts_and_ends_idle_and_leased_instances() {
     assert_eq!(pool.idle_count(), 0, "a closed pool keeps no instance");
     let late = pool.lease_started(group, || unreachable!("a closed pool starts no instance")).await;
     assert_eq!(late.err(), Some(NotStarted::Closed));
+}
+
+#[tokio::test]
+async fn leased_instance_that_is_dead_does_not_hinder_the_next_start() {
+    let pool = TestPool::new();
+    let group = &pool.group("a");
+    let dead = lease(&pool, group, 1).await;
+    dead.life.send_replace(Life::Exited);
+    run_tasks().await;
+    let next = lease(&pool, group, 2).await;
+    assert_eq!((next.number, next.life()), (2, Life::Running), "the first request after the death gets an instance");
+    pool.give_back(group, next, true).await;
+    pool.give_back(group, dead, true).await;
+    assert_eq!(pool.lease_idle(group, |_| Some(0)).unwrap().number, 2);
+}
+
+#[tokio::test]
+async fn exit_of_an_instance_leaves_the_others_of_its_group() {
+    let pool = TestPool::new();
+    let group = &pool.group("a");
+    let [old, new] = [lease(&pool, group, 1).await, lease(&pool, group, 2).await];
+    for instance in [&old, &new] {
+        pool.give_back(group, Arc::clone(instance), true).await;
+    }
+    old.life.send_replace(Life::Exited);
+    run_tasks().await;
+    assert_eq!((old.life(), new.life(), pool.idle_count()), (Life::Ended, Life::Running, 1));
+}
+
+#[tokio::test]
+async fn groups_that_nothing_uses_are_forgotten() {
+    let pool = TestPool::new();
+    let count = || pool.0.lock().groups.len();
+    let (kept, over) = (pool.group("a"), pool.group("b"));
+    for (group, number) in [(&kept, 1), (&over, 2)] {
+        let instance = lease(&pool, group, number).await;
+        pool.give_back(group, instance, true).await;
+    }
+    pool.end_idle(|instance| instance.number == 2).await;
+    assert_eq!(count(), 2, "both ids are in use");
+    drop((kept, over));
+    pool.end_idle(|_| false).await;
+    assert_eq!(count(), 1, "the group with an instance is kept");
+    assert_eq!(pool.lease_idle(&pool.group("a"), |_| Some(0)).unwrap().number, 1);
+    let again = &pool.group("b");
+    assert_eq!(lease(&pool, again, 3).await.number, 3);
 }
 
 /// Generator of numbers (SplitMix64), for reproducible cases.
@@ -213,7 +259,7 @@ impl Case {
 
     fn boot(&mut self) {
         let group = self.pool.group(["a", "b"][self.numbers.below(2)]);
-        if let Some(instance) = self.pool.lease_idle(group, |_| Some(0)) {
+        if let Some(instance) = self.pool.lease_idle(&group, |_| Some(0)) {
             instance.begin_use();
             self.leased.push((group, instance));
             return;
@@ -229,12 +275,12 @@ impl Case {
                 }
             })
         };
-        self.groups_of_callers.push(group);
-        self.callers.push(tokio::spawn(async move { pool.lease_started(group, start).await.ok() }));
+        self.groups_of_callers.push(group.clone());
+        self.callers.push(tokio::spawn(async move { pool.lease_started(&group, start).await.ok() }));
     }
 
     async fn step(&mut self) {
-        match self.numbers.below(10) {
+        match self.numbers.below(11) {
             0..=2 => self.boot(),
             3 | 4 => {
                 let start = Self::pick(&mut self.numbers, &mut self.starts.lock().unwrap());
@@ -261,12 +307,13 @@ impl Case {
                 if let Some((group, instance)) = Self::pick(&mut self.numbers, &mut self.leased) {
                     instance.end_use();
                     let keep = self.numbers.below(4) > 0;
-                    let given_back = self.pool.give_back(group, instance, keep);
+                    let given_back = self.pool.give_back(&group, instance, keep);
                     if self.numbers.below(2) == 0 {
                         given_back.await;
                     }
                 }
             }
+            9 => self.pool.end_idle(|instance| instance.number % 3 == 0).await,
             _ => {
                 let index = self.numbers.below(self.all.len().max(1));
                 if let Some(instance) = self.all.get(index).and_then(Weak::upgrade) {
@@ -305,7 +352,7 @@ impl Case {
         let returns = self.leased.split_off(self.leased.len() / 2);
         let return_late = async {
             for (group, instance) in returns {
-                self.pool.give_back(group, instance, true).await;
+                self.pool.give_back(&group, instance, true).await;
             }
         };
         // Starts that never end must not keep the pool from closing.
