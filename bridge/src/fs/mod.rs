@@ -21,7 +21,7 @@ pub use file_call::FileCall;
 pub use private::{create_private_folder, is_own_file, is_private_folder};
 pub(crate) use read::without_waiting;
 pub use read::{MAX_DOCUMENT_BYTES, open_regular, read_if_exists, read_named, read_regular, read_to_limit, utf8};
-pub use scratch::ScratchFolder;
+pub use scratch::{RANDOM_CHARACTERS, ScratchFolder};
 pub(crate) use trust::check_trusted_target;
 pub use trust::{TrustError, check_trusted, check_trusted_below};
 

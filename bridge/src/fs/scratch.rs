@@ -1,7 +1,7 @@
 //! Temporary folders for work in progress: removed on drop, or by the next process if their owner was killed.
 
 use std::fs::{self, File, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,8 +9,10 @@ use tempfile::TempDir;
 
 use super::{FileError, create_private_folders};
 
-/// Prefix of the names of scratch folders.
+/// Prefix of the names of scratch folders in a folder of their own.
 const PREFIX: &str = "work-";
+/// Length of the rest of a name.
+pub const RANDOM_CHARACTERS: usize = 6;
 /// Minimum age of a folder before its removal. The owner of an older folder has certainly locked it.
 const MIN_AGE: Duration = Duration::from_secs(60);
 
@@ -30,12 +32,25 @@ impl ScratchFolder {
     ///
     /// # Errors
     /// [`FileError`].
-    #[expect(clippy::disallowed_methods, reason = "the folder was created just now")]
     pub fn new(parent: &Path) -> Result<Self, FileError> {
         create_private_folders(parent)?;
-        remove_abandoned(parent, MIN_AGE);
+        Self::in_shared(parent, PREFIX)
+    }
+
+    /// Same as [`ScratchFolder::new`], in an existing folder that other programs use, such as `/tmp`. Only folders of this
+    /// account whose names begin with `prefix` are taken for scratch folders.
+    ///
+    /// # Errors
+    /// [`FileError`].
+    #[expect(clippy::disallowed_methods, reason = "the folder was created just now")]
+    pub fn in_shared(parent: &Path, prefix: &str) -> Result<Self, FileError> {
+        remove_abandoned(parent, prefix, MIN_AGE);
         let mut options = tempfile::Builder::new();
-        let folder = options.prefix(PREFIX).permissions(Permissions::from_mode(0o700)).tempdir_in(parent);
+        let folder = options
+            .prefix(prefix)
+            .rand_bytes(RANDOM_CHARACTERS)
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir_in(parent);
         let folder = folder.map_err(FileError::of("create a folder in", parent))?;
         let lock = File::open(folder.path()).and_then(|lock| lock.lock().map(|()| lock));
         let lock = lock.map_err(FileError::of("lock", folder.path()))?;
@@ -50,12 +65,16 @@ impl ScratchFolder {
 
 /// Removes the folders of dead processes. Ignores errors: a remaining folder does no harm.
 #[expect(clippy::disallowed_methods, reason = "only folders are opened")]
-fn remove_abandoned(parent: &Path, min_age: Duration) {
+fn remove_abandoned(parent: &Path, prefix: &str, min_age: Duration) {
+    let account = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        if !entry.file_name().to_str().is_some_and(|name| name.starts_with(prefix)) {
+            continue;
+        }
         let Ok(metadata) = entry.metadata() else { continue };
+        let is_ours = metadata.is_dir() && metadata.uid() == account;
         let age = metadata.modified().ok().and_then(|at| at.elapsed().ok());
-        if !is_ours || !metadata.is_dir() || age.is_none_or(|age| age < min_age) {
+        if !is_ours || age.is_none_or(|age| age < min_age) {
             continue;
         }
         let Ok(folder) = File::open(entry.path()) else { continue };
@@ -88,9 +107,9 @@ mod tests {
         let unrelated = parent.path().join("unrelated");
         fs::create_dir(&dead).unwrap();
         fs::create_dir(&unrelated).unwrap();
-        remove_abandoned(parent.path(), MIN_AGE);
+        remove_abandoned(parent.path(), PREFIX, MIN_AGE);
         assert!(dead.exists(), "younger than the minimum age");
-        remove_abandoned(parent.path(), Duration::ZERO);
+        remove_abandoned(parent.path(), PREFIX, Duration::ZERO);
         assert!(!dead.exists() && locked.path().exists() && unrelated.exists());
     }
 }

@@ -106,16 +106,42 @@ pub fn first_on_path(folder: &Path) -> io::Result<OsString> {
 /// # Errors
 /// Returns an error if `go` is missing or fails, or modules cannot be fetched; it contains the command's output.
 pub fn go_program(name: &str, sources: &Path) -> io::Result<PathBuf> {
-    let mut content = run(Command::new("go").arg("version"))?;
-    let mut files = fs::read_dir(sources)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
-    files.sort();
-    for file in files {
-        content.extend(fs::read(file)?);
-    }
+    let (content, _) = go_sources(sources)?;
     let folder = install_once(name, content, |folder| {
         run(Command::new("go").arg("build").arg("-o").arg(folder.join(name)).arg(".").current_dir(sources)).map(drop)
     })?;
     Ok(folder.join(name))
+}
+
+/// Same as [`go_program`], with another version of one module (`github.com/hashicorp/go-plugin@v1.4.3`) than the `go.mod`
+/// requires.
+///
+/// # Errors
+/// Those of [`go_program`].
+pub fn go_program_with(name: &str, sources: &Path, module: &str) -> io::Result<PathBuf> {
+    let (content, files) = go_sources(sources)?;
+    let folder = install_once(name, (content, module), |folder| {
+        let copy = folder.join("sources");
+        fs::create_dir_all(&copy)?;
+        for file in files {
+            fs::copy(&file, copy.join(file.file_name().unwrap_or_default()))?;
+        }
+        run(Command::new("go").args(["mod", "edit", "-require", module]).current_dir(&copy))?;
+        let build = ["build", "-mod=mod", "-o", "../", "."];
+        run(Command::new("go").args(build).current_dir(&copy)).map(drop)
+    })?;
+    Ok(folder.join(name))
+}
+
+/// Returns the version of `go` and the content of the files of a folder, and their paths.
+fn go_sources(sources: &Path) -> io::Result<(Vec<u8>, Vec<PathBuf>)> {
+    let mut content = run(Command::new("go").arg("version"))?;
+    let mut files = fs::read_dir(sources)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    files.sort();
+    for file in &files {
+        content.extend(fs::read(file)?);
+    }
+    Ok((content, files))
 }
 
 /// Returns the program of a package in a published module, by the name of the package and the version of the module.

@@ -4,4 +4,7 @@
 
 mod example_plugin;
 mod examples;
+mod lifecycle;
 mod provisioning;
+mod repository;
+mod stops;

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -25,6 +24,7 @@ use super::{
     Broker, Connection, Ending, HostIdentity, LastOutput, LaunchError, LaunchSpec, Launched, plugin_connection,
 };
 use crate::error::cut;
+use crate::fs::ScratchFolder;
 use crate::plugin::{GoPlugin, GoPluginTls};
 use crate::process::{FirstLine, LogLevel, OutputSink, OutputStream, Process, describe_exit};
 
@@ -44,7 +44,7 @@ const TERMINATION_GRACE: Duration = Duration::from_secs(3);
 /// Values that must live as long as the process.
 struct Kept {
     _stdio: JoinSet<()>,
-    _folder: TempDir,
+    _folder: ScratchFolder,
 }
 
 /// Starts a plugin, waits for its handshake line, connects and checks its health.

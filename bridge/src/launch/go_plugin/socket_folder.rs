@@ -1,36 +1,35 @@
 //! The private folder of a plugin's sockets.
 
-use std::fs::Permissions;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-
-use tempfile::TempDir;
 
 use super::error::GoPluginError;
 use super::handshake_line::SOCKET_PATH_LIMIT;
+use crate::error::chain;
+use crate::fs::{RANDOM_CHARACTERS, ScratchFolder};
 
+/// Beginning of the name of a folder.
+const PREFIX: &str = "sc-sockets-";
 /// Longest name of a socket that the library chooses, with the separator and the final NUL: `/plugin` and ten digits.
 const SOCKET_NAME: usize = "/plugin0123456789".len() + 1;
-/// Name of the folder with its separator: `/sc-` and six characters.
-const FOLDER_NAME: usize = "/sc-abcdef".len();
+/// Length of the name of a folder with its separator.
+const FOLDER_NAME: usize = 1 + PREFIX.len() + RANDOM_CHARACTERS;
 
 /// Creates a folder with mode 0700 in the first parent in which the path of a socket is short enough. Dropping it removes
-/// the folder.
+/// the folder; those of killed processes are removed by the next one that creates a folder.
 ///
 /// # Errors
 /// [`GoPluginError::SocketFolder`] with the error of the last parent.
-pub(super) fn create(parents: &[PathBuf]) -> Result<TempDir, GoPluginError> {
+pub(super) fn create(parents: &[PathBuf]) -> Result<ScratchFolder, GoPluginError> {
     let mut reason = "no folder for temporary files is known".to_owned();
     for parent in parents {
         if !is_short_enough(parent) {
             reason = format!("the path of a socket in {} would be longer than 107 bytes", parent.display());
             continue;
         }
-        let mut options = tempfile::Builder::new();
-        match options.prefix("sc-").rand_bytes(6).permissions(Permissions::from_mode(0o700)).tempdir_in(parent) {
+        match ScratchFolder::in_shared(parent, PREFIX) {
             Ok(folder) => return Ok(folder),
-            Err(error) => reason = error.to_string(),
+            Err(error) => reason = chain(&error),
         }
     }
     Err(GoPluginError::SocketFolder(reason))
@@ -42,6 +41,9 @@ fn is_short_enough(parent: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::time::{Duration, SystemTime};
+
     use super::*;
 
     #[test]
@@ -57,5 +59,23 @@ mod tests {
         assert!(!path.exists());
         let error = create(&[long]).unwrap_err().to_string();
         assert!(error.contains("longer than 107 bytes"), "{error}");
+    }
+
+    #[test]
+    fn folders_of_killed_processes_are_removed_and_no_others() {
+        let parent = tempfile::tempdir().unwrap();
+        let parents = [parent.path().to_owned()];
+        let used = create(&parents).unwrap();
+        let [killed, other] = ["sc-sockets-killed", "sc-other"].map(|name| parent.path().join(name));
+        for folder in [&killed, &other] {
+            std::fs::create_dir(folder).unwrap();
+            std::fs::write(folder.join("plugin1"), "").unwrap();
+        }
+        for folder in [used.path(), &killed, &other] {
+            let long_ago = SystemTime::now() - Duration::from_secs(3600);
+            std::fs::File::open(folder).unwrap().set_modified(long_ago).unwrap();
+        }
+        create(&parents).unwrap();
+        assert_eq!((used.path().exists(), killed.exists(), other.exists()), (true, false, true));
     }
 }
