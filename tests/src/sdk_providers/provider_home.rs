@@ -4,7 +4,8 @@
 //!
 //! All three serve the type `<package>:index:Thing`. Its inputs are `v` (a change updates), `k` (a change replaces),
 //! `secret` (a change updates) and `delay` (duration of Create in milliseconds; a change is no difference). Its outputs
-//! have the same names, and `out` (`made of <v>`). Each provider has these files in the folder `PEER_HOME`:
+//! have the same names, and `out` (`made of <v>`). Check refuses the value `bad` of `v`. The first Check of a process with
+//! `busy` as `v`, and its first Delete with `busy` as `k`, fail and ask to be repeated. Each provider has these files in the folder `PEER_HOME`:
 //!
 //! ```text
 //! things/<id>.json   {"v": …, "k": …, "secret": …}: the actual state, as Read returns it

@@ -61,7 +61,7 @@ impl Sdk {
         fs::create_dir_all(folder)?;
         match self {
             Self::Python => {
-                let venv = python_venv("python-pulumi", &["pulumi>=3.272.0"])?;
+                let venv = python_venv("python-pulumi", &["pulumi>=3.272.0", "googleapis-common-protos"])?;
                 copy_files(&sources, folder)?;
                 symlink(venv.folder(), folder.join("venv"))?;
             }

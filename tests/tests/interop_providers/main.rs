@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
+mod failures;
 mod operations;
 mod wire;
 
@@ -17,6 +18,7 @@ tests::test_with_each_sdk! {
     secrets => crate::operations::secrets;
     preview => crate::operations::preview;
     overlap => crate::operations::overlap;
+    failures => crate::failures::failures;
     async protocol => crate::wire::run_all_calls;
     async lease => crate::wire::configured_process_replies_as_a_new_one_before_configure;
     async overlap_on_the_wire => crate::wire::run_fifty_creates_concurrently;

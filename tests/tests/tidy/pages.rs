@@ -103,6 +103,29 @@ fn a_dead_link_is_found() {
     assert_eq!(dead_links("docs/c.md", text, &pages), dead.map(|link| format!("docs/c.md links to {link}")));
 }
 
+/// Returns the files of the tests that a page shows: the link to each, a line that ends with a colon, and the block of code
+/// that follows it.
+fn shown_files(text: &str) -> Vec<(&str, &str)> {
+    let parts: Vec<&str> = text.split("):\n\n```").collect();
+    let shown = parts.windows(2).filter_map(|pair| {
+        let (_, link) = pair[0].rsplit_once("](")?;
+        let (_, code) = pair[1].split_once('\n')?;
+        Some((link, code.split_once("```").map_or(code, |(code, _)| code)))
+    });
+    shown.filter(|(link, _)| link.starts_with("../tests/")).collect()
+}
+
+#[test]
+fn shown_files_of_the_tests_are_shown_as_they_are() {
+    let pages = pages();
+    let shown = shown_files(&pages["docs/plugin-authoring.md"]);
+    assert_eq!(shown.len(), 3, "one file for each SDK");
+    for (link, code) in shown {
+        let file = fs::read_to_string(root().join("docs").join(link)).expect("the file can be read");
+        assert_eq!(code, file, "{link}");
+    }
+}
+
 /// Row of the table of claims.
 struct Claim {
     page: String,
@@ -146,7 +169,7 @@ fn tests(text: &str) -> BTreeSet<String> {
                     let mut before = String::new();
                     let mut tokens = item.mac.tokens.clone().into_iter().map(|token| token.to_string()).peekable();
                     while let Some(token) = tokens.next() {
-                        let is_case = tokens.peek().is_some_and(|next| [",", ":"].contains(&next.as_str()));
+                        let is_case = tokens.peek().is_some_and(|next| [",", ":", "="].contains(&next.as_str()));
                         if before == "fn" || is_case && before != ":" {
                             tests.insert(token.clone());
                         }

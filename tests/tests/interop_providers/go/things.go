@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	rpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
@@ -44,6 +45,19 @@ const schema = `{
 type things struct {
 	rpc.UnimplementedResourceProviderServer
 	home string
+	// failed holds the calls that have failed as busy.
+	failed sync.Map
+}
+
+// failOnce fails the first of the calls whose property is "busy".
+func (t *things) failOnce(call string, bag *structpb.Struct, key string) error {
+	if text(bag, key) != "busy" {
+		return nil
+	}
+	if _, hasFailed := t.failed.LoadOrStore(call, true); hasFailed {
+		return nil
+	}
+	return busy(call+" must wait", 100*time.Millisecond)
 }
 
 func (t *things) Handshake(context.Context, *rpc.ProviderHandshakeRequest) (*rpc.ProviderHandshakeResponse, error) {
@@ -79,6 +93,12 @@ func (t *things) Cancel(context.Context, *emptypb.Empty) (*emptypb.Empty, error)
 }
 
 func (t *things) Check(_ context.Context, in *rpc.CheckRequest) (*rpc.CheckResponse, error) {
+	if err := t.failOnce("Check", in.News, "v"); err != nil {
+		return nil, err
+	}
+	if text(in.News, "v") == "bad" {
+		return nil, invalid("the thing is refused", "v", "must be good")
+	}
 	defer t.note(call{Call: "Check", Name: in.Name, Secret: how(in.News)})()
 	answer := &rpc.CheckResponse{Inputs: in.News}
 	if _, given := in.News.GetFields()["v"]; !given {
@@ -164,6 +184,9 @@ func (t *things) Update(ctx context.Context, in *rpc.UpdateRequest) (*rpc.Update
 }
 
 func (t *things) Delete(ctx context.Context, in *rpc.DeleteRequest) (*emptypb.Empty, error) {
+	if err := t.failOnce("Delete", in.Properties, "k"); err != nil {
+		return nil, err
+	}
 	defer t.note(call{Call: "Delete", Name: in.Name, ID: in.Id, Secret: how(in.Properties)})()
 	if err := show(ctx, in, in.OldViews, nil); err != nil {
 		return nil, err

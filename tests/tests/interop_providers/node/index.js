@@ -8,6 +8,14 @@ const crypto = require("node:crypto");
 const fs = require("node:fs");
 const path = require("node:path");
 const sdk = require("@pulumi/pulumi/provider");
+const typescript = require("@pulumi/pulumi/typescript-shim");
+
+const compilerOptions = { module: typescript.ModuleKind.CommonJS };
+require.extensions[".ts"] = (module, file) => {
+    const source = fs.readFileSync(file, "utf8");
+    module._compile(typescript.transpileModule(source, { compilerOptions }).outputText, file);
+};
+const failures = require("./failures.ts");
 
 const HOME = process.env.PEER_HOME;
 const KEPT = ["v", "k", "secret"];
@@ -52,14 +60,29 @@ function keep(id, bag) {
     fs.writeFileSync(file(id), JSON.stringify(Object.fromEntries(kept)));
 }
 
+// Calls that have failed as busy.
+const failed = new Set();
+
+// Fails the first of the calls whose property is `busy`.
+function failOnce(call, bag, key) {
+    if (bag[key] === "busy" && !failed.has(call)) {
+        failed.add(call);
+        throw failures.busy(`${call} must wait`, 100);
+    }
+}
+
 const things = {
     version: "1.0.0",
     schema: JSON.stringify(SCHEMA),
 
     check: (urn, olds, news) =>
         noted("Check", urn, "", news, async () => {
-            const failures = "v" in news ? [] : [{ property: "v", reason: "missing required input v" }];
-            return { inputs: news, failures };
+            failOnce("Check", news, "v");
+            if (news.v === "bad") {
+                throw failures.invalid("the thing is refused", "v", "must be good");
+            }
+            const missing = "v" in news ? [] : [{ property: "v", reason: "missing required input v" }];
+            return { inputs: news, failures: missing };
         }),
 
     diff: (id, urn, olds, news) =>
@@ -96,7 +119,11 @@ const things = {
             return { outs: outputs(news) };
         }),
 
-    delete: (id, urn, props) => noted("Delete", urn, id, props, async () => fs.unlinkSync(file(id))),
+    delete: (id, urn, props) =>
+        noted("Delete", urn, id, props, async () => {
+            failOnce("Delete", props, "k");
+            fs.unlinkSync(file(id));
+        }),
 };
 
 sdk.main(things, process.argv.slice(2));

@@ -18,6 +18,8 @@ from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.provider.experimental.server import main
 from pulumi.runtime.rpc import UNKNOWN
 
+from failures import busy, invalid
+
 HOME = Path(os.environ["PEER_HOME"])
 SCHEMA = {
     "name": "peerpy",
@@ -80,6 +82,15 @@ def outputs(bag):
 
 
 class Things(sdk.Provider):
+    # Calls that have failed as busy.
+    failed = set()
+
+    def fail_once(self, call: str, bag, key: str) -> None:
+        """Fails the first of the calls whose property is `busy`."""
+        if key in bag and bag[key].value == "busy" and call not in self.failed:
+            self.failed.add(call)
+            raise busy(f"{call} must wait", 100)
+
     async def get_schema(self, request):
         return sdk.GetSchemaResponse(json.dumps(SCHEMA))
 
@@ -88,6 +99,9 @@ class Things(sdk.Provider):
             return sdk.ConfigureResponse(supports_preview=True, accept_resources=True, accept_outputs=True)
 
     async def check(self, request):
+        self.fail_once("Check", request.new_inputs, "v")
+        if request.new_inputs.get("v") == PropertyValue("bad"):
+            raise invalid("the thing is refused", "v", "must be good")
         with noted("Check", request.name, request.new_inputs):
             failures = [] if "v" in request.new_inputs else [sdk.CheckFailure("v", "missing required input v")]
             return sdk.CheckResponse(request.new_inputs, failures)
@@ -131,6 +145,7 @@ class Things(sdk.Provider):
             return sdk.UpdateResponse(outputs(request.news))
 
     async def delete(self, request):
+        self.fail_once("Delete", request.properties, "k")
         with noted("Delete", request.name, request.properties, id=request.resource_id):
             path(request.resource_id).unlink()
 

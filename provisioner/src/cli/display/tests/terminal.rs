@@ -1,6 +1,7 @@
 //! Tests of the live display, read back from an emulated terminal.
 
-use engine::events::{Download, DownloadStage};
+use bridge::provider::{ErrorClass, ErrorDetails, Method};
+use engine::events::{Download, DownloadStage, ScheduledRetry};
 
 use super::*;
 
@@ -186,6 +187,34 @@ fn ephemeral_message_disappears_and_other_messages_stay() {
     display.pause().unwrap();
     assert_eq!(screen.contents().trim(), "warning: the plugin aws is not pinned");
     assert!(!screen.0.lock().unwrap().screen().hide_cursor());
+}
+
+#[test]
+fn repeated_call_stays_above_the_running_resources_without_secrets() {
+    let screen = Screen::new();
+    let mut live = LiveDisplay::new(screen.clone(), screen.clone(), || Some((80, 24)), options(true));
+    let mut script = Script::new(Operation::Update, false);
+    let inputs = bag([("account", PropertyValue::secret("correct horse".into()))]);
+    let info = Arc::new(step(StepOp::Create, &urn("files:fs:File", "a"), None, Some(inputs)));
+    script.start(10, &info);
+    script.at(
+        20,
+        Event::RetryScheduled(Box::new(ScheduledRetry {
+            plugin: "files".to_owned(),
+            method: Method::Create,
+            urn: Some(info.urn.clone()),
+            function: None,
+            attempt: 2,
+            delay: Duration::from_millis(1_500),
+            message: "correct horse is busy\nand more".to_owned(),
+            details: ErrorDetails::new(ErrorClass::Quota),
+        })),
+    );
+    script.play(&mut Redacting::new(&mut live), 0, 100);
+    let contents = screen.contents();
+    let lines: Vec<&str> = contents.lines().collect();
+    assert_eq!(lines[0], "  ↻ a (files:fs:File): Create is repeated in 1.5s (attempt 2): [secret] is busy");
+    assert!(lines[1].contains("Updating aquarium") && lines.iter().any(|line| line.contains("creating")), "{contents}");
 }
 
 #[test]
