@@ -17,6 +17,9 @@ use crate::launch::{BoxedStream, Broker, BrokerError, MutualTls};
 /// Limit on the TLS handshake of a connection.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Limit on an announcement that is repeated.
+const ANNOUNCE_LIMIT: Duration = Duration::from_secs(1);
+
 /// Reason why services are not offered.
 #[derive(Debug, thiserror::Error)]
 pub enum OfferError {
@@ -38,8 +41,8 @@ pub enum OfferError {
 /// of the plugin.
 #[derive(Debug)]
 pub(super) struct EngineOffer {
-    _server: BrokeredServer,
-    _broker: Broker,
+    server: BrokeredServer,
+    broker: Broker,
 }
 
 impl EngineOffer {
@@ -53,10 +56,17 @@ impl EngineOffer {
         guard: Arc<ConnectionGuard>,
     ) -> io::Result<Option<Self>> {
         match BrokeredServer::offer(&broker, services, guard).await {
-            Ok(server) => Ok(Some(Self { _server: server, _broker: broker })),
+            Ok(server) => Ok(Some(Self { server, broker })),
             Err(OfferError::Broker(_)) => Ok(None),
             Err(OfferError::Socket { source, .. }) => Err(source),
         }
+    }
+
+    /// Announces the services once more: Go's library forgets an announcement that is not dialled within five seconds. Has
+    /// no effect on a plugin that has dialled, or reads no announcements.
+    pub(super) async fn announce(&self) {
+        let announcement = self.broker.announce(self.server.id, &self.server.path);
+        tokio::time::timeout(ANNOUNCE_LIMIT, announcement).await.ok();
     }
 }
 

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::HostEvent;
 use super::attachment::Attachment;
+use super::brokered::EngineOffer;
 use super::pool::Pooled;
 use crate::install::VerifiedPackage;
 use crate::plugin::{Dialect, PluginConfig, Sha256Digest};
@@ -75,6 +76,8 @@ pub(super) struct Configuration {
 pub(super) struct Instance {
     pub(super) provider: GrpcProvider,
     pub(super) attachment: Arc<Attachment>,
+    /// Engine behind the broker of the plugin, if it has one.
+    engine: Option<EngineOffer>,
     /// Run that alone can use it.
     pub(super) run: OnceLock<RunId>,
     pub(super) parameters: OnceLock<(ParameterizeRequest, ParameterizeReply)>,
@@ -87,10 +90,11 @@ pub(super) struct Instance {
 }
 
 impl Instance {
-    pub(super) fn new(provider: GrpcProvider, attachment: Arc<Attachment>) -> Self {
+    pub(super) fn new(provider: GrpcProvider, attachment: Arc<Attachment>, engine: Option<EngineOffer>) -> Self {
         Self {
             provider,
             attachment,
+            engine,
             run: OnceLock::new(),
             parameters: OnceLock::new(),
             configuration: OnceLock::new(),
@@ -148,6 +152,9 @@ impl Instance {
     pub(super) async fn configure(&self, configuration: Configuration, run: RunId) -> Result<(), ProviderError> {
         self.run.set(run).unwrap_or_default();
         self.provider.set_init(configuration.init.clone());
+        if let Some(engine) = &self.engine {
+            engine.announce().await;
+        }
         let reply = self.call(self.provider.configure(configuration.request.clone())).await;
         match reply {
             Ok(()) => self.configuration.set(configuration).unwrap_or_default(),

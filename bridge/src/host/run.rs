@@ -146,8 +146,8 @@ impl Run {
         if config.dialect != Dialect::Pulumi {
             provider.attach(&address).await.map_err(LoadError::Handshake)?;
         }
-        let provider = provider.with_guard((engine, brokered, Arc::clone(&plugin.package), launched.kept));
-        let instance = Instance::new(provider, attachment);
+        let provider = provider.with_guard((engine, Arc::clone(&plugin.package), launched.kept));
+        let instance = Instance::new(provider, attachment, brokered);
         if plugin.package.digest().is_none() {
             instance.run.set(self.id).unwrap_or_default();
         }

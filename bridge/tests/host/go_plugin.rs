@@ -49,6 +49,16 @@ async fn engine_is_offered_behind_the_broker_to_the_run_that_has_leased_the_plug
 }
 
 #[tokio::test]
+async fn engine_is_announced_again_before_configure() {
+    let repository = repository(&["miss the first announcement"]);
+    let host = repository.load().await.unwrap();
+    configured(&host, configuration("p", "1", PropertyMap::new())).await;
+    host.close().await;
+    repository.pool.close().await;
+    assert_eq!(logged(&repository).len(), 1);
+}
+
+#[tokio::test]
 async fn plugin_without_a_broker_is_used() {
     let repository = repository(&["serve no broker"]);
     let host = repository.load().await.unwrap();

@@ -34,6 +34,9 @@ impl GrpcBroker for Broker {
         let (provider, engine) = (self.provider.clone(), Arc::clone(&self.engine));
         tokio::spawn(async move {
             let mut requests = requests.into_inner();
+            if provider.has_fault("miss the first announcement") {
+                requests.message().await.unwrap();
+            }
             while let Ok(Some(service)) = requests.message().await {
                 if service.service_id == 1 {
                     engine.send_replace(format!("unix:{}", service.address));
