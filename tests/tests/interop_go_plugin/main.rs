@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
 mod example_plugin;
+mod example_provider;
 mod examples;
 mod lifecycle;
 mod provisioning;

@@ -32,8 +32,14 @@ impl Repository {
         Self::with_program(&program, arguments, settings)
     }
 
-    /// Writes a repository whose plugin is a program, started with these arguments and settings.
+    /// Writes a repository whose plugin is a program that serves the provider, started with these arguments and settings.
     pub(crate) fn with_program(program: &Path, arguments: &str, settings: &str) -> Self {
+        let entry = format!("name: rec, passEnv: [REC_DIR], {settings}");
+        Self::write(program, arguments, &entry, "type: rec:index:Thing, config: { v: 1 }")
+    }
+
+    /// Writes a repository with a program as its plugin, an entry of that plugin without its source, and one resource.
+    pub(crate) fn write(program: &Path, arguments: &str, entry: &str, resource: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for path in [".git", ".sc/stacks/dev", "rec", "home", "backend", "run"] {
             fs::create_dir_all(folder.path().join(path)).unwrap();
@@ -50,12 +56,12 @@ provisioner:
     state-storage: {{ type: fs, config: {{ path: file://backend }} }}
     secrets-provider: {{ type: passphrase, config: {{ passPhrase: hush }} }}
 plugins:
-  - {{ name: rec, source: {{ type: local, path: plugin.sh }}, passEnv: [REC_DIR], {settings} }}
+  - {{ source: {{ type: local, path: plugin.sh }}, {entry} }}
 resources:
   resources:
     prod:
       resources:
-        a: {{ type: rec:index:Thing, config: {{ v: 1 }} }}
+        a: {{ {resource} }}
 "
         );
         fs::write(folder.path().join(".sc/stacks/dev/server.yaml"), server).unwrap();
