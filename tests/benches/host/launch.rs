@@ -1,0 +1,150 @@
+//! Launch of go-plugin servers to their first reply, compared with their processes alone: one after the other, and fifty
+//! at once.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use bridge::install::{FetchEvent, FetchEvents, LocalPackages, PackageSource as _, VerifiedPackage};
+use bridge::launch::{HostIdentity, LaunchSpec, Launched, launch};
+use bridge::plugin::{Dialect, GoPlugin, GoPluginTls, LocalSource, PluginConfig, PluginSource};
+use bridge::process::{HostEnvironment, Spawner, Supervisor};
+use futures_util::future::try_join_all;
+use tests::binaries;
+use tests::sdks::go_program;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+use tokio::runtime::Runtime;
+
+use crate::median;
+
+const COOKIE: (&str, &str) = ("GOPLUGIN_GOLDEN", "provider");
+
+struct NoEvents;
+
+impl FetchEvents for NoEvents {
+    fn emit(&self, _: FetchEvent) {}
+}
+
+struct Plugin {
+    folder: tempfile::TempDir,
+    program: PathBuf,
+    package: VerifiedPackage,
+    spawner: Spawner,
+}
+
+/// Prints the time above that of the process alone, and the ratio of `at_once` launches. Needs `go`, which builds the plugin.
+pub(crate) fn compare(runtime: &Runtime, rounds: usize, at_once: usize) -> anyhow::Result<()> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop_go_plugin/provider");
+    let program = match go_program("goplugin-provider", &sources) {
+        Ok(program) => program,
+        Err(error) => {
+            println!("| launch | not measured: {error} | | | |");
+            return Ok(());
+        }
+    };
+    runtime.block_on(async {
+        let plugin = Plugin::new(program).await?;
+        plugin.compare_one(rounds).await?;
+        plugin.compare_many(rounds, at_once).await
+    })
+}
+
+impl Plugin {
+    async fn new(program: PathBuf) -> anyhow::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("sc").tempdir_in("/tmp")?;
+        let spawner = Spawner::supervised(Arc::new(Supervisor::start(&binaries::sc()?)?));
+        let packages = LocalPackages {
+            root: folder.path().to_owned(),
+            cache: folder.path().join("cache"),
+            environment: HostEnvironment::default(),
+            spawner: spawner.clone(),
+        };
+        let source = PluginSource::Local(LocalSource { path: program.clone(), checksum: None });
+        let config = PluginConfig::new("rec".parse()?, source);
+        let package = packages.resolve(&config, &NoEvents).await?;
+        Ok(Self { folder, program, package, spawner })
+    }
+
+    /// Compares a launch with the start of the process in plain text, up to its handshake line.
+    async fn compare_one(&self, rounds: usize) -> anyhow::Result<()> {
+        let (mut bare, mut plain, mut encrypted) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            let started = Instant::now();
+            let mut child = self.start_alone(None).await?;
+            bare.push(started.elapsed());
+            child.kill().await?;
+            for (tls, times) in [(GoPluginTls::None, &mut plain), (GoPluginTls::Auto, &mut encrypted)] {
+                let started = Instant::now();
+                let launched = self.launch(tls).await?;
+                times.push(started.elapsed());
+                drop(launched);
+            }
+        }
+        let bare = median(bare);
+        let millis = |time: Duration| time.as_secs_f64() * 1000.0;
+        for (name, ours, limit) in [("plain text", median(plain), 3), ("AutoMTLS", median(encrypted), 15)] {
+            let (ours, bare) = (millis(ours), millis(bare));
+            println!("| launch, {name} | {ours:.1} ms | {bare:.1} ms | +{:.1} ms | +{limit} ms |", ours - bare);
+        }
+        Ok(())
+    }
+
+    /// Compares launches at once with the processes alone, which make the same certificates.
+    async fn compare_many(&self, rounds: usize, count: usize) -> anyhow::Result<()> {
+        for (name, tls) in [("plain text", GoPluginTls::None), ("AutoMTLS", GoPluginTls::Auto)] {
+            let identity = HostIdentity::generate()?;
+            let certificate = (tls == GoPluginTls::Auto).then(|| identity.certificate_pem());
+            let (mut ours, mut bare) = (Vec::new(), Vec::new());
+            for _ in 0..rounds {
+                let started = Instant::now();
+                let children = try_join_all((0..count).map(|_| self.start_alone(certificate))).await?;
+                bare.push(started.elapsed());
+                drop(children);
+                let started = Instant::now();
+                let launched = try_join_all((0..count).map(|_| self.launch(tls))).await?;
+                ours.push(started.elapsed());
+                drop(launched);
+            }
+            let (ours, bare) = (median(ours).as_secs_f64(), median(bare).as_secs_f64());
+            let ratio = ours / bare;
+            println!(
+                "| {count} launches at once, {name} | {:.0} ms | {:.0} ms | {ratio:.2} | 1.3 |",
+                ours * 1000.0,
+                bare * 1000.0
+            );
+        }
+        Ok(())
+    }
+
+    /// Starts the process, and waits for its handshake line.
+    async fn start_alone(&self, certificate: Option<&str>) -> anyhow::Result<Child> {
+        let mut command = Command::new(&self.program);
+        command.env_clear().env(COOKIE.0, COOKIE.1).env("PLUGIN_PROTOCOL_VERSIONS", "1");
+        command.env("PLUGIN_UNIX_SOCKET_DIR", self.folder.path());
+        command.envs(certificate.map(|certificate| ("PLUGIN_CLIENT_CERT", certificate)));
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true).spawn()?;
+        let mut lines = BufReader::new(child.stdout.take().context("standard output is piped")?).lines();
+        let line = lines.next_line().await?;
+        ensure!(line.is_some_and(|line| line.starts_with("1|1|unix|")), "no handshake line");
+        Ok(child)
+    }
+
+    /// Launches the plugin. The health check is the first call with a reply.
+    async fn launch(&self, tls: GoPluginTls) -> anyhow::Result<Launched> {
+        let spec = LaunchSpec {
+            package: &self.package,
+            directory: self.folder.path().to_owned(),
+            environment: Vec::new(),
+            start_timeout: Duration::from_secs(60),
+            socket_folders: vec![self.folder.path().to_owned()],
+            sink: Arc::new(()),
+            spawner: &self.spawner,
+        };
+        let (cookie_key, cookie_value) = (COOKIE.0.to_owned(), COOKIE.1.to_owned());
+        let dialect = Dialect::GoPlugin(GoPlugin { cookie_key, cookie_value, tls, ..GoPlugin::default() });
+        Ok(launch(spec, &dialect, "127.0.0.1:1").await?)
+    }
+}
