@@ -2,16 +2,18 @@
 //!
 //! The configuration is not known when a lease begins. Until Configure it stands on an instance that is likely to have that
 //! configuration, and moves to another one if it has a different one. CheckConfig and DiffConfig depend on no earlier call,
-//! so a configured instance can reply to them.
+//! so a configured instance can reply to them: an idle one, or one that another lease of the run has.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use pulumi_proto::urn::Urn;
+use tokio::sync::{RwLock, RwLockReadGuard};
 
 use super::HostError;
 use super::instance::{Configuration, Instance};
+use super::pool::Pooled as _;
 use super::run::{Plugin, Run};
 use crate::error::{Hint as _, cause};
 use crate::plugin::Keep;
@@ -25,44 +27,97 @@ use crate::provider::{
 /// Lease of an instance of a plugin.
 ///
 /// # Invariants
-/// No other lease has its instance. Closing it gives the instance back; dropping it kills the process.
+/// No other lease has its instance. Until Configure, another lease of the run may call it beside the lease that has it, which
+/// waits for such calls before it gives the instance back. Closing a lease gives its instance back; dropping it kills the
+/// process.
 pub(super) struct Lease {
     run: Arc<Run>,
     plugin: Arc<Plugin>,
     version: Option<String>,
     state: Mutex<LeaseState>,
+    /// Held for reading by calls of other leases on the instance of this one.
+    calls_of_others: RwLock<()>,
 }
 
 struct LeaseState {
-    /// `None` once the instance was given back.
-    instance: Option<Arc<Instance>>,
+    source: Source,
     parameters: Option<ParameterizeRequest>,
 }
 
+/// Instance that a lease calls.
+enum Source {
+    /// Instance of this lease.
+    Own(Arc<Instance>),
+    /// Instance of another lease of the run, which is configured for the same provider resource. Only until Configure.
+    Other(Arc<Lease>),
+    /// No instance: it was given back.
+    Closed,
+}
+
 impl Lease {
-    /// Leases an instance for the provider resource with this name.
-    pub(super) async fn begin(run: &Arc<Run>, plugin: &Arc<Plugin>, name: &str) -> Result<Arc<Self>, HostError> {
+    /// Leases an instance for the provider resource with this name. `other` returns a lease of the run that [`Lease::serves`]
+    /// it.
+    pub(super) async fn begin(
+        run: &Arc<Run>,
+        plugin: &Arc<Plugin>,
+        name: &str,
+        other: impl FnOnce() -> Option<Arc<Self>>,
+    ) -> Result<Arc<Self>, HostError> {
         let is_candidate = |instance: &Instance| match instance.configuration.get() {
             Some(configuration) => (configuration.request.urn.name() == name).then_some(1),
             None => Some(0),
         };
         let idle = run.lease_idle(plugin, is_candidate);
-        let instance = match idle {
-            Some(instance) => instance,
-            None => run.lease_started(plugin).await?,
+        let (source, version) = match idle {
+            Some(instance) => Self::own(instance),
+            None => match other() {
+                Some(other) => (Source::Other(Arc::clone(&other)), other.version.clone()),
+                None => Self::own(run.lease_started(plugin).await?),
+            },
         };
+        let state = Mutex::new(LeaseState { source, parameters: None });
+        let (run, plugin) = (Arc::clone(run), Arc::clone(plugin));
+        Ok(Arc::new(Self { run, plugin, version, state, calls_of_others: RwLock::default() }))
+    }
+
+    fn own(instance: Arc<Instance>) -> (Source, Option<String>) {
         let version = instance.provider.version().map(str::to_owned);
-        let state = Mutex::new(LeaseState { instance: Some(instance), parameters: None });
-        Ok(Arc::new(Self { run: Arc::clone(run), plugin: Arc::clone(plugin), version, state }))
+        (Source::Own(instance), version)
+    }
+
+    /// Returns whether this lease has a running instance that is configured for the provider resource with this name, and
+    /// serves the plugin's own package.
+    pub(super) fn serves(&self, name: &str) -> bool {
+        self.instance().is_some_and(|instance| {
+            let configured = instance.configuration.get();
+            let is_alike = |known: &Configuration| known.request.urn.name() == name && known.parameters.is_none();
+            configured.is_some_and(is_alike) && instance.is_alive()
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, LeaseState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the instance; `None` once it was given back.
+    /// Returns the instance of this lease; `None` if it has none, or has given it back.
     pub(super) fn instance(&self) -> Option<Arc<Instance>> {
-        self.lock().instance.clone()
+        match &self.lock().source {
+            Source::Own(instance) => Some(Arc::clone(instance)),
+            Source::Other(_) | Source::Closed => None,
+        }
+    }
+
+    /// Returns whether the lease was closed.
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self.lock().source, Source::Closed)
+    }
+
+    /// Returns the lease whose instance this one calls, if it is another one.
+    fn other(&self) -> Option<Arc<Self>> {
+        match &self.lock().source {
+            Source::Other(other) => Some(Arc::clone(other)),
+            Source::Own(_) | Source::Closed => None,
+        }
     }
 
     /// Returns whether this is a lease of an instance of a plugin.
@@ -70,28 +125,45 @@ impl Lease {
         Arc::ptr_eq(&self.plugin, plugin)
     }
 
-    fn open_instance(&self, method: Method) -> Result<Arc<Instance>, ProviderError> {
-        self.instance().ok_or_else(|| ProviderError::Failed {
+    /// Returns the instance of this lease. A lease that calls another one's gets its own.
+    async fn open_instance(&self, method: Method) -> Result<Arc<Instance>, ProviderError> {
+        if self.other().is_some() {
+            return self.move_to(None, method).await;
+        }
+        self.instance().ok_or_else(|| self.closed_error(method))
+    }
+
+    fn closed_error(&self, method: Method) -> ProviderError {
+        ProviderError::Failed {
             method,
             message: format!("the plugin {} is closed", self.plugin.name()),
             indeterminate: false,
             source: None,
             details: None,
-        })
+        }
     }
 
     /// Returns the instance for a call after Configure. An instance without configuration is not kept after it.
-    fn configured_instance(&self, method: Method) -> Result<Arc<Instance>, ProviderError> {
-        let instance = self.open_instance(method)?;
+    async fn configured_instance(&self, method: Method) -> Result<Arc<Instance>, ProviderError> {
+        let instance = self.open_instance(method).await?;
         if instance.configuration.get().is_none() {
             instance.use_up();
         }
         Ok(instance)
     }
 
+    /// Returns the instance of this lease for a call of another one, if it is configured for the provider resource. The lease
+    /// keeps it until the guard is dropped.
+    async fn instance_for_other(&self, urn: &Urn) -> Option<(RwLockReadGuard<'_, ()>, Arc<Instance>)> {
+        let guard = self.calls_of_others.read().await;
+        let instance = self.instance().filter(|_| self.serves(urn.name()))?;
+        let is_same = instance.configuration.get().is_some_and(|configured| configured.request.urn == *urn);
+        is_same.then_some((guard, instance))
+    }
+
     /// Returns the instance for a call before Configure: not one that is configured for another provider resource.
     async fn instance_for(&self, urn: &Urn, method: Method) -> Result<Arc<Instance>, ProviderError> {
-        let instance = self.open_instance(method)?;
+        let instance = self.open_instance(method).await?;
         match instance.configuration.get() {
             Some(configuration) if configuration.request.urn != *urn => self.move_to(None, method).await,
             Some(_) | None => Ok(instance),
@@ -112,10 +184,21 @@ impl Lease {
         };
         let (before, parameters) = {
             let mut state = self.lock();
-            (state.instance.replace(Arc::clone(&next)), state.parameters.clone())
+            let before = match state.source {
+                Source::Closed => Source::Closed,
+                Source::Own(_) | Source::Other(_) => {
+                    std::mem::replace(&mut state.source, Source::Own(Arc::clone(&next)))
+                }
+            };
+            (before, state.parameters.clone())
         };
-        if let Some(before) = before {
-            self.give_back(before).await;
+        match before {
+            Source::Own(before) => self.give_back(before).await,
+            Source::Other(_) => {}
+            Source::Closed => {
+                self.give_back(next).await;
+                return Err(self.closed_error(method));
+            }
         }
         if let Some(parameters) = parameters.filter(|_| next.is_unconfigured()) {
             next.parameterize(parameters).await?;
@@ -125,6 +208,8 @@ impl Lease {
 
     async fn give_back(&self, instance: Arc<Instance>) {
         let is_kept = self.plugin.declared.config.keep == Keep::Run;
+        // No further call of another lease begins: the instance is not in this lease any more.
+        drop(self.calls_of_others.write().await);
         let keep = is_kept && instance.is_reusable() && !self.run.settings.abort.is_cancelled();
         self.run.pool().give_back(&self.plugin.group, instance, keep).await;
     }
@@ -143,7 +228,8 @@ fn not_started(method: Method, error: HostError) -> ProviderError {
 #[async_trait]
 impl Provider for Lease {
     fn capabilities(&self) -> Capabilities {
-        self.instance().map(|instance| instance.provider.capabilities()).unwrap_or_default()
+        let instance = self.instance().or_else(|| self.other()?.instance());
+        instance.map(|instance| instance.provider.capabilities()).unwrap_or_default()
     }
 
     fn version(&self) -> Option<&str> {
@@ -156,7 +242,7 @@ impl Provider for Lease {
 
     async fn parameterize(&self, request: ParameterizeRequest) -> Result<ParameterizeReply, ProviderError> {
         const METHOD: Method = Method::Parameterize;
-        let instance = self.open_instance(METHOD)?;
+        let instance = self.open_instance(METHOD).await?;
         self.lock().parameters = Some(request.clone());
         let instance = match instance.parameters.get() {
             Some((known, _)) if *known == request => instance,
@@ -170,91 +256,103 @@ impl Provider for Lease {
     }
 
     async fn schema(&self, request: SchemaRequest) -> Result<Option<String>, ProviderError> {
-        let instance = self.open_instance(Method::GetSchema)?;
+        let instance = self.open_instance(Method::GetSchema).await?;
         instance.call(instance.provider.schema(request)).await
     }
 
     async fn check_config(&self, request: CheckConfigRequest) -> Result<CheckReply, ProviderError> {
+        if let Some(other) = self.other()
+            && let Some((_guard, instance)) = other.instance_for_other(&request.urn).await
+        {
+            return instance.call(instance.provider.check_config(request)).await;
+        }
         let instance = self.instance_for(&request.urn, Method::CheckConfig).await?;
         instance.call(instance.provider.check_config(request)).await
     }
 
     async fn diff_config(&self, request: DiffConfigRequest) -> Result<DiffReply, ProviderError> {
+        if let Some(other) = self.other()
+            && let Some((_guard, instance)) = other.instance_for_other(&request.urn).await
+        {
+            return instance.call(instance.provider.diff_config(request)).await;
+        }
         let instance = self.instance_for(&request.urn, Method::DiffConfig).await?;
         instance.call(instance.provider.diff_config(request)).await
     }
 
     async fn configure(&self, request: ConfigureRequest) -> Result<(), ProviderError> {
         const METHOD: Method = Method::Configure;
-        let instance = self.open_instance(METHOD)?;
         let parameters = self.lock().parameters.clone();
         let wanted = Configuration { parameters, request, init: self.plugin.declared.init.clone() };
-        let is_other = instance.configuration.get().is_some_and(|known| *known != wanted);
-        let instance = if is_other { self.move_to(Some(&wanted), METHOD).await? } else { instance };
+        let instance = match self.instance() {
+            Some(instance) if instance.configuration.get().is_none_or(|known| *known == wanted) => instance,
+            Some(_) | None => self.move_to(Some(&wanted), METHOD).await?,
+        };
         if instance.configuration.get().is_some() { Ok(()) } else { instance.configure(wanted, self.run.id).await }
     }
 
     async fn check(&self, request: CheckRequest) -> Result<CheckReply, ProviderError> {
-        let instance = self.configured_instance(Method::Check)?;
+        let instance = self.configured_instance(Method::Check).await?;
         instance.call(instance.provider.check(request)).await
     }
 
     async fn diff(&self, request: DiffRequest) -> Result<DiffReply, ProviderError> {
-        let instance = self.configured_instance(Method::Diff)?;
+        let instance = self.configured_instance(Method::Diff).await?;
         instance.call(instance.provider.diff(request)).await
     }
 
     async fn create(&self, request: CreateRequest) -> Result<CreateReply, ProviderError> {
-        let instance = self.configured_instance(Method::Create)?;
+        let instance = self.configured_instance(Method::Create).await?;
         instance.call(instance.provider.create(request)).await
     }
 
     async fn read(&self, request: ReadRequest) -> Result<ReadReply, ProviderError> {
-        let instance = self.configured_instance(Method::Read)?;
+        let instance = self.configured_instance(Method::Read).await?;
         instance.call(instance.provider.read(request)).await
     }
 
     async fn update(&self, request: UpdateRequest) -> Result<UpdateReply, ProviderError> {
-        let instance = self.configured_instance(Method::Update)?;
+        let instance = self.configured_instance(Method::Update).await?;
         instance.call(instance.provider.update(request)).await
     }
 
     async fn delete(&self, request: DeleteRequest) -> Result<(), ProviderError> {
-        let instance = self.configured_instance(Method::Delete)?;
+        let instance = self.configured_instance(Method::Delete).await?;
         instance.call(instance.provider.delete(request)).await
     }
 
     async fn list(&self, request: ListRequest) -> Result<ListReply, ProviderError> {
-        let instance = self.configured_instance(Method::List)?;
+        let instance = self.configured_instance(Method::List).await?;
         instance.call(instance.provider.list(request)).await
     }
 
     async fn invoke(&self, request: InvokeRequest) -> Result<InvokeReply, ProviderError> {
-        let instance = self.configured_instance(Method::Invoke)?;
+        let instance = self.configured_instance(Method::Invoke).await?;
         instance.call(instance.provider.invoke(request)).await
     }
 
     async fn call(&self, request: CallRequest) -> Result<CallReply, ProviderError> {
-        let instance = self.configured_instance(Method::Call)?;
+        let instance = self.configured_instance(Method::Call).await?;
         instance.call(instance.provider.call(request)).await
     }
 
     async fn construct(&self, request: ConstructRequest) -> Result<ConstructReply, ProviderError> {
-        let instance = self.configured_instance(Method::Construct)?;
+        let instance = self.configured_instance(Method::Construct).await?;
         instance.call(instance.provider.construct(request)).await
     }
 
     async fn mappings(&self, key: &str) -> Result<Option<Vec<String>>, ProviderError> {
-        let instance = self.open_instance(Method::GetMappings)?;
+        let instance = self.open_instance(Method::GetMappings).await?;
         instance.call(instance.provider.mappings(key)).await
     }
 
     async fn mapping(&self, key: &str, name: &str) -> Result<Option<(String, Vec<u8>)>, ProviderError> {
-        let instance = self.open_instance(Method::GetMapping)?;
+        let instance = self.open_instance(Method::GetMapping).await?;
         instance.call(instance.provider.mapping(key, name)).await
     }
 
     async fn cancel(&self) -> Result<(), ProviderError> {
+        // A lease that calls the instance of another one is cancelled with that one.
         match self.instance() {
             Some(instance) => {
                 instance.use_up();
@@ -265,8 +363,8 @@ impl Provider for Lease {
     }
 
     async fn close(&self) {
-        let instance = self.lock().instance.take();
-        if let Some(instance) = instance {
+        let source = std::mem::replace(&mut self.lock().source, Source::Closed);
+        if let Source::Own(instance) = source {
             self.give_back(instance).await;
         }
     }

@@ -138,10 +138,11 @@ impl PluginHost {
 
     /// Leases an instance for a provider resource.
     async fn lease(&self, plugin: &Arc<Plugin>, name: &str) -> Result<Arc<Lease>, HostError> {
-        let lease = Lease::begin(&self.run, plugin, name).await?;
+        let other = || self.leases().iter().find(|lease| lease.is_of(plugin) && lease.serves(name)).cloned();
+        let lease = Lease::begin(&self.run, plugin, name, other).await?;
         {
             let mut leases = self.leases();
-            leases.retain(|lease| lease.instance().is_some());
+            leases.retain(|lease| !lease.is_closed());
             leases.push(Arc::clone(&lease));
         }
         // `close` may have taken the leases before.

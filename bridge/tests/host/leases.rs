@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bridge::host::{HostEvent, PluginHost, ProviderHost as _, ProviderRequest};
 use bridge::plugin::{Checksum, Keep, PluginSource, Sha256Digest};
-use bridge::provider::{CheckRequest, ConfigureRequest, Provider};
+use bridge::provider::{CheckConfigRequest, CheckRequest, ConfigureRequest, Provider};
+use futures_util::FutureExt as _;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::resource_id::ReferenceId;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -115,6 +116,60 @@ async fn two_leases_never_share_a_process() {
     let (first, second) = tokio::join!(configured(&host, request()), configured(&host, request()));
     assert_eq!(starts(&repository).len(), 2);
     tokio::join!(first.close(), second.close());
+    host.close().await;
+}
+
+async fn check_config(provider: &dyn Provider, name: &str) {
+    let urn = format!("urn:pulumi:dev::t::pulumi:providers:x::{name}").parse().unwrap();
+    let request = CheckConfigRequest { urn, olds: Arc::default(), news: Arc::default() };
+    provider.check_config(request).await.unwrap();
+}
+
+#[tokio::test]
+async fn lease_without_configuration_calls_the_process_of_another_one_that_is_configured_alike() {
+    let repository = repository(false, &[]);
+    let host = repository.load().await.unwrap();
+    let request = || configuration("p", "1", PropertyMap::new());
+    let first = configured(&host, request()).await;
+    let second = lease(&host, "p").await;
+    check_config(&*second, "p").await;
+    assert_eq!((starts(&repository).len(), count(&repository, "CheckConfig")), (1, 1));
+    second.close().await;
+    check(&*first).await;
+    assert_eq!(count(&repository, "Cancel"), 0, "the end of the second lease leaves the process to the first one");
+
+    let third = lease(&host, "p").await;
+    check_config(&*third, "p").await;
+    third.configure(request()).await.unwrap();
+    assert_eq!((starts(&repository).len(), count(&repository, "Configure")), (2, 2), "two leases of one configuration");
+    let other = lease(&host, "q").await;
+    check_config(&*other, "q").await;
+    assert_eq!(starts(&repository).len(), 3, "another provider resource");
+
+    let fourth = lease(&host, "p").await;
+    first.close().await;
+    third.close().await;
+    check_config(&*fourth, "p").await;
+    assert_eq!(starts(&repository).len(), 4, "the other leases are closed, so the lease gets a process of its own");
+    host.close().await;
+}
+
+#[tokio::test]
+async fn process_is_given_back_after_the_last_call_of_another_lease() {
+    let repository = repository(false, &["wait for the file release in CheckConfig"]);
+    let host = repository.load().await.unwrap();
+    let first = configured(&host, configuration("p", "1", PropertyMap::new())).await;
+    let second = lease(&host, "p").await;
+    let mut call = Box::pin(check_config(&*second, "p"));
+    let mut closing = Box::pin(first.close());
+    let has_begun = wait_until(|| count(&repository, "CheckConfig") == 1);
+    tokio::select! {
+        () = &mut call => panic!("the call hangs"),
+        () = has_begun => {}
+    }
+    assert!((&mut closing).now_or_never().is_none(), "the process is in use");
+    std::fs::write(repository.path("release"), "").unwrap();
+    tokio::join!(call, closing);
     host.close().await;
 }
 

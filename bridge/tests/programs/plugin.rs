@@ -91,6 +91,16 @@ impl ResourceProvider for Provider {
         Ok(Response::new(rpc::GetSchemaResponse { schema }))
     }
 
+    async fn check_config(&self, request: Request<rpc::CheckRequest>) -> Reply<rpc::CheckResponse> {
+        self.record_call("CheckConfig");
+        let release = std::path::Path::new(&self.record).with_file_name("release");
+        while self.has_fault("wait for the file release in CheckConfig") && !release.exists() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        let inputs = request.into_inner().news;
+        Ok(Response::new(rpc::CheckResponse { inputs, ..Default::default() }))
+    }
+
     async fn configure(&self, _: Request<rpc::ConfigureRequest>) -> Reply<rpc::ConfigureResponse> {
         self.record_call("Configure");
         let mut engine = self.engine().await;
