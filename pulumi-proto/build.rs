@@ -6,7 +6,7 @@ use std::error::Error;
 use std::path::PathBuf;
 
 /// Files with interface definitions. Their imports are compiled too.
-const PROTOS: [&str; 13] = [
+const PROTOS: [&str; 14] = [
     "google/rpc/error_details.proto",
     "google/rpc/status.proto",
     "hashicorp/go_plugin.proto",
@@ -19,6 +19,7 @@ const PROTOS: [&str; 13] = [
     "pulumi/resource.proto",
     "pulumi/resource_status.proto",
     "pulumi/source.proto",
+    "simplecontainer/host/v1/host.proto",
     "simplecontainer/plugin/v1/plugin.proto",
 ];
 
@@ -36,8 +37,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         .extern_path(".google.protobuf.Value", "crate::property::wire::Value")
         // Calls that a provider does not implement return UNIMPLEMENTED.
         .generate_default_stubs(true)
-        // `plugin_v1` implements Debug for messages with credentials.
+        // `host_v1` and `plugin_v1` implement Debug for messages with credentials.
         .skip_debug([
+            ".simplecontainer.host.v1.RegisterRequest",
+            ".simplecontainer.host.v1.RegisterResponse",
+            ".simplecontainer.host.v1.DeregisterRequest",
             ".simplecontainer.plugin.v1.InitializeRequest",
             ".simplecontainer.plugin.v1.AuthConfig",
             ".simplecontainer.plugin.v1.Variable",

@@ -9,6 +9,7 @@
 //!  │   ├─ functions/   one file per function
 //!  │   └─ context      root folder and cancellation of a call
 //!  ├─ plugin_service  simplecontainer.plugin.v1          optional; other Pulumi providers do not have it
+//!  ├─ registration    simplecontainer.host.v1, as a client   only with `protocol: register`
 //!  └─ engine      pulumirpc.Engine, as a client            logs
 //! root, disk      paths that cannot leave the root folder; atomic writes
 //! ```
@@ -24,12 +25,14 @@ mod functions;
 mod plugin_service;
 mod property;
 mod provider;
+mod registration;
 mod resources;
 mod root;
 mod schema;
 mod server;
 mod value;
 
+pub use registration::Registration;
 pub use server::{Plugin, serve};
 
 /// Name of the package, the prefix of its types and the last part of the executable's name.

@@ -1,16 +1,17 @@
 //! Executable `pulumi-resource-files [HOST:PORT]`. Listens on a loopback port and prints the port number as its first
-//! line, from which the engine reads it (docs/spec/provider-protocol.md#1.5).
+//! line, from which the engine reads it (docs/spec/provider-protocol.md#1.5). If `sc` has started it with `protocol:
+//! register`, it registers the port instead.
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use plugins_example::{Plugin, serve};
+use plugins_example::{Plugin, Registration, serve};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 const USAGE: &str = "usage: pulumi-resource-files [ENGINE]\n\n\
     A Pulumi resource provider, started by an engine, which passes its address HOST:PORT. Without an address it waits \
-    for an engine to attach to the printed port.";
+    for an engine to attach to the printed port. With SC_PLUGIN_HOST in its environment it registers the port there.";
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -24,7 +25,11 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<(), Box<dyn std::error::Error>> {
-    let engine = engine_address(std::env::args().skip(1))?;
+    let mut engine = engine_address(std::env::args().skip(1))?;
+    let host = RegistrationHost::from_environment();
+    if let Some(host) = &host {
+        engine = Some(host.engine.clone());
+    }
     let plugin = Plugin::new(engine.as_deref()).map_err(|error| format!("{engine:?} is not an address: {error}"))?;
 
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
@@ -37,13 +42,41 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
 
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let port = listener.local_addr()?.port();
-    let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "{port}")?;
-    stdout.flush()?;
-    drop(stdout);
+    let registration = match host {
+        Some(host) => Some(Registration::begin(&host.socket, host.token, port).await?),
+        None => {
+            let mut stdout = std::io::stdout().lock();
+            writeln!(stdout, "{port}")?;
+            stdout.flush()?;
+            None
+        }
+    };
 
     serve(plugin, listener, shutdown).await?;
+    if let Some(registration) = registration {
+        registration.end().await;
+    }
     Ok(())
+}
+
+/// Host of registrations, from the environment that `sc` sets.
+struct RegistrationHost {
+    socket: String,
+    token: String,
+    engine: String,
+}
+
+impl RegistrationHost {
+    /// Returns the host; `None` for a plugin that was started otherwise.
+    #[expect(clippy::disallowed_methods, reason = "the binary of a plugin")]
+    fn from_environment() -> Option<Self> {
+        let variable = |name| std::env::var(name).ok();
+        Some(Self {
+            socket: variable("SC_PLUGIN_HOST")?,
+            token: variable("SC_PLUGIN_TOKEN")?,
+            engine: variable("SC_PLUGIN_ENGINE")?,
+        })
+    }
 }
 
 /// Returns the positional argument. Flags for logging and tracing, which engines pass, are ignored.

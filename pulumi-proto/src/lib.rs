@@ -7,6 +7,7 @@
 
 pub mod duration;
 pub mod go_plugin;
+pub mod host_v1;
 pub mod plugin_v1;
 pub mod property;
 pub mod resource_id;

@@ -186,20 +186,32 @@ impl fmt::Debug for ConnectionGuard {
 #[derive(Debug)]
 pub(super) struct GuardedConnection<S> {
     stream: S,
+    process: CallingProcess,
     _permit: OwnedSemaphorePermit,
 }
+
+/// Number of the process that opened a connection, if the system shows it: an extension of each request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CallingProcess(pub(super) Option<i32>);
 
 impl<S> GuardedConnection<S> {
     /// Returns a connection that counts as open by its permit.
     pub(super) fn new(stream: S, permit: OwnedSemaphorePermit) -> Self {
-        Self { stream, _permit: permit }
+        Self { stream, process: CallingProcess::default(), _permit: permit }
+    }
+
+    /// Sets the process that opened the connection.
+    pub(super) fn with_process(self, process: CallingProcess) -> Self {
+        Self { process, ..self }
     }
 }
 
 impl<S> Connected for GuardedConnection<S> {
-    type ConnectInfo = ();
+    type ConnectInfo = CallingProcess;
 
-    fn connect_info(&self) {}
+    fn connect_info(&self) -> CallingProcess {
+        self.process
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for GuardedConnection<S> {

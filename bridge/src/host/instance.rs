@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::HostEvent;
@@ -87,6 +88,8 @@ pub(super) struct Instance {
     /// True once a call has failed because the process has exited.
     is_exit_reported: AtomicBool,
     is_ending: AtomicBool,
+    /// Signal that the process has announced its end.
+    withdrawn: CancellationToken,
 }
 
 impl Instance {
@@ -102,7 +105,13 @@ impl Instance {
             is_used_up: AtomicBool::new(false),
             is_exit_reported: AtomicBool::new(false),
             is_ending: AtomicBool::new(false),
+            withdrawn: CancellationToken::new(),
         }
+    }
+
+    /// Sets the signal after which the instance counts as exited.
+    pub(super) fn withdrawn_by(self, withdrawn: CancellationToken) -> Self {
+        Self { withdrawn, ..self }
     }
 
     /// Returns true if the process was told neither which package to serve nor a configuration.
@@ -181,13 +190,19 @@ impl Drop for CallInFlight<'_> {
 
 impl Pooled for Instance {
     fn is_alive(&self) -> bool {
-        self.provider.process().is_none_or(|process| process.exit_status().is_none())
+        !self.withdrawn.is_cancelled() && self.provider.process().is_none_or(|process| process.exit_status().is_none())
     }
 
     fn exited(&self) -> BoxFuture<'static, ()> {
-        match self.provider.process() {
-            Some(process) => Box::pin(process.exited()),
-            None => Box::pin(std::future::pending()),
+        let withdrawn = self.withdrawn.clone().cancelled_owned();
+        match self.provider.process().map(|process| process.exited()) {
+            Some(exited) => Box::pin(async move {
+                tokio::select! {
+                    () = exited => {}
+                    () = withdrawn => {}
+                }
+            }),
+            None => Box::pin(withdrawn),
         }
     }
 

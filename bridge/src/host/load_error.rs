@@ -17,6 +17,8 @@ pub(super) enum LoadError {
     Resolve(#[source] InstallError),
     #[error("failed to connect to plugin: cannot start the engine service")]
     Listen(#[source] io::Error),
+    #[error("failed to connect to plugin: cannot open the socket for registrations")]
+    ListenForRegistrations(#[source] io::Error),
     #[error("failed to connect to plugin")]
     Launch(#[source] LaunchError),
     #[error("failed to connect to plugin")]
@@ -28,7 +30,7 @@ impl Hint for LoadError {
         match self {
             Self::Resolve(error) => error.hint(),
             Self::Launch(error) => error.hint(),
-            Self::Listen(_) | Self::Handshake(_) => None,
+            Self::Listen(_) | Self::ListenForRegistrations(_) | Self::Handshake(_) => None,
         }
     }
 }

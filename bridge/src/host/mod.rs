@@ -27,6 +27,7 @@ mod plugin_host;
 mod plugin_pool;
 mod pool;
 mod provider_host;
+mod registration_service;
 mod run;
 mod status_service;
 mod type_cache;

@@ -1,12 +1,18 @@
 //! The pool of the instances of all plugins of a process.
 
 use std::fmt;
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
+
+use tokio::sync::OnceCell;
 
 use super::HostError;
 use super::connection_guard::ConnectionGuard;
 use super::instance::{Instance, ProcessKey};
 use super::pool::Pool;
+use super::registration_service::RegistrationEndpoint;
+use crate::launch::Registrar;
 
 /// Pool of instances by what they have in common.
 pub(super) type InstancePool = Pool<ProcessKey, Instance, HostError>;
@@ -22,17 +28,31 @@ pub struct PluginPool(Arc<Shared>);
 struct Shared {
     instances: InstancePool,
     connection_guard: Arc<ConnectionGuard>,
+    registrations: OnceCell<RegistrationEndpoint>,
 }
 
 impl PluginPool {
     /// Creates an empty pool.
     pub fn new() -> Self {
-        Self(Arc::new(Shared { instances: Pool::new(), connection_guard: Arc::default() }))
+        Self(Arc::new(Shared {
+            instances: Pool::new(),
+            connection_guard: Arc::default(),
+            registrations: OnceCell::new(),
+        }))
     }
 
     /// Ends all plugins, also those that start. Returns once no process is left. No plugin is started afterwards.
     pub async fn close(&self) {
         self.0.instances.close().await;
+    }
+
+    /// Returns the host of registrations. Opens its socket on first use, in one of the folders.
+    ///
+    /// # Errors
+    /// Returns an error if there is no folder for the socket, or it cannot be opened. The next call tries again.
+    pub(super) async fn registrar(&self, folders: &[PathBuf]) -> io::Result<Registrar> {
+        let open = async || RegistrationEndpoint::open(folders, self.connection_guard());
+        Ok(self.0.registrations.get_or_try_init(open).await?.registrar().clone())
     }
 
     pub(super) fn instances(&self) -> &InstancePool {

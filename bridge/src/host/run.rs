@@ -120,14 +120,23 @@ impl Run {
         let services = engine_service::services(Arc::clone(&attachment), Arc::clone(&status_tokens), guard.limits());
         let engine = Endpoint::serve(services.clone(), Arc::clone(&guard)).await.map_err(LoadError::Listen)?;
         let address = engine.address();
+        let socket_folders = socket_folders(&settings.environment);
+        let registrar = match config.dialect {
+            Dialect::Register(_) => {
+                Some(settings.pool.registrar(&socket_folders).await.map_err(LoadError::ListenForRegistrations)?)
+            }
+            Dialect::Pulumi | Dialect::GoPlugin(_) => None,
+        };
         let spec = LaunchSpec {
+            plugin: config,
             package: &plugin.package,
             directory: settings.directory.clone(),
             environment: plugin.environment.variables.clone(),
             start_timeout: config.start_timeout,
             sink: Arc::clone(&attachment) as _,
             spawner: &settings.spawner,
-            socket_folders: socket_folders(&settings.environment),
+            socket_folders,
+            registrar,
         };
         let launched = launch(spec, &config.dialect, &address).await.map_err(LoadError::Launch)?;
         let brokered = match launched.broker {
@@ -147,7 +156,7 @@ impl Run {
             provider.attach(&address).await.map_err(LoadError::Handshake)?;
         }
         let provider = provider.with_guard((engine, Arc::clone(&plugin.package), launched.kept));
-        let instance = Instance::new(provider, attachment, brokered);
+        let instance = Instance::new(provider, attachment, brokered).withdrawn_by(launched.withdrawn);
         if plugin.package.digest().is_none() {
             instance.run.set(self.id).unwrap_or_default();
         }

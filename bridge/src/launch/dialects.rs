@@ -1,10 +1,10 @@
 //! Start of a plugin in its dialect.
 
-use super::{LaunchError, LaunchSpec, Launched, go_plugin, pulumi};
+use super::{LaunchError, LaunchSpec, Launched, go_plugin, pulumi, register};
 use crate::plugin::Dialect;
 
-/// Starts a plugin in its dialect, and waits until it has printed its address. `engine_address` is passed to the process
-/// if the dialect has an argument for it.
+/// Starts a plugin in its dialect, and waits until it has printed or registered its address. `engine_address` is passed
+/// to the process if the dialect has an argument or a variable for it.
 ///
 /// # Errors
 /// [`LaunchError`]; the process is killed.
@@ -15,5 +15,6 @@ pub async fn launch(spec: LaunchSpec<'_>, dialect: &Dialect, engine_address: &st
     match dialect {
         Dialect::Pulumi => pulumi::launch(spec, engine_address).await,
         Dialect::GoPlugin(settings) => go_plugin::launch(spec, settings).await,
+        Dialect::Register(settings) => register::launch(spec, settings, engine_address).await,
     }
 }

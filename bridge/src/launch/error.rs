@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::go_plugin::{GoPluginError, is_cookie_refused};
 use super::last_output::LastOutput;
+use super::register::RegisterError;
 use crate::error::{Hint, cut};
 use crate::process::SpawnError;
 
@@ -30,6 +31,9 @@ pub enum LaunchError {
     /// A go-plugin server did not start.
     #[error(transparent)]
     GoPlugin(#[from] GoPluginError),
+    /// A plugin that registers itself did not start.
+    #[error(transparent)]
+    Register(#[from] RegisterError),
     /// The first line of output is not a port.
     #[error("expected a port on the first line of its output, got {:?}{last_output}", cut(line, 200))]
     NotAPort {
@@ -66,6 +70,7 @@ impl Hint for LaunchError {
     fn hint(&self) -> Option<Cow<'_, str>> {
         let hint = match self {
             Self::GoPlugin(error) => return error.hint(),
+            Self::Register(error) => return error.hint(),
             Self::Exited { last_output, .. } if is_cookie_refused(last_output) => {
                 "this is a go-plugin server: write `protocol: go-plugin` below the name of the plugin, and its cookie in \
                  goPlugin.cookieKey and goPlugin.cookieValue"

@@ -17,7 +17,9 @@ mod go_plugin;
 mod last_output;
 mod port_line;
 mod pulumi;
+mod register;
 mod socket;
+mod socket_folder;
 mod start;
 mod stream_call;
 mod tls;
@@ -28,7 +30,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::install::VerifiedPackage;
+use crate::plugin::PluginConfig;
 use crate::process::{OutputSink, Process, Spawner};
 
 pub use broker::{Broker, BrokerError};
@@ -41,12 +46,17 @@ pub use environment::{PluginEnvironment, plugin_environment, socket_folders};
 pub use error::LaunchError;
 pub use go_plugin::{GoPluginError, HandshakeError};
 pub use last_output::LastOutput;
+pub use register::{RegisterError, Registrar, RegistrationError};
 pub use socket::{PluginAddress, plugin_connection};
+pub use socket_folder::create_socket_folder;
 pub use stream_call::{RequestStream, SendError, StreamedReplies};
 pub use tls::{EncryptedStream, HostIdentity, MutualTls, TlsError};
 
 /// Package to start, with the settings of its process.
+#[derive(Clone)]
 pub struct LaunchSpec<'a> {
+    /// Declaration of the plugin.
+    pub plugin: &'a PluginConfig,
     /// Package of the plugin.
     pub package: &'a VerifiedPackage,
     /// Working directory: the root of the repository. Relative paths of assets are resolved against it.
@@ -57,6 +67,8 @@ pub struct LaunchSpec<'a> {
     pub start_timeout: Duration,
     /// Folders in which a private folder for sockets may be created, in the order of preference, see [`socket_folders`].
     pub socket_folders: Vec<PathBuf>,
+    /// Host of registrations, for the dialect that needs one.
+    pub registrar: Option<Registrar>,
     /// Sink of the output lines.
     pub sink: Arc<dyn OutputSink>,
     /// Spawner that starts the process.
@@ -77,4 +89,6 @@ pub struct Launched {
     pub broker: Option<Broker>,
     /// Value that must live as long as the process, such as the folder of its socket.
     pub kept: Option<Box<dyn Any + Send + Sync>>,
+    /// Signal that the plugin has announced its end: it is not to be used any more.
+    pub withdrawn: CancellationToken,
 }

@@ -4,6 +4,8 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 use super::port_line::parse_port;
 use super::socket::{PluginAddress, plugin_connection};
 use super::start::{exec_failed, start};
@@ -32,7 +34,14 @@ pub(super) async fn launch(spec: LaunchSpec<'_>, engine_address: &str) -> Result
         Some(port) => {
             let address = PluginAddress::Tcp((Ipv4Addr::LOCALHOST, port).into());
             let connection = plugin_connection(address, &process, None);
-            Ok(Launched { connection, process, ending: Arc::new(Interrupt), broker: None, kept: None })
+            Ok(Launched {
+                connection,
+                process,
+                ending: Arc::new(Interrupt),
+                broker: None,
+                kept: None,
+                withdrawn: CancellationToken::new(),
+            })
         }
         None => {
             // The output after the first line may explain the failure.

@@ -5,6 +5,7 @@
 //! Linux replies to a query for one socket in microseconds (`queries`). Where it does not, as in some containers, the
 //! tables of all sockets in `/proc` are read instead (`proc_net`), which takes milliseconds.
 
+mod open_socket;
 mod proc_net;
 #[cfg(target_os = "linux")]
 mod queries;
@@ -17,6 +18,7 @@ use proc_net::ProcNet;
 use socket::{Owner, Sockets};
 use tokio::net::UnixStream;
 
+pub(crate) use open_socket::{Listening, listening};
 pub(crate) use socket::Peer;
 
 /// Number of times that the tables are read for one reply. The system may skip a socket if others open or close while it

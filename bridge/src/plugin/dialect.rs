@@ -8,6 +8,27 @@ pub enum Dialect {
     Pulumi,
     /// HashiCorp's go-plugin (docs/spec/plugin-hosts.md#A).
     GoPlugin(GoPlugin),
+    /// Registration: the process calls the service `simplecontainer.host.v1` of the host with the address at which it
+    /// listens (docs/spec/plugin-hosts.md#C.2).
+    Register(Register),
+}
+
+/// Settings of a plugin that registers itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Register {
+    /// Largest number of starts of a process that does not register in time.
+    pub start_attempts: u32,
+}
+
+impl Register {
+    /// Largest value, and default, of [`start_attempts`](Self::start_attempts).
+    pub const START_ATTEMPTS: u32 = 5;
+}
+
+impl Default for Register {
+    fn default() -> Self {
+        Self { start_attempts: Self::START_ATTEMPTS }
+    }
 }
 
 /// Settings of a go-plugin server, `goPlugin` in server.yaml.

@@ -18,7 +18,7 @@ pub use config::{
     Checksum, GitSource, GithubReleaseSource, InitSecrets, Keep, LocalSource, PluginConfig, PluginSource, Retry,
     SourceToken,
 };
-pub use dialect::{Dialect, GoPlugin, GoPluginTls};
+pub use dialect::{Dialect, GoPlugin, GoPluginTls, Register};
 pub use digest::Sha256Digest;
 pub use error::PluginValueError;
 pub use manifest::{ManifestError, PluginManifest, PluginRuntime};

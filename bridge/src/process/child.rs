@@ -223,13 +223,15 @@ impl Process {
         self.shared.group.as_raw_nonzero().get()
     }
 
-    /// Waits for the first line of standard output and returns it. Later calls return an empty
-    /// [`FirstLine::Incomplete`].
-    pub async fn first_line(&self) -> FirstLine {
+    /// Returns a future that waits for the first line of standard output, and does not keep the process. Later calls return
+    /// an empty [`FirstLine::Incomplete`].
+    pub fn first_line(&self) -> impl Future<Output = FirstLine> + Send + use<> {
         let receiver = self.first_line.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match receiver {
-            Some(receiver) => receiver.await.unwrap_or_else(|_| FirstLine::Incomplete(String::new())),
-            None => FirstLine::Incomplete(String::new()),
+        async move {
+            match receiver {
+                Some(receiver) => receiver.await.unwrap_or_else(|_| FirstLine::Incomplete(String::new())),
+                None => FirstLine::Incomplete(String::new()),
+            }
         }
     }
 

@@ -10,6 +10,7 @@ mod leases;
 mod monitor;
 #[path = "../recordings/mod.rs"]
 mod recordings;
+mod registration;
 
 use std::collections::BTreeMap;
 use std::fs;

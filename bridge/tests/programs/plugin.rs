@@ -1,7 +1,8 @@
 //! Plugin for tests of the host. Records each call in a file, and misbehaves as requested by `--fault`.
 //!
 //! Usage: `plugin [[--fault FAULT]... RECORD] ENGINE_ADDRESS`. RECORD is the file for the calls; default: `x.calls` in
-//! the working directory. With the cookie of `sc`, it is a go-plugin server, without ENGINE_ADDRESS.
+//! the working directory. With the cookie of `sc`, it is a go-plugin server, without ENGINE_ADDRESS. If the environment has
+//! SC_PLUGIN_HOST, the plugin registers itself there, and ENGINE_ADDRESS is SC_PLUGIN_ENGINE.
 
 #![expect(clippy::disallowed_methods, reason = "a program that only tests start; it panics at the first failure")]
 #![expect(
@@ -12,6 +13,7 @@
 )]
 
 mod go_plugin;
+mod registration;
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -38,6 +40,7 @@ struct Provider {
     /// Address of the engine; empty until it is known.
     engine: watch::Receiver<String>,
     cancelled: Arc<Notify>,
+    deregistered: Arc<Notify>,
 }
 
 impl Provider {
@@ -140,6 +143,9 @@ impl ResourceProvider for Provider {
             eprintln!("panic: index out of range");
             std::process::exit(3);
         }
+        if self.has_fault("deregister in Create") {
+            self.deregistered.notify_one();
+        }
         self.cancelled.notified().await;
         Ok(Response::new(rpc::CreateResponse { id: "cancelled".into(), ..Default::default() }))
     }
@@ -173,16 +179,26 @@ impl Plugin for Provider {
 async fn main() {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     let is_go_plugin = std::env::var_os("SC_PLUGIN_COOKIE").is_some();
-    let address = if is_go_plugin { String::new() } else { format!("http://{}", arguments.pop().unwrap()) };
+    let registers = std::env::var_os("SC_PLUGIN_HOST").is_some();
+    let address = match (is_go_plugin, registers) {
+        (true, _) => String::new(),
+        (_, true) => format!("http://{}", std::env::var("SC_PLUGIN_ENGINE").unwrap()),
+        _ => format!("http://{}", arguments.pop().unwrap()),
+    };
     let record = arguments.pop().unwrap_or_else(|| "x.calls".to_owned());
     let faults = arguments.into_iter().filter(|argument| argument != "--fault").collect();
     let (set_engine, engine) = watch::channel(address);
-    let provider = Provider { faults, record, engine, cancelled: Arc::new(Notify::new()) };
+    let (cancelled, deregistered) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let provider = Provider { faults, record, engine, cancelled, deregistered };
     let server = Server::builder()
         .add_service(ResourceProviderServer::new(provider.clone()))
         .add_service(PluginServer::new(provider.clone()));
     if is_go_plugin {
         return go_plugin::serve(server, provider, set_engine).await;
+    }
+    if registers {
+        println!("registering");
+        return registration::serve(server, provider).await;
     }
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("{}", listener.local_addr().unwrap().port());

@@ -1,36 +1,54 @@
-//! `protocol` and `goPlugin` of an entry of `plugins`.
+//! `protocol`, `goPlugin` and `startAttempts` of an entry of `plugins`.
 
-use bridge::plugin::{Dialect, GoPlugin, GoPluginTls};
+use bridge::plugin::{Dialect, GoPlugin, GoPluginTls, Register};
 
 use crate::diagnostics::{Code, Diagnostic};
 use crate::reader::{Reader, Section};
 
 const PLUGIN: Code = Code("plugin");
-const PROTOCOLS: [&str; 2] = ["pulumi", "go-plugin"];
+const PROTOCOLS: [&str; 3] = ["pulumi", "go-plugin", "register"];
 const KEYS: [&str; 4] = ["cookieKey", "cookieValue", "versions", "tls"];
 
 /// Reads the start protocol of a plugin. Reports invalid values, and returns the default for them.
 pub(super) fn read(name: &str, plugin: Section<'_>, reader: &mut Reader<'_>) -> Dialect {
-    let protocol = reader.text_at(plugin, "protocol");
-    let is_go_plugin = match &protocol {
-        None => false,
+    let protocol = match reader.text_at(plugin, "protocol") {
+        None => "pulumi".to_owned(),
         Some((protocol, span)) => {
             if !PROTOCOLS.contains(&protocol.as_str()) {
                 let summary = format!("plugin {name:?}: unknown protocol {protocol:?}");
                 let help = format!("the protocols are {}", PROTOCOLS.join(", "));
-                reader.push(Diagnostic::error(PLUGIN, *span, summary).help(help));
+                reader.push(Diagnostic::error(PLUGIN, span, summary).help(help));
             }
-            protocol == "go-plugin"
+            protocol
         }
     };
-    let Some(settings) = reader.section(plugin, "goPlugin", "goPlugin") else {
-        return if is_go_plugin { Dialect::GoPlugin(GoPlugin::default()) } else { Dialect::Pulumi };
-    };
-    if !is_go_plugin {
-        let summary = format!("plugin {name:?}: goPlugin has no effect without `protocol: go-plugin`");
-        reader.push(Diagnostic::error(PLUGIN, settings.span, summary));
+    let go_plugin = reader.section(plugin, "goPlugin", "goPlugin").map(|settings| {
+        if protocol != "go-plugin" {
+            let summary = format!("plugin {name:?}: goPlugin has no effect without `protocol: go-plugin`");
+            reader.push(Diagnostic::error(PLUGIN, settings.span, summary));
+        }
+        read_go_plugin(name, settings, reader)
+    });
+    let start_attempts = read_start_attempts(name, &protocol, plugin, reader);
+    match protocol.as_str() {
+        "go-plugin" => Dialect::GoPlugin(go_plugin.unwrap_or_default()),
+        "register" => Dialect::Register(Register { start_attempts }),
+        _ => Dialect::Pulumi,
     }
-    Dialect::GoPlugin(read_go_plugin(name, settings, reader))
+}
+
+fn read_start_attempts(name: &str, protocol: &str, plugin: Section<'_>, reader: &mut Reader<'_>) -> u32 {
+    let Some((text, span)) = reader.text_at(plugin, "startAttempts") else { return Register::START_ATTEMPTS };
+    if protocol != "register" {
+        let summary = format!("plugin {name:?}: startAttempts has no effect without `protocol: register`");
+        reader.push(Diagnostic::error(PLUGIN, span, summary));
+    }
+    text.parse().ok().filter(|attempts| (1..=Register::START_ATTEMPTS).contains(attempts)).unwrap_or_else(|| {
+        let summary = format!("plugin {name:?}: invalid startAttempts {text:?}");
+        let help = format!("write a number from 1 to {}", Register::START_ATTEMPTS);
+        reader.push(Diagnostic::error(PLUGIN, span, summary).help(help));
+        Register::START_ATTEMPTS
+    })
 }
 
 fn read_go_plugin(name: &str, section: Section<'_>, reader: &mut Reader<'_>) -> GoPlugin {

@@ -21,7 +21,7 @@ use crate::tree::{Mapping, Node, Value};
 use crate::values;
 
 const PLUGIN: Code = Code("plugin");
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "name",
     "enabled",
     "source",
@@ -34,6 +34,7 @@ const KEYS: [&str; 12] = [
     "package",
     "protocol",
     "goPlugin",
+    "startAttempts",
 ];
 const SOURCE_KEYS: [&str; 12] = [
     "type",

@@ -118,7 +118,7 @@ fn configuration_errors_are_shown_with_position_and_count() {
     9 |     sauce: {}
       |     ^^^^^
       |
-      = hint: the keys are name, enabled, source, config, passEnv, initSecrets, startTimeout, keep, retry, package, protocol, goPlugin
+      = hint: the keys are name, enabled, source, config, passEnv, initSecrets, startTimeout, keep, retry, package, protocol, goPlugin, startAttempts
 
     error: the configuration has 3 errors; nothing was changed
     "#);

@@ -31,6 +31,7 @@ impl FetchEvents for NoEvents {
 struct Plugin {
     folder: tempfile::TempDir,
     program: PathBuf,
+    config: PluginConfig,
     package: VerifiedPackage,
     spawner: Spawner,
 }
@@ -65,7 +66,7 @@ impl Plugin {
         let source = PluginSource::Local(LocalSource { path: program.clone(), checksum: None });
         let config = PluginConfig::new("rec".parse()?, source);
         let package = packages.resolve(&config, &NoEvents).await?;
-        Ok(Self { folder, program, package, spawner })
+        Ok(Self { folder, program, config, package, spawner })
     }
 
     /// Compares a launch with the start of the process in plain text, up to its handshake line.
@@ -135,11 +136,13 @@ impl Plugin {
     /// Launches the plugin. The health check is the first call with a reply.
     async fn launch(&self, tls: GoPluginTls) -> anyhow::Result<Launched> {
         let spec = LaunchSpec {
+            plugin: &self.config,
             package: &self.package,
             directory: self.folder.path().to_owned(),
             environment: Vec::new(),
             start_timeout: Duration::from_secs(60),
             socket_folders: vec![self.folder.path().to_owned()],
+            registrar: None,
             sink: Arc::new(()),
             spawner: &self.spawner,
         };

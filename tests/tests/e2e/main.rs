@@ -24,6 +24,7 @@ mod permissions;
 mod plugin_install;
 mod processes;
 mod questions;
+mod registration;
 mod repository;
 mod retries;
 #[path = "../../../provisioner/config/tests/config/schema_agreement.rs"]

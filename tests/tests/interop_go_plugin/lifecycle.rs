@@ -39,6 +39,7 @@ impl FetchEvents for NoEvents {
 /// Package of the provider, started with arguments by a script that writes its process id.
 struct Plugin {
     folder: TempDir,
+    config: PluginConfig,
     package: VerifiedPackage,
 }
 
@@ -66,7 +67,7 @@ impl Plugin {
         let source = PluginSource::Local(LocalSource { path, checksum: None });
         let config = PluginConfig::new("rec".parse().unwrap(), source);
         let package = packages.resolve(&config, &NoEvents).await.unwrap();
-        Self { folder, package }
+        Self { folder, config, package }
     }
 
     fn pid(&self) -> Option<Pid> {
@@ -76,11 +77,13 @@ impl Plugin {
     async fn launch(&self, cookie: &str, tls: GoPluginTls) -> Result<Started, LaunchError> {
         let sockets = tempfile::Builder::new().prefix("sc").tempdir_in("/tmp").unwrap();
         let spec = LaunchSpec {
+            plugin: &self.config,
             package: &self.package,
             directory: self.folder.path().to_owned(),
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
             start_timeout: Duration::from_secs(60),
             socket_folders: vec![sockets.path().to_owned()],
+            registrar: None,
             sink: Arc::new(()),
             spawner: &Spawner::unsupervised(),
         };

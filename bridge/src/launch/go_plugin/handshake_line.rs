@@ -7,10 +7,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
 
 use super::super::PluginAddress;
+use super::super::socket_folder::is_usable_socket_path;
 use crate::error::{CUT, cut};
-
-/// Length of `sun_path`, the path of a Unix socket with its final NUL, on Linux.
-pub(super) const SOCKET_PATH_LIMIT: usize = 108;
 
 /// Length up to which the library takes the sixth field for empty.
 const NO_CERTIFICATE: usize = 50;
@@ -120,8 +118,7 @@ pub(super) fn join(versions: &[u32]) -> String {
 }
 
 fn unix_address(path: &str) -> Option<PluginAddress> {
-    let is_usable = path.starts_with('/') && path.len() < SOCKET_PATH_LIMIT && !path.contains('\0');
-    is_usable.then(|| PluginAddress::Unix(PathBuf::from(path)))
+    is_usable_socket_path(path).then(|| PluginAddress::Unix(PathBuf::from(path)))
 }
 
 fn tcp_address(address: &str) -> Option<PluginAddress> {

@@ -6,7 +6,6 @@ mod handshake_line;
 mod hclog;
 mod output;
 mod services;
-mod socket_folder;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -16,9 +15,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use self::handshake_line::HandshakeLine;
 use self::output::GoPluginOutput;
+use super::socket_folder::create_socket_folder;
 use super::start::{exec_failed, start};
 use super::{
     Broker, Connection, Ending, HostIdentity, LastOutput, LaunchError, LaunchSpec, Launched, plugin_connection,
@@ -55,7 +56,7 @@ struct Kept {
 /// # Cancellation
 /// The process is killed.
 pub(super) async fn launch(spec: LaunchSpec<'_>, settings: &GoPlugin) -> Result<Launched, LaunchError> {
-    let folder = socket_folder::create(&spec.socket_folders)?;
+    let folder = create_socket_folder(&spec.socket_folders).map_err(GoPluginError::SocketFolder)?;
     let identity = match settings.tls {
         GoPluginTls::Auto => Some(HostIdentity::generate().map_err(GoPluginError::Tls)?),
         GoPluginTls::None => None,
@@ -101,7 +102,7 @@ pub(super) async fn launch(spec: LaunchSpec<'_>, settings: &GoPlugin) -> Result<
     };
     let ending = Arc::new(ShutdownEnding(connection.clone()));
     let kept = Some(Box::new(Kept { _stdio: stdio, _folder: folder }) as _);
-    Ok(Launched { process, connection, ending, broker: Some(broker), kept })
+    Ok(Launched { process, connection, ending, broker: Some(broker), kept, withdrawn: CancellationToken::new() })
 }
 
 /// Ending by Shutdown, then SIGTERM to the group, then SIGKILL. A server ignores SIGINT.

@@ -1,6 +1,6 @@
 //! The grammar of `plugins` (docs/spec/simple-container.md#2.5).
 
-use bridge::plugin::{Checksum, Dialect, GoPlugin, GoPluginTls, PluginSource};
+use bridge::plugin::{Checksum, Dialect, GoPlugin, GoPluginTls, PluginSource, Register};
 use pulumi_proto::property::PropertyValue;
 
 use crate::repository::Files;
@@ -45,6 +45,29 @@ fn go_plugin_is_declared_with_its_cookie_versions_and_tls() {
         tls: GoPluginTls::None,
     };
     assert_eq!(declared(&format!(", protocol: go-plugin, {settings}")), Dialect::GoPlugin(expected));
+}
+
+#[test]
+fn plugin_that_registers_itself_is_declared_with_its_start_attempts() {
+    let sections = |entry: &str| {
+        Files::sections(&format!("plugins: [{{ name: a, source: {{ type: local, path: p }}, {entry} }}]\n"))
+    };
+    let declared = |entry: &str| sections(entry).stack().plugins[0].plugin.dialect.clone();
+    assert_eq!(declared("protocol: register"), Dialect::Register(Register { start_attempts: 5 }));
+    let once = declared("protocol: register, startAttempts: 1");
+    assert_eq!(once, Dialect::Register(Register { start_attempts: 1 }));
+    let table = [
+        ("startAttempts: 2", "startAttempts has no effect without `protocol: register`"),
+        ("protocol: register, goPlugin: {}", "goPlugin has no effect without `protocol: go-plugin`"),
+        ("protocol: register, startAttempts: 0", "invalid startAttempts \"0\""),
+        ("protocol: register, startAttempts: 6", "write a number from 1 to 5"),
+        ("protocol: register, startAttempts: x", "invalid startAttempts \"x\""),
+        ("protocol: registers", "the protocols are pulumi, go-plugin, register"),
+    ];
+    for (entry, expected) in table {
+        let messages = sections(entry).messages();
+        assert!(messages.contains(expected) && messages.contains("server.yaml:"), "{messages}");
+    }
 }
 
 #[test]
@@ -209,7 +232,7 @@ plugins:
        |     ^^^^^
        |
        = hint: did you mean `config`?
-       = hint: the keys are name, enabled, source, config, passEnv, initSecrets, startTimeout, keep, retry, package, protocol, goPlugin
+       = hint: the keys are name, enabled, source, config, passEnv, initSecrets, startTimeout, keep, retry, package, protocol, goPlugin, startAttempts
 
     warning[plugin]: plugin "f": source.version is ignored for source type "local"
       --> .sc/stacks/s/server.yaml:26:37

@@ -1,16 +1,16 @@
-//! The private folder of a plugin's sockets.
+//! Private folders for sockets, and the limit on the paths of sockets.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::error::GoPluginError;
-use super::handshake_line::SOCKET_PATH_LIMIT;
 use crate::error::chain;
 use crate::fs::{RANDOM_CHARACTERS, ScratchFolder};
 
+/// Length of `sun_path`, the path of a Unix socket with its final NUL, on Linux.
+const SOCKET_PATH_LIMIT: usize = 108;
 /// Beginning of the name of a folder.
 const PREFIX: &str = "sc-sockets-";
-/// Longest name of a socket that the library chooses, with the separator and the final NUL: `/plugin` and ten digits.
+/// Longest name of a socket that go-plugin chooses, with the separator and the final NUL: `/plugin` and ten digits.
 const SOCKET_NAME: usize = "/plugin0123456789".len() + 1;
 /// Length of the name of a folder with its separator.
 const FOLDER_NAME: usize = 1 + PREFIX.len() + RANDOM_CHARACTERS;
@@ -19,8 +19,8 @@ const FOLDER_NAME: usize = 1 + PREFIX.len() + RANDOM_CHARACTERS;
 /// the folder; those of killed processes are removed by the next one that creates a folder.
 ///
 /// # Errors
-/// [`GoPluginError::SocketFolder`] with the error of the last parent.
-pub(super) fn create(parents: &[PathBuf]) -> Result<ScratchFolder, GoPluginError> {
+/// The reason why the last parent was not used.
+pub fn create_socket_folder(parents: &[PathBuf]) -> Result<ScratchFolder, String> {
     let mut reason = "no folder for temporary files is known".to_owned();
     for parent in parents {
         if !is_short_enough(parent) {
@@ -32,7 +32,12 @@ pub(super) fn create(parents: &[PathBuf]) -> Result<ScratchFolder, GoPluginError
             Err(error) => reason = chain(&error),
         }
     }
-    Err(GoPluginError::SocketFolder(reason))
+    Err(reason)
+}
+
+/// Returns whether a text is an absolute path that the system accepts as the path of a socket.
+pub(super) fn is_usable_socket_path(path: &str) -> bool {
+    path.starts_with('/') && path.len() < SOCKET_PATH_LIMIT && !path.contains('\0')
 }
 
 fn is_short_enough(parent: &Path) -> bool {
@@ -51,13 +56,13 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let long = parent.path().join("x".repeat(100));
         std::fs::create_dir(&long).unwrap();
-        let folder = create(&[long.clone(), parent.path().to_owned()]).unwrap();
+        let folder = create_socket_folder(&[long.clone(), parent.path().to_owned()]).unwrap();
         assert_eq!(folder.path().parent(), Some(parent.path()));
         assert_eq!(std::fs::metadata(folder.path()).unwrap().permissions().mode() & 0o777, 0o700);
         let path = folder.path().to_owned();
         drop(folder);
         assert!(!path.exists());
-        let error = create(&[long]).unwrap_err().to_string();
+        let error = create_socket_folder(&[long]).unwrap_err();
         assert!(error.contains("longer than 107 bytes"), "{error}");
     }
 
@@ -65,7 +70,7 @@ mod tests {
     fn folders_of_killed_processes_are_removed_and_no_others() {
         let parent = tempfile::tempdir().unwrap();
         let parents = [parent.path().to_owned()];
-        let used = create(&parents).unwrap();
+        let used = create_socket_folder(&parents).unwrap();
         let [killed, other] = ["sc-sockets-killed", "sc-other"].map(|name| parent.path().join(name));
         for folder in [&killed, &other] {
             std::fs::create_dir(folder).unwrap();
@@ -75,7 +80,7 @@ mod tests {
             let long_ago = SystemTime::now() - Duration::from_secs(3600);
             std::fs::File::open(folder).unwrap().set_modified(long_ago).unwrap();
         }
-        create(&parents).unwrap();
+        create_socket_folder(&parents).unwrap();
         assert_eq!((used.path().exists(), killed.exists(), other.exists()), (true, false, true));
     }
 }
