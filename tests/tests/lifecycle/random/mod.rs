@@ -42,11 +42,14 @@ fn case() -> impl Strategy<Value = Case> {
 
 /// Time limit of a case; a case usually takes a tenth of a second.
 const CASE_TIME_LIMIT: Duration = Duration::from_secs(30);
+/// Time limit of a case with busy calls, on a paused clock.
+const BUSY_CASE_TIME_LIMIT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 async fn run_case(case: &Case) {
     let Case { graph, runs } = case;
     let cloud = FakeCloud::default();
     cloud.vary_timing();
+    cloud.allow_repeated_mutations();
     readable(graph).for_each(|id| cloud.add(&id));
     let first = graph.program(Version::Before, Restriction::AlwaysAccepted);
     let mut state = cloud.up(&Snapshot::default(), &first).run().await.expect(Outcome::Succeeded).state;
@@ -57,7 +60,8 @@ async fn run_case(case: &Case) {
             readable(graph).for_each(|id| cloud.add(&id));
             cloud.up(&unprotected(&state), &last).preview().run().await.expect(Outcome::Succeeded);
         }
-        let ended = random_run.prepare(number, &cloud, &state, graph).run().await;
+        let run = random_run.prepare(number, &cloud, &state, graph);
+        let ended = if random_run.has_busy_calls() { run.run_on_paused_clock().await } else { run.run().await };
         cloud.clear_failures_and_signals();
         for crash in &random_run.crashes {
             let index = usize::from(*crash) % ended.crash_states.len();
@@ -140,9 +144,11 @@ fn try_cases(cases: u32, seed: [u64; 2]) -> Result<(), String> {
     let bytes: Vec<u8> = seed.iter().chain(&[0, 0]).flat_map(|part| part.to_le_bytes()).collect();
     let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let result = TestRunner::new_with_rng(config, random).run(&case(), |case| {
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("the runtime can be created");
-        let finished = runtime.block_on(async { tokio::time::timeout(CASE_TIME_LIMIT, run_case(&case)).await });
+        let is_busy = case.runs.iter().any(RandomRun::has_busy_calls);
+        let limit = if is_busy { BUSY_CASE_TIME_LIMIT } else { CASE_TIME_LIMIT };
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_all().start_paused(is_busy).build().expect("the runtime can be created");
+        let finished = runtime.block_on(async { tokio::time::timeout(limit, run_case(&case)).await });
         prop_assert!(finished.is_ok(), "the case hangs");
         Ok(())
     });

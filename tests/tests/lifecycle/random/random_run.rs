@@ -95,6 +95,7 @@ fn failing_call() -> impl Strategy<Value = (FailingCall, CallFailure)> {
         1 => Just(CallFailure::Lost(LostReply::PluginExited)),
         2 => Just(CallFailure::Lost(LostReply::TooDeep)),
         1 => Just(CallFailure::Missing),
+        2 => (1..9_usize, 0..3_u64).prop_map(|(attempts, seconds)| CallFailure::Busy { attempts, seconds }),
     ];
     (which, failure)
 }
@@ -205,6 +206,11 @@ impl RandomRun {
             None => {}
         }
         run
+    }
+
+    /// Returns whether calls fail as busy, and so may wait before they are repeated.
+    pub(super) fn has_busy_calls(&self) -> bool {
+        self.failing_calls.iter().any(|(_, failure)| matches!(failure, CallFailure::Busy { .. }))
     }
 
     fn inject_changes_and_failures(&self, cloud: &FakeCloud, graph: &Graph) {
