@@ -12,6 +12,7 @@ mod limits;
 mod malformed_placeholders;
 mod misplaced_keys;
 mod placeholders;
+mod plugin_retries;
 mod plugins;
 mod recorded_reading;
 mod robustness;
