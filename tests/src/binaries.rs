@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::sdks::run;
+use crate::commands::run;
 
 /// Builds the programs, once in each test process, and returns the path of `sc`.
 ///

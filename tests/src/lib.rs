@@ -5,6 +5,7 @@
 
 pub mod binaries;
 pub mod channel;
+pub mod commands;
 pub mod comp;
 pub mod compare;
 pub mod exceptions;

@@ -46,6 +46,11 @@ impl Endpoint {
         Ok(Self { address, _server: server })
     }
 
+    /// Returns the number of the port.
+    pub(super) fn port(&self) -> u16 {
+        self.address.port()
+    }
+
     /// Returns the address as plugins receive it, `host:port`.
     pub(super) fn address(&self) -> String {
         self.address.to_string()
@@ -85,7 +90,7 @@ impl Drop for RunningServer {
 
 /// Returns the accepted connections of a listener. Never ends. Those that wait are checked together, so that an account
 /// that opens many connections does not delay the others by one check for each.
-fn connections(
+pub(super) fn connections(
     listener: TcpListener,
     address: SocketAddr,
     guard: Arc<ConnectionGuard>,

@@ -18,6 +18,8 @@ pub enum HostEvent {
         plugin: String,
         /// Version from GetPluginInfo; `None` if the plugin reports none.
         version: Option<String>,
+        /// Walls around its process, in words.
+        sandbox: String,
     },
     /// A plugin is being fetched.
     Fetch {

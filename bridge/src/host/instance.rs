@@ -12,9 +12,12 @@ use uuid::Uuid;
 use super::HostEvent;
 use super::attachment::Attachment;
 use super::brokered::EngineOffer;
+use super::monitor_relay::MonitorRelay;
 use super::pool::Pooled;
+use super::sandbox_hint::sandbox_hint;
+use crate::error::chain;
 use crate::install::VerifiedPackage;
-use crate::plugin::{Dialect, PluginConfig, Sha256Digest};
+use crate::plugin::{Dialect, PluginConfig, Sandbox, Sha256Digest};
 use crate::provider::grpc::{GrpcProvider, PluginInit};
 use crate::provider::{ConfigureRequest, ParameterizeReply, ParameterizeRequest, Provider as _, ProviderError};
 
@@ -31,6 +34,7 @@ pub(super) struct ProcessKey {
     environment: Vec<(OsString, OsString)>,
     directory: PathBuf,
     dialect: Dialect,
+    sandbox: Sandbox,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -58,6 +62,7 @@ impl ProcessKey {
             environment,
             directory: directory.to_owned(),
             dialect: plugin.dialect.clone(),
+            sandbox: plugin.sandbox.clone(),
         }
     }
 }
@@ -83,6 +88,10 @@ pub(super) struct Instance {
     pub(super) run: OnceLock<RunId>,
     pub(super) parameters: OnceLock<(ParameterizeRequest, ParameterizeReply)>,
     pub(super) configuration: OnceLock<Configuration>,
+    sandbox: Sandbox,
+    /// Port at which the plugin reaches monitors; `None` if it can reach every port.
+    monitor_relay: Option<MonitorRelay>,
+    has_hinted_at_sandbox: AtomicBool,
     calls: AtomicUsize,
     is_used_up: AtomicBool,
     /// True once a call has failed because the process has exited.
@@ -101,6 +110,9 @@ impl Instance {
             run: OnceLock::new(),
             parameters: OnceLock::new(),
             configuration: OnceLock::new(),
+            sandbox: Sandbox::None,
+            monitor_relay: None,
+            has_hinted_at_sandbox: AtomicBool::new(false),
             calls: AtomicUsize::new(0),
             is_used_up: AtomicBool::new(false),
             is_exit_reported: AtomicBool::new(false),
@@ -112,6 +124,19 @@ impl Instance {
     /// Sets the signal after which the instance counts as exited.
     pub(super) fn withdrawn_by(self, withdrawn: CancellationToken) -> Self {
         Self { withdrawn, ..self }
+    }
+
+    /// Sets the sandbox of the process, and the port at which it reaches monitors, if it cannot reach every port.
+    pub(super) fn in_sandbox(self, sandbox: Sandbox, monitor_relay: Option<MonitorRelay>) -> Self {
+        Self { sandbox, monitor_relay, ..self }
+    }
+
+    /// Returns the address at which the process reaches the monitor with an address.
+    pub(super) fn monitor_address(&self, monitor: String) -> String {
+        match &self.monitor_relay {
+            Some(relay) => relay.lead_to(&monitor),
+            None => monitor,
+        }
     }
 
     /// Returns true if the process was told neither which package to serve nor a configuration.
@@ -144,7 +169,20 @@ impl Instance {
             self.is_exit_reported.store(true, Ordering::Release);
         }
         in_flight.has_ended = !matches!(&reply, Err(error) if error.is_indeterminate());
+        if let Err(error) = &reply {
+            self.hint_at_sandbox(error);
+        }
         reply
+    }
+
+    /// Warns once if the sandbox may be the reason of an error.
+    fn hint_at_sandbox(&self, error: &ProviderError) {
+        if let Some(hint) = sandbox_hint(&self.sandbox, &chain(error))
+            && !self.has_hinted_at_sandbox.swap(true, Ordering::AcqRel)
+        {
+            let plugin = self.provider.name().to_owned();
+            self.attachment.emit(HostEvent::Warning { plugin, message: hint.to_owned() });
+        }
     }
 
     /// Tells the process which package to serve, for the rest of its life.

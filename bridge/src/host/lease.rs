@@ -331,13 +331,15 @@ impl Provider for Lease {
         instance.call(instance.provider.invoke(request)).await
     }
 
-    async fn call(&self, request: CallRequest) -> Result<CallReply, ProviderError> {
+    async fn call(&self, mut request: CallRequest) -> Result<CallReply, ProviderError> {
         let instance = self.configured_instance(Method::Call).await?;
+        request.run.monitor_endpoint = request.run.monitor_endpoint.map(|monitor| instance.monitor_address(monitor));
         instance.call(instance.provider.call(request)).await
     }
 
-    async fn construct(&self, request: ConstructRequest) -> Result<ConstructReply, ProviderError> {
+    async fn construct(&self, mut request: ConstructRequest) -> Result<ConstructReply, ProviderError> {
         let instance = self.configured_instance(Method::Construct).await?;
+        request.run.monitor_endpoint = request.run.monitor_endpoint.map(|monitor| instance.monitor_address(monitor));
         instance.call(instance.provider.construct(request)).await
     }
 

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::io;
 
 use super::HostError;
-use crate::error::Hint;
+use super::sandbox_hint::sandbox_hint;
+use crate::error::{Hint, chain};
 use crate::install::InstallError;
 use crate::launch::LaunchError;
 use crate::plugin::PluginConfig;
@@ -38,7 +39,8 @@ impl Hint for LoadError {
 /// Returns the error of a plugin that is not loaded.
 pub(super) fn failed_to_load(plugin: &PluginConfig, error: LoadError) -> HostError {
     let failed = HostError::new(format!("failed to load plugin {}", plugin.name));
-    let failed = match error.hint() {
+    let sandbox = || sandbox_hint(&plugin.sandbox, &chain(&error)).map(Cow::Borrowed);
+    let failed = match error.hint().or_else(sandbox) {
         Some(hint) => failed.with_hint(hint),
         None => failed,
     };

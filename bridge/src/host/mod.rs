@@ -19,6 +19,7 @@ mod lease;
 mod load_error;
 mod monitor;
 mod monitor_messages;
+mod monitor_relay;
 mod monitor_service;
 mod package_schema;
 mod package_types;
@@ -29,6 +30,7 @@ mod pool;
 mod provider_host;
 mod registration_service;
 mod run;
+mod sandbox_hint;
 mod status_service;
 mod type_cache;
 

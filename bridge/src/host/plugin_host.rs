@@ -17,6 +17,7 @@ use super::package_types::PackageTypes;
 use super::run::{Plugin, Run};
 use super::type_cache::TypeCache;
 use super::{HostError, HostEvent, ProviderHost, ProviderRequest};
+use crate::launch::describe_sandbox;
 use crate::plugin::{PluginName, PluginVersion};
 use crate::provider::grpc::PluginInit;
 use crate::provider::{Provider, ProviderError, SchemaRequest};
@@ -160,6 +161,7 @@ impl PluginHost {
         for name in &plugin.environment.missing {
             self.run.warn(plugin, format!("the environment variable {name} in passEnv is not set"));
         }
+        self.run.warn_of_missing_walls(plugin);
         let instance = self.unconfigured_instance(plugin).await?;
         let (found, declared) = (
             instance.provider.version().and_then(|version| version.parse::<PluginVersion>().ok()),
@@ -173,7 +175,8 @@ impl PluginHost {
             self.run.warn(plugin, format!("version {declared} is declared, but the plugin reports version {found}"));
         }
         let version = found.map(|version| version.to_string());
-        settings.events.emit(HostEvent::Loaded { plugin: plugin.name().to_owned(), version });
+        let sandbox = describe_sandbox(&plugin.declared.config.sandbox);
+        settings.events.emit(HostEvent::Loaded { plugin: plugin.name().to_owned(), version, sandbox });
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::OnceCell;
 
@@ -29,6 +30,7 @@ struct Shared {
     instances: InstancePool,
     connection_guard: Arc<ConnectionGuard>,
     registrations: OnceCell<RegistrationEndpoint>,
+    has_warned_of_sandbox: AtomicBool,
 }
 
 impl PluginPool {
@@ -38,6 +40,7 @@ impl PluginPool {
             instances: Pool::new(),
             connection_guard: Arc::default(),
             registrations: OnceCell::new(),
+            has_warned_of_sandbox: AtomicBool::new(false),
         }))
     }
 
@@ -57,6 +60,11 @@ impl PluginPool {
 
     pub(super) fn instances(&self) -> &InstancePool {
         &self.0.instances
+    }
+
+    /// Returns true at the first call.
+    pub(super) fn is_first_warning_of_sandbox(&self) -> bool {
+        !self.0.has_warned_of_sandbox.swap(true, Ordering::Relaxed)
     }
 
     /// Returns the guard of the endpoints that plugins call.

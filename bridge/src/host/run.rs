@@ -1,5 +1,6 @@
 //! A run's view of the pool: its settings, and how instances of its plugins are started.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,13 +12,15 @@ use super::endpoint::Endpoint;
 use super::host_settings::{DeclaredPlugin, HostSettings};
 use super::instance::{Instance, ProcessKey, RunId};
 use super::load_error::{LoadError, failed_to_load};
+use super::monitor_relay::MonitorRelay;
 use super::package_types::PackageTypes;
 use super::plugin_pool::InstancePool;
 use super::pool::{GroupId, NotStarted};
 use super::{HostError, HostEvent, engine_service};
 use crate::install::VerifiedPackage;
-use crate::launch::{LaunchSpec, PluginEnvironment, launch, plugin_environment, socket_folders};
-use crate::plugin::Dialect;
+use crate::launch::{LaunchSpec, PluginEnvironment, launch, plugin_environment, process_sandbox, socket_folders};
+use crate::plugin::{Dialect, Sandbox};
+use crate::process::SandboxSupport;
 use crate::provider::grpc::{GrpcProvider, HostInfo, ResourceStatusTokens, handshake};
 
 /// A run.
@@ -127,11 +130,19 @@ impl Run {
             }
             Dialect::Pulumi | Dialect::GoPlugin(_) => None,
         };
+        let relay = match config.sandbox {
+            Sandbox::Strict(_) => Some(MonitorRelay::open(Arc::clone(&guard)).await.map_err(LoadError::Listen)?),
+            Sandbox::None | Sandbox::Basic => None,
+        };
+        let endpoints: Vec<u16> = [engine.port()].into_iter().chain(relay.as_ref().map(MonitorRelay::port)).collect();
+        let home = settings.environment.get("HOME").map(Path::new);
+        let sandbox = process_sandbox(&config.sandbox, &settings.directory, home, &endpoints);
         let spec = LaunchSpec {
             plugin: config,
             package: &plugin.package,
             directory: settings.directory.clone(),
             environment: plugin.environment.variables.clone(),
+            sandbox: sandbox.map_err(LoadError::Launch)?,
             start_timeout: config.start_timeout,
             sink: Arc::clone(&attachment) as _,
             spawner: &settings.spawner,
@@ -156,7 +167,9 @@ impl Run {
             provider.attach(&address).await.map_err(LoadError::Handshake)?;
         }
         let provider = provider.with_guard((engine, Arc::clone(&plugin.package), launched.kept));
-        let instance = Instance::new(provider, attachment, brokered).withdrawn_by(launched.withdrawn);
+        let instance = Instance::new(provider, attachment, brokered)
+            .withdrawn_by(launched.withdrawn)
+            .in_sandbox(config.sandbox.clone(), relay);
         if plugin.package.digest().is_none() {
             instance.run.set(self.id).unwrap_or_default();
         }
@@ -166,6 +179,18 @@ impl Run {
     /// Emits a warning about a plugin.
     pub(super) fn warn(&self, plugin: &Plugin, message: String) {
         self.settings.events.emit(HostEvent::Warning { plugin: plugin.name().to_owned(), message });
+    }
+
+    /// Warns once in each pool of what the sandbox of plugins does not prevent on this system.
+    pub(super) fn warn_of_missing_walls(&self, plugin: &Plugin) {
+        let missing = match plugin.declared.config.sandbox {
+            Sandbox::Basic => SandboxSupport::current().missing_in_basic(),
+            // The process of the system is refused instead.
+            Sandbox::None | Sandbox::Strict(_) => Vec::new(),
+        };
+        if !missing.is_empty() && self.settings.pool.is_first_warning_of_sandbox() {
+            self.warn(plugin, format!("the sandbox does not prevent on this system: {}", missing.join(", ")));
+        }
     }
 
     /// Starts no further instance.

@@ -15,7 +15,7 @@ use super::package_cache::PackageCache;
 use crate::fs::{FileError, MAX_DOCUMENT_BYTES, ScratchFolder, read_if_exists};
 use crate::json;
 use crate::plugin::{PluginManifest, PluginRuntime};
-use crate::process::{HostEnvironment, OutputStream, ProcessSpec, Spawner, describe_exit};
+use crate::process::{HostEnvironment, OutputStream, ProcessSandbox, ProcessSpec, Spawner, describe_exit};
 
 /// Time limit of a build. The first build of a plugin downloads its dependencies.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(15 * 60);
@@ -193,6 +193,7 @@ impl RuntimeContext<'_> {
                 .chain(self.environment.with_prefix("GO"))
                 .chain(self.environment.with_prefix("CGO_"))
                 .collect(),
+            sandbox: ProcessSandbox::None,
         })
         .await?;
         Ok((program, Vec::new(), Some(built)))

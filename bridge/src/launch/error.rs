@@ -9,7 +9,7 @@ use super::go_plugin::{GoPluginError, is_cookie_refused};
 use super::last_output::LastOutput;
 use super::register::RegisterError;
 use crate::error::{Hint, cut};
-use crate::process::SpawnError;
+use crate::process::{SandboxError, SpawnError};
 
 /// Reason why a plugin did not start.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +25,9 @@ pub enum LaunchError {
         #[source]
         source: io::Error,
     },
+    /// The sandbox was not applied. The program was not executed.
+    #[error("its sandbox cannot be applied")]
+    Sandbox(#[source] SandboxError),
     /// No process was created.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
@@ -71,6 +74,9 @@ impl Hint for LaunchError {
         let hint = match self {
             Self::GoPlugin(error) => return error.hint(),
             Self::Register(error) => return error.hint(),
+            Self::Sandbox(_) => {
+                "`sandbox: basic` or `sandbox: none` below the name of the plugin starts it with fewer walls"
+            }
             Self::Exited { last_output, .. } if is_cookie_refused(last_output) => {
                 "this is a go-plugin server: write `protocol: go-plugin` below the name of the plugin, and its cookie in \
                  goPlugin.cookieKey and goPlugin.cookieValue"

@@ -18,6 +18,7 @@ mod last_output;
 mod port_line;
 mod pulumi;
 mod register;
+mod sandbox;
 mod socket;
 mod socket_folder;
 mod start;
@@ -34,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::install::VerifiedPackage;
 use crate::plugin::PluginConfig;
-use crate::process::{OutputSink, Process, Spawner};
+use crate::process::{OutputSink, Process, ProcessSandbox, Spawner};
 
 pub use broker::{Broker, BrokerError};
 pub use call::{CallError, Loss, MAX_MESSAGE, Procedure, ReplyStream};
@@ -47,6 +48,7 @@ pub use error::LaunchError;
 pub use go_plugin::{GoPluginError, HandshakeError};
 pub use last_output::LastOutput;
 pub use register::{RegisterError, Registrar, RegistrationError};
+pub use sandbox::{describe_sandbox, process_sandbox};
 pub use socket::{PluginAddress, plugin_connection};
 pub use socket_folder::create_socket_folder;
 pub use stream_call::{RequestStream, SendError, StreamedReplies};
@@ -63,6 +65,8 @@ pub struct LaunchSpec<'a> {
     pub directory: PathBuf,
     /// Complete environment of the process, see [`plugin_environment`].
     pub environment: Vec<(OsString, OsString)>,
+    /// Sandbox of the process, see [`process_sandbox`]. The files of the package and the repository are added.
+    pub sandbox: ProcessSandbox,
     /// Limit on the wait for the line with the address. Interpreters and compilers may need minutes.
     pub start_timeout: Duration,
     /// Folders in which a private folder for sockets may be created, in the order of preference, see [`socket_folders`].

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pulumi_proto::property::PropertyMap;
 
-use super::{Dialect, Platform, PluginName, PluginVersion, Sha256Digest, is_plain_text};
+use super::{Dialect, Platform, PluginName, PluginVersion, Sandbox, Sha256Digest, is_plain_text};
 
 /// Declared plugin.
 #[derive(Clone, Debug)]
@@ -35,6 +35,8 @@ pub struct PluginConfig {
     pub dialect: Dialect,
     /// Calls that are repeated if the plugin asks for it.
     pub retry: Retry,
+    /// Walls around its process.
+    pub sandbox: Sandbox,
 }
 
 impl PluginConfig {
@@ -55,6 +57,7 @@ impl PluginConfig {
             keep: Keep::default(),
             dialect: Dialect::default(),
             retry: Retry::default(),
+            sandbox: Sandbox::default(),
         }
     }
 }

@@ -11,6 +11,7 @@ mod manifest;
 mod name;
 mod platform;
 mod range;
+mod sandbox;
 mod transport;
 mod version;
 
@@ -25,5 +26,6 @@ pub use manifest::{ManifestError, PluginManifest, PluginRuntime};
 pub use name::PluginName;
 pub use platform::{Arch, Os, Platform};
 pub use range::VersionRange;
+pub use sandbox::{Sandbox, StrictSandbox};
 pub use transport::{Transport, is_loopback, is_plain_text};
 pub use version::PluginVersion;

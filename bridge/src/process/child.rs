@@ -12,9 +12,11 @@ use tokio::sync::{oneshot, watch};
 
 use super::background::{start_thread, wait_without_reaping};
 use super::output::{OutputSink, OutputStream, Tail, read_lines};
+use super::sandbox::TemporaryFolder;
 use super::supervisor::{Supervisor, SupervisorError};
 use super::tag::{ProcessTag, kill_tagged};
-use super::{ProcessSpec, gate};
+use super::{ProcessSandbox, ProcessSpec, gate};
+use crate::fs::FileError;
 
 /// Limit on the wait for a killed process to exit. The kernel exceeds it only if it hangs.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
@@ -44,6 +46,18 @@ pub enum SpawnError {
         #[source]
         source: SupervisorError,
     },
+    /// The program must run in a sandbox, which only a supervised process can have. The program was not executed.
+    #[error("cannot start {} in a sandbox without supervision", .0.display())]
+    NoSandbox(PathBuf),
+    /// The folder for the temporary files of the program was not created. The program was not executed.
+    #[error("cannot create a folder for temporary files of {}", program.display())]
+    TemporaryFolder {
+        /// Path of the program.
+        program: PathBuf,
+        /// Error of the file system.
+        #[source]
+        source: FileError,
+    },
 }
 
 /// Starts processes, supervised if a supervisor is set.
@@ -59,7 +73,8 @@ pub enum FirstLine {
     Line(String),
     /// Beginning of a line that has no end: the output ended, or the line is too long.
     Incomplete(String),
-    /// The program could not be executed.
+    /// The program could not be executed. The error contains a [`SandboxError`](super::SandboxError) if its sandbox could not
+    /// be applied.
     ExecFailed(io::Error),
 }
 
@@ -96,6 +111,13 @@ struct Supervision {
     tag: ProcessTag,
 }
 
+/// Values that are kept until a process has ended.
+#[derive(Debug)]
+struct Kept {
+    supervision: Option<Supervision>,
+    temporary_folder: Option<TemporaryFolder>,
+}
+
 impl Spawner {
     /// Returns a spawner whose processes are killed when `sc` exits, even by SIGKILL.
     pub fn supervised(supervisor: Arc<Supervisor>) -> Self {
@@ -108,16 +130,28 @@ impl Spawner {
         Self::default()
     }
 
-    /// Starts a process. Blocks for about a millisecond.
+    /// Starts a process. Blocks for about a millisecond. A process in a sandbox has a folder of its own for temporary files,
+    /// which `TMPDIR` names, and which is removed when the process and all its children have ended.
     ///
     /// # Errors
     /// [`SpawnError`]; no process is left running.
     pub fn spawn(&self, spec: &ProcessSpec, sink: Arc<dyn OutputSink>) -> Result<Process, SpawnError> {
         let tag = ProcessTag::new();
+        let temporary_folder = match (&spec.sandbox, &self.supervisor) {
+            (ProcessSandbox::None, _) => None,
+            (_, None) => return Err(SpawnError::NoSandbox(spec.program.clone())),
+            (_, Some(_)) => {
+                let created = TemporaryFolder::create(&spec.environment);
+                let failed = |source| SpawnError::TemporaryFolder { program: spec.program.clone(), source };
+                Some(created.map_err(failed)?)
+            }
+        };
         let mut command = match &self.supervisor {
             Some(supervisor) => {
                 let mut command = Command::new(supervisor.program());
-                command.args(gate::arguments(tag)).arg(&spec.program);
+                let own = temporary_folder.iter().map(|folder| folder.path().to_owned());
+                let sandbox = spec.sandbox.clone().with_files([], own);
+                command.args(gate::arguments(tag, &sandbox)).arg(&spec.program);
                 command
             }
             None => {
@@ -130,6 +164,7 @@ impl Spawner {
             .args(&spec.arguments)
             .env_clear()
             .envs(spec.environment.iter().map(|(name, value)| (name, value)))
+            .envs(temporary_folder.iter().flat_map(TemporaryFolder::variables))
             .current_dir(&spec.directory)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -156,7 +191,8 @@ impl Spawner {
             }
         }
         let supervision = self.supervisor.clone().map(|supervisor| Supervision { supervisor, tag });
-        Process::watch(child, stdin, group, supervision, sink).map_err(|error| {
+        let kept = Kept { supervision, temporary_folder };
+        Process::watch(child, stdin, group, kept, sink).map_err(|error| {
             send_signal(group, Signal::KILL);
             failed(error)
         })
@@ -168,7 +204,7 @@ impl Process {
         mut child: Child,
         stdin: ChildStdin,
         group: Pid,
-        supervision: Option<Supervision>,
+        kept: Kept,
         sink: Arc<dyn OutputSink>,
     ) -> io::Result<Self> {
         let (first_sender, first_line) = oneshot::channel();
@@ -212,7 +248,7 @@ impl Process {
         })?;
         let of_exit = shared.clone();
         start_thread("plugin exit", move || {
-            let status = of_exit.wait_and_reap(child, supervision);
+            let status = of_exit.wait_and_reap(child, kept);
             exit_sender.send_replace(Some(status));
         })?;
         Ok(Self { shared, first_line: Mutex::new(Some(first_line)), exited, open_pipes, _stdin: stdin })
@@ -325,16 +361,19 @@ impl Shared {
     }
 
     /// Waits for the leader to exit, kills the rest of its group and the processes that have left it, removes the group from
-    /// the supervisor's list, and then reaps the leader. Until it is reaped, the dead leader reserves the group number.
-    fn wait_and_reap(&self, mut child: Child, supervision: Option<Supervision>) -> ExitStatus {
+    /// the supervisor's list, removes its temporary files, and then reaps the leader. Until it is reaped, the dead leader
+    /// reserves the group number.
+    fn wait_and_reap(&self, mut child: Child, kept: Kept) -> ExitStatus {
         wait_without_reaping(self.group);
-        let mut reaped = self.lock();
         kill_process_group(self.group, Signal::KILL).ok();
-        if let Some(Supervision { supervisor, tag }) = supervision {
+        if let Some(Supervision { supervisor, tag }) = kept.supervision {
             kill_tagged(&[tag]);
             // A dead supervisor cannot kill the group; the error is ignored.
             supervisor.release(self.group).ok();
         }
+        // The files may be many: a signal to the group does not wait for their removal.
+        drop(kept.temporary_folder);
+        let mut reaped = self.lock();
         let status = child.wait().unwrap_or_default();
         *reaped = true;
         self.gone.notify_all();

@@ -1,6 +1,6 @@
 //! The gate: the process that becomes a supervised program. It starts as a process of our own program, waits until `sc`
-//! writes a byte to its standard input, and then replaces itself by the program (`exec`). Until then the program cannot
-//! run. The gate leads a session of its own, with one process group, and so does the program.
+//! writes a byte to its standard input, puts up the walls of the sandbox of the program around itself, and then replaces
+//! itself by the program (`exec`). Until then the program cannot run. The gate leads a session of its own, with one process group, and so does the program.
 //!
 //! On Linux the gate requests SIGKILL at the death of the thread that started it. The program inherits this request,
 //! unless it is a set-user-ID or set-group-ID program or has file capabilities.
@@ -13,14 +13,18 @@ use std::time::Duration;
 
 use rustix::process::{Pid, getppid};
 
+use super::sandbox::{ProcessSandbox, SandboxError};
 use super::tag::ProcessTag;
 
-/// Argument that runs our program as a gate. The process id of `sc`, the tag of the program, the program to execute and its
-/// arguments follow.
+/// Argument that runs our program as a gate. The process id of `sc`, the tag of the program, its sandbox, the program to
+/// execute and its arguments follow.
 pub(super) const ARGUMENT: &str = "__exec";
 
 /// Prefix of the report on standard output if the program cannot be executed. The error number and a line end follow.
 const FAILED: &str = "\0exec failed ";
+
+/// Prefix of the report on standard output if the sandbox cannot be applied. The reason and a line end follow.
+const SANDBOX_FAILED: &str = "\0sandbox failed ";
 
 /// Number of retries if the program file is busy (ETXTBSY), and the pause between them. A process forked by another
 /// thread briefly holds copies of all open files, including a program file that was just written.
@@ -29,15 +33,19 @@ const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
 /// Returns the arguments that run our program as a gate of this process. The program to execute and its arguments have
 /// to follow.
-pub(super) fn arguments(tag: ProcessTag) -> [String; 3] {
-    [ARGUMENT.to_owned(), std::process::id().to_string(), tag.to_string()]
+pub(super) fn arguments(tag: ProcessTag, sandbox: &ProcessSandbox) -> impl Iterator<Item = OsString> {
+    let own = [ARGUMENT.to_owned(), std::process::id().to_string(), tag.to_string()];
+    own.map(OsString::from).into_iter().chain(sandbox.arguments())
 }
 
 /// Runs the gate: waits for one byte on standard input, then executes the program.
 pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let parent = arguments.next().and_then(|parent| Pid::from_raw(parent.to_str()?.parse().ok()?));
     let tag = arguments.next().and_then(|tag| tag.to_str()?.parse::<ProcessTag>().ok());
-    let (Some(parent), Some(tag), Some(program)) = (parent, tag, arguments.next()) else { return ExitCode::from(2) };
+    let sandbox = ProcessSandbox::from_arguments(&mut arguments);
+    let (Some(parent), Some(tag), Some(sandbox), Some(program)) = (parent, tag, sandbox, arguments.next()) else {
+        return ExitCode::from(2);
+    };
     // The leader of a session has no terminal, and cannot leave its process group.
     if rustix::process::setsid().is_err() || tag.apply().is_err() {
         return ExitCode::FAILURE;
@@ -54,6 +62,10 @@ pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     if !matches!(rustix::io::read(io::stdin(), &mut [0; 1]), Ok(1)) {
         return ExitCode::SUCCESS;
     }
+    if let Err(SandboxError(reason)) = sandbox.apply() {
+        writeln!(io::stdout(), "{SANDBOX_FAILED}{}", reason.replace('\n', " ")).ok();
+        return ExitCode::from(127);
+    }
     let arguments: Vec<OsString> = arguments.collect();
     let error = retry_while_busy(|| Err::<ExitCode, _>(exec_program(&program, &arguments))).err();
     let number = error.and_then(|error| error.raw_os_error()).unwrap_or_default();
@@ -66,8 +78,12 @@ fn exec_program(program: &OsStr, arguments: &[OsString]) -> io::Error {
     Command::new(program).args(arguments).exec()
 }
 
-/// Returns the error in a line of output if the line is the report of a gate.
+/// Returns the error in a line of output if the line is the report of a gate: with a [`SandboxError`] in it if the
+/// sandbox was not applied.
 pub(super) fn parse_failure(line: &str) -> Option<io::Error> {
+    if let Some(reason) = line.strip_prefix(SANDBOX_FAILED) {
+        return Some(io::Error::other(SandboxError(reason.to_owned())));
+    }
     line.strip_prefix(FAILED)?.parse().ok().map(io::Error::from_raw_os_error)
 }
 

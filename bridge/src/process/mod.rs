@@ -10,7 +10,8 @@
 //!  └─ stdin pipe ─► gate ─exec─► program     waits for a byte before it executes the program; end of file: exits
 //! ```
 //! The gate is a process of our own program that later becomes the program (`exec`), in the same process group. `sc`
-//! writes the byte once the supervisor has acknowledged this group. If `sc` is killed, either the gate never executes
+//! writes the byte once the supervisor has acknowledged this group; the gate then puts up the walls of the sandbox of the
+//! program. If `sc` is killed, either the gate never executes
 //! the program, or the supervisor has the group on its list. The program leads its session, so it cannot leave its group. A
 //! process that it has started can; on Linux it is found by the tag of the program, and killed with the group.
 //!
@@ -24,6 +25,7 @@ mod child;
 mod environment;
 mod gate;
 mod output;
+mod sandbox;
 mod starter;
 mod supervisor;
 mod tag;
@@ -35,6 +37,7 @@ use std::process::{ExitCode, ExitStatus};
 pub use child::{FirstLine, Process, SpawnError, Spawner};
 pub use environment::HostEnvironment;
 pub use output::{LogLevel, OutputSink, OutputStream};
+pub use sandbox::{AllowedAccess, ProcessSandbox, SandboxError, SandboxSupport};
 pub use supervisor::{Supervisor, SupervisorError};
 
 /// Program to run, with its arguments, working directory and environment.
@@ -48,6 +51,8 @@ pub struct ProcessSpec {
     pub directory: PathBuf,
     /// Complete environment of the process: no variable is inherited.
     pub environment: Vec<(OsString, OsString)>,
+    /// Sandbox of the program. Only a supervised process can have one.
+    pub sandbox: ProcessSandbox,
 }
 
 /// Runs this process as a helper process (supervisor or gate) if its arguments, without the program name, request one.

@@ -15,7 +15,7 @@ use super::tree_limits::{TreeCounter, TreeLimits};
 use crate::fs::Access;
 use crate::plugin::Transport;
 use crate::process::{
-    FirstLine, HostEnvironment, OutputSink, OutputStream, Process, ProcessSpec, Spawner, describe_exit,
+    FirstLine, HostEnvironment, OutputSink, OutputStream, Process, ProcessSandbox, ProcessSpec, Spawner, describe_exit,
 };
 
 /// Time limit of a command. Large repositories on slow connections take minutes.
@@ -295,6 +295,7 @@ impl Git {
             arguments: arguments.iter().map(OsString::from).collect(),
             directory: directory.to_owned(),
             environment: self.variables(remote),
+            sandbox: ProcessSandbox::None,
         };
         Ok(self.spawner.spawn(&spec, sink)?)
     }

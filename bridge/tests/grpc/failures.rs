@@ -4,7 +4,7 @@ use pulumi_proto::resource_id::ResourceId;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bridge::process::{Process, ProcessSpec, Spawner};
+use bridge::process::{Process, ProcessSandbox, ProcessSpec, Spawner};
 use bridge::provider::grpc::GrpcProvider;
 use bridge::provider::{
     Capabilities, CreateRequest, DeleteRequest, ErrorClass, ErrorDetails, Method, PartialFailure, Provider,
@@ -174,6 +174,7 @@ fn process(script: &str) -> Arc<Process> {
         arguments: vec!["-c".into(), script.into()],
         directory: "/".into(),
         environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        sandbox: ProcessSandbox::None,
     };
     Arc::new(Spawner::unsupervised().spawn(&spec, Arc::new(())).unwrap())
 }

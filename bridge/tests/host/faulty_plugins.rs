@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use bridge::plugin::{Checksum, LocalSource, PluginSource, Sha256Digest};
+use bridge::plugin::{Checksum, LocalSource, PluginSource, Sandbox, Sha256Digest};
 
 use crate::TestRepository;
 
@@ -132,6 +132,21 @@ async fn program_that_cannot_be_executed_is_named_by_its_path_in_the_declared_fo
             )
         );
     }
+}
+
+/// The words are those of sudo.
+#[tokio::test]
+async fn plugin_that_is_refused_new_privileges_gets_a_hint() {
+    let script =
+        "echo 'sudo: The \"no new privileges\" flag is set, which prevents sudo from running as root.' >&2; exit 1";
+    let mut repository = TestRepository::supervised();
+    repository.script("x", script);
+    let expected =
+        "the sandbox forbids new privileges; `sandbox: none` below the name of the plugin allows them".to_owned();
+    assert_eq!(repository.load_error().await.1, expected);
+    let mut repository = TestRepository::supervised();
+    repository.script("x", script).sandbox = Sandbox::None;
+    assert_eq!(repository.load_error().await.1, "");
 }
 
 #[tokio::test]

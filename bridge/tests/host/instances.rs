@@ -45,7 +45,7 @@ async fn first_instance_is_used_first_and_further_instances_are_started() {
     assert!(first.capabilities().accept_secrets && first.capabilities().supports_preview);
 
     host.close().await;
-    let loaded = HostEvent::Loaded { plugin: "x".into(), version: Some("1.2.3".into()) };
+    let loaded = HostEvent::Loaded { plugin: "x".into(), version: Some("1.2.3".into()), sandbox: "basic".into() };
     assert_eq!(repository.events.all().iter().filter(|event| **event == loaded).count(), 1);
     let mut calls = repository.calls("x");
     calls.sort();
@@ -84,6 +84,21 @@ async fn output_and_log_messages_of_a_plugin_are_emitted() {
         assert!(repository.events.all().contains(&event), "{event:?} in {:?}", repository.events.all());
     }
     host.close().await;
+}
+
+#[tokio::test]
+async fn call_that_the_sandbox_may_have_failed_is_explained_once() {
+    let mut repository = TestRepository::supervised();
+    repository.plugin("x", "", &["run sudo in Create"]);
+    let host = repository.load().await.unwrap();
+    let provider = configured(&host, "x").await;
+    for _ in 0..2 {
+        assert!(create(&*provider).await.unwrap_err().to_string().contains("no new privileges"));
+    }
+    host.close().await;
+    let is_hint =
+        |event: &&HostEvent| matches!(event, HostEvent::Warning { message, .. } if message.contains("sandbox"));
+    assert_eq!(repository.events.all().iter().filter(is_hint).count(), 1);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bridge::host::{HostEvent, PluginHost, ProviderHost as _, ProviderRequest};
-use bridge::plugin::{Checksum, Keep, PluginSource, Sha256Digest};
+use bridge::plugin::{Checksum, Keep, PluginSource, Sandbox, Sha256Digest, StrictSandbox};
 use bridge::provider::{CheckConfigRequest, CheckRequest, ConfigureRequest, Provider};
 use futures_util::FutureExt as _;
 use pulumi_proto::property::PropertyMap;
@@ -15,7 +15,7 @@ use crate::{TestRepository, wait_until};
 
 /// Repository with the plugin `x`, which counts its starts.
 fn repository(has_checksum: bool, faults: &[&str]) -> TestRepository {
-    let mut repository = TestRepository::new();
+    let mut repository = TestRepository::supervised();
     let starts = repository.path("starts");
     let config = repository.plugin("x", &format!("echo $$ >> '{}'", starts.display()), faults);
     let PluginSource::Local(source) = &mut config.source else { unreachable!() };
@@ -278,7 +278,7 @@ async fn only_a_verified_plugin_that_was_not_configured_is_kept_for_other_runs()
 }
 
 #[tokio::test]
-async fn another_file_or_variable_gets_another_process() {
+async fn another_file_variable_or_sandbox_gets_another_process() {
     let mut repository = repository(true, &[]);
     repository.load().await.unwrap().close().await;
     assert_eq!(starts(&repository).len(), 1);
@@ -291,6 +291,17 @@ async fn another_file_or_variable_gets_another_process() {
     source.checksum = Some(Checksum::One(Sha256Digest::of(text)));
     repository.load().await.unwrap().close().await;
     assert_eq!(starts(&repository).len(), 3, "another file");
+    repository.last_plugin().sandbox = Sandbox::None;
+    repository.load().await.unwrap().close().await;
+    assert_eq!(starts(&repository).len(), 4, "another sandbox");
+    let folders = [repository.path(""), env!("CARGO_BIN_EXE_bridge-plugin").into()].to_vec();
+    let strict = StrictSandbox { writable: folders, ..StrictSandbox::default() };
+    let other_port = StrictSandbox { ports: vec![444], ..strict.clone() };
+    for (sandbox, expected) in [(strict.clone(), 5), (other_port, 6), (strict, 6)] {
+        repository.last_plugin().sandbox = Sandbox::Strict(sandbox);
+        repository.load().await.unwrap().close().await;
+        assert_eq!(starts(&repository).len(), expected, "each list is a part of the sandbox");
+    }
     repository.pool.close().await;
 }
 

@@ -25,7 +25,7 @@ use bridge::host::{
     PluginPool, Sources,
 };
 use bridge::install::LocalPackages;
-use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
+use bridge::plugin::{LocalSource, PluginConfig, PluginSource, Sandbox};
 use bridge::process::{HostEnvironment, Spawner, Supervisor};
 use bridge::provider::grpc::{Limits, PluginInit};
 use tokio_util::sync::CancellationToken;
@@ -38,6 +38,8 @@ pub(crate) struct TestRepository {
     pub(crate) limits: Limits,
     pub(crate) abort: CancellationToken,
     spawner: Spawner,
+    /// Sandbox of each plugin that is declared.
+    sandbox: Sandbox,
     pub(crate) pool: PluginPool,
 }
 
@@ -67,7 +69,7 @@ pub(crate) async fn wait_until(mut holds: impl FnMut() -> bool) {
 }
 
 impl TestRepository {
-    /// Creates an empty repository. Its processes are unsupervised.
+    /// Creates an empty repository. Its processes are unsupervised, and so have no sandbox.
     pub(crate) fn new() -> Self {
         Self {
             folder: Arc::new(tempfile::tempdir().unwrap()),
@@ -76,6 +78,7 @@ impl TestRepository {
             limits: Limits::default(),
             abort: CancellationToken::new(),
             spawner: Spawner::unsupervised(),
+            sandbox: Sandbox::None,
             pool: PluginPool::new(),
         }
     }
@@ -83,7 +86,7 @@ impl TestRepository {
     /// Creates an empty repository whose processes are supervised, as in a real run.
     pub(crate) fn supervised() -> Self {
         let supervisor = Supervisor::start(env!("CARGO_BIN_EXE_bridge-supervised").as_ref()).unwrap();
-        Self { spawner: Spawner::supervised(Arc::new(supervisor)), ..Self::new() }
+        Self { spawner: Spawner::supervised(Arc::new(supervisor)), sandbox: Sandbox::default(), ..Self::new() }
     }
 
     pub(crate) fn path(&self, path: &str) -> PathBuf {
@@ -96,7 +99,8 @@ impl TestRepository {
         fs::write(&path, content).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         let source = PluginSource::Local(LocalSource { path, checksum: None });
-        let config = PluginConfig::new(name.parse().unwrap(), source);
+        let mut config = PluginConfig::new(name.parse().unwrap(), source);
+        config.sandbox = self.sandbox.clone();
         let init = PluginInit { secrets: BTreeMap::from([("token".into(), "s3cr3t".into())]), ..PluginInit::default() };
         self.plugins.push(DeclaredPlugin { config, init });
         &mut self.plugins.last_mut().unwrap().config
@@ -130,6 +134,7 @@ impl TestRepository {
             limits: self.limits,
             abort: CancellationToken::new(),
             spawner: self.spawner.clone(),
+            sandbox: self.sandbox.clone(),
             pool: self.pool.clone(),
         }
     }

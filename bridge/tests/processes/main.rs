@@ -17,7 +17,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use bridge::process::{FirstLine, OutputSink, OutputStream, Process, ProcessSpec, Spawner, describe_exit};
+use bridge::process::{
+    FirstLine, OutputSink, OutputStream, Process, ProcessSandbox, ProcessSpec, Spawner, describe_exit,
+};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Script that loops forever in a child and a grandchild, which ignore SIGINT, SIGTERM and SIGHUP. Prints `first` and
@@ -33,6 +35,7 @@ fn spawn(script: &str, sink: Arc<dyn OutputSink>) -> Process {
         arguments: ["-c".into(), script.into()].into(),
         directory: "/".into(),
         environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        sandbox: ProcessSandbox::None,
     };
     Spawner::unsupervised().spawn(&spec, sink).unwrap()
 }

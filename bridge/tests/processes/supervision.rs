@@ -126,7 +126,7 @@ fn gate_does_not_execute_the_program_if_its_parent_has_changed() {
     let run_gate_of = |parent: &str| {
         let script = format!("touch '{}'", mark.display());
         let mut gate = Command::new(env!("CARGO_BIN_EXE_bridge-supervised"))
-            .args(["__exec", parent, "1000", "/bin/sh", "-c", &script])
+            .args(["__exec", parent, "1000", "none", "/bin/sh", "-c", &script])
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();

@@ -139,6 +139,9 @@ impl ResourceProvider for Provider {
     /// Replies once Cancel is called, or exits if it has the fault `exit in Create`.
     async fn create(&self, _: Request<rpc::CreateRequest>) -> Reply<rpc::CreateResponse> {
         self.record_call("Create");
+        if self.has_fault("run sudo in Create") {
+            return Err(Status::unknown("sudo: The \"no new privileges\" flag is set"));
+        }
         if self.has_fault("exit in Create") {
             eprintln!("panic: index out of range");
             std::process::exit(3);

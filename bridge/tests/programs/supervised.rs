@@ -16,7 +16,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::thread;
 
-use bridge::process::{OutputSink, OutputStream, ProcessSpec, Spawner, Supervisor, run_helper};
+use bridge::process::{OutputSink, OutputStream, ProcessSandbox, ProcessSpec, Spawner, Supervisor, run_helper};
 
 struct PrintLines;
 
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     let own = std::env::current_exe().unwrap();
     if mode == "gate" {
         let own_id = std::process::id().to_string();
-        let arguments = ["__exec", &own_id, "1000", "/bin/sh", "-c", &script];
+        let arguments = ["__exec", &own_id, "1000", "none", "/bin/sh", "-c", &script];
         let gate = Command::new(own).args(arguments).stdin(Stdio::piped()).spawn().unwrap();
         println!("closed");
         wait_to_be_killed(gate)
@@ -47,6 +47,7 @@ fn main() -> ExitCode {
         arguments: ["-c".into(), script.into()].into(),
         directory: "/".into(),
         environment: std::env::vars_os().collect(),
+        sandbox: ProcessSandbox::None,
     };
     loop {
         let (spawner, spec) = (spawner.clone(), spec.clone());

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bridge::install::{InstallError, LocalPackages, PackageSource, VerifiedPackage, local_digest};
 use bridge::plugin::{Checksum, LocalSource, PluginConfig, PluginSource, Sha256Digest};
-use bridge::process::{HostEnvironment, OutputStream, ProcessSpec, Spawner};
+use bridge::process::{HostEnvironment, OutputStream, ProcessSandbox, ProcessSpec, Spawner};
 
 /// Repository with one plugin, and a folder for private copies.
 struct Repository {
@@ -80,6 +80,7 @@ async fn run(package: &VerifiedPackage) -> String {
         arguments: package.arguments().to_vec(),
         directory: "/".into(),
         environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        sandbox: ProcessSandbox::None,
     };
     let process = Spawner::unsupervised().spawn(&spec, Arc::new(())).unwrap();
     process.wait_for_exit().await;

@@ -55,6 +55,7 @@ mod load;
 mod options;
 mod placeholder;
 mod plugin_dialect;
+mod plugin_sandbox;
 mod plugins;
 mod process_context;
 mod profile;

@@ -14,6 +14,7 @@ use pulumi_proto::property::PropertyValue;
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::placeholder::{ReferenceRule, Resolver, UsedSecrets};
 use crate::plugin_dialect;
+use crate::plugin_sandbox;
 use crate::reader::{Reader, Section};
 use crate::secret_text::SecretText;
 use crate::secrets::{Auth, Secrets};
@@ -21,7 +22,7 @@ use crate::tree::{Mapping, Node, Value};
 use crate::values;
 
 const PLUGIN: Code = Code("plugin");
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 17] = [
     "name",
     "enabled",
     "source",
@@ -31,6 +32,10 @@ const KEYS: [&str; 13] = [
     "startTimeout",
     "keep",
     "retry",
+    "sandbox",
+    "readable",
+    "writable",
+    "ports",
     "package",
     "protocol",
     "goPlugin",
@@ -154,6 +159,7 @@ impl Context<'_, '_> {
         let keep = self.read_keep(&name, section);
         let retry = self.read_retry(section);
         let dialect = plugin_dialect::read(&name, section, &mut self.reader());
+        let sandbox = plugin_sandbox::read(&name, section, &mut self.reader());
         if self.error_count() > errors_before {
             return None;
         }
@@ -171,6 +177,7 @@ impl Context<'_, '_> {
         plugin.keep = keep;
         plugin.retry = retry;
         plugin.dialect = dialect;
+        plugin.sandbox = sandbox;
         Some(PluginDeclaration { plugin, name_span, config, secrets })
     }
 

@@ -320,9 +320,11 @@ impl HostEvents for RunEventSink {
     fn emit(&self, event: HostEvent) {
         let message = match event {
             HostEvent::Fetch { plugin, event } => return self.fetch(plugin, event),
-            HostEvent::Loaded { plugin, version } => {
+            HostEvent::Loaded { plugin, version, sandbox } => {
                 let version = version.map(|version| format!(" v{version}")).unwrap_or_default();
-                Message::new(Severity::Info, format!("Loaded plugin: {plugin}{version}"))
+                let text = format!("Loaded plugin: {plugin}{version}");
+                self.events.emit(Event::Message(Message::new(Severity::Info, text)));
+                Message { plugin: Some(plugin), ..Message::new(Severity::Debug, format!("sandbox: {sandbox}")) }
             }
             HostEvent::Log { plugin, message } => Message {
                 urn: message.urn.and_then(|urn| urn.parse().ok()),

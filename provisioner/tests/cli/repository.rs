@@ -49,16 +49,16 @@ fn plugin_ls_shows_declared_plugins() {
     insta::assert_snapshot!(check(PLUGINS, &["plugin", "ls"]), @r#"
     exit 0
     --- out
-    STACK  PLUGIN  PACKAGE  VERSION  PINNED  SOURCE                                       CHECKSUM
-    reef   files   files    -        no      local ./plugins/files                        -
-    reef   tls     tls      v5.2.2   yes     github-release pulumi/pulumi-tls (disabled)  sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+    STACK  PLUGIN  PACKAGE  VERSION  PINNED  SANDBOX  SOURCE                                       CHECKSUM
+    reef   files   files    -        no      basic    local ./plugins/files                        -
+    reef   tls     tls      v5.2.2   yes     basic    github-release pulumi/pulumi-tls (disabled)  sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
     --- err
     "#);
     insta::assert_snapshot!(check(PLUGINS, &["plugin", "ls", "--json"]), @r#"
     exit 0
     --- out
-    {"stack":"reef","name":"files","package":"files","enabled":true,"source":"local","location":"./plugins/files","version":"","pinned":false,"checksum":null}
-    {"stack":"reef","name":"tls","package":"tls","enabled":false,"source":"github-release","location":"pulumi/pulumi-tls","version":"v5.2.2","pinned":true,"checksum":"sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}
+    {"stack":"reef","name":"files","package":"files","enabled":true,"source":"local","location":"./plugins/files","version":"","pinned":false,"sandbox":"basic","checksum":null}
+    {"stack":"reef","name":"tls","package":"tls","enabled":false,"source":"github-release","location":"pulumi/pulumi-tls","version":"v5.2.2","pinned":true,"sandbox":"basic","checksum":"sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}
     --- err
     "#);
 }
@@ -118,7 +118,7 @@ fn configuration_errors_are_shown_with_position_and_count() {
     9 |     sauce: {}
       |     ^^^^^
       |
-      = hint: the keys are name, enabled, source, config, passEnv, initSecrets, startTimeout, keep, retry, package, protocol, goPlugin, startAttempts
+      = hint: the keys are name, enabled, source, config, passEnv, initSecrets, startTimeout, keep, retry, sandbox, readable, writable, ports, package, protocol, goPlugin, startAttempts
 
     error: the configuration has 3 errors; nothing was changed
     "#);

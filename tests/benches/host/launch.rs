@@ -10,7 +10,7 @@ use anyhow::{Context as _, ensure};
 use bridge::install::{FetchEvent, FetchEvents, LocalPackages, PackageSource as _, VerifiedPackage};
 use bridge::launch::{HostIdentity, LaunchSpec, Launched, launch};
 use bridge::plugin::{Dialect, GoPlugin, GoPluginTls, LocalSource, PluginConfig, PluginSource};
-use bridge::process::{HostEnvironment, Spawner, Supervisor};
+use bridge::process::{HostEnvironment, ProcessSandbox, Spawner, Supervisor};
 use futures_util::future::try_join_all;
 use tests::binaries;
 use tests::sdks::go_program;
@@ -140,6 +140,7 @@ impl Plugin {
             package: &self.package,
             directory: self.folder.path().to_owned(),
             environment: Vec::new(),
+            sandbox: ProcessSandbox::Basic,
             start_timeout: Duration::from_secs(60),
             socket_folders: vec![self.folder.path().to_owned()],
             registrar: None,

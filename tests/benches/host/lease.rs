@@ -8,7 +8,7 @@ use bridge::host::{
     Sources,
 };
 use bridge::install::LocalPackages;
-use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
+use bridge::plugin::{LocalSource, PluginConfig, PluginSource, Sandbox};
 use bridge::process::{HostEnvironment, Spawner};
 use bridge::provider::ConfigureRequest;
 use bridge::provider::grpc::{Limits, PluginInit};
@@ -77,7 +77,8 @@ async fn host(folder: &std::path::Path) -> anyhow::Result<PluginHost> {
     };
     let source =
         PluginSource::Local(LocalSource { path: env!("CARGO_BIN_EXE_pulumi-resource-rec").into(), checksum: None });
-    let config = PluginConfig::new("rec".parse()?, source);
+    let mut config = PluginConfig::new("rec".parse()?, source);
+    config.sandbox = Sandbox::None;
     let loaded = PluginHost::load(settings, vec![DeclaredPlugin { config, init: PluginInit::default() }]).await;
     loaded.map_err(|mut failed| failed.swap_remove(0).1.into())
 }

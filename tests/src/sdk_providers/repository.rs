@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use state::secrets::{Keyring, Passphrase};
 use state::store::{FileStore, FileUrl, StackReference};
 use state::{ExportedSecrets, StackAccess, StackView};
@@ -35,6 +35,8 @@ pub struct Repository {
     folder: TempDir,
     sdks: Vec<Sdk>,
     path: OsString,
+    /// Settings of the sandbox of each plugin, as members of its entry.
+    sandbox: Map<String, Value>,
     /// Folder with the resources and call logs of the providers.
     pub home: ProviderHome,
 }
@@ -52,7 +54,7 @@ impl Repository {
         }
         let home = ProviderHome::create(folder.path().join("provider-home"));
         fs::create_dir(folder.path().join("rec")).unwrap();
-        let repository = Self { folder, sdks: sdks.to_vec(), path, home };
+        let repository = Self { folder, sdks: sdks.to_vec(), path, sandbox: Map::new(), home };
         repository.write_file(".sc/cfg.default.yaml", "projectName: tide\n");
         let secrets = json!({
             "schemaVersion": "1.0",
@@ -68,14 +70,28 @@ impl Repository {
         Self { path, ..self }
     }
 
+    /// Runs all plugins in the sandbox `strict`, in which they reach their own folders and these, and no port.
+    #[must_use]
+    pub fn in_strict_sandbox(self, readable: &[PathBuf]) -> Self {
+        let sandbox =
+            json!({"sandbox": "strict", "readable": readable, "writable": ["provider-home", "rec"], "ports": []});
+        Self { sandbox: sandbox.as_object().cloned().unwrap_or_default(), ..self }
+    }
+
+    /// Returns the entry of a plugin with its sandbox.
+    pub fn with_sandbox(&self, mut entry: Value) -> Value {
+        entry.as_object_mut().unwrap().extend(self.sandbox.clone());
+        entry
+    }
+
     /// Writes server.yaml with these resources. The outputs of each become an output of the stack.
     pub fn declare(&self, wanted: &[DeclaredResource<'_>]) {
         let plugin = |sdk: &Sdk| {
-            json!({
+            self.with_sandbox(json!({
                 "name": sdk.package(),
                 "source": {"type": "local", "path": format!("plugins/{}", sdk.package())},
                 "passEnv": ["PEER_HOME"],
-            })
+            }))
         };
         let resource = |(key, sdk, config): &DeclaredResource<'_>| {
             let resource = json!({"type": format!("{}:index:Thing", sdk.package()), "config": config});

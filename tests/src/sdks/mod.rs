@@ -11,10 +11,13 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub use sdk_plugin::{Sdk, SdkPlugin};
+
+use crate::commands::run;
 
 /// Python with packages, in which programs can run.
 #[derive(Clone, Debug)]
@@ -26,6 +29,15 @@ impl PythonVenv {
     /// Returns the path of the interpreter.
     pub fn python(&self) -> PathBuf {
         self.folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
+    }
+
+    /// Returns the folder of the interpreter from which the environment was made.
+    ///
+    /// # Errors
+    /// Returns an error if the interpreter does not run.
+    pub fn base(&self) -> io::Result<PathBuf> {
+        let printed = run(Command::new(self.python()).args(["-c", "import sys; print(sys.base_prefix, end='')"]))?;
+        Ok(PathBuf::from(OsString::from_vec(printed)))
     }
 
     /// Returns the folder of the environment, for `PULUMI_RUNTIME_VIRTUALENV` and the like.
@@ -156,20 +168,6 @@ pub fn go_module_program(package: &str, version: &str) -> io::Result<PathBuf> {
         run(Command::new("go").args(["install", &package]).env("GOBIN", folder)).map(drop)
     })?;
     Ok(folder.join(name))
-}
-
-/// Runs a command to its end and returns its standard output.
-///
-/// # Errors
-/// Returns an error if the command cannot be started or fails; it contains the standard error.
-pub fn run(command: &mut Command) -> io::Result<Vec<u8>> {
-    let program = command.get_program().to_owned();
-    let message = |what: &str| format!("{}: {what}", program.display());
-    let output = command.output().map_err(|error| io::Error::new(error.kind(), message(&error.to_string())))?;
-    if output.status.success() {
-        return Ok(output.stdout);
-    }
-    Err(io::Error::other(message(&format!("{}\n{}", output.status, String::from_utf8_lossy(&output.stderr)))))
 }
 
 /// Returns a folder whose name follows from the name and the description of its content. One test of one process fills

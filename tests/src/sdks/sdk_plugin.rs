@@ -10,9 +10,11 @@ use std::sync::Arc;
 use bridge::host::{DeclaredPlugin, HostEvent, HostEvents, HostSettings, PluginHost, PluginPool, Sources};
 use bridge::install::LocalPackages;
 use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
-use bridge::process::{HostEnvironment, Spawner};
+use bridge::process::{HostEnvironment, Spawner, Supervisor};
 use bridge::provider::grpc::{Limits, PluginInit};
 use tokio_util::sync::CancellationToken;
+
+use crate::binaries::sc;
 
 use super::{first_on_path, go_program, node_modules, python_venv};
 
@@ -34,6 +36,8 @@ pub struct SdkPlugin {
     pub folder: PathBuf,
     /// Folder that must come first on PATH for the plugin to start, if there is one.
     pub first_on_path: Option<PathBuf>,
+    /// Folders of its interpreter and its packages, outside of its own folder: a strict sandbox has to let it read them.
+    pub outside: Vec<PathBuf>,
 }
 
 impl Sdk {
@@ -57,26 +61,28 @@ impl Sdk {
     /// Returns an error if the SDK cannot be installed, the program cannot be built, or the folder cannot be written.
     pub fn install_plugin(self, suite: &str, package: &str, folder: &Path) -> io::Result<SdkPlugin> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(suite).join(self.language());
-        let mut first_on_path = None;
+        let (mut first_on_path, mut outside) = (None, Vec::new());
         fs::create_dir_all(folder)?;
         match self {
             Self::Python => {
                 let venv = python_venv("python-pulumi", &["pulumi>=3.272.0", "googleapis-common-protos"])?;
                 copy_files(&sources, folder)?;
                 symlink(venv.folder(), folder.join("venv"))?;
+                outside.extend([venv.folder().to_owned(), venv.base()?]);
             }
             Self::Node => {
                 let node = node_modules("node-pulumi", 22, &["@pulumi/pulumi@^3.270.0"])?;
                 copy_files(&sources, folder)?;
                 symlink(node.folder(), folder.join("node_modules"))?;
                 first_on_path = Some(node.bin());
+                outside.push(node.folder());
             }
             Self::Go => {
                 let name = format!("pulumi-resource-{package}");
                 fs::copy(go_program(&name, &sources)?, folder.join(name))?;
             }
         }
-        Ok(SdkPlugin { folder: folder.to_owned(), first_on_path })
+        Ok(SdkPlugin { folder: folder.to_owned(), first_on_path, outside })
     }
 }
 
@@ -108,17 +114,19 @@ impl SdkPlugin {
             variables.iter().map(|(name, value)| ((*name).into(), value.clone())).collect();
         let environment = HostEnvironment::new(path.into_iter().chain(variables.clone()));
         let directory = self.folder.parent().unwrap_or(&self.folder).to_owned();
+        let supervisor = Supervisor::start(&sc()?).map_err(io::Error::other)?;
+        let spawner = Spawner::supervised(Arc::new(supervisor));
         let local = LocalPackages {
             root: directory.clone(),
             cache: directory.join("cache"),
             environment: environment.clone(),
-            spawner: Spawner::unsupervised(),
+            spawner: spawner.clone(),
         };
         let settings = HostSettings {
             project: "t".into(),
             directory,
             environment,
-            spawner: Spawner::unsupervised(),
+            spawner,
             sources: Sources { local: Some(Arc::new(local)), ..Sources::default() },
             limits: Limits::default(),
             abort: CancellationToken::new(),

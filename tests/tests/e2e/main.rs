@@ -27,6 +27,7 @@ mod questions;
 mod registration;
 mod repository;
 mod retries;
+mod sandboxes;
 #[path = "../../../provisioner/config/tests/config/schema_agreement.rs"]
 mod schema_agreement;
 mod schemas;

@@ -18,7 +18,7 @@ use bridge::install::{
     VerifiedPackage,
 };
 use bridge::plugin::{Checksum, GitSource, GithubReleaseSource, PluginConfig, PluginSource, SourceToken};
-use bridge::process::{HostEnvironment, OutputStream, ProcessSpec, Spawner};
+use bridge::process::{HostEnvironment, OutputStream, ProcessSandbox, ProcessSpec, Spawner};
 
 /// Machine with an empty cache.
 struct Machine {
@@ -169,6 +169,7 @@ async fn run(package: &VerifiedPackage) -> String {
         arguments: package.arguments().to_vec(),
         directory: "/".into(),
         environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
+        sandbox: ProcessSandbox::None,
     };
     let process = Spawner::unsupervised().spawn(&spec, Arc::new(())).unwrap();
     process.wait_for_exit().await;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use tests::sdks::run;
+use tests::commands::run;
 
 use crate::{sdk_packages, sdk_types, types_of};
 

@@ -13,7 +13,8 @@ use bridge::host::{PackageTypes, TypeInfo};
 use pulumi_proto::urn::TypeToken;
 use serde::Deserialize;
 use serde_json::Value;
-use tests::sdks::{PythonVenv, python_venv, run};
+use tests::commands::run;
+use tests::sdks::{PythonVenv, python_venv};
 
 /// Returns an environment with the SDK packages, and their folder.
 fn sdk_packages() -> (PythonVenv, String) {

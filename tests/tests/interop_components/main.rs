@@ -18,6 +18,7 @@ use tests::step_runner;
 tests::test_with_each_sdk! {
     async recordings_match => crate::compare_recordings;
     provision_change_and_destroy => crate::provision_change_and_destroy;
+    sandbox => crate::strict_sandbox;
 }
 
 fn install(sdk: Sdk, folder: &Path) -> SdkPlugin {
@@ -60,10 +61,11 @@ fn repository(sdk: Sdk) -> Repository {
 /// Writes a server.yaml with these resources, whose stack uses the component provider and the scripted one.
 fn declare(repository: &Repository, resources: &Value, outputs: &Value) {
     let rec = env!("CARGO_BIN_EXE_pulumi-resource-rec");
-    let plugins = json!([
-        {"name": "comp", "source": {"type": "local", "path": "comp"}},
-        {"name": "rec", "source": {"type": "local", "path": rec}, "passEnv": ["REC_DIR"]},
-    ]);
+    let plugins = [
+        json!({"name": "comp", "source": {"type": "local", "path": "comp"}}),
+        json!({"name": "rec", "source": {"type": "local", "path": rec}, "passEnv": ["REC_DIR"]}),
+    ];
+    let plugins = plugins.map(|entry| repository.with_sandbox(entry)).into_iter().collect();
     repository.declare_sections(&plugins, resources, outputs);
 }
 
@@ -81,8 +83,18 @@ fn nest(repository: &Repository, value: u32) {
 
 /// Creates a component of a server.yaml, runs again without a change, updates it, and destroys it.
 fn provision_change_and_destroy(sdk: Sdk) {
-    let repository = repository(sdk);
-    nest(&repository, 1);
+    run_life(&repository(sdk));
+}
+
+/// The same in the sandbox `strict`: the component provider reaches the monitor of each phase.
+fn strict_sandbox(sdk: Sdk) {
+    let repository = Repository::new(&[]);
+    let plugin = install(sdk, &repository.folder().join("comp"));
+    run_life(&repository.with_path(plugin.path().unwrap()).in_strict_sandbox(&plugin.outside));
+}
+
+fn run_life(repository: &Repository) {
+    nest(repository, 1);
     let (text, _) = repository.run_successfully(&["provision", "--preview", "-s", "reef"]);
     assert!(text.contains("nest--main-pair-one"), "{text}");
     repository.run_successfully(&["provision", "-s", "reef"]);
@@ -102,7 +114,7 @@ fn provision_change_and_destroy(sdk: Sdk) {
     resources.sort();
     assert_eq!(resources, expected);
     repository.run_successfully(&["provision", "-s", "reef", "--expect-no-changes"]);
-    nest(&repository, 2);
+    nest(repository, 2);
     repository.run_successfully(&["provision", "-s", "reef"]);
     let inner = repository.outputs(&[])["inner"].to_string();
     assert!(inner.contains(r#"o:\"o:2\""#), "{inner}");

@@ -12,7 +12,8 @@ use std::process::Command;
 use provisioner::registry::types;
 use provisioner::schema::{Package, files};
 use serde_json::json;
-use tests::sdks::{python_venv, run};
+use tests::commands::run;
+use tests::sdks::python_venv;
 
 use server::{Diagnostic, LanguageServer};
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bridge::launch::{Broker, Connection, HostIdentity, MutualTls, PluginAddress, Procedure, plugin_connection};
-use bridge::process::{FirstLine, Process, ProcessSpec, Spawner};
+use bridge::process::{FirstLine, Process, ProcessSandbox, ProcessSpec, Spawner};
 use futures_util::future::BoxFuture;
 use prost::Message;
 use tempfile::TempDir;
@@ -69,6 +69,7 @@ pub(crate) async fn launch(
         arguments: Vec::new(),
         directory: folder.path().to_owned(),
         environment: variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        sandbox: ProcessSandbox::None,
     };
     let process = Arc::new(Spawner::unsupervised().spawn(&spec, Arc::new(())).unwrap());
     let FirstLine::Line(line) = process.first_line().await else { panic!("no handshake line") };

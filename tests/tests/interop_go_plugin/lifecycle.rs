@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bridge::install::{FetchEvent, FetchEvents, LocalPackages, PackageSource as _, VerifiedPackage};
 use bridge::launch::{CallError, Connection, GoPluginError, LaunchError, LaunchSpec, Launched, Procedure, launch};
 use bridge::plugin::{Dialect, GoPlugin, GoPluginTls, LocalSource, PluginConfig, PluginSource};
-use bridge::process::{HostEnvironment, Spawner};
+use bridge::process::{HostEnvironment, ProcessSandbox, Spawner};
 use prost_types::value::Kind;
 use prost_types::{Struct, Value};
 use rustix::process::{Pid, Signal, kill_process};
@@ -81,6 +81,7 @@ impl Plugin {
             package: &self.package,
             directory: self.folder.path().to_owned(),
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            sandbox: ProcessSandbox::None,
             start_timeout: Duration::from_secs(60),
             socket_folders: vec![sockets.path().to_owned()],
             registrar: None,

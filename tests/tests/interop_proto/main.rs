@@ -7,7 +7,7 @@ use std::process::Command;
 
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
-use tests::sdks;
+use tests::{commands, sdks};
 
 use crate::facts::{Facts, differences, facts};
 
@@ -35,7 +35,7 @@ fn our_facts() -> Facts {
 fn definitions_match_the_python_sdk() {
     let venv = sdks::python_venv("python-pulumi", &[SDK]).unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop_proto/descriptors.py");
-    let descriptors = sdks::run(Command::new(venv.python()).arg(script).args(MODULES)).unwrap();
+    let descriptors = commands::run(Command::new(venv.python()).arg(script).args(MODULES)).unwrap();
 
     let theirs = FileDescriptorSet::decode(descriptors.as_slice()).unwrap();
     assert_eq!(theirs.file.len(), MODULES.len());

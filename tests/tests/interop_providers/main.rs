@@ -21,6 +21,7 @@ tests::test_with_each_sdk! {
     failures => crate::failures::failures;
     async protocol => crate::wire::run_all_calls;
     async lease => crate::wire::configured_process_replies_as_a_new_one_before_configure;
+    sandbox => crate::operations::sandbox;
     async overlap_on_the_wire => crate::wire::run_fifty_creates_concurrently;
 }
 

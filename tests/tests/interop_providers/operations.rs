@@ -35,6 +35,26 @@ pub(crate) fn no_op(sdk: Sdk) {
     repository.run_successfully(&["provision", "-s", "reef", "--preview", "--expect-no-changes"]);
 }
 
+/// All operations in the sandbox `strict`.
+pub(crate) fn sandbox(sdk: Sdk) {
+    let outside = tempfile::tempdir().unwrap();
+    let readable = sdk.install(&outside.path().join("plugin")).outside;
+    let repository = Repository::new(&[sdk]).in_strict_sandbox(&readable);
+    repository.declare(&[("a", sdk, resource_inputs("1", "x", "first"))]);
+    let calls = repository.provision();
+    let id = repository.id("a");
+    assert_eq!(changes(&calls), [format!("Create {id}")]);
+    assert_own_processes(&calls);
+    repository.run_successfully(&["provision", "-s", "reef", "--expect-no-changes"]);
+    repository.declare(&[("a", sdk, resource_inputs("2", "x", "first"))]);
+    assert_eq!(changes(&repository.provision()), [format!("Update {id}")]);
+    repository.run_successfully(&["refresh", "-s", "reef", "--yes"]);
+    let (_, calls) = repository.run_successfully(&["destroy", "--parent", "-s", "reef", "--yes"]);
+    assert_eq!(changes(&calls), [format!("Delete {id}")]);
+    let (text, _) = repository.run_successfully(&["plugin", "ls", "-s", "reef"]);
+    assert!(text.contains("strict"), "{text}");
+}
+
 pub(crate) fn update(sdk: Sdk) {
     let repository = Repository::new(&[sdk]);
     repository.declare(&[("a", sdk, resource_inputs("1", "x", "first"))]);

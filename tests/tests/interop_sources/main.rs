@@ -8,9 +8,9 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
+use tests::commands::run;
 use tests::releases::{Entry, ReleaseServer, sha256, tar_gz};
 use tests::sdk_providers::{Repository, Sdk, resource_inputs};
-use tests::sdks::run;
 
 const SDK: Sdk = Sdk::Go;
 

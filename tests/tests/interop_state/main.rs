@@ -18,7 +18,7 @@ use state::store::{FileStore, FileUrl, LockHolder, StackReference};
 use state::{
     Effect, Ledger, OperationKind, Record, ResourceState, StackAccess, StackState, StateRecorder as _, Subject,
 };
-use tests::sdks;
+use tests::{commands, sdks};
 
 const PASSPHRASE: &str = "kelp & \"forest\" ü";
 
@@ -137,7 +137,7 @@ impl Stack {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop_state/reader");
         let reader = sdks::go_program("state-reader", &sources)?;
         let mut command = Command::new(reader);
-        let report = sdks::run(command.arg(self.checkpoint()).env("PULUMI_CONFIG_PASSPHRASE", passphrase))?;
+        let report = commands::run(command.arg(self.checkpoint()).env("PULUMI_CONFIG_PASSPHRASE", passphrase))?;
         let report: Value = serde_json::from_slice(&report)?;
         assert_eq!(report["written"], std::fs::read_to_string(self.checkpoint())?);
         Ok(serde_json::from_value::<Option<Vec<String>>>(report["secrets"].clone())?.unwrap_or_default())

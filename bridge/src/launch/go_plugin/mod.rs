@@ -66,6 +66,7 @@ pub(super) async fn launch(spec: LaunchSpec<'_>, settings: &GoPlugin) -> Result<
     let (output, lines) = GoPluginOutput::new(Arc::clone(&spec.sink), MAX_JUNK_LINES);
     let spec = LaunchSpec {
         environment: environment(spec.environment, settings, folder.path(), identity.as_ref()),
+        sandbox: spec.sandbox.with_files([], [folder.path().to_owned()]),
         sink: Arc::new(output),
         ..spec
     };

@@ -13,6 +13,7 @@ mod malformed_placeholders;
 mod misplaced_keys;
 mod placeholders;
 mod plugin_retries;
+mod plugin_sandbox;
 mod plugins;
 mod recorded_reading;
 mod robustness;

@@ -232,7 +232,7 @@ plugins:
        |     ^^^^^
        |
        = hint: did you mean `config`?
-       = hint: the keys are name, enabled, source, config, passEnv, initSecrets, startTimeout, keep, retry, package, protocol, goPlugin, startAttempts
+       = hint: the keys are name, enabled, source, config, passEnv, initSecrets, startTimeout, keep, retry, sandbox, readable, writable, ports, package, protocol, goPlugin, startAttempts
 
     warning[plugin]: plugin "f": source.version is ignored for source type "local"
       --> .sc/stacks/s/server.yaml:26:37

@@ -2,6 +2,7 @@
 
 use bridge::error::chain;
 use bridge::install::{InstallError, VerifiedPackage, local_digest};
+use bridge::launch::describe_sandbox;
 use bridge::plugin::{Platform, PluginConfig, PluginSource, Sha256Digest};
 use bridge::source::without_credentials;
 use clap::{Args, Subcommand};
@@ -31,7 +32,7 @@ pub(crate) enum PluginVerb {
     /// Plugins in the cache are not downloaded again. Prints the checksum of each installed plugin for the current
     /// platform: set it as `checksum` in server.yaml to pin the plugin, so that no other file is ever run.
     Install(InstallArgs),
-    /// List the plugins that the stacks declare: version, source, and whether a checksum pins them
+    /// List the plugins that the stacks declare: version, source, sandbox, and whether a checksum pins them
     ///
     /// Prints the declared checksum of a pinned plugin for the current platform, and the checksum that pins a `local`
     /// plugin. `sc plugin install` prints those of the other plugins.
@@ -169,7 +170,7 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
         return Ok(Exit::Done);
     }
     let rows: Vec<Vec<String>> = listed.iter().map(Listed::as_row).collect();
-    ui.print(&table(&["STACK", "PLUGIN", "PACKAGE", "VERSION", "PINNED", "SOURCE", "CHECKSUM"], &rows))?;
+    ui.print(&table(&["STACK", "PLUGIN", "PACKAGE", "VERSION", "PINNED", "SANDBOX", "SOURCE", "CHECKSUM"], &rows))?;
     Ok(Exit::Done)
 }
 
@@ -196,6 +197,7 @@ impl Listed<'_> {
             plugin.package.to_string(),
             or_dash(version.to_owned()),
             pinned.to_owned(),
+            describe_sandbox(&plugin.sandbox),
             source,
             or_dash(self.digest.map(|digest| digest.to_string()).unwrap_or_default()),
         ]
@@ -213,6 +215,7 @@ impl Listed<'_> {
             "location": place,
             "version": version,
             "pinned": plugin.source.checksum().is_some(),
+            "sandbox": describe_sandbox(&plugin.sandbox),
             "checksum": self.digest.map(|digest| digest.to_string()),
         })
         .to_string()

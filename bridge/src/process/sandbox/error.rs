@@ -1,0 +1,17 @@
+//! Error of a sandbox.
+
+/// Wall of a sandbox that could not be put up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SandboxError(pub(in crate::process) String);
+
+impl SandboxError {
+    /// Creates an error from its text.
+    pub fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    pub(super) fn of(action: &str, error: impl std::fmt::Display) -> Self {
+        Self(format!("cannot {action}: {error}"))
+    }
+}

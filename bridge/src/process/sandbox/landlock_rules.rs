@@ -1,0 +1,105 @@
+//! Rules of Landlock: the files and ports that a program reaches.
+
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, NetPort, PathBeneath, PathFd,
+    Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
+};
+
+use super::allowed_access::AllowedAccess;
+use super::error::SandboxError;
+
+/// Version of Landlock without which there is no strict sandbox: the first one that restricts TCP (Linux 6.7).
+const REQUIRED: ABI = ABI::V4;
+
+/// Programs, libraries and settings of the system, which a program reads. Some of them are links or missing.
+const SYSTEM: [&str; 10] = ["/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/etc", "/proc", "/dev"];
+
+/// Files of `/etc` that may be links to somewhere else: without them, no name is resolved and no certificate is verified.
+const LINKED_SETTINGS: [&str; 3] = ["/etc/resolv.conf", "/etc/ssl/certs", "/etc/localtime"];
+
+/// Devices to which a program writes.
+const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+
+/// Part of Landlock that a kernel may lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Files and TCP: required.
+    FilesAndTcp,
+    /// Control requests to devices (Linux 6.10).
+    Devices,
+    /// Signals and abstract Unix sockets (Linux 6.12).
+    Scopes,
+}
+
+/// Returns whether this system has a part of Landlock.
+pub(super) fn has(part: Part) -> bool {
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    let ruleset = match part {
+        Part::FilesAndTcp => required_rules(ruleset),
+        Part::Devices => ruleset.handle_access(AccessFs::IoctlDev),
+        Part::Scopes => ruleset.scope(Scope::AbstractUnixSocket | Scope::Signal),
+    };
+    ruleset.and_then(Ruleset::create).is_ok()
+}
+
+/// Restricts this process, and all that it executes and starts, to what is allowed.
+pub(super) fn apply(allowed: &AllowedAccess) -> Result<(), SandboxError> {
+    let failed = |error: RulesetError| SandboxError::of("restrict the access to files and ports (Landlock)", error);
+    let mut rules = create().map_err(failed)?;
+    for path in system_paths() {
+        // A path of the system may be missing.
+        if let Ok(file) = PathFd::new(&path) {
+            rules = add(rules, file, &path, AccessFs::from_read(REQUIRED)).map_err(failed)?;
+        }
+    }
+    for path in DEVICES.map(Path::new) {
+        if let Ok(file) = PathFd::new(path) {
+            let access = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
+            rules = add(rules, file, path, access).map_err(failed)?;
+        }
+    }
+    let readable = allowed.readable.iter().map(|path| (path, AccessFs::from_read(REQUIRED)));
+    let writable = allowed.writable.iter().map(|path| (path, AccessFs::from_all(REQUIRED)));
+    for (path, access) in readable.chain(writable) {
+        let file = PathFd::new(path).map_err(|error| SandboxError(error.to_string()))?;
+        rules = add(rules, file, path, access).map_err(failed)?;
+    }
+    let ports = allowed.ports.iter().map(|port| Ok(NetPort::new(*port, AccessNet::ConnectTcp)));
+    let status = rules.add_rules(ports).and_then(RulesetCreated::restrict_self).map_err(failed)?;
+    match status.ruleset {
+        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+        RulesetStatus::NotEnforced => Err(SandboxError("the kernel does not enforce Landlock".to_owned())),
+    }
+}
+
+/// Creates rules that deny all access.
+fn create() -> Result<RulesetCreated, RulesetError> {
+    required_rules(Ruleset::default().set_compatibility(CompatLevel::HardRequirement))?
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::IoctlDev)?
+        .scope(Scope::AbstractUnixSocket | Scope::Signal)?
+        .create()
+}
+
+fn required_rules(ruleset: Ruleset) -> Result<Ruleset, RulesetError> {
+    ruleset.handle_access(AccessFs::from_all(REQUIRED))?.handle_access(AccessNet::ConnectTcp)
+}
+
+/// Allows an access to a file, or to a folder and what is below it.
+fn add(
+    rules: RulesetCreated,
+    file: PathFd,
+    path: &Path,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, RulesetError> {
+    let is_folder = path.is_dir();
+    let access = if is_folder { access } else { access & (AccessFs::from_file(REQUIRED) | AccessFs::IoctlDev) };
+    rules.add_rule(PathBeneath::new(file, access))
+}
+
+fn system_paths() -> impl Iterator<Item = PathBuf> {
+    let linked = LINKED_SETTINGS.into_iter().filter_map(|path| std::fs::canonicalize(path).ok());
+    SYSTEM.into_iter().map(PathBuf::from).chain(linked)
+}
