@@ -1,9 +1,9 @@
-//! Port of an instance at which its plugin reaches the resource monitor of the run that uses it. The sandbox `strict` lets a
+//! Ports of an instance at which its plugin reaches the resource monitors of the run that uses it. The sandbox `strict` lets a
 //! plugin connect only to ports that are known before its start, and a run opens its monitor later.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::stream::{Stream, StreamExt as _};
 use tokio::io::copy_bidirectional;
@@ -14,42 +14,63 @@ use tokio::task::JoinSet;
 use super::connection_guard::{ConnectionGuard, GuardedConnection};
 use super::endpoint::connections;
 
-/// Open port that leads to the monitor of a run. Dropping it closes the port and its connections.
+/// Number of ports of an instance. Each monitor gets the next one: a client that keeps its connection to an address, such as
+/// that of Node, would make the first call of a phase on a connection to the monitor of the phase before.
+const PORTS: usize = 8;
+
+/// Open ports, each of which leads to the monitor of one phase of a run. Dropping it closes the ports and their connections.
 #[derive(Debug)]
 pub(super) struct MonitorRelay {
+    ports: Vec<Port>,
+    /// Number of monitors so far: the last one has the port before.
+    monitors: Mutex<usize>,
+}
+
+#[derive(Debug)]
+struct Port {
     address: SocketAddr,
     monitor: watch::Sender<Option<String>>,
     _task: JoinSet<()>,
 }
 
 impl MonitorRelay {
-    /// Opens a free port of the loopback interface, which leads nowhere yet. `guard` decides which connections are
-    /// accepted.
+    /// Opens free ports of the loopback interface, which lead nowhere yet. `guard` decides which connections are accepted.
     pub(super) async fn open(guard: Arc<ConnectionGuard>) -> io::Result<Self> {
+        let mut ports = Vec::with_capacity(PORTS);
+        for _ in 0..PORTS {
+            ports.push(Port::open(Arc::clone(&guard)).await?);
+        }
+        Ok(Self { ports, monitors: Mutex::new(0) })
+    }
+
+    /// Returns the numbers of the ports.
+    pub(super) fn ports(&self) -> impl Iterator<Item = u16> {
+        self.ports.iter().map(|port| port.address.port())
+    }
+
+    /// Lets a port lead to the monitor at an address, unless the last one does. Returns the address of the port.
+    pub(super) fn lead_to(&self, monitor: &str) -> String {
+        let mut monitors = self.monitors.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = monitors.checked_sub(1).map(|last| &self.ports[last % PORTS]);
+        if let Some(last) = last.filter(|last| last.monitor.borrow().as_deref() == Some(monitor)) {
+            return last.address.to_string();
+        }
+        let next = &self.ports[*monitors % PORTS];
+        *monitors += 1;
+        // Connections to an earlier monitor are closed.
+        next.monitor.send_replace(Some(monitor.to_owned()));
+        next.address.to_string()
+    }
+}
+
+impl Port {
+    async fn open(guard: Arc<ConnectionGuard>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let (monitor, target) = watch::channel(None);
         let mut task = JoinSet::new();
         task.spawn(pass_on_all(connections(listener, address, guard), target));
         Ok(Self { address, monitor, _task: task })
-    }
-
-    /// Returns the number of the port.
-    pub(super) fn port(&self) -> u16 {
-        self.address.port()
-    }
-
-    /// Lets the port lead to the monitor at an address. Closes the connections that lead to another one. Returns the
-    /// address of the port.
-    pub(super) fn lead_to(&self, monitor: &str) -> String {
-        self.monitor.send_if_modified(|known| {
-            let is_other = known.as_deref() != Some(monitor);
-            if is_other {
-                *known = Some(monitor.to_owned());
-            }
-            is_other
-        });
-        self.address.to_string()
     }
 }
 
@@ -114,22 +135,32 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn port_leads_to_one_monitor_after_the_other() {
+    async fn each_monitor_has_a_port_of_its_own_until_all_are_used() {
         let relay = MonitorRelay::open(Arc::default()).await.unwrap();
-        let connect = || TcpStream::connect((Ipv4Addr::LOCALHOST, relay.port()));
-        assert_eq!(reply(&mut connect().await.unwrap()).await, None, "no monitor yet");
+        let unused = SocketAddr::from((Ipv4Addr::LOCALHOST, relay.ports().next().unwrap()));
+        assert_eq!(reply(&mut TcpStream::connect(unused).await.unwrap()).await, None, "no monitor yet");
         let ((first, _first), (second, _second)) = (server(1).await, server(2).await);
         let address = relay.lead_to(&first);
         let mut stream = TcpStream::connect(&address).await.unwrap();
         assert_eq!(reply(&mut stream).await, Some(1));
         assert_eq!(relay.lead_to(&first), address);
-        assert_eq!(reply(&mut stream).await, Some(1), "the same monitor keeps its connections");
-        relay.lead_to(&second);
-        assert_eq!(stream.read_u8().await.ok(), None, "connections to the monitor before are closed");
-        assert_eq!(reply(&mut connect().await.unwrap()).await, Some(2));
-        let mut last = connect().await.unwrap();
-        assert_eq!(reply(&mut last).await, Some(2));
+        let other = relay.lead_to(&second);
+        assert_ne!(other, address);
+        assert_eq!(reply(&mut TcpStream::connect(&other).await.unwrap()).await, Some(2));
+        assert_eq!(reply(&mut stream).await, Some(1), "connections to the monitor before are kept");
         drop(relay);
-        assert_eq!(last.read_u8().await.ok(), None);
+        assert_eq!(stream.read_u8().await.ok(), None);
+    }
+
+    #[tokio::test]
+    async fn port_that_is_used_again_closes_its_connections() {
+        let relay = MonitorRelay::open(Arc::default()).await.unwrap();
+        let (first, _first) = server(1).await;
+        let address = relay.lead_to(&first);
+        let mut stream = TcpStream::connect(&address).await.unwrap();
+        assert_eq!(reply(&mut stream).await, Some(1));
+        let others: Vec<String> = (1..=PORTS).map(|other| relay.lead_to(&format!("127.0.0.1:{other}"))).collect();
+        assert_eq!(others.last(), Some(&address));
+        assert_eq!(stream.read_u8().await.ok(), None);
     }
 }

@@ -134,7 +134,8 @@ impl Run {
             Sandbox::Strict(_) => Some(MonitorRelay::open(Arc::clone(&guard)).await.map_err(LoadError::Listen)?),
             Sandbox::None | Sandbox::Basic => None,
         };
-        let endpoints: Vec<u16> = [engine.port()].into_iter().chain(relay.as_ref().map(MonitorRelay::port)).collect();
+        let endpoints: Vec<u16> =
+            [engine.port()].into_iter().chain(relay.iter().flat_map(MonitorRelay::ports)).collect();
         let home = settings.environment.get("HOME").map(Path::new);
         let sandbox = process_sandbox(&config.sandbox, &settings.directory, home, &endpoints);
         let spec = LaunchSpec {
