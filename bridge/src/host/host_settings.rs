@@ -1,16 +1,18 @@
 //! Settings of the plugins of a run.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::attached_plugin::AttachedPlugin;
 use super::load_error::{LoadError, failed_to_load};
 use super::plugin_events::PluginEvents;
 use super::plugin_pool::PluginPool;
 use super::{HostError, HostEvents};
 use crate::install::{FetchEvents, InstallError, PackageSource, VerifiedPackage};
-use crate::plugin::{PluginConfig, PluginSource};
+use crate::plugin::{PluginConfig, PluginName, PluginSource};
 use crate::process::{HostEnvironment, Spawner};
 use crate::provider::grpc::{Limits, PluginInit};
 
@@ -101,4 +103,14 @@ pub struct HostSettings {
     pub events: Arc<dyn HostEvents>,
     /// Pool of the instances of plugins.
     pub pool: PluginPool,
+    /// Plugins that run already, by name of the plugin or of its package.
+    pub attached: BTreeMap<String, AttachedPlugin>,
+}
+
+impl HostSettings {
+    /// Returns the process that a plugin is attached to, by its name or that of its package.
+    pub(super) fn attached_to(&self, plugin: &PluginConfig) -> Option<&AttachedPlugin> {
+        let of_name = |name: &PluginName| self.attached.get(name.as_str());
+        of_name(&plugin.name).or_else(|| of_name(&plugin.package))
+    }
 }

@@ -40,11 +40,25 @@ pub(super) struct ProcessKey {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum PackageKey {
     Digest(Sha256Digest),
-    /// The files of the package may change from run to run.
+    /// The files of the package may change from run to run, or there is none.
     OfRun(RunId),
 }
 
 impl ProcessKey {
+    /// Returns the key of a process that runs already, in one run.
+    pub(super) fn of_attached(plugin: &PluginConfig, directory: &Path, run: RunId) -> Self {
+        Self {
+            plugin: plugin.name.to_string(),
+            package: PackageKey::OfRun(run),
+            program: PathBuf::new(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            directory: directory.to_owned(),
+            dialect: plugin.dialect.clone(),
+            sandbox: Sandbox::None,
+        }
+    }
+
     pub(super) fn new(
         plugin: &PluginConfig,
         package: &VerifiedPackage,

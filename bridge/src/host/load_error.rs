@@ -24,6 +24,16 @@ pub(super) enum LoadError {
     Launch(#[source] LaunchError),
     #[error("failed to connect to plugin")]
     Handshake(#[source] ProviderError),
+    #[error("failed to attach to the process that {setting} names")]
+    NotAttached {
+        setting: &'static str,
+        #[source]
+        source: ProviderError,
+    },
+    #[error("failed to attach to the process that {setting} names: it does not implement Attach")]
+    WithoutAttach { setting: &'static str },
+    #[error("{setting} names protocol version {version}, but goPlugin.versions declares {declared:?}")]
+    AttachedVersion { setting: &'static str, version: u32, declared: Vec<u32> },
 }
 
 impl Hint for LoadError {
@@ -31,6 +41,10 @@ impl Hint for LoadError {
         match self {
             Self::Resolve(error) => error.hint(),
             Self::Launch(error) => error.hint(),
+            Self::NotAttached { setting, .. } | Self::WithoutAttach { setting } => Some(
+                format!("start the plugin at that address, or unset {setting}, so that sc starts the plugin").into(),
+            ),
+            Self::AttachedVersion { .. } => Some("set goPlugin.versions to the versions of the plugin".into()),
             Self::Listen(_) | Self::ListenForRegistrations(_) | Self::Handshake(_) => None,
         }
     }

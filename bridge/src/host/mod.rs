@@ -6,6 +6,8 @@
 //! the configuration of an instance, decisions about steps, stacks and states.
 
 mod assets;
+mod attached_plugin;
+mod attaching;
 mod attachment;
 mod brokered;
 mod connection_guard;
@@ -34,6 +36,7 @@ mod sandbox_hint;
 mod status_service;
 mod type_cache;
 
+pub use attached_plugin::AttachedPlugin;
 pub use brokered::{BrokeredServer, OfferError};
 pub use connection_guard::{ConnectionGuard, EndpointLimits};
 pub use events::{HostEvent, HostEvents, LogMessage, Severity};

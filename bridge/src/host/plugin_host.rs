@@ -17,8 +17,9 @@ use super::package_types::PackageTypes;
 use super::run::{Plugin, Run};
 use super::type_cache::TypeCache;
 use super::{HostError, HostEvent, ProviderHost, ProviderRequest};
+use crate::install::VerifiedPackage;
 use crate::launch::describe_sandbox;
-use crate::plugin::{PluginName, PluginVersion};
+use crate::plugin::{PluginName, PluginVersion, Sandbox};
 use crate::provider::grpc::PluginInit;
 use crate::provider::{Provider, ProviderError, SchemaRequest};
 
@@ -165,7 +166,7 @@ impl PluginHost {
         let instance = self.unconfigured_instance(plugin).await?;
         let (found, declared) = (
             instance.provider.version().and_then(|version| version.parse::<PluginVersion>().ok()),
-            plugin.package.version(),
+            plugin.package().and_then(VerifiedPackage::version),
         );
         // It has not been used.
         self.run.pool().give_back(&plugin.group, instance, true).await;
@@ -175,7 +176,10 @@ impl PluginHost {
             self.run.warn(plugin, format!("version {declared} is declared, but the plugin reports version {found}"));
         }
         let version = found.map(|version| version.to_string());
-        let sandbox = describe_sandbox(&plugin.declared.config.sandbox);
+        let sandbox = match plugin.package() {
+            Some(_) => describe_sandbox(&plugin.declared.config.sandbox),
+            None => describe_sandbox(&Sandbox::None),
+        };
         settings.events.emit(HostEvent::Loaded { plugin: plugin.name().to_owned(), version, sandbox });
         Ok(())
     }
@@ -209,7 +213,7 @@ impl PluginHost {
     async fn types_of(&self, plugin: &Arc<Plugin>) -> Result<PackageTypes, HostError> {
         let package = plugin.declared.config.package.as_str();
         let folder = self.run.settings.type_cache.as_deref();
-        let cache = folder.and_then(|folder| TypeCache::new(folder, package, &plugin.package));
+        let cache = folder.zip(plugin.package()).and_then(|(folder, files)| TypeCache::new(folder, package, files));
         let load = async || {
             if let Some(cache) = cache.clone()
                 && let Some(types) = cache.load().await
@@ -245,7 +249,7 @@ impl PluginHost {
         // The state may come from another version of the plugin. A later version must support the state of an earlier
         // one.
         let requested = request.version.as_ref().and_then(|version| version.parse::<PluginVersion>().ok());
-        if let (Some(requested), Some(declared)) = (requested, found.package.version())
+        if let (Some(requested), Some(declared)) = (requested, found.package().and_then(VerifiedPackage::version))
             && requested > *declared
         {
             self.run.warn(found, format!("version {requested} is requested, but version {declared} is declared"));

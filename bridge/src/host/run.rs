@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::OnceCell;
 
+use super::attached_plugin::AttachedPlugin;
+use super::attaching::attach;
 use super::attachment::{Attachment, RootResource, RunLinks};
 use super::brokered::EngineOffer;
 use super::endpoint::Endpoint;
@@ -31,10 +33,10 @@ pub(super) struct Run {
     is_stopped: AtomicBool,
 }
 
-/// Plugin of a run, with its package.
+/// Plugin of a run.
 pub(super) struct Plugin {
     pub(super) declared: DeclaredPlugin,
-    pub(super) package: Arc<VerifiedPackage>,
+    pub(super) program: Program,
     pub(super) environment: PluginEnvironment,
     /// Instances that this plugin can use.
     pub(super) group: GroupId,
@@ -42,7 +44,23 @@ pub(super) struct Plugin {
     pub(super) package_types: OnceCell<PackageTypes>,
 }
 
+/// Program of a plugin.
+pub(super) enum Program {
+    /// Package that the host starts.
+    Package(Arc<VerifiedPackage>),
+    /// Process that runs already.
+    Attached(AttachedPlugin),
+}
+
 impl Plugin {
+    /// Returns the package; `None` if the host does not start the plugin.
+    pub(super) fn package(&self) -> Option<&VerifiedPackage> {
+        match &self.program {
+            Program::Package(package) => Some(package),
+            Program::Attached(_) => None,
+        }
+    }
+
     pub(super) fn name(&self) -> &str {
         self.declared.config.name.as_str()
     }
@@ -67,11 +85,19 @@ impl Run {
     /// Resolves and verifies a plugin.
     pub(super) async fn resolve(&self, declared: DeclaredPlugin) -> Result<Plugin, HostError> {
         let settings = &self.settings;
+        if let Some(attached) = settings.attached_to(&declared.config) {
+            let group = self.pool().group(ProcessKey::of_attached(&declared.config, &settings.directory, self.id));
+            let (program, environment) = (Program::Attached(attached.clone()), PluginEnvironment::default());
+            let plugin = Plugin { group, declared, program, environment, package_types: OnceCell::new() };
+            self.warn(&plugin, attached.message());
+            return Ok(plugin);
+        }
         let package = Arc::new(settings.sources.resolve(&declared.config, &settings.events).await?);
         let environment = plugin_environment(&declared.config, &settings.project, &settings.environment);
         let variables = environment.variables.clone();
         let key = ProcessKey::new(&declared.config, &package, variables, &settings.directory, self.id);
-        Ok(Plugin { group: self.pool().group(key), declared, package, environment, package_types: OnceCell::new() })
+        let (group, program) = (self.pool().group(key), Program::Package(package));
+        Ok(Plugin { group, declared, program, environment, package_types: OnceCell::new() })
     }
 
     /// Leases the idle instance of a plugin with the highest rank.
@@ -112,13 +138,23 @@ impl Run {
     }
 
     async fn start(&self, plugin: &Plugin) -> Result<Instance, HostError> {
-        self.launch(plugin).await.map_err(|error| failed_to_load(&plugin.declared.config, error))
+        let (settings, config) = (&self.settings, &plugin.declared.config);
+        let attachment = Arc::new(Attachment::new(plugin.name(), self.links()));
+        let started = match &plugin.program {
+            Program::Package(package) => self.launch(plugin, package, attachment).await,
+            Program::Attached(attached) => attach(config, attached, attachment, settings).await,
+        };
+        started.map_err(|error| failed_to_load(config, error))
     }
 
-    async fn launch(&self, plugin: &Plugin) -> Result<Instance, LoadError> {
+    async fn launch(
+        &self,
+        plugin: &Plugin,
+        package: &Arc<VerifiedPackage>,
+        attachment: Arc<Attachment>,
+    ) -> Result<Instance, LoadError> {
         let (settings, config) = (&self.settings, &plugin.declared.config);
         let status_tokens = Arc::new(ResourceStatusTokens::default());
-        let attachment = Arc::new(Attachment::new(plugin.name(), self.links()));
         let guard = settings.pool.connection_guard();
         let services = engine_service::services(Arc::clone(&attachment), Arc::clone(&status_tokens), guard.limits());
         let engine = Endpoint::serve(services.clone(), Arc::clone(&guard)).await.map_err(LoadError::Listen)?;
@@ -140,7 +176,7 @@ impl Run {
         let sandbox = process_sandbox(&config.sandbox, &settings.directory, home, &endpoints);
         let spec = LaunchSpec {
             plugin: config,
-            package: &plugin.package,
+            package,
             directory: settings.directory.clone(),
             environment: plugin.environment.variables.clone(),
             sandbox: sandbox.map_err(LoadError::Launch)?,
@@ -157,7 +193,7 @@ impl Run {
         };
         let host_info = HostInfo {
             engine_address: &address,
-            program_folder: plugin.package.folder(),
+            program_folder: Some(package.folder()),
             status_tokens: Some(&status_tokens),
         };
         let provider =
@@ -167,11 +203,11 @@ impl Run {
         if config.dialect != Dialect::Pulumi {
             provider.attach(&address).await.map_err(LoadError::Handshake)?;
         }
-        let provider = provider.with_guard((engine, Arc::clone(&plugin.package), launched.kept));
+        let provider = provider.with_guard((engine, Arc::clone(package), launched.kept));
         let instance = Instance::new(provider, attachment, brokered)
             .withdrawn_by(launched.withdrawn)
             .in_sandbox(config.sandbox.clone(), relay);
-        if plugin.package.digest().is_none() {
+        if package.digest().is_none() {
             instance.run.set(self.id).unwrap_or_default();
         }
         Ok(instance)

@@ -49,8 +49,8 @@ pub use go_plugin::{GoPluginError, HandshakeError};
 pub use last_output::LastOutput;
 pub use register::{RegisterError, Registrar, RegistrationError};
 pub use sandbox::{describe_sandbox, process_sandbox};
-pub use socket::{PluginAddress, plugin_connection};
-pub use socket_folder::create_socket_folder;
+pub use socket::{PluginAddress, attached_connection, plugin_connection};
+pub use socket_folder::{create_socket_folder, is_usable_socket_path};
 pub use stream_call::{RequestStream, SendError, StreamedReplies};
 pub use tls::{EncryptedStream, HostIdentity, MutualTls, TlsError};
 

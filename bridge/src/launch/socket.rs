@@ -46,6 +46,14 @@ pub fn plugin_connection(address: PluginAddress, process: &Arc<Process>, tls: Op
     })
 }
 
+/// Returns a plain-text connection to a socket of a plugin that the host has not started, see [`plugin_connection`].
+pub fn attached_connection(address: PluginAddress) -> Connection {
+    Connection::of_boxed(move || {
+        let address = address.clone();
+        async move { dial(&address, None).await }
+    })
+}
+
 /// Opens a connection to a socket of a plugin, encrypted if `tls` is given.
 ///
 /// # Errors

@@ -36,7 +36,7 @@ pub fn create_socket_folder(parents: &[PathBuf]) -> Result<ScratchFolder, String
 }
 
 /// Returns whether a text is an absolute path that the system accepts as the path of a socket.
-pub(super) fn is_usable_socket_path(path: &str) -> bool {
+pub fn is_usable_socket_path(path: &str) -> bool {
     path.starts_with('/') && path.len() < SOCKET_PATH_LIMIT && !path.contains('\0')
 }
 

@@ -23,7 +23,7 @@ fn configure(inputs: impl Into<std::sync::Arc<pulumi_proto::property::PropertyMa
 fn host_info() -> HostInfo<'static> {
     HostInfo {
         engine_address: "127.0.0.1:1",
-        program_folder: std::path::Path::new("/plugins/rec"),
+        program_folder: Some(std::path::Path::new("/plugins/rec")),
         status_tokens: None,
     }
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
+mod attaching;
 mod endpoints;
 mod faulty_plugins;
 mod go_plugin;
@@ -21,8 +22,8 @@ use std::time::Duration;
 
 use bridge::error::{Hint as _, chain};
 use bridge::host::{
-    CheckedPlugin, DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PackageTypes, PluginHost,
-    PluginPool, Sources,
+    AttachedPlugin, CheckedPlugin, DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PackageTypes,
+    PluginHost, PluginPool, Sources,
 };
 use bridge::install::LocalPackages;
 use bridge::plugin::{LocalSource, PluginConfig, PluginSource, Sandbox};
@@ -41,6 +42,7 @@ pub(crate) struct TestRepository {
     /// Sandbox of each plugin that is declared.
     sandbox: Sandbox,
     pub(crate) pool: PluginPool,
+    pub(crate) attached: BTreeMap<String, AttachedPlugin>,
 }
 
 #[derive(Default)]
@@ -80,6 +82,7 @@ impl TestRepository {
             spawner: Spawner::unsupervised(),
             sandbox: Sandbox::None,
             pool: PluginPool::new(),
+            attached: BTreeMap::new(),
         }
     }
 
@@ -136,6 +139,7 @@ impl TestRepository {
             spawner: self.spawner.clone(),
             sandbox: self.sandbox.clone(),
             pool: self.pool.clone(),
+            attached: self.attached.clone(),
         }
     }
 
@@ -177,6 +181,7 @@ impl TestRepository {
             type_cache: Some(self.path("types")),
             events: self.events.clone(),
             pool: self.pool.clone(),
+            attached: self.attached.clone(),
         }
     }
 

@@ -17,7 +17,7 @@ mod registration;
 
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pulumi_proto::plugin_v1::health_check_response::Status as Health;
@@ -41,6 +41,8 @@ struct Provider {
     engine: watch::Receiver<String>,
     cancelled: Arc<Notify>,
     deregistered: Arc<Notify>,
+    /// Address of the engine from the last Attach.
+    attached: Arc<Mutex<Option<String>>>,
 }
 
 impl Provider {
@@ -49,6 +51,10 @@ impl Provider {
     }
 
     async fn engine(&self) -> EngineClient<Channel> {
+        let attached = self.attached.lock().unwrap().clone();
+        if let Some(address) = attached {
+            return EngineClient::connect(format!("http://{address}")).await.unwrap();
+        }
         let mut engine = self.engine.clone();
         let known = tokio::time::timeout(Duration::from_secs(5), engine.wait_for(|address| !address.is_empty())).await;
         let address = known.expect("the engine is offered in time").unwrap().clone();
@@ -74,6 +80,15 @@ impl ResourceProvider for Provider {
             std::future::pending::<()>().await;
         }
         Ok(Response::new(rpc::ProviderHandshakeResponse { accept_secrets: true, ..Default::default() }))
+    }
+
+    async fn attach(&self, request: Request<rpc::PluginAttach>) -> Reply<()> {
+        if !self.has_fault("implement Attach") {
+            return Err(Status::unimplemented("Attach"));
+        }
+        self.record_call("Attach");
+        *self.attached.lock().unwrap() = Some(request.into_inner().address);
+        Ok(Response::new(()))
     }
 
     async fn get_plugin_info(&self, _: Request<()>) -> Reply<rpc::PluginInfo> {
@@ -192,7 +207,7 @@ async fn main() {
     let faults = arguments.into_iter().filter(|argument| argument != "--fault").collect();
     let (set_engine, engine) = watch::channel(address);
     let (cancelled, deregistered) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let provider = Provider { faults, record, engine, cancelled, deregistered };
+    let provider = Provider { faults, record, engine, cancelled, deregistered, attached: Arc::default() };
     let server = Server::builder()
         .add_service(ResourceProviderServer::new(provider.clone()))
         .add_service(PluginServer::new(provider.clone()));

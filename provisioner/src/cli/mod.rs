@@ -7,6 +7,7 @@
 mod access;
 mod args;
 mod argument_errors;
+mod attached_plugins;
 mod commands;
 mod completions;
 mod display;

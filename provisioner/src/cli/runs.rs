@@ -15,6 +15,7 @@ use state::drop_in_background;
 
 use super::access::access;
 use super::args::{ProgramArgs, ReplaceArgs, RunArgs, ScopeArgs, ShowArgs, TimeLimitArgs};
+use super::attached_plugins;
 use super::display::Secrets;
 use super::exit::{Changes, CliError, Exit, secrets_error};
 use super::prompt;
@@ -228,5 +229,6 @@ async fn stack_run(
 pub(crate) fn plugin_settings(stacks: &Stacks) -> anyhow::Result<PluginSettings> {
     let program = std::env::current_exe().context("the path of the sc executable cannot be determined")?;
     let spawner = Spawner::supervised(Arc::new(Supervisor::start(&program)?));
-    Ok(PluginSettings::new(stacks, spawner, PluginPool::new()))
+    let attached = attached_plugins::read(&stacks.process_context.environment)?;
+    Ok(PluginSettings { attached, ..PluginSettings::new(stacks, spawner, PluginPool::new()) })
 }

@@ -1,10 +1,11 @@
 //! Settings for finding and starting the plugins of a repository.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bridge::host::{PluginPool, Sources};
+use bridge::host::{AttachedPlugin, PluginPool, Sources};
 use bridge::install::{CacheSettings, GitRepositories, GithubReleases, LocalPackages};
 use bridge::process::{HostEnvironment, Spawner};
 use bridge::provider::grpc::Limits;
@@ -28,10 +29,13 @@ pub struct PluginSettings {
     pub limits: Limits,
     /// Pool of running plugins. Its owner closes it.
     pub pool: PluginPool,
+    /// Plugins that run already, by name of the plugin or of its package.
+    pub attached: BTreeMap<String, AttachedPlugin>,
 }
 
 impl PluginSettings {
-    /// Returns the settings for the plugins of stacks, in the environment of their caller. The owner of the pool closes it.
+    /// Returns the settings for the plugins of stacks, in the environment of their caller, none of them attached. The owner
+    /// of the pool closes it.
     pub fn new(stacks: &Stacks, spawner: Spawner, pool: PluginPool) -> Self {
         let variables = &stacks.process_context.environment;
         let environment = HostEnvironment::new(
@@ -63,6 +67,7 @@ impl PluginSettings {
             type_cache,
             limits: Limits::default(),
             pool,
+            attached: BTreeMap::new(),
         }
     }
 }

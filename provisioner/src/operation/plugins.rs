@@ -204,6 +204,7 @@ impl PluginSettings {
             type_cache: Some(self.type_cache.clone()),
             events: run_event_sink(events),
             pool: self.pool.clone(),
+            attached: self.attached.clone(),
         }
     }
 

@@ -190,6 +190,7 @@ impl<'f> Bench<'f> {
             type_cache: None,
             events: Arc::new(ErrorOutput),
             pool: PluginPool::new(),
+            attached: Default::default(),
         };
         let source = PluginSource::Local(LocalSource { path: crate::PROVIDER.into(), checksum: None });
         let name = "rec".parse().map_err(|_| HostError::new("no name"))?;

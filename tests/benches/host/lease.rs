@@ -74,6 +74,7 @@ async fn host(folder: &std::path::Path) -> anyhow::Result<PluginHost> {
         type_cache: None,
         events: Arc::new(NoEvents),
         pool: PluginPool::new(),
+        attached: Default::default(),
     };
     let source =
         PluginSource::Local(LocalSource { path: env!("CARGO_BIN_EXE_pulumi-resource-rec").into(), checksum: None });

@@ -133,6 +133,7 @@ impl SdkPlugin {
             type_cache: None,
             events: Arc::new(NoEvents),
             pool: PluginPool::new(),
+            attached: Default::default(),
         };
         let source = PluginSource::Local(LocalSource { path: self.folder.clone(), checksum: None });
         let mut config = PluginConfig::new(package.parse().expect("packages of tests have valid names"), source);

@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test panics at its first failure")]
 
+mod attaching;
 mod components;
 mod config_errors;
 mod core_types;

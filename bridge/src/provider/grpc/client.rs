@@ -42,6 +42,8 @@ pub struct GrpcProvider {
     pub(super) status_tokens: Option<(String, Arc<ResourceStatusTokens>)>,
     pub(super) process: Option<Arc<Process>>,
     pub(super) ending: Arc<dyn Ending>,
+    /// True if closing the provider leaves the plugin as it is.
+    pub(super) runs_on: bool,
     /// Signal to stop waiting for the plugin when it is closed.
     pub(super) abort: Mutex<CancellationToken>,
     /// Value that must live as long as the plugin.
@@ -73,6 +75,7 @@ impl GrpcProvider {
             status_tokens: None,
             process,
             ending: Arc::new(Interrupt),
+            runs_on: false,
             abort: Mutex::default(),
             _guard: None,
         }
@@ -95,6 +98,12 @@ impl GrpcProvider {
     #[must_use]
     pub fn with_ending(self, ending: Arc<dyn Ending>) -> Self {
         Self { ending, ..self }
+    }
+
+    /// Makes closing the provider leave the plugin as it is: another program has started it.
+    #[must_use]
+    pub fn left_running(self) -> Self {
+        Self { runs_on: true, ..self }
     }
 
     /// Sets the signal after which closing the provider does not wait for the plugin any more.

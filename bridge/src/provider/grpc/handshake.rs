@@ -29,8 +29,8 @@ const RETRY_PAUSE: Duration = Duration::from_millis(10);
 pub struct HostInfo<'a> {
     /// Address of the Engine service, `host:port`.
     pub engine_address: &'a str,
-    /// Folder of the plugin's program.
-    pub program_folder: &'a Path,
+    /// Folder of the plugin's program; `None` if the host has not started it.
+    pub program_folder: Option<&'a Path>,
     /// Tokens of the resource status service at the same address; `None` if the host does not accept views.
     pub status_tokens: Option<&'a Arc<ResourceStatusTokens>>,
 }
@@ -63,15 +63,15 @@ pub async fn handshake(
 }
 
 impl GrpcProvider {
-    /// Sends the address of the engine to a plugin whose start protocol has no argument for it. A plugin that does not
-    /// implement Attach has it from Handshake (docs/spec/plugin-hosts.md#A.18).
+    /// Sends the address of the engine to a plugin whose start protocol has no argument for it. Returns false if the plugin
+    /// does not implement Attach: it has the address from Handshake (docs/spec/plugin-hosts.md#A.18).
     ///
     /// # Errors
     /// [`ProviderError`] if the plugin does not reply within the limit, or returns another error.
-    pub async fn attach(&self, engine_address: &str) -> Result<(), ProviderError> {
+    pub async fn attach(&self, engine_address: &str) -> Result<bool, ProviderError> {
         let request = rpc::PluginAttach { address: engine_address.to_owned() };
         let reply = self.call_within::<Attach>(self.limits.handshake, &request).await;
-        errors::none_if_unimplemented(reply).map(drop)
+        errors::none_if_unimplemented(reply).map(|reply| reply.is_some())
     }
 
     /// Calls Handshake, again while the plugin is unavailable or the connection is lost. Returns `None` if the provider
@@ -82,11 +82,11 @@ impl GrpcProvider {
         host_info: HostInfo<'_>,
         last_attempt: &mut Option<Status>,
     ) -> Result<Option<Capabilities>, ProviderError> {
-        let folder = host_info.program_folder.to_string_lossy().into_owned();
+        let folder = host_info.program_folder.map(|folder| folder.to_string_lossy().into_owned());
         let request = rpc::ProviderHandshakeRequest {
             engine_address: host_info.engine_address.to_owned(),
-            root_directory: Some(folder.clone()),
-            program_directory: Some(folder),
+            root_directory: folder.clone(),
+            program_directory: folder,
             configure_with_urn: true,
             supports_views: host_info.status_tokens.is_some(),
             supports_refresh_before_update: true,
