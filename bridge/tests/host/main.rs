@@ -64,6 +64,7 @@ impl Events {
 pub(crate) async fn wait_until(mut holds: impl FnMut() -> bool) {
     let wait = async {
         while !holds() {
+            // Polls: the conditions are about other processes and their files, which report nothing to this one.
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };

@@ -113,6 +113,7 @@ impl ResourceProvider for Provider {
         self.record_call("CheckConfig");
         let release = std::path::Path::new(&self.record).with_file_name("release");
         while self.has_fault("wait for the file release in CheckConfig") && !release.exists() {
+            // Polls: the test has no other connection to this process.
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         let inputs = request.into_inner().news;

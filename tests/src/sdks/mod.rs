@@ -129,7 +129,7 @@ pub fn go_program(name: &str, sources: &Path) -> io::Result<PathBuf> {
 /// requires.
 ///
 /// # Errors
-/// Those of [`go_program`].
+/// Returns the errors of [`go_program`].
 pub fn go_program_with(name: &str, sources: &Path, module: &str) -> io::Result<PathBuf> {
     let (content, files) = go_sources(sources)?;
     let folder = install_once(name, (content, module), |folder| {

@@ -22,14 +22,19 @@ fn repository(repeats_mutations: bool) -> Repository {
     Repository::new(Sections { plugins: &plugins, resources: PAGE, ..Sections::default() })
 }
 
-/// Makes a number of calls for `page` fail as busy; 0: all.
-fn busy(repository: &Repository, rpc: &str, times: u32, retry_after: f64) {
-    let status = json!({
+/// Returns the status of a number of failures; 0: all calls fail.
+fn busy_status(times: u32, retry_after: f64) -> Value {
+    json!({
         "code": RESOURCE_EXHAUSTED,
         "message": "rec is busy, says hush",
         "times": times,
         "retryAfter": retry_after,
-    });
+    })
+}
+
+/// Makes a number of calls for `page` fail as busy; 0: all.
+fn busy(repository: &Repository, rpc: &str, times: u32, retry_after: f64) {
+    let status = busy_status(times, retry_after);
     repository.script(json!({ "resources": { "page--prod": { "statuses": { rpc: status } } } }));
 }
 
@@ -53,11 +58,9 @@ fn waiting(repository: &Repository) -> Running<'_> {
 fn busy_plugin_is_called_again_and_each_repetition_is_shown() {
     let repository = repository(false);
     let status = json!({ "code": UNAVAILABLE, "message": "no token yet", "times": 1, "retryAfter": 0.0 });
-    let busy =
-        json!({ "code": RESOURCE_EXHAUSTED, "message": "rec is busy, says hush", "times": 2, "retryAfter": 0.1 });
     repository.script(json!({ "resources": {
         "rec": { "statuses": { "Configure": status } },
-        "page--prod": { "statuses": { "Check": busy } },
+        "page--prod": { "statuses": { "Check": busy_status(2, 0.1) } },
     } }));
     insta::assert_snapshot!(repository.sc("provision -S"), @r"
     exit 0

@@ -190,12 +190,18 @@ fn exit_without_line(error: LaunchError) -> Outcome {
     if status.starts_with("exit status") { Outcome::Exit(number) } else { Outcome::Signal(number) }
 }
 
+/// Waits until a condition holds that the plugin brings about. The test has a limit on each event.
+async fn wait_until(holds: impl Fn() -> bool) {
+    while !holds() {
+        // Polls: the system reports no changes of a process that is not waited for.
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
 /// Waits until the process is stopped.
 async fn wait_until_stopped(pid: i32) {
     let state = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().rsplit(") ").next().unwrap().to_owned();
-    while !state().starts_with('T') {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    wait_until(|| state().starts_with('T')).await;
 }
 
 /// Brings an event about. Returns what happened; `None` for an event that concerns another host, or none of this test.
@@ -275,9 +281,7 @@ async fn outcome(event: &str) -> Option<Outcome> {
         "SIGINT before the line" => {
             let plugin = Plugin::with_arguments("-delay 60s").await;
             let interrupt = async {
-                while plugin.pid().is_none() {
-                    tokio::time::sleep(Duration::from_millis(2)).await;
-                }
+                wait_until(|| plugin.pid().is_some()).await;
                 kill_process(plugin.pid().unwrap(), Signal::INT).unwrap();
             };
             let (launched, ()) = tokio::join!(plugin.launch("provider", GoPluginTls::Auto), interrupt);

@@ -14,6 +14,7 @@ fn wait_until(name: &str, mut holds: impl FnMut() -> bool) {
         if holds() {
             return;
         }
+        // Polls: the files and processes belong to other programs, which report nothing to this one.
         std::thread::sleep(Duration::from_millis(10));
     }
     panic!("not within a minute: {name}");
