@@ -25,6 +25,14 @@ pub enum LaunchError {
         #[source]
         source: io::Error,
     },
+    /// A file or folder that the sandbox allows does not exist. No process was created.
+    #[error("its sandbox cannot be applied: {}, which `{key}` names, does not exist", path.display())]
+    SandboxPath {
+        /// Key of the declaration.
+        key: &'static str,
+        /// Path of the file or folder.
+        path: PathBuf,
+    },
     /// The sandbox was not applied. The program was not executed.
     #[error("its sandbox cannot be applied")]
     Sandbox(#[source] SandboxError),
@@ -74,8 +82,9 @@ impl Hint for LaunchError {
         let hint = match self {
             Self::GoPlugin(error) => return error.hint(),
             Self::Register(error) => return error.hint(),
+            Self::SandboxPath { key, .. } => return Some(format!("create it, or leave it out of `{key}`").into()),
             Self::Sandbox(_) => {
-                "`sandbox: basic` or `sandbox: none` below the name of the plugin starts it with fewer walls"
+                "`sandbox: basic` or `sandbox: none` below the name of the plugin starts it with fewer restrictions"
             }
             Self::Exited { last_output, .. } if is_cookie_refused(last_output) => {
                 "this is a go-plugin server: write `protocol: go-plugin` below the name of the plugin, and its cookie in \

@@ -13,6 +13,11 @@ impl LastOutput {
     pub(super) fn of(process: &Process) -> Self {
         Self(process.last_lines(OutputStream::Stderr))
     }
+
+    /// Returns whether a line is a port alone, as in Pulumi's start protocol.
+    pub(super) fn has_port(&self) -> bool {
+        self.0.iter().any(|line| line.trim().parse::<u16>().is_ok())
+    }
 }
 
 impl fmt::Display for LastOutput {

@@ -11,7 +11,8 @@ use crate::process::{AllowedAccess, ProcessSandbox, SandboxError, SandboxSupport
 /// the ports of the services of the host.
 ///
 /// # Errors
-/// [`LaunchError::Sandbox`] if the system lacks a wall that must not be missing, or the home directory is not known.
+/// [`LaunchError::Sandbox`] if the system cannot enforce a required restriction, or the home directory is not known;
+/// [`LaunchError::SandboxPath`] if a declared path does not exist.
 pub fn process_sandbox(
     sandbox: &Sandbox,
     directory: &Path,
@@ -23,21 +24,24 @@ pub fn process_sandbox(
         Sandbox::Basic => return Ok(ProcessSandbox::Basic),
         Sandbox::Strict(declared) => declared,
     };
-    let allowed = || {
-        SandboxSupport::current().check_strict()?;
-        let resolve = |paths: &[PathBuf]| -> Result<Vec<PathBuf>, SandboxError> {
-            paths.iter().map(|path| resolve(path, directory, home)).collect()
-        };
-        Ok(AllowedAccess {
-            readable: resolve(&declared.readable)?,
-            writable: resolve(&declared.writable)?,
-            ports: [&declared.ports, endpoints].concat(),
-        })
+    SandboxSupport::current().check_strict().map_err(LaunchError::Sandbox)?;
+    let existing = |key: &'static str, paths: &[PathBuf]| -> Result<Vec<PathBuf>, LaunchError> {
+        let resolved = paths.iter().map(|path| resolve(path, directory, home).map_err(LaunchError::Sandbox));
+        resolved.map(|path| path.and_then(|path| check_exists(key, path))).collect()
     };
-    allowed().map(ProcessSandbox::Strict).map_err(LaunchError::Sandbox)
+    Ok(ProcessSandbox::Strict(AllowedAccess {
+        readable: existing("readable", &declared.readable)?,
+        writable: existing("writable", &declared.writable)?,
+        ports: [&declared.ports, endpoints].concat(),
+    }))
 }
 
-/// Describes a sandbox as this system puts it up: `strict, without: signals and abstract Unix sockets (Linux 6.12)`.
+/// Checks a path that the declaration names. One that cannot be looked at is reported by the gate.
+fn check_exists(key: &'static str, path: PathBuf) -> Result<PathBuf, LaunchError> {
+    if matches!(path.try_exists(), Ok(false)) { Err(LaunchError::SandboxPath { key, path }) } else { Ok(path) }
+}
+
+/// Describes a sandbox as this system enforces it: `strict, without: signals and abstract Unix sockets (Linux 6.12)`.
 pub fn describe_sandbox(sandbox: &Sandbox) -> String {
     let support = SandboxSupport::current();
     let missing = match sandbox {

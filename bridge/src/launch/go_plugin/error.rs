@@ -75,6 +75,9 @@ impl Hint for GoPluginError {
             Self::NoHandshake(lines) if lines.first().is_some_and(|line| line.trim().parse::<u16>().is_ok()) => {
                 "this looks like Pulumi's plugin protocol: remove `protocol: go-plugin`"
             }
+            Self::TimedOut { printed, .. } if printed.has_port() => {
+                "this looks like Pulumi's plugin protocol: remove `protocol: go-plugin`"
+            }
             Self::TimedOut { printed, .. } if printed.0.iter().any(|line| line.contains('|')) => {
                 "text that the plugin prints before its handshake line must end with a line break"
             }
@@ -113,6 +116,7 @@ mod tests {
             (timed_out(&[]), "a larger startTimeout"),
             (timed_out(&["ready1|1|unix|/tmp/x|grpc"]), "must end with a line break"),
             (timed_out(&["ready"]), "a larger startTimeout"),
+            (timed_out(&["41233"]), "remove `protocol: go-plugin`"),
             (refused(HandshakeError::Protocol("netrpc".to_owned())), "rebuild the plugin with gRPC"),
             (refused(version), "goPlugin.versions"),
             (refused(HandshakeError::CertificateMissing), "tls: none"),

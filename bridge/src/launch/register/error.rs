@@ -111,7 +111,10 @@ impl Hint for RegistrationError {
     fn hint(&self) -> Option<Cow<'_, str>> {
         let hint = match self {
             Self::OtherName { found, .. } => {
-                return Some(format!("write `package: {found}` below the name of the plugin, or start the program of the declared package").into());
+                let hint = format!(
+                    "write `package: {found}` below the name of the plugin, or start the program of the declared package"
+                );
+                return Some(hint.into());
             }
             Self::OtherPlugin { .. } | Self::UnknownToken | Self::UsedToken { .. } => {
                 "each process registers with the SC_PLUGIN_TOKEN of its own environment, once"
@@ -180,11 +183,12 @@ impl Hint for RegisterError {
     fn hint(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Refused { reason, .. } => reason.hint(),
-            Self::TimedOut { last_output, .. } if last_output.0.iter().any(|line| line.trim().parse::<u16>().is_ok()) => {
+            Self::TimedOut { last_output, .. } if last_output.has_port() => {
                 Some("it has printed a port: if this is Pulumi's plugin protocol, remove `protocol: register`".into())
             }
             Self::TimedOut { .. } => Some(
-                "a plugin with `protocol: register` calls Register at the socket SC_PLUGIN_HOST; a larger startTimeout gives it more time"
+                "a plugin with `protocol: register` calls Register at the socket SC_PLUGIN_HOST; a larger startTimeout gives \
+                 it more time"
                     .into(),
             ),
             Self::NoHost | Self::Token(_) | Self::Exited { .. } => None,
