@@ -18,7 +18,7 @@ pub enum HostEvent {
         plugin: String,
         /// Version from GetPluginInfo; `None` if the plugin reports none.
         version: Option<String>,
-        /// Walls around its process, in words.
+        /// Sandbox of its process, and what the system cannot enforce of it, in words.
         sandbox: String,
     },
     /// A plugin is being fetched.

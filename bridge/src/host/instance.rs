@@ -112,7 +112,7 @@ pub(super) struct Instance {
     is_exit_reported: AtomicBool,
     is_ending: AtomicBool,
     /// Signal that the process has announced its end.
-    withdrawn: CancellationToken,
+    deregistered: CancellationToken,
 }
 
 impl Instance {
@@ -131,13 +131,13 @@ impl Instance {
             is_used_up: AtomicBool::new(false),
             is_exit_reported: AtomicBool::new(false),
             is_ending: AtomicBool::new(false),
-            withdrawn: CancellationToken::new(),
+            deregistered: CancellationToken::new(),
         }
     }
 
     /// Sets the signal after which the instance counts as exited.
-    pub(super) fn withdrawn_by(self, withdrawn: CancellationToken) -> Self {
-        Self { withdrawn, ..self }
+    pub(super) fn deregistered_by(self, deregistered: CancellationToken) -> Self {
+        Self { deregistered, ..self }
     }
 
     /// Sets the sandbox of the process, and the port at which it reaches monitors, if it cannot reach every port.
@@ -148,7 +148,7 @@ impl Instance {
     /// Returns the address at which the process reaches the monitor with an address.
     pub(super) fn monitor_address(&self, monitor: String) -> String {
         match &self.monitor_relay {
-            Some(relay) => relay.lead_to(&monitor),
+            Some(relay) => relay.forward_to(&monitor),
             None => monitor,
         }
     }
@@ -242,19 +242,20 @@ impl Drop for CallInFlight<'_> {
 
 impl Pooled for Instance {
     fn is_alive(&self) -> bool {
-        !self.withdrawn.is_cancelled() && self.provider.process().is_none_or(|process| process.exit_status().is_none())
+        !self.deregistered.is_cancelled()
+            && self.provider.process().is_none_or(|process| process.exit_status().is_none())
     }
 
     fn exited(&self) -> BoxFuture<'static, ()> {
-        let withdrawn = self.withdrawn.clone().cancelled_owned();
+        let deregistered = self.deregistered.clone().cancelled_owned();
         match self.provider.process().map(|process| process.exited()) {
             Some(exited) => Box::pin(async move {
                 tokio::select! {
                     () = exited => {}
-                    () = withdrawn => {}
+                    () = deregistered => {}
                 }
             }),
-            None => Box::pin(withdrawn),
+            None => Box::pin(deregistered),
         }
     }
 

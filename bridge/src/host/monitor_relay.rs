@@ -18,7 +18,7 @@ use super::endpoint::connections;
 /// that of Node, would make the first call of a phase on a connection to the monitor of the phase before.
 const PORTS: usize = 8;
 
-/// Open ports, each of which leads to the monitor of one phase of a run. Dropping it closes the ports and their connections.
+/// Open ports, each of which forwards to the monitor of one phase of a run. Dropping it closes the ports and their connections.
 #[derive(Debug)]
 pub(super) struct MonitorRelay {
     ports: Vec<Port>,
@@ -34,7 +34,7 @@ struct Port {
 }
 
 impl MonitorRelay {
-    /// Opens free ports of the loopback interface, which lead nowhere yet. `guard` decides which connections are accepted.
+    /// Opens free ports of the loopback interface, which close all connections until there is a monitor. `guard` decides which connections are accepted.
     pub(super) async fn open(guard: Arc<ConnectionGuard>) -> io::Result<Self> {
         let mut ports = Vec::with_capacity(PORTS);
         for _ in 0..PORTS {
@@ -48,8 +48,8 @@ impl MonitorRelay {
         self.ports.iter().map(|port| port.address.port())
     }
 
-    /// Lets a port lead to the monitor at an address, unless the last one does. Returns the address of the port.
-    pub(super) fn lead_to(&self, monitor: &str) -> String {
+    /// Forwards a port to the monitor at an address, unless the last one is forwarded to it. Returns the address of the port.
+    pub(super) fn forward_to(&self, monitor: &str) -> String {
         let mut monitors = self.monitors.lock().unwrap_or_else(PoisonError::into_inner);
         let last = monitors.checked_sub(1).map(|last| &self.ports[last % PORTS]);
         if let Some(last) = last.filter(|last| last.monitor.borrow().as_deref() == Some(monitor)) {
@@ -92,7 +92,7 @@ async fn pass_on_all(
     }
 }
 
-/// Passes the bytes of a connection on in both directions, until a side ends or the port leads to another monitor.
+/// Passes the bytes of a connection on in both directions, until a side ends or the port is forwarded to another monitor.
 async fn pass_on(mut plugin: GuardedConnection<TcpStream>, mut target: watch::Receiver<Option<String>>) {
     let address = target.borrow_and_update().clone();
     let Some(address) = address else { return };
@@ -140,11 +140,11 @@ mod tests {
         let unused = SocketAddr::from((Ipv4Addr::LOCALHOST, relay.ports().next().unwrap()));
         assert_eq!(reply(&mut TcpStream::connect(unused).await.unwrap()).await, None, "no monitor yet");
         let ((first, _first), (second, _second)) = (server(1).await, server(2).await);
-        let address = relay.lead_to(&first);
+        let address = relay.forward_to(&first);
         let mut stream = TcpStream::connect(&address).await.unwrap();
         assert_eq!(reply(&mut stream).await, Some(1));
-        assert_eq!(relay.lead_to(&first), address);
-        let other = relay.lead_to(&second);
+        assert_eq!(relay.forward_to(&first), address);
+        let other = relay.forward_to(&second);
         assert_ne!(other, address);
         assert_eq!(reply(&mut TcpStream::connect(&other).await.unwrap()).await, Some(2));
         assert_eq!(reply(&mut stream).await, Some(1), "connections to the monitor before are kept");
@@ -156,10 +156,10 @@ mod tests {
     async fn port_that_is_used_again_closes_its_connections() {
         let relay = MonitorRelay::open(Arc::default()).await.unwrap();
         let (first, _first) = server(1).await;
-        let address = relay.lead_to(&first);
+        let address = relay.forward_to(&first);
         let mut stream = TcpStream::connect(&address).await.unwrap();
         assert_eq!(reply(&mut stream).await, Some(1));
-        let others: Vec<String> = (1..=PORTS).map(|other| relay.lead_to(&format!("127.0.0.1:{other}"))).collect();
+        let others: Vec<String> = (1..=PORTS).map(|other| relay.forward_to(&format!("127.0.0.1:{other}"))).collect();
         assert_eq!(others.last(), Some(&address));
         assert_eq!(stream.read_u8().await.ok(), None);
     }

@@ -162,7 +162,7 @@ impl PluginHost {
         for name in &plugin.environment.missing {
             self.run.warn(plugin, format!("the environment variable {name} in passEnv is not set"));
         }
-        self.run.warn_of_missing_walls(plugin);
+        self.run.warn_of_missing_restrictions(plugin);
         let instance = self.unconfigured_instance(plugin).await?;
         let (found, declared) = (
             instance.provider.version().and_then(|version| version.parse::<PluginVersion>().ok()),

@@ -205,7 +205,7 @@ impl Run {
         }
         let provider = provider.with_guard((engine, Arc::clone(package), launched.kept));
         let instance = Instance::new(provider, attachment, brokered)
-            .withdrawn_by(launched.withdrawn)
+            .deregistered_by(launched.deregistered)
             .in_sandbox(config.sandbox.clone(), relay);
         if package.digest().is_none() {
             instance.run.set(self.id).unwrap_or_default();
@@ -219,10 +219,10 @@ impl Run {
     }
 
     /// Warns once in each pool of what the sandbox of plugins does not prevent on this system.
-    pub(super) fn warn_of_missing_walls(&self, plugin: &Plugin) {
+    pub(super) fn warn_of_missing_restrictions(&self, plugin: &Plugin) {
         let missing = match plugin.declared.config.sandbox {
             Sandbox::Basic => SandboxSupport::current().missing_in_basic(),
-            // The process of the system is refused instead.
+            // A plugin with `strict` is refused instead.
             Sandbox::None | Sandbox::Strict(_) => Vec::new(),
         };
         if !missing.is_empty() && self.settings.pool.is_first_warning_of_sandbox() {

@@ -94,5 +94,5 @@ pub struct Launched {
     /// Value that must live as long as the process, such as the folder of its socket.
     pub kept: Option<Box<dyn Any + Send + Sync>>,
     /// Signal that the plugin has announced its end: it is not to be used any more.
-    pub withdrawn: CancellationToken,
+    pub deregistered: CancellationToken,
 }

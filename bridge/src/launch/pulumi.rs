@@ -40,7 +40,7 @@ pub(super) async fn launch(spec: LaunchSpec<'_>, engine_address: &str) -> Result
                 ending: Arc::new(Interrupt),
                 broker: None,
                 kept: None,
-                withdrawn: CancellationToken::new(),
+                deregistered: CancellationToken::new(),
             })
         }
         None => {

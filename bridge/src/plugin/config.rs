@@ -35,7 +35,7 @@ pub struct PluginConfig {
     pub dialect: Dialect,
     /// Calls that are repeated if the plugin asks for it.
     pub retry: Retry,
-    /// Walls around its process.
+    /// Restrictions of its process.
     pub sandbox: Sandbox,
 }
 

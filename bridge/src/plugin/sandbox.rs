@@ -3,15 +3,15 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// Walls around the process of a plugin (docs/hosting.md#sandbox).
+/// Restrictions of the process of a plugin (docs/hosting.md#sandbox).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Sandbox {
-    /// No walls: the process can do what the account can do.
+    /// No restrictions: the process can do what the account can do.
     None,
     /// No new privileges, no inherited descriptors, no core dumps, and a folder of its own for temporary files.
     #[default]
     Basic,
-    /// The walls of `Basic`, and access to few files and ports only.
+    /// The restrictions of `Basic`, and access to few files and ports only.
     Strict(StrictSandbox),
 }
 

@@ -1,6 +1,7 @@
 //! The gate: the process that becomes a supervised program. It starts as a process of our own program, waits until `sc`
-//! writes a byte to its standard input, puts up the walls of the sandbox of the program around itself, and then replaces
-//! itself by the program (`exec`). Until then the program cannot run. The gate leads a session of its own, with one process group, and so does the program.
+//! writes a byte to its standard input, applies the sandbox of the program to itself, and then
+//! replaces itself by the program (`exec`). Until then the program cannot run. The gate leads a session of its own, with one
+//! process group, and so does the program.
 //!
 //! On Linux the gate requests SIGKILL at the death of the thread that started it. The program inherits this request,
 //! unless it is a set-user-ID or set-group-ID program or has file capabilities.

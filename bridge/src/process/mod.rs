@@ -10,10 +10,10 @@
 //!  └─ stdin pipe ─► gate ─exec─► program     waits for a byte before it executes the program; end of file: exits
 //! ```
 //! The gate is a process of our own program that later becomes the program (`exec`), in the same process group. `sc`
-//! writes the byte once the supervisor has acknowledged this group; the gate then puts up the walls of the sandbox of the
-//! program. If `sc` is killed, either the gate never executes
-//! the program, or the supervisor has the group on its list. The program leads its session, so it cannot leave its group. A
-//! process that it has started can; on Linux it is found by the tag of the program, and killed with the group.
+//! writes the byte once the supervisor has acknowledged this group; the gate then applies the sandbox of the program. If
+//! `sc` is killed, either the gate never executes the program, or the supervisor has the group on its list. The program
+//! leads its session, so it cannot leave its group. A process that it has started can; on Linux it is found by the tag of
+//! the program, and killed with the group.
 //!
 //! If the supervisor is killed, `sc` starts another one with the same list. If `sc` is killed before that, Linux kills
 //! the programs (PR_SET_PDEATHSIG), but not the processes that these have started; other systems kill nothing.

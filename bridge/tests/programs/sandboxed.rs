@@ -1,7 +1,6 @@
-//! Program that runs against one wall of its sandbox, for tests of the walls. Prints `open` if there is no wall, else `held`,
-//! and what it found.
+//! Program that attempts what a sandbox prevents. Prints `possible` and what it found, or `prevented` and why.
 //!
-//! Usage: `intruder ATTEMPT [ARGUMENT]`.
+//! Usage: `bridge-sandboxed ATTEMPT [ARGUMENT]`.
 
 #![expect(clippy::disallowed_methods, reason = "a program that only tests start; it panics at the first failure")]
 #![expect(
@@ -65,8 +64,8 @@ fn main() {
         _ => panic!("{attempt} is no attempt"),
     };
     match outcome {
-        Ok(found) => println!("open: {found}"),
-        Err(reason) => println!("held: {reason}"),
+        Ok(found) => println!("possible: {found}"),
+        Err(reason) => println!("prevented: {reason}"),
     }
 }
 

@@ -1,9 +1,9 @@
-//! Tests of the sandbox of plugins: a program runs against each wall, at each level.
+//! Tests of the sandbox of plugins: a program attempts what each restriction prevents, at each level.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 #![cfg(target_os = "linux")]
 
-mod walls;
+mod restrictions;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,15 +14,15 @@ use bridge::process::{
     AllowedAccess, FirstLine, OutputStream, Process, ProcessSandbox, ProcessSpec, SandboxSupport, Spawner, Supervisor,
 };
 
-const INTRUDER: &str = env!("CARGO_BIN_EXE_bridge-intruder");
+const PROGRAM: &str = env!("CARGO_BIN_EXE_bridge-sandboxed");
 
 /// Folder in which attempts are made, and the spawner of their processes.
-pub(crate) struct Yard {
+pub(crate) struct Fixture {
     folder: tempfile::TempDir,
     spawner: Spawner,
 }
 
-impl Yard {
+impl Fixture {
     pub(crate) fn new() -> Self {
         let supervisor = Supervisor::start(env!("CARGO_BIN_EXE_bridge-supervised").as_ref()).unwrap();
         Self { folder: tempfile::tempdir().unwrap(), spawner: Spawner::supervised(Arc::new(supervisor)) }
@@ -35,7 +35,7 @@ impl Yard {
 
     /// Returns a strict sandbox in which only the program is allowed.
     pub(crate) fn strict(&self) -> ProcessSandbox {
-        ProcessSandbox::Strict(AllowedAccess { readable: vec![INTRUDER.into()], ..AllowedAccess::default() })
+        ProcessSandbox::Strict(AllowedAccess { readable: vec![PROGRAM.into()], ..AllowedAccess::default() })
     }
 
     /// Returns whether this kernel has rules for signals and abstract sockets.
@@ -69,7 +69,7 @@ impl Yard {
 
     /// Runs an attempt to its end, and returns what the program printed.
     pub(crate) async fn attempt(&self, attempt: &str, argument: &str, sandbox: ProcessSandbox) -> String {
-        let process = self.start(INTRUDER.as_ref(), &[attempt, argument], sandbox);
+        let process = self.start(PROGRAM.as_ref(), &[attempt, argument], sandbox);
         match process.first_line().await {
             FirstLine::Line(line) => {
                 process.wait_for_exit().await;

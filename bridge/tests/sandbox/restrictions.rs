@@ -15,12 +15,12 @@ use bridge::process::{
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::{INTRUDER, Yard};
+use crate::{Fixture, PROGRAM};
 
 /// Runs an attempt at each level, and checks its verdict and a part of what the program found.
-async fn assert_verdicts(yard: &Yard, attempt: &str, argument: impl AsRef<Path>, expected: [&str; 3]) {
-    for (sandbox, expected) in yard.levels().into_iter().zip(expected) {
-        let found = yard.attempt(attempt, argument.as_ref().to_str().unwrap(), sandbox.clone()).await;
+async fn assert_verdicts(fixture: &Fixture, attempt: &str, argument: impl AsRef<Path>, expected: [&str; 3]) {
+    for (sandbox, expected) in fixture.levels().into_iter().zip(expected) {
+        let found = fixture.attempt(attempt, argument.as_ref().to_str().unwrap(), sandbox.clone()).await;
         let (verdict, part) = expected.split_once(": ").unwrap();
         let is_expected = found.starts_with(verdict) && found.contains(part);
         assert!(is_expected, "{attempt} in {sandbox:?}: {found}, expected {expected}");
@@ -33,189 +33,199 @@ async fn program_gains_no_privileges() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
-    let yard = Yard::new();
-    fs::set_permissions(yard.path(""), fs::Permissions::from_mode(0o755)).unwrap();
-    let copy = yard.file("copy", &fs::read(INTRUDER).unwrap(), 0o755);
+    let fixture = Fixture::new();
+    fs::set_permissions(fixture.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    let copy = fixture.file("copy", &fs::read(PROGRAM).unwrap(), 0o755);
     chown(&copy, Some(65534), Some(65534)).unwrap();
     fs::set_permissions(&copy, fs::Permissions::from_mode(0o4755)).unwrap();
-    let strict = AllowedAccess { readable: vec![INTRUDER.into(), copy.clone()], ..AllowedAccess::default() };
+    let strict = AllowedAccess { readable: vec![PROGRAM.into(), copy.clone()], ..AllowedAccess::default() };
     for (sandbox, expected) in [
-        (ProcessSandbox::None, "open: account 65534"),
-        (ProcessSandbox::Basic, "held: account 0"),
-        (ProcessSandbox::Strict(strict), "held: account 0"),
+        (ProcessSandbox::None, "possible: account 65534"),
+        (ProcessSandbox::Basic, "prevented: account 0"),
+        (ProcessSandbox::Strict(strict), "prevented: account 0"),
     ] {
-        let found = yard.attempt("gain privileges", copy.to_str().unwrap(), sandbox.clone()).await;
+        let found = fixture.attempt("gain privileges", copy.to_str().unwrap(), sandbox.clone()).await;
         assert_eq!(found, expected, "{sandbox:?}");
     }
 }
 
 #[tokio::test]
 async fn program_inherits_no_descriptors() {
-    let yard = Yard::new();
-    let path = yard.file("inherited", b"secret", 0o600);
+    let fixture = Fixture::new();
+    let path = fixture.file("inherited", b"secret", 0o600);
     let file = fs::File::open(&path).unwrap();
     fcntl_setfd(&file, FdFlags::empty()).unwrap();
-    let open = format!("open: {}", path.display());
-    assert_verdicts(&yard, "use inherited descriptors", "", [&open, "held: none", "held: none"]).await;
+    let open = format!("possible: {}", path.display());
+    assert_verdicts(&fixture, "use inherited descriptors", "", [&open, "prevented: none", "prevented: none"]).await;
 }
 
 #[tokio::test]
 async fn program_dumps_no_core() {
-    let yard = Yard::new();
+    let fixture = Fixture::new();
     let maximum = getrlimit(Resource::Core).maximum;
     setrlimit(Resource::Core, Rlimit { current: maximum, maximum }).unwrap();
     // Some machines allow no core dumps at all.
-    let without = if maximum == Some(0) { "held: signal: 6" } else { "open: signal: 6" };
-    assert_verdicts(&yard, "dump its memory", "", [without, "held: signal: 6", "held: signal: 6"]).await;
+    let without = if maximum == Some(0) { "prevented: signal: 6" } else { "possible: signal: 6" };
+    assert_verdicts(&fixture, "dump its memory", "", [without, "prevented: signal: 6", "prevented: signal: 6"]).await;
 }
 
 #[tokio::test]
 async fn program_has_a_folder_of_its_own_for_temporary_files() {
-    let yard = Yard::new();
-    let other = yard.file("of-another-program", b"secret", 0o600);
-    let open = format!("open: {}", yard.path("").display().to_string().trim_end_matches('/'));
-    assert_verdicts(&yard, "read temporary files", &other, [&open, "held: mode 700", "held: mode 700"]).await;
-    let left: Vec<_> = fs::read_dir(yard.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let fixture = Fixture::new();
+    let other = fixture.file("of-another-program", b"secret", 0o600);
+    let open = format!("possible: {}", fixture.path("").display().to_string().trim_end_matches('/'));
+    assert_verdicts(&fixture, "read temporary files", &other, [&open, "prevented: mode 700", "prevented: mode 700"])
+        .await;
+    let left: Vec<_> = fs::read_dir(fixture.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), 2, "the folder of the program is removed: {left:?}");
 }
 
 /// The kernel would withdraw the signal if a program gained something.
 #[tokio::test]
 async fn program_dies_with_its_parent_at_each_level() {
-    assert_verdicts(&Yard::new(), "outlive its parent", "", ["held: KILL"; 3]).await;
+    assert_verdicts(&Fixture::new(), "outlive its parent", "", ["prevented: KILL"; 3]).await;
 }
 
 /// Root has capabilities, other accounts have none to lose.
 #[tokio::test]
 async fn strict_program_of_root_has_no_capabilities() {
     if rustix::process::geteuid().is_root() {
-        assert_verdicts(&Yard::new(), "use capabilities", "", ["open: ", "open: ", "held: none"]).await;
+        assert_verdicts(&Fixture::new(), "use capabilities", "", ["possible: ", "possible: ", "prevented: none"]).await;
     }
 }
 
 #[tokio::test]
 async fn strict_program_reads_and_changes_no_other_files() {
-    let yard = Yard::new();
+    let fixture = Fixture::new();
     for attempt in ["read", "write", "change the mode", "look at", "truncate", "link", "rename", "remove"] {
         // Landlock has no rules for these, see docs/hosting.md#sandbox.
-        let strict = if ["change the mode", "look at"].contains(&attempt) { "open: " } else { "held: " };
-        for (sandbox, expected) in yard.levels().into_iter().zip(["open: ", "open: ", strict]) {
-            let folder = tempfile::tempdir_in(yard.path("")).unwrap();
+        let strict = if ["change the mode", "look at"].contains(&attempt) { "possible: " } else { "prevented: " };
+        for (sandbox, expected) in fixture.levels().into_iter().zip(["possible: ", "possible: ", strict]) {
+            let folder = tempfile::tempdir_in(fixture.path("")).unwrap();
             let file = folder.path().join("file");
             fs::write(&file, "secret").unwrap();
-            let found = yard.attempt(attempt, file.to_str().unwrap(), sandbox.clone()).await;
+            let found = fixture.attempt(attempt, file.to_str().unwrap(), sandbox.clone()).await;
             assert!(found.starts_with(expected), "{attempt} in {sandbox:?}: {found}, expected {expected}");
         }
     }
     for (attempt, name) in [("create", "made"), ("list", ".")] {
-        let strict = yard.attempt(attempt, yard.path(name).to_str().unwrap(), yard.strict()).await;
-        let basic = yard.attempt(attempt, yard.path(name).to_str().unwrap(), ProcessSandbox::Basic).await;
-        assert!(strict.starts_with("held: Permission denied") && basic.starts_with("open: "), "{strict}, {basic}");
+        let strict = fixture.attempt(attempt, fixture.path(name).to_str().unwrap(), fixture.strict()).await;
+        let basic = fixture.attempt(attempt, fixture.path(name).to_str().unwrap(), ProcessSandbox::Basic).await;
+        assert!(
+            strict.starts_with("prevented: Permission denied") && basic.starts_with("possible: "),
+            "{strict}, {basic}"
+        );
     }
-    let program = yard.file("program", &fs::read(INTRUDER).unwrap(), 0o755);
-    assert_verdicts(&yard, "execute", &program, ["open: ", "open: ", "held: Permission denied"]).await;
+    let program = fixture.file("program", &fs::read(PROGRAM).unwrap(), 0o755);
+    assert_verdicts(&fixture, "execute", &program, ["possible: ", "possible: ", "prevented: Permission denied"]).await;
 }
 
 #[tokio::test]
 async fn strict_program_reaches_the_system_its_temporary_files_and_what_is_declared() {
-    let yard = Yard::new();
+    let fixture = Fixture::new();
     for folder in ["read", "written"] {
-        fs::create_dir(yard.path(folder)).unwrap();
-        yard.file(&format!("{folder}/file"), b"content", 0o644);
+        fs::create_dir(fixture.path(folder)).unwrap();
+        fixture.file(&format!("{folder}/file"), b"content", 0o644);
     }
-    let single = yard.file("single", b"content", 0o644);
+    let single = fixture.file("single", b"content", 0o644);
     let allowed = AllowedAccess {
-        readable: vec![INTRUDER.into(), yard.path("read")],
-        writable: vec![yard.path("written"), single.clone()],
+        readable: vec![PROGRAM.into(), fixture.path("read")],
+        writable: vec![fixture.path("written"), single.clone()],
         ports: Vec::new(),
     };
-    let file = |path: &str| yard.path(path).to_str().unwrap().to_owned();
+    let file = |path: &str| fixture.path(path).to_str().unwrap().to_owned();
     for (attempt, path, expected) in [
-        ("read", "/etc/passwd".to_owned(), "open: "),
-        ("read", "/proc/self/status".to_owned(), "open: "),
-        ("list", "/usr".to_owned(), "open: "),
-        ("execute", "/bin/true".to_owned(), "open: "),
-        ("write", "/dev/null".to_owned(), "open: "),
-        ("truncate", "/dev/null".to_owned(), "open: "),
-        ("create", "/dev/shm/sc-test".to_owned(), "held: "),
-        ("create", "/usr/sc-test".to_owned(), "held: "),
-        ("read", file("read/file"), "open: \"content\""),
-        ("list", file("read"), "open: "),
-        ("write", file("read/file"), "held: "),
-        ("create", file("read/other"), "held: "),
-        ("create", file("written/other"), "open: "),
-        ("read", file("written/file"), "open: "),
-        ("rename", file("written/file"), "open: "),
-        ("remove", file("written/other"), "open: "),
-        ("write", file("single"), "open: "),
-        ("remove", file("single"), "held: "),
-        ("list", "/".to_owned(), "held: "),
+        ("read", "/etc/passwd".to_owned(), "possible: "),
+        ("read", "/proc/self/status".to_owned(), "possible: "),
+        ("list", "/usr".to_owned(), "possible: "),
+        ("execute", "/bin/true".to_owned(), "possible: "),
+        ("write", "/dev/null".to_owned(), "possible: "),
+        ("truncate", "/dev/null".to_owned(), "possible: "),
+        ("create", "/dev/shm/sc-test".to_owned(), "prevented: "),
+        ("create", "/usr/sc-test".to_owned(), "prevented: "),
+        ("read", file("read/file"), "possible: \"content\""),
+        ("list", file("read"), "possible: "),
+        ("write", file("read/file"), "prevented: "),
+        ("create", file("read/other"), "prevented: "),
+        ("create", file("written/other"), "possible: "),
+        ("read", file("written/file"), "possible: "),
+        ("rename", file("written/file"), "possible: "),
+        ("remove", file("written/other"), "possible: "),
+        ("write", file("single"), "possible: "),
+        ("remove", file("single"), "prevented: "),
+        ("list", "/".to_owned(), "prevented: "),
     ] {
-        let found = yard.attempt(attempt, &path, ProcessSandbox::Strict(allowed.clone())).await;
+        let found = fixture.attempt(attempt, &path, ProcessSandbox::Strict(allowed.clone())).await;
         assert!(found.starts_with(expected), "{attempt} {path}: {found}, expected {expected}");
     }
 }
 
 #[tokio::test]
 async fn strict_program_reads_nothing_of_its_parent_and_sends_it_no_signal() {
-    let yard = Yard::new();
-    assert_verdicts(&yard, "read the environment of its parent", "", ["open: ", "open: ", "held: "]).await;
+    let fixture = Fixture::new();
+    assert_verdicts(&fixture, "read the environment of its parent", "", ["possible: ", "possible: ", "prevented: "])
+        .await;
     // Linux before 6.12 has no rules for signals.
-    let signal = if yard.has_scopes() { "held: Operation not permitted" } else { "open: " };
-    assert_verdicts(&yard, "signal", "", ["open: ", "open: ", signal]).await;
+    let signal = if fixture.has_scopes() { "prevented: Operation not permitted" } else { "possible: " };
+    assert_verdicts(&fixture, "signal", "", ["possible: ", "possible: ", signal]).await;
 }
 
 #[tokio::test]
 async fn strict_program_connects_by_tcp_to_its_ports_only() {
-    let yard = Yard::new();
+    let fixture = Fixture::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    assert_verdicts(&yard, "connect by TCP", address.to_string(), ["open: ", "open: ", "held: Permission denied"])
-        .await;
+    assert_verdicts(
+        &fixture,
+        "connect by TCP",
+        address.to_string(),
+        ["possible: ", "possible: ", "prevented: Permission denied"],
+    )
+    .await;
     let allowed =
-        AllowedAccess { readable: vec![INTRUDER.into()], ports: vec![address.port()], ..AllowedAccess::default() };
-    let found = yard.attempt("connect by TCP", &address.to_string(), ProcessSandbox::Strict(allowed)).await;
-    assert!(found.starts_with("open: "), "{found}");
-    assert_verdicts(&yard, "listen", "", ["open: "; 3]).await;
+        AllowedAccess { readable: vec![PROGRAM.into()], ports: vec![address.port()], ..AllowedAccess::default() };
+    let found = fixture.attempt("connect by TCP", &address.to_string(), ProcessSandbox::Strict(allowed)).await;
+    assert!(found.starts_with("possible: "), "{found}");
+    assert_verdicts(&fixture, "listen", "", ["possible: "; 3]).await;
 }
 
 #[tokio::test]
 async fn strict_program_connects_to_no_abstract_sockets_of_others() {
-    let yard = Yard::new();
+    let fixture = Fixture::new();
     let name = format!("sc-test-{}", std::process::id());
     let address = SocketAddr::from_abstract_name(&name).unwrap();
     let _listener = UnixListener::bind_addr(&address).unwrap();
-    let strict = if yard.has_scopes() { "held: Operation not permitted" } else { "open: " };
-    assert_verdicts(&yard, "connect to an abstract socket", name, ["open: ", "open: ", strict]).await;
+    let strict = if fixture.has_scopes() { "prevented: Operation not permitted" } else { "possible: " };
+    assert_verdicts(&fixture, "connect to an abstract socket", name, ["possible: ", "possible: ", strict]).await;
 }
 
 /// Landlock has no rules for these: docs/hosting.md#sandbox. A kernel that restricts it fails this test.
 #[tokio::test]
 async fn udp_mptcp_and_sockets_in_folders_are_open_at_each_level() {
-    let yard = Yard::new();
+    let fixture = Fixture::new();
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-    assert_verdicts(&yard, "send by UDP", udp.local_addr().unwrap().to_string(), ["open: "; 3]).await;
+    assert_verdicts(&fixture, "send by UDP", udp.local_addr().unwrap().to_string(), ["possible: "; 3]).await;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     // Some kernels are built without the protocol.
-    let mptcp = yard.attempt("connect by MPTCP", &address, ProcessSandbox::None).await;
+    let mptcp = fixture.attempt("connect by MPTCP", &address, ProcessSandbox::None).await;
     let is_built = !mptcp.contains("Protocol not");
     if is_built {
-        assert_verdicts(&yard, "connect by MPTCP", address, ["open: "; 3]).await;
+        assert_verdicts(&fixture, "connect by MPTCP", address, ["possible: "; 3]).await;
     }
-    let path = yard.path("socket");
+    let path = fixture.path("socket");
     let _socket = UnixListener::bind(&path).unwrap();
-    assert_verdicts(&yard, "connect to a socket", &path, ["open: "; 3]).await;
+    assert_verdicts(&fixture, "connect to a socket", &path, ["possible: "; 3]).await;
 }
 
-/// Runs against the walls that hold at each level: it leaves the group and the session, ignores signals, and holds the pipes.
+/// Attempts what each level prevents: it leaves the group and the session, ignores signals, and holds the pipes.
 #[tokio::test]
 async fn process_that_leaves_ignores_signals_and_holds_pipes_ends_with_its_program() {
-    let yard = Yard::new();
-    for sandbox in yard.levels() {
+    let fixture = Fixture::new();
+    for sandbox in fixture.levels() {
         let script = "trap '' INT TERM HUP; setsid sh -c 'echo $$; while :; do sleep 0.01; done' & \
                       while :; do sleep 0.01; done";
-        let process = yard.start("/bin/sh".as_ref(), &["-c", script], sandbox.clone());
+        let process = fixture.start("/bin/sh".as_ref(), &["-c", script], sandbox.clone());
         let FirstLine::Line(daemon) = process.first_line().await else { panic!("no daemon in {sandbox:?}") };
         process.stop(Duration::from_millis(20)).await;
         assert_eq!(describe_exit(process.exit_status().unwrap()), "killed by signal 9");
@@ -226,15 +236,16 @@ async fn process_that_leaves_ignores_signals_and_holds_pipes_ends_with_its_progr
 }
 
 #[tokio::test]
-async fn wall_that_cannot_be_put_up_is_reported_and_the_program_is_not_executed() {
-    let yard = Yard::new();
-    let mark = yard.path("mark");
-    let allowed = AllowedAccess { writable: vec![yard.path(""), yard.path("missing")], ..AllowedAccess::default() };
+async fn restriction_that_cannot_be_applied_is_reported_and_the_program_is_not_executed() {
+    let fixture = Fixture::new();
+    let mark = fixture.path("mark");
+    let allowed =
+        AllowedAccess { writable: vec![fixture.path(""), fixture.path("missing")], ..AllowedAccess::default() };
     let script = format!("touch '{}'", mark.display());
-    let process = yard.start("/bin/sh".as_ref(), &["-c", &script], ProcessSandbox::Strict(allowed));
+    let process = fixture.start("/bin/sh".as_ref(), &["-c", &script], ProcessSandbox::Strict(allowed));
     let FirstLine::ExecFailed(error) = process.first_line().await else { panic!("it was executed") };
     let error = error.downcast::<SandboxError>().unwrap();
-    let missing = yard.path("missing");
+    let missing = fixture.path("missing");
     let expected = format!("failed to open \"{}\": No such file or directory (os error 2)", missing.display());
     assert_eq!(error.to_string(), expected);
     process.wait_for_exit().await;
@@ -244,17 +255,17 @@ async fn wall_that_cannot_be_put_up_is_reported_and_the_program_is_not_executed(
 #[tokio::test]
 async fn program_is_not_executed_if_the_system_refuses_landlock() {
     let gate = env!("CARGO_BIN_EXE_bridge-supervised");
-    let found = Yard::new().attempt("run below all layers of Landlock", gate, ProcessSandbox::None).await;
-    let expected = "held: \0sandbox failed cannot restrict the access to files and ports (Landlock): ";
+    let found = Fixture::new().attempt("run below all layers of Landlock", gate, ProcessSandbox::None).await;
+    let expected = "prevented: \0sandbox failed cannot restrict the access to files and ports (Landlock): ";
     assert!(found.starts_with(expected) && found.contains("(os error 7)"), "{found}");
 }
 
 /// The folder is removed when no process can write to it any more.
 #[tokio::test]
 async fn folder_for_temporary_files_is_removed_after_the_last_process() {
-    let yard = Yard::new();
+    let fixture = Fixture::new();
     let script = "echo $TMPDIR; setsid sh -c 'while :; do touch \"$TMPDIR/$$\"; done' & exec sleep 1000";
-    let process = yard.start("/bin/sh".as_ref(), &["-c", script], ProcessSandbox::Basic);
+    let process = fixture.start("/bin/sh".as_ref(), &["-c", script], ProcessSandbox::Basic);
     let FirstLine::Line(folder) = process.first_line().await else { panic!("no folder") };
     assert!(fs::metadata(&folder).unwrap().is_dir());
     drop(process);

@@ -103,7 +103,7 @@ pub(super) async fn launch(spec: LaunchSpec<'_>, settings: &GoPlugin) -> Result<
     };
     let ending = Arc::new(ShutdownEnding(connection.clone()));
     let kept = Some(Box::new(Kept { _stdio: stdio, _folder: folder }) as _);
-    Ok(Launched { process, connection, ending, broker: Some(broker), kept, withdrawn: CancellationToken::new() })
+    Ok(Launched { process, connection, ending, broker: Some(broker), kept, deregistered: CancellationToken::new() })
 }
 
 /// Ending by Shutdown, then SIGTERM to the group, then SIGKILL. A server ignores SIGINT.

@@ -36,7 +36,7 @@ const ATTEMPT_PART: u32 = 4;
 /// Time for a plugin whose registration was refused to report the error and to exit.
 const REFUSED_GRACE: Duration = Duration::from_secs(1);
 /// Time for a plugin that has deregistered to exit.
-const WITHDRAWN_GRACE: Duration = Duration::from_secs(2);
+const DEREGISTERED_GRACE: Duration = Duration::from_secs(2);
 /// Time between SIGTERM and SIGKILL for a plugin that has deregistered and still runs.
 const TERMINATION_GRACE: Duration = Duration::from_secs(3);
 
@@ -59,7 +59,7 @@ struct Registered {
     process: Arc<Process>,
     address: PluginAddress,
     expectation: Expectation,
-    withdrawn: CancellationToken,
+    deregistered: CancellationToken,
     first_line: FirstLineFuture,
 }
 
@@ -138,8 +138,8 @@ async fn attempt(
     };
     match check_claim(spec, &expectation, &claim, group).await {
         Ok(address) => {
-            let withdrawn = expectation.accept(claim).map_err(RegisterError::Token)?;
-            Ok(Registered { process, address, expectation, withdrawn, first_line })
+            let deregistered = expectation.accept(claim).map_err(RegisterError::Token)?;
+            Ok(Registered { process, address, expectation, deregistered, first_line })
         }
         Err(reason) => {
             claim.refuse(reason.clone());
@@ -205,7 +205,7 @@ fn last_output(process: &Process) -> LastOutput {
 }
 
 fn launched(registered: Registered, spec: &LaunchSpec<'_>) -> Launched {
-    let Registered { process, address, expectation, withdrawn, first_line } = registered;
+    let Registered { process, address, expectation, deregistered, first_line } = registered;
     let ending = Arc::new(Termination::default());
     let mut tasks = JoinSet::new();
     if let Some(line) = first_line {
@@ -213,7 +213,7 @@ fn launched(registered: Registered, spec: &LaunchSpec<'_>) -> Launched {
         // The program was executed: it has registered.
         tasks.spawn(async move { forward(line.await, &*sink).unwrap_or_default() });
     }
-    let (weak, watched) = (Arc::downgrade(&process), withdrawn.clone());
+    let (weak, watched) = (Arc::downgrade(&process), deregistered.clone());
     let (sink, is_ending) = (Arc::clone(&spec.sink), Arc::clone(&ending.has_begun));
     tasks.spawn(async move {
         watched.cancelled().await;
@@ -222,12 +222,12 @@ fn launched(registered: Registered, spec: &LaunchSpec<'_>) -> Launched {
         }
         sink.log(LogLevel::Warning, "it has deregistered: sc does not use it any more, and calls in flight fail");
         let Some(process) = weak.upgrade() else { return };
-        if tokio::time::timeout(WITHDRAWN_GRACE, process.wait_for_exit()).await.is_err() {
+        if tokio::time::timeout(DEREGISTERED_GRACE, process.wait_for_exit()).await.is_err() {
             process.terminate(TERMINATION_GRACE).await;
         }
     });
     let connection = plugin_connection(address, &process, None);
-    Launched { process, connection, ending, broker: None, kept: Some(Box::new((tasks, expectation))), withdrawn }
+    Launched { process, connection, ending, broker: None, kept: Some(Box::new((tasks, expectation))), deregistered }
 }
 
 /// Ending by SIGTERM to the group, then SIGKILL. A plugin that deregisters meanwhile is not missed.

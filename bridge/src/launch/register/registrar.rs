@@ -1,7 +1,7 @@
 //! Expected registrations, by their tokens (docs/spec/plugin-hosts.md#C.2).
 //!
 //! ```text
-//! waiting ──► checked ──► registered ──► withdrawn
+//! waiting ──► checked ──► registered ──► deregistered
 //!    │           └──► used: refused, or its plugin has ended
 //!    └──► expired: its start was given up
 //! ```
@@ -51,8 +51,8 @@ enum Stage {
     Waiting(mpsc::Sender<Claim>),
     /// The start checks a registration, or has refused it, or the plugin has ended.
     Used,
-    /// The plugin is registered. `withdrawn` is cancelled once it has deregistered.
-    Registered { id: Token, withdrawn: CancellationToken },
+    /// The plugin is registered. `deregistered` is cancelled once it has deregistered.
+    Registered { id: Token, deregistered: CancellationToken },
     /// The start was given up before a process used the token.
     Expired,
 }
@@ -163,11 +163,11 @@ impl Registrar {
     /// Ends a registration on behalf of its plugin, see `Host.Deregister`. Returns false if there is none with this number.
     pub fn deregister(&self, registration_id: &str) -> bool {
         let records = self.lock();
-        let withdrawn = records.iter().find_map(|record| match &record.stage {
-            Stage::Registered { id, withdrawn } if id.is(registration_id) => Some(withdrawn),
+        let deregistered = records.iter().find_map(|record| match &record.stage {
+            Stage::Registered { id, deregistered } if id.is(registration_id) => Some(deregistered),
             _ => None,
         });
-        withdrawn.inspect(|withdrawn| withdrawn.cancel()).is_some()
+        deregistered.inspect(|deregistered| deregistered.cancel()).is_some()
     }
 
     /// Expects a registration with a new token.
@@ -244,16 +244,16 @@ impl Expectation {
     /// # Errors
     /// Returns an error if the system has no random bytes.
     pub(super) fn accept(&self, claim: Claim) -> Result<CancellationToken, getrandom::Error> {
-        let (id, withdrawn) = (Token::generate()?, CancellationToken::new());
+        let (id, deregistered) = (Token::generate()?, CancellationToken::new());
         let response = RegisterResponse {
             registration_id: id.expose().to_owned(),
             protocol_version: SUPPORTED_VERSION.to_owned(),
         };
-        let stage = Stage::Registered { id, withdrawn: withdrawn.clone() };
+        let stage = Stage::Registered { id, deregistered: deregistered.clone() };
         self.registrar.set_stage(&self.token, |_| Some(stage));
         // A plugin that does not wait for the reply is registered, too.
         claim.reply.send(Ok(response)).ok();
-        Ok(withdrawn)
+        Ok(deregistered)
     }
 }
 
@@ -297,11 +297,11 @@ mod tests {
 
     async fn register(registrar: &Registrar, expectation: &mut Expectation) -> (CancellationToken, String) {
         let request = request(expectation.token());
-        let (response, withdrawn) = tokio::join!(registrar.register(request, None), async {
+        let (response, deregistered) = tokio::join!(registrar.register(request, None), async {
             let claim = expectation.claim().await;
             expectation.accept(claim).unwrap()
         });
-        (withdrawn, response.unwrap().registration_id)
+        (deregistered, response.unwrap().registration_id)
     }
 
     #[tokio::test]
@@ -312,12 +312,12 @@ mod tests {
         let unknown = registrar.register(request("x"), None).await;
         assert_eq!(unknown, Err(RegistrationError::UnknownToken));
 
-        let (withdrawn, id) = register(&registrar, &mut expectation).await;
+        let (deregistered, id) = register(&registrar, &mut expectation).await;
         let plugin = || "a".to_owned();
         let second = registrar.register(request(&token), None).await;
         assert_eq!(second, Err(RegistrationError::SecondRegistration { plugin: plugin() }));
-        assert!(!registrar.deregister("x") && !registrar.deregister(&token) && !withdrawn.is_cancelled());
-        assert!(registrar.deregister(&id) && withdrawn.is_cancelled());
+        assert!(!registrar.deregister("x") && !registrar.deregister(&token) && !deregistered.is_cancelled());
+        assert!(registrar.deregister(&id) && deregistered.is_cancelled());
 
         drop(expectation);
         let used = registrar.register(request(&token), None).await;

@@ -1,6 +1,6 @@
 //! Error of a sandbox.
 
-/// Wall of a sandbox that could not be put up.
+/// Restriction of a sandbox that could not be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SandboxError(pub(in crate::process) String);

@@ -1,4 +1,4 @@
-//! The sandbox of a program: the walls that the gate puts up around itself before it becomes the program
+//! The sandbox of a program: the restrictions that the gate applies to itself before it becomes the program
 //! (docs/hosting.md#sandbox). The program inherits them, and so do all processes that it starts.
 
 mod allowed_access;
@@ -40,12 +40,12 @@ const END: &str = "end";
 /// Sandbox of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ProcessSandbox {
-    /// No walls: a program of the machine, such as git.
+    /// No restrictions: a program of the machine, such as git.
     #[default]
     None,
     /// No new privileges, no inherited descriptors, no core dumps, and a folder of its own for temporary files.
     Basic,
-    /// The walls of `Basic`; on Linux, no capabilities, and access to few files and ports only.
+    /// The restrictions of `Basic`; on Linux, no capabilities, and access to few files and ports only.
     Strict(AllowedAccess),
 }
 
@@ -99,11 +99,11 @@ impl ProcessSandbox {
         }
     }
 
-    /// Puts up the walls around this process, which has one thread, for the rest of its life and for the program that it
+    /// Applies the restrictions to this process, which has one thread, for the rest of its life and for the program that it
     /// executes.
     ///
     /// # Errors
-    /// [`SandboxError`] of the first wall that is refused; the process must not execute the program then.
+    /// [`SandboxError`] of the first restriction that the system refuses; the process must not execute the program then.
     pub(super) fn apply(&self) -> Result<(), SandboxError> {
         match self {
             Self::None => Ok(()),

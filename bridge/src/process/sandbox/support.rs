@@ -1,8 +1,8 @@
-//! Walls that the system can put up.
+//! Restrictions that the system can enforce.
 
 use super::error::SandboxError;
 
-/// Walls that a system can put up.
+/// Restrictions that a system can enforce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SandboxSupport {
     new_privileges: bool,
@@ -12,7 +12,7 @@ pub struct SandboxSupport {
 }
 
 impl SandboxSupport {
-    /// Returns the walls that this system can put up.
+    /// Returns the restrictions that this system can enforce.
     #[cfg(target_os = "linux")]
     pub fn current() -> Self {
         use super::landlock_rules::{Part, has};
@@ -24,7 +24,7 @@ impl SandboxSupport {
         }
     }
 
-    /// Returns the walls that this system can put up.
+    /// Returns the restrictions that this system can enforce.
     #[cfg(not(target_os = "linux"))]
     pub fn current() -> Self {
         Self { new_privileges: false, files_and_tcp: false, devices: false, scopes: false }
@@ -43,7 +43,7 @@ impl SandboxSupport {
         devices.into_iter().chain(scopes).collect()
     }
 
-    /// Checks that this system has the walls without which there is no sandbox `strict`.
+    /// Checks that this system can enforce the restrictions without which there is no sandbox `strict`.
     ///
     /// # Errors
     /// [`SandboxError`].
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_walls_are_named_and_only_some_are_required() {
+    fn missing_restrictions_are_named_and_only_some_are_required() {
         let all = SandboxSupport { new_privileges: true, files_and_tcp: true, devices: true, scopes: true };
         let without_scopes = SandboxSupport { scopes: false, ..all };
         let linux_6_8 = SandboxSupport { devices: false, ..without_scopes };

@@ -43,7 +43,7 @@ pub struct GrpcProvider {
     pub(super) process: Option<Arc<Process>>,
     pub(super) ending: Arc<dyn Ending>,
     /// True if closing the provider leaves the plugin as it is.
-    pub(super) runs_on: bool,
+    pub(super) is_left_running: bool,
     /// Signal to stop waiting for the plugin when it is closed.
     pub(super) abort: Mutex<CancellationToken>,
     /// Value that must live as long as the plugin.
@@ -75,7 +75,7 @@ impl GrpcProvider {
             status_tokens: None,
             process,
             ending: Arc::new(Interrupt),
-            runs_on: false,
+            is_left_running: false,
             abort: Mutex::default(),
             _guard: None,
         }
@@ -103,7 +103,7 @@ impl GrpcProvider {
     /// Makes closing the provider leave the plugin as it is: another program has started it.
     #[must_use]
     pub fn left_running(self) -> Self {
-        Self { runs_on: true, ..self }
+        Self { is_left_running: true, ..self }
     }
 
     /// Sets the signal after which closing the provider does not wait for the plugin any more.

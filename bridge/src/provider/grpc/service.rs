@@ -395,7 +395,7 @@ impl Provider for GrpcProvider {
 
     async fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        if self.runs_on || self.process.as_ref().is_some_and(|process| process.exit_status().is_some()) {
+        if self.is_left_running || self.process.as_ref().is_some_and(|process| process.exit_status().is_some()) {
             return;
         }
         let shut_down = async {
