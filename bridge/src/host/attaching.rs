@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use super::attached_plugin::AttachedPlugin;
 use super::attachment::Attachment;
-use super::endpoint::Endpoint;
-use super::engine_service;
+use super::engine_service::EngineServices;
 use super::host_settings::HostSettings;
 use super::instance::Instance;
 use super::load_error::LoadError;
 use crate::launch::attached_connection;
 use crate::plugin::PluginConfig;
-use crate::provider::grpc::{HostInfo, ResourceStatusTokens, handshake};
+use crate::provider::grpc::{HostInfo, handshake};
 
 /// Connects to a plugin that runs already, and calls Handshake and Attach. The instance is used by one lease.
 pub(super) async fn attach(
@@ -21,11 +20,9 @@ pub(super) async fn attach(
     settings: &HostSettings,
 ) -> Result<Instance, LoadError> {
     attached.check_version(plugin)?;
-    let status_tokens = Arc::new(ResourceStatusTokens::default());
-    let guard = settings.pool.connection_guard();
-    let services = engine_service::services(Arc::clone(&attachment), Arc::clone(&status_tokens), guard.limits());
-    let engine = Endpoint::serve(services, guard).await.map_err(LoadError::Listen)?;
-    let address = engine.address();
+    let engine = EngineServices::serve(Arc::clone(&attachment), settings.pool.connection_guard()).await;
+    let EngineServices { endpoint, status_tokens, .. } = engine.map_err(LoadError::Listen)?;
+    let address = endpoint.address();
     let connection = attached_connection(attached.address.clone());
     let host_info = HostInfo { engine_address: &address, program_folder: None, status_tokens: Some(&status_tokens) };
     let failed = |source| LoadError::NotAttached { setting: attached.setting, source };
@@ -35,7 +32,7 @@ pub(super) async fn attach(
     if attached.requires_attach && !is_implemented {
         return Err(LoadError::WithoutAttach { setting: attached.setting });
     }
-    let instance = Instance::new(provider.with_guard(engine), attachment, None);
+    let instance = Instance::new(provider.with_guard(endpoint), attachment, None);
     instance.use_up();
     Ok(instance)
 }

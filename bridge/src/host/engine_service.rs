@@ -1,5 +1,6 @@
 //! The engine service, which plugins call: `pulumirpc.Engine` (docs/spec/provider-protocol.md#2.1).
 
+use std::io;
 use std::sync::{Arc, PoisonError};
 
 use pulumi_proto::rpc::engine_server::{Engine, EngineServer};
@@ -11,22 +12,35 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status, async_trait};
 
 use super::attachment::{Attachment, RootResource};
-use super::connection_guard::EndpointLimits;
+use super::connection_guard::ConnectionGuard;
+use super::endpoint::Endpoint;
 use super::{HostEvent, LogMessage, Severity, status_service};
 use crate::plugin::{PluginVersion, VersionRange};
 use crate::provider::grpc::ResourceStatusTokens;
 
-/// Returns the engine and resource status services for one instance of a plugin. Each instance has its own, which identify
-/// the plugin of a log message, and serve the run that the instance is attached to. Stop serving them after the exit of the
-/// plugin: a Go provider exits when the engine service ends.
-pub(super) fn services(
-    attachment: Arc<Attachment>,
-    status_tokens: Arc<ResourceStatusTokens>,
-    limits: EndpointLimits,
-) -> Routes {
-    let service = EngineServer::new(Service(attachment));
-    let service = service.max_decoding_message_size(limits.log_request);
-    Routes::new(service).add_service(status_service::service(status_tokens, limits))
+/// Engine and resource status services for one instance of a plugin. Each instance has its own, which identify the plugin of
+/// a log message, and serve the run that the instance is attached to.
+pub(super) struct EngineServices {
+    /// Port of the services. Drop it after the exit of the plugin: a Go provider exits when the engine service ends.
+    pub(super) endpoint: Endpoint,
+    /// Services, to be served elsewhere, too.
+    pub(super) routes: Routes,
+    /// Tokens of the calls that may publish views.
+    pub(super) status_tokens: Arc<ResourceStatusTokens>,
+}
+
+impl EngineServices {
+    /// Serves the services at a free port.
+    ///
+    /// # Errors
+    /// Returns an error if the port cannot be opened.
+    pub(super) async fn serve(attachment: Arc<Attachment>, guard: Arc<ConnectionGuard>) -> io::Result<Self> {
+        let (status_tokens, limits) = (Arc::<ResourceStatusTokens>::default(), guard.limits());
+        let service = EngineServer::new(Service(attachment)).max_decoding_message_size(limits.log_request);
+        let status = status_service::service(Arc::clone(&status_tokens), limits);
+        let routes = Routes::new(service).add_service(status);
+        Ok(Self { endpoint: Endpoint::serve(routes.clone(), guard).await?, routes, status_tokens })
+    }
 }
 
 struct Service(Arc<Attachment>);

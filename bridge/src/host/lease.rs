@@ -71,7 +71,10 @@ impl Lease {
         let (source, version) = match idle {
             Some(instance) => Self::own(instance),
             None => match other() {
-                Some(other) => (Source::Other(Arc::clone(&other)), other.version.clone()),
+                Some(other) => {
+                    let version = other.version.clone();
+                    (Source::Other(other), version)
+                }
                 None => Self::own(run.lease_started(plugin).await?),
             },
         };

@@ -10,7 +10,7 @@ use super::attached_plugin::AttachedPlugin;
 use super::attaching::attach;
 use super::attachment::{Attachment, RootResource, RunLinks};
 use super::brokered::EngineOffer;
-use super::endpoint::Endpoint;
+use super::engine_service::EngineServices;
 use super::host_settings::{DeclaredPlugin, HostSettings};
 use super::instance::{Instance, ProcessKey, RunId};
 use super::load_error::{LoadError, failed_to_load};
@@ -18,12 +18,12 @@ use super::monitor_relay::MonitorRelay;
 use super::package_types::PackageTypes;
 use super::plugin_pool::InstancePool;
 use super::pool::{GroupId, NotStarted};
-use super::{HostError, HostEvent, engine_service};
+use super::{HostError, HostEvent};
 use crate::install::VerifiedPackage;
 use crate::launch::{LaunchSpec, PluginEnvironment, launch, plugin_environment, process_sandbox, socket_folders};
 use crate::plugin::{Dialect, Sandbox};
 use crate::process::SandboxSupport;
-use crate::provider::grpc::{GrpcProvider, HostInfo, ResourceStatusTokens, handshake};
+use crate::provider::grpc::{GrpcProvider, HostInfo, handshake};
 
 /// A run.
 pub(super) struct Run {
@@ -154,11 +154,10 @@ impl Run {
         attachment: Arc<Attachment>,
     ) -> Result<Instance, LoadError> {
         let (settings, config) = (&self.settings, &plugin.declared.config);
-        let status_tokens = Arc::new(ResourceStatusTokens::default());
         let guard = settings.pool.connection_guard();
-        let services = engine_service::services(Arc::clone(&attachment), Arc::clone(&status_tokens), guard.limits());
-        let engine = Endpoint::serve(services.clone(), Arc::clone(&guard)).await.map_err(LoadError::Listen)?;
-        let address = engine.address();
+        let engine = EngineServices::serve(Arc::clone(&attachment), Arc::clone(&guard)).await;
+        let EngineServices { endpoint, routes, status_tokens } = engine.map_err(LoadError::Listen)?;
+        let address = endpoint.address();
         let socket_folders = socket_folders(&settings.environment);
         let registrar = match config.dialect {
             Dialect::Register(_) => {
@@ -171,7 +170,7 @@ impl Run {
             Sandbox::None | Sandbox::Basic => None,
         };
         let endpoints: Vec<u16> =
-            [engine.port()].into_iter().chain(relay.iter().flat_map(MonitorRelay::ports)).collect();
+            [endpoint.port()].into_iter().chain(relay.iter().flat_map(MonitorRelay::ports)).collect();
         let home = settings.environment.get("HOME").map(Path::new);
         let sandbox = process_sandbox(&config.sandbox, &settings.directory, home, &endpoints);
         let spec = LaunchSpec {
@@ -188,7 +187,7 @@ impl Run {
         };
         let launched = launch(spec, &config.dialect, &address).await.map_err(LoadError::Launch)?;
         let brokered = match launched.broker {
-            Some(broker) => EngineOffer::make(broker, services, guard).await.map_err(LoadError::Listen)?,
+            Some(broker) => EngineOffer::make(broker, routes, guard).await.map_err(LoadError::Listen)?,
             None => None,
         };
         let host_info = HostInfo {
@@ -203,7 +202,7 @@ impl Run {
         if config.dialect != Dialect::Pulumi {
             provider.attach(&address).await.map_err(LoadError::Handshake)?;
         }
-        let provider = provider.with_guard((engine, Arc::clone(package), launched.kept));
+        let provider = provider.with_guard((endpoint, Arc::clone(package), launched.kept));
         let instance = Instance::new(provider, attachment, brokered)
             .deregistered_by(launched.deregistered)
             .in_sandbox(config.sandbox.clone(), relay);
