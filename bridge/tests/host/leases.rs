@@ -57,7 +57,7 @@ pub(crate) async fn configured(host: &PluginHost, request: ConfigureRequest) -> 
     provider
 }
 
-async fn check(provider: &dyn Provider) {
+pub(crate) async fn check(provider: &dyn Provider) {
     let urn = "urn:pulumi:dev::t::x:index:Thing::a".parse().unwrap();
     let request = CheckRequest {
         urn,
@@ -170,6 +170,8 @@ async fn process_is_given_back_after_the_last_call_of_another_lease() {
     assert!((&mut closing).now_or_never().is_none(), "the process is in use");
     std::fs::write(repository.path("release"), "").unwrap();
     tokio::join!(call, closing);
+    configured(&host, configuration("p", "1", PropertyMap::new())).await;
+    assert_eq!((starts(&repository).len(), count(&repository, "Cancel")), (1, 0), "the process is kept");
     host.close().await;
 }
 

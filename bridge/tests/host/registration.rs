@@ -10,6 +10,7 @@ use bridge::process::OutputStream;
 use bridge::provider::{ConfigureRequest, CreateRequest, Provider, Views};
 use rustix::process::{Pid, test_kill_process};
 
+use crate::leases::check;
 use crate::{TestRepository, wait_until};
 
 const LOAD: &str = "failed to load plugin x: failed to connect to plugin: ";
@@ -161,6 +162,21 @@ async fn second_registration_is_refused_and_the_first_one_stays() {
     let to_plugin = HostEvent::Output { plugin: "x".into(), stream: OutputStream::Stdout, line };
     assert!(repository.events.all().contains(&to_plugin));
     host.close().await;
+}
+
+#[tokio::test]
+async fn plugin_that_has_deregistered_and_still_runs_is_not_kept() {
+    let mut repository = TestRepository::new();
+    declare(&mut repository, &["deregister in Check"]);
+    let host = repository.load().await.unwrap();
+    let provider = configured(&host).await;
+    check(&*provider).await;
+    wait_until(|| !warnings(&repository).is_empty()).await;
+    provider.close().await;
+    configured(&host).await;
+    assert_eq!(starts(&repository).len(), 2);
+    host.close().await;
+    assert_ended(&repository).await;
 }
 
 #[tokio::test]

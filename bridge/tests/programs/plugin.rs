@@ -143,6 +143,9 @@ impl ResourceProvider for Provider {
         if self.has_fault("hang in Check") {
             std::future::pending::<()>().await;
         }
+        if self.has_fault("deregister in Check") {
+            self.deregistered.notify_one();
+        }
         if self.has_fault("log an error in Check") {
             let mut engine = self.engine().await;
             let message = rpc::LogRequest { severity: 3, message: "quota".into(), ..Default::default() };
