@@ -1,9 +1,11 @@
 //! Temporary folders for work in progress: removed on drop, or by the next process if their owner was killed.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::Path;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -15,6 +17,8 @@ const PREFIX: &str = "work-";
 pub const RANDOM_CHARACTERS: usize = 6;
 /// Minimum age of a folder before its removal. The owner of an older folder has certainly locked it.
 const MIN_AGE: Duration = Duration::from_secs(60);
+/// Minimum time between two searches of a folder, which may have many entries.
+const SEARCH_PAUSE: Duration = MIN_AGE;
 
 /// Temporary folder with mode 0700. Dropping it removes the folder and its content.
 ///
@@ -28,7 +32,7 @@ pub struct ScratchFolder {
 
 impl ScratchFolder {
     /// Creates a scratch folder below `parent`, which is created if it is missing. Removes scratch folders of dead
-    /// processes from `parent`.
+    /// processes from `parent`, at most once a minute.
     ///
     /// # Errors
     /// [`FileError`].
@@ -44,7 +48,9 @@ impl ScratchFolder {
     /// [`FileError`].
     #[expect(clippy::disallowed_methods, reason = "the folder was created just now")]
     pub fn in_shared(parent: &Path, prefix: &str) -> Result<Self, FileError> {
-        remove_abandoned(parent, prefix, MIN_AGE);
+        if is_search_due(parent, prefix) {
+            remove_abandoned(parent, prefix, MIN_AGE);
+        }
         let mut options = tempfile::Builder::new();
         let folder = options
             .prefix(prefix)
@@ -61,6 +67,17 @@ impl ScratchFolder {
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
+}
+
+/// Returns true if this process has not searched a folder for a while, and records that it does now.
+fn is_search_due(parent: &Path, prefix: &str) -> bool {
+    static SEARCHED: Mutex<BTreeMap<(PathBuf, String), Instant>> = Mutex::new(BTreeMap::new());
+    let mut searched = SEARCHED.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_due = searched.get(&(parent.to_owned(), prefix.to_owned())).is_none_or(|at| at.elapsed() >= SEARCH_PAUSE);
+    if is_due {
+        searched.insert((parent.to_owned(), prefix.to_owned()), Instant::now());
+    }
+    is_due
 }
 
 /// Removes the folders of dead processes. Ignores errors: a remaining folder does no harm.
