@@ -6,21 +6,46 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use bridge::install::{FetchEvent, FetchEvents, LocalPackages, PackageSource as _, VerifiedPackage};
-use bridge::launch::{HostIdentity, LaunchSpec, Launched, launch};
+use bridge::launch::{
+    Connection, HostIdentity, LaunchSpec, Launched, PluginAddress, Procedure, attached_connection, launch,
+};
 use bridge::plugin::{Dialect, GoPlugin, GoPluginTls, LocalSource, PluginConfig, PluginSource};
 use bridge::process::{HostEnvironment, ProcessSandbox, Spawner, Supervisor};
-use futures_util::future::try_join_all;
+use futures_util::future::{join_all, try_join_all};
 use tests::binaries;
 use tests::sdks::go_program;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::runtime::Runtime;
 
 use crate::median;
 
 const COOKIE: (&str, &str) = ("GOPLUGIN_GOLDEN", "provider");
+
+/// `grpc.health.v1.HealthCheckRequest`.
+#[derive(Clone, PartialEq, prost::Message)]
+struct HealthCheckRequest {
+    #[prost(string, tag = "1")]
+    service: String,
+}
+
+/// `grpc.health.v1.HealthCheckResponse`.
+#[derive(Clone, PartialEq, prost::Message)]
+struct HealthCheckResponse {
+    #[prost(int32, tag = "1")]
+    status: i32,
+}
+
+struct HealthCheck;
+
+impl Procedure for HealthCheck {
+    const PATH: &'static str = "/grpc.health.v1.Health/Check";
+    type Request = HealthCheckRequest;
+    type Reply = HealthCheckResponse;
+}
 
 struct NoEvents;
 
@@ -53,9 +78,16 @@ pub(crate) fn compare(runtime: &Runtime, rounds: usize, at_once: usize) -> anyho
     })
 }
 
+/// Kills a plugin. Returns once no process of it is left.
+async fn end(launched: &Launched) {
+    launched.ending.abort(&launched.process, Duration::ZERO).await;
+}
+
 impl Plugin {
     async fn new(program: PathBuf) -> anyhow::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("sc").tempdir_in("/tmp")?;
+        // In memory, as XDG_RUNTIME_DIR: ext4 searches ever longer for a free inode where folders were removed just now.
+        let parent = Some("/dev/shm").filter(|parent| Path::new(parent).is_dir()).unwrap_or("/tmp");
+        let folder = tempfile::Builder::new().prefix("sc").tempdir_in(parent)?;
         let spawner = Spawner::supervised(Arc::new(Supervisor::start(&binaries::sc()?)?));
         let packages = LocalPackages {
             root: folder.path().to_owned(),
@@ -74,7 +106,7 @@ impl Plugin {
         let (mut bare, mut plain, mut encrypted) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds {
             let started = Instant::now();
-            let mut child = self.start_alone(None).await?;
+            let (mut child, _) = self.start_alone(None).await?;
             bare.push(started.elapsed());
             child.kill().await?;
             for (tls, times) in [(GoPluginTls::None, &mut plain), (GoPluginTls::Auto, &mut encrypted)] {
@@ -93,21 +125,20 @@ impl Plugin {
         Ok(())
     }
 
-    /// Compares launches at once with the processes alone, which make the same certificates.
+    /// Compares launches at once with bare processes that make the same certificates and reply to the same first call.
     async fn compare_many(&self, rounds: usize, count: usize) -> anyhow::Result<()> {
         for (name, tls) in [("plain text", GoPluginTls::None), ("AutoMTLS", GoPluginTls::Auto)] {
-            let identity = HostIdentity::generate()?;
-            let certificate = (tls == GoPluginTls::Auto).then(|| identity.certificate_pem());
             let (mut ours, mut bare) = (Vec::new(), Vec::new());
             for _ in 0..rounds {
                 let started = Instant::now();
-                let children = try_join_all((0..count).map(|_| self.start_alone(certificate))).await?;
+                let mut children = try_join_all((0..count).map(|_| self.start_and_call(tls))).await?;
                 bare.push(started.elapsed());
-                drop(children);
+                // Ended before the next measurement, which would share the processors with their ends.
+                try_join_all(children.iter_mut().map(Child::kill)).await?;
                 let started = Instant::now();
                 let launched = try_join_all((0..count).map(|_| self.launch(tls))).await?;
                 ours.push(started.elapsed());
-                drop(launched);
+                join_all(launched.iter().map(end)).await;
             }
             let (ours, bare) = (median(ours).as_secs_f64(), median(bare).as_secs_f64());
             let ratio = ours / bare;
@@ -120,17 +151,37 @@ impl Plugin {
         Ok(())
     }
 
-    /// Starts the process, and waits for its handshake line.
-    async fn start_alone(&self, certificate: Option<&str>) -> anyhow::Result<Child> {
+    /// Starts the process, and checks its health as a launch does, without a gate, supervisor, sandbox or broker.
+    async fn start_and_call(&self, tls: GoPluginTls) -> anyhow::Result<Child> {
+        let identity = (tls == GoPluginTls::Auto).then(HostIdentity::generate).transpose()?;
+        let (child, line) = self.start_alone(identity.as_ref().map(HostIdentity::certificate_pem)).await?;
+        let fields: Vec<&str> = line.trim_end().split('|').collect();
+        let (path, certificate) = (fields.get(3).context("no address")?, fields.get(5).copied().unwrap_or_default());
+        let address = PluginAddress::Unix(path.into());
+        let connection = match identity {
+            None => attached_connection(address),
+            Some(identity) => {
+                let (tls, path) = (identity.with_plugin_certificate(certificate)?, PathBuf::from(path));
+                Connection::new(move || {
+                    let (tls, path) = (tls.clone(), path.clone());
+                    async move { tls.connect(UnixStream::connect(path).await?).await }
+                })
+            }
+        };
+        connection.call::<HealthCheck>(&HealthCheckRequest { service: "plugin".to_owned() }).await?;
+        Ok(child)
+    }
+
+    /// Starts the process, and returns it with its handshake line.
+    async fn start_alone(&self, certificate: Option<&str>) -> anyhow::Result<(Child, String)> {
         let mut command = Command::new(&self.program);
         command.env_clear().env(COOKIE.0, COOKIE.1).env("PLUGIN_PROTOCOL_VERSIONS", "1");
         command.env("PLUGIN_UNIX_SOCKET_DIR", self.folder.path());
         command.envs(certificate.map(|certificate| ("PLUGIN_CLIENT_CERT", certificate)));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true).spawn()?;
         let mut lines = BufReader::new(child.stdout.take().context("standard output is piped")?).lines();
-        let line = lines.next_line().await?;
-        ensure!(line.is_some_and(|line| line.starts_with("1|1|unix|")), "no handshake line");
-        Ok(child)
+        let line = lines.next_line().await?.filter(|line| line.starts_with("1|1|unix|"));
+        Ok((child, line.context("no handshake line")?))
     }
 
     /// Launches the plugin. The health check is the first call with a reply.
@@ -139,7 +190,7 @@ impl Plugin {
             plugin: &self.config,
             package: &self.package,
             directory: self.folder.path().to_owned(),
-            environment: Vec::new(),
+            environment: vec![("TMPDIR".into(), self.folder.path().into())],
             sandbox: ProcessSandbox::Basic,
             start_timeout: Duration::from_secs(60),
             socket_folders: vec![self.folder.path().to_owned()],
