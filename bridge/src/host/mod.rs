@@ -33,6 +33,7 @@ mod provider_host;
 mod registration_service;
 mod run;
 mod sandbox_hint;
+mod standalone;
 mod status_service;
 mod type_cache;
 
@@ -50,3 +51,4 @@ pub use package_types::{InputInfo, NestedObjects, ObjectInfo, PackageTypes, Type
 pub use plugin_host::PluginHost;
 pub use plugin_pool::PluginPool;
 pub use provider_host::{HostError, ProviderHost, ProviderRequest};
+pub use standalone::{AwaitedRegistration, StandalonePlugin};

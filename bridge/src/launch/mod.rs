@@ -47,7 +47,7 @@ pub use environment::{PluginEnvironment, plugin_environment, socket_folders};
 pub use error::LaunchError;
 pub use go_plugin::{GoPluginError, HandshakeError};
 pub use last_output::LastOutput;
-pub use register::{RegisterError, Registrar, RegistrationError};
+pub use register::{AwaitedPlugin, RegisterError, RegisteredPlugin, Registrar, RegistrationError};
 pub use sandbox::{describe_sandbox, process_sandbox};
 pub use socket::{PluginAddress, attached_connection, plugin_connection};
 pub use socket_folder::{create_socket_folder, is_usable_socket_path};
@@ -83,6 +83,10 @@ pub struct LaunchSpec<'a> {
 pub struct Launched {
     /// Process of the plugin. Dropping it kills the plugin.
     pub process: Arc<Process>,
+    /// Address at which it listens.
+    pub address: PluginAddress,
+    /// Version of the application protocol that a go-plugin server has chosen.
+    pub protocol_version: Option<u32>,
     /// Connection to the plugin. Opened on first use, and again after it was lost, but never once the
     /// process has exited.
     pub connection: Connection,

@@ -33,8 +33,10 @@ pub(super) async fn launch(spec: LaunchSpec<'_>, engine_address: &str) -> Result
     match parse_port(&line) {
         Some(port) => {
             let address = PluginAddress::Tcp((Ipv4Addr::LOCALHOST, port).into());
-            let connection = plugin_connection(address, &process, None);
+            let connection = plugin_connection(address.clone(), &process, None);
             Ok(Launched {
+                address,
+                protocol_version: None,
                 connection,
                 process,
                 ending: Arc::new(Interrupt),

@@ -1,4 +1,4 @@
-//! Names that a shell completes: of profiles, stacks, resources and outputs.
+//! Names that a shell completes: of profiles, stacks, plugins, resources and outputs.
 //!
 //! Reads files only: the profile, the stacks, the recorded state. Starts no plugin, takes no lock, needs no passphrase and
 //! prints nothing, also if a file is invalid: it then has no candidates.
@@ -15,7 +15,7 @@ use state::StackView;
 
 use super::args::{ColorArg, DirArgs, GlobalArgs, StackArgs};
 use super::process::working_folder;
-use super::stacks::{only, read_all_names, read_stack};
+use super::stacks::{only, read_all, read_all_names, read_stack};
 use super::ui::Ui;
 
 /// Words of the command line that select what is completed.
@@ -77,6 +77,14 @@ impl Selection {
         read_all_names(&Ui::silent(&global), &global, &self.dir()).unwrap_or_default()
     }
 
+    fn plugins(&self) -> Vec<String> {
+        let global = self.global();
+        let stacks = read_all(&Ui::silent(&global), &global, &self.dir());
+        let declared = stacks.iter().flat_map(|stacks| stacks.requested()).flat_map(|stack| &stack.plugins);
+        let names: BTreeSet<String> = declared.map(|declared| declared.plugin.name.to_string()).collect();
+        names.into_iter().collect()
+    }
+
     fn outputs(&self) -> Vec<String> {
         let stacks = self.read_stack();
         let stack = stacks.as_ref().and_then(|stacks| only(stacks).ok());
@@ -128,6 +136,7 @@ fn add_candidates(mut command: Command, selection: &Arc<Selection>) -> Command {
             (_, "target" | "exclude" | "replace" | "target_replace") => Selection::resources,
             (_, "resource" | "resources") | ("ls", "pattern") => Selection::recorded,
             ("outputs" | "output", "name") => Selection::outputs,
+            ("debug", "plugin") => Selection::plugins,
             _ => continue,
         };
         let selection = Arc::clone(selection);

@@ -20,6 +20,7 @@ mod setup_error;
 mod stack_config;
 mod stack_run;
 mod stacks;
+mod standalone;
 mod state_access;
 mod validate;
 

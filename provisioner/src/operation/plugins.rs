@@ -244,7 +244,7 @@ fn unlocated(error: HostError) -> OperationError {
 }
 
 /// Returns the error of plugins that were not loaded, with the positions of their declarations.
-fn load_error(stack: &Stack, mut failed: Vec<(PluginName, HostError)>) -> OperationError {
+pub(super) fn load_error(stack: &Stack, mut failed: Vec<(PluginName, HostError)>) -> OperationError {
     let span = |name: &PluginName| {
         stack.plugins.iter().find(|plugin| plugin.plugin.name == *name).map(|plugin| plugin.name_span)
     };

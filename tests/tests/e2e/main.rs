@@ -22,6 +22,7 @@ mod lifecycle;
 mod lost_states;
 mod mistakes;
 mod permissions;
+mod plugin_debug;
 mod plugin_install;
 mod processes;
 mod questions;

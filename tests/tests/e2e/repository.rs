@@ -384,6 +384,11 @@ impl Running<'_> {
         });
     }
 
+    /// Returns what the command has printed on standard output so far.
+    pub(crate) fn stdout(&self) -> String {
+        self.stdout.so_far()
+    }
+
     /// Returns whether the command has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()

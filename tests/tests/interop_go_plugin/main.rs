@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
+mod debugging;
 mod example_plugin;
 mod example_provider;
 mod examples;

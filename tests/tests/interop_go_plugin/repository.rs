@@ -73,7 +73,8 @@ resources:
         self.folder.path().join(path)
     }
 
-    fn command(&self, arguments: &str) -> Command {
+    /// Returns a command, which is not started.
+    pub(crate) fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(binaries::sc().unwrap());
         command
             .args(arguments.split(' '))

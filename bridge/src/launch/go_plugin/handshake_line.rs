@@ -18,6 +18,8 @@ const NO_CERTIFICATE: usize = 50;
 pub(super) struct HandshakeLine {
     /// Address at which the plugin listens.
     pub(super) address: PluginAddress,
+    /// Version of the application protocol.
+    pub(super) version: u32,
     /// Certificate of the plugin in base64; empty if it printed none.
     pub(super) certificate: String,
 }
@@ -88,9 +90,9 @@ fn check(
         return Err(HandshakeError::CoreVersion(core));
     }
     let version: i64 = version.parse().map_err(|_| HandshakeError::VersionSyntax(cut(version, 100).into_owned()))?;
-    if !versions.iter().any(|offered| i64::from(*offered) == version) {
+    let Some(version) = versions.iter().copied().find(|offered| i64::from(*offered) == version) else {
         return Err(HandshakeError::Version { found: version, declared: join(versions) });
-    }
+    };
     let shown = || HandshakeError::Address(cut(address, 200).into_owned());
     let address = match network {
         "unix" => unix_address(address).ok_or_else(shown)?,
@@ -109,7 +111,7 @@ fn check(
         }
         BASE64_STANDARD_NO_PAD.decode(certificate).map_err(|_| HandshakeError::Certificate)?;
     }
-    Ok(HandshakeLine { address, certificate: certificate.to_owned() })
+    Ok(HandshakeLine { address, version, certificate: certificate.to_owned() })
 }
 
 /// Returns the versions, separated by commas.

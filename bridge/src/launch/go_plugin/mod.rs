@@ -89,7 +89,7 @@ pub(super) async fn launch(spec: LaunchSpec<'_>, settings: &GoPlugin) -> Result<
         Some(identity) => Some(identity.with_plugin_certificate(&line.certificate).map_err(GoPluginError::Tls)?),
         None => None,
     };
-    let connection = plugin_connection(line.address, &process, tls.clone());
+    let connection = plugin_connection(line.address.clone(), &process, tls.clone());
     let mut stdio = JoinSet::new();
     stdio.spawn(services::drain_stdio(connection.clone(), sink));
     let connect = async {
@@ -103,7 +103,16 @@ pub(super) async fn launch(spec: LaunchSpec<'_>, settings: &GoPlugin) -> Result<
     };
     let ending = Arc::new(ShutdownEnding(connection.clone()));
     let kept = Some(Box::new(Kept { _stdio: stdio, _folder: folder }) as _);
-    Ok(Launched { process, connection, ending, broker: Some(broker), kept, deregistered: CancellationToken::new() })
+    Ok(Launched {
+        process,
+        address: line.address,
+        protocol_version: Some(line.version),
+        connection,
+        ending,
+        broker: Some(broker),
+        kept,
+        deregistered: CancellationToken::new(),
+    })
 }
 
 /// Ending by Shutdown, then SIGTERM to the group, then SIGKILL. A server ignores SIGINT.

@@ -1,6 +1,7 @@
 //! Start protocol of plugins that register themselves (docs/spec/plugin-hosts.md#C.2): the process finds the socket of
 //! the host and a token in its environment, and registers the address at which it listens. Its output has no meaning.
 
+mod awaited;
 mod check;
 mod error;
 mod group;
@@ -25,9 +26,10 @@ use self::group::ProcessGroup;
 use self::registrar::{Claim, Expectation, ExpectedPlugin};
 use super::start::{exec_failed, start};
 use super::{Ending, LastOutput, LaunchError, LaunchSpec, Launched, PluginAddress, plugin_connection};
-use crate::plugin::Register;
+use crate::plugin::{PluginConfig, PluginVersion, Register};
 use crate::process::{FirstLine, LogLevel, OutputSink, OutputStream, Process, describe_exit};
 
+pub use awaited::{AwaitedPlugin, RegisteredPlugin};
 pub use error::{RegisterError, RegistrationError};
 pub use registrar::Registrar;
 
@@ -106,6 +108,11 @@ pub(super) async fn launch(
     Ok(launched(registered, &spec))
 }
 
+fn expected(plugin: &PluginConfig, sink: &Arc<dyn OutputSink>) -> ExpectedPlugin {
+    let (plugin, package) = (plugin.name.to_string(), plugin.package.to_string());
+    ExpectedPlugin { plugin, package, sink: Arc::clone(sink) }
+}
+
 /// Starts the process once, and waits until it has registered.
 async fn attempt(
     spec: &LaunchSpec<'_>,
@@ -113,12 +120,7 @@ async fn attempt(
     engine_address: &str,
     ends: Instant,
 ) -> Result<Registered, Attempt> {
-    let expected = ExpectedPlugin {
-        plugin: spec.plugin.name.to_string(),
-        package: spec.plugin.package.to_string(),
-        sink: Arc::clone(&spec.sink),
-    };
-    let mut expectation = registrar.expect(expected).map_err(RegisterError::Token)?;
+    let mut expectation = registrar.expect(expected(spec.plugin, &spec.sink)).map_err(RegisterError::Token)?;
     let environment = environment(&spec.environment, registrar.socket(), expectation.token(), engine_address);
     let process = start(LaunchSpec { environment, ..spec.clone() }, &[]).map_err(Attempt::Failed)?;
     let mut first_line: FirstLineFuture = Some(Box::pin(process.first_line()));
@@ -136,7 +138,7 @@ async fn attempt(
             return Err(Attempt::TimedOut(last_output));
         }
     };
-    match check_claim(spec, &expectation, &claim, group).await {
+    match check_claim(spec.plugin, spec.package.version(), &expectation, &claim, Some(group)).await {
         Ok(address) => {
             let deregistered = expectation.accept(claim).map_err(RegisterError::Token)?;
             Ok(Registered { process, address, expectation, deregistered, first_line })
@@ -151,22 +153,23 @@ async fn attempt(
     }
 }
 
-/// Returns the address of a registration.
+/// Returns the address of a registration. `group` are the processes that the host has started for the plugin.
 async fn check_claim(
-    spec: &LaunchSpec<'_>,
+    plugin: &PluginConfig,
+    version: Option<&PluginVersion>,
     expectation: &Expectation,
     claim: &Claim,
-    group: ProcessGroup,
+    group: Option<ProcessGroup>,
 ) -> Result<PluginAddress, RegistrationError> {
     let request = claim.request.as_ref().map_err(Clone::clone)?;
-    let (plugin, expected) = (spec.plugin.name.to_string(), spec.plugin.package.to_string());
+    let (plugin, expected) = (plugin.name.to_string(), plugin.package.to_string());
     if request.name != expected {
         let found = crate::error::cut(&request.name, 100).into_owned();
         return Err(expectation.other_package(plugin, expected, found));
     }
-    let address = check::check_fields(request, spec.package.version())?;
+    let address = check::check_fields(request, version)?;
     // A process that registers from elsewhere, such as one in a container, has a group of its own.
-    let groups: Vec<_> = [Some(group), claim.process.and_then(ProcessGroup::of_member)].into_iter().flatten().collect();
+    let groups: Vec<_> = [group, claim.process.and_then(ProcessGroup::of_member)].into_iter().flatten().collect();
     let checked = address.clone();
     let owned = tokio::task::spawn_blocking(move || check::check_owner(&checked, &groups)).await;
     // The only error is the end of the runtime, which uses no address any more.
@@ -226,8 +229,16 @@ fn launched(registered: Registered, spec: &LaunchSpec<'_>) -> Launched {
             process.terminate(TERMINATION_GRACE).await;
         }
     });
-    let connection = plugin_connection(address, &process, None);
-    Launched { process, connection, ending, broker: None, kept: Some(Box::new((tasks, expectation))), deregistered }
+    Launched {
+        connection: plugin_connection(address.clone(), &process, None),
+        process,
+        address,
+        protocol_version: None,
+        ending,
+        broker: None,
+        kept: Some(Box::new((tasks, expectation))),
+        deregistered,
+    }
 }
 
 /// Ending by SIGTERM to the group, then SIGKILL. A plugin that deregisters meanwhile is not missed.
@@ -248,6 +259,15 @@ impl Ending for Termination {
     }
 }
 
+/// Returns the variables by which a process finds its host.
+fn variables(socket: &Path, token: &str, engine_address: &str) -> [(&'static str, OsString); 3] {
+    [
+        (Registrar::HOST_VARIABLE, socket.into()),
+        (Registrar::TOKEN_VARIABLE, token.into()),
+        (Registrar::ENGINE_VARIABLE, engine_address.into()),
+    ]
+}
+
 /// Returns the environment of a plugin: the given one, with the variables of this start.
 fn environment(
     base: &[(OsString, OsString)],
@@ -255,11 +275,7 @@ fn environment(
     token: &str,
     engine_address: &str,
 ) -> Vec<(OsString, OsString)> {
-    let variables: [(&str, OsString); 3] = [
-        (Registrar::HOST_VARIABLE, socket.into()),
-        (Registrar::TOKEN_VARIABLE, token.into()),
-        (Registrar::ENGINE_VARIABLE, engine_address.into()),
-    ];
+    let variables = variables(socket, token, engine_address);
     let is_other = |name: &OsString| variables.iter().all(|(own, _)| name.to_str() != Some(own));
     let others = base.iter().filter(|(name, _)| is_other(name)).cloned();
     others.chain(variables.iter().map(|(name, value)| ((*name).into(), value.clone()))).collect()

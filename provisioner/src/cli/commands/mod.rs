@@ -6,6 +6,7 @@ pub(crate) mod destroy;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod plugin;
+pub(crate) mod plugin_debug;
 pub(crate) mod preview;
 pub(crate) mod provision;
 pub(crate) mod refresh;

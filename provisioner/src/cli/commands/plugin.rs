@@ -8,6 +8,7 @@ use bridge::source::without_credentials;
 use clap::{Args, Subcommand};
 use provisioner::operation::{InstalledPlugin, OperationError, Stacks};
 
+use super::plugin_debug::{self, DebugArgs};
 use crate::cli::args::{GlobalArgs, StacksArgs};
 use crate::cli::display::{Line, Secrets};
 use crate::cli::exit::Exit;
@@ -17,7 +18,7 @@ use crate::cli::stacks::read_stacks;
 use crate::cli::table::table;
 use crate::cli::ui::Ui;
 
-/// Install and list provider plugins
+/// Install, list and debug provider plugins
 #[derive(Debug, Args)]
 pub(crate) struct PluginCommand {
     #[command(subcommand)]
@@ -37,6 +38,12 @@ pub(crate) enum PluginVerb {
     /// Prints the declared checksum of a pinned plugin for the current platform, and the checksum that pins a `local`
     /// plugin. `sc plugin install` prints those of the other plugins.
     Ls(LsArgs),
+    /// Start a plugin for other programs, which attach to it: for a debugger, or for `pulumi`
+    ///
+    /// The plugin is started as by a run, but is not configured, and ends with this command. Prints the variable by which
+    /// `pulumi`, or another `sc`, uses the process instead of one that it starts. A go-plugin server is started without TLS,
+    /// and `sandbox: strict` does not apply.
+    Debug(DebugArgs),
 }
 
 /// Arguments of `sc plugin install`.
@@ -56,6 +63,7 @@ pub(crate) struct LsArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &PluginCommand) -> anyhow::Result<Exit> {
     match &command.verb {
+        PluginVerb::Debug(args) => plugin_debug::run(ui, global, args).await,
         PluginVerb::Ls(args) => list(ui, global, args).await,
         PluginVerb::Install(args) => install(ui, global, args).await,
     }

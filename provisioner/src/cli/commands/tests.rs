@@ -14,7 +14,7 @@ fn help(words: &[&str]) -> String {
 
 #[test]
 fn help_of_each_command() {
-    let commands: [&[&str]; 30] = [
+    let commands: [&[&str]; 31] = [
         &[],
         &["init"],
         &["provision"],
@@ -43,6 +43,7 @@ fn help_of_each_command() {
         &["stack", "import"],
         &["plugin", "install"],
         &["plugin", "ls"],
+        &["plugin", "debug"],
         &["schema-gen"],
         &["completion"],
     ];

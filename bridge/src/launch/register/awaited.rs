@@ -1,0 +1,88 @@
+//! Plugins that another program starts, such as a debugger, and that register here.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::registrar::Expectation;
+use super::{RegisterError, Registrar, check_claim, expected, variables};
+use crate::launch::{LastOutput, PluginAddress};
+use crate::plugin::PluginConfig;
+use crate::process::OutputSink;
+
+/// Plugin that another program starts. Dropping it ends its right to register.
+pub struct AwaitedPlugin {
+    plugin: PluginConfig,
+    expectation: Expectation,
+    environment: [(&'static str, OsString); 3],
+}
+
+/// Plugin that has registered and that this host has not started. Dropping it ends the registration, not the process.
+pub struct RegisteredPlugin {
+    /// Address at which it listens.
+    pub address: PluginAddress,
+    /// Number of the process that has registered, if the system shows it.
+    pub process: Option<i32>,
+    /// Signal that the plugin has announced its end.
+    pub deregistered: CancellationToken,
+    _expectation: Expectation,
+}
+
+impl AwaitedPlugin {
+    /// Expects the registration of a plugin. `sink` receives messages about repeated and late registrations.
+    ///
+    /// # Errors
+    /// [`RegisterError::Token`].
+    pub fn expect(
+        registrar: &Registrar,
+        plugin: &PluginConfig,
+        sink: &Arc<dyn OutputSink>,
+        engine_address: &str,
+    ) -> Result<Self, RegisterError> {
+        let expectation = registrar.expect(expected(plugin, sink)).map_err(RegisterError::Token)?;
+        let environment = variables(registrar.socket(), expectation.token(), engine_address);
+        Ok(Self { plugin: plugin.clone(), expectation, environment })
+    }
+
+    /// Returns the variables of the process: names and values.
+    pub fn environment(&self) -> &[(&'static str, OsString)] {
+        &self.environment
+    }
+
+    /// Waits until a process has registered.
+    ///
+    /// # Errors
+    /// [`RegisterError::Refused`]: the first registration is refused. The token is used up then.
+    ///
+    /// # Cancellation
+    /// The right to register ends.
+    pub async fn registered(self) -> Result<RegisteredPlugin, RegisterError> {
+        let Self { plugin, mut expectation, .. } = self;
+        let claim = expectation.claim().await;
+        match check_claim(&plugin, None, &expectation, &claim, None).await {
+            Ok(address) => {
+                let process = claim.process;
+                let deregistered = expectation.accept(claim).map_err(RegisterError::Token)?;
+                Ok(RegisteredPlugin { address, process, deregistered, _expectation: expectation })
+            }
+            Err(reason) => {
+                claim.refuse(reason.clone());
+                Err(RegisterError::Refused { reason, last_output: LastOutput::default() })
+            }
+        }
+    }
+}
+
+impl fmt::Debug for AwaitedPlugin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AwaitedPlugin").field("plugin", &self.plugin.name).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for RegisteredPlugin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RegisteredPlugin").field("address", &self.address).finish_non_exhaustive()
+    }
+}
