@@ -46,9 +46,15 @@ impl Sdk {
         }
     }
 
-    /// Installs the plugin, with its SDK, in a folder.
+    /// Installs the plugin, with its SDK, in a folder. It starts with the protocols `pulumi` and `register`.
     pub fn install(self, folder: &Path) -> SdkPlugin {
-        self.install_plugin("interop_providers", self.package(), folder).unwrap()
+        let plugin = self.install_plugin("interop_providers", self.package(), folder).unwrap();
+        if self != Self::Go {
+            // The provider in Go writes the fields of the request by their numbers.
+            let protos = Path::new(env!("CARGO_MANIFEST_DIR")).join("../pulumi-proto/proto/simplecontainer");
+            fs::copy(protos.join("host/v1/host.proto"), folder.join("host.proto")).unwrap();
+        }
+        plugin
     }
 }
 

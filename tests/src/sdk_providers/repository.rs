@@ -35,8 +35,10 @@ pub struct Repository {
     folder: TempDir,
     sdks: Vec<Sdk>,
     path: OsString,
-    /// Settings of the sandbox of each plugin, as members of its entry.
-    sandbox: Map<String, Value>,
+    /// Variables of `sc`, besides the usual ones.
+    variables: Vec<(String, String)>,
+    /// Members of the entry of each plugin, besides the usual ones.
+    settings: Map<String, Value>,
     /// Folder with the resources and call logs of the providers.
     pub home: ProviderHome,
 }
@@ -54,7 +56,8 @@ impl Repository {
         }
         let home = ProviderHome::create(folder.path().join("provider-home"));
         fs::create_dir(folder.path().join("rec")).unwrap();
-        let repository = Self { folder, sdks: sdks.to_vec(), path, sandbox: Map::new(), home };
+        let (variables, settings) = (Vec::new(), Map::new());
+        let repository = Self { folder, sdks: sdks.to_vec(), path, variables, settings, home };
         repository.write_file(".sc/cfg.default.yaml", "projectName: tide\n");
         let secrets = json!({
             "schemaVersion": "1.0",
@@ -70,24 +73,38 @@ impl Repository {
         Self { path, ..self }
     }
 
+    /// Sets a variable of `sc`.
+    #[must_use]
+    pub fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     /// Runs all plugins in the sandbox `strict`, in which they reach their own folders and these, and no port.
     #[must_use]
     pub fn in_strict_sandbox(self, readable: &[PathBuf]) -> Self {
-        let sandbox =
-            json!({"sandbox": "strict", "readable": readable, "writable": ["provider-home", "rec"], "ports": []});
-        Self { sandbox: sandbox.as_object().cloned().unwrap_or_default(), ..self }
+        self.with_settings(
+            &json!({"sandbox": "strict", "readable": readable, "writable": ["provider-home", "rec"], "ports": []}),
+        )
     }
 
-    /// Returns the entry of a plugin with its sandbox.
-    pub fn with_sandbox(&self, mut entry: Value) -> Value {
-        entry.as_object_mut().unwrap().extend(self.sandbox.clone());
+    /// Adds members to the entry of each plugin.
+    #[must_use]
+    pub fn with_settings(mut self, settings: &Value) -> Self {
+        self.settings.extend(settings.as_object().unwrap().clone());
+        self
+    }
+
+    /// Returns the entry of a plugin with the members of every entry.
+    pub fn entry_with_settings(&self, mut entry: Value) -> Value {
+        entry.as_object_mut().unwrap().extend(self.settings.clone());
         entry
     }
 
     /// Writes server.yaml with these resources. The outputs of each become an output of the stack.
     pub fn declare(&self, wanted: &[DeclaredResource<'_>]) {
         let plugin = |sdk: &Sdk| {
-            self.with_sandbox(json!({
+            self.entry_with_settings(json!({
                 "name": sdk.package(),
                 "source": {"type": "local", "path": format!("plugins/{}", sdk.package())},
                 "passEnv": ["PEER_HOME"],
@@ -232,6 +249,14 @@ impl Repository {
         files
     }
 
+    /// Returns the number of processes whose environment has the path of the folder: `sc` and its plugins.
+    pub fn processes(&self) -> usize {
+        let folder = self.folder.path().as_os_str().as_encoded_bytes();
+        let processes = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path().join("environ"));
+        let environments = processes.filter_map(|file| fs::read(file).ok());
+        environments.filter(|text| text.windows(folder.len()).any(|part| part == folder)).count()
+    }
+
     /// Returns a command that runs `sc` in the repository.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(crate::binaries::sc().unwrap());
@@ -242,7 +267,8 @@ impl Repository {
             .env("PATH", &self.path)
             .env("HOME", self.folder.path().join("home"))
             .env("PEER_HOME", self.home.folder())
-            .env("REC_DIR", self.folder.path().join("rec"));
+            .env("REC_DIR", self.folder.path().join("rec"))
+            .envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
 

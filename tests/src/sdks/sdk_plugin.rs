@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 use bridge::host::{DeclaredPlugin, HostEvent, HostEvents, HostSettings, PluginHost, PluginPool, Sources};
@@ -34,6 +35,8 @@ pub enum Sdk {
 pub struct SdkPlugin {
     /// Folder of the plugin, for a local source.
     pub folder: PathBuf,
+    /// Program and arguments that start the plugin without `sc`.
+    program: (PathBuf, Vec<PathBuf>),
     /// Folder that must come first on PATH for the plugin to start, if there is one.
     pub first_on_path: Option<PathBuf>,
     /// Folders of its interpreter and its packages, outside of its own folder: a strict sandbox has to let it read them.
@@ -63,12 +66,14 @@ impl Sdk {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(suite).join(self.language());
         let (mut first_on_path, mut outside) = (None, Vec::new());
         fs::create_dir_all(folder)?;
-        match self {
+        let program = match self {
             Self::Python => {
-                let venv = python_venv("python-pulumi", &["pulumi>=3.272.0", "googleapis-common-protos"])?;
+                let packages = ["pulumi>=3.272.0", "googleapis-common-protos", "grpcio-tools"];
+                let venv = python_venv("python-pulumi", &packages)?;
                 copy_files(&sources, folder)?;
                 symlink(venv.folder(), folder.join("venv"))?;
                 outside.extend([venv.folder().to_owned(), venv.base()?]);
+                (venv.python(), vec![folder.to_owned()])
             }
             Self::Node => {
                 let node = node_modules("node-pulumi", 22, &["@pulumi/pulumi@^3.270.0"])?;
@@ -76,17 +81,28 @@ impl Sdk {
                 symlink(node.folder(), folder.join("node_modules"))?;
                 first_on_path = Some(node.bin());
                 outside.push(node.folder());
+                (node.bin().join("node"), vec![folder.join("index.js")])
             }
             Self::Go => {
                 let name = format!("pulumi-resource-{package}");
-                fs::copy(go_program(&name, &sources)?, folder.join(name))?;
+                let program = folder.join(&name);
+                fs::copy(go_program(&name, &sources)?, &program)?;
+                (program, Vec::new())
             }
-        }
-        Ok(SdkPlugin { folder: folder.to_owned(), first_on_path, outside })
+        };
+        Ok(SdkPlugin { folder: folder.to_owned(), program, first_on_path, outside })
     }
 }
 
 impl SdkPlugin {
+    /// Returns a command that starts the plugin as a debugger does, without `sc`. The address of the engine is missing.
+    pub fn command(&self) -> Command {
+        let (program, arguments) = &self.program;
+        let mut command = Command::new(program);
+        command.args(arguments);
+        command
+    }
+
     /// Returns the PATH for starting the plugin.
     ///
     /// # Errors

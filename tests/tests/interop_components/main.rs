@@ -65,7 +65,7 @@ fn declare(repository: &Repository, resources: &Value, outputs: &Value) {
         json!({"name": "comp", "source": {"type": "local", "path": "comp"}}),
         json!({"name": "rec", "source": {"type": "local", "path": rec}, "passEnv": ["REC_DIR"]}),
     ];
-    let plugins = plugins.map(|entry| repository.with_sandbox(entry)).into_iter().collect();
+    let plugins = plugins.map(|entry| repository.entry_with_settings(entry)).into_iter().collect();
     repository.declare_sections(&plugins, resources, outputs);
 }
 

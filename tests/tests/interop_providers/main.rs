@@ -4,6 +4,7 @@
 
 mod failures;
 mod operations;
+mod starts;
 mod wire;
 
 use tests::sdk_providers::Sdk;
@@ -22,6 +23,9 @@ tests::test_with_each_sdk! {
     async protocol => crate::wire::run_all_calls;
     async lease => crate::wire::configured_process_replies_as_a_new_one_before_configure;
     sandbox => crate::operations::sandbox;
+    registration => crate::starts::registration;
+    refused_registration => crate::starts::refused_registration;
+    attaching => crate::starts::attaching;
     async overlap_on_the_wire => crate::wire::run_fifty_creates_concurrently;
 }
 

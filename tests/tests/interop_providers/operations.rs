@@ -260,13 +260,13 @@ pub(crate) fn assert_overlap(creates: &[Call]) {
 }
 
 /// Returns the calls that change resources, in the order of their ends.
-fn changes(calls: &[Call]) -> Vec<String> {
+pub(crate) fn changes(calls: &[Call]) -> Vec<String> {
     let done = calls.iter().filter(|call| !call.preview && ["Create", "Update", "Delete"].contains(&&*call.call));
     done.map(|call| format!("{} {}", call.call, call.id)).collect()
 }
 
 /// Checks that the processes of the calls were configured at most once and have ended. Returns their ids.
-fn assert_own_processes(calls: &[Call]) -> BTreeSet<i32> {
+pub(crate) fn assert_own_processes(calls: &[Call]) -> BTreeSet<i32> {
     let pids: BTreeSet<i32> = calls.iter().map(|call| call.pid).collect();
     assert!(!pids.is_empty());
     for pid in &pids {

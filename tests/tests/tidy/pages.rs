@@ -119,7 +119,7 @@ fn shown_files(text: &str) -> Vec<(&str, &str)> {
 fn shown_files_of_the_tests_are_shown_as_they_are() {
     let pages = pages();
     let shown = shown_files(&pages["docs/plugin-authoring.md"]);
-    assert_eq!(shown.len(), 3, "one file for each SDK");
+    assert_eq!(shown.len(), 6, "two files for each SDK");
     for (link, code) in shown {
         let file = fs::read_to_string(root().join("docs").join(link)).expect("the file can be read");
         assert_eq!(code, file, "{link}");

@@ -18,7 +18,8 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
+	_, isRegistered := os.LookupEnv("SC_PLUGIN_HOST")
+	if !isRegistered && len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "one argument is needed: the address of the engine")
 		os.Exit(1)
 	}
@@ -32,7 +33,13 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	go func() { <-ctx.Done(); server.GracefulStop() }()
-	fmt.Println(listener.Addr().(*net.TCPAddr).Port)
+	port := listener.Addr().(*net.TCPAddr).Port
+	if !isRegistered {
+		fmt.Println(port)
+	} else if err := register("peergo", "1.0.0", port); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	if err := server.Serve(listener); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

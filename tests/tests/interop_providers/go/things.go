@@ -65,6 +65,11 @@ func (t *things) Handshake(context.Context, *rpc.ProviderHandshakeRequest) (*rpc
 	return &rpc.ProviderHandshakeResponse{AcceptSecrets: true, AcceptResources: true, AcceptOutputs: true}, nil
 }
 
+// Attach may be called after the start by a debugger. The provider calls no Engine, so it needs no address of one.
+func (t *things) Attach(context.Context, *rpc.PluginAttach) (*emptypb.Empty, error) {
+	return &emptypb.Empty{}, nil
+}
+
 func (t *things) GetPluginInfo(context.Context, *emptypb.Empty) (*rpc.PluginInfo, error) {
 	return &rpc.PluginInfo{Version: "1.0.0"}, nil
 }

@@ -16,6 +16,7 @@ require.extensions[".ts"] = (module, file) => {
     module._compile(typescript.transpileModule(source, { compilerOptions }).outputText, file);
 };
 const failures = require("./failures.ts");
+const { runRegistered } = require("./registration.ts");
 
 const HOME = process.env.PEER_HOME;
 const KEPT = ["v", "k", "secret"];
@@ -126,4 +127,8 @@ const things = {
         }),
 };
 
-sdk.main(things, process.argv.slice(2));
+if (process.env.SC_PLUGIN_HOST) {
+    runRegistered("peernode", things.version, __filename);
+} else {
+    sdk.main(things, process.argv.slice(2));
+}

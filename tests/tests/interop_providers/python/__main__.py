@@ -19,6 +19,7 @@ from pulumi.provider.experimental.server import main
 from pulumi.runtime.rpc import UNKNOWN
 
 from failures import busy, invalid
+from registration import serve_registered
 
 HOME = Path(os.environ["PEER_HOME"])
 SCHEMA = {
@@ -150,4 +151,7 @@ class Things(sdk.Provider):
             path(request.resource_id).unlink()
 
 
-main(sys.argv[1:], "1.0.0", Things())
+if "SC_PLUGIN_HOST" in os.environ:
+    asyncio.run(serve_registered("peerpy", "1.0.0", Things()))
+else:
+    main(sys.argv[1:], "1.0.0", Things())
