@@ -1,6 +1,6 @@
 //! A provider behind the unmodified library, provisioned by the program `sc`.
 
-use tests::sdks::go_program_with;
+use tests::sdks::{go_program, go_program_with};
 
 use crate::repository::{PLAIN, Repository, SETTINGS, provider_sources};
 
@@ -20,6 +20,28 @@ const LOGGED: &str = "configured by way of the broker";
 fn provider_behind_go_plugin_is_provisioned_with_and_without_tls() {
     for settings in [SETTINGS, PLAIN] {
         Repository::new("", settings).run_all(settings, &LIFE);
+    }
+}
+
+#[test]
+fn provider_behind_go_plugin_works_in_a_strict_sandbox_with_and_without_tls() {
+    let program = go_program("goplugin-provider", &provider_sources()).unwrap();
+    let outside = program.parent().unwrap().display();
+    for settings in [SETTINGS, PLAIN] {
+        let strict = format!("{settings}, sandbox: strict, readable: ['{outside}'], ports: []");
+        let writable = format!("{strict}, writable: [rec]");
+        let repository = Repository::with_program(&program, "-engine-log", &writable);
+        let (code, output) = repository.sc("preview");
+        assert!(code == Some(0) && output.contains(LOGGED), "{writable}: {output}");
+        repository.run_all(&writable, &LIFE);
+        repository.run_all(&writable, &[("plugin ls", "strict")]);
+        assert_ne!(repository.calls("Create"), 0, "{writable}");
+        assert_eq!((repository.processes(), repository.socket_folders()), (0, vec![]), "{writable}");
+
+        // The provider cannot record its calls in a folder that it may not change.
+        let repository = Repository::with_program(&program, "", &strict);
+        repository.run_all(&strict, &LIFE);
+        assert_eq!(repository.calls("Create"), 0, "{strict}");
     }
 }
 
