@@ -7,6 +7,7 @@
 
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a test with its own main function")]
 
+mod attaching;
 mod checklist;
 mod plugins;
 mod pulumi;
@@ -50,6 +51,7 @@ const TESTS: &[Test] = &[
     test!(&[PULUMI, YAML], states::sc_refreshes_and_destroys_pulumi_stack),
     test!(&[PULUMI, YAML], twins::common_changes_have_equal_calls_and_states),
     test!(&[PULUMI, YAML], twins::options_failures_and_drift_have_equal_calls_and_states),
+    test!(&[PULUMI, YAML], attaching::pulumi_attaches_to_a_plugin_that_plugin_debug_starts),
     test!(&[PULUMI, YAML], types::both_programs_find_the_same_types),
     test!(&[PULUMI, YAML], checklist::pulumi_destroy_and_rm_leave_only_backups),
     test!(&[PULUMI, YAML], checklist::pulumi_reads_our_history),
