@@ -102,6 +102,8 @@ fn status(error: &RegistrationError) -> Status {
         | Error::ForeignPort { .. }
         | Error::OtherProcess(_)
         | Error::NoSocket(_)
+        | Error::ClosedSocket(_)
+        | Error::OtherSocket(_)
         | Error::ForeignSocket { .. } => Status::permission_denied(message),
     }
 }

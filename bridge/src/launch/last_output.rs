@@ -14,6 +14,11 @@ impl LastOutput {
         Self(process.last_lines(OutputStream::Stderr))
     }
 
+    /// Returns whether a line contains a text.
+    pub(super) fn contains(&self, text: &str) -> bool {
+        self.0.iter().any(|line| line.contains(text))
+    }
+
     /// Returns whether a line is a port alone, as in Pulumi's start protocol.
     pub(super) fn has_port(&self) -> bool {
         self.0.iter().any(|line| line.trim().parse::<u16>().is_ok())

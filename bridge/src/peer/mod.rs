@@ -13,6 +13,7 @@ mod socket;
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 
 use proc_net::ProcNet;
 use socket::{Owner, Sockets};
@@ -61,6 +62,15 @@ fn accepting_owner(sockets: &dyn Sockets, local: SocketAddr, remote: SocketAddr)
 pub(crate) fn unix_peer(stream: &UnixStream) -> io::Result<Peer> {
     let uid = stream.peer_cred()?.uid();
     Ok(if uid == rustix::process::geteuid().as_raw() { Peer::Own } else { Peer::Foreign { uid } })
+}
+
+/// Returns the number of the process that listens at a Unix socket: that which has called `listen`. `None` if the system does
+/// not show it, as that of another container.
+///
+/// # Errors
+/// Returns the error of a connection to the socket.
+pub(crate) async fn unix_listener(path: &Path) -> io::Result<Option<i32>> {
+    Ok(UnixStream::connect(path).await?.peer_cred()?.pid().filter(|process| *process != 0))
 }
 
 fn peer_of(owner: Option<Owner>) -> Peer {
@@ -121,6 +131,10 @@ mod tests {
         assert_eq!(unix_peer(&connected).unwrap(), Peer::Own, "not accepted yet");
         let (accepted, _) = listener.accept().await.unwrap();
         assert_eq!(unix_peer(&accepted).unwrap(), Peer::Own);
+        let own = i32::try_from(std::process::id()).unwrap();
+        assert_eq!(unix_listener(&path).await.unwrap(), Some(own));
+        drop(listener);
+        assert_eq!(unix_listener(&path).await.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
     }
 
     #[test]

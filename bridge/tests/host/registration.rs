@@ -1,6 +1,7 @@
 //! Plugins that register themselves: start, registration, refusals, end.
 
 use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -121,9 +122,21 @@ async fn program_of_another_protocol_is_recognized_by_its_port() {
 }
 
 #[tokio::test]
+async fn call_with_the_path_as_authority_is_recognized_by_its_error() {
+    let mut repository = TestRepository::new();
+    let script = "echo 'RST_STREAM with error code 1: PROTOCOL_ERROR' >&2; exit 1";
+    repository.script("x", script).dialect = Dialect::Register(Register::default());
+    let (_, hint) = repository.load_error().await;
+    assert!(hint.starts_with("set the authority of the call to `localhost`"), "{hint}");
+}
+
+#[tokio::test]
 async fn refused_registration_is_reported_to_the_plugin_and_to_the_user() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let other = listener.local_addr().unwrap().port();
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let _other = UnixListener::bind(&socket).unwrap();
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let table = [
         ("register token=x".to_owned(), "Unauthenticated", "the token is not one that this run of sc has issued"),
@@ -136,6 +149,7 @@ async fn refused_registration_is_reported_to_the_plugin_and_to_the_user() {
         (format!("register port={other}"), "PermissionDenied", "does not belong to the plugin"),
         ("register socket=relative".to_owned(), "InvalidArgument", "not an absolute path of less than 108 bytes"),
         ("register socket=/none".to_owned(), "PermissionDenied", "/none is not a socket"),
+        (format!("register socket={}", socket.display()), "PermissionDenied", "does not belong to the plugin"),
     ];
     for (fault, code, reason) in table {
         let mut repository = TestRepository::new();

@@ -1,6 +1,6 @@
 //! Check of a registration: package, version, protocol and address.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use super::error::RegistrationError;
 use super::group::ProcessGroup;
 use super::version::SUPPORTED_VERSION;
 use crate::error::cut;
-use crate::peer::{Listening, listening};
+use crate::peer::{Listening, listening, unix_listener};
 use crate::plugin::PluginVersion;
 
 /// Returns the address of a registration with the declared version and a supported protocol, without a look at the system.
@@ -54,26 +54,45 @@ fn check_version(registered: &str, declared: Option<&PluginVersion>) -> Result<(
     }
 }
 
-/// Checks that an address belongs to the account of this process, and a port to one of the processes. Blocks for
-/// milliseconds.
+/// Checks that an address belongs to the account of this process, and that one of the processes listens there.
 ///
 /// # Errors
 /// [`RegistrationError`].
-pub(super) fn check_owner(address: &PluginAddress, groups: &[ProcessGroup]) -> Result<(), RegistrationError> {
+pub(super) async fn check_owner(address: &PluginAddress, groups: Vec<ProcessGroup>) -> Result<(), RegistrationError> {
     match address {
         PluginAddress::Tcp(address) => {
-            let port = address.port();
-            match listening(*address, |process| groups.iter().any(|group| group.contains(process))) {
-                Listening::Selected => Ok(()),
-                Listening::Other => Err(RegistrationError::OtherProcess(port)),
-                Listening::Foreign { uid } => Err(RegistrationError::ForeignPort { port, uid }),
-                Listening::None => Err(RegistrationError::NotListening(port)),
+            let address = *address;
+            let checked = tokio::task::spawn_blocking(move || check_port(address, &groups)).await;
+            // The only error is the end of the runtime, which uses no address any more.
+            checked.unwrap_or(Err(RegistrationError::NoAddress))
+        }
+        PluginAddress::Unix(path) => {
+            check_socket(path)?;
+            match unix_listener(path).await {
+                Err(_) => Err(RegistrationError::ClosedSocket(path.clone())),
+                Ok(Some(process)) if !contain(&groups, process) => Err(RegistrationError::OtherSocket(path.clone())),
+                Ok(_) => Ok(()),
             }
         }
-        PluginAddress::Unix(path) => check_socket(path),
     }
 }
 
+fn contain(groups: &[ProcessGroup], process: i32) -> bool {
+    groups.iter().any(|group| group.contains(process))
+}
+
+/// Checks that one of the processes listens at a port. Blocks for milliseconds.
+fn check_port(address: SocketAddr, groups: &[ProcessGroup]) -> Result<(), RegistrationError> {
+    let port = address.port();
+    match listening(address, |process| contain(groups, process)) {
+        Listening::Selected => Ok(()),
+        Listening::Other => Err(RegistrationError::OtherProcess(port)),
+        Listening::Foreign { uid } => Err(RegistrationError::ForeignPort { port, uid }),
+        Listening::None => Err(RegistrationError::NotListening(port)),
+    }
+}
+
+/// Checks that a path leads to a socket of this account.
 fn check_socket(path: &Path) -> Result<(), RegistrationError> {
     let metadata = std::fs::symlink_metadata(path).ok().filter(|metadata| metadata.file_type().is_socket());
     let Some(metadata) = metadata else { return Err(RegistrationError::NoSocket(path.to_owned())) };
@@ -127,30 +146,37 @@ mod tests {
         assert!(check_fields(&request(&["1.0"], "7.0.0", Some(Address::Port(1))), None).is_ok());
     }
 
-    #[test]
-    fn socket_is_a_socket_of_this_account() {
+    #[tokio::test]
+    async fn socket_belongs_to_one_of_the_processes() {
         let folder = tempfile::tempdir().unwrap();
         let (file, socket) = (folder.path().join("file"), folder.path().join("socket"));
         std::fs::write(&file, "").unwrap();
-        let _listener = UnixListener::bind(&socket).unwrap();
+        let listener = UnixListener::bind(&socket).unwrap();
         std::os::unix::fs::symlink(&socket, folder.path().join("link")).unwrap();
-        let check = |path: &Path| check_owner(&PluginAddress::Unix(path.to_owned()), &[]);
-        assert_eq!(check(&socket), Ok(()));
-        for other in [file, folder.path().join("none"), folder.path().join("link")] {
-            assert_eq!(check(&other), Err(RegistrationError::NoSocket(other.clone())));
+        let own = ProcessGroup::of_member(i32::try_from(std::process::id()).unwrap()).unwrap();
+        let other = ProcessGroup::of_leader(i32::MAX);
+        let check = async |path: &Path, groups: &[ProcessGroup]| {
+            check_owner(&PluginAddress::Unix(path.to_owned()), groups.to_vec()).await
+        };
+        assert_eq!(check(&socket, &[other, own]).await, Ok(()));
+        assert_eq!(check(&socket, &[other]).await, Err(RegistrationError::OtherSocket(socket.clone())));
+        for path in [file, folder.path().join("none"), folder.path().join("link")] {
+            assert_eq!(check(&path, &[own]).await, Err(RegistrationError::NoSocket(path.clone())));
         }
+        drop(listener);
+        assert_eq!(check(&socket, &[own]).await, Err(RegistrationError::ClosedSocket(socket.clone())));
     }
 
-    #[test]
-    fn port_belongs_to_one_of_the_processes() {
+    #[tokio::test]
+    async fn port_belongs_to_one_of_the_processes() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = PluginAddress::Tcp(listener.local_addr().unwrap());
         let port = listener.local_addr().unwrap().port();
         let own = ProcessGroup::of_member(i32::try_from(std::process::id()).unwrap()).unwrap();
         let other = ProcessGroup::of_leader(i32::MAX);
-        assert_eq!(check_owner(&address, &[other, own]), Ok(()));
-        assert_eq!(check_owner(&address, &[other]), Err(RegistrationError::OtherProcess(port)));
+        assert_eq!(check_owner(&address, vec![other, own]).await, Ok(()));
+        assert_eq!(check_owner(&address, vec![other]).await, Err(RegistrationError::OtherProcess(port)));
         drop(listener);
-        assert_eq!(check_owner(&address, &[own]), Err(RegistrationError::NotListening(port)));
+        assert_eq!(check_owner(&address, vec![own]).await, Err(RegistrationError::NotListening(port)));
     }
 }

@@ -90,6 +90,12 @@ pub enum RegistrationError {
     /// The path leads to no socket.
     #[error("{} is not a socket", .0.display())]
     NoSocket(PathBuf),
+    /// No process listens at the socket.
+    #[error("no process listens at the socket {}", .0.display())]
+    ClosedSocket(PathBuf),
+    /// A process that does not belong to the plugin listens at the socket.
+    #[error("the socket {} does not belong to the plugin: another process listens there", .0.display())]
+    OtherSocket(PathBuf),
     /// The socket belongs to another account.
     #[error("the socket {} belongs to the user with the id {uid}, not to the user of sc", path.display())]
     ForeignSocket {
@@ -124,8 +130,10 @@ impl Hint for RegistrationError {
             Self::NoAddress | Self::InvalidPort(_) | Self::InvalidPath(_) => {
                 "a plugin registers a port of 127.0.0.1 or the absolute path of a Unix socket at which it listens"
             }
-            Self::NotListening(_) | Self::NoSocket(_) => "a plugin listens at its address before it registers",
-            Self::ForeignPort { .. } | Self::OtherProcess(_) | Self::ForeignSocket { .. } => {
+            Self::NotListening(_) | Self::NoSocket(_) | Self::ClosedSocket(_) => {
+                "a plugin listens at its address before it registers"
+            }
+            Self::ForeignPort { .. } | Self::OtherProcess(_) | Self::ForeignSocket { .. } | Self::OtherSocket(_) => {
                 "the process that registers, or one of its process group, listens at the address, under the account of sc"
             }
             Self::SecondRegistration { .. } | Self::TooLate { .. } | Self::VersionSyntax(_) => return None,
@@ -183,6 +191,12 @@ impl Hint for RegisterError {
     fn hint(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Refused { reason, .. } => reason.hint(),
+            // HTTP/2 refuses the path of the socket, which some libraries of gRPC send as authority.
+            Self::Exited { last_output, .. } | Self::TimedOut { last_output, .. }
+                if last_output.contains("PROTOCOL_ERROR") =>
+            {
+                Some("set the authority of the call to `localhost`: the library sends the path of the socket instead".into())
+            }
             Self::TimedOut { last_output, .. } if last_output.has_port() => {
                 Some("it has printed a port: if this is Pulumi's plugin protocol, remove `protocol: register`".into())
             }

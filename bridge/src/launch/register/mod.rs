@@ -170,10 +170,7 @@ async fn check_claim(
     let address = check::check_fields(request, version)?;
     // A process that registers from elsewhere, such as one in a container, has a group of its own.
     let groups: Vec<_> = [group, claim.process.and_then(ProcessGroup::of_member)].into_iter().flatten().collect();
-    let checked = address.clone();
-    let owned = tokio::task::spawn_blocking(move || check::check_owner(&checked, &groups)).await;
-    // The only error is the end of the runtime, which uses no address any more.
-    owned.unwrap_or(Err(RegistrationError::NoAddress))?;
+    check::check_owner(&address, groups).await?;
     Ok(address)
 }
 
