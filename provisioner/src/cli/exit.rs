@@ -273,6 +273,9 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
         StateError::Copy { .. } | StateError::NotRestorable { .. } => {
             Some("nothing was changed; choose another copy, which `sc stack restore` lists")
         }
+        StateError::Replaced { .. } => {
+            Some("find out which program works on the stack at the same time: it does not respect the lock")
+        }
         StateError::Changed(_) => Some("run the command again to see the new changes"),
         StateError::UnexplainedEmpty(_) => Some(
             "`sc stack restore` lists the earlier states and restores one of them; --allow-empty continues without \
@@ -282,6 +285,10 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
         StateError::Unsaved { source, .. } if matches!(&**source, StateError::Store(StoreError::LockLost { .. })) => {
             None
         }
+        StateError::Unsaved { kept: Some(_), source, .. } if matches!(&**source, StateError::Replaced { .. }) => Some(
+            "then remove the lock with `sc cancel`, and run `sc preview`: it lists what this run has created and the state \
+             lacks",
+        ),
         StateError::Unsaved { kept: None, .. } => Some(
             "keep the lines at the end of this output: they are the only record of these changes. Fix the cause, remove \
              the lock with `sc cancel`, and import the added resources with `sc import`",

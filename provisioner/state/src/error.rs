@@ -3,10 +3,11 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use jiff::Timestamp;
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 
-use super::format::FormatError;
+use super::format::{FormatError, UpdateInfo};
 use super::integrity::IntegrityError;
 use super::journal::{JournalError, KeptJournal};
 use super::secrets::SecretsError;
@@ -127,6 +128,14 @@ pub enum StateError {
         /// Cause of the failure.
         source: Box<StateError>,
     },
+    /// Another program has replaced the state since it was read. Nothing was written.
+    #[error("{error}{}", newest_run(newest.as_deref()))]
+    Replaced {
+        /// Error of the store: [`StoreError::Replaced`].
+        error: Box<StoreError>,
+        /// Newest run in the history.
+        newest: Option<Box<UpdateInfo>>,
+    },
     /// The new checkpoint was saved, but the history entry could not be written.
     #[error("the state of {stack} was saved, but the run could not be added to its history")]
     HistoryNotWritten {
@@ -230,6 +239,16 @@ fn kept_text(kept: &Option<KeptJournal>) -> String {
             format!("a part of its changes is kept in the journal {}", path.display())
         }
     }
+}
+
+/// Environment members of a history entry that say who has made the run, as Pulumi and CI systems write them.
+const AUTHORS: [&str; 4] = ["exec.kind", "git.author", "git.author.email", "ci.build.url"];
+
+fn newest_run(newest: Option<&UpdateInfo>) -> String {
+    let Some(update) = newest else { return String::new() };
+    let ended = Timestamp::from_second(update.end_time).map(|ended| format!(", ended at {ended}")).unwrap_or_default();
+    let known = AUTHORS.iter().filter_map(|name| Some(format!(", {name} {:?}", update.environment.get(*name)?)));
+    format!("; the newest run in its history: {}{ended}{}", update.kind.as_str(), known.collect::<String>())
 }
 
 fn digest_text(digest: &Option<String>) -> &str {

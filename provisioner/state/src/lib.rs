@@ -49,6 +49,7 @@
 mod adoption;
 mod background;
 mod checkpoint;
+mod digest;
 mod error;
 pub mod format;
 pub mod integrity;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use state::store::{
-    Backups, CheckpointCopy, CopyKind, FileStore, HistoryEntry, LockHolder, LockInfo, StackCatalog, StackLock,
-    StackReference, StackRename, StateStore, StoreError, Tags,
+    Backups, CheckpointCopy, CopyKind, Expected, FileStore, HistoryEntry, LockHolder, LockInfo, Revision, StackCatalog,
+    StackLock, StackReference, StackRename, StateStore, StoreError, StoredCheckpoint, Tags,
 };
 
 /// Additional time of each write.
@@ -28,14 +28,14 @@ impl StateStore for SlowStore {
         self.0.checkpoint_location(stack)
     }
 
-    async fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {
+    async fn load(&self, stack: &StackReference) -> Result<Option<StoredCheckpoint>, StoreError> {
         self.0.load(stack).await
     }
 
     /// Delays the backup of the previous checkpoint and the write of the new one.
-    async fn save(&self, lock: &StackLock, checkpoint: &str) -> Result<(), StoreError> {
+    async fn save(&self, lock: &StackLock, checkpoint: &str, expected: &Expected) -> Result<Revision, StoreError> {
         delay_writes(2).await;
-        self.0.save(lock, checkpoint).await
+        self.0.save(lock, checkpoint, expected).await
     }
 
     /// Delays the writes of the history entry, its checkpoint and the backup.
@@ -91,8 +91,14 @@ impl StackCatalog for SlowStore {
         self.0.read_copy(copy).await
     }
 
-    async fn restore(&self, lock: &StackLock, copy: &CheckpointCopy, checkpoint: &str) -> Result<(), StoreError> {
-        self.0.restore(lock, copy, checkpoint).await
+    async fn restore(
+        &self,
+        lock: &StackLock,
+        copy: &CheckpointCopy,
+        checkpoint: &str,
+        expected: &Expected,
+    ) -> Result<(), StoreError> {
+        self.0.restore(lock, copy, checkpoint, expected).await
     }
 
     async fn begin_rename(
@@ -104,8 +110,8 @@ impl StackCatalog for SlowStore {
         self.0.begin_rename(from, to, holder).await
     }
 
-    async fn rename(&self, rename: &mut StackRename, checkpoint: &str) -> Result<(), StoreError> {
-        self.0.rename(rename, checkpoint).await
+    async fn rename(&self, rename: &mut StackRename, checkpoint: &str, expected: &Expected) -> Result<(), StoreError> {
+        self.0.rename(rename, checkpoint, expected).await
     }
 
     async fn finish_rename(&self, rename: StackRename) -> Result<(), StoreError> {
@@ -120,8 +126,8 @@ impl StackCatalog for SlowStore {
         self.0.resume_rename(stack, holder).await
     }
 
-    async fn remove(&self, lock: &StackLock, backups: Backups) -> Result<(), StoreError> {
+    async fn remove(&self, lock: &StackLock, backups: Backups, expected: &Expected) -> Result<(), StoreError> {
         delay_writes(2).await;
-        self.0.remove(lock, backups).await
+        self.0.remove(lock, backups, expected).await
     }
 }

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::crashes::chain;
-use crate::repository::{CommandOutput, Repository};
+use crate::repository::{CHECKPOINT, CommandOutput, Repository};
 
 const LINE: &str = "urn:pulumi:reef::tank::rec:index:Thing::t0--prod = t0--prod-1";
 
@@ -115,5 +115,28 @@ fn changes_that_no_disk_can_store_are_printed_as_lines_and_events() {
                 assert_eq!(members, ["unrecorded", "reef", "added", urn, id]);
             }
         }
+    }
+}
+
+#[test]
+fn state_that_another_program_has_changed_during_a_run_is_not_overwritten() {
+    let repository = chain(2);
+    // Of a program that does not respect the lock.
+    let other = r#"{"version":3,"checkpoint":{"stack":"organization/tank/reef"}}"#;
+    let ended = stopped(&repository, "", || repository.write(CHECKPOINT, other));
+    assert_eq!(ended.status, "exit 1", "{}", ended.stderr);
+    let [journal] = &repository.names("backend/.sc")[..] else { panic!("{}", ended.stderr) };
+    for expected in [
+        &format!("its changes are kept in the journal {}", repository.path(journal).display()),
+        "organization/tank/reef: another program has changed its state since this run read it, at 20",
+        "remove the lock with `sc cancel`, and run `sc preview`",
+    ] {
+        assert!(ended.stderr.contains(expected), "{expected}: {}", ended.stderr);
+    }
+    assert_eq!(repository.read(CHECKPOINT), other);
+    repository.expect_exit(0, "cancel --yes");
+    for command in ["preview", "provision -S", "refresh --yes"] {
+        let output = repository.expect_rejected(command);
+        assert!(output.contains(&format!("it had created {}", LINE.split(" = ").next().unwrap())), "{output}");
     }
 }

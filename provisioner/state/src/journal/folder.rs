@@ -9,8 +9,8 @@ use bridge::fs::{
     FileError, create_private_folder, create_private_folders, is_own_file, is_private_folder, withdraw_access,
 };
 
-use super::digest::digest;
 use super::error::JournalError;
+use crate::digest::digest;
 use crate::store::StackReference;
 
 /// Prefix of files that are being written.

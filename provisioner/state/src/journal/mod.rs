@@ -32,7 +32,6 @@
 mod close;
 mod closing;
 mod decode;
-mod digest;
 mod dto;
 mod encode;
 mod end;
@@ -47,7 +46,6 @@ mod writer;
 
 pub(super) use close::append_close_line;
 pub(super) use closing::Closing;
-pub(super) use digest::{CheckpointDigest, digest};
 pub use error::JournalError;
 pub use folder::JournalFolders;
 pub(super) use folder::{StoredJournal, list};

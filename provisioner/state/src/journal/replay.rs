@@ -121,8 +121,9 @@ fn is_close_line(line: Option<&(usize, &str)>) -> bool {
 mod tests {
     use std::fs;
 
-    use super::super::{append_close_line, digest};
+    use super::super::append_close_line;
     use super::*;
+    use crate::digest::digest;
     use crate::store::HistoryEntry;
 
     const HEADER: &str = "{\"journal\":1,\"base\":null,\"started\":\"\",\"secrets\":null}\n";

@@ -6,13 +6,14 @@ use pulumi_proto::urn::Urn;
 
 use super::access::StackAccess;
 use super::recovery;
+use super::saving::save;
 use crate::checkpoint::{LoadedCheckpoint, decode_export, encode_checkpoint};
 use crate::error::{ImportProblem, StateError};
 use crate::format::FormatError;
 use crate::integrity;
 use crate::secrets::{SecretsError, SecretsManager};
 use crate::snapshot::{OperationKind, PendingOperation, Snapshot};
-use crate::store::{LockHolder, StackLock};
+use crate::store::{Expected, LockHolder, StackLock};
 
 /// Secrets manager of a hosted backend. Other backends can neither decrypt its secrets nor encrypt with it.
 const HOSTED_MANAGER_KIND: &str = "service";
@@ -110,6 +111,7 @@ fn prepare_snapshot(
 /// Saves the text, unless an interrupted run has left a journal that is not recovered yet.
 async fn replace_checkpoint(access: &StackAccess, lock: &StackLock, text: &str) -> Result<(), StateError> {
     let current = access.store.load(&access.stack).await?;
-    recovery::refuse_interrupted(access, current.as_deref()).await?;
-    Ok(access.store.save(lock, text).await?)
+    recovery::refuse_interrupted(access, current.as_ref()).await?;
+    save(access, lock, text, &Expected::unchanged(current.as_ref())).await?;
+    Ok(())
 }

@@ -1,35 +1,32 @@
 //! Loads the checkpoint of a stack.
 
-use std::sync::Arc;
-
 use super::access::StackAccess;
 use crate::checkpoint::{LoadedCheckpoint, decode_checkpoint, decode_without_secrets};
 use crate::error::StateError;
 use crate::format::{FormatError, SecretDecryption, StoredText};
-use crate::journal::CheckpointDigest;
 use crate::snapshot::Snapshot;
+use crate::store::{Revision, StoredCheckpoint};
 
-/// Checkpoint of a stack with its digest, which binds journals to it.
+/// Checkpoint of a stack with its revision, whose digest binds journals to it.
 pub(super) struct LoadedStack {
-    pub(super) digest: CheckpointDigest,
+    pub(super) revision: Revision,
     pub(super) checkpoint: LoadedCheckpoint,
 }
 
 /// Loads the checkpoint of a stack; `None` if the stack does not exist.
 pub(super) async fn load(access: &StackAccess) -> Result<Option<LoadedStack>, StateError> {
-    let Some(text) = access.store.load(&access.stack).await? else { return Ok(None) };
+    let Some(StoredCheckpoint { text, revision }) = access.store.load(&access.stack).await? else { return Ok(None) };
     let failed = |error| access.checkpoint_error(error);
-    let text = Arc::new(text);
-    let digest = CheckpointDigest::compute(Arc::clone(&text));
+    revision.digest().compute_in_background();
     let checkpoint = decode_checkpoint(&text, &access.keyring).await.map_err(failed)?;
-    Ok(Some(LoadedStack { digest, checkpoint }))
+    Ok(Some(LoadedStack { revision, checkpoint }))
 }
 
 /// Loads the checkpoint of a stack without decrypting its secrets; `None` if the stack does not exist.
 pub(super) async fn load_without_secrets(access: &StackAccess) -> Result<Option<LoadedStack>, StateError> {
-    let Some(text) = access.store.load(&access.stack).await? else { return Ok(None) };
+    let Some(StoredCheckpoint { text, revision }) = access.store.load(&access.stack).await? else { return Ok(None) };
     let checkpoint = decode_without_secrets(&text, &access.keyring).map_err(|error| access.checkpoint_error(error))?;
-    Ok(Some(LoadedStack { digest: CheckpointDigest::compute(Arc::new(text)), checkpoint }))
+    Ok(Some(LoadedStack { revision, checkpoint }))
 }
 
 /// Reads the snapshot of a checkpoint without decrypting its secrets.

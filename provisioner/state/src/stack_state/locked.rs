@@ -6,17 +6,17 @@ use super::access::StackAccess;
 use super::loading::load;
 use super::recorder::JournalRecorder;
 use super::recovery::{self, RecoveredRun};
-use super::saving::encode_for_saving;
+use super::saving::{encode_for_saving, save};
 use super::stack_secrets::StackSecrets;
 use super::unexplained_empty;
 use crate::background::drop_in_background;
 use crate::error::{StateError, UnexplainedEmptyState};
 use crate::format::{UpdateInfo, UpdateKind};
 use crate::integrity;
-use crate::journal::{CheckpointDigest, Journal, JournalHeader};
+use crate::journal::{Journal, JournalHeader};
 use crate::secrets::SecretsManager;
 use crate::snapshot::Snapshot;
-use crate::store::{HistoryEntry, LockHolder, StackLock, StackReference};
+use crate::store::{Expected, HistoryEntry, LockHolder, Revision, StackLock, StackReference};
 
 /// State of a stack that is locked for a change.
 pub struct StackState {
@@ -26,6 +26,8 @@ pub struct StackState {
     recovered: Option<RecoveredRun>,
     unexplained_empty: Option<UnexplainedEmptyState>,
     secrets: StackSecrets,
+    /// Checkpoint that the run has read or recovered, and replaces.
+    expected: Expected,
     journal: Arc<Mutex<Journal>>,
 }
 
@@ -42,6 +44,7 @@ struct OpenedStack {
     recovered: Option<RecoveredRun>,
     unexplained_empty: Option<UnexplainedEmptyState>,
     secrets: StackSecrets,
+    expected: Expected,
     journal: Journal,
 }
 
@@ -70,9 +73,9 @@ impl StackState {
     ) -> Result<Self, StateError> {
         let lock = access.store.lock(&access.stack, holder).await?;
         match Self::open_locked(&access, &lock, check).await {
-            Ok(OpenedStack { snapshot, recovered, unexplained_empty, secrets, journal }) => {
+            Ok(OpenedStack { snapshot, recovered, unexplained_empty, secrets, expected, journal }) => {
                 let journal = Arc::new(Mutex::new(journal));
-                Ok(Self { access, lock, snapshot, recovered, unexplained_empty, secrets, journal })
+                Ok(Self { access, lock, snapshot, recovered, unexplained_empty, secrets, expected, journal })
             }
             // The recovered state could not be saved. The lock is kept: a run from the old checkpoint would lose the
             // records.
@@ -93,30 +96,35 @@ impl StackState {
         let loaded = load(access).await?;
         let secrets = StackSecrets::for_writing(access, loaded.as_ref()).await?;
         let unexplained_empty = unexplained_empty::find(access, loaded.as_ref()).await?;
-        let (mut base, snapshot) = loaded.map(|loaded| (loaded.digest, loaded.checkpoint.checkpoint.snapshot)).unzip();
+        let (mut base, snapshot) =
+            loaded.map(|loaded| (loaded.revision, loaded.checkpoint.checkpoint.snapshot)).unzip();
+        let expected = base.clone().map_or(Expected::Missing, Expected::Revision);
         let mut snapshot = snapshot.flatten().unwrap_or_default();
-        let found = recovery::find_journals(access, base.as_ref(), &snapshot).await?;
+        let found = recovery::find_journals(access, base.as_ref().map(Revision::digest), &snapshot).await?;
         // The journal of the run explains the state.
         let unexplained_empty = unexplained_empty.filter(|_| !found.explain_checkpoint());
         found.finish_completed(access).await?;
         let mut recovered = None;
         if let Some(recovery) = found.recovery {
-            let (digest, integrity_error) = recovery.save(access, lock, &secrets).await.map_err(|source| {
-                let (stack, kept) = (access.stack.clone(), recovery.kept_journal(access));
-                StateError::Unsaved { stack, kept, source: Box::new(source) }
-            })?;
+            let (revision, integrity_error) =
+                recovery.save(access, lock, &secrets, &expected).await.map_err(|source| {
+                    let (stack, kept) = (access.stack.clone(), recovery.kept_journal(access));
+                    StateError::Unsaved { stack, kept, source: Box::new(source) }
+                })?;
             if let (Some(integrity_error), IntegrityCheck::Required) = (integrity_error, check) {
                 return Err(StateError::SavedInvalid(integrity_error));
             }
-            base = Some(CheckpointDigest::from_digest(digest));
+            base = Some(revision);
             (snapshot, recovered) = (recovery.snapshot, Some(recovery.report));
         }
         if let (Err(integrity_error), IntegrityCheck::Required) = (integrity::verify(&snapshot), check) {
             return Err(integrity_error.into());
         }
+        let expected = base.clone().map_or(Expected::Missing, Expected::Revision);
+        let base = base.map(|revision| revision.digest().clone());
         let header = JournalHeader { stack: access.stack.clone(), base, secrets: secrets.description() };
         let journal = Journal::new(access.journals.clone(), header, snapshot.clone(), access.unrecorded.clone());
-        Ok(OpenedStack { snapshot, recovered, unexplained_empty, secrets, journal })
+        Ok(OpenedStack { snapshot, recovered, unexplained_empty, secrets, expected, journal })
     }
 
     /// Returns the name of the stack.
@@ -160,7 +168,7 @@ impl StackState {
     ///
     /// # Errors
     /// [`StateError::SavedInvalid`] if the state violates its invariants. [`StateError::Unsaved`] if it could not be
-    /// saved, for example because the lock was broken: a journal is kept if one can be written, and the lock if it is
+    /// saved, for example because the lock was broken, or another program has replaced the checkpoint: a journal is kept if one can be written, and the lock if it is
     /// still held; [`StackAccess::unrecorded`] has what no journal contains. After later errors
     /// ([`StateError::HistoryNotWritten`], releasing the lock) the state is saved. The journal stays if the entry could
     /// not be added to the history: the next run adds it.
@@ -173,8 +181,8 @@ impl StackState {
         // A failed journal may lack the last records, but the checkpoint has them, so it is saved in any case. If the
         // process dies before the journal is removed, the next run reports that journal and checkpoint do not match.
         self.journal().close(&text, history.clone()).ok();
-        if let Err(error) = self.access.store.save(&self.lock, &text).await {
-            return Err(self.save_error(error.into()).await);
+        if let Err(error) = save(&self.access, &self.lock, &text, &self.expected).await {
+            return Err(self.save_error(error).await);
         }
         // Until the history has the entry, the journal explains the checkpoint.
         let archived = recovery::archive(&self.access, history.as_ref()).await;

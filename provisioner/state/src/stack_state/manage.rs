@@ -5,12 +5,15 @@ use pulumi_proto::urn::ROOT_STACK_TYPE;
 use super::access::StackAccess;
 use super::loading::read_snapshot;
 use super::recovery;
+use super::saving::explain;
 use super::view::StackView;
 use crate::error::StateError;
 use crate::format::{self, UpdateInfo};
 use crate::journal;
 use crate::snapshot::OperationKind;
-use crate::store::{Backups, LockHolder, RenameOutcome, StackLock, StackReference, StackRename};
+use crate::store::{
+    Backups, Expected, LockHolder, RenameOutcome, StackLock, StackReference, StackRename, StoredCheckpoint,
+};
 
 /// Renames a stack, also into another project, as `pulumi stack rename` does. Needs no key: ciphertexts stay as they
 /// are. The caller renames what belongs to the stack elsewhere, and then ends the rename with `finish_rename` of the
@@ -46,8 +49,13 @@ async fn rename_locked(access: &StackAccess, rename: &mut StackRename, to: &Stac
     if let Some(journal) = journal::list(&renamed.journals, to)?.into_iter().next() {
         return Err(StateError::Interrupted { stack: to.clone(), journal: journal.path });
     }
-    let text = format::rename_stack(&checkpoint, &access.stack, to).map_err(|error| access.checkpoint_error(error))?;
-    Ok(access.store.rename(rename, &text).await?)
+    let text = format::rename_stack(&checkpoint.text, &access.stack, to);
+    let text = text.map_err(|error| access.checkpoint_error(error))?;
+    let expected = Expected::Revision(checkpoint.revision);
+    match access.store.rename(rename, &text, &expected).await {
+        Ok(()) => Ok(()),
+        Err(error) => Err(explain(access, error).await),
+    }
 }
 
 /// Removes a stack: its state, history and tags, as `pulumi stack rm` does. With `force` it may have resources, which
@@ -77,7 +85,7 @@ async fn remove_locked(
 ) -> Result<(), StateError> {
     let checkpoint = load_uninterrupted(access).await?;
     if !force {
-        let snapshot = read_snapshot(&checkpoint).map_err(|error| access.checkpoint_error(error))?;
+        let snapshot = read_snapshot(&checkpoint.text).map_err(|error| access.checkpoint_error(error))?;
         let stack = access.stack.clone();
         // The root stack resource does not count.
         let resources = snapshot.resources.iter().filter(|state| state.type_token.as_str() != ROOT_STACK_TYPE);
@@ -91,7 +99,10 @@ async fn remove_locked(
             return Err(StateError::PendingCreates { stack, names });
         }
     }
-    Ok(access.store.remove(lock, backups).await?)
+    match access.store.remove(lock, backups, &Expected::Revision(checkpoint.revision)).await {
+        Ok(()) => Ok(()),
+        Err(error) => Err(explain(access, error).await),
+    }
 }
 
 /// Returns the history of a stack, oldest entry first.
@@ -134,7 +145,7 @@ pub async fn summary(access: &StackAccess) -> Result<StackSummary, StateError> {
     let (snapshot, is_interrupted) = match view {
         Some(view) => (view.snapshot, view.recovered.is_some() || view.conflict.is_some()),
         None => {
-            let checkpoint = access.store.load(&access.stack).await?;
+            let checkpoint = access.store.text(&access.stack).await?;
             let snapshot = checkpoint.as_deref().map(read_snapshot).transpose();
             (snapshot.map_err(|error| access.checkpoint_error(error))?, has_journal)
         }
@@ -147,9 +158,9 @@ pub async fn summary(access: &StackAccess) -> Result<StackSummary, StateError> {
     Ok(StackSummary { resources, updated, is_locked, is_interrupted, pending_operations, pending_creates })
 }
 
-/// Returns the text of the checkpoint of a stack without an interrupted run.
-async fn load_uninterrupted(access: &StackAccess) -> Result<String, StateError> {
+/// Returns the checkpoint of a stack without an interrupted run.
+async fn load_uninterrupted(access: &StackAccess) -> Result<StoredCheckpoint, StateError> {
     let checkpoint = access.store.load(&access.stack).await?;
-    recovery::refuse_interrupted(access, checkpoint.as_deref()).await?;
+    recovery::refuse_interrupted(access, checkpoint.as_ref()).await?;
     checkpoint.ok_or_else(|| StateError::NoStack(access.stack.clone()))
 }

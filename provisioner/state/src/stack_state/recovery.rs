@@ -7,16 +7,17 @@ use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 
 use super::access::StackAccess;
-use super::saving::encode_for_saving;
+use super::saving::{encode_for_saving, save};
 use super::stack_secrets::StackSecrets;
+use crate::digest::{CheckpointDigest, digest};
 use crate::error::{JournalConflict, StateError};
 use crate::format::{UpdateInfo, UpdateResult};
 use crate::integrity::IntegrityError;
-use crate::journal::{self, CheckpointDigest, Closing, KeptJournal, Replay, StoredJournal};
+use crate::journal::{self, Closing, KeptJournal, Replay, StoredJournal};
 use crate::ledger::Ledger;
 use crate::record::{Effect, Record, Subject};
 use crate::snapshot::{OperationKind, Snapshot};
-use crate::store::{HistoryEntry, StackLock};
+use crate::store::{Expected, HistoryEntry, Revision, StackLock, StoredCheckpoint};
 use crate::unrecorded::ChangeCollector;
 
 /// Summary of an interrupted run, from its journal.
@@ -129,9 +130,12 @@ pub(super) async fn find_journals(
 ///
 /// # Errors
 /// [`StateError::Interrupted`], and the errors of [`find_journals`] and [`FoundJournals::finish_completed`].
-pub(super) async fn refuse_interrupted(access: &StackAccess, checkpoint: Option<&str>) -> Result<(), StateError> {
-    let digest = checkpoint.map(|text| CheckpointDigest::from_digest(journal::digest(text)));
-    let found = find_journals(access, digest.as_ref(), &Snapshot::default()).await?;
+pub(super) async fn refuse_interrupted(
+    access: &StackAccess,
+    checkpoint: Option<&StoredCheckpoint>,
+) -> Result<(), StateError> {
+    let digest = checkpoint.map(|stored| stored.revision.digest());
+    let found = find_journals(access, digest, &Snapshot::default()).await?;
     if let Some(Recovery { stored, .. }) = found.recovery {
         return Err(StateError::Interrupted { stack: access.stack.clone(), journal: stored.path });
     }
@@ -227,8 +231,8 @@ impl Recovery {
         None
     }
 
-    /// Saves the recovered state as the checkpoint, and adds the interrupted run to the history. Returns the digest of
-    /// the checkpoint, and its integrity error if it has one.
+    /// Saves the recovered state in place of the expected checkpoint, and adds the interrupted run to the history. Returns
+    /// the revision of the checkpoint, and its integrity error if it has one.
     ///
     /// # Errors
     /// [`StateError`] if the checkpoint cannot be encoded or saved, or the journal cannot be closed. An entry of the
@@ -238,17 +242,17 @@ impl Recovery {
         access: &StackAccess,
         lock: &StackLock,
         secrets: &StackSecrets,
-    ) -> Result<(String, Option<IntegrityError>), StateError> {
+        expected: &Expected,
+    ) -> Result<(Revision, Option<IntegrityError>), StateError> {
         let (text, integrity_error) = encode_for_saving(access, secrets, self.snapshot.clone()).await?;
-        let digest = journal::digest(&text);
-        let closing = Closing { checkpoint: digest.clone(), history: self.history_entry(access) };
+        let closing = Closing { checkpoint: digest(&text), history: self.history_entry(access) };
         journal::append_close_line(&self.stored.path, self.journal.end, &closing)?;
-        access.store.save(lock, &text).await?;
+        let revision = save(access, lock, &text, expected).await?;
         // The journal is closed, so the next run does these again if one fails.
         if archive(access, closing.history.as_ref()).await.is_ok() {
             self.stored.remove().ok();
         }
-        Ok((digest, integrity_error))
+        Ok((revision, integrity_error))
     }
 
     /// Returns the history entry of the run: its own if it had ended, and else that of a failed update. `None` if the

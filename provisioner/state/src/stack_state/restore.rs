@@ -7,13 +7,13 @@ use pulumi_proto::urn::Urn;
 use super::access::StackAccess;
 use super::loading::{self, read_snapshot};
 use super::recovery;
+use super::saving::explain;
 use crate::checkpoint::{LoadedCheckpoint, decode_checkpoint, encode_checkpoint};
 use crate::error::{ImportProblem, StateError};
 use crate::integrity;
-use crate::journal;
 use crate::resource::ResourceState;
 use crate::snapshot::Snapshot;
-use crate::store::{CheckpointCopy, CopyKind, LockHolder, StackLock, StoreError};
+use crate::store::{CheckpointCopy, CopyKind, Expected, LockHolder, StackLock, StoreError, StoredCheckpoint};
 
 /// Copy of an earlier state.
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ impl Restore {
         let manager = manager.transpose()?;
         let text = encode_checkpoint(&name, checkpoint.snapshot.as_ref(), manager.as_deref(), &reuse).await?;
 
-        let current = load_text(access).await?.as_deref().map(journal::digest);
+        let current = load_current(access).await?.digest();
         let (loaded, current_error) = match loading::load(access).await {
             Ok(loaded) => (loaded.and_then(|loaded| loaded.checkpoint.checkpoint.snapshot), None),
             Err(error) if is_unreadable(&error) => (None, Some(error)),
@@ -116,20 +116,52 @@ impl Restore {
     }
 
     async fn save(&self, access: &StackAccess, lock: &StackLock) -> Result<(), StateError> {
-        let current = load_text(access).await?;
-        recovery::refuse_interrupted(access, current.as_deref()).await?;
-        if current.as_deref().map(journal::digest) != self.current {
+        let current = load_current(access).await?;
+        recovery::refuse_interrupted(access, current.stored()).await?;
+        if current.digest() != self.current {
             return Err(StateError::Changed(access.stack.clone()));
         }
-        Ok(access.store.restore(lock, &self.copy, &self.text).await?)
+        let restored = access.store.restore(lock, &self.copy, &self.text, &current.expected()).await;
+        match restored {
+            Ok(()) => Ok(()),
+            Err(error) => Err(explain(access, error).await),
+        }
     }
 }
 
-/// Returns the text of the current checkpoint; `None` if it is missing, or no text.
-async fn load_text(access: &StackAccess) -> Result<Option<String>, StateError> {
+/// Current checkpoint.
+enum Current {
+    Missing,
+    Stored(StoredCheckpoint),
+    /// File that is no text.
+    Damaged,
+}
+
+impl Current {
+    fn stored(&self) -> Option<&StoredCheckpoint> {
+        match self {
+            Self::Stored(stored) => Some(stored),
+            Self::Missing | Self::Damaged => None,
+        }
+    }
+
+    /// Returns the digest of the text, if there is one.
+    fn digest(&self) -> Option<String> {
+        self.stored().map(|stored| stored.revision.digest().as_str().to_owned())
+    }
+
+    fn expected(&self) -> Expected {
+        match self {
+            Self::Damaged => Expected::Any,
+            Self::Missing | Self::Stored(_) => Expected::unchanged(self.stored()),
+        }
+    }
+}
+
+async fn load_current(access: &StackAccess) -> Result<Current, StateError> {
     match access.store.load(&access.stack).await {
-        Ok(text) => Ok(text),
-        Err(StoreError::Damaged { .. }) => Ok(None),
+        Ok(stored) => Ok(stored.map_or(Current::Missing, Current::Stored)),
+        Err(StoreError::Damaged { .. }) => Ok(Current::Damaged),
         Err(error) => Err(error.into()),
     }
 }

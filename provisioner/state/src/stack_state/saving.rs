@@ -1,4 +1,4 @@
-//! Encodes the checkpoint that a run saves.
+//! Encodes and saves the checkpoint of a run.
 
 use jiff::Timestamp;
 
@@ -7,9 +7,37 @@ use super::stack_secrets::StackSecrets;
 use crate::background::drop_in_background;
 use crate::checkpoint::encode_checkpoint;
 use crate::error::StateError;
+use crate::format::UpdateInfo;
 use crate::integrity::{self, IntegrityError};
 use crate::secrets::SecretsError;
 use crate::snapshot::Snapshot;
+use crate::store::{Expected, Revision, StackLock, StoreError};
+
+/// Saves a checkpoint in place of the expected one.
+///
+/// # Errors
+/// [`StateError::Replaced`] if another program has replaced it; other errors of the store.
+pub(super) async fn save(
+    access: &StackAccess,
+    lock: &StackLock,
+    text: &str,
+    expected: &Expected,
+) -> Result<Revision, StateError> {
+    match access.store.save(lock, text, expected).await {
+        Ok(revision) => Ok(revision),
+        Err(error) => Err(explain(access, error).await),
+    }
+}
+
+/// Adds the newest run in the history to the error of a checkpoint that another program has replaced.
+pub(super) async fn explain(access: &StackAccess, error: StoreError) -> StateError {
+    if !matches!(error, StoreError::Replaced { .. }) {
+        return error.into();
+    }
+    let entries = access.store.history(&access.stack).await.unwrap_or_default();
+    let newest = entries.last().and_then(|entry| UpdateInfo::from_json(entry).ok()).map(Box::new);
+    StateError::Replaced { error: Box::new(error), newest }
+}
 
 /// Returns the text of the checkpoint to save, and its integrity error if it has one. The error is also written into
 /// the metadata of the checkpoint, as Pulumi does.

@@ -2,8 +2,8 @@
 
 use super::access::StackAccess;
 use super::loading::{LoadedStack, read_snapshot};
+use crate::digest::digest;
 use crate::error::{StateError, UnexplainedEmptyState};
-use crate::journal;
 use crate::store::{CheckpointCopy, CopyKind};
 
 /// Checks a loaded state, without a journal: that of a run which died after saving the checkpoint explains the state, too.
@@ -56,7 +56,7 @@ async fn count_resources(access: &StackAccess, copy: &CheckpointCopy) -> Option<
 async fn is_in_history(access: &StackAccess, loaded: &LoadedStack, copies: &[CheckpointCopy]) -> bool {
     for copy in copies.iter().filter(|copy| copy.kind == CopyKind::History) {
         let text = access.store.read_copy(copy).await;
-        if text.is_ok_and(|text| journal::digest(&text) == loaded.digest.as_str()) {
+        if text.is_ok_and(|text| digest(&text) == loaded.revision.digest().as_str()) {
             return true;
         }
     }

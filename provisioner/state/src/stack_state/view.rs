@@ -13,6 +13,7 @@ use crate::format;
 use crate::integrity::{self, IntegrityError};
 use crate::secrets::SecretsManager;
 use crate::snapshot::Snapshot;
+use crate::store::Revision;
 
 /// State of a stack, read without a lock.
 pub struct StackView {
@@ -67,11 +68,11 @@ impl StackView {
         let exists = loaded.is_some();
         let secrets = StackSecrets::for_reading(loaded.as_ref());
         let unexplained_empty = unexplained_empty::find(access, loaded.as_ref()).await?;
-        let (base, snapshot) = loaded.map(|loaded| (loaded.digest, loaded.checkpoint.checkpoint.snapshot)).unzip();
+        let (base, snapshot) = loaded.map(|loaded| (loaded.revision, loaded.checkpoint.checkpoint.snapshot)).unzip();
         let snapshot = snapshot.flatten();
         let found = snapshot.clone().unwrap_or_default();
         let is_unlocked = access.store.locks(&access.stack).await?.is_empty();
-        let journals = recovery::find_journals(access, base.as_ref(), &found).await;
+        let journals = recovery::find_journals(access, base.as_ref().map(Revision::digest), &found).await;
         // The journal of the run explains the state.
         let is_explained = journals.as_ref().is_ok_and(FoundJournals::explain_checkpoint);
         let unexplained_empty = unexplained_empty.filter(|_| !is_explained);
@@ -94,7 +95,7 @@ impl StackView {
     /// # Errors
     /// [`StateError`]; [`StateError::Conflict`] if a journal starts from another checkpoint.
     pub async fn export(access: &StackAccess, secrets: ExportedSecrets) -> Result<Option<String>, StateError> {
-        let text = access.store.load(&access.stack).await?;
+        let text = access.store.text(&access.stack).await?;
         let is_encrypted = secrets == ExportedSecrets::Encrypted;
         let has_journal = access.has_journal()?;
         match &text {

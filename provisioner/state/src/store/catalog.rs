@@ -9,6 +9,7 @@ use super::error::StoreError;
 use super::lock::{LockHolder, StackLock};
 use super::reference::StackReference;
 use super::rename::StackRename;
+use super::revision::Expected;
 
 /// Tags of a stack, by name.
 pub type Tags = BTreeMap<String, String>;
@@ -43,9 +44,18 @@ pub trait StackCatalog: Send + Sync {
     /// Returns the text of a copy.
     async fn read_copy(&self, copy: &CheckpointCopy) -> Result<String, StoreError>;
 
-    /// Replaces the checkpoint of the locked stack by a text that was read from a copy, as a save does. The content of
-    /// the copy stays among the copies, even if the save fails.
-    async fn restore(&self, lock: &StackLock, copy: &CheckpointCopy, checkpoint: &str) -> Result<(), StoreError>;
+    /// Replaces the expected checkpoint of the locked stack by a text that was read from a copy, as a save does. The
+    /// content of the copy stays among the copies, even if the save fails.
+    ///
+    /// # Errors
+    /// The errors of [`StateStore::save`](super::StateStore::save).
+    async fn restore(
+        &self,
+        lock: &StackLock,
+        copy: &CheckpointCopy,
+        checkpoint: &str,
+        expected: &Expected,
+    ) -> Result<(), StoreError>;
 
     /// Locks the old and the new name of a stack for a rename.
     ///
@@ -58,13 +68,13 @@ pub trait StackCatalog: Send + Sync {
         holder: &LockHolder,
     ) -> Result<StackRename, StoreError>;
 
-    /// Renames a stack: `checkpoint` becomes the checkpoint under the new name, and the history moves with it. Tags and
-    /// backups stay under the old name; the old checkpoint becomes a backup.
+    /// Renames a stack with the expected checkpoint: `checkpoint` becomes that under the new name, and the history moves
+    /// with it. Tags and backups stay under the old name; the old checkpoint becomes a backup.
     ///
     /// # Errors
-    /// [`StoreError::Exists`], [`StoreError::LockLost`]; nothing was changed then. After other errors, the outcome of
-    /// the rename says which name the stack has.
-    async fn rename(&self, rename: &mut StackRename, checkpoint: &str) -> Result<(), StoreError>;
+    /// [`StoreError::Exists`], [`StoreError::LockLost`], [`StoreError::Replaced`]; nothing was changed then. After other
+    /// errors, the outcome of the rename says which name the stack has.
+    async fn rename(&self, rename: &mut StackRename, checkpoint: &str, expected: &Expected) -> Result<(), StoreError>;
 
     /// Ends a rename: releases both locks.
     async fn finish_rename(&self, rename: StackRename) -> Result<(), StoreError>;
@@ -81,9 +91,9 @@ pub trait StackCatalog: Send + Sync {
         holder: &LockHolder,
     ) -> Result<Option<StackRename>, StoreError>;
 
-    /// Removes the locked stack: its checkpoint, its history and its tags.
+    /// Removes the locked stack with the expected checkpoint: its checkpoint, its history and its tags.
     ///
     /// # Errors
-    /// [`StoreError::LockLost`]; nothing was removed then.
-    async fn remove(&self, lock: &StackLock, backups: Backups) -> Result<(), StoreError>;
+    /// [`StoreError::LockLost`], [`StoreError::Replaced`]; nothing was removed then.
+    async fn remove(&self, lock: &StackLock, backups: Backups, expected: &Expected) -> Result<(), StoreError>;
 }

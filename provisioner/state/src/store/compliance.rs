@@ -18,9 +18,9 @@ pub(super) fn holder(pid: u32) -> LockHolder {
 /// Saves a checkpoint under the lock, as a run does.
 pub(super) async fn save(store: &dyn StateStore, name: &str, text: &str) -> Result<(), StoreError> {
     let lock = store.lock(&stack(name), &holder(1)).await?;
-    let saved = store.save(&lock, text).await;
+    let saved = store.save(&lock, text, &Expected::Any).await;
     store.unlock(lock).await?;
-    saved
+    saved.map(drop)
 }
 
 /// Returns the messages of an error and of its causes.
@@ -35,13 +35,14 @@ async fn run_compliance_tests(store: &dyn StateStore) {
     lock_can_be_broken(store).await;
     locks_of_different_stacks_are_independent(store).await;
     run_that_lost_its_lock_saves_nothing(store).await;
+    checkpoint_that_another_program_has_replaced_stays(store).await;
     tags_are_replaced_as_a_whole(store).await;
     renamed_stack_keeps_its_history(store).await;
     removed_stack_is_not_listed(store).await;
 }
 
 async fn missing_stack_loads_as_none(store: &dyn StateStore) {
-    assert_eq!(store.load(&stack("absent")).await.unwrap(), None);
+    assert_eq!(store.text(&stack("absent")).await.unwrap(), None);
     assert!(store.locks(&stack("absent")).await.unwrap().is_empty());
     assert!(store.list().await.unwrap().is_empty());
 }
@@ -49,7 +50,7 @@ async fn missing_stack_loads_as_none(store: &dyn StateStore) {
 async fn saved_checkpoint_is_loaded(store: &dyn StateStore) {
     for text in [EMPTY, SECOND] {
         save(store, "dev", text).await.unwrap();
-        assert_eq!(store.load(&stack("dev")).await.unwrap().as_deref(), Some(text));
+        assert_eq!(store.text(&stack("dev")).await.unwrap().as_deref(), Some(text));
     }
     let copies = store.copies(&stack("dev"), &CopyKind::ALL).await.unwrap();
     assert!(copies[0].kind == CopyKind::Previous && copies[0].name.starts_with("bak"), "{copies:?}");
@@ -85,17 +86,37 @@ async fn lock_can_be_broken(store: &dyn StateStore) {
 }
 
 async fn run_that_lost_its_lock_saves_nothing(store: &dyn StateStore) {
-    let before = store.load(&stack("dev")).await.unwrap();
+    let before = store.text(&stack("dev")).await.unwrap();
     let lost = store.lock(&stack("dev"), &holder(1)).await.unwrap();
     store.break_locks(&stack("dev"), &store.locks(&stack("dev")).await.unwrap()).await.unwrap();
-    let error = store.save(&lost, "{}").await.unwrap_err().to_string();
+    let error = store.save(&lost, "{}", &Expected::Any).await.unwrap_err().to_string();
     assert_eq!(error, "organization/reef/dev: the lock of this run was removed, and the stack is not locked now");
     let lock = store.lock(&stack("dev"), &holder(2)).await.unwrap();
-    let error = store.save(&lost, "{}").await.unwrap_err().to_string();
+    let error = store.save(&lost, "{}", &Expected::Any).await.unwrap_err().to_string();
     assert!(error.contains("was removed, and is now held by\n  ") && error.contains("(pid 2)"), "{error}");
     store.unlock(lost).await.unwrap();
     store.unlock(lock).await.unwrap();
-    assert_eq!(store.load(&stack("dev")).await.unwrap(), before);
+    assert_eq!(store.text(&stack("dev")).await.unwrap(), before);
+}
+
+async fn checkpoint_that_another_program_has_replaced_stays(store: &dyn StateStore) {
+    let read = store.load(&stack("dev")).await.unwrap();
+    let lock = store.lock(&stack("dev"), &holder(1)).await.unwrap();
+    let saved = store.save(&lock, EMPTY, &Expected::unchanged(read.as_ref())).await.unwrap();
+    for outdated in [Expected::unchanged(read.as_ref()), Expected::Missing] {
+        let error = store.save(&lock, "{}", &outdated).await.unwrap_err().to_string();
+        assert!(error.contains("dev: another program has changed its state since this run read it"), "{error}");
+        let removed = store.remove(&lock, Backups::Kept, &outdated).await;
+        assert!(matches!(removed, Err(StoreError::Replaced { .. })), "{removed:?}");
+    }
+    assert_eq!(store.text(&stack("dev")).await.unwrap().as_deref(), Some(EMPTY));
+    let saved = store.save(&lock, SECOND, &Expected::Revision(saved)).await.unwrap();
+    store.save(&lock, EMPTY, &Expected::Revision(saved)).await.unwrap();
+    store.unlock(lock).await.unwrap();
+    let absent = store.lock(&stack("absent"), &holder(1)).await.unwrap();
+    let removed = store.save(&absent, "{}", &Expected::unchanged(read.as_ref())).await;
+    assert!(matches!(removed, Err(StoreError::Replaced { written: None, .. })), "{removed:?}");
+    store.unlock(absent).await.unwrap();
 }
 
 async fn tags_are_replaced_as_a_whole(store: &dyn StateStore) {
@@ -110,7 +131,7 @@ async fn tags_are_replaced_as_a_whole(store: &dyn StateStore) {
 async fn renamed_stack_keeps_its_history(store: &dyn StateStore) {
     let (from, to) = (stack("dev"), StackReference::new("shore", "west").unwrap());
     let mut rename = store.begin_rename(&from, &stack("a.b"), &holder(1)).await.unwrap();
-    let taken = store.rename(&mut rename, SECOND).await.unwrap_err();
+    let taken = store.rename(&mut rename, SECOND, &Expected::Any).await.unwrap_err();
     assert_eq!(taken.to_string(), "there is a stack organization/reef/a.b already");
     store.finish_rename(rename).await.unwrap();
     assert!(store.resume_rename(&from, &holder(1)).await.unwrap().is_none());
@@ -118,14 +139,14 @@ async fn renamed_stack_keeps_its_history(store: &dyn StateStore) {
     for name in [&from, &to] {
         assert!(matches!(store.lock(name, &holder(2)).await, Err(StoreError::Locked { .. })));
     }
-    store.rename(&mut rename, EMPTY).await.unwrap();
+    store.rename(&mut rename, EMPTY, &Expected::Any).await.unwrap();
     store.finish_rename(rename).await.unwrap();
     for name in [&from, &to] {
         assert!(store.locks(name).await.unwrap().is_empty());
     }
     assert_eq!(store.list().await.unwrap(), [stack("a.b"), to.clone()]);
-    assert_eq!(store.load(&from).await.unwrap(), None);
-    assert_eq!(store.load(&to).await.unwrap().as_deref(), Some(EMPTY));
+    assert_eq!(store.text(&from).await.unwrap(), None);
+    assert_eq!(store.text(&to).await.unwrap().as_deref(), Some(EMPTY));
     assert_eq!(store.history(&from).await.unwrap(), [""; 0]);
     assert_eq!(store.history(&to).await.unwrap(), ["{}"]);
 }
@@ -134,17 +155,17 @@ async fn removed_stack_is_not_listed(store: &dyn StateStore) {
     let west = StackReference::new("shore", "west").unwrap();
     store.set_tags(&west, &[("owner".to_owned(), "ada".to_owned())].into()).await.unwrap();
     let lock = store.lock(&west, &holder(1)).await.unwrap();
-    store.remove(&lock, Backups::Kept).await.unwrap();
+    store.remove(&lock, Backups::Kept, &Expected::Any).await.unwrap();
     store.unlock(lock).await.unwrap();
     assert_eq!(store.list().await.unwrap(), [stack("a.b")]);
     assert_eq!(store.tags(&west).await.unwrap(), Tags::new());
     assert_eq!(store.history(&west).await.unwrap(), [""; 0]);
     let lost = store.lock(&stack("a.b"), &holder(1)).await.unwrap();
     store.break_locks(&stack("a.b"), &store.locks(&stack("a.b")).await.unwrap()).await.unwrap();
-    assert!(matches!(store.remove(&lost, Backups::Kept).await, Err(StoreError::LockLost { .. })));
+    assert!(matches!(store.remove(&lost, Backups::Kept, &Expected::Any).await, Err(StoreError::LockLost { .. })));
     let mut lost = store.begin_rename(&stack("a.b"), &west, &holder(1)).await.unwrap();
     store.break_locks(&stack("a.b"), &store.locks(&stack("a.b")).await.unwrap()).await.unwrap();
-    assert!(matches!(store.rename(&mut lost, EMPTY).await, Err(StoreError::LockLost { .. })));
+    assert!(matches!(store.rename(&mut lost, EMPTY, &Expected::Any).await, Err(StoreError::LockLost { .. })));
     store.finish_rename(lost).await.unwrap();
 }
 

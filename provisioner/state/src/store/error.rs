@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use bridge::fs::FileError;
 use bridge::yaml::YamlError;
+use jiff::Timestamp;
 
 use super::lock::LockInfo;
 use super::reference::StackReference;
@@ -31,6 +32,14 @@ pub enum StoreError {
         stack: StackReference,
         /// Locks that are held now.
         holders: Vec<LockInfo>,
+    },
+    /// Another program has replaced the checkpoint since it was read.
+    #[error("{stack}: another program has changed its state since this run read it{}", written_at(written))]
+    Replaced {
+        /// The stack.
+        stack: StackReference,
+        /// Time at which the present checkpoint was written; `None` if there is none, or the time is not known.
+        written: Option<Timestamp>,
     },
     /// A rename was interrupted, and both stacks were changed since.
     #[error("a rename of {from} to {to} was interrupted, and both stacks have been changed since")]
@@ -115,6 +124,10 @@ pub enum InvalidCheckpoint {
     /// The checkpoint violates the integrity of a snapshot.
     #[error(transparent)]
     Integrity(#[from] IntegrityError),
+}
+
+fn written_at(written: &Option<Timestamp>) -> String {
+    written.map(|written| format!(", at {written:.0}")).unwrap_or_default()
 }
 
 fn now_held_by(holders: &[LockInfo]) -> String {

@@ -25,6 +25,7 @@ use super::lock::{LockHolder, LockInfo, StackLock};
 use super::options::FileOptions;
 use super::reference::StackReference;
 use super::rename::StackRename;
+use super::revision::{Expected, Revision, StoredCheckpoint};
 use super::state_store::StateStore;
 use super::url::FileUrl;
 use folder::Folder;
@@ -107,9 +108,16 @@ impl StackCatalog for FileStore {
         self.run(move |folder| folder.read_copy(&copy)).await
     }
 
-    async fn restore(&self, lock: &StackLock, copy: &CheckpointCopy, checkpoint: &str) -> Result<(), StoreError> {
+    async fn restore(
+        &self,
+        lock: &StackLock,
+        copy: &CheckpointCopy,
+        checkpoint: &str,
+        expected: &Expected,
+    ) -> Result<(), StoreError> {
         let (lock, copy, checkpoint) = (lock.duplicate(), copy.clone(), checkpoint.to_owned());
-        self.run(move |folder| folder.restore(&lock, &copy, &checkpoint)).await
+        let expected = expected.clone();
+        self.run(move |folder| folder.restore(&lock, &copy, &checkpoint, &expected)).await
     }
 
     async fn begin_rename(
@@ -122,10 +130,10 @@ impl StackCatalog for FileStore {
         self.run(move |folder| folder.begin_rename(&from, &to, &holder)).await
     }
 
-    async fn rename(&self, rename: &mut StackRename, checkpoint: &str) -> Result<(), StoreError> {
-        let (mut moved, checkpoint) = (rename.duplicate()?, checkpoint.to_owned());
+    async fn rename(&self, rename: &mut StackRename, checkpoint: &str, expected: &Expected) -> Result<(), StoreError> {
+        let (mut moved, checkpoint, expected) = (rename.duplicate()?, checkpoint.to_owned(), expected.clone());
         let task = self.run(move |folder| {
-            let result = folder.rename(&mut moved, &checkpoint);
+            let result = folder.rename(&mut moved, &checkpoint, &expected);
             Ok((moved, result))
         });
         let result;
@@ -146,9 +154,9 @@ impl StackCatalog for FileStore {
         self.run(move |folder| folder.resume_rename(&stack, &holder)).await
     }
 
-    async fn remove(&self, lock: &StackLock, backups: Backups) -> Result<(), StoreError> {
-        let lock = lock.duplicate();
-        self.run(move |folder| folder.remove_stack(&lock, backups)).await
+    async fn remove(&self, lock: &StackLock, backups: Backups, expected: &Expected) -> Result<(), StoreError> {
+        let (lock, expected) = (lock.duplicate(), expected.clone());
+        self.run(move |folder| folder.remove_stack(&lock, backups, &expected)).await
     }
 }
 
@@ -167,16 +175,19 @@ impl StateStore for FileStore {
         self.folder.path_of(&self.folder.layout.checkpoint(stack, variant)).display().to_string()
     }
 
-    async fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {
+    async fn load(&self, stack: &StackReference) -> Result<Option<StoredCheckpoint>, StoreError> {
         let stack = stack.clone();
-        self.run(move |folder| folder.load(&stack)).await
+        let text = self.run(move |folder| folder.load(&stack)).await?;
+        Ok(text.map(StoredCheckpoint::new))
     }
 
-    async fn save(&self, lock: &StackLock, checkpoint: &str) -> Result<(), StoreError> {
-        let (lock, checkpoint) = (lock.duplicate(), checkpoint.to_owned());
+    async fn save(&self, lock: &StackLock, checkpoint: &str, expected: &Expected) -> Result<Revision, StoreError> {
+        let (lock, checkpoint, expected) = (lock.duplicate(), checkpoint.to_owned(), expected.clone());
         self.run(move |folder| {
             folder.check_lock(&lock)?;
-            folder.save(&lock.stack, &checkpoint)
+            folder.check_expected(&lock.stack, &expected)?;
+            folder.save(&lock.stack, &checkpoint)?;
+            Ok(Revision::of_saved(&checkpoint))
         })
         .await
     }

@@ -15,6 +15,7 @@ use super::history_entry::HistoryEntry;
 use super::lock::{self, LockHolder, LockInfo, StackLock};
 use super::reference::StackReference;
 use super::rename::{RenameOutcome, StackRename};
+use super::revision::{Expected, Revision, StoredCheckpoint};
 use super::state_store::StateStore;
 use crate::format::{SecretDecryption, StoredText};
 use crate::integrity;
@@ -37,6 +38,17 @@ impl MemoryStore {
     /// Returns the history entries of a stack, oldest first.
     pub(crate) fn history(&self, stack: &StackReference) -> Vec<String> {
         self.stacks().get(stack).into_iter().flat_map(|stack| stack.history.values().cloned()).collect()
+    }
+
+    fn text(&self, stack: &StackReference) -> Option<String> {
+        self.stacks().get(stack).and_then(|stack| stack.checkpoints.last().cloned())
+    }
+
+    fn check_expected(&self, stack: &StackReference, expected: &Expected) -> Result<(), StoreError> {
+        if expected.is_met_by(self.text(stack).as_deref()) {
+            return Ok(());
+        }
+        Err(StoreError::Replaced { stack: stack.clone(), written: None })
     }
 
     async fn check_lock(&self, lock: &StackLock) -> Result<(), StoreError> {
@@ -91,8 +103,14 @@ impl StackCatalog for MemoryStore {
         previous.ok_or_else(|| FileError::of("read", &copy.path)(std::io::ErrorKind::NotFound.into()).into())
     }
 
-    async fn restore(&self, lock: &StackLock, _: &CheckpointCopy, checkpoint: &str) -> Result<(), StoreError> {
-        self.save(lock, checkpoint).await
+    async fn restore(
+        &self,
+        lock: &StackLock,
+        _: &CheckpointCopy,
+        checkpoint: &str,
+        expected: &Expected,
+    ) -> Result<(), StoreError> {
+        self.save(lock, checkpoint, expected).await.map(drop)
     }
 
     async fn begin_rename(
@@ -111,9 +129,10 @@ impl StackCatalog for MemoryStore {
         }
     }
 
-    async fn rename(&self, rename: &mut StackRename, checkpoint: &str) -> Result<(), StoreError> {
+    async fn rename(&self, rename: &mut StackRename, checkpoint: &str, expected: &Expected) -> Result<(), StoreError> {
         self.check_lock(&rename.from).await?;
         self.check_lock(&rename.to).await?;
+        self.check_expected(rename.from(), expected)?;
         if self.load(rename.to()).await?.is_some() {
             return Err(StoreError::Exists(rename.to().clone()));
         }
@@ -137,8 +156,9 @@ impl StackCatalog for MemoryStore {
         Ok(None)
     }
 
-    async fn remove(&self, lock: &StackLock, _: Backups) -> Result<(), StoreError> {
+    async fn remove(&self, lock: &StackLock, _: Backups, expected: &Expected) -> Result<(), StoreError> {
         self.check_lock(lock).await?;
+        self.check_expected(&lock.stack, expected)?;
         if let Some(stack) = self.stacks().get_mut(&lock.stack) {
             (stack.checkpoints, stack.history, stack.tags) = Default::default();
         }
@@ -156,12 +176,13 @@ impl StateStore for MemoryStore {
         format!("memory:{stack}")
     }
 
-    async fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {
-        Ok(self.stacks().get(stack).and_then(|stack| stack.checkpoints.last().cloned()))
+    async fn load(&self, stack: &StackReference) -> Result<Option<StoredCheckpoint>, StoreError> {
+        Ok(self.text(stack).map(StoredCheckpoint::new))
     }
 
-    async fn save(&self, lock: &StackLock, checkpoint: &str) -> Result<(), StoreError> {
+    async fn save(&self, lock: &StackLock, checkpoint: &str, expected: &Expected) -> Result<Revision, StoreError> {
         self.check_lock(lock).await?;
+        self.check_expected(&lock.stack, expected)?;
         let stack = &lock.stack;
         let refuse = |source| StoreError::Refused { stack: stack.clone(), source: Box::new(source) };
         let read = StoredText::parse(checkpoint).and_then(|stored| stored.read(SecretDecryption::KeepEncrypted));
@@ -170,7 +191,7 @@ impl StateStore for MemoryStore {
             integrity::verify(snapshot).map_err(|error| refuse(error.into()))?;
         }
         self.stacks().entry(stack.clone()).or_default().checkpoints.push(checkpoint.to_owned());
-        Ok(())
+        Ok(Revision::of_saved(checkpoint))
     }
 
     async fn archive(&self, stack: &StackReference, entry: &HistoryEntry) -> Result<(), StoreError> {

@@ -18,6 +18,7 @@ mod memory;
 mod options;
 mod reference;
 mod rename;
+mod revision;
 mod state_store;
 mod url;
 
@@ -34,5 +35,6 @@ pub(crate) use memory::MemoryStore;
 pub use options::{FileOptions, LegacyStores};
 pub use reference::{ReferenceError, StackReference};
 pub use rename::{RenameOutcome, StackRename};
+pub use revision::{Expected, Revision, StoredCheckpoint};
 pub use state_store::StateStore;
 pub use url::{FileUrl, UrlError};

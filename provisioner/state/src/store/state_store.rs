@@ -7,6 +7,7 @@ use super::error::StoreError;
 use super::history_entry::HistoryEntry;
 use super::lock::{LockHolder, LockInfo, StackLock};
 use super::reference::StackReference;
+use super::revision::{Expected, Revision, StoredCheckpoint};
 
 /// Store of the states of stacks. Methods need the lock of a stack only if they have it as a parameter; callers of
 /// [`StateStore::archive`] must hold it too.
@@ -23,15 +24,21 @@ pub trait StateStore: StackCatalog {
     /// Returns the location of the checkpoint of a stack, for messages.
     fn checkpoint_location(&self, stack: &StackReference) -> String;
 
-    /// Returns the text of the checkpoint of a stack; `None` if the stack does not exist.
-    async fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError>;
+    /// Returns the checkpoint of a stack; `None` if the stack does not exist.
+    async fn load(&self, stack: &StackReference) -> Result<Option<StoredCheckpoint>, StoreError>;
 
-    /// Replaces the checkpoint of the locked stack atomically and durably, and keeps the previous one beside it.
+    /// Returns the text of the checkpoint of a stack; `None` if the stack does not exist.
+    async fn text(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {
+        Ok(self.load(stack).await?.map(StoredCheckpoint::into_text))
+    }
+
+    /// Replaces the expected checkpoint of the locked stack atomically and durably, and keeps the previous one beside it.
+    /// Returns the revision of the new one.
     ///
     /// # Errors
     /// [`StoreError::LockLost`] if the lock was broken, [`StoreError::Locked`] if there is a lock of another holder as
-    /// well; nothing is written then.
-    async fn save(&self, lock: &StackLock, checkpoint: &str) -> Result<(), StoreError>;
+    /// well, [`StoreError::Replaced`] if the checkpoint is not the expected one; nothing is written then.
+    async fn save(&self, lock: &StackLock, checkpoint: &str, expected: &Expected) -> Result<Revision, StoreError>;
 
     /// Adds an entry to the history of a stack, with a copy of its checkpoint, and another copy to the backups. An entry
     /// of the same time is replaced, so an interrupted call can be repeated.

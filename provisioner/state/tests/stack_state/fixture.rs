@@ -9,7 +9,7 @@ use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 use state::format::{UpdateInfo, UpdateKind, UpdateResult};
 use state::secrets::{CiphertextReuse, Keyring, MarkerManager, SecretsManager};
-use state::store::{FileStore, FileUrl, LockHolder, StackReference, StateStore};
+use state::store::{Expected, FileStore, FileUrl, LockHolder, StackReference, StateStore};
 use state::{
     Effect, EntryId, JournalRecorder, OperationId, OperationKind, Record, ResourceState, Snapshot, StackAccess,
     StackState, StackView, StateError, StateRecorder as _, Subject, encode_checkpoint,
@@ -63,7 +63,7 @@ impl Fixture {
         let reuse = CiphertextReuse::default();
         let text = encode_checkpoint("", Some(&snapshot), Some(&*self.marker), &reuse).await.unwrap();
         let lock = self.store.lock(&self.stack, &holder()).await.unwrap();
-        self.store.save(&lock, &text).await.unwrap();
+        self.store.save(&lock, &text, &Expected::Any).await.unwrap();
         self.store.unlock(lock).await.unwrap();
     }
 

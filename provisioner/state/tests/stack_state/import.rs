@@ -28,9 +28,9 @@ async fn run_import(fixture: &Fixture, export: &Value, force: bool) -> Result<Im
 
 /// Returns the error of a refused import, and checks that the stack is unchanged.
 async fn refused(fixture: &Fixture, export: &str) -> StateError {
-    let before = fixture.store.load(&fixture.stack).await.unwrap();
+    let before = fixture.store.text(&fixture.stack).await.unwrap();
     let error = import(&fixture.access, &holder(), export, false).await.unwrap_err();
-    assert_eq!(fixture.store.load(&fixture.stack).await.unwrap(), before, "{error}");
+    assert_eq!(fixture.store.text(&fixture.stack).await.unwrap(), before, "{error}");
     assert!(fixture.store.locks(&fixture.stack).await.unwrap().is_empty(), "{error}");
     error
 }
@@ -39,7 +39,7 @@ async fn refused(fixture: &Fixture, export: &str) -> StateError {
 async fn import_keeps_the_previous_state_as_backup() {
     let fixture = Fixture::new().await;
     fixture.save(&[resource("a")]).await;
-    let before = fixture.store.load(&fixture.stack).await.unwrap().unwrap();
+    let before = fixture.store.text(&fixture.stack).await.unwrap().unwrap();
     let report =
         run_import(&fixture, &export(json!([stored_resource("dev", "b"), stored_resource("dev", "c")])), false)
             .await
@@ -71,7 +71,7 @@ async fn plaintext_secrets_are_encrypted_with_the_manager_of_the_export() {
         "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "plaintext": "\"hush\"",
     }});
     run_import(&fixture, &export(json!([secret])), false).await.unwrap();
-    let stored = fixture.store.load(&fixture.stack).await.unwrap().unwrap();
+    let stored = fixture.store.text(&fixture.stack).await.unwrap().unwrap();
     assert!(stored.contains("\"ciphertext\":\"marker:") && !stored.contains("plaintext"), "{stored}");
 
     let mut without = export(json!([secret]));
@@ -92,14 +92,14 @@ async fn pending_operations_are_dropped_and_reported_except_creates_with_an_id()
     text["deployment"]["pending_operations"] = json!([{ "resource": begun, "type": "creating" }]);
     let report = run_import(&fixture, &text, false).await.unwrap();
     assert_eq!(report.dropped, [(OperationKind::Creating, resource("b").urn.clone())]);
-    let stored = fixture.store.load(&fixture.stack).await.unwrap().unwrap();
+    let stored = fixture.store.text(&fixture.stack).await.unwrap().unwrap();
     assert!(!stored.contains("pending_operations"), "{stored}");
 
     // The resource of a pending create with an id exists.
     text["deployment"]["pending_operations"][0]["resource"]["id"] = json!("b-1");
     let report = run_import(&fixture, &text, false).await.unwrap();
     assert_eq!(report.dropped, []);
-    let stored = fixture.store.load(&fixture.stack).await.unwrap().unwrap();
+    let stored = fixture.store.text(&fixture.stack).await.unwrap().unwrap();
     assert!(stored.contains("pending_operations") && stored.contains("b-1"), "{stored}");
 }
 

@@ -13,9 +13,9 @@ mod round_trip;
 mod run;
 mod unrecorded;
 
-use state::format::UpdateKind;
+use state::format::{UpdateInfo, UpdateKind};
 use state::secrets::SecretsError;
-use state::store::{StateStore as _, StoreError};
+use state::store::{HistoryEntry, StateStore as _, StoreError};
 use state::{
     Effect, EntryId, ExportedSecrets, OperationId, OperationKind, Record, Snapshot, StackState, StackView, StateError,
     StateRecorder as _, Subject,
@@ -181,6 +181,33 @@ async fn run_that_lost_its_lock_saves_nothing_and_keeps_its_journal() {
     assert_eq!(state.snapshot().resources.len(), 2);
 }
 
+#[tokio::test]
+async fn run_whose_checkpoint_was_replaced_keeps_its_journal_and_names_the_newest_run() {
+    let fixture = Fixture::new().await;
+    let (state, recorder) = fixture.unfinished_run().await;
+    // A program that does not respect the lock.
+    let other = fixture.store.text(&fixture.stack).await.unwrap().unwrap().replace("::a", "::of-another");
+    std::fs::write(fixture.store.checkpoint_location(&fixture.stack), &other).unwrap();
+    let environment = [("exec.kind", "auto.inline"), ("git.author", "Bea"), ("secret", "no")];
+    let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let entry = HistoryEntry::new(UpdateInfo { environment, ..fixture::update() }.to_json());
+    fixture.store.archive(&fixture.stack, &entry).await.unwrap();
+
+    let error = state.close(Snapshot::default(), Some(&fixture::update())).await.unwrap_err();
+    let StateError::Unsaved { kept: Some(_), source, .. } = &error else { panic!("{error}") };
+    let message = source.to_string();
+    assert!(message.starts_with("organization/reef/dev: another program has changed its state"), "{message}");
+    assert!(message.contains("; the newest run in its history: update, ended at "), "{message}");
+    assert!(message.ends_with(", exec.kind \"auto.inline\", git.author \"Bea\""), "{message}");
+    assert_eq!(fixture.store.text(&fixture.stack).await.unwrap().unwrap(), other);
+    assert_eq!((fixture.journals().len(), fixture.store.locks(&fixture.stack).await.unwrap().len()), (1, 1));
+    drop(recorder);
+
+    fixture.break_locks().await;
+    let Err(StateError::Conflict(conflict)) = fixture.open().await else { panic!("no conflict") };
+    assert!(conflict.to_string().contains("it had created urn:pulumi:dev::reef::t:m:T::b"), "{conflict}");
+}
+
 /// Another run breaks the lock and recovers the journal. Records that are added later are reported as a conflict.
 #[tokio::test]
 async fn run_whose_journal_was_recovered_keeps_later_records_in_a_journal() {
@@ -240,7 +267,7 @@ async fn state_that_violates_integrity_is_saved_marked_and_reported() {
     snapshot.resources = vec![resource("a"), resource("a")];
     let error = state.close(snapshot, None).await.unwrap_err();
     assert!(matches!(error, StateError::SavedInvalid(_)));
-    let text = fixture.store.load(&fixture.stack).await.unwrap().unwrap();
+    let text = fixture.store.text(&fixture.stack).await.unwrap().unwrap();
     assert!(text.contains("\"metadata\":{\"integrity_error\":{\"version\":"), "{text}");
     assert!(matches!(fixture.open().await, Err(StateError::Integrity(_))));
     assert!(StackView::open(&fixture.access).await.unwrap().integrity_error.is_some());
@@ -267,7 +294,7 @@ async fn update_writes_history_and_manifest() {
     let state = fixture.open().await.unwrap();
     let snapshot = state.snapshot().clone();
     state.close(snapshot, Some(&fixture::update())).await.unwrap();
-    let text = fixture.store.load(&fixture.stack).await.unwrap().unwrap();
+    let text = fixture.store.text(&fixture.stack).await.unwrap().unwrap();
     assert!(text.starts_with(
         "{\"version\":3,\"checkpoint\":{\"stack\":\"organization/reef/dev\",\"latest\":{\"manifest\":{\"time\":\"2"
     ));
@@ -292,7 +319,7 @@ async fn changed_secrets_manager_reencrypts_all_secrets() {
     let snapshot = state.snapshot().clone();
     state.close(snapshot, None).await.unwrap();
     assert_eq!(other.encryption_count(), 1);
-    let text = fixture.store.load(&fixture.stack).await.unwrap().unwrap();
+    let text = fixture.store.text(&fixture.stack).await.unwrap().unwrap();
     assert!(text.contains("\"secrets_providers\":{\"type\":\"marker\",\"state\":{\"name\":\"other\"}}"), "{text}");
 }
 

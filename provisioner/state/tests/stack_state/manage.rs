@@ -35,12 +35,12 @@ async fn rename_and_remove_are_refused_while_a_run_is_interrupted() {
     let fixture = Fixture::new().await;
     fixture.save(&[resource("a")]).await;
     interrupt(&fixture.access).await;
-    let before = fixture.store.load(&fixture.stack).await.unwrap();
+    let before = fixture.store.text(&fixture.stack).await.unwrap();
     let renamed = rename_stack(&fixture.access, &holder(), &west()).await.unwrap_err();
     assert!(matches!(renamed, StateError::Interrupted { .. }), "{renamed}");
     let removed = remove_stack(&fixture.access, &holder(), true, Backups::Removed).await.unwrap_err();
     assert!(matches!(removed, StateError::Interrupted { .. }), "{removed}");
-    assert_eq!(fixture.store.load(&fixture.stack).await.unwrap(), before);
+    assert_eq!(fixture.store.text(&fixture.stack).await.unwrap(), before);
     assert!(fixture.store.locks(&fixture.stack).await.unwrap().is_empty());
 
     fixture.open().await.unwrap().release().await.unwrap();
@@ -80,7 +80,7 @@ async fn rename_keeps_ciphertexts() {
     let encryptions = fixture.marker.encryption_count();
     rename(&fixture).await;
     assert_eq!(fixture.marker.encryption_count(), encryptions);
-    let text = fixture.store.load(&west()).await.unwrap().unwrap();
+    let text = fixture.store.text(&west()).await.unwrap().unwrap();
     assert!(text.contains("urn:pulumi:west::reef::t:m:T::a") && text.contains("ciphertext"), "{text}");
 }
 

@@ -94,7 +94,7 @@ impl Case {
         let store = self.store().await.unwrap();
         for (stack, known) in self.stacks() {
             assert!(store.list().await.unwrap().contains(&stack));
-            let text = store.load(&stack).await.unwrap().unwrap();
+            let text = store.text(&stack).await.unwrap().unwrap();
             let (loaded, plaintexts) = self.read(&text, self.passphrase(&stack)).await;
             compare_checkpoint(&loaded, known).await;
             compare_secrets(loaded.checkpoint.snapshot.as_ref().unwrap(), &plaintexts, known);
@@ -173,7 +173,7 @@ async fn checkpoint_text(path: &Path) -> String {
     std::fs::copy(path, stacks.join("copy.json")).unwrap();
     let url = FileUrl { folder: folder.path().to_owned(), create: false, folder_mode: 0o777, sidecars: true };
     let stack = StackReference::new("reef", "copy").unwrap();
-    FileStore::open(&url).await.unwrap().load(&stack).await.unwrap().unwrap()
+    FileStore::open(&url).await.unwrap().text(&stack).await.unwrap().unwrap()
 }
 
 fn description(text: &str) -> Option<SecretsDescription> {

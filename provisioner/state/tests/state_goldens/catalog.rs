@@ -64,8 +64,8 @@ async fn renamed_checkpoint_equals_that_of_the_command_line() {
     std::fs::copy(stacks.join("dev.json.bak"), stacks.join("dev.json")).unwrap();
 
     rename(&access, &stack("west")).await;
-    assert_eq!(store.load(&stack("west")).await.unwrap().unwrap(), expected);
-    assert_eq!(store.load(&stack("dev")).await.unwrap(), None);
+    assert_eq!(store.text(&stack("west")).await.unwrap().unwrap(), expected);
+    assert_eq!(store.text(&stack("dev")).await.unwrap(), None);
     assert!(store.locks(&stack("dev")).await.unwrap().is_empty());
 }
 
@@ -81,13 +81,13 @@ async fn checkpoint_is_unchanged_after_renaming_there_and_back() {
         for (stack, _) in case.stacks() {
             let (_folder, store, access) = copy_backend(&case, &stack).await;
             store.break_locks(&stack, &store.locks(&stack).await.unwrap()).await.unwrap();
-            let before = store.load(&stack).await.unwrap();
+            let before = store.text(&stack).await.unwrap();
             let other_name = StackReference::new("shore", "elsewhere").unwrap();
             rename(&access, &other_name).await;
-            assert_eq!(store.load(&stack).await.unwrap(), None, "{name}");
+            assert_eq!(store.text(&stack).await.unwrap(), None, "{name}");
             let access = StackAccess { stack: other_name, ..access };
             rename(&access, &stack).await;
-            assert_eq!(store.load(&stack).await.unwrap(), before, "{name}");
+            assert_eq!(store.text(&stack).await.unwrap(), before, "{name}");
         }
     }
 }

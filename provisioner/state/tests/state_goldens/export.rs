@@ -48,7 +48,7 @@ async fn deployment_is_exported_as_stored() {
         let access = access(&case, case.store().await.unwrap(), Keyring::new(None));
         let export = StackView::export(&access, ExportedSecrets::Encrypted).await.unwrap().unwrap();
         let export: serde_json::Value = serde_json::from_str(&export).unwrap();
-        let stored = access.store.load(&access.stack).await.unwrap().unwrap();
+        let stored = access.store.text(&access.stack).await.unwrap().unwrap();
         let stored: serde_json::Value = serde_json::from_str(&stored).unwrap();
         assert_eq!(export["deployment"], stored["checkpoint"]["latest"], "{name}");
         assert_eq!((&export["version"], &export["features"]), (&stored["version"], &stored["features"]), "{name}");
@@ -61,7 +61,7 @@ async fn encrypted_export_needs_no_cloud_key() {
     let case = Case::open("cloud");
     let access = access(&case, case.store().await.unwrap(), Keyring::new(None));
     let export = StackView::export(&access, ExportedSecrets::Encrypted).await.unwrap().unwrap();
-    let stored = access.store.load(&access.stack).await.unwrap().unwrap();
+    let stored = access.store.text(&access.stack).await.unwrap().unwrap();
     let deployment = stored.split_once("\"latest\":").unwrap().1.strip_suffix("}}").unwrap();
     assert_eq!(compact(&export), format!("{{\"version\":3,\"deployment\":{deployment}}}"));
     let error = StackView::export(&access, ExportedSecrets::Plaintext).await.unwrap_err();

@@ -41,7 +41,7 @@ async fn imported_state_equals_that_of_the_command_line() {
         StackView::export(&access, ExportedSecrets::Plaintext).await.unwrap().unwrap()
     };
     assert_eq!(export_plaintext(copy.clone()).await, export_plaintext(original).await);
-    let stored = copy.store.load(&copy.stack).await.unwrap().unwrap();
+    let stored = copy.store.text(&copy.stack).await.unwrap().unwrap();
     assert!(!stored.contains("plaintext") && stored.matches("\"ciphertext\"").count() >= 5, "{stored}");
     assert!(copy.store.locks(&copy.stack).await.unwrap().is_empty());
 }

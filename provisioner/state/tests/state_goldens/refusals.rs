@@ -10,7 +10,7 @@ use crate::case::Case;
 async fn load(name: &str) -> Result<String, StoreError> {
     let case = Case::open(name);
     let (stack, _) = case.stacks().remove(0);
-    Ok(case.store().await?.load(&stack).await?.unwrap())
+    Ok(case.store().await?.text(&stack).await?.unwrap())
 }
 
 async fn refused(text: &str) -> String {

@@ -11,6 +11,7 @@ use super::super::error::{Damage, StoreError};
 use super::super::layout::{self, Layout};
 use super::super::lock::StackLock;
 use super::super::reference::StackReference;
+use super::super::revision::Expected;
 use super::folder::{Folder, list};
 use super::renames::remove_if_empty;
 
@@ -79,8 +80,14 @@ impl Folder {
         self.write(&key, text.expect("texts are always JSON").as_bytes())
     }
 
-    pub(super) fn remove_stack(&self, lock: &StackLock, backups: Backups) -> Result<(), StoreError> {
+    pub(super) fn remove_stack(
+        &self,
+        lock: &StackLock,
+        backups: Backups,
+        expected: &Expected,
+    ) -> Result<(), StoreError> {
         self.check_lock(lock)?;
+        self.check_expected(&lock.stack, expected)?;
         let stack = &lock.stack;
         let current = self.current_variant(stack)?;
         self.back_up_and_remove(stack)?;

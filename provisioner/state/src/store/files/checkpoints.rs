@@ -14,6 +14,7 @@ use super::super::history_entry::HistoryEntry;
 use super::super::layout::{self, Layout};
 use super::super::options::LegacyStores;
 use super::super::reference::StackReference;
+use super::super::revision::Expected;
 use super::folder::{Folder, list};
 use crate::MAX_STATE_BYTES;
 use crate::background::drop_in_background;
@@ -62,6 +63,17 @@ impl Folder {
     pub(super) fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {
         let Some(variant) = self.current_variant(stack)? else { return Ok(None) };
         self.read_text(&self.layout.checkpoint(stack, variant), MAX_STATE_BYTES)
+    }
+
+    /// Checks that the checkpoint of a locked stack is the expected one.
+    pub(super) fn check_expected(&self, stack: &StackReference, expected: &Expected) -> Result<(), StoreError> {
+        if matches!(expected, Expected::Any) || expected.is_met_by(self.load(stack)?.as_deref()) {
+            return Ok(());
+        }
+        let modified = |variant| fs::metadata(self.path_of(&self.layout.checkpoint(stack, variant)))?.modified();
+        let written = self.current_variant(stack)?.and_then(|variant| modified(variant).ok());
+        let written = written.and_then(|written| Timestamp::try_from(written).ok());
+        Err(StoreError::Replaced { stack: stack.clone(), written })
     }
 
     /// Returns the decompressed text of a file, of at most `limit` bytes both compressed and decompressed; `None` if it

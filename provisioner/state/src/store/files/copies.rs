@@ -11,6 +11,7 @@ use super::super::error::StoreError;
 use super::super::layout;
 use super::super::lock::StackLock;
 use super::super::reference::StackReference;
+use super::super::revision::Expected;
 use super::folder::{Folder, list};
 use crate::MAX_STATE_BYTES;
 
@@ -61,8 +62,15 @@ impl Folder {
 
     /// Saves the checkpoint that was read from a copy. A copy that the save replaces is added to the backups before,
     /// because it may be the only one with this content, and the save may fail.
-    pub(super) fn restore(&self, lock: &StackLock, copy: &CheckpointCopy, checkpoint: &str) -> Result<(), StoreError> {
+    pub(super) fn restore(
+        &self,
+        lock: &StackLock,
+        copy: &CheckpointCopy,
+        checkpoint: &str,
+        expected: &Expected,
+    ) -> Result<(), StoreError> {
         self.check_lock(lock)?;
+        self.check_expected(&lock.stack, expected)?;
         if copy.kind == CopyKind::Previous {
             let backup = self.layout.backup(&lock.stack, Timestamp::now().as_nanosecond());
             let suffix = copy.name.strip_prefix("bak").unwrap_or_default();

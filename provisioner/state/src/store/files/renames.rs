@@ -12,16 +12,17 @@ use std::path::{Path, PathBuf};
 use bridge::fs::{FileError, MAX_DOCUMENT_BYTES, calls, read_regular, sync_folder};
 use bridge::json;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use super::super::compression::Compression;
 use super::super::error::{Damage, StoreError};
 use super::super::lock::{LockHolder, StackLock};
 use super::super::reference::StackReference;
 use super::super::rename::{HeldIntent, RenameOutcome, StackRename};
+use super::super::revision::Expected;
 use super::folder::{Folder, list, remove};
 use super::locks::new_lock_name;
 use crate::background::drop_in_background;
+use crate::digest::digest;
 
 /// Folder of the intents, relative to that of the store.
 const RENAMES: &str = ".sc/renames";
@@ -108,9 +109,15 @@ impl Folder {
 
     /// Moves the checkpoint and the history. After an error the rename is undone, or completed if the old checkpoint is
     /// removed already; if that fails, too, the next command does it.
-    pub(super) fn rename(&self, rename: &mut StackRename, checkpoint: &str) -> Result<(), StoreError> {
+    pub(super) fn rename(
+        &self,
+        rename: &mut StackRename,
+        checkpoint: &str,
+        expected: &Expected,
+    ) -> Result<(), StoreError> {
         self.check_lock(&rename.from)?;
         self.check_lock(&rename.to)?;
+        self.check_expected(&rename.from.stack, expected)?;
         let [from, to] = [rename.from.stack.clone(), rename.to.stack.clone()];
         if self.current_variant(&to)?.is_some() {
             return Err(StoreError::Exists(to));
@@ -309,10 +316,6 @@ fn read_intent(path: &Path) -> Result<Intent, StoreError> {
         INTENT_VERSION => Ok(intent),
         version => Err(StoreError::TooNew { path: path.to_owned(), version: version.into() }),
     }
-}
-
-fn digest(text: &str) -> String {
-    hex::encode(Sha256::digest(text))
 }
 
 /// Removes a folder; one with content is kept.

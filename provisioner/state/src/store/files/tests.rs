@@ -46,7 +46,7 @@ async fn lock_of_a_failed_attempt_does_not_prevent_saving() {
     let lock = store.lock(&stack("dev"), &holder(1)).await.unwrap();
     let other_lock = folder.path().join(".pulumi/locks/organization/reef/dev/about-to-lock.tmp");
     std::fs::write(&other_lock, "").unwrap();
-    let error = store.save(&lock, EMPTY).await.unwrap_err();
+    let error = store.save(&lock, EMPTY, &Expected::Any).await.unwrap_err();
     assert!(matches!(&error, StoreError::Locked { holders, .. } if holders.len() == 1), "{error}");
     // The failed attempt removes its lock during the second delay.
     let mut delays = 0;
@@ -58,7 +58,7 @@ async fn lock_of_a_failed_attempt_does_not_prevent_saving() {
     });
     checked.unwrap();
     assert_eq!(delays, 2);
-    store.save(&lock, EMPTY).await.unwrap();
+    store.save(&lock, EMPTY, &Expected::Any).await.unwrap();
     store.unlock(lock).await.unwrap();
 }
 
@@ -68,8 +68,8 @@ async fn files_have_the_names_of_the_command_line() {
     let store = file_store(folder.path()).await.unwrap();
     let dev = stack("dev");
     let lock = store.lock(&dev, &holder(1)).await.unwrap();
-    store.save(&lock, EMPTY).await.unwrap();
-    store.save(&lock, SECOND).await.unwrap();
+    store.save(&lock, EMPTY, &Expected::Any).await.unwrap();
+    store.save(&lock, SECOND, &Expected::Any).await.unwrap();
     store.archive(&dev, &HistoryEntry::new("{}")).await.unwrap();
     store.unlock(lock).await.unwrap();
     let found = files(folder.path(), folder.path());
@@ -207,7 +207,7 @@ async fn legacy_layout_is_written_if_accepted() {
     let lock = store.lock(&dev, &holder(1)).await.unwrap();
     assert!(folder.path().join(".pulumi/locks/dev").join(&lock.name).exists());
     for text in [EMPTY, SECOND] {
-        store.save(&lock, text).await.unwrap();
+        store.save(&lock, text, &Expected::Any).await.unwrap();
     }
     store.archive(&dev, &HistoryEntry::new("{}")).await.unwrap();
     store.unlock(lock).await.unwrap();
@@ -223,7 +223,7 @@ async fn legacy_layout_is_written_if_accepted() {
 
     let options = FileOptions { legacy_stores: LegacyStores::Accepted, ..FileOptions::default() };
     let reopened = FileStore::open_with(&url(folder.path()), options).await.unwrap();
-    assert_eq!(reopened.load(&dev).await.unwrap().as_deref(), Some(SECOND));
+    assert_eq!(reopened.text(&dev).await.unwrap().as_deref(), Some(SECOND));
     assert_eq!(reopened.list().await.unwrap(), [StackReference::without_project("dev").unwrap()]);
 }
 
@@ -233,12 +233,12 @@ async fn rename_and_remove_move_the_same_files_as_the_command_line() {
     let store = file_store(folder.path()).await.unwrap();
     let (dev, west) = (stack("dev"), stack("west"));
     let lock = store.lock(&dev, &holder(1)).await.unwrap();
-    store.save(&lock, EMPTY).await.unwrap();
+    store.save(&lock, EMPTY, &Expected::Any).await.unwrap();
     store.archive(&dev, &HistoryEntry::new("{}")).await.unwrap();
     store.set_tags(&dev, &[("owner".to_owned(), "ada".to_owned())].into()).await.unwrap();
     store.unlock(lock).await.unwrap();
     let mut rename = store.begin_rename(&dev, &west, &holder(1)).await.unwrap();
-    store.rename(&mut rename, SECOND).await.unwrap();
+    store.rename(&mut rename, SECOND, &Expected::Any).await.unwrap();
     store.finish_rename(rename).await.unwrap();
     std::fs::remove_dir(folder.path().join(".sc/renames")).unwrap();
     let of_dev = [".pulumi/backups/reef/dev/dev.NS.json"];
@@ -252,7 +252,7 @@ async fn rename_and_remove_move_the_same_files_as_the_command_line() {
 
     let lock = store.lock(&west, &holder(1)).await.unwrap();
     store.archive(&west, &HistoryEntry::new("{}")).await.unwrap();
-    store.remove(&lock, Backups::Kept).await.unwrap();
+    store.remove(&lock, Backups::Kept, &Expected::Any).await.unwrap();
     store.unlock(lock).await.unwrap();
     let of_west = [".pulumi/backups/reef/west/west.NS.json"];
     let stacks = [&stacks[..2], &[".pulumi/stacks/reef/west.json.bak"]].concat();
@@ -261,7 +261,7 @@ async fn rename_and_remove_move_the_same_files_as_the_command_line() {
 
     save(&store, "west", EMPTY).await.unwrap();
     let lock = store.lock(&west, &holder(1)).await.unwrap();
-    store.remove(&lock, Backups::Removed).await.unwrap();
+    store.remove(&lock, Backups::Removed, &Expected::Any).await.unwrap();
     let expected = [&of_dev[..], &meta, &stacks[..2]].concat();
     let mut left = files(folder.path(), folder.path());
     left.retain(|file| !file.contains("/locks/"));
@@ -301,9 +301,9 @@ async fn compression_is_detected_by_content_and_newest_file_wins() {
     };
     write("dev.json", &Compression::Zstd.compress(EMPTY), 2);
     write("dev.json.zst", &Compression::None.compress(SECOND), 1);
-    assert_eq!(store.load(&stack("dev")).await.unwrap().unwrap(), EMPTY);
+    assert_eq!(store.text(&stack("dev")).await.unwrap().unwrap(), EMPTY);
     write("dev.json.gz", &Compression::Gzip.compress(SECOND), 2);
-    assert_eq!(store.load(&stack("dev")).await.unwrap().unwrap(), SECOND, "of equally new files the last one counts");
+    assert_eq!(store.text(&stack("dev")).await.unwrap().unwrap(), SECOND, "of equally new files the last one counts");
 }
 
 #[tokio::test]
@@ -316,7 +316,7 @@ async fn damaged_checkpoint_is_reported_with_its_path() {
         let path = stacks.join(format!("dev.json{}", compression.suffix()));
         let compressed = compression.compress(EMPTY).into_owned();
         std::fs::write(&path, &compressed[..compressed.len() / 2]).unwrap();
-        let error = error_chain(&store.load(&stack("dev")).await.unwrap_err());
+        let error = error_chain(&store.text(&stack("dev")).await.unwrap_err());
         assert!(error.starts_with(&format!("{} is damaged: it cannot be decompressed: ", path.display())), "{error}");
     }
 }
@@ -346,8 +346,8 @@ async fn files_have_the_permissions_of_the_command_line() {
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let store = file_store(folder.path()).await.unwrap();
     let lock = store.lock(&stack("dev"), &holder(1)).await.unwrap();
-    store.save(&lock, EMPTY).await.unwrap();
-    store.save(&lock, SECOND).await.unwrap();
+    store.save(&lock, EMPTY, &Expected::Any).await.unwrap();
+    store.save(&lock, SECOND, &Expected::Any).await.unwrap();
     store.archive(&stack("dev"), &HistoryEntry::new("{}")).await.unwrap();
     for (path, is_folder, found) in modes(&folder.path().join(".pulumi")) {
         assert_eq!(found, mode(if is_folder { &subfolder } else { &file }), "{}", path.display());
@@ -360,8 +360,8 @@ async fn private_store_is_accessible_to_its_owner_only() {
     let folder = tempfile::tempdir().unwrap();
     let store = FileStore::open_with(&url(folder.path()), private_options()).await.unwrap();
     let lock = store.lock(&stack("dev"), &holder(1)).await.unwrap();
-    store.save(&lock, EMPTY).await.unwrap();
-    store.save(&lock, SECOND).await.unwrap();
+    store.save(&lock, EMPTY, &Expected::Any).await.unwrap();
+    store.save(&lock, SECOND, &Expected::Any).await.unwrap();
     store.archive(&stack("dev"), &HistoryEntry::new("{}")).await.unwrap();
     store.set_tags(&stack("dev"), &[("owner".to_owned(), "ada".to_owned())].into()).await.unwrap();
     for (path, is_folder, mode) in modes(&folder.path().join(".pulumi")) {
@@ -411,7 +411,7 @@ async fn named_pipe_in_place_of_a_file_is_refused_without_waiting() {
     replace_by_pipe(&pulumi.join("locks/organization/reef/dev/pipe.json"));
     assert_eq!(store.locks(&stack("dev")).await.unwrap().len(), 1);
     replace_by_pipe(&pulumi.join("stacks/reef/dev.json"));
-    assert!(error_chain(&store.load(&stack("dev")).await.unwrap_err()).ends_with(refused));
+    assert!(error_chain(&store.text(&stack("dev")).await.unwrap_err()).ends_with(refused));
     replace_by_pipe(&pulumi.join("meta.yaml"));
     assert!(error_chain(&file_store(folder.path()).await.unwrap_err()).ends_with(refused));
 }

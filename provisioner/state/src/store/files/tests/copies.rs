@@ -43,9 +43,9 @@ async fn restored_previous_checkpoint_is_not_lost_if_the_save_fails() {
     let lock = store.lock(&stack("dev"), &holder(1)).await.unwrap();
     for operations in 0.. {
         let end = super::renames::end_after(folder.path(), operations);
-        let restored = store.restore(&lock, &previous, SECOND).await;
+        let restored = store.restore(&lock, &previous, SECOND, &Expected::Any).await;
         drop(end);
-        let mut texts = vec![store.load(&stack("dev")).await.unwrap().unwrap()];
+        let mut texts = vec![store.text(&stack("dev")).await.unwrap().unwrap()];
         for copy in store.copies(&stack("dev"), &CopyKind::ALL).await.unwrap() {
             texts.push(store.read_copy(&copy).await.unwrap());
         }

@@ -35,7 +35,7 @@ async fn calls_of_a_rename() -> usize {
     let store = store_with_history(folder.path()).await;
     let counted = end_after(folder.path(), usize::MAX - 1);
     let mut rename = store.begin_rename(&stack("dev"), &west(), &holder(1)).await.unwrap();
-    store.rename(&mut rename, RENAMED).await.unwrap();
+    store.rename(&mut rename, RENAMED, &Expected::Any).await.unwrap();
     store.finish_rename(rename).await.unwrap();
     counted.calls()
 }
@@ -45,7 +45,7 @@ async fn rename_until(folder: &Path, operations: usize) -> Result<(), StoreError
     let store = store_with_history(folder).await;
     let _end = end_after(folder, operations);
     let mut rename = store.begin_rename(&stack("dev"), &west(), &holder(1)).await?;
-    store.rename(&mut rename, RENAMED).await?;
+    store.rename(&mut rename, RENAMED, &Expected::Any).await?;
     store.finish_rename(rename).await
 }
 
@@ -55,7 +55,7 @@ async fn check_one_stack(store: &FileStore, step: usize) -> StackReference {
     let [name] = &stacks[..] else { panic!("after {step} operations: {stacks:?}") };
     let other = if *name == stack("dev") { west() } else { stack("dev") };
     let expected = if *name == stack("dev") { SECOND } else { RENAMED };
-    assert_eq!(store.load(name).await.unwrap().as_deref(), Some(expected), "after {step} operations");
+    assert_eq!(store.text(name).await.unwrap().as_deref(), Some(expected), "after {step} operations");
     assert_eq!(store.history(name).await.unwrap(), ["{\"n\":1}", "{\"n\":2}"], "after {step} operations");
     assert_eq!(store.history(&other).await.unwrap(), [""; 0], "after {step} operations");
     let copies = store.copies(name, &CopyKind::ALL).await.unwrap();
@@ -160,7 +160,7 @@ async fn interrupted_rename_keeps_the_stack_that_another_program_has_changed() {
             let name = if *name == "dev" { stack("dev") } else { west() };
             store.break_locks(&name, &store.locks(&name).await.unwrap()).await.unwrap();
             let lock = store.lock(&name, &holder(3)).await.unwrap();
-            store.save(&lock, CHANGED).await.unwrap();
+            store.save(&lock, CHANGED, &Expected::Any).await.unwrap();
             store.unlock(lock).await.unwrap();
         }
         let resumed = store.resume_rename(&stack("dev"), &holder(2)).await;
@@ -172,7 +172,7 @@ async fn interrupted_rename_keeps_the_stack_that_another_program_has_changed() {
         store.finish_rename(resumed.unwrap().unwrap()).await.unwrap();
         let stacks = store.list().await.unwrap();
         assert_eq!(stacks.iter().map(StackReference::stack).collect::<Vec<_>>(), [expected]);
-        assert_eq!(store.load(&stacks[0]).await.unwrap().as_deref(), Some(CHANGED));
+        assert_eq!(store.text(&stacks[0]).await.unwrap().as_deref(), Some(CHANGED));
     }
 }
 
@@ -186,7 +186,7 @@ async fn rename_with_one_failed_call_is_undone_or_completed_at_once() {
         let begun = store.begin_rename(&stack("dev"), &west(), &holder(1)).await;
         let mut is_finished = begun.is_err();
         if let Ok(mut rename) = begun {
-            let renamed = store.rename(&mut rename, RENAMED).await;
+            let renamed = store.rename(&mut rename, RENAMED, &Expected::Any).await;
             let expected = if renamed.is_ok() { RenameOutcome::NewName } else { RenameOutcome::OldName };
             assert_eq!(rename.outcome, expected, "{:?}", fault.failed());
             is_finished = store.finish_rename(rename).await.is_ok();

@@ -1,23 +1,26 @@
-//! Digest of the checkpoint that a journal is bound to.
+//! Digest of a checkpoint.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use sha2::{Digest as _, Sha256};
 
-/// Digest of a checkpoint, computed in the background before it is needed.
+/// Digest of a checkpoint, computed when it is needed first. Clones share it.
 #[derive(Clone)]
 pub(crate) struct CheckpointDigest(Arc<LazyLock<String, Box<dyn FnOnce() -> String + Send>>>);
 
 impl CheckpointDigest {
-    /// Starts to compute the digest of a checkpoint. Must be called within a tokio runtime.
-    pub(crate) fn compute(checkpoint: Arc<String>) -> Self {
-        let digest = Self(Arc::new(LazyLock::new(Box::new(move || digest(&checkpoint)))));
-        let computed = digest.clone();
+    /// Returns the digest of a checkpoint.
+    pub(crate) fn of(checkpoint: Arc<String>) -> Self {
+        Self(Arc::new(LazyLock::new(Box::new(move || digest(&checkpoint)))))
+    }
+
+    /// Starts to compute the digest in the background. Must be called within a tokio runtime.
+    pub(crate) fn compute_in_background(&self) {
+        let computed = self.clone();
         tokio::task::spawn_blocking(move || {
             computed.as_str();
         });
-        digest
     }
 
     /// Wraps a digest that was computed before.
