@@ -177,6 +177,14 @@ pub(crate) struct EmptyStateArgs {
     pub(crate) allow_empty: bool,
 }
 
+/// Wait for the lock of a stack that another run has.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct LockArgs {
+    /// Wait this long if another run has the lock of the stack, instead of failing at once with exit code 4: 90s, 10m
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) lock_timeout: Option<Duration>,
+}
+
 /// Limit on the time of a command.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct TimeLimitArgs {

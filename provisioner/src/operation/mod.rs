@@ -9,6 +9,7 @@ mod deploy;
 mod destroy;
 mod file_options;
 mod import;
+mod locking;
 mod plugin_settings;
 mod plugins;
 mod preview;
@@ -130,7 +131,7 @@ fn names(urns: &[Urn]) -> String {
 impl StackRun {
     /// Locks the stack, loads its state, and reports operations that were recovered from the journal of a crashed run.
     async fn open(&self, host: &PluginHost, operation: Operation) -> Result<StackState, OperationError> {
-        let state = StackState::open(self.access.clone(), &self.holder).await?;
+        let state = self.lock_and_load().await?;
         self.report_recovery(state.recovered(), true);
         let emptied = state.unexplained_empty().cloned();
         self.report_unexplained_empty(emptied.as_ref().filter(|_| self.options.allow_empty));

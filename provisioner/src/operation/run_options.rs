@@ -1,5 +1,7 @@
 //! Options of a run.
 
+use std::time::Duration;
+
 use engine::{ImportGoal, Scope, UrnPattern};
 use pulumi_proto::urn::Urn;
 
@@ -26,6 +28,8 @@ pub struct RunOptions {
     /// True if the run continues from a state that has lost its resources: see
     /// [`state::StackState::unexplained_empty`].
     pub allow_empty: bool,
+    /// Time for which the run waits for the lock of the stack, if another run has it.
+    pub lock_timeout: Duration,
 }
 
 impl Default for RunOptions {
@@ -40,6 +44,7 @@ impl Default for RunOptions {
             imports: Vec::new(),
             exclude_protected: false,
             allow_empty: false,
+            lock_timeout: Duration::ZERO,
         }
     }
 }

@@ -19,6 +19,7 @@ mod interruptions;
 mod keyboard;
 mod leases;
 mod lifecycle;
+mod locks;
 mod lost_states;
 mod mistakes;
 mod permissions;

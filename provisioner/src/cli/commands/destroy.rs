@@ -5,7 +5,7 @@ use engine::events::Outcome;
 use provisioner::operation;
 
 use crate::cli::access::check_passphrases;
-use crate::cli::args::{ConfirmArgs, EmptyStateArgs, GlobalArgs, RunArgs, StackArgs, TimeLimitArgs};
+use crate::cli::args::{ConfirmArgs, EmptyStateArgs, GlobalArgs, LockArgs, RunArgs, StackArgs, TimeLimitArgs};
 use crate::cli::exit::{Changes, CliError, Exit};
 use crate::cli::prompt::Confirmation;
 use crate::cli::runs::{Runs, on_stacks};
@@ -62,6 +62,8 @@ pub(crate) struct DestroyArgs {
     #[command(flatten)]
     pub(crate) time: TimeLimitArgs,
     #[command(flatten)]
+    pub(crate) lock: LockArgs,
+    #[command(flatten)]
     pub(crate) run: RunArgs,
 }
 
@@ -90,6 +92,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> any
     let mut runs = Runs::new(&args.run, args.diff, args.time, Changes::Allowed);
     runs.options.exclude_protected = args.exclude_protected;
     runs.options.allow_empty = args.empty.allow_empty;
+    runs.options.lock_timeout = args.lock.lock_timeout.unwrap_or_default();
     let refresh = !args.run.skip_refresh;
     if !args.preview {
         check_passphrases(ui, &stacks)?;

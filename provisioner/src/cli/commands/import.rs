@@ -6,7 +6,7 @@ use provisioner::program::ImportLookupError;
 use pulumi_proto::resource_id::ResourceId;
 
 use crate::cli::access::check_passphrases;
-use crate::cli::args::{EmptyStateArgs, GlobalArgs, ShowArgs, StackArgs, TimeLimitArgs};
+use crate::cli::args::{EmptyStateArgs, GlobalArgs, LockArgs, ShowArgs, StackArgs, TimeLimitArgs};
 use crate::cli::exit::{Changes, CliError, Exit};
 use crate::cli::runs::{Runs, on_stacks};
 use crate::cli::stacks::read_stack;
@@ -39,6 +39,8 @@ pub(crate) struct ImportArgs {
     #[command(flatten)]
     time: TimeLimitArgs,
     #[command(flatten)]
+    lock: LockArgs,
+    #[command(flatten)]
     show: ShowArgs,
 }
 
@@ -54,6 +56,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyh
     let stacks = read_stack(ui, global, &args.stack)?;
     let mut runs = Runs::for_import(args.parallel, args.show, args.time, Changes::from_expect_no_changes(false));
     runs.options.allow_empty = args.empty.allow_empty;
+    runs.options.lock_timeout = args.lock.lock_timeout.unwrap_or_default();
     check_passphrases(ui, &stacks)?;
     on_stacks(ui, &stacks, runs, async |run, _| {
         let goals = args.resources.iter().map(|(name, id)| run.program.import(name, id).map_err(import_error));

@@ -5,7 +5,7 @@ use provisioner::operation::{self, ProvisionOptions};
 
 use crate::cli::access::check_passphrases;
 use crate::cli::args::{
-    DiffArgs, EmptyStateArgs, GlobalArgs, GuardArgs, ReplaceArgs, RunArgs, StacksArgs, TimeLimitArgs,
+    DiffArgs, EmptyStateArgs, GlobalArgs, GuardArgs, LockArgs, ReplaceArgs, RunArgs, StacksArgs, TimeLimitArgs,
 };
 use crate::cli::exit::{Changes, Exit};
 use crate::cli::guard::Guard;
@@ -53,6 +53,8 @@ pub(crate) struct ProvisionArgs {
     pub(crate) expect_no_changes: bool,
     #[command(flatten)]
     pub(crate) time: TimeLimitArgs,
+    #[command(flatten)]
+    pub(crate) lock: LockArgs,
     /// Accepted for compatibility; has no effect on provision
     #[arg(short = 'M', long, value_name = "DURATION", hide = true)]
     pub(crate) preview_timeout: Option<String>,
@@ -74,6 +76,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> a
     let changes = Changes::from_expect_no_changes(args.expect_no_changes);
     let mut runs = Runs::new(&args.run, args.diff.diff, args.time, changes).with_replacements(&args.replace);
     runs.options.allow_empty = args.empty.allow_empty;
+    runs.options.lock_timeout = args.lock.lock_timeout.unwrap_or_default();
     let refresh = !args.run.skip_refresh;
     // Before the first stack is changed, so that a stack that cannot be confirmed does not stop the run in the middle.
     for stack in stacks.requested().filter(|_| !args.preview) {

@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::access::check_passphrases;
 use crate::cli::args::{
-    DiffArgs, EmptyStateArgs, GlobalArgs, ProgramArgs, RunArgs, ScopeArgs, ShowArgs, StacksArgs, TimeLimitArgs,
+    DiffArgs, EmptyStateArgs, GlobalArgs, LockArgs, ProgramArgs, RunArgs, ScopeArgs, ShowArgs, StacksArgs,
+    TimeLimitArgs,
 };
 use crate::cli::commands::import::resource_and_id;
 use crate::cli::exit::{Changes, Exit};
@@ -61,6 +62,8 @@ pub(crate) struct RefreshArgs {
     #[command(flatten)]
     pub(crate) time: TimeLimitArgs,
     #[command(flatten)]
+    pub(crate) lock: LockArgs,
+    #[command(flatten)]
     pub(crate) show: ShowArgs,
     /// Do not ask about pending creates; leave them pending
     #[arg(short, long)]
@@ -88,6 +91,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
     };
     let mut runs = Runs::new(&run, args.diff.diff, args.time, changes);
     runs.options.allow_empty = args.empty.allow_empty;
+    runs.options.lock_timeout = args.lock.lock_timeout.unwrap_or_default();
     if !args.preview {
         check_passphrases(ui, &stacks)?;
     }
