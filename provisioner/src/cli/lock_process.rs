@@ -1,39 +1,34 @@
 //! Process of a lock: whether it still runs on this host.
 
+use std::path::Path;
+
+use bridge::fs::{MAX_DOCUMENT_BYTES, read_regular, utf8};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
-use state::store::{LockHolder, LockInfo};
+use state::store::{LockInfo, ProcessMark};
 
 /// Process that holds a lock, as far as it is known here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LockProcess {
-    /// A process with this id runs on this host. It may be another program that has the id now.
+    /// A process with this id runs on this host. If the lock has no identity of the process, it may be another program that
+    /// has the id now.
     Runs(u32),
-    /// No process with this id runs on this host.
+    /// No process with this id and this identity runs on this host.
     Ended(u32),
-    /// The process belongs to another host, or the lock cannot be read.
+    /// The process belongs to another host or container, or to an earlier start of the machine, or the lock cannot be read.
     Unknown,
 }
 
 impl LockProcess {
     /// Returns what is known about the process of a lock.
     pub(crate) fn of(lock: &LockInfo) -> Self {
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        Self::on_host(lock, &host, std::process::id())
+        let here = Here {
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            pid: std::process::id(),
+            mark: own_mark(),
+        };
+        here.find(lock)
     }
-
-    fn on_host(lock: &LockInfo, host: &str, own_pid: u32) -> Self {
-        let Some((LockHolder { pid, hostname, .. }, _)) = &lock.holder else { return Self::Unknown };
-        if hostname != host {
-            return Self::Unknown;
-        }
-        let process = i32::try_from(*pid).ok().and_then(Pid::from_raw);
-        // This process holds no lock yet: its id in a lock is that of an earlier process, as often in containers.
-        let runs =
-            *pid != own_pid && process.is_some_and(|process| !matches!(test_kill_process(process), Err(Errno::SRCH)));
-        if runs { Self::Runs(*pid) } else { Self::Ended(*pid) }
-    }
-
     /// Returns a sentence about the process, if anything is known.
     pub(crate) fn text(self) -> Option<String> {
         match self {
@@ -42,6 +37,64 @@ impl LockProcess {
             Self::Unknown => None,
         }
     }
+}
+
+/// Place in which processes are searched: this host, or this container of it.
+struct Here {
+    host: String,
+    /// Id of this process.
+    pid: u32,
+    mark: Option<ProcessMark>,
+}
+
+impl Here {
+    fn find(&self, lock: &LockInfo) -> LockProcess {
+        let Some((holder, _)) = &lock.holder else { return LockProcess::Unknown };
+        if holder.hostname != self.host {
+            return LockProcess::Unknown;
+        }
+        let runs = match (&holder.process, &self.mark) {
+            (Some(process), Some(own)) if !is_same_place(process, own) => return LockProcess::Unknown,
+            (Some(process), Some(_)) => match start_of(&holder.pid.to_string()) {
+                Some(started) => started == process.started,
+                // The system may hide processes of other accounts.
+                None => self.has_process(holder.pid),
+            },
+            (Some(_), None) | (None, _) => self.has_process(holder.pid),
+        };
+        if runs { LockProcess::Runs(holder.pid) } else { LockProcess::Ended(holder.pid) }
+    }
+
+    /// Returns whether another process has an id. This process holds no lock yet: its id in a lock is that of an earlier
+    /// process, as often in containers.
+    fn has_process(&self, pid: u32) -> bool {
+        let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        pid != self.pid && process.is_some_and(|process| !matches!(test_kill_process(process), Err(Errno::SRCH)))
+    }
+}
+
+/// Returns whether two processes see each other's ids. Machines whose names are equal differ in the id of their start.
+fn is_same_place(process: &ProcessMark, own: &ProcessMark) -> bool {
+    process.boot_id == own.boot_id && process.pid_namespace == own.pid_namespace
+}
+
+/// Returns the identity of this process; `None` if the system does not show it.
+pub(crate) fn own_mark() -> Option<ProcessMark> {
+    let boot_id = read("/proc/sys/kernel/random/boot_id")?.trim().to_owned();
+    let pid_namespace = std::fs::read_link("/proc/self/ns/pid").ok()?.display().to_string();
+    Some(ProcessMark { started: start_of("self")?, boot_id, pid_namespace })
+}
+
+/// Returns the start of a process, by its id or `self`, in clock ticks since the start of the machine. `None` if it does not
+/// run, or the system does not show it.
+fn start_of(process: &str) -> Option<u64> {
+    let stat = read(&format!("/proc/{process}/stat"))?;
+    // The name of the program, in parentheses, may contain any character. The start is the 20th field after it.
+    stat.rsplit(')').next()?.split_whitespace().nth(19)?.parse().ok()
+}
+
+fn read(path: &str) -> Option<String> {
+    read_regular(Path::new(path), MAX_DOCUMENT_BYTES).and_then(utf8).ok()
 }
 
 /// Returns what to do about locks of a stack.
@@ -63,26 +116,54 @@ fn advice(stack: &str, processes: &[LockProcess]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use state::store::LockHolder;
+
     use super::*;
+
+    fn lock(pid: u32, hostname: &str, process: Option<ProcessMark>) -> LockInfo {
+        let holder = LockHolder { pid, username: String::new(), hostname: hostname.to_owned(), process };
+        LockInfo { name: "lock".to_owned(), holder: Some((holder, String::new())) }
+    }
 
     #[test]
     fn process_of_a_lock_is_searched_on_its_host_only() {
         let own = std::process::id();
-        let lock = |pid, hostname: &str| LockInfo {
-            name: "lock".to_owned(),
-            holder: Some((LockHolder { pid, username: String::new(), hostname: hostname.to_owned() }, String::new())),
-        };
         let table = [
-            (lock(own, "reefbox"), own + 1, LockProcess::Runs(own)),
-            (lock(own, "reefbox"), own, LockProcess::Ended(own)),
+            (lock(own, "reefbox", None), own + 1, LockProcess::Runs(own)),
+            (lock(own, "reefbox", None), own, LockProcess::Ended(own)),
             // Greater than the maximum of the system.
-            (lock(0x7fff_ffff, "reefbox"), own, LockProcess::Ended(0x7fff_ffff)),
-            (lock(0, "reefbox"), own, LockProcess::Ended(0)),
-            (lock(own, "elsewhere"), own + 1, LockProcess::Unknown),
+            (lock(0x7fff_ffff, "reefbox", None), own, LockProcess::Ended(0x7fff_ffff)),
+            (lock(0, "reefbox", None), own, LockProcess::Ended(0)),
+            (lock(own, "elsewhere", None), own + 1, LockProcess::Unknown),
             (LockInfo { name: "lock".to_owned(), holder: None }, own, LockProcess::Unknown),
         ];
-        for (lock, own_pid, expected) in table {
-            assert_eq!(LockProcess::on_host(&lock, "reefbox", own_pid), expected, "{lock}");
+        for (lock, pid, expected) in table {
+            let here = Here { host: "reefbox".to_owned(), pid, mark: own_mark() };
+            assert_eq!(here.find(&lock), expected, "{lock}");
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn process_with_an_identity_is_distinguished_from_others_with_its_id() {
+        let (own, mark) = (std::process::id(), own_mark().unwrap());
+        assert_eq!(start_of(&own.to_string()), Some(mark.started));
+        let changed = |change: fn(&mut ProcessMark)| {
+            let mut changed = mark.clone();
+            change(&mut changed);
+            changed
+        };
+        let table = [
+            (mark.clone(), own, LockProcess::Runs(own)),
+            (changed(|mark| mark.started += 1), own, LockProcess::Ended(own)),
+            (mark.clone(), 0x7fff_ffff, LockProcess::Ended(0x7fff_ffff)),
+            // Of a container with the same name, or of this machine before its last start.
+            (changed(|mark| mark.pid_namespace = "pid:[1]".to_owned()), own, LockProcess::Unknown),
+            (changed(|mark| mark.boot_id = "earlier".to_owned()), 0x7fff_ffff, LockProcess::Unknown),
+        ];
+        for (process, pid, expected) in table {
+            let here = Here { host: "reefbox".to_owned(), pid: own + 1, mark: Some(mark.clone()) };
+            assert_eq!(here.find(&lock(pid, "reefbox", Some(process.clone()))), expected, "{process:?}");
         }
     }
 

@@ -129,7 +129,7 @@ mod tests {
                 unrecorded: ui.unrecorded().clone(),
                 engine_version: String::new(),
             };
-            let holder = LockHolder { pid: 1, username: String::new(), hostname: String::new() };
+            let holder = LockHolder { pid: 1, username: String::new(), hostname: String::new(), process: None };
             let state = StackState::open(access, &holder).await.unwrap();
             // No journal can be written below a file.
             std::fs::write(folder.path().join(".sc"), "").unwrap();

@@ -35,7 +35,7 @@
 //!     unrecorded: Unrecorded::default(),
 //!     engine_version: "v0.1.0".to_owned(),
 //! };
-//! let holder = LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned() };
+//! let holder = LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None };
 //! let stack = StackState::open(access.clone(), &holder).await?;
 //! let snapshot = stack.snapshot().clone();
 //! stack.close(snapshot, None).await?;

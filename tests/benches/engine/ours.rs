@@ -127,7 +127,8 @@ impl<'f> Bench<'f> {
         // Memory of the previous run is freed in the background.
         tokio::time::sleep(SETTLE_TIME).await;
         let started = Instant::now();
-        let holder = LockHolder { pid: std::process::id(), username: "bench".into(), hostname: "bench".into() };
+        let holder =
+            LockHolder { pid: std::process::id(), username: "bench".into(), hostname: "bench".into(), process: None };
         let state = StackState::open(self.access.clone(), &holder).await?;
         let (before, before_duration) = timed_size_of(self.folder)?;
         let end = self.deploy(operation, workload, &state, Arc::new(host)).await?;

@@ -128,7 +128,7 @@ impl Stack {
             unrecorded: Default::default(),
             engine_version: "v0.1.0".to_owned(),
         };
-        let holder = LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned() };
+        let holder = LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None };
         StackState::open(access, &holder).await.unwrap()
     }
 

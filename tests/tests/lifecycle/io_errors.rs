@@ -106,7 +106,7 @@ impl Fixture {
     }
 
     async fn run_with(&self, access: StackAccess, program: &[ProgramResource]) -> Result<Outcome, StateError> {
-        let holder = LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned() };
+        let holder = LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None };
         let state = StackState::open(access, &holder).await?;
         let options = DeploymentOptions { parallel: 4, ..DeploymentOptions::new(STACK, PROJECT, Operation::Update) };
         let (host, recorder) = (Arc::new(self.cloud.clone()), Box::new(state.recorder(UpdateKind::Update)));

@@ -12,7 +12,7 @@ pub(super) fn stack(name: &str) -> StackReference {
 }
 
 pub(super) fn holder(pid: u32) -> LockHolder {
-    LockHolder { pid, username: "ada".to_owned(), hostname: "reefbox".to_owned() }
+    LockHolder { pid, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None }
 }
 
 /// Saves a checkpoint under the lock, as a run does.

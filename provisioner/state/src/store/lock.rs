@@ -4,7 +4,7 @@ use std::fmt;
 
 use bridge::json;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::reference::StackReference;
 
@@ -17,6 +17,20 @@ pub struct LockHolder {
     pub username: String,
     /// Name of the machine.
     pub hostname: String,
+    /// Identity of the process; `None` if the system does not show it, and in locks of other programs.
+    pub process: Option<ProcessMark>,
+}
+
+/// Identity of a process on a machine: its id alone may be that of another process by now, or in another container.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProcessMark {
+    /// Start of the process, in clock ticks since the start of the machine (`/proc/PID/stat`).
+    pub started: u64,
+    /// Id of the start of the machine (`/proc/sys/kernel/random/boot_id`).
+    pub boot_id: String,
+    /// Namespace of process ids (`/proc/PID/ns/pid`).
+    pub pid_namespace: String,
 }
 
 /// Information about a held lock.
@@ -67,6 +81,15 @@ struct StoredLock {
     username: String,
     hostname: String,
     timestamp: String,
+    /// Members that Pulumi ignores.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_mark")]
+    sc: Option<ProcessMark>,
+}
+
+/// Reads the identity of a process; `None` for members of another version.
+fn known_mark<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ProcessMark>, D::Error> {
+    let members = serde_json::Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(members).ok())
 }
 
 /// Returns the text of a lock.
@@ -76,6 +99,7 @@ pub(super) fn write(holder: &LockHolder, now: Timestamp) -> String {
         username: holder.username.clone(),
         hostname: holder.hostname.clone(),
         timestamp: now.to_string(),
+        sc: holder.process.clone(),
     };
     serde_json::to_string(&stored).expect("texts and numbers are always JSON")
 }
@@ -83,8 +107,30 @@ pub(super) fn write(holder: &LockHolder, now: Timestamp) -> String {
 /// Parses the text of a lock. The holder is `None` if the text is malformed.
 pub(super) fn read(name: &str, text: &str) -> LockInfo {
     let holder = json::from_slice::<StoredLock>(text.as_bytes()).ok().map(|stored| {
-        let StoredLock { pid, username, hostname, timestamp } = stored;
-        (LockHolder { pid, username, hostname }, timestamp)
+        let StoredLock { pid, username, hostname, timestamp, sc } = stored;
+        (LockHolder { pid, username, hostname, process: sc }, timestamp)
     });
     LockInfo { name: name.to_owned(), holder }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lock_has_the_members_of_pulumi_and_the_identity_of_the_process() {
+        let mark = ProcessMark { started: 77, boot_id: "b".to_owned(), pid_namespace: "pid:[1]".to_owned() };
+        let of_pulumi =
+            LockHolder { pid: 7, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None };
+        let holder = LockHolder { process: Some(mark), ..of_pulumi.clone() };
+        let plain = r#"{"pid":7,"username":"ada","hostname":"reefbox","timestamp":"1970-01-01T00:00:00Z"}"#;
+        let ours = r#","sc":{"started":77,"bootId":"b","pidNamespace":"pid:[1]"}}"#;
+        assert_eq!(write(&of_pulumi, Timestamp::UNIX_EPOCH), plain);
+        assert_eq!(write(&holder, Timestamp::UNIX_EPOCH), plain.replace('}', ours));
+        for (text, holder) in [(plain.to_owned(), of_pulumi), (plain.replace('}', ours), holder)] {
+            assert_eq!(read("x", &text).holder.unwrap().0, holder);
+        }
+        let of_another_version = read("x", &plain.replace('}', r#","sc":{"run":1}}"#));
+        assert!(of_another_version.holder.is_some_and(|(holder, _)| holder.process.is_none()));
+    }
 }

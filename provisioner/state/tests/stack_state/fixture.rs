@@ -96,7 +96,7 @@ impl Fixture {
 }
 
 pub(crate) fn holder() -> LockHolder {
-    LockHolder { pid: 4711, username: "ada".to_owned(), hostname: "reefbox".to_owned() }
+    LockHolder { pid: 4711, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None }
 }
 
 pub(crate) fn resource(name: &str) -> Arc<ResourceState> {

@@ -41,7 +41,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 fn holder() -> LockHolder {
-    LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned() }
+    LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None }
 }
 
 fn stack(name: &str) -> StackReference {

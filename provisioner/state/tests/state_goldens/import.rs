@@ -30,7 +30,7 @@ async fn imported_state_equals_that_of_the_command_line() {
     let url = FileUrl { folder: folder.path().to_owned(), create: false, folder_mode: 0o777, sidecars: true };
     let copy = access(&case, FileStore::open(&url).await.unwrap(), folder.path());
     let edited = std::fs::read_to_string(case.folder.join("project/edited.json")).unwrap();
-    let holder = LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned() };
+    let holder = LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None };
     let imported = import(&copy, &holder, &edited, false).await.unwrap();
     assert_eq!((imported.resources, imported.problems), (3, vec![]));
     let dropped: Vec<_> = imported.dropped.iter().map(|(kind, urn)| (*kind, urn.name())).collect();
