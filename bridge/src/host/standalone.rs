@@ -124,6 +124,14 @@ impl StandalonePlugin {
         }
     }
 
+    /// Ends the process that this host has started after an abort: only by the signal on which it ends, and SIGKILL after
+    /// `grace`.
+    pub async fn abort(&self, grace: Duration) {
+        if let Running::Started(started) = &self.running {
+            started.launched.ending.abort(&started.launched.process, grace).await;
+        }
+    }
+
     /// Waits until it has exited or deregistered, and returns what happened, as in `it exited (exit status 1)`.
     pub async fn ended(&self) -> String {
         let deregistered = || "it has deregistered".to_owned();
@@ -132,10 +140,10 @@ impl StandalonePlugin {
                 status = started.launched.process.wait_for_exit() => format!("it exited ({})", describe_exit(status)),
                 () = started.launched.deregistered.cancelled() => deregistered(),
             },
-            Running::Registered(registered) => {
-                registered.deregistered.cancelled().await;
-                deregistered()
-            }
+            Running::Registered(registered) => tokio::select! {
+                () = registered.exited() => "it exited".to_owned(),
+                () = registered.deregistered.cancelled() => deregistered(),
+            },
         }
     }
 

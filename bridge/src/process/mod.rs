@@ -24,6 +24,7 @@ mod background;
 mod child;
 mod environment;
 mod gate;
+mod other;
 mod output;
 mod sandbox;
 mod starter;
@@ -36,6 +37,7 @@ use std::process::{ExitCode, ExitStatus};
 
 pub use child::{FirstLine, Process, SpawnError, Spawner};
 pub use environment::HostEnvironment;
+pub use other::exit_of_other;
 pub use output::{LogLevel, OutputSink, OutputStream};
 pub use sandbox::{AllowedAccess, ProcessSandbox, SandboxError, SandboxSupport};
 pub use supervisor::{Supervisor, SupervisorError};

@@ -81,7 +81,8 @@ impl Selection {
         let global = self.global();
         let stacks = read_all(&Ui::silent(&global), &global, &self.dir());
         let declared = stacks.iter().flat_map(|stacks| stacks.requested()).flat_map(|stack| &stack.plugins);
-        let names: BTreeSet<String> = declared.map(|declared| declared.plugin.name.to_string()).collect();
+        let enabled = declared.map(|declared| &declared.plugin).filter(|plugin| plugin.enabled);
+        let names: BTreeSet<String> = enabled.map(|plugin| plugin.name.to_string()).collect();
         names.into_iter().collect()
     }
 

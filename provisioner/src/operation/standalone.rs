@@ -1,6 +1,7 @@
 //! Plugins of a stack that run for other programs, such as a debugger's `pulumi`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bridge::host::{AwaitedRegistration, HostError, StandalonePlugin};
 use bridge::plugin::PluginConfig;
@@ -10,6 +11,9 @@ use engine::events::EventSink;
 
 use super::plugins::load_error;
 use super::{OperationError, PluginSettings};
+
+/// Time between the signal of an abort and SIGKILL.
+const ABORT_GRACE: Duration = Duration::from_millis(500);
 
 impl PluginSettings {
     /// Fetches, verifies and starts a plugin of a stack, and configures nothing, see [`StandalonePlugin::start`].
@@ -61,7 +65,7 @@ impl PluginSettings {
     pub async fn end_standalone(&self, plugin: &StandalonePlugin, signals: &StopSignals) {
         tokio::select! {
             () = plugin.end(self.limits.exit) => {}
-            () = signals.abort.cancelled() => plugin.end(std::time::Duration::ZERO).await,
+            () = signals.abort.cancelled() => plugin.abort(ABORT_GRACE).await,
         }
     }
 }

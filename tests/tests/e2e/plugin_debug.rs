@@ -71,14 +71,31 @@ fn process_that_is_started_elsewhere_registers_and_runs_on() {
 }
 
 #[test]
+fn end_of_a_process_that_was_started_elsewhere_ends_the_command() {
+    let repository = repository(REGISTERING);
+    let debug = repository.start("plugin debug files --wait");
+    let variables =
+        ["SC_PLUGIN_HOST", "SC_PLUGIN_TOKEN", "SC_PLUGIN_ENGINE"].map(|name| (name, value_of(&debug, name)));
+    let mut plugin = Command::new(binaries::files_plugin().unwrap());
+    plugin.current_dir(repository.path("")).envs(variables).stdout(Stdio::null());
+    let mut plugin = plugin.spawn().unwrap();
+    value_of(&debug, "PULUMI_DEBUG_PROVIDERS");
+    plugin.kill().unwrap();
+    plugin.wait().unwrap();
+    let ended = debug.wait();
+    assert!(ended.status == "exit 1" && ended.stderr.contains("error: plugin files: it exited"), "{ended:?}");
+}
+
+#[test]
 fn refused_registration_ends_the_command() {
     let repository = repository(&REGISTERING.replace("name: files", "name: other"));
     let debug = repository.start("plugin debug other --wait");
     let variables =
         ["SC_PLUGIN_HOST", "SC_PLUGIN_TOKEN", "SC_PLUGIN_ENGINE"].map(|name| (name, value_of(&debug, name)));
     let mut plugin = Command::new(binaries::files_plugin().unwrap());
-    plugin.current_dir(repository.path("")).envs(variables).stdout(Stdio::null()).stderr(Stdio::null());
-    assert!(!plugin.status().unwrap().success());
+    let refused = plugin.current_dir(repository.path("")).envs(variables).output().unwrap();
+    let words = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && words.contains("registers the package"), "{words}");
     let ended = debug.wait();
     assert_eq!(ended.status, "exit 1", "{ended:?}");
     assert!(ended.stderr.contains(r#"it registers the package "files", but "other" is declared"#), "{ended:?}");
@@ -136,6 +153,15 @@ fn wrong_usage_is_reported_with_the_next_step() {
     --- err
     error: files does not register: --wait is for plugins with `protocol: register`
       hint: start it, and name the port that it prints in PULUMI_DEBUG_PROVIDERS=files:PORT
+    ");
+    repository
+        .write_sections(Sections { plugins: &FILES.replace(" }, ", " }, enabled: false, "), ..Sections::default() });
+    insta::assert_snapshot!(repository.sc("plugin debug files"), @r"
+    exit 2
+    --- out
+    --- err
+    error: the plugin files is disabled
+      hint: set `enabled: true` below its name
     ");
     repository.write_sections(Sections {
         plugins: &FILES.replace(" }, ", " }, protocol: go-plugin, "),

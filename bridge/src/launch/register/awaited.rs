@@ -7,10 +7,10 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::registrar::Expectation;
-use super::{RegisterError, Registrar, check_claim, expected, variables};
+use super::{REFUSED_GRACE, RegisterError, Registrar, check_claim, expected, variables};
 use crate::launch::{LastOutput, PluginAddress};
 use crate::plugin::PluginConfig;
-use crate::process::OutputSink;
+use crate::process::{OutputSink, exit_of_other};
 
 /// Plugin that another program starts. Dropping it ends its right to register.
 pub struct AwaitedPlugin {
@@ -28,6 +28,16 @@ pub struct RegisteredPlugin {
     /// Signal that the plugin has announced its end.
     pub deregistered: CancellationToken,
     _expectation: Expectation,
+}
+
+impl RegisteredPlugin {
+    /// Waits until the process that has registered has exited. Never returns where the system does not show it.
+    pub async fn exited(&self) {
+        match self.process {
+            Some(process) => exit_of_other(process).await,
+            None => std::future::pending().await,
+        }
+    }
 }
 
 impl AwaitedPlugin {
@@ -69,6 +79,8 @@ impl AwaitedPlugin {
             }
             Err(reason) => {
                 claim.refuse(reason.clone());
+                // The reply is sent before the host ends.
+                tokio::time::sleep(REFUSED_GRACE).await;
                 Err(RegisterError::Refused { reason, last_output: LastOutput::default() })
             }
         }

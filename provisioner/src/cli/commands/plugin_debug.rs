@@ -68,13 +68,17 @@ fn declared<'s>(stacks: &'s Stacks, name: &str) -> Result<(&'s Stack, &'s Plugin
         let mut plugins = stack.plugins.iter().map(|declared| &declared.plugin);
         plugins.find(|plugin| plugin.name.as_str() == name).map(|plugin| (stack, plugin))
     };
-    let found: Vec<_> = stacks.requested().filter_map(|stack| of_stack(stack)).collect();
+    let (found, disabled): (Vec<_>, Vec<_>) =
+        stacks.requested().filter_map(|stack| of_stack(stack)).partition(|(_, plugin)| plugin.enabled);
     match found[..] {
+        [] if !disabled.is_empty() => {
+            Err(CliError::usage(format!("the plugin {name} is disabled"), "set `enabled: true` below its name"))
+        }
         [] => {
             let message = format!("no selected stack declares a plugin {name:?}");
             Err(CliError::usage(message, "`sc plugin ls` lists the plugins that the stacks declare"))
         }
-        [first, ref others @ ..] => match others.iter().find(|(_, plugin)| !is_started_alike(plugin, first.1)) {
+        [first, ref others @ ..] => match others.iter().find(|(_, plugin)| !start_same_process(plugin, first.1)) {
             None => Ok(first),
             Some((other, _)) => {
                 let message = format!("the stacks {} and {} declare {name} differently", first.0.name, other.name);
@@ -85,7 +89,7 @@ fn declared<'s>(stacks: &'s Stacks, name: &str) -> Result<(&'s Stack, &'s Plugin
 }
 
 /// Returns whether two declarations start the same process. Their configurations may differ: they are not used.
-fn is_started_alike(a: &PluginConfig, b: &PluginConfig) -> bool {
+fn start_same_process(a: &PluginConfig, b: &PluginConfig) -> bool {
     let identity = |plugin: &PluginConfig| (plugin.package.clone(), plugin.source.clone(), plugin.pass_env.clone());
     let process = |plugin: &PluginConfig| (plugin.dialect.clone(), plugin.sandbox.clone(), plugin.start_timeout);
     identity(a) == identity(b) && process(a) == process(b)
@@ -147,7 +151,7 @@ impl Debugged<'_> {
 
     /// Prints how other programs attach to the plugin, and waits for its end, or that of the command.
     async fn serve(&self, running: &StandalonePlugin) -> anyhow::Result<Exit> {
-        let (variable, value) = attachment(self.plugin, running);
+        let (variable, value) = reattach_variable(self.plugin, running);
         let address = running.address();
         let line = if self.ui.results_are_json() {
             let result = json!({
@@ -191,7 +195,7 @@ impl Debugged<'_> {
 }
 
 /// Returns the variable by which a host attaches to a plugin, and its value.
-fn attachment(plugin: &PluginConfig, running: &StandalonePlugin) -> (&'static str, String) {
+fn reattach_variable(plugin: &PluginConfig, running: &StandalonePlugin) -> (&'static str, String) {
     let address = running.address();
     if let (PluginAddress::Tcp(address), Dialect::Pulumi | Dialect::Register(_)) = (address, &plugin.dialect) {
         return (attached_plugins::PULUMI, format!("{}:{}", plugin.package, address.port()));
