@@ -24,11 +24,13 @@ pub(crate) enum Listening {
 }
 
 /// Returns who listens at an IPv4 address of this machine, among the processes that `is_selected` selects by their number
-/// and the others. Where the system does not show which process has a socket open, each of this account is a selected one.
+/// and the others. Where the system does not show processes and their sockets, a selected one is assumed.
 /// Blocks for milliseconds.
 pub(crate) fn listening(address: SocketAddr, is_selected: impl Fn(i32) -> bool) -> Listening {
     let owner = find(|sockets| Some(vec![sockets.listener(address)])).and_then(|owners| owners.into_iter().next());
-    let Some(Some(owner)) = owner else { return Listening::None };
+    let Some(Some(owner)) = owner else {
+        return if has_processes() { Listening::None } else { Listening::Selected };
+    };
     match owner.peer() {
         Peer::Closed => Listening::None,
         Peer::Foreign { uid } => Listening::Foreign { uid },
