@@ -180,7 +180,7 @@ pub(crate) struct EmptyStateArgs {
 /// Wait for the lock of a stack that another run has.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct LockArgs {
-    /// Wait this long if another run has the lock of the stack, instead of failing at once with exit code 4: 90s, 10m
+    /// Maximum time to wait for the lock of a stack that another run has: 90s, 10m [default: fail at once, with exit code 4]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) lock_timeout: Option<Duration>,
 }

@@ -14,10 +14,11 @@ use provisioner::operation::{
 use state::drop_in_background;
 
 use super::access::access;
-use super::args::{ProgramArgs, ReplaceArgs, RunArgs, ScopeArgs, ShowArgs, TimeLimitArgs};
+use super::args::{LockArgs, ProgramArgs, ReplaceArgs, RunArgs, ScopeArgs, ShowArgs, TimeLimitArgs};
 use super::attached_plugins;
 use super::display::Secrets;
 use super::exit::{Changes, CliError, Exit, secrets_error};
+use super::lock_process::LockProcess;
 use super::prompt;
 use super::session::{self, Session, SessionOptions};
 use super::signals::TimeLimit;
@@ -63,6 +64,12 @@ impl Runs {
             scope: ScopeArgs::default(),
         };
         Self::new(&run, true, time, changes)
+    }
+
+    /// Waits for the lock of a stack.
+    pub(crate) fn wait_for_lock(&mut self, args: LockArgs) {
+        self.options.lock_timeout = args.lock_timeout.unwrap_or_default();
+        self.options.describe_process = |lock| LockProcess::of(lock).text();
     }
 
     /// Adds resources to replace.

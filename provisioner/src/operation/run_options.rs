@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use engine::{ImportGoal, Scope, UrnPattern};
 use pulumi_proto::urn::Urn;
+use state::store::LockInfo;
 
 /// Options of a run.
 #[derive(Clone, Debug)]
@@ -30,6 +31,8 @@ pub struct RunOptions {
     pub allow_empty: bool,
     /// Time for which the run waits for the lock of the stack, if another run has it.
     pub lock_timeout: Duration,
+    /// Describes the process of a lock that the run waits for, if it is known on this machine.
+    pub describe_process: fn(&LockInfo) -> Option<String>,
 }
 
 impl Default for RunOptions {
@@ -45,6 +48,7 @@ impl Default for RunOptions {
             exclude_protected: false,
             allow_empty: false,
             lock_timeout: Duration::ZERO,
+            describe_process: |_| None,
         }
     }
 }

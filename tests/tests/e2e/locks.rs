@@ -24,7 +24,7 @@ fn run_waits_until_the_run_that_has_the_lock_has_ended() {
     repository.wait_until_called("Create t1--prod");
     let second = repository.start("provision -S --lock-timeout 5m");
     second.wait_until_printed("waiting for the lock of organization/tank/reef, 300 s at most:");
-    second.wait_until_printed(&format!("(pid {})", first.pid()));
+    second.wait_until_printed(&format!("process {} runs on this host", first.pid()));
     repository.script(json!({}));
     first.signal(Signal::INT);
     assert_eq!(first.wait_for_command().status, "exit 130");
