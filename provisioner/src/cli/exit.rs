@@ -274,7 +274,11 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
             Some("nothing was changed; choose another copy, which `sc stack restore` lists")
         }
         StateError::Replaced { .. } => {
-            Some("find out which program works on the stack at the same time: it does not respect the lock")
+            Some(
+                "nothing was overwritten. Find out which program works on the stack at the same time without its lock. If a \
+                 journal is kept, run `sc cancel` and `sc preview`: it lists what this run has created; else run the \
+                 command again",
+            )
         }
         StateError::Changed(_) => Some("run the command again to see the new changes"),
         StateError::UnexplainedEmpty(_) => Some(
@@ -285,10 +289,15 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
         StateError::Unsaved { source, .. } if matches!(&**source, StateError::Store(StoreError::LockLost { .. })) => {
             None
         }
-        StateError::Unsaved { kept: Some(_), source, .. } if matches!(&**source, StateError::Replaced { .. }) => Some(
-            "then remove the lock with `sc cancel`, and run `sc preview`: it lists what this run has created and the state \
-             lacks",
-        ),
+        // The hint of the source error says what to do.
+        StateError::Unsaved { kept: Some(KeptJournal { is_fallback, .. }), source, .. }
+            if matches!(&**source, StateError::Replaced { .. }) =>
+        {
+            is_fallback.then_some(
+                "only commands of the same user on this machine, with the same HOME, XDG_STATE_HOME and TMPDIR, find the \
+                 journal",
+            )
+        }
         StateError::Unsaved { kept: None, .. } => Some(
             "keep the lines at the end of this output: they are the only record of these changes. Fix the cause, remove \
              the lock with `sc cancel`, and import the added resources with `sc import`",

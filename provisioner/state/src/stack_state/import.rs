@@ -6,7 +6,7 @@ use pulumi_proto::urn::Urn;
 
 use super::access::StackAccess;
 use super::recovery;
-use super::saving::save;
+use super::saving::explained;
 use crate::checkpoint::{LoadedCheckpoint, decode_export, encode_checkpoint};
 use crate::error::{ImportProblem, StateError};
 use crate::format::FormatError;
@@ -112,6 +112,6 @@ fn prepare_snapshot(
 async fn replace_checkpoint(access: &StackAccess, lock: &StackLock, text: &str) -> Result<(), StateError> {
     let current = access.store.load(&access.stack).await?;
     recovery::refuse_interrupted(access, current.as_ref()).await?;
-    save(access, lock, text, &Expected::unchanged(current.as_ref())).await?;
-    Ok(())
+    let expected = Expected::unchanged(current.as_ref());
+    explained(access, access.store.save(lock, text, &expected)).await.map(drop)
 }

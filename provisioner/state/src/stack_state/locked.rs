@@ -6,7 +6,7 @@ use super::access::StackAccess;
 use super::loading::load;
 use super::recorder::JournalRecorder;
 use super::recovery::{self, RecoveredRun};
-use super::saving::{encode_for_saving, save};
+use super::saving::{encode_for_saving, explained};
 use super::stack_secrets::StackSecrets;
 use super::unexplained_empty;
 use crate::background::drop_in_background;
@@ -181,7 +181,8 @@ impl StackState {
         // A failed journal may lack the last records, but the checkpoint has them, so it is saved in any case. If the
         // process dies before the journal is removed, the next run reports that journal and checkpoint do not match.
         self.journal().close(&text, history.clone()).ok();
-        if let Err(error) = save(&self.access, &self.lock, &text, &self.expected).await {
+        let saving = self.access.store.save(&self.lock, &text, &self.expected);
+        if let Err(error) = explained(&self.access, saving).await {
             return Err(self.save_error(error).await);
         }
         // Until the history has the entry, the journal explains the checkpoint.

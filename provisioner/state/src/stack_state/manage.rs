@@ -5,7 +5,7 @@ use pulumi_proto::urn::ROOT_STACK_TYPE;
 use super::access::StackAccess;
 use super::loading::read_snapshot;
 use super::recovery;
-use super::saving::explain;
+use super::saving::explained;
 use super::view::StackView;
 use crate::error::StateError;
 use crate::format::{self, UpdateInfo};
@@ -52,10 +52,7 @@ async fn rename_locked(access: &StackAccess, rename: &mut StackRename, to: &Stac
     let text = format::rename_stack(&checkpoint.text, &access.stack, to);
     let text = text.map_err(|error| access.checkpoint_error(error))?;
     let expected = Expected::Revision(checkpoint.revision);
-    match access.store.rename(rename, &text, &expected).await {
-        Ok(()) => Ok(()),
-        Err(error) => Err(explain(access, error).await),
-    }
+    explained(access, access.store.rename(rename, &text, &expected)).await
 }
 
 /// Removes a stack: its state, history and tags, as `pulumi stack rm` does. With `force` it may have resources, which
@@ -99,10 +96,7 @@ async fn remove_locked(
             return Err(StateError::PendingCreates { stack, names });
         }
     }
-    match access.store.remove(lock, backups, &Expected::Revision(checkpoint.revision)).await {
-        Ok(()) => Ok(()),
-        Err(error) => Err(explain(access, error).await),
-    }
+    explained(access, access.store.remove(lock, backups, &Expected::Revision(checkpoint.revision))).await
 }
 
 /// Returns the history of a stack, oldest entry first.

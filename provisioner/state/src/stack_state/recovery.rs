@@ -7,7 +7,7 @@ use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 
 use super::access::StackAccess;
-use super::saving::{encode_for_saving, save};
+use super::saving::{encode_for_saving, explained};
 use super::stack_secrets::StackSecrets;
 use crate::digest::{CheckpointDigest, digest};
 use crate::error::{JournalConflict, StateError};
@@ -247,7 +247,7 @@ impl Recovery {
         let (text, integrity_error) = encode_for_saving(access, secrets, self.snapshot.clone()).await?;
         let closing = Closing { checkpoint: digest(&text), history: self.history_entry(access) };
         journal::append_close_line(&self.stored.path, self.journal.end, &closing)?;
-        let revision = save(access, lock, &text, expected).await?;
+        let revision = explained(access, access.store.save(lock, &text, expected)).await?;
         // The journal is closed, so the next run does these again if one fails.
         if archive(access, closing.history.as_ref()).await.is_ok() {
             self.stored.remove().ok();

@@ -7,7 +7,7 @@ use pulumi_proto::urn::Urn;
 use super::access::StackAccess;
 use super::loading::{self, read_snapshot};
 use super::recovery;
-use super::saving::explain;
+use super::saving::explained;
 use crate::checkpoint::{LoadedCheckpoint, decode_checkpoint, encode_checkpoint};
 use crate::error::{ImportProblem, StateError};
 use crate::integrity;
@@ -121,11 +121,7 @@ impl Restore {
         if current.digest() != self.current {
             return Err(StateError::Changed(access.stack.clone()));
         }
-        let restored = access.store.restore(lock, &self.copy, &self.text, &current.expected()).await;
-        match restored {
-            Ok(()) => Ok(()),
-            Err(error) => Err(explain(access, error).await),
-        }
+        explained(access, access.store.restore(lock, &self.copy, &self.text, &current.expected())).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! Encodes and saves the checkpoint of a run.
+//! Encodes the checkpoint that a run saves, and explains why it was not saved.
 
 use jiff::Timestamp;
 
@@ -11,32 +11,24 @@ use crate::format::UpdateInfo;
 use crate::integrity::{self, IntegrityError};
 use crate::secrets::SecretsError;
 use crate::snapshot::Snapshot;
-use crate::store::{Expected, Revision, StackLock, StoreError};
+use crate::store::StoreError;
 
-/// Saves a checkpoint in place of the expected one.
+/// Makes a change of a checkpoint, and adds the newest run in the history to the error of one that another program has
+/// replaced.
 ///
 /// # Errors
-/// [`StateError::Replaced`] if another program has replaced it; other errors of the store.
-pub(super) async fn save(
+/// [`StateError::Replaced`]; other errors of the store.
+pub(super) async fn explained<T>(
     access: &StackAccess,
-    lock: &StackLock,
-    text: &str,
-    expected: &Expected,
-) -> Result<Revision, StateError> {
-    match access.store.save(lock, text, expected).await {
-        Ok(revision) => Ok(revision),
-        Err(error) => Err(explain(access, error).await),
-    }
-}
-
-/// Adds the newest run in the history to the error of a checkpoint that another program has replaced.
-pub(super) async fn explain(access: &StackAccess, error: StoreError) -> StateError {
-    if !matches!(error, StoreError::Replaced { .. }) {
-        return error.into();
-    }
+    change: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StateError> {
+    let error = match change.await {
+        Err(error @ StoreError::Replaced { .. }) => error,
+        changed => return Ok(changed?),
+    };
     let entries = access.store.history(&access.stack).await.unwrap_or_default();
     let newest = entries.last().and_then(|entry| UpdateInfo::from_json(entry).ok()).map(Box::new);
-    StateError::Replaced { error: Box::new(error), newest }
+    Err(StateError::Replaced { error: Box::new(error), newest })
 }
 
 /// Returns the text of the checkpoint to save, and its integrity error if it has one. The error is also written into

@@ -108,11 +108,19 @@ async fn checkpoint_that_another_program_has_replaced_stays(store: &dyn StateSto
         assert!(error.contains("dev: another program has changed its state since this run read it"), "{error}");
         let removed = store.remove(&lock, Backups::Kept, &outdated).await;
         assert!(matches!(removed, Err(StoreError::Replaced { .. })), "{removed:?}");
+        let copies = store.copies(&stack("dev"), &[CopyKind::Previous]).await.unwrap();
+        let restored = store.restore(&lock, &copies[0], "{}", &outdated).await;
+        assert!(matches!(restored, Err(StoreError::Replaced { .. })), "{restored:?}");
     }
     assert_eq!(store.text(&stack("dev")).await.unwrap().as_deref(), Some(EMPTY));
     let saved = store.save(&lock, SECOND, &Expected::Revision(saved)).await.unwrap();
     store.save(&lock, EMPTY, &Expected::Revision(saved)).await.unwrap();
     store.unlock(lock).await.unwrap();
+    let mut rename = store.begin_rename(&stack("dev"), &stack("other"), &holder(1)).await.unwrap();
+    let renamed = store.rename(&mut rename, "{}", &Expected::Missing).await;
+    assert!(matches!(renamed, Err(StoreError::Replaced { .. })), "{renamed:?}");
+    store.finish_rename(rename).await.unwrap();
+    assert_eq!(store.text(&stack("other")).await.unwrap(), None);
     let absent = store.lock(&stack("absent"), &holder(1)).await.unwrap();
     let removed = store.save(&absent, "{}", &Expected::unchanged(read.as_ref())).await;
     assert!(matches!(removed, Err(StoreError::Replaced { written: None, .. })), "{removed:?}");

@@ -32,8 +32,9 @@ pub trait StateStore: StackCatalog {
         Ok(self.load(stack).await?.map(StoredCheckpoint::into_text))
     }
 
-    /// Replaces the expected checkpoint of the locked stack atomically and durably, and keeps the previous one beside it.
-    /// Returns the revision of the new one.
+    /// Compares the checkpoint of the locked stack with the expected one, then replaces it atomically and durably, and keeps
+    /// the previous one beside it. Returns the revision of the new one. A store without conditional writes does not notice a
+    /// program that writes without the lock between the two.
     ///
     /// # Errors
     /// [`StoreError::LockLost`] if the lock was broken, [`StoreError::Locked`] if there is a lock of another holder as
