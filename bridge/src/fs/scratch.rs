@@ -48,7 +48,7 @@ impl ScratchFolder {
     /// [`FileError`].
     #[expect(clippy::disallowed_methods, reason = "the folder was created just now")]
     pub fn in_shared(parent: &Path, prefix: &str) -> Result<Self, FileError> {
-        if is_search_due(parent, prefix) {
+        if SEARCHES.begin(parent, prefix, Instant::now()) {
             remove_abandoned(parent, prefix, MIN_AGE);
         }
         let mut options = tempfile::Builder::new();
@@ -69,15 +69,23 @@ impl ScratchFolder {
     }
 }
 
-/// Returns true if this process has not searched a folder for a while, and records that it does now.
-fn is_search_due(parent: &Path, prefix: &str) -> bool {
-    static SEARCHED: Mutex<BTreeMap<(PathBuf, String), Instant>> = Mutex::new(BTreeMap::new());
-    let mut searched = SEARCHED.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_due = searched.get(&(parent.to_owned(), prefix.to_owned())).is_none_or(|at| at.elapsed() >= SEARCH_PAUSE);
-    if is_due {
-        searched.insert((parent.to_owned(), prefix.to_owned()), Instant::now());
+/// Searches of this process. Static, because they depend on the folders of the system alone, and not on who creates one.
+static SEARCHES: Searches = Searches(Mutex::new(BTreeMap::new()));
+
+/// Times of the last searches, by parent and prefix.
+struct Searches(Mutex<BTreeMap<(PathBuf, String), Instant>>);
+
+impl Searches {
+    /// Returns true if the last search is longer ago than [`SEARCH_PAUSE`], and records that another one begins now.
+    fn begin(&self, parent: &Path, prefix: &str, now: Instant) -> bool {
+        let (mut last, key) =
+            (self.0.lock().unwrap_or_else(PoisonError::into_inner), (parent.to_owned(), prefix.to_owned()));
+        let is_due = last.get(&key).is_none_or(|last| now.duration_since(*last) >= SEARCH_PAUSE);
+        if is_due {
+            last.insert(key, now);
+        }
+        is_due
     }
-    is_due
 }
 
 /// Removes the folders of dead processes. Ignores errors: a remaining folder does no harm.
@@ -114,6 +122,16 @@ mod tests {
         let path = scratch.path().to_owned();
         drop(scratch);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn folder_is_searched_once_in_a_while() {
+        let (searches, start) = (Searches(Mutex::default()), Instant::now());
+        let begin = |parent: &str, prefix, after| searches.begin(Path::new(parent), prefix, start + after);
+        assert!(begin("/a", "x", Duration::ZERO));
+        assert!(!begin("/a", "x", SEARCH_PAUSE / 2));
+        assert!(begin("/a", "y", SEARCH_PAUSE / 2) && begin("/b", "x", SEARCH_PAUSE / 2));
+        assert!(begin("/a", "x", SEARCH_PAUSE) && !begin("/a", "x", SEARCH_PAUSE * 3 / 2));
     }
 
     #[test]

@@ -78,7 +78,7 @@ struct RunningProvider {
 impl RunningProvider {
     fn start(sdk: Sdk, repository: &Repository) -> Self {
         let plugin = sdk.install(&repository.folder().join("started-elsewhere"));
-        // Nobody listens at the address of the engine: Attach names the one of the run.
+        // No process listens at the address of the engine: Attach names the one of the run.
         let mut command = plugin.command();
         command.arg("127.0.0.1:1").env("PEER_HOME", repository.home.folder()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
