@@ -28,6 +28,14 @@ fn value_of(command: &Running<'_>, name: &str) -> String {
     printed().unwrap()
 }
 
+/// Returns the program of the plugin with the variables that a command has printed, as a debugger starts it.
+fn started_elsewhere(repository: &Repository, debug: &Running<'_>) -> Command {
+    let variables = ["SC_PLUGIN_HOST", "SC_PLUGIN_TOKEN", "SC_PLUGIN_ENGINE"].map(|name| (name, value_of(debug, name)));
+    let mut plugin = Command::new(binaries::files_plugin().unwrap());
+    plugin.current_dir(repository.path("")).envs(variables);
+    plugin
+}
+
 /// Checks that a provision uses the process at the address in PULUMI_DEBUG_PROVIDERS.
 fn check_attached(repository: &Repository, address: &str) {
     let mut provision = repository.command("provision -S");
@@ -56,11 +64,7 @@ fn plugin_runs_for_another_command_until_the_user_ends_it() {
 fn process_that_is_started_elsewhere_registers_and_runs_on() {
     let repository = repository(REGISTERING);
     let debug = repository.start("plugin debug files --wait");
-    let variables =
-        ["SC_PLUGIN_HOST", "SC_PLUGIN_TOKEN", "SC_PLUGIN_ENGINE"].map(|name| (name, value_of(&debug, name)));
-    let mut plugin = Command::new(binaries::files_plugin().unwrap());
-    plugin.current_dir(repository.path("")).envs(variables).stdout(Stdio::null());
-    let mut plugin = plugin.spawn().unwrap();
+    let mut plugin = started_elsewhere(&repository, &debug).stdout(Stdio::null()).spawn().unwrap();
     check_attached(&repository, &value_of(&debug, "PULUMI_DEBUG_PROVIDERS"));
     debug.signal(Signal::TERM);
     let ended = debug.wait();
@@ -74,11 +78,7 @@ fn process_that_is_started_elsewhere_registers_and_runs_on() {
 fn end_of_a_process_that_was_started_elsewhere_ends_the_command() {
     let repository = repository(REGISTERING);
     let debug = repository.start("plugin debug files --wait");
-    let variables =
-        ["SC_PLUGIN_HOST", "SC_PLUGIN_TOKEN", "SC_PLUGIN_ENGINE"].map(|name| (name, value_of(&debug, name)));
-    let mut plugin = Command::new(binaries::files_plugin().unwrap());
-    plugin.current_dir(repository.path("")).envs(variables).stdout(Stdio::null());
-    let mut plugin = plugin.spawn().unwrap();
+    let mut plugin = started_elsewhere(&repository, &debug).stdout(Stdio::null()).spawn().unwrap();
     value_of(&debug, "PULUMI_DEBUG_PROVIDERS");
     plugin.kill().unwrap();
     plugin.wait().unwrap();
@@ -90,10 +90,7 @@ fn end_of_a_process_that_was_started_elsewhere_ends_the_command() {
 fn refused_registration_ends_the_command() {
     let repository = repository(&REGISTERING.replace("name: files", "name: other"));
     let debug = repository.start("plugin debug other --wait");
-    let variables =
-        ["SC_PLUGIN_HOST", "SC_PLUGIN_TOKEN", "SC_PLUGIN_ENGINE"].map(|name| (name, value_of(&debug, name)));
-    let mut plugin = Command::new(binaries::files_plugin().unwrap());
-    let refused = plugin.current_dir(repository.path("")).envs(variables).output().unwrap();
+    let refused = started_elsewhere(&repository, &debug).output().unwrap();
     let words = String::from_utf8_lossy(&refused.stderr);
     assert!(!refused.status.success() && words.contains("registers the package"), "{words}");
     let ended = debug.wait();
