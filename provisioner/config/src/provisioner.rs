@@ -153,8 +153,10 @@ impl Context<'_, '_> {
     fn read_state_storage(&mut self, config: Option<Section<'_>>, block_span: Span) -> Option<StateStorage> {
         let (kind, span, config) =
             self.read_typed_block(config, "state-storage", "state storage", STATE_STORAGES, block_span)?;
-        if kind != "fs" {
-            return self.report_unsupported("state storage", kind, span, "fs");
+        match kind {
+            "fs" => {}
+            "pulumi-cloud" => return self.report_service("the state storage \"pulumi-cloud\"", span),
+            _ => return self.report_unsupported("state storage", kind, span, "fs"),
         }
         if let Some(config) = config {
             self.reader().warn_of_unknown_keys(config, &["path", "private"]);
@@ -169,6 +171,17 @@ impl Context<'_, '_> {
             }
             Some(Field { text, span }) if text.starts_with("file://") => {
                 Some(StateStorage::FileSystem { url: text, span, private })
+            }
+            Some(Field { text, span }) if has_scheme(&text, &["https", "http"]) => {
+                self.report_service("a state storage at an `https://` address", span)
+            }
+            Some(Field { text, span }) if has_scheme(&text, &["azblob"]) => {
+                let help = "keep the state in a folder (`file://…`); `pulumi stack export | sc stack import` moves a stack there";
+                self.report("a state storage in Azure (`azblob://`) is not supported".to_owned(), span, help)
+            }
+            Some(Field { text, span }) if has_scheme(&text, &["s3", "gs", "postgres"]) => {
+                let scheme = text.split(':').next().unwrap_or_default();
+                self.report_unsupported("state storage", &format!("{scheme}://"), span, "file://")
             }
             Some(Field { span, .. }) => {
                 let summary = "the path of a state storage of type \"fs\" must be a `file://` URL";
@@ -204,10 +217,22 @@ impl Context<'_, '_> {
     }
 
     fn report_unsupported<T>(&mut self, what: &str, kind: &str, span: Span, supported: &str) -> Option<T> {
-        let summary = format!("the {what} {kind:?} is not supported yet");
-        self.diagnostics.push(
-            Diagnostic::error(Code("not-supported"), span, summary).help(format!("only {supported:?} is supported")),
-        );
+        self.report(
+            format!("the {what} {kind:?} is not supported yet"),
+            span,
+            &format!("only {supported:?} is supported"),
+        )
+    }
+
+    /// Reports a state in Pulumi's service, whose protocol is not that of a store.
+    fn report_service<T>(&mut self, what: &str, span: Span) -> Option<T> {
+        let help = "keep the state in a store of your own, such as a folder (`file://…`); \
+                    `pulumi stack export | sc stack import` moves a stack there";
+        self.report(format!("{what} is not supported: it belongs to the service Pulumi Cloud"), span, help)
+    }
+
+    fn report<T>(&mut self, summary: String, span: Span, help: &str) -> Option<T> {
+        self.diagnostics.push(Diagnostic::error(Code("not-supported"), span, summary).help(help));
         None
     }
 
@@ -223,6 +248,11 @@ impl Context<'_, '_> {
         };
         Some(Field { text, span })
     }
+}
+
+/// Returns whether a text is a URL with one of the schemes.
+fn has_scheme(text: &str, schemes: &[&str]) -> bool {
+    text.split_once("://").is_some_and(|(scheme, _)| schemes.contains(&scheme))
 }
 
 /// Returns the types of both blocks. Each block accepts all of them, as in Go.

@@ -424,3 +424,28 @@ fn broken_secrets_file_is_reported_without_the_secrets_that_it_lacks() {
     assert_eq!(codes("values:\n  p: \"hunter2\n"), ["unresolved-placeholder", "yaml-syntax"]);
     assert_eq!(codes("values: { p: [hunter2] }\n"), ["unresolved-placeholder", "wrong-kind"]);
 }
+
+#[test]
+fn stores_that_are_not_supported_are_refused_by_name() {
+    let moved = "`pulumi stack export | sc stack import` moves a stack there";
+    for (storage, expected, hint) in [
+        ("type: pulumi-cloud", "the state storage \"pulumi-cloud\" is not supported: it belongs to the service", moved),
+        ("type: fs, config: { path: \"https://api.pulumi.com\" }", "at an `https://` address is not supported", moved),
+        ("type: fs, config: { path: \"azblob://c\" }", "in Azure (`azblob://`) is not supported", moved),
+        ("type: fs, config: { path: \"s3://b/p\" }", "\"s3://\" is not supported yet", "only \"file://\" is supported"),
+        ("type: gcp-bucket", "\"gcp-bucket\" is not supported yet", "only \"fs\" is supported"),
+    ] {
+        let server = format!(
+            "
+provisioner:
+  type: pulumi
+  config:
+    state-storage: {{ {storage} }}
+    secrets-provider: {{ type: passphrase, config: {{ passPhrase: hush }} }}
+"
+        );
+        let messages = Files::server(&server).messages();
+        assert!(messages.starts_with("error[not-supported]: ") && messages.contains(expected), "{storage}: {messages}");
+        assert!(messages.contains(hint), "{storage}: {messages}");
+    }
+}
