@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tests::sdk_providers::{PASSPHRASE, Repository, SECRET, Sdk, plain, resource_inputs};
 
@@ -230,33 +231,50 @@ pub(crate) fn plaintext_export_is_imported_by_both_programs() {
     repository.run_successfully(&PREVIEW);
 }
 
-/// Operation in the background that holds the lock during a Create. It is killed when it is dropped.
-struct RunningOperation(Child);
+/// Operation in the background that holds the lock during a Create. Dropping it kills it, and the plugins that `pulumi` leaves
+/// behind then.
+struct RunningOperation {
+    child: Child,
+    /// Variable in the environment of all processes of the operation.
+    home: String,
+}
 
 impl RunningOperation {
     /// Starts an operation of either program, and waits until its Create is recorded as pending.
     fn start(repository: &Repository, mut command: std::process::Command) -> Self {
-        let mut running = Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut running = Self { child, home: format!("HOME={}", repository.folder().join("home").display()) };
         let has_started = || {
             let written = repository.state_files().into_iter().map(|(_, content)| content);
             written.into_iter().any(|content| String::from_utf8_lossy(&content).contains("reating"))
         };
         while !has_started() {
-            assert!(running.0.try_wait().unwrap().is_none(), "the run ended before its Create started");
+            assert!(running.child.try_wait().unwrap().is_none(), "the run ended before its Create started");
             std::thread::yield_now();
         }
         running
     }
 
-    fn kill(mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
+    fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn kill(self) {
+        drop(self);
     }
 }
 
 impl Drop for RunningOperation {
     fn drop(&mut self) {
-        drop((self.0.kill(), self.0.wait()));
+        drop((self.child.kill(), self.child.wait()));
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let process = entry.file_name().to_str().and_then(|name| Pid::from_raw(name.parse().ok()?));
+            let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+            let is_of_operation = environment.split(|byte| *byte == 0).any(|entry| entry == self.home.as_bytes());
+            if let Some(process) = process.filter(|_| is_of_operation) {
+                kill_process(process, Signal::KILL).ok();
+            }
+        }
     }
 }
 
@@ -294,7 +312,7 @@ pub(crate) fn our_lock_blocks_pulumi_until_cancel() {
     let (code, stdout, stderr) = pulumi.run(&["up", "--yes", "--skip-preview"], PASSPHRASE);
     assert_ne!(code, 0, "{stdout}");
     let output_text = stdout + &stderr;
-    let pid = format!("(pid {})", running.0.id());
+    let pid = format!("(pid {})", running.id());
     assert!(output_text.contains("currently locked by 1 lock(s)") && output_text.contains(&pid), "{output_text}");
     pulumi.run_successfully(&["stack", "export"]);
     running.kill();
@@ -313,7 +331,7 @@ pub(crate) fn pulumi_lock_blocks_sc_until_cancel() {
     let running = RunningOperation::start(&repository, pulumi.command(&["up", "--yes", "--skip-preview"], PASSPHRASE));
     let provision = ["provision", "-s", "reef", "--yes", "-S", "-R"];
     let (code, output_text) = repository.run(&provision);
-    assert!(code != 0 && output_text.contains(&running.0.id().to_string()), "{output_text}");
+    assert!(code != 0 && output_text.contains(&running.id().to_string()), "{output_text}");
     repository.run_successfully(&["stack", "export", "-s", "reef"]);
     repository.run_successfully(&["provision", "-s", "reef", "--preview", "-R"]);
     running.kill();
