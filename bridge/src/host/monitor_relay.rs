@@ -18,7 +18,8 @@ use super::endpoint::connections;
 /// that of Node, would make the first call of a phase on a connection to the monitor of the phase before.
 const PORTS: usize = 8;
 
-/// Open ports, each of which forwards to the monitor of one phase of a run. Dropping it closes the ports and their connections.
+/// Open ports, each of which forwards to the monitor of one phase of a run. Dropping it closes the ports and their
+/// connections.
 #[derive(Debug)]
 pub(super) struct MonitorRelay {
     ports: Vec<Port>,
@@ -34,7 +35,8 @@ struct Port {
 }
 
 impl MonitorRelay {
-    /// Opens free ports of the loopback interface, which close all connections until there is a monitor. `guard` decides which connections are accepted.
+    /// Opens free ports of the loopback interface, which close all connections until there is a monitor. `guard` decides
+    /// which connections are accepted.
     pub(super) async fn open(guard: Arc<ConnectionGuard>) -> io::Result<Self> {
         let mut ports = Vec::with_capacity(PORTS);
         for _ in 0..PORTS {

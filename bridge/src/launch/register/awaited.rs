@@ -33,10 +33,7 @@ pub struct RegisteredPlugin {
 impl RegisteredPlugin {
     /// Waits until the process that has registered has exited. Never returns where the system does not show it.
     pub async fn exited(&self) {
-        match self.process {
-            Some(process) => exit_of_other(process).await,
-            None => std::future::pending().await,
-        }
+        exit_of(self.process).await;
     }
 }
 
@@ -78,12 +75,20 @@ impl AwaitedPlugin {
                 Ok(RegisteredPlugin { address, process, deregistered, _expectation: expectation })
             }
             Err(reason) => {
+                let process = claim.process;
                 claim.refuse(reason.clone());
-                // The reply is sent before the host ends.
-                tokio::time::sleep(REFUSED_GRACE).await;
+                // Another task sends the reply, and this program may end after this error. A plugin that has exited has it.
+                tokio::time::timeout(REFUSED_GRACE, exit_of(process)).await.ok();
                 Err(RegisterError::Refused { reason, last_output: LastOutput::default() })
             }
         }
+    }
+}
+
+async fn exit_of(process: Option<i32>) {
+    match process {
+        Some(process) => exit_of_other(process).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) async fn check_owner(address: &PluginAddress, groups: Vec<ProcessGrou
         PluginAddress::Tcp(address) => {
             let address = *address;
             let checked = tokio::task::spawn_blocking(move || check_port(address, &groups)).await;
-            // The only error is the end of the runtime, which uses no address any more.
+            // The check was not carried out, because the runtime ends: the address is not used any more.
             checked.unwrap_or(Err(RegistrationError::NoAddress))
         }
         PluginAddress::Unix(path) => {
