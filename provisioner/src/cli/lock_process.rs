@@ -5,7 +5,7 @@ use std::path::Path;
 use bridge::fs::{MAX_DOCUMENT_BYTES, read_regular, utf8};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
-use state::store::{LockInfo, ProcessMark};
+use state::store::{LockInfo, ProcessFingerprint};
 
 /// Process that holds a lock, as far as it is known here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +25,11 @@ impl LockProcess {
         let here = Here {
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             pid: std::process::id(),
-            mark: own_mark(),
+            fingerprint: own_fingerprint(),
         };
         here.find(lock)
     }
+
     /// Returns a sentence about the process, if anything is known.
     pub(crate) fn text(self) -> Option<String> {
         match self {
@@ -44,7 +45,7 @@ struct Here {
     host: String,
     /// Id of this process.
     pid: u32,
-    mark: Option<ProcessMark>,
+    fingerprint: Option<ProcessFingerprint>,
 }
 
 impl Here {
@@ -53,7 +54,7 @@ impl Here {
         if holder.hostname != self.host {
             return LockProcess::Unknown;
         }
-        let runs = match (&holder.process, &self.mark) {
+        let runs = match (&holder.process, &self.fingerprint) {
             (Some(process), Some(own)) if !is_same_place(process, own) => return LockProcess::Unknown,
             (Some(process), Some(_)) => match start_of(&holder.pid.to_string()) {
                 Some(started) => started == process.started,
@@ -74,15 +75,15 @@ impl Here {
 }
 
 /// Returns whether two processes see each other's ids. Machines whose names are equal differ in the id of their start.
-fn is_same_place(process: &ProcessMark, own: &ProcessMark) -> bool {
+fn is_same_place(process: &ProcessFingerprint, own: &ProcessFingerprint) -> bool {
     process.boot_id == own.boot_id && process.pid_namespace == own.pid_namespace
 }
 
 /// Returns the identity of this process; `None` if the system does not show it.
-pub(crate) fn own_mark() -> Option<ProcessMark> {
+pub(crate) fn own_fingerprint() -> Option<ProcessFingerprint> {
     let boot_id = read("/proc/sys/kernel/random/boot_id")?.trim().to_owned();
     let pid_namespace = std::fs::read_link("/proc/self/ns/pid").ok()?.display().to_string();
-    Some(ProcessMark { started: start_of("self")?, boot_id, pid_namespace })
+    Some(ProcessFingerprint { started: start_of("self")?, boot_id, pid_namespace })
 }
 
 /// Returns the start of a process, by its id or `self`, in clock ticks since the start of the machine. `None` if it does not
@@ -120,7 +121,7 @@ mod tests {
 
     use super::*;
 
-    fn lock(pid: u32, hostname: &str, process: Option<ProcessMark>) -> LockInfo {
+    fn lock(pid: u32, hostname: &str, process: Option<ProcessFingerprint>) -> LockInfo {
         let holder = LockHolder { pid, username: String::new(), hostname: hostname.to_owned(), process };
         LockInfo { name: "lock".to_owned(), holder: Some((holder, String::new())) }
     }
@@ -138,7 +139,7 @@ mod tests {
             (LockInfo { name: "lock".to_owned(), holder: None }, own, LockProcess::Unknown),
         ];
         for (lock, pid, expected) in table {
-            let here = Here { host: "reefbox".to_owned(), pid, mark: own_mark() };
+            let here = Here { host: "reefbox".to_owned(), pid, fingerprint: own_fingerprint() };
             assert_eq!(here.find(&lock), expected, "{lock}");
         }
     }
@@ -146,23 +147,23 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn process_with_an_identity_is_distinguished_from_others_with_its_id() {
-        let (own, mark) = (std::process::id(), own_mark().unwrap());
-        assert_eq!(start_of(&own.to_string()), Some(mark.started));
-        let changed = |change: fn(&mut ProcessMark)| {
-            let mut changed = mark.clone();
+        let (own, fingerprint) = (std::process::id(), own_fingerprint().unwrap());
+        assert_eq!(start_of(&own.to_string()), Some(fingerprint.started));
+        let changed = |change: fn(&mut ProcessFingerprint)| {
+            let mut changed = fingerprint.clone();
             change(&mut changed);
             changed
         };
         let table = [
-            (mark.clone(), own, LockProcess::Runs(own)),
-            (changed(|mark| mark.started += 1), own, LockProcess::Ended(own)),
-            (mark.clone(), 0x7fff_ffff, LockProcess::Ended(0x7fff_ffff)),
+            (fingerprint.clone(), own, LockProcess::Runs(own)),
+            (changed(|fingerprint| fingerprint.started += 1), own, LockProcess::Ended(own)),
+            (fingerprint.clone(), 0x7fff_ffff, LockProcess::Ended(0x7fff_ffff)),
             // Of a container with the same name, or of this machine before its last start.
-            (changed(|mark| mark.pid_namespace = "pid:[1]".to_owned()), own, LockProcess::Unknown),
-            (changed(|mark| mark.boot_id = "earlier".to_owned()), 0x7fff_ffff, LockProcess::Unknown),
+            (changed(|fingerprint| fingerprint.pid_namespace = "pid:[1]".to_owned()), own, LockProcess::Unknown),
+            (changed(|fingerprint| fingerprint.boot_id = "earlier".to_owned()), 0x7fff_ffff, LockProcess::Unknown),
         ];
         for (process, pid, expected) in table {
-            let here = Here { host: "reefbox".to_owned(), pid: own + 1, mark: Some(mark.clone()) };
+            let here = Here { host: "reefbox".to_owned(), pid: own + 1, fingerprint: Some(fingerprint.clone()) };
             assert_eq!(here.find(&lock(pid, "reefbox", Some(process.clone()))), expected, "{process:?}");
         }
     }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use provisioner::operation::ProcessIdentity;
 
 use super::exit::CliError;
-use super::lock_process::own_mark;
+use super::lock_process::own_fingerprint;
 
 /// Returns the environment variables, the time and the account of this process.
 pub(crate) fn process_context() -> ProcessContext {
@@ -50,7 +50,7 @@ pub(crate) fn identity(environment: &BTreeMap<String, String>) -> ProcessIdentit
         pid: std::process::id(),
         user,
         hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-        mark: own_mark(),
+        fingerprint: own_fingerprint(),
         trusted_owners: [ROOT, user].into_iter().chain(caller).collect(),
     }
 }

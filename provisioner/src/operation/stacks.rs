@@ -7,7 +7,7 @@ use config::diagnostics::{Diagnostic, SourceFiles, has_errors};
 use config::{LoadedStacks, ProcessContext, Profile, Repository, SecretsProvider, Stack, Workspace};
 use engine::masking::SecretMasker;
 use state::Unrecorded;
-use state::store::{LockHolder, ProcessMark};
+use state::store::{LockHolder, ProcessFingerprint};
 
 use super::SetupError;
 use crate::program::Program;
@@ -24,7 +24,7 @@ pub struct ProcessIdentity {
     /// Name of the machine.
     pub hostname: String,
     /// Identity of the process on the machine, if the system shows it.
-    pub mark: Option<ProcessMark>,
+    pub fingerprint: Option<ProcessFingerprint>,
     /// User ids whose repositories name programs that this process may run.
     pub trusted_owners: Vec<u32>,
 }
@@ -139,7 +139,7 @@ impl Stacks {
             pid: self.process.pid,
             username: account.map(|account| account.username.clone()).unwrap_or_default(),
             hostname: self.process.hostname.clone(),
-            process: self.process.mark.clone(),
+            process: self.process.fingerprint.clone(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Plugins of a stack that run for other programs, such as a debugger's `pulumi`.
+//! Plugins of a stack that run for other programs, such as `pulumi` or a debugger.
 
 use std::sync::Arc;
 use std::time::Duration;

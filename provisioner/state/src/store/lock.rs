@@ -18,13 +18,13 @@ pub struct LockHolder {
     /// Name of the machine.
     pub hostname: String,
     /// Identity of the process; `None` if the system does not show it, and in locks of other programs.
-    pub process: Option<ProcessMark>,
+    pub process: Option<ProcessFingerprint>,
 }
 
 /// Identity of a process on a machine: its id alone may be that of another process by now, or in another container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ProcessMark {
+pub struct ProcessFingerprint {
     /// Start of the process, in clock ticks since the start of the machine (`/proc/PID/stat`).
     pub started: u64,
     /// Id of the start of the machine (`/proc/sys/kernel/random/boot_id`).
@@ -82,12 +82,12 @@ struct StoredLock {
     hostname: String,
     timestamp: String,
     /// Members that Pulumi ignores.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_mark")]
-    sc: Option<ProcessMark>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_fingerprint")]
+    sc: Option<ProcessFingerprint>,
 }
 
 /// Reads the identity of a process; `None` for members of another version.
-fn known_mark<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ProcessMark>, D::Error> {
+fn known_fingerprint<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ProcessFingerprint>, D::Error> {
     let members = serde_json::Value::deserialize(deserializer)?;
     Ok(serde_json::from_value(members).ok())
 }
@@ -119,10 +119,11 @@ mod tests {
 
     #[test]
     fn lock_has_the_members_of_pulumi_and_the_identity_of_the_process() {
-        let mark = ProcessMark { started: 77, boot_id: "b".to_owned(), pid_namespace: "pid:[1]".to_owned() };
+        let fingerprint =
+            ProcessFingerprint { started: 77, boot_id: "b".to_owned(), pid_namespace: "pid:[1]".to_owned() };
         let of_pulumi =
             LockHolder { pid: 7, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None };
-        let holder = LockHolder { process: Some(mark), ..of_pulumi.clone() };
+        let holder = LockHolder { process: Some(fingerprint), ..of_pulumi.clone() };
         let plain = r#"{"pid":7,"username":"ada","hostname":"reefbox","timestamp":"1970-01-01T00:00:00Z"}"#;
         let ours = r#","sc":{"started":77,"bootId":"b","pidNamespace":"pid:[1]"}}"#;
         assert_eq!(write(&of_pulumi, Timestamp::UNIX_EPOCH), plain);

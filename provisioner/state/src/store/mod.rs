@@ -29,7 +29,7 @@ pub use error::{Damage, StoreError};
 pub use files::FileStore;
 pub use history_entry::HistoryEntry;
 pub use layout::Layout;
-pub use lock::{LockHolder, LockInfo, ProcessMark, StackLock};
+pub use lock::{LockHolder, LockInfo, ProcessFingerprint, StackLock};
 #[cfg(test)]
 pub(crate) use memory::MemoryStore;
 pub use options::{FileOptions, LegacyStores};
