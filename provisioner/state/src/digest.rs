@@ -23,11 +23,6 @@ impl CheckpointDigest {
         });
     }
 
-    /// Wraps a digest that was computed before.
-    pub(crate) fn from_digest(digest: String) -> Self {
-        Self(Arc::new(LazyLock::new(Box::new(move || digest))))
-    }
-
     /// Returns the digest in hexadecimal digits. Blocks until it is computed.
     pub(crate) fn as_str(&self) -> &str {
         &self.0

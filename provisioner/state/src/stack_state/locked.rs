@@ -98,7 +98,7 @@ impl StackState {
         let unexplained_empty = unexplained_empty::find(access, loaded.as_ref()).await?;
         let (mut base, snapshot) =
             loaded.map(|loaded| (loaded.revision, loaded.checkpoint.checkpoint.snapshot)).unzip();
-        let expected = base.clone().map_or(Expected::Missing, Expected::Revision);
+        let mut expected = base.clone().map_or(Expected::Missing, Expected::Revision);
         let mut snapshot = snapshot.flatten().unwrap_or_default();
         let found = recovery::find_journals(access, base.as_ref().map(Revision::digest), &snapshot).await?;
         // The journal of the run explains the state.
@@ -114,13 +114,12 @@ impl StackState {
             if let (Some(integrity_error), IntegrityCheck::Required) = (integrity_error, check) {
                 return Err(StateError::SavedInvalid(integrity_error));
             }
-            base = Some(revision);
+            (expected, base) = (Expected::Revision(revision.clone()), Some(revision));
             (snapshot, recovered) = (recovery.snapshot, Some(recovery.report));
         }
         if let (Err(integrity_error), IntegrityCheck::Required) = (integrity::verify(&snapshot), check) {
             return Err(integrity_error.into());
         }
-        let expected = base.clone().map_or(Expected::Missing, Expected::Revision);
         let base = base.map(|revision| revision.digest().clone());
         let header = JournalHeader { stack: access.stack.clone(), base, secrets: secrets.description() };
         let journal = Journal::new(access.journals.clone(), header, snapshot.clone(), access.unrecorded.clone());
@@ -168,10 +167,10 @@ impl StackState {
     ///
     /// # Errors
     /// [`StateError::SavedInvalid`] if the state violates its invariants. [`StateError::Unsaved`] if it could not be
-    /// saved, for example because the lock was broken, or another program has replaced the checkpoint: a journal is kept if one can be written, and the lock if it is
-    /// still held; [`StackAccess::unrecorded`] has what no journal contains. After later errors
-    /// ([`StateError::HistoryNotWritten`], releasing the lock) the state is saved. The journal stays if the entry could
-    /// not be added to the history: the next run adds it.
+    /// saved, for example because the lock was broken, or another program has replaced the checkpoint: a journal is
+    /// kept if one can be written, and the lock if it is still held; [`StackAccess::unrecorded`] has what no journal
+    /// contains. After later errors ([`StateError::HistoryNotWritten`], releasing the lock) the state is saved. The
+    /// journal stays if the entry could not be added to the history: the next run adds it.
     pub async fn close(self, snapshot: Snapshot, update: Option<&UpdateInfo>) -> Result<(), StateError> {
         let history = update.map(|update| HistoryEntry::new(update.to_json()));
         let (text, integrity_error) = match encode_for_saving(&self.access, &self.secrets, snapshot).await {

@@ -182,12 +182,12 @@ impl StateStore for FileStore {
     }
 
     async fn save(&self, lock: &StackLock, checkpoint: &str, expected: &Expected) -> Result<Revision, StoreError> {
-        let (lock, checkpoint, expected) = (lock.duplicate(), checkpoint.to_owned(), expected.clone());
+        let (lock, checkpoint, expected) = (lock.duplicate(), Arc::new(checkpoint.to_owned()), expected.clone());
         self.run(move |folder| {
             folder.check_lock(&lock)?;
             folder.check_expected(&lock.stack, &expected)?;
             folder.save(&lock.stack, &checkpoint)?;
-            Ok(Revision::of_saved(&checkpoint))
+            Ok(Revision::of_saved(checkpoint))
         })
         .await
     }

@@ -2,7 +2,7 @@
 //! `mod.rs`).
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use bridge::fs::FileError;
@@ -191,7 +191,7 @@ impl StateStore for MemoryStore {
             integrity::verify(snapshot).map_err(|error| refuse(error.into()))?;
         }
         self.stacks().entry(stack.clone()).or_default().checkpoints.push(checkpoint.to_owned());
-        Ok(Revision::of_saved(checkpoint))
+        Ok(Revision::of_saved(Arc::new(checkpoint.to_owned())))
     }
 
     async fn archive(&self, stack: &StackReference, entry: &HistoryEntry) -> Result<(), StoreError> {

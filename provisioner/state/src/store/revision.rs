@@ -32,7 +32,7 @@ impl StoredCheckpoint {
     /// Creates a checkpoint whose revision is the digest of its text.
     pub(super) fn new(text: String) -> Self {
         let text = Arc::new(text);
-        Self { revision: Revision(CheckpointDigest::of(Arc::clone(&text))), text }
+        Self { revision: Revision::of_saved(Arc::clone(&text)), text }
     }
 
     /// Returns the text.
@@ -46,8 +46,8 @@ impl StoredCheckpoint {
 
 impl Revision {
     /// Returns the revision of a text that was saved.
-    pub(super) fn of_saved(text: &str) -> Self {
-        Self(CheckpointDigest::from_digest(digest(text)))
+    pub(super) fn of_saved(text: Arc<String>) -> Self {
+        Self(CheckpointDigest::of(text))
     }
 
     /// Returns the digest of the text.
@@ -81,7 +81,7 @@ mod tests {
         let read = StoredCheckpoint::new("a".to_owned());
         let expected = [
             (Expected::unchanged(Some(&read)), [false, true, false]),
-            (Expected::Revision(Revision::of_saved("a")), [false, true, false]),
+            (Expected::Revision(Revision::of_saved(Arc::new("a".to_owned()))), [false, true, false]),
             (Expected::unchanged(None), [true, false, false]),
             (Expected::Any, [true, true, true]),
         ];
