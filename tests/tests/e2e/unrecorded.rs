@@ -128,7 +128,8 @@ fn state_that_another_program_has_changed_during_a_run_is_not_overwritten() {
     let [journal] = &repository.names("backend/.sc")[..] else { panic!("{}", ended.stderr) };
     for expected in [
         &format!("its changes are kept in the journal {}", repository.path(journal).display()),
-        "organization/tank/reef: another program has changed its state since this run read it, at 20",
+        "organization/tank/reef: another program has changed its state at 20",
+        " after this run had read it",
         "run `sc cancel` and `sc preview`: it lists what this run has created",
     ] {
         assert!(ended.stderr.contains(expected), "{expected}: {}", ended.stderr);

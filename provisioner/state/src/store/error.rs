@@ -34,7 +34,7 @@ pub enum StoreError {
         holders: Vec<LockInfo>,
     },
     /// Another program has replaced the checkpoint since it was read.
-    #[error("{stack}: another program has changed its state since this run read it{}", written_at(written))]
+    #[error("{stack}: another program has changed its state{} after this run had read it", written_at(written))]
     Replaced {
         /// The stack.
         stack: StackReference,
@@ -127,7 +127,7 @@ pub enum InvalidCheckpoint {
 }
 
 fn written_at(written: &Option<Timestamp>) -> String {
-    written.map(|written| format!(", at {written:.0}")).unwrap_or_default()
+    written.map(|written| format!(" at {written:.0}")).unwrap_or_default()
 }
 
 fn now_held_by(holders: &[LockInfo]) -> String {
