@@ -240,13 +240,14 @@ fn claim_without_a_test_is_found() {
 }
 
 /// Folders of product code.
-const SOURCES: [&str; 6] = [
+const SOURCES: [&str; 7] = [
     "pulumi-proto/src",
     "bridge/src",
     "provisioner/src",
     "provisioner/state/src",
     "provisioner/engine/src",
     "provisioner/config/src",
+    "provisioner/cloud/src",
 ];
 
 /// Returns the source folder for the first segment of a path in a page, and whether the segment is a crate.
@@ -257,6 +258,7 @@ fn folder_of(first: &str) -> Option<(&'static str, bool)> {
         "state" => ("provisioner/state/src", true),
         "engine" => ("provisioner/engine/src", true),
         "config" => ("provisioner/config/src", true),
+        "cloud" => ("provisioner/cloud/src", true),
         "cli" | "operation" | "program" | "registry" | "schema" => ("provisioner/src", false),
         // The architecture leaves the crate out in lists of the engine's modules.
         "phases" | "step_generator" | "step_executor" => ("provisioner/engine/src", false),

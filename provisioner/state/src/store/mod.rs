@@ -15,6 +15,7 @@ mod layout;
 mod lock;
 #[cfg(test)]
 mod memory;
+mod objects;
 mod options;
 mod reference;
 mod rename;
@@ -32,6 +33,9 @@ pub use layout::Layout;
 pub use lock::{LockHolder, LockInfo, ProcessFingerprint, StackLock};
 #[cfg(test)]
 pub(crate) use memory::MemoryStore;
+pub use objects::{
+    ListedObject, ObjectError, ObjectErrorKind, ObjectVersion, Objects, StoredObject, WriteCondition, WriteError,
+};
 pub use options::{FileOptions, LegacyStores};
 pub use reference::{ReferenceError, StackReference};
 pub use rename::{RenameOutcome, StackRename};

@@ -1,0 +1,153 @@
+//! Interface of what a bucket, or a table of a database, offers: objects by key, with conditional writes.
+//!
+//! Keys are relative to the location of the store and use `/`, such as `.pulumi/stacks/P/S.json`.
+
+use std::error::Error;
+use std::fmt;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+/// Objects by key. Each method is one request, or a few where a listing has several pages. Implementations repeat what is
+/// safe to repeat, and every request ends within a time limit.
+#[async_trait]
+pub trait Objects: Send + Sync {
+    /// Returns the location, such as `s3://bucket/prefix`: without credentials, and the same for every run.
+    fn location(&self) -> String;
+
+    /// Returns an object; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`ObjectError`], also if the object has more than `limit` bytes ([`ObjectErrorKind::TooLarge`]).
+    async fn read(&self, key: &str, limit: u64) -> Result<Option<StoredObject>, ObjectError>;
+
+    /// Writes an object whole or not at all, and returns its version.
+    ///
+    /// # Errors
+    /// [`WriteError::Condition`] if the condition is not met: nothing was written. It may also be the reply to a
+    /// repetition of a request whose own reply was lost, so the caller compares the content. After
+    /// [`ObjectErrorKind::Unreachable`] the object may have been written.
+    async fn write(
+        &self,
+        key: &str,
+        content: Vec<u8>,
+        content_type: &'static str,
+        condition: &WriteCondition,
+    ) -> Result<ObjectVersion, WriteError>;
+
+    /// Copies an object within the store, and replaces the one that has the key already. Returns `false` if there is no
+    /// object to copy.
+    ///
+    /// # Errors
+    /// [`ObjectError`].
+    async fn copy(&self, from: &str, to: &str) -> Result<bool, ObjectError>;
+
+    /// Removes an object; a missing one is no error.
+    ///
+    /// # Errors
+    /// [`ObjectError`].
+    async fn remove(&self, key: &str) -> Result<(), ObjectError>;
+
+    /// Returns the objects of a folder without those of the folders in it, sorted by name.
+    ///
+    /// # Errors
+    /// [`ObjectError`].
+    async fn list(&self, folder: &str) -> Result<Vec<ListedObject>, ObjectError>;
+
+    /// Returns the objects of a folder and of all folders in it, sorted by name.
+    ///
+    /// # Errors
+    /// [`ObjectError`].
+    async fn list_all(&self, folder: &str) -> Result<Vec<ListedObject>, ObjectError>;
+}
+
+/// Object with its content.
+#[derive(Clone, Debug)]
+pub struct StoredObject {
+    /// Content.
+    pub content: Vec<u8>,
+    /// Version, for a conditional write.
+    pub version: ObjectVersion,
+    /// Time of the last write, by the clock of the store.
+    pub modified: Timestamp,
+}
+
+/// Object of a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedObject {
+    /// Key relative to the listed folder.
+    pub name: String,
+    /// Time of the last write, by the clock of the store.
+    pub modified: Timestamp,
+}
+
+/// Version of an object as the store names it: the ETag and the generation of an object in a bucket, the time and the
+/// digest of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectVersion {
+    /// ETag, or digest of the content.
+    pub tag: Option<String>,
+    /// Generation, or time of the last write.
+    pub generation: Option<String>,
+}
+
+/// Condition of a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WriteCondition {
+    /// Always writes.
+    None,
+    /// There is no object with the key.
+    Missing,
+    /// The object still has the version.
+    Unchanged(ObjectVersion),
+}
+
+/// Reason why an object was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The condition is not met.
+    #[error("the object was written by another program")]
+    Condition,
+    /// The request failed.
+    #[error(transparent)]
+    Request(#[from] ObjectError),
+}
+
+/// Failed request. Its text names the object or the store, and never contains a credential.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {operation} {location}")]
+pub struct ObjectError {
+    /// What was requested, such as `read` or `write`.
+    pub operation: &'static str,
+    /// Location of the object or of the folder.
+    pub location: String,
+    /// Kind of the failure.
+    pub kind: ObjectErrorKind,
+    /// Reason, in the words of the store or of its client.
+    #[source]
+    pub source: Box<dyn Error + Send + Sync>,
+}
+
+/// Kind of a failed request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectErrorKind {
+    /// There is no such bucket, database or table.
+    NoStore,
+    /// The credentials are valid, but do not allow the request.
+    Denied,
+    /// There are no credentials, or they are invalid or have expired.
+    Credentials,
+    /// The store did not reply in time, has no capacity, or the connection failed. The request may have had its effect.
+    Unreachable,
+    /// The object is larger than the limit.
+    TooLarge,
+    /// Any other failure.
+    Other,
+}
+
+impl fmt::Display for ObjectVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [&self.tag, &self.generation];
+        write!(f, "{}", parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" "))
+    }
+}
