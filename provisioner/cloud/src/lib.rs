@@ -3,3 +3,5 @@
 //! Input: the URL of a store or of a key, and the environment of the program. Output: implementations of
 //! [`state::store::Objects`] and of the keys of [`state::secrets`]. Excluded: the layout of a store, locks, what a
 //! secret means.
+
+pub mod aws;

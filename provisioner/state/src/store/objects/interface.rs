@@ -117,7 +117,7 @@ pub enum WriteError {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {operation} {location}")]
 pub struct ObjectError {
-    /// What was requested, such as `read` or `write`.
+    /// Requested operation, such as `read` or `write`.
     pub operation: &'static str,
     /// Location of the object or of the folder.
     pub location: String,

@@ -1,0 +1,15 @@
+//! Settings that all clients of AWS share: parameters of URLs, and the chain of credentials.
+//!
+//! Input: the query of a URL (`s3://`, `awskms://`), keys of the configuration, and the environment of the program.
+//! Output: an [`SdkConfig`](aws_config::SdkConfig) with a region and a provider of credentials. Excluded: what a single
+//! service does with them.
+
+mod config;
+mod failure;
+mod keys;
+mod parameters;
+
+pub use config::{AwsConfigError, ca_bundle, load_config};
+pub use failure::CredentialsFailure;
+pub use keys::AwsKeys;
+pub use parameters::{AwsParameters, ChecksumMode, ParameterError, first_values};

@@ -1,0 +1,1 @@
+//! Tests of the stores in buckets and databases against servers from public registries.
