@@ -509,8 +509,8 @@ mod tests {
             checkpoint(FormatError::UnknownFeature("hearts".to_owned())).into(),
             StateError::Export(Box::new(FormatError::TooNew(9))).into(),
             StateError::from(JournalError::UnsupportedVersion { path: path(), version: 2 }).into(),
-            StateError::from(StoreError::TooNew { path: path(), version: 2 }).into(),
-            StoreError::TooNew { path: path(), version: 2 }.into(),
+            StateError::from(StoreError::TooNew { location: "file".to_owned(), version: 2 }).into(),
+            StoreError::TooNew { location: "file".to_owned(), version: 2 }.into(),
         ];
         for error in table {
             let hints: Vec<String> = error.chain().filter_map(hint).collect();

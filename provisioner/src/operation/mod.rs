@@ -7,7 +7,6 @@
 
 mod deploy;
 mod destroy;
-mod file_options;
 mod import;
 mod locking;
 mod plugin_settings;
@@ -23,6 +22,7 @@ mod stack_run;
 mod stacks;
 mod standalone;
 mod state_access;
+mod store_options;
 mod validate;
 
 use bridge::error::chain;

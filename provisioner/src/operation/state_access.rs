@@ -8,11 +8,11 @@ use bridge::fs::{Access, MAX_DOCUMENT_BYTES, read_named, utf8};
 use config::diagnostics::{Code, Diagnostic, finish};
 use config::{SecretsProvider, Stack, StateStorage};
 use state::secrets::{Keyring, Passphrase, SecretsError};
-use state::store::{FileOptions, FileStore, FileUrl, RenameOutcome, StackReference};
+use state::store::{FileStore, FileUrl, RenameOutcome, StackReference, StoreOptions};
 use state::{JournalFolders, StackAccess};
 
-use super::file_options::file_options;
 use super::settings_file::{move_settings, read_settings};
+use super::store_options::store_options;
 use super::{SetupError, Stacks};
 
 /// Version of the writer, as recorded in the manifest of a state.
@@ -118,7 +118,7 @@ impl Stacks {
         // A path is relative to the repository, so that the working directory of the command does not matter.
         let url = FileUrl::parse(url, &self.repository.root, home);
         let access = if *private { Access::Private } else { Access::Shared };
-        let options = FileOptions { access, ..file_options(&self.process_context.environment)? };
+        let options = StoreOptions { access, ..store_options(&self.process_context.environment)? };
         let name = || stack.name.clone();
         let url = url.map_err(|source| SetupError::Url { stack: name(), source })?;
         FileStore::open_with(&url, options).await.map_err(|source| SetupError::Store { stack: name(), source })

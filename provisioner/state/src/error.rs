@@ -33,18 +33,18 @@ pub enum StateError {
         source: Box<FormatError>,
     },
     /// A copy of an earlier state cannot be read.
-    #[error("the copy {} cannot be read", path.display())]
+    #[error("the copy {location} cannot be read")]
     Copy {
-        /// File of the copy.
-        path: PathBuf,
+        /// Location of the copy.
+        location: String,
         /// Cause of the failure.
         source: Box<FormatError>,
     },
     /// A copy of an earlier state does not fit the stack.
-    #[error("the copy {} cannot be restored", path.display())]
+    #[error("the copy {location} cannot be restored")]
     NotRestorable {
-        /// File of the copy.
-        path: PathBuf,
+        /// Location of the copy.
+        location: String,
         /// Reason.
         source: ImportProblem,
     },
@@ -214,7 +214,7 @@ impl fmt::Display for UnexplainedEmptyState {
             false => write!(f, "the state of {} has no resources", self.stack)?,
         }
         let age = if self.copy.kind == CopyKind::Previous { "previous" } else { "earlier" };
-        write!(f, ", but the {age} state {} ", self.copy.path.display())?;
+        write!(f, ", but the {age} state {} ", self.copy.location)?;
         match self.resources {
             Some(1) => f.write_str("has 1 resource, and no run in the history removed it"),
             Some(count) => write!(f, "has {count} resources, and no run in the history removed them"),

@@ -73,11 +73,11 @@ impl Restore {
     /// of another stack, or violates the integrity of a snapshot.
     pub async fn prepare(access: &StackAccess, copy: &CheckpointCopy) -> Result<Self, StateError> {
         let text = access.store.read_copy(copy).await?;
-        let failed = |error| StateError::Copy { path: copy.path.clone(), source: Box::new(error) };
+        let failed = |error| StateError::Copy { location: copy.location.clone(), source: Box::new(error) };
         let decoded = decode_checkpoint(&text, &access.keyring).await.map_err(failed)?;
         let LoadedCheckpoint { checkpoint, manager, reuse } = decoded;
         if let Some(problem) = checkpoint.snapshot.as_ref().and_then(|snapshot| find_problem(access, snapshot)) {
-            return Err(StateError::NotRestorable { path: copy.path.clone(), source: problem });
+            return Err(StateError::NotRestorable { location: copy.location.clone(), source: problem });
         }
         let name = access.store.full_name(&access.stack);
         let manager = manager.transpose()?;

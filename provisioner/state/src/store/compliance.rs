@@ -1,8 +1,11 @@
-//! Compliance tests that every store has to pass. Compiled for tests only (`#[cfg(test)]` in `mod.rs`).
+//! Compliance tests that every store has to pass. Compiled for tests only (`testing` in `Cargo.toml`).
 
-use std::path::Path;
+#![expect(clippy::unwrap_used, reason = "a test fails with a panic")]
 
-use super::*;
+#[cfg(test)]
+mod tests;
+
+use super::{Backups, CopyKind, Expected, HistoryEntry, LockHolder, StackReference, StateStore, StoreError, Tags};
 
 pub(super) const EMPTY: &str = r#"{"version":3,"checkpoint":{"stack":"organization/reef/dev"}}"#;
 pub(super) const SECOND: &str = r#"{"version":3,"checkpoint":{"stack":"second"}}"#;
@@ -24,11 +27,16 @@ pub(super) async fn save(store: &dyn StateStore, name: &str, text: &str) -> Resu
 }
 
 /// Returns the messages of an error and of its causes.
+#[cfg(test)]
 pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
     std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-async fn run_compliance_tests(store: &dyn StateStore) {
+/// Runs all compliance tests in an empty store.
+///
+/// # Panics
+/// If the store does not keep a promise of [`StateStore`].
+pub async fn run(store: &dyn StateStore) {
     missing_stack_loads_as_none(store).await;
     saved_checkpoint_is_loaded(store).await;
     lock_excludes_others_and_names_its_holder(store).await;
@@ -183,61 +191,5 @@ async fn locks_of_different_stacks_are_independent(store: &dyn StateStore) {
     let second = store.lock(&stack("prod"), &holder(1)).await.unwrap();
     for lock in [first, second] {
         store.unlock(lock).await.unwrap();
-    }
-}
-
-pub(super) fn url(folder: &Path) -> FileUrl {
-    FileUrl { folder: folder.to_owned(), create: false, folder_mode: 0o777, sidecars: true }
-}
-
-pub(super) async fn file_store(folder: &Path) -> Result<FileStore, StoreError> {
-    FileStore::open(&url(folder)).await
-}
-
-pub(super) async fn compressing_store(folder: &Path, compression: Compression) -> FileStore {
-    FileStore::open_with(&url(folder), FileOptions { compression, ..FileOptions::default() }).await.unwrap()
-}
-
-#[tokio::test]
-async fn memory_store_is_compliant() {
-    run_compliance_tests(&MemoryStore::default()).await;
-}
-
-#[tokio::test]
-async fn file_store_is_compliant() {
-    let folder = tempfile::tempdir().unwrap();
-    run_compliance_tests(&file_store(folder.path()).await.unwrap()).await;
-}
-
-#[tokio::test]
-async fn compressing_file_store_is_compliant() {
-    for compression in Compression::ALL {
-        let folder = tempfile::tempdir().unwrap();
-        run_compliance_tests(&compressing_store(folder.path(), compression).await).await;
-    }
-}
-
-#[tokio::test]
-async fn memory_store_refuses_a_state_that_violates_integrity() {
-    let misordered = r#"{"version":3,"checkpoint":{"latest":{"resources":[
-        {"urn":"urn:pulumi:s::p::t:m:T::a","custom":true,"id":"a","type":"t:m:T","parent":"urn:pulumi:s::p::t:m:T::b"}]}}}"#;
-    let error = error_chain(&save(&MemoryStore::default(), "dev", misordered).await.unwrap_err());
-    assert!(error.contains("is missing from the state"), "{error}");
-}
-
-#[tokio::test]
-async fn at_most_one_of_several_concurrent_locks_succeeds() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = file_store(folder.path()).await.unwrap();
-    let dev = stack("dev");
-    for _ in 0..10 {
-        let holders: Vec<_> = (1..=8).map(holder).collect();
-        let tries = futures_util::future::join_all(holders.iter().map(|holder| store.lock(&dev, holder))).await;
-        let mut held: Vec<_> = tries.into_iter().filter_map(Result::ok).collect();
-        assert!(held.len() <= 1);
-        assert_eq!(store.locks(&dev).await.unwrap().len(), held.len());
-        if let Some(lock) = held.pop() {
-            store.unlock(lock).await.unwrap();
-        }
     }
 }

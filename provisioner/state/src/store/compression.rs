@@ -3,11 +3,13 @@
 use std::borrow::Cow;
 use std::io::{self, Write as _};
 
-use bridge::fs::read_to_limit;
+use bridge::fs::{read_to_limit, utf8};
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+
+use super::error::{Damage, StoreError};
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b, 0x08];
 const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
@@ -87,12 +89,19 @@ fn compress_zstd(text: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 /// An I/O error if the content is damaged, or has more than `limit` bytes when it is decompressed.
-pub(super) fn decompress(content: Vec<u8>, limit: u64) -> io::Result<Vec<u8>> {
+fn decompress(content: Vec<u8>, limit: u64) -> io::Result<Vec<u8>> {
     match Compression::of(&content) {
         Compression::None => Ok(content),
         Compression::Gzip => read_to_limit(MultiGzDecoder::new(&*content), limit),
         Compression::Zstd => decompress_zstd(&content, limit),
     }
+}
+
+/// Returns the text of a file or object, decompressed if it is compressed.
+pub(super) fn decompressed_text(content: Vec<u8>, limit: u64, location: &str) -> Result<String, StoreError> {
+    let damaged = |source| StoreError::Damaged { location: location.to_owned(), source };
+    let text = decompress(content, limit).map_err(|error| damaged(Damage::Compression(error)))?;
+    utf8(text).map_err(|error| damaged(Damage::Utf8(error)))
 }
 
 fn decompress_zstd(mut frames: &[u8], limit: u64) -> io::Result<Vec<u8>> {

@@ -1,7 +1,5 @@
 //! Copies of the checkpoints of a stack that a store keeps.
 
-use std::path::PathBuf;
-
 use jiff::Timestamp;
 
 /// Copy of an earlier checkpoint of a stack.
@@ -11,11 +9,11 @@ pub struct CheckpointCopy {
     pub kind: CopyKind,
     /// Name that no other copy of the stack has, such as `bak` or `history-1788242409123456789`.
     pub name: String,
-    /// File of the copy, for messages.
-    pub path: PathBuf,
+    /// Location of the copy, for messages: the path of a file, or the URL of an object.
+    pub location: String,
     /// Time at which the checkpoint was written; that of the copy if it has a time in its name.
     pub time: Timestamp,
-    /// Key of the file in the store.
+    /// Key of the file or object in the store.
     pub(super) key: String,
 }
 

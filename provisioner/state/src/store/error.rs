@@ -7,6 +7,7 @@ use bridge::yaml::YamlError;
 use jiff::Timestamp;
 
 use super::lock::LockInfo;
+use super::objects::ObjectError;
 use super::reference::StackReference;
 #[cfg(test)]
 use crate::{format::FormatError, integrity::IntegrityError};
@@ -17,6 +18,9 @@ pub enum StoreError {
     /// A file or folder of the store cannot be read or written.
     #[error(transparent)]
     Path(#[from] FileError),
+    /// A request to the store failed.
+    #[error(transparent)]
+    Request(#[from] ObjectError),
     /// Another run holds the lock of the stack.
     #[error("{stack}: the stack is currently locked by {} lock(s){}", holders.len(), list(holders))]
     Locked {
@@ -55,22 +59,22 @@ pub enum StoreError {
     /// The folder of the store does not exist.
     #[error("there is no folder {} (add `?create_dir=true` to the URL to create it)", .0.display())]
     NoFolder(PathBuf),
-    /// A file of the store has invalid content.
-    #[error("{} is damaged", path.display())]
+    /// A file or an object of the store has invalid content.
+    #[error("{location} is damaged")]
     Damaged {
-        /// The file.
-        path: PathBuf,
+        /// The file or object.
+        location: String,
         /// Reason why the content is invalid.
         source: Damage,
     },
     /// The store has the legacy layout.
-    #[error("{} has the old layout without projects", .0.display())]
-    Legacy(PathBuf),
+    #[error("{0} has the old layout without projects")]
+    Legacy(String),
     /// The layout of the store is newer than the supported ones.
-    #[error("{} has layout version {version}, which is newer than the supported ones", path.display())]
+    #[error("{location} has layout version {version}, which is newer than the supported ones")]
     TooNew {
-        /// File with the version of the layout.
-        path: PathBuf,
+        /// File or object with the version of the layout.
+        location: String,
         /// The version.
         version: u64,
     },

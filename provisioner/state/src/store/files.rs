@@ -22,7 +22,7 @@ use super::error::StoreError;
 use super::history_entry::HistoryEntry;
 use super::layout::Layout;
 use super::lock::{LockHolder, LockInfo, StackLock};
-use super::options::FileOptions;
+use super::options::StoreOptions;
 use super::reference::StackReference;
 use super::rename::StackRename;
 use super::revision::{Expected, Revision, StoredCheckpoint};
@@ -42,14 +42,14 @@ impl FileStore {
     /// # Errors
     /// [`StoreError`] if the folder is missing, or has an unsupported layout.
     pub async fn open(url: &FileUrl) -> Result<Self, StoreError> {
-        Self::open_with(url, FileOptions::default()).await
+        Self::open_with(url, StoreOptions::default()).await
     }
 
     /// Opens a store like [`FileStore::open`], with options.
     ///
     /// # Errors
     /// Errors of [`FileStore::open`].
-    pub async fn open_with(url: &FileUrl, options: FileOptions) -> Result<Self, StoreError> {
+    pub async fn open_with(url: &FileUrl, options: StoreOptions) -> Result<Self, StoreError> {
         let (path, layout) = (url.folder.clone(), Layout::Projects);
         let mut folder = Folder { path, mode: url.folder_mode, sidecars: url.sidecars, options, layout };
         let create = url.create;

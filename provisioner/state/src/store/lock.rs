@@ -1,12 +1,18 @@
 //! Lock of a stack: its holder, and its stored form.
 
 use std::fmt;
+use std::time::Duration;
 
 use bridge::json;
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::reference::StackReference;
+
+/// Delays between checks of a lock that is not the only one: time for other runs to remove the locks that they wrote
+/// before they saw that the stack is locked.
+pub(super) const CHECK_DELAYS: [Duration; 4] =
+    [Duration::from_millis(20), Duration::from_millis(50), Duration::from_millis(100), Duration::from_millis(200)];
 
 /// Process that requests a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +96,11 @@ struct StoredLock {
 fn known_fingerprint<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ProcessFingerprint>, D::Error> {
     let members = serde_json::Value::deserialize(deserializer)?;
     Ok(serde_json::from_value(members).ok())
+}
+
+/// Returns a name that no other lock has.
+pub(super) fn new_lock_name() -> String {
+    format!("{}.json", uuid::Uuid::new_v4())
 }
 
 /// Returns the text of a lock.

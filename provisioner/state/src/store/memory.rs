@@ -2,6 +2,7 @@
 //! `mod.rs`).
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -89,7 +90,7 @@ impl StackCatalog for MemoryStore {
         let previous = CheckpointCopy {
             kind: CopyKind::Previous,
             name: "bak".to_owned(),
-            path: format!("{stack}.bak").into(),
+            location: format!("{stack}.bak"),
             time: Timestamp::UNIX_EPOCH,
             key: stack.to_string(),
         };
@@ -100,7 +101,8 @@ impl StackCatalog for MemoryStore {
         let stacks = self.stacks();
         let stack = stacks.iter().find(|(name, _)| name.to_string() == copy.key);
         let previous = stack.and_then(|(_, stack)| stack.checkpoints.iter().nth_back(1).cloned());
-        previous.ok_or_else(|| FileError::of("read", &copy.path)(std::io::ErrorKind::NotFound.into()).into())
+        previous
+            .ok_or_else(|| FileError::of("read", Path::new(&copy.location))(std::io::ErrorKind::NotFound.into()).into())
     }
 
     async fn restore(

@@ -4,23 +4,28 @@
 //! does not interpret the texts. Excluded: keys, the environment, the home directory.
 
 mod catalog;
-#[cfg(test)]
-mod compliance;
+#[cfg(any(test, feature = "testing"))]
+pub mod compliance;
 mod compression;
 mod copy;
 mod error;
 mod files;
+#[cfg(test)]
+mod fixture;
 mod history_entry;
 mod layout;
 mod lock;
 #[cfg(test)]
 mod memory;
+mod meta;
 mod objects;
 mod options;
 mod reference;
 mod rename;
+mod rename_intent;
 mod revision;
 mod state_store;
+mod tags;
 mod url;
 
 pub use catalog::{Backups, StackCatalog, Tags};
@@ -33,10 +38,13 @@ pub use layout::Layout;
 pub use lock::{LockHolder, LockInfo, ProcessFingerprint, StackLock};
 #[cfg(test)]
 pub(crate) use memory::MemoryStore;
+#[cfg(any(test, feature = "testing"))]
+pub use objects::{Fault, MemoryObjects, Request};
 pub use objects::{
-    ListedObject, ObjectError, ObjectErrorKind, ObjectVersion, Objects, StoredObject, WriteCondition, WriteError,
+    ListedObject, ObjectError, ObjectErrorKind, ObjectStore, ObjectVersion, Objects, StoredObject, WriteCondition,
+    WriteError,
 };
-pub use options::{FileOptions, LegacyStores};
+pub use options::{LegacyStores, StoreOptions};
 pub use reference::{ReferenceError, StackReference};
 pub use rename::{RenameOutcome, StackRename};
 pub use revision::{Expected, Revision, StoredCheckpoint};

@@ -5,10 +5,10 @@ use bridge::fs::Access;
 use super::compression::Compression;
 use super::layout::Layout;
 
-/// Options of a file store.
+/// Options of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FileOptions {
-    /// Permissions of files and folders. For [`Access::Private`], the permissions in the URL do not apply, and existing
+pub struct StoreOptions {
+    /// Permissions of files and folders, in a store that has some. For [`Access::Private`], the permissions in the URL do not apply, and existing
     /// files and the folder `.pulumi` lose the permissions of other users when they are replaced or written to.
     pub access: Access,
     /// Compression of checkpoints, history entries and backups that are written.

@@ -8,6 +8,7 @@ use bridge::fs::FileError;
 use super::error::StoreError;
 use super::lock::StackLock;
 use super::reference::StackReference;
+use super::rename_intent::Intent;
 
 /// Outcome of the steps of a rename.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +33,24 @@ pub struct StackRename {
     pub(super) intent: Option<HeldIntent>,
 }
 
-/// File that describes a rename. The process of the rename holds a lock of the operating system on it, which ends with
+/// Intent of a rename, as the process of the rename holds it.
+#[derive(Debug)]
+pub(super) enum HeldIntent {
+    File(FileIntent),
+    Object(Box<ObjectIntent>),
+}
+
+/// Object with the intent of a rename. The process of the rename holds the lock of the old name.
+#[derive(Clone, Debug)]
+pub(super) struct ObjectIntent {
+    pub(super) key: String,
+    pub(super) intent: Intent,
+}
+
+/// File with the intent of a rename. The process of the rename holds a lock of the operating system on it, which ends with
 /// the process.
 #[derive(Debug)]
-pub(super) struct HeldIntent {
+pub(super) struct FileIntent {
     pub(super) path: PathBuf,
     /// Open file with the lock.
     pub(super) file: File,
@@ -43,8 +58,13 @@ pub(super) struct HeldIntent {
 
 impl HeldIntent {
     fn duplicate(&self) -> Result<Self, StoreError> {
-        let file = self.file.try_clone().map_err(FileError::of("open", &self.path))?;
-        Ok(Self { path: self.path.clone(), file })
+        Ok(match self {
+            Self::File(FileIntent { path, file }) => {
+                let file = file.try_clone().map_err(FileError::of("open", path))?;
+                Self::File(FileIntent { path: path.clone(), file })
+            }
+            Self::Object(intent) => Self::Object(intent.clone()),
+        })
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::compression::Compression;
+use super::objects::ObjectVersion;
 use crate::digest::{CheckpointDigest, digest};
 
 /// Checkpoint as a store has it.
@@ -15,7 +17,19 @@ pub struct StoredCheckpoint {
 
 /// Revision of a checkpoint, by which a store recognizes that another program has replaced it. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Revision(CheckpointDigest);
+pub struct Revision {
+    digest: CheckpointDigest,
+    object: Option<ObjectRevision>,
+}
+
+/// Object of a checkpoint, in a store with conditional writes.
+#[derive(Clone, Debug)]
+pub(super) struct ObjectRevision {
+    /// Compression, which is a part of the key.
+    pub(super) variant: Compression,
+    /// Version of the object.
+    pub(super) version: ObjectVersion,
+}
 
 /// Checkpoint that a change expects to find, and replaces.
 #[derive(Clone, Debug)]
@@ -47,12 +61,22 @@ impl StoredCheckpoint {
 impl Revision {
     /// Returns the revision of a text that was saved.
     pub(super) fn of_saved(text: Arc<String>) -> Self {
-        Self(CheckpointDigest::of(text))
+        Self { digest: CheckpointDigest::of(text), object: None }
+    }
+
+    /// Returns the revision of a text that is stored as an object.
+    pub(super) fn of_object(text: Arc<String>, object: ObjectRevision) -> Self {
+        Self { digest: CheckpointDigest::of(text), object: Some(object) }
+    }
+
+    /// Returns the object, in a store with conditional writes.
+    pub(super) fn object(&self) -> Option<&ObjectRevision> {
+        self.object.as_ref()
     }
 
     /// Returns the digest of the text.
     pub(crate) fn digest(&self) -> &CheckpointDigest {
-        &self.0
+        &self.digest
     }
 }
 
@@ -66,7 +90,7 @@ impl Expected {
     pub(super) fn is_met_by(&self, found: Option<&str>) -> bool {
         match (self, found) {
             (Self::Any, _) | (Self::Missing, None) => true,
-            (Self::Revision(revision), Some(text)) => revision.0.as_str() == digest(text),
+            (Self::Revision(revision), Some(text)) => revision.digest.as_str() == digest(text),
             (Self::Missing, Some(_)) | (Self::Revision(_), None) => false,
         }
     }

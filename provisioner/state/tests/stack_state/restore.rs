@@ -1,6 +1,6 @@
 //! Lost resources, and restores of earlier states.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use state::format::UpdateKind;
@@ -103,10 +103,10 @@ async fn lost_checkpoint_is_unexplained_although_the_previous_one_is_missing_or_
             assert_eq!(checkpoint(&fixture).with_extension("json.bak").exists(), has_previous);
             std::fs::remove_file(checkpoint(&fixture)).unwrap();
             text.into_iter().for_each(|text| overwrite(&fixture, text));
-            let history = fixture.store.copies(&fixture.stack, &[CopyKind::History]).await.unwrap().remove(0).path;
+            let history = fixture.store.copies(&fixture.stack, &[CopyKind::History]).await.unwrap().remove(0).location;
             let found = unexplained(&fixture).await.unwrap_or_default();
             let kept = "has 2 resources, and no run in the history removed them";
-            let expected = format!("the earlier state {} {kept}", history.display());
+            let expected = format!("the earlier state {} {kept}", history);
             assert!(found.starts_with(state) && found.ends_with(&expected), "{has_previous}: {found}");
 
             std::fs::remove_dir_all(fixture.folder.path().join(".pulumi/history")).unwrap();
@@ -121,7 +121,8 @@ async fn lost_checkpoint_is_unexplained_although_the_previous_one_is_missing_or_
 async fn state_that_a_run_has_emptied_is_explained_after_the_clock_was_set_back() {
     let fixture = Fixture::new().await;
     run(&fixture, &[resource("a")]).await;
-    let history = fixture.store.copies(&fixture.stack, &[CopyKind::History]).await.unwrap().remove(0).path;
+    let history = fixture.store.copies(&fixture.stack, &[CopyKind::History]).await.unwrap().remove(0);
+    let history = PathBuf::from(history.location);
     let name = format!("dev-{}.checkpoint.json", 4_000_000_000_000_000_000_u64);
     std::fs::rename(&history, history.with_file_name(name)).unwrap();
     run(&fixture, &[]).await;
@@ -215,7 +216,7 @@ async fn restore_of_an_unfit_copy_or_over_a_changed_state_is_refused() {
         std::fs::remove_file(&previous).unwrap();
         std::fs::write(&previous, damaged).unwrap();
         match (restore(&fixture, "bak").await.err().unwrap(), is_problem) {
-            (StateError::Copy { path, .. }, None) => assert_eq!(path, previous),
+            (StateError::Copy { location, .. }, None) => assert_eq!(Path::new(&location), previous),
             (StateError::NotRestorable { source, .. }, Some(message)) => {
                 assert!(source.to_string().contains(message), "{source}");
                 let is_integrity = matches!(source, ImportProblem::Integrity(_));

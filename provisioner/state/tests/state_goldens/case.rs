@@ -13,7 +13,7 @@ use state::secrets::{
     CiphertextReuse, Crypter, Keyring, Passphrase, PassphraseManager, SecretsError, SecretsManager, SymmetricCrypter,
 };
 use state::store::{
-    FileOptions, FileStore, FileUrl, LegacyStores, StackCatalog as _, StackReference, StateStore, StoreError,
+    FileStore, FileUrl, LegacyStores, StackCatalog as _, StackReference, StateStore, StoreError, StoreOptions,
 };
 use state::{
     LoadedCheckpoint, ResourceState, SecretsDescription, Snapshot, decode_checkpoint, encode_checkpoint, integrity,
@@ -24,7 +24,7 @@ use zeroize::Zeroizing;
 pub(crate) struct Case {
     pub(crate) folder: PathBuf,
     pub(crate) known: Value,
-    options: FileOptions,
+    options: StoreOptions,
     allow_different_encoding: bool,
     /// Created managers, which are used for all files because deriving a key takes long.
     managers: Mutex<Vec<Arc<dyn SecretsManager>>>,
@@ -41,7 +41,7 @@ impl Case {
         Self {
             folder,
             known: serde_json::from_str(&known).unwrap(),
-            options: FileOptions::default(),
+            options: StoreOptions::default(),
             allow_different_encoding: false,
             managers: Mutex::default(),
         }
@@ -52,7 +52,7 @@ impl Case {
     }
 
     pub(crate) fn accept_legacy(self) -> Self {
-        Self { options: FileOptions { legacy_stores: LegacyStores::Accepted, ..self.options }, ..self }
+        Self { options: StoreOptions { legacy_stores: LegacyStores::Accepted, ..self.options }, ..self }
     }
 
     pub(crate) async fn store(&self) -> Result<FileStore, StoreError> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use state::secrets::Keyring;
 use state::store::{
-    Backups, FileOptions, FileStore, FileUrl, LegacyStores, LockHolder, StackCatalog as _, StackReference,
-    StateStore as _,
+    Backups, FileStore, FileUrl, LegacyStores, LockHolder, StackCatalog as _, StackReference, StateStore as _,
+    StoreOptions,
 };
 use state::{StackAccess, StateError, remove_stack, rename_stack};
 
@@ -17,7 +17,7 @@ async fn copy_backend(case: &Case, stack: &StackReference) -> (tempfile::TempDir
     let folder = tempfile::tempdir().unwrap();
     copy(&case.folder.join("backend"), folder.path());
     let url = FileUrl { folder: folder.path().to_owned(), create: false, folder_mode: 0o777, sidecars: true };
-    let options = FileOptions { legacy_stores: LegacyStores::Accepted, ..FileOptions::default() };
+    let options = StoreOptions { legacy_stores: LegacyStores::Accepted, ..StoreOptions::default() };
     let store = FileStore::open_with(&url, options).await.unwrap();
     let access = StackAccess {
         store: Arc::new(store.clone()),

@@ -105,16 +105,16 @@ fn as_json(stack: &str, state: &StateCopy) -> String {
         "time": state.copy.time.to_string(),
         "kind": state.copy.kind.as_str(),
         "resources": state.resources,
-        "path": state.copy.path,
+        "path": state.copy.location,
     })
     .to_string()
 }
 
-/// Returns the copy with a name or at a path, or the only one whose name begins with the text.
+/// Returns the copy with a name or at a location, or the only one whose name begins with the text.
 fn find_copy<'c>(copies: &'c [CheckpointCopy], text: &str, path: &Path) -> Result<&'c CheckpointCopy, CliError> {
     let path = path.canonicalize().ok();
-    let is_at_path = |copy: &CheckpointCopy| path.is_some() && copy.path.canonicalize().ok() == path;
-    let is_exact = |copy: &&CheckpointCopy| copy.name == text || is_at_path(copy);
+    let is_at_path = |copy: &CheckpointCopy| path.is_some() && Path::new(&copy.location).canonicalize().ok() == path;
+    let is_exact = |copy: &&CheckpointCopy| copy.name == text || copy.location == text || is_at_path(copy);
     if let Some(copy) = copies.iter().find(is_exact) {
         return Ok(copy);
     }

@@ -58,7 +58,8 @@ fn is_abandoned(path: &Path, now: SystemTime) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::compliance::{file_store, stack};
+    use crate::store::compliance::stack;
+    use crate::store::fixture::file_store;
 
     #[tokio::test]
     async fn temporary_files_of_killed_processes_are_removed_and_no_others() {

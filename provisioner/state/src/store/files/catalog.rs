@@ -3,27 +3,16 @@
 use std::path::Path;
 
 use bridge::fs::{MAX_DOCUMENT_BYTES, read_if_exists};
-use bridge::json;
-use serde::{Deserialize, Serialize};
 
 use super::super::catalog::{Backups, Tags};
-use super::super::error::{Damage, StoreError};
+use super::super::error::StoreError;
 use super::super::layout::{self, Layout};
 use super::super::lock::StackLock;
 use super::super::reference::StackReference;
 use super::super::revision::Expected;
+use super::super::tags;
 use super::folder::{Folder, list};
 use super::renames::remove_if_empty;
-
-/// Supported version of the file of tags.
-const TAGS_VERSION: u32 = 1;
-
-/// File of the tags of a stack.
-#[derive(Serialize, Deserialize)]
-struct StoredTags {
-    version: u32,
-    tags: Tags,
-}
 
 impl Folder {
     pub(super) fn list(&self) -> Result<Vec<StackReference>, StoreError> {
@@ -63,12 +52,7 @@ impl Folder {
     pub(super) fn tags(&self, stack: &StackReference) -> Result<Tags, StoreError> {
         let path = self.path_of(&self.layout.tags(stack));
         let Some(content) = read_if_exists(&path, MAX_DOCUMENT_BYTES)? else { return Ok(Tags::new()) };
-        let damaged = |source| StoreError::Damaged { path: path.clone(), source };
-        let stored: StoredTags = json::from_slice(&content).map_err(|error| damaged(Damage::Tags(error)))?;
-        match stored.version {
-            TAGS_VERSION => Ok(stored.tags),
-            version => Err(damaged(Damage::TagsVersion(version))),
-        }
+        tags::read(&content, &path.display().to_string())
     }
 
     pub(super) fn set_tags(&self, stack: &StackReference, tags: Tags) -> Result<(), StoreError> {
@@ -76,8 +60,7 @@ impl Folder {
         if tags.is_empty() {
             return self.remove(&key);
         }
-        let text = serde_json::to_string(&StoredTags { version: TAGS_VERSION, tags });
-        self.write(&key, text.expect("texts are always JSON").as_bytes())
+        self.write(&key, tags::write(tags).as_bytes())
     }
 
     pub(super) fn remove_stack(

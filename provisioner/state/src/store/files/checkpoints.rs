@@ -4,23 +4,20 @@ use std::fs;
 use std::io::ErrorKind;
 use std::time::SystemTime;
 
-use bridge::fs::{FileError, MAX_DOCUMENT_BYTES, read_if_exists, utf8};
-use bridge::yaml;
+use bridge::fs::{FileError, MAX_DOCUMENT_BYTES, read_if_exists};
 use jiff::Timestamp;
 
-use super::super::compression::{Compression, decompress};
-use super::super::error::{Damage, StoreError};
+use super::super::compression::{Compression, decompressed_text};
+use super::super::error::StoreError;
 use super::super::history_entry::HistoryEntry;
 use super::super::layout::{self, Layout};
+use super::super::meta;
 use super::super::options::LegacyStores;
 use super::super::reference::StackReference;
 use super::super::revision::Expected;
 use super::folder::{Folder, list};
 use crate::MAX_STATE_BYTES;
 use crate::background::drop_in_background;
-
-/// Metadata of a store with projects.
-const META_TEXT: &str = "version: 1\n";
 
 impl Folder {
     /// Returns the layout of the store; for an empty store the layout of the options.
@@ -34,7 +31,7 @@ impl Folder {
             None => self.options.new_layout,
         };
         if layout == Layout::Legacy && self.options.legacy_stores == LegacyStores::Refused {
-            return Err(StoreError::Legacy(self.path.clone()));
+            return Err(StoreError::Legacy(self.path.display().to_string()));
         }
         Ok(layout)
     }
@@ -42,16 +39,8 @@ impl Folder {
     /// Returns the layout that the metadata name; `None` without metadata.
     fn layout_of_metadata(&self) -> Result<Option<Layout>, StoreError> {
         let path = self.path_of(layout::META);
-        let damaged = |source| StoreError::Damaged { path: path.clone(), source };
-        let Some(bytes) = read_if_exists(&path, MAX_DOCUMENT_BYTES)? else { return Ok(None) };
-        let text = utf8(bytes).map_err(|error| damaged(Damage::Utf8(error)))?;
-        let meta: serde_yaml::Value = yaml::from_str(&text).map_err(|error| damaged(Damage::Yaml(error)))?;
-        match meta.get("version").and_then(serde_yaml::Value::as_u64) {
-            Some(0) => Ok(Some(Layout::Legacy)),
-            Some(1) => Ok(Some(Layout::Projects)),
-            Some(version) => Err(StoreError::TooNew { path, version }),
-            None => Err(damaged(Damage::NoVersion)),
-        }
+        let metadata = read_if_exists(&path, MAX_DOCUMENT_BYTES)?;
+        metadata.map(|metadata| meta::layout(metadata, &path.display().to_string())).transpose()
     }
 
     /// Returns `true` if there are checkpoints that belong to no project.
@@ -80,10 +69,8 @@ impl Folder {
     /// does not exist.
     pub(super) fn read_text(&self, key: &str, limit: u64) -> Result<Option<String>, StoreError> {
         let path = self.path_of(key);
-        let damaged = |source| StoreError::Damaged { path: path.clone(), source };
-        let Some(content) = read_if_exists(&path, limit)? else { return Ok(None) };
-        let text = decompress(content, limit).map_err(|error| damaged(Damage::Compression(error)))?;
-        utf8(text).map(Some).map_err(|error| damaged(Damage::Utf8(error)))
+        let content = read_if_exists(&path, limit)?;
+        content.map(|content| decompressed_text(content, limit, &path.display().to_string())).transpose()
     }
 
     /// Returns the compression of the current checkpoint: that of the newest file, and of equally new files the last
@@ -143,6 +130,6 @@ impl Folder {
         if self.layout == Layout::Legacy || self.path_of(layout::META).exists() {
             return Ok(());
         }
-        self.write(layout::META, META_TEXT.as_bytes())
+        self.write(layout::META, meta::TEXT.as_bytes())
     }
 }

@@ -1,6 +1,7 @@
 //! Copies of checkpoints in a folder.
 
 use std::io::ErrorKind;
+use std::path::Path;
 
 use bridge::fs::FileError;
 use jiff::Timestamp;
@@ -52,11 +53,11 @@ impl Folder {
     }
 
     fn copy_at(&self, kind: CopyKind, name: String, time: Timestamp, key: String) -> CheckpointCopy {
-        CheckpointCopy { kind, name, path: self.path_of(&key), time, key }
+        CheckpointCopy { kind, name, location: self.path_of(&key).display().to_string(), time, key }
     }
 
     pub(super) fn read_copy(&self, copy: &CheckpointCopy) -> Result<String, StoreError> {
-        let missing = || FileError::of("read", &copy.path)(ErrorKind::NotFound.into()).into();
+        let missing = || FileError::of("read", Path::new(&copy.location))(ErrorKind::NotFound.into()).into();
         self.read_text(&copy.key, MAX_STATE_BYTES)?.ok_or_else(missing)
     }
 

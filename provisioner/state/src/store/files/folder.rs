@@ -15,7 +15,7 @@ use md5::{Digest as _, Md5};
 use super::super::compression::Compression;
 use super::super::error::StoreError;
 use super::super::layout::{Layout, ROOT};
-use super::super::options::FileOptions;
+use super::super::options::StoreOptions;
 
 /// Durability of a written file across a loss of power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) struct Folder {
     pub(super) path: PathBuf,
     pub(super) mode: u32,
     pub(super) sidecars: bool,
-    pub(super) options: FileOptions,
+    pub(super) options: StoreOptions,
     pub(super) layout: Layout,
 }
 

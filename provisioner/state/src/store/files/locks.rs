@@ -8,15 +8,10 @@ use jiff::Timestamp;
 
 use super::super::error::StoreError;
 use super::super::layout;
-use super::super::lock::{self, LockHolder, LockInfo, StackLock};
+use super::super::lock::{self, CHECK_DELAYS, LockHolder, LockInfo, StackLock, new_lock_name};
 use super::super::reference::StackReference;
 use super::folder::{Durability, Folder, list, remove, sidecar};
 use crate::background::drop_in_background;
-
-/// Delays between checks of a lock that is not the only one: time for other runs to remove the locks that they wrote
-/// before they saw that the stack is locked.
-const RETRY_DELAYS: [Duration; 4] =
-    [Duration::from_millis(20), Duration::from_millis(50), Duration::from_millis(100), Duration::from_millis(200)];
 
 impl Folder {
     /// Locks a stack in the order of Pulumi's command line: check, write, check again. Of two concurrent runs at least
@@ -52,7 +47,7 @@ impl Folder {
     }
 
     /// Checks that a lock is still held, and is the only one. Locks of other runs may appear for a moment: these runs
-    /// find this lock and remove theirs. Blocks the thread until they have, for at most the sum of [`RETRY_DELAYS`].
+    /// find this lock and remove theirs. Blocks the thread until they have, for at most the sum of [`CHECK_DELAYS`].
     pub(super) fn check_lock(&self, lock: &StackLock) -> Result<(), StoreError> {
         // The folder is polled: its file system may be shared by several machines, whose changes cause no notification.
         self.check_lock_with(lock, std::thread::sleep)
@@ -60,7 +55,7 @@ impl Folder {
 
     /// Checks a lock like [`Folder::check_lock`], and calls `wait` with the delay before each repetition.
     pub(super) fn check_lock_with(&self, lock: &StackLock, mut wait: impl FnMut(Duration)) -> Result<(), StoreError> {
-        let mut delays = RETRY_DELAYS.iter();
+        let mut delays = CHECK_DELAYS.iter();
         let held = loop {
             let names = self.lock_names(&lock.stack)?;
             // The common case needs only one listing of the folder.
@@ -131,9 +126,4 @@ impl Folder {
         drop_in_background(held);
         removed
     }
-}
-
-/// Returns a name that no other lock has.
-pub(super) fn new_lock_name() -> String {
-    format!("{}.json", uuid::Uuid::new_v4())
 }

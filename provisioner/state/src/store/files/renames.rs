@@ -10,72 +10,17 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use bridge::fs::{FileError, MAX_DOCUMENT_BYTES, calls, read_regular, sync_folder};
-use bridge::json;
-use serde::{Deserialize, Serialize};
 
 use super::super::compression::Compression;
-use super::super::error::{Damage, StoreError};
-use super::super::lock::{LockHolder, StackLock};
+use super::super::error::StoreError;
+use super::super::lock::{LockHolder, StackLock, new_lock_name};
 use super::super::reference::StackReference;
-use super::super::rename::{HeldIntent, RenameOutcome, StackRename};
+use super::super::rename::{FileIntent, HeldIntent, RenameOutcome, StackRename};
+use super::super::rename_intent::{Intent, Progress, RENAMES};
 use super::super::revision::Expected;
 use super::folder::{Folder, list, remove};
-use super::locks::new_lock_name;
 use crate::background::drop_in_background;
 use crate::digest::digest;
-
-/// Folder of the intents, relative to that of the store.
-const RENAMES: &str = ".sc/renames";
-
-/// Stored form of an intent.
-#[derive(Debug, Serialize, Deserialize)]
-struct Intent {
-    version: u32,
-    from: StackName,
-    to: StackName,
-    /// Host of the process.
-    host: String,
-    /// Names of the locks of both stacks.
-    locks: [String; 2],
-    progress: Progress,
-}
-
-/// Progress of a rename when its intent was written.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Progress {
-    /// Locks are taken; no step has begun.
-    Locking,
-    /// Steps are carried out. The digests are those of the checkpoint before the rename and after it.
-    Moving([String; 2]),
-    /// The stack has its old name; only the locks are left.
-    Undone,
-    /// The stack has its new name; only the locks are left.
-    Done,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct StackName {
-    project: Option<String>,
-    stack: String,
-}
-
-impl StackName {
-    fn new(stack: &StackReference) -> Self {
-        let project = Some(stack.project().to_owned()).filter(|project| !project.is_empty());
-        Self { project, stack: stack.stack().to_owned() }
-    }
-
-    /// Returns the reference; `None` if the names are invalid.
-    fn reference(&self) -> Option<StackReference> {
-        match &self.project {
-            Some(project) => StackReference::new(project, &self.stack).ok(),
-            None => StackReference::without_project(&self.stack).ok(),
-        }
-    }
-}
-
-const INTENT_VERSION: u32 = 1;
 
 impl Folder {
     /// Locks both names for a rename.
@@ -86,16 +31,9 @@ impl Folder {
         holder: &LockHolder,
     ) -> Result<StackRename, StoreError> {
         let [from_lock, to_lock] = [from, to].map(|stack| StackLock { stack: stack.clone(), name: new_lock_name() });
-        let intent = Intent {
-            version: INTENT_VERSION,
-            from: StackName::new(from),
-            to: StackName::new(to),
-            host: holder.hostname.clone(),
-            locks: [from_lock.name.clone(), to_lock.name.clone()],
-            progress: Progress::Locking,
-        };
+        let intent = Intent::new(&from_lock, &to_lock, holder);
         let path = self.path_of(&format!("{RENAMES}/{}.json", uuid::Uuid::new_v4()));
-        let intent = Some(self.write_intent(path, &intent)?);
+        let intent = Some(HeldIntent::File(self.write_intent(path, &intent)?));
         let rename = StackRename { from: from_lock, to: to_lock, outcome: RenameOutcome::OldName, intent };
         match self.take_lock(&rename.from, holder).and_then(|()| self.take_lock(&rename.to, holder)) {
             Ok(()) => Ok(rename),
@@ -122,7 +60,7 @@ impl Folder {
         if self.current_variant(&to)?.is_some() {
             return Err(StoreError::Exists(to));
         }
-        let Some(held) = &mut rename.intent else { return Ok(()) };
+        let Some(HeldIntent::File(held)) = &mut rename.intent else { return Ok(()) };
         let before = self.load(&from)?.unwrap_or_default();
         let checkpoints = [digest(&before), digest(checkpoint)];
         *held = self.write_progress(held, Progress::Moving(checkpoints.clone()))?;
@@ -148,13 +86,16 @@ impl Folder {
             RenameOutcome::NewName => Progress::Done,
         };
         // Once a lock is removed, other programs may change both stacks: the steps must not be undone then.
-        if let Some(held) = &mut rename.intent {
+        if let Some(HeldIntent::File(held)) = &mut rename.intent {
             *held = self.write_progress(held, progress)?;
         }
         for lock in [&rename.to, &rename.from] {
             self.remove_lock(&self.lock_key(&lock.stack, &lock.name))?;
         }
-        rename.intent.map_or(Ok(()), |held| remove(&held.path))
+        match rename.intent {
+            Some(HeldIntent::File(held)) => remove(&held.path),
+            _ => Ok(()),
+        }
     }
 
     /// Completes or undoes a rename from or to a stack whose process has ended, and holds the locks of both names then.
@@ -176,9 +117,7 @@ impl Folder {
                 Err(_) if !path.exists() => continue,
                 Err(error) => return Err(error),
             };
-            let damaged = || StoreError::Damaged { path: path.clone(), source: Damage::RenameNames };
-            let from = intent.from.reference().ok_or_else(damaged)?;
-            let to = intent.to.reference().ok_or_else(damaged)?;
+            let [from, to] = intent.stacks(&path.display().to_string())?;
             if *stack != from && *stack != to {
                 continue;
             }
@@ -202,7 +141,12 @@ impl Folder {
                 Progress::Locking | Progress::Undone => RenameOutcome::OldName,
                 Progress::Done => RenameOutcome::NewName,
             };
-            return Ok(Some(StackRename { from, to, outcome, intent: Some(HeldIntent { path, file }) }));
+            return Ok(Some(StackRename {
+                from,
+                to,
+                outcome,
+                intent: Some(HeldIntent::File(FileIntent { path, file })),
+            }));
         }
         Ok(None)
     }
@@ -277,18 +221,18 @@ impl Folder {
     }
 
     /// Writes the progress of a rename into its intent.
-    fn write_progress(&self, held: &HeldIntent, progress: Progress) -> Result<HeldIntent, StoreError> {
+    fn write_progress(&self, held: &FileIntent, progress: Progress) -> Result<FileIntent, StoreError> {
         let intent = Intent { progress, ..read_intent(&held.path)? };
         self.write_intent(held.path.clone(), &intent)
     }
 
     /// Writes an intent, and returns it with the lock of the operating system. The file gets its name only after it is
     /// complete and locked.
-    fn write_intent(&self, path: PathBuf, intent: &Intent) -> Result<HeldIntent, StoreError> {
+    fn write_intent(&self, path: PathBuf, intent: &Intent) -> Result<FileIntent, StoreError> {
         let folder = self.path_of(RENAMES);
         self.make_folder(&folder)?;
         let temporary = folder.join(format!(".tmp-{}", uuid::Uuid::new_v4()));
-        let text = serde_json::to_string(intent).expect("texts and numbers are always JSON");
+        let text = intent.write();
         let written = self.create_new(&temporary).and_then(|file| {
             calls::write_all(&file, &temporary, text.as_bytes())?;
             calls::sync_all(&file, &temporary)?;
@@ -302,20 +246,13 @@ impl Folder {
         }
         let file = written.map_err(FileError::of("write", &path))?;
         sync_folder(&folder).ok();
-        Ok(HeldIntent { path, file })
+        Ok(FileIntent { path, file })
     }
 }
 
 fn read_intent(path: &Path) -> Result<Intent, StoreError> {
     let text = read_regular(path, MAX_DOCUMENT_BYTES).map_err(FileError::of("read", path))?;
-    let damaged = |source| StoreError::Damaged { path: path.to_owned(), source };
-    let intent: Intent = json::from_slice(&text).map_err(|error| damaged(Damage::Rename(error)))?;
-    let has_paths = intent.locks.iter().any(|name| name.contains('/'));
-    match intent.version {
-        INTENT_VERSION if has_paths => Err(damaged(Damage::RenameNames)),
-        INTENT_VERSION => Ok(intent),
-        version => Err(StoreError::TooNew { path: path.to_owned(), version: version.into() }),
-    }
+    Intent::read(&text, &path.display().to_string())
 }
 
 /// Removes a folder; one with content is kept.

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use bridge::fs::Access;
 
-use super::super::compliance::{EMPTY, SECOND, compressing_store, error_chain, file_store, holder, save, stack, url};
+use super::super::compliance::{EMPTY, SECOND, error_chain, holder, save, stack};
+use super::super::fixture::{compressing_store, file_store, url};
 use super::super::history_entry::HistoryEntry;
 use super::super::*;
 
@@ -155,7 +156,7 @@ async fn unsupported_layouts_are_refused() {
         assert!(error.contains(message), "{error}");
     }
     let folder = tempfile::tempdir().unwrap();
-    let options = FileOptions { new_layout: Layout::Legacy, ..FileOptions::default() };
+    let options = StoreOptions { new_layout: Layout::Legacy, ..StoreOptions::default() };
     let error = FileStore::open_with(&url(folder.path()), options).await.unwrap_err();
     assert!(matches!(error, StoreError::Legacy(_)), "{error}");
     let error = file_store(Path::new("/nowhere/at/all")).await.unwrap_err();
@@ -201,7 +202,7 @@ async fn checkpoint_with_another_compression_is_replaced() {
 async fn legacy_layout_is_written_if_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let options =
-        FileOptions { new_layout: Layout::Legacy, legacy_stores: LegacyStores::Accepted, ..FileOptions::default() };
+        StoreOptions { new_layout: Layout::Legacy, legacy_stores: LegacyStores::Accepted, ..StoreOptions::default() };
     let store = FileStore::open_with(&url(folder.path()), options).await.unwrap();
     let dev = stack("dev");
     let lock = store.lock(&dev, &holder(1)).await.unwrap();
@@ -221,7 +222,7 @@ async fn legacy_layout_is_written_if_accepted() {
     assert_eq!(files(folder.path(), folder.path()), with_sidecars(&expected));
     assert_eq!(store.full_name(&dev), "dev");
 
-    let options = FileOptions { legacy_stores: LegacyStores::Accepted, ..FileOptions::default() };
+    let options = StoreOptions { legacy_stores: LegacyStores::Accepted, ..StoreOptions::default() };
     let reopened = FileStore::open_with(&url(folder.path()), options).await.unwrap();
     assert_eq!(reopened.text(&dev).await.unwrap().as_deref(), Some(SECOND));
     assert_eq!(reopened.list().await.unwrap(), [StackReference::without_project("dev").unwrap()]);
@@ -272,7 +273,7 @@ async fn rename_and_remove_move_the_same_files_as_the_command_line() {
 #[tokio::test]
 async fn options_retain_checkpoints_and_skip_backups() {
     let folder = tempfile::tempdir().unwrap();
-    let options = FileOptions { retain_checkpoints: true, skip_backups: true, ..FileOptions::default() };
+    let options = StoreOptions { retain_checkpoints: true, skip_backups: true, ..StoreOptions::default() };
     let store = FileStore::open_with(&url(folder.path()), options).await.unwrap();
     for text in [EMPTY, SECOND] {
         save(&store, "dev", text).await.unwrap();
@@ -332,8 +333,8 @@ fn modes(folder: &Path) -> Vec<(PathBuf, bool, u32)> {
     found
 }
 
-fn private_options() -> FileOptions {
-    FileOptions { access: Access::Private, retain_checkpoints: true, ..FileOptions::default() }
+fn private_options() -> StoreOptions {
+    StoreOptions { access: Access::Private, retain_checkpoints: true, ..StoreOptions::default() }
 }
 
 #[tokio::test]

@@ -1,13 +1,16 @@
 //! Copies of checkpoints.
 
+use std::path::Path;
+
 use super::super::super::*;
 use crate::store::HistoryEntry;
-use crate::store::compliance::{EMPTY, SECOND, compressing_store, file_store, holder, save, stack, url};
+use crate::store::compliance::{EMPTY, SECOND, holder, save, stack};
+use crate::store::fixture::{compressing_store, file_store, url};
 
 #[tokio::test]
 async fn copies_of_each_kind_and_compression_are_listed_newest_first() {
     let folder = tempfile::tempdir().unwrap();
-    let options = FileOptions { retain_checkpoints: true, ..FileOptions::default() };
+    let options = StoreOptions { retain_checkpoints: true, ..StoreOptions::default() };
     let store = FileStore::open_with(&url(folder.path()), options).await.unwrap();
     save(&store, "dev", EMPTY).await.unwrap();
     store.archive(&stack("dev"), &HistoryEntry::new("{}")).await.unwrap();
@@ -18,7 +21,8 @@ async fn copies_of_each_kind_and_compression_are_listed_newest_first() {
     gzip.archive(&stack("dev-2"), &HistoryEntry::new("{}")).await.unwrap();
 
     let copies = store.copies(&stack("dev"), &CopyKind::ALL).await.unwrap();
-    let mut kinds: Vec<_> = copies.iter().map(|copy| (copy.kind.as_str(), copy.path.extension().unwrap())).collect();
+    let mut kinds: Vec<_> =
+        copies.iter().map(|copy| (copy.kind.as_str(), Path::new(&copy.location).extension().unwrap())).collect();
     kinds.sort();
     let expected = [("backup", "gz"), ("backup", "json"), ("history", "gz"), ("history", "json"), ("previous", "bak")];
     assert_eq!(kinds[..5], expected.map(|(kind, extension)| (kind, std::ffi::OsStr::new(extension))));
@@ -26,7 +30,7 @@ async fn copies_of_each_kind_and_compression_are_listed_newest_first() {
     assert!(copies.is_sorted_by(|a, b| a.time >= b.time), "{copies:?}");
     for copy in &copies {
         let text = store.read_copy(copy).await.unwrap();
-        let is_second = copy.path.extension().is_some_and(|extension| extension == "gz");
+        let is_second = Path::new(&copy.location).extension().is_some_and(|extension| extension == "gz");
         assert_eq!(text, if is_second { SECOND } else { EMPTY }, "{}", copy.name);
     }
 }

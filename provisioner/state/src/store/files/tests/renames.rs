@@ -6,7 +6,8 @@ use bridge::fs::faults::{Errno, Fault, InjectedFault};
 
 use super::super::super::*;
 use crate::store::HistoryEntry;
-use crate::store::compliance::{EMPTY, SECOND, file_store, holder, save, stack};
+use crate::store::compliance::{EMPTY, SECOND, holder, save, stack};
+use crate::store::fixture::file_store;
 
 const RENAMED: &str = r#"{"version":3,"checkpoint":{"stack":"renamed"}}"#;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bridge::fs::Access;
-use state::store::{Compression, FileOptions, Layout, LegacyStores};
+use state::store::{Compression, Layout, LegacyStores, StoreOptions};
 
 use super::SetupError;
 
@@ -21,14 +21,14 @@ const ACCEPT_LEGACY: Variable = &["PULUMI_DIY_BACKEND_IGNORE_DEPRECATION_ERROR"]
 ///
 /// # Errors
 /// [`SetupError::TwoCompressions`] if two variables select different compressions.
-pub(super) fn file_options(environment: &BTreeMap<String, String>) -> Result<FileOptions, SetupError> {
+pub(super) fn store_options(environment: &BTreeMap<String, String>) -> Result<StoreOptions, SetupError> {
     let compression = match (is_set(environment, GZIP), is_set(environment, ZSTD)) {
         (false, false) => Compression::None,
         (true, false) => Compression::Gzip,
         (false, true) => Compression::Zstd,
         (true, true) => return Err(SetupError::TwoCompressions { gzip: GZIP[0], zstd: ZSTD[0] }),
     };
-    Ok(FileOptions {
+    Ok(StoreOptions {
         access: Access::default(),
         compression,
         retain_checkpoints: is_set(environment, RETAIN),
@@ -48,16 +48,16 @@ fn is_set(environment: &BTreeMap<String, String>, names: Variable) -> bool {
 mod tests {
     use super::*;
 
-    fn options<const N: usize>(variables: [(&str, &str); N]) -> FileOptions {
+    fn options<const N: usize>(variables: [(&str, &str); N]) -> StoreOptions {
         let environment = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        file_options(&environment.into()).unwrap()
+        store_options(&environment.into()).unwrap()
     }
 
     #[test]
     fn states_are_not_compressed_by_default() {
-        assert_eq!(options([]), FileOptions::default());
+        assert_eq!(options([]), StoreOptions::default());
         for no in ["", "0", "yes", "false"] {
-            assert_eq!(options([(GZIP[0], no)]), FileOptions::default(), "{no:?}");
+            assert_eq!(options([(GZIP[0], no)]), StoreOptions::default(), "{no:?}");
         }
     }
 
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(options([(ZSTD[0], "True")]).compression, Compression::Zstd);
         let both = [GZIP[0], ZSTD[0]].map(|name| (name.to_owned(), "true".to_owned()));
         assert_eq!(
-            file_options(&both.into()).unwrap_err().to_string(),
+            store_options(&both.into()).unwrap_err().to_string(),
             "PULUMI_DIY_BACKEND_GZIP and PULUMI_DIY_BACKEND_ZSTD are both set"
         );
     }

@@ -1,0 +1,57 @@
+//! Compliance of the stores without a peer.
+
+use super::super::fixture::{compressing_store, file_store};
+use super::super::{Compression, MemoryObjects, MemoryStore, ObjectStore, StateStore as _, StoreOptions};
+use super::*;
+
+#[tokio::test]
+async fn memory_store_is_compliant() {
+    run(&MemoryStore::default()).await;
+}
+
+#[tokio::test]
+async fn file_store_is_compliant() {
+    let folder = tempfile::tempdir().unwrap();
+    run(&file_store(folder.path()).await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn compressing_file_store_is_compliant() {
+    for compression in Compression::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        run(&compressing_store(folder.path(), compression).await).await;
+    }
+}
+
+#[tokio::test]
+async fn memory_store_refuses_a_state_that_violates_integrity() {
+    let misordered = r#"{"version":3,"checkpoint":{"latest":{"resources":[
+        {"urn":"urn:pulumi:s::p::t:m:T::a","custom":true,"id":"a","type":"t:m:T","parent":"urn:pulumi:s::p::t:m:T::b"}]}}}"#;
+    let error = error_chain(&save(&MemoryStore::default(), "dev", misordered).await.unwrap_err());
+    assert!(error.contains("is missing from the state"), "{error}");
+}
+
+#[tokio::test]
+async fn at_most_one_of_several_concurrent_locks_succeeds() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file_store(folder.path()).await.unwrap();
+    let dev = stack("dev");
+    for _ in 0..10 {
+        let holders: Vec<_> = (1..=8).map(holder).collect();
+        let tries = futures_util::future::join_all(holders.iter().map(|holder| store.lock(&dev, holder))).await;
+        let mut held: Vec<_> = tries.into_iter().filter_map(Result::ok).collect();
+        assert!(held.len() <= 1);
+        assert_eq!(store.locks(&dev).await.unwrap().len(), held.len());
+        if let Some(lock) = held.pop() {
+            store.unlock(lock).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn store_of_objects_is_compliant() {
+    for compression in Compression::ALL {
+        let options = StoreOptions { compression, ..StoreOptions::default() };
+        run(&ObjectStore::open(std::sync::Arc::new(MemoryObjects::default()), options).await.unwrap()).await;
+    }
+}

@@ -1,0 +1,100 @@
+//! Whole stacks as objects: list, history, tags, remove.
+
+use bridge::fs::MAX_DOCUMENT_BYTES;
+use futures_util::future::try_join_all;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+
+use super::super::catalog::{Backups, Tags};
+use super::super::compression::decompressed_text;
+use super::super::error::StoreError;
+use super::super::layout::{self, Layout};
+use super::super::lock::StackLock;
+use super::super::reference::StackReference;
+use super::super::revision::Expected;
+use super::super::tags;
+use super::store::ObjectStore;
+
+/// Number of objects that are read at the same time.
+const PARALLEL_READS: usize = 16;
+
+impl ObjectStore {
+    pub(super) async fn stacks(&self) -> Result<Vec<StackReference>, StoreError> {
+        let reference = |name: &str| match self.layout {
+            Layout::Legacy => StackReference::without_project(layout::stack_name_of_file(name)?).ok(),
+            Layout::Projects => {
+                let (project, file) = name.split_once('/')?;
+                StackReference::new(project, layout::stack_name_of_file(file)?).ok()
+            }
+        };
+        let listed = match self.layout {
+            Layout::Legacy => self.objects.list(layout::STACKS).await?,
+            Layout::Projects => self.objects.list_all(layout::STACKS).await?,
+        };
+        let mut stacks: Vec<_> = listed.iter().filter_map(|object| reference(&object.name)).collect();
+        stacks.sort();
+        stacks.dedup();
+        Ok(stacks)
+    }
+
+    pub(super) async fn read_history(&self, stack: &StackReference) -> Result<Vec<String>, StoreError> {
+        let folder = self.layout.history(stack);
+        let mut listed = self.objects.list(&folder).await?;
+        listed.retain(|object| layout::is_history_entry(stack, &object.name));
+        let keys = listed.into_iter().map(|object| format!("{folder}/{}", object.name));
+        let texts = stream::iter(keys.map(|key| self.read_text(key, MAX_DOCUMENT_BYTES))).buffered(PARALLEL_READS);
+        let texts: Vec<Option<String>> = texts.try_collect().await?;
+        Ok(texts.into_iter().flatten().collect())
+    }
+
+    /// Returns the decompressed text of an object, of at most `limit` bytes both compressed and decompressed; `None` if it
+    /// does not exist.
+    pub(super) async fn read_text(&self, key: String, limit: u64) -> Result<Option<String>, StoreError> {
+        let object = self.objects.read(&key, limit).await?;
+        object.map(|object| decompressed_text(object.content, limit, &self.location_of(&key))).transpose()
+    }
+
+    pub(super) async fn read_tags(&self, stack: &StackReference) -> Result<Tags, StoreError> {
+        let key = self.layout.tags(stack);
+        let object = self.objects.read(&key, MAX_DOCUMENT_BYTES).await?;
+        object.map_or_else(|| Ok(Tags::new()), |object| tags::read(&object.content, &self.location_of(&key)))
+    }
+
+    pub(super) async fn write_tags(&self, stack: &StackReference, tags: &Tags) -> Result<(), StoreError> {
+        let key = self.layout.tags(stack);
+        if tags.is_empty() {
+            return Ok(self.objects.remove(&key).await?);
+        }
+        self.replace(&key, tags::write(tags.clone()).into_bytes()).await
+    }
+
+    pub(super) async fn remove_stack(
+        &self,
+        lock: &StackLock,
+        backups: Backups,
+        expected: &Expected,
+    ) -> Result<(), StoreError> {
+        self.check_lock(lock).await?;
+        let stack = &lock.stack;
+        let current = self.check_expected(stack, expected).await?;
+        self.back_up_and_remove(stack).await?;
+        self.objects.remove(&self.layout.tags(stack)).await?;
+        self.remove_objects(&self.layout.history(stack)).await?;
+        if backups == Backups::Removed {
+            self.remove_objects(&self.layout.backups(stack)).await?;
+            if let Some(current) = current {
+                self.objects.remove(&format!("{}.bak", self.layout.checkpoint(stack, current.variant))).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the objects of a folder.
+    async fn remove_objects(&self, folder: &str) -> Result<(), StoreError> {
+        let listed = self.objects.list(folder).await?;
+        for group in listed.chunks(PARALLEL_READS) {
+            let remove = async |name: &str| self.objects.remove(&format!("{folder}/{name}")).await;
+            try_join_all(group.iter().map(|object| remove(&object.name))).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,92 @@
+//! Copies of checkpoints as objects.
+
+use std::io::ErrorKind;
+
+use jiff::Timestamp;
+
+use super::super::compression::Compression;
+use super::super::copy::{CheckpointCopy, CopyKind};
+use super::super::error::StoreError;
+use super::super::layout;
+use super::super::lock::StackLock;
+use super::super::reference::StackReference;
+use super::super::revision::Expected;
+use super::interface::{ObjectError, ObjectErrorKind};
+use super::store::ObjectStore;
+use crate::MAX_STATE_BYTES;
+
+impl ObjectStore {
+    /// Returns the copies of the checkpoints of a stack that are of one of the kinds, newest first.
+    pub(super) async fn list_copies(
+        &self,
+        stack: &StackReference,
+        kinds: &[CopyKind],
+    ) -> Result<Vec<CheckpointCopy>, StoreError> {
+        let mut found = Vec::new();
+        let folders = [
+            (self.layout.history(stack), &[CopyKind::History][..]),
+            (self.layout.backups(stack), &[CopyKind::Backup][..]),
+            (self.layout.checkpoints(stack), &[CopyKind::Previous, CopyKind::Retained][..]),
+        ];
+        for (folder, in_folder) in folders {
+            let wanted: Vec<_> = in_folder.iter().copied().filter(|kind| kinds.contains(kind)).collect();
+            if wanted.is_empty() {
+                continue;
+            }
+            for object in self.objects.list(&folder).await? {
+                let copy = wanted.iter().find_map(|kind| match kind {
+                    CopyKind::Previous => {
+                        let variant = self.variant_of_previous(stack, &object.name)?;
+                        Some((*kind, format!("bak{}", variant.suffix()), object.modified))
+                    }
+                    _ => {
+                        let time = layout::time_of_copy(*kind, stack, &object.name)?;
+                        Some((*kind, format!("{}-{}", kind.as_str(), time.as_nanosecond()), time))
+                    }
+                });
+                let Some((kind, name, time)) = copy else { continue };
+                let key = format!("{folder}/{}", object.name);
+                found.push(CheckpointCopy { kind, name, location: self.location_of(&key), time, key });
+            }
+        }
+        found.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.name.cmp(&b.name)));
+        Ok(found)
+    }
+
+    /// Returns the compression of a previous checkpoint of a stack; `None` for other objects.
+    fn variant_of_previous(&self, stack: &StackReference, name: &str) -> Option<Compression> {
+        let is_previous = |variant: &Compression| {
+            let bare = name.strip_suffix(".bak").and_then(|name| name.strip_suffix(variant.suffix()));
+            bare.and_then(|bare| bare.strip_suffix(".json")) == Some(stack.stack())
+        };
+        Compression::ALL.into_iter().find(is_previous)
+    }
+
+    pub(super) async fn copy_text(&self, copy: &CheckpointCopy) -> Result<String, StoreError> {
+        let missing = || {
+            let source = std::io::Error::from(ErrorKind::NotFound).into();
+            let location = copy.location.clone();
+            ObjectError { operation: "read", location, kind: ObjectErrorKind::Other, source }.into()
+        };
+        self.read_text(copy.key.clone(), MAX_STATE_BYTES).await?.ok_or_else(missing)
+    }
+
+    /// Saves the checkpoint that was read from a copy. A copy that the save replaces is added to the backups before,
+    /// because it may be the only one with this content, and the save may fail.
+    pub(super) async fn restore_copy(
+        &self,
+        lock: &StackLock,
+        copy: &CheckpointCopy,
+        checkpoint: &str,
+        expected: &Expected,
+    ) -> Result<(), StoreError> {
+        self.check_lock(lock).await?;
+        self.check_expected(&lock.stack, expected).await?;
+        if copy.kind == CopyKind::Previous {
+            let backup = self.layout.backup(&lock.stack, Timestamp::now().as_nanosecond());
+            let suffix = copy.name.strip_prefix("bak").unwrap_or_default();
+            self.objects.copy(&copy.key, &format!("{backup}{suffix}")).await?;
+        }
+        self.save_checkpoint(&lock.stack, checkpoint, expected).await.map(drop)
+    }
+}

@@ -1,0 +1,185 @@
+//! Objects in memory, with faults on demand. Compiled for tests only (`testing` in `Cargo.toml`).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::interface::{
+    ListedObject, ObjectError, ObjectErrorKind, ObjectVersion, Objects, StoredObject, WriteCondition, WriteError,
+};
+
+/// Objects in memory that check every condition of a write. Clones share them.
+#[derive(Clone, Default)]
+pub struct MemoryObjects {
+    shared: Arc<Mutex<Shared>>,
+    latency: Duration,
+}
+
+/// Received request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Operation, such as `write`.
+    pub operation: &'static str,
+    /// Key of the object, or folder.
+    pub key: String,
+}
+
+/// Outcome of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The request is carried out, and replied to.
+    None,
+    /// The request is carried out, and its reply is lost.
+    LostReply,
+    /// The request does not arrive.
+    NotReached,
+}
+
+type Faults = Box<dyn FnMut(&Request) -> Fault + Send>;
+
+#[derive(Default)]
+struct Shared {
+    objects: BTreeMap<String, StoredObject>,
+    writes: u64,
+    modified: Timestamp,
+    requests: Vec<Request>,
+    faults: Option<Faults>,
+}
+
+impl MemoryObjects {
+    /// Lets each request take this time.
+    #[must_use]
+    pub fn with_latency(self, latency: Duration) -> Self {
+        Self { latency, ..self }
+    }
+
+    /// Calls a function with each request, which decides what happens to it.
+    pub fn set_faults(&self, faults: impl FnMut(&Request) -> Fault + Send + 'static) {
+        self.shared().faults = Some(Box::new(faults));
+    }
+
+    /// Returns the requests since the last call.
+    pub fn take_requests(&self) -> Vec<Request> {
+        std::mem::take(&mut self.shared().requests)
+    }
+
+    /// Returns the keys.
+    pub fn keys(&self) -> Vec<String> {
+        self.shared().objects.keys().cloned().collect()
+    }
+
+    /// Writes an object as another program does, without a fault.
+    pub fn put(&self, key: &str, content: &str) {
+        self.shared().put(key, content.as_bytes().to_vec());
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn request<T>(
+        &self,
+        operation: &'static str,
+        key: &str,
+        work: impl FnOnce(&mut Shared) -> T + Send,
+    ) -> Result<T, ObjectError> {
+        if !self.latency.is_zero() {
+            tokio::time::sleep(self.latency).await;
+        }
+        let mut shared = self.shared();
+        let request = Request { operation, key: key.to_owned() };
+        let fault = shared.faults.as_mut().map_or(Fault::None, |faults| faults(&request));
+        shared.requests.push(request);
+        let result = (fault != Fault::NotReached).then(|| work(&mut shared));
+        result.filter(|_| fault == Fault::None).ok_or_else(|| ObjectError {
+            operation,
+            location: format!("{}/{key}", self.location()),
+            kind: ObjectErrorKind::Unreachable,
+            source: "the connection was closed".into(),
+        })
+    }
+}
+
+impl Shared {
+    fn put(&mut self, key: &str, content: Vec<u8>) -> ObjectVersion {
+        self.writes += 1;
+        // No two objects of a test are equally new.
+        self.modified = Timestamp::now().max(self.modified + Duration::from_millis(1));
+        let version = ObjectVersion { tag: None, generation: Some(self.writes.to_string()) };
+        let object = StoredObject { content, version: version.clone(), modified: self.modified };
+        self.objects.insert(key.to_owned(), object);
+        version
+    }
+
+    fn list(&self, folder: &str) -> Vec<ListedObject> {
+        let prefix = format!("{folder}/");
+        let listed = |(key, object): (&String, &StoredObject)| {
+            let name = key.strip_prefix(&prefix)?.to_owned();
+            Some(ListedObject { name, modified: object.modified })
+        };
+        self.objects.iter().filter_map(listed).collect()
+    }
+}
+
+#[async_trait]
+impl Objects for MemoryObjects {
+    fn location(&self) -> String {
+        "memory://objects".to_owned()
+    }
+
+    async fn read(&self, key: &str, limit: u64) -> Result<Option<StoredObject>, ObjectError> {
+        let object = self.request("read", key, |shared| shared.objects.get(key).cloned()).await?;
+        match object {
+            Some(object) if object.content.len() as u64 > limit => Err(ObjectError {
+                operation: "read",
+                location: format!("{}/{key}", self.location()),
+                kind: ObjectErrorKind::TooLarge,
+                source: format!("it has more than {limit} bytes").into(),
+            }),
+            object => Ok(object),
+        }
+    }
+
+    async fn write(
+        &self,
+        key: &str,
+        content: Vec<u8>,
+        _: &'static str,
+        condition: &WriteCondition,
+    ) -> Result<ObjectVersion, WriteError> {
+        let written = self.request("write", key, |shared| {
+            let is_met = match (condition, shared.objects.get(key)) {
+                (WriteCondition::None, _) | (WriteCondition::Missing, None) => true,
+                (WriteCondition::Unchanged(version), Some(found)) => found.version == *version,
+                (WriteCondition::Missing, Some(_)) | (WriteCondition::Unchanged(_), None) => false,
+            };
+            is_met.then(|| shared.put(key, content))
+        });
+        written.await?.ok_or(WriteError::Condition)
+    }
+
+    async fn copy(&self, from: &str, to: &str) -> Result<bool, ObjectError> {
+        let copy = |shared: &mut Shared| {
+            let content = shared.objects.get(from).map(|object| object.content.clone());
+            content.map(|content| shared.put(to, content)).is_some()
+        };
+        self.request("copy", from, copy).await
+    }
+
+    async fn remove(&self, key: &str) -> Result<(), ObjectError> {
+        self.request("remove", key, |shared| shared.objects.remove(key)).await.map(drop)
+    }
+
+    async fn list(&self, folder: &str) -> Result<Vec<ListedObject>, ObjectError> {
+        let mut listed = self.request("list", folder, |shared| shared.list(folder)).await?;
+        listed.retain(|object| !object.name.contains('/'));
+        Ok(listed)
+    }
+
+    async fn list_all(&self, folder: &str) -> Result<Vec<ListedObject>, ObjectError> {
+        self.request("list", folder, |shared| shared.list(folder)).await
+    }
+}

@@ -1,0 +1,205 @@
+//! Renames of stacks in a store of objects: the intent is an object as well.
+
+use bridge::fs::MAX_DOCUMENT_BYTES;
+
+use super::super::compression::Compression;
+use super::super::error::StoreError;
+use super::super::lock::{LockHolder, StackLock, new_lock_name};
+use super::super::reference::StackReference;
+use super::super::rename::{HeldIntent, ObjectIntent, RenameOutcome, StackRename};
+use super::super::rename_intent::{Intent, Progress, RENAMES};
+use super::super::revision::Expected;
+use super::interface::WriteCondition;
+use super::store::ObjectStore;
+use crate::digest::digest;
+
+impl ObjectStore {
+    /// Locks both names for a rename.
+    pub(super) async fn lock_for_rename(
+        &self,
+        from: &StackReference,
+        to: &StackReference,
+        holder: &LockHolder,
+    ) -> Result<StackRename, StoreError> {
+        let [from, to] = [from, to].map(|stack| StackLock { stack: stack.clone(), name: new_lock_name() });
+        // The intent of a rename without the first lock is that of a process that has ended.
+        self.take_lock(&from, holder).await?;
+        let intent = Intent::new(&from, &to, holder);
+        let intent = ObjectIntent { key: format!("{RENAMES}/{}.json", uuid::Uuid::new_v4()), intent };
+        let written = self.replace(&intent.key, intent.intent.write().into_bytes()).await;
+        let intent = Some(HeldIntent::Object(Box::new(intent)));
+        let rename = StackRename { from, to, outcome: RenameOutcome::OldName, intent };
+        let locked = match written {
+            Ok(()) => self.take_lock(&rename.to, holder).await,
+            failed => failed,
+        };
+        if let Err(error) = locked {
+            // A lock that was not taken is missing, which is no error.
+            self.end_rename(rename).await?;
+            return Err(error);
+        }
+        Ok(rename)
+    }
+
+    /// Moves the checkpoint and the history. After an error the rename is undone, or completed if the old checkpoint is
+    /// removed already; if that fails, too, the next command does it.
+    pub(super) async fn move_stack(
+        &self,
+        rename: &mut StackRename,
+        checkpoint: &str,
+        expected: &Expected,
+    ) -> Result<(), StoreError> {
+        self.check_lock(&rename.from).await?;
+        self.check_lock(&rename.to).await?;
+        let [from, to] = [rename.from.stack.clone(), rename.to.stack.clone()];
+        self.check_expected(&from, expected).await?;
+        if self.find_current(&to).await?.is_some() {
+            return Err(StoreError::Exists(to));
+        }
+        let before = self.load_checkpoint(&from).await?.map(|loaded| loaded.into_text()).unwrap_or_default();
+        let checkpoints = [digest(&before), digest(checkpoint)];
+        self.write_progress(rename, Progress::Moving(checkpoints.clone())).await?;
+        rename.outcome = RenameOutcome::Pending;
+        if let Err(error) = self.move_objects(&from, &to, checkpoint).await {
+            rename.outcome = self.complete_or_undo(&from, &to, &checkpoints).await?;
+            return if rename.outcome == RenameOutcome::NewName { Ok(()) } else { Err(error) };
+        }
+        rename.outcome = RenameOutcome::NewName;
+        Ok(())
+    }
+
+    async fn move_objects(
+        &self,
+        from: &StackReference,
+        to: &StackReference,
+        checkpoint: &str,
+    ) -> Result<(), StoreError> {
+        let compression = self.options.compression;
+        let content = compression.compress(checkpoint).into_owned();
+        let key = self.layout.checkpoint(to, compression);
+        self.write_checkpoint(to, &key, content, &WriteCondition::Missing).await?;
+        self.back_up_and_remove(from).await?;
+        self.move_history(from, to).await
+    }
+
+    /// Removes both locks and the intent, unless the rename is pending.
+    pub(super) async fn end_rename(&self, rename: StackRename) -> Result<(), StoreError> {
+        let progress = match rename.outcome {
+            RenameOutcome::Pending => return Ok(()),
+            RenameOutcome::OldName => Progress::Undone,
+            RenameOutcome::NewName => Progress::Done,
+        };
+        // Once a lock is removed, other programs may change both stacks: the steps must not be undone then.
+        self.write_progress(&rename, progress).await?;
+        for lock in [&rename.to, &rename.from] {
+            self.objects.remove(&self.lock_key(&lock.stack, &lock.name)).await?;
+        }
+        match rename.intent {
+            Some(HeldIntent::Object(held)) => Ok(self.objects.remove(&held.key).await?),
+            _ => Ok(()),
+        }
+    }
+
+    /// Completes or undoes a rename from or to a stack whose lock was removed, and holds the locks of both names then.
+    pub(super) async fn resume_interrupted_rename(
+        &self,
+        stack: &StackReference,
+        holder: &LockHolder,
+    ) -> Result<Option<StackRename>, StoreError> {
+        for object in self.objects.list(RENAMES).await? {
+            let key = format!("{RENAMES}/{}", object.name);
+            // The rename may have ended meanwhile.
+            let Some(intent) = self.read_intent(&key).await? else { continue };
+            let [from, to] = intent.stacks(&self.location_of(&key))?;
+            if *stack != from && *stack != to {
+                continue;
+            }
+            let [from_name, to_name] = &intent.locks;
+            // The process of the rename may run, here or on another machine, as long as it has its first lock.
+            if self.lock_names(&from).await?.contains(from_name) {
+                let holders = self.read_locks(&from).await?;
+                return Err(StoreError::Locked { stack: from, holders });
+            }
+            let from = self.take_over_lock(from, from_name, holder).await?;
+            let to = self.take_over_lock(to, to_name, holder).await?;
+            let outcome = match &intent.progress {
+                Progress::Moving(checkpoints) => self.complete_or_undo(&from.stack, &to.stack, checkpoints).await?,
+                Progress::Locking | Progress::Undone => RenameOutcome::OldName,
+                Progress::Done => RenameOutcome::NewName,
+            };
+            let intent = Some(HeldIntent::Object(Box::new(ObjectIntent { key, intent })));
+            return Ok(Some(StackRename { from, to, outcome, intent }));
+        }
+        Ok(None)
+    }
+
+    /// Undoes a rename as long as the old checkpoint exists, else completes it. A checkpoint that another program has
+    /// changed since is kept.
+    async fn complete_or_undo(
+        &self,
+        from: &StackReference,
+        to: &StackReference,
+        [before, after]: &[String; 2],
+    ) -> Result<RenameOutcome, StoreError> {
+        let digest_of = async |stack: &StackReference| {
+            let loaded = self.load_checkpoint(stack).await?;
+            Ok::<_, StoreError>(loaded.map(|loaded| digest(&loaded.into_text())))
+        };
+        let (old, new) = (digest_of(from).await?, digest_of(to).await?);
+        match old {
+            Some(_) if new.as_ref().is_none_or(|new| new == after) => {
+                for variant in Compression::ALL {
+                    self.objects.remove(&self.layout.checkpoint(to, variant)).await?;
+                }
+                return Ok(RenameOutcome::OldName);
+            }
+            Some(old) if old == *before => self.back_up_and_remove(from).await?,
+            Some(_) => return Err(StoreError::BothNames { from: from.clone(), to: to.clone() }),
+            None => {}
+        }
+        self.move_history(from, to).await?;
+        Ok(RenameOutcome::NewName)
+    }
+
+    /// Returns the lock of a rename whose process has ended, or a new one if it was removed.
+    async fn take_over_lock(
+        &self,
+        stack: StackReference,
+        name: &str,
+        holder: &LockHolder,
+    ) -> Result<StackLock, StoreError> {
+        let lock = StackLock { stack, name: name.to_owned() };
+        if self.lock_names(&lock.stack).await?.contains(&lock.name) {
+            self.refuse_if_locked(&lock.stack, Some(name)).await?;
+        } else {
+            self.take_lock(&lock, holder).await?;
+        }
+        Ok(lock)
+    }
+
+    /// Moves the objects of a history to the folder and the names of another stack.
+    async fn move_history(&self, from: &StackReference, to: &StackReference) -> Result<(), StoreError> {
+        let (old, new) = (self.layout.history(from), self.layout.history(to));
+        for object in self.objects.list(&old).await? {
+            let Some(rest) = object.name.strip_prefix(from.stack()).filter(|rest| rest.starts_with('-')) else {
+                continue;
+            };
+            let key = format!("{old}/{}", object.name);
+            self.objects.copy(&key, &format!("{new}/{}{rest}", to.stack())).await?;
+            self.objects.remove(&key).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes the progress of a rename into its intent.
+    async fn write_progress(&self, rename: &StackRename, progress: Progress) -> Result<(), StoreError> {
+        let Some(HeldIntent::Object(held)) = &rename.intent else { return Ok(()) };
+        let intent = Intent { progress, ..held.intent.clone() };
+        self.replace(&held.key, intent.write().into_bytes()).await
+    }
+
+    async fn read_intent(&self, key: &str) -> Result<Option<Intent>, StoreError> {
+        let object = self.objects.read(key, MAX_DOCUMENT_BYTES).await?;
+        object.map(|object| Intent::read(&object.content, &self.location_of(key))).transpose()
+    }
+}

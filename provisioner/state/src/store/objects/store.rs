@@ -1,0 +1,238 @@
+//! Store above the interface of objects.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use bridge::fs::MAX_DOCUMENT_BYTES;
+
+use super::super::catalog::{Backups, StackCatalog, Tags};
+use super::super::compression::Compression;
+use super::super::copy::{CheckpointCopy, CopyKind};
+use super::super::error::StoreError;
+use super::super::history_entry::HistoryEntry;
+use super::super::layout::{self, Layout};
+use super::super::lock::{LockHolder, LockInfo, StackLock};
+use super::super::meta;
+use super::super::options::{LegacyStores, StoreOptions};
+use super::super::reference::StackReference;
+use super::super::rename::StackRename;
+use super::super::revision::{Expected, Revision, StoredCheckpoint};
+use super::super::state_store::StateStore;
+use super::interface::{Objects, WriteCondition, WriteError};
+
+/// Store that keeps states in a bucket or a table. Clones share the connection.
+#[derive(Clone)]
+pub struct ObjectStore {
+    pub(super) objects: Arc<dyn Objects>,
+    pub(super) options: StoreOptions,
+    pub(super) layout: Layout,
+    /// `true` once the metadata of the store exist.
+    has_metadata: Arc<AtomicBool>,
+    /// Compression of the checkpoint of each stack that was loaded or saved. Its object is then found without a search.
+    pub(super) variants: Arc<Mutex<BTreeMap<StackReference, Compression>>>,
+}
+
+impl fmt::Debug for ObjectStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ObjectStore").field(&self.objects.location()).finish()
+    }
+}
+
+impl ObjectStore {
+    /// Opens a store. Writes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be reached, or has an unsupported layout.
+    pub async fn open(objects: Arc<dyn Objects>, options: StoreOptions) -> Result<Self, StoreError> {
+        let store =
+            Self { objects, options, layout: Layout::Projects, has_metadata: Arc::default(), variants: Arc::default() };
+        let metadata = store.objects.read(layout::META, MAX_DOCUMENT_BYTES).await?;
+        let location = store.location_of(layout::META);
+        store.has_metadata.store(metadata.is_some(), Ordering::Relaxed);
+        let layout = match metadata {
+            Some(metadata) => meta::layout(metadata.content, &location)?,
+            None if store.has_legacy_stacks().await? => Layout::Legacy,
+            None => options.new_layout,
+        };
+        if layout == Layout::Legacy && options.legacy_stores == LegacyStores::Refused {
+            return Err(StoreError::Legacy(store.objects.location()));
+        }
+        Ok(Self { layout, ..store })
+    }
+
+    /// Returns `true` if there are checkpoints that belong to no project.
+    async fn has_legacy_stacks(&self) -> Result<bool, StoreError> {
+        let found = self.objects.list(layout::STACKS).await?;
+        Ok(found.iter().any(|object| layout::stack_name_of_file(&object.name).is_some()))
+    }
+
+    /// Writes the metadata of a new store.
+    pub(super) async fn write_metadata(&self) -> Result<(), StoreError> {
+        if self.layout == Layout::Legacy || self.has_metadata.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        match self.write(layout::META, meta::TEXT.as_bytes().to_vec(), &WriteCondition::Missing).await {
+            // Another program has written them at the same time.
+            Ok(()) | Err(WriteError::Condition) => self.has_metadata.store(true, Ordering::Relaxed),
+            Err(WriteError::Request(error)) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Writes an object whose version is not needed.
+    pub(super) async fn write(
+        &self,
+        key: &str,
+        content: Vec<u8>,
+        condition: &WriteCondition,
+    ) -> Result<(), WriteError> {
+        let content_type = Compression::of(&content).content_type();
+        self.objects.write(key, content, content_type, condition).await.map(drop)
+    }
+
+    /// Writes an object, or replaces the one that has the key.
+    pub(super) async fn replace(&self, key: &str, content: Vec<u8>) -> Result<(), StoreError> {
+        match self.write(key, content, &WriteCondition::None).await {
+            Ok(()) => Ok(()),
+            Err(WriteError::Request(error)) => Err(error.into()),
+            Err(WriteError::Condition) => unreachable!("a write without condition meets it"),
+        }
+    }
+
+    /// Returns the location of an object, for messages.
+    pub(super) fn location_of(&self, key: &str) -> String {
+        format!("{}/{key}", self.objects.location())
+    }
+
+    pub(super) fn known_variant(&self, stack: &StackReference) -> Option<Compression> {
+        self.variants.lock().unwrap_or_else(PoisonError::into_inner).get(stack).copied()
+    }
+
+    pub(super) fn remember_variant(&self, stack: &StackReference, variant: Option<Compression>) {
+        let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
+        match variant {
+            Some(variant) => variants.insert(stack.clone(), variant),
+            None => variants.remove(stack),
+        };
+    }
+}
+
+#[async_trait]
+impl StackCatalog for ObjectStore {
+    async fn list(&self) -> Result<Vec<StackReference>, StoreError> {
+        self.stacks().await
+    }
+
+    async fn history(&self, stack: &StackReference) -> Result<Vec<String>, StoreError> {
+        self.read_history(stack).await
+    }
+
+    async fn tags(&self, stack: &StackReference) -> Result<Tags, StoreError> {
+        self.read_tags(stack).await
+    }
+
+    async fn set_tags(&self, stack: &StackReference, tags: &Tags) -> Result<(), StoreError> {
+        self.write_tags(stack, tags).await
+    }
+
+    async fn copies(&self, stack: &StackReference, kinds: &[CopyKind]) -> Result<Vec<CheckpointCopy>, StoreError> {
+        self.list_copies(stack, kinds).await
+    }
+
+    async fn read_copy(&self, copy: &CheckpointCopy) -> Result<String, StoreError> {
+        self.copy_text(copy).await
+    }
+
+    async fn restore(
+        &self,
+        lock: &StackLock,
+        copy: &CheckpointCopy,
+        checkpoint: &str,
+        expected: &Expected,
+    ) -> Result<(), StoreError> {
+        self.restore_copy(lock, copy, checkpoint, expected).await
+    }
+
+    async fn begin_rename(
+        &self,
+        from: &StackReference,
+        to: &StackReference,
+        holder: &LockHolder,
+    ) -> Result<StackRename, StoreError> {
+        self.lock_for_rename(from, to, holder).await
+    }
+
+    async fn rename(&self, rename: &mut StackRename, checkpoint: &str, expected: &Expected) -> Result<(), StoreError> {
+        self.move_stack(rename, checkpoint, expected).await
+    }
+
+    async fn finish_rename(&self, rename: StackRename) -> Result<(), StoreError> {
+        self.end_rename(rename).await
+    }
+
+    async fn resume_rename(
+        &self,
+        stack: &StackReference,
+        holder: &LockHolder,
+    ) -> Result<Option<StackRename>, StoreError> {
+        self.resume_interrupted_rename(stack, holder).await
+    }
+
+    async fn remove(&self, lock: &StackLock, backups: Backups, expected: &Expected) -> Result<(), StoreError> {
+        self.remove_stack(lock, backups, expected).await
+    }
+}
+
+#[async_trait]
+impl StateStore for ObjectStore {
+    fn location(&self) -> String {
+        self.objects.location()
+    }
+
+    fn full_name(&self, stack: &StackReference) -> String {
+        self.layout.full_name(stack)
+    }
+
+    fn checkpoint_location(&self, stack: &StackReference) -> String {
+        let variant = self.known_variant(stack).unwrap_or(self.options.compression);
+        self.location_of(&self.layout.checkpoint(stack, variant))
+    }
+
+    async fn load(&self, stack: &StackReference) -> Result<Option<StoredCheckpoint>, StoreError> {
+        self.load_checkpoint(stack).await
+    }
+
+    async fn save(&self, lock: &StackLock, checkpoint: &str, expected: &Expected) -> Result<Revision, StoreError> {
+        self.check_lock(lock).await?;
+        self.save_checkpoint(&lock.stack, checkpoint, expected).await
+    }
+
+    async fn archive(&self, stack: &StackReference, entry: &HistoryEntry) -> Result<(), StoreError> {
+        self.archive_checkpoint(stack, entry).await
+    }
+
+    async fn lock(&self, stack: &StackReference, holder: &LockHolder) -> Result<StackLock, StoreError> {
+        self.take_new_lock(stack, holder).await
+    }
+
+    async fn unlock(&self, lock: StackLock) -> Result<(), StoreError> {
+        Ok(self.objects.remove(&self.lock_key(&lock.stack, &lock.name)).await?)
+    }
+
+    async fn locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {
+        self.read_locks(stack).await
+    }
+
+    async fn break_locks(&self, stack: &StackReference, locks: &[LockInfo]) -> Result<Vec<LockInfo>, StoreError> {
+        let held = self.lock_names(stack).await?;
+        let mut removed = locks.to_vec();
+        removed.retain(|lock| held.contains(&lock.name));
+        for lock in &removed {
+            self.objects.remove(&self.lock_key(stack, &lock.name)).await?;
+        }
+        Ok(removed)
+    }
+}
