@@ -5,3 +5,5 @@
 //! secret means.
 
 pub mod aws;
+mod bucket;
+pub mod s3;

@@ -12,6 +12,7 @@ use aws_sdk_kms::config::SharedHttpClient;
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore};
+use aws_types::origin::Origin;
 use bridge::fs::FileError;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -130,9 +131,19 @@ pub async fn load_config(
     }
     // Set last: a role is assumed at the endpoint of STS.
     if let Some(endpoint) = &parameters.endpoint {
+        builder.insert_origin("endpoint_url", Origin::shared_config());
         builder.set_endpoint_url(Some(endpoint.clone()));
     }
     Ok(builder.build())
+}
+
+/// Names the sources of credentials that are configured, for messages: `profile `team``.
+pub fn credential_sources(
+    parameters: &AwsParameters,
+    keys: Option<&AwsKeys>,
+    environment: &BTreeMap<String, String>,
+) -> String {
+    configured_sources(parameters, keys, &variables(parameters, environment, None))
 }
 
 /// Returns the certificates (PEM) that `AWS_CA_BUNDLE` names; they are trusted beside those of the platform.
@@ -167,7 +178,6 @@ fn variables(
     variables
 }
 
-/// Names the sources of credentials that are configured, for the message of one that fails.
 fn configured_sources(
     parameters: &AwsParameters,
     keys: Option<&AwsKeys>,

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::time::Duration;
 
 use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider, future};
@@ -44,6 +45,16 @@ impl CredentialsFailure {
         };
         let attempts: Vec<String> = attempts.trim().lines().filter_map(|line| attempt_text(line, profile)).collect();
         Self(format!("no credentials of AWS; tried in this order: {}", attempts.join("; ")))
+    }
+
+    /// Returns the failure in an error of the provider of a configuration.
+    pub(crate) fn in_error(error: &CredentialsError) -> Self {
+        Self::find(error).cloned().unwrap_or_else(|| Self(one_line(&chain_text(error))))
+    }
+
+    /// Describes a chain that has not ended in time.
+    pub(crate) fn timeout(limit: Duration) -> Self {
+        Self(format!("the sources of credentials of AWS did not reply within {} s", limit.as_secs()))
     }
 
     /// Returns the failure in a chain of errors, such as that of a request of the SDK.

@@ -9,7 +9,9 @@ mod failure;
 mod keys;
 mod parameters;
 
-pub use config::{AwsConfigError, ca_bundle, load_config};
+pub use config::{AwsConfigError, ca_bundle, credential_sources, load_config};
 pub use failure::CredentialsFailure;
 pub use keys::AwsKeys;
 pub use parameters::{AwsParameters, ChecksumMode, ParameterError, first_values};
+
+pub(crate) use parameters::parse_bool;

@@ -96,7 +96,7 @@ pub fn first_values(query: &str) -> Vec<(String, String)> {
 }
 
 /// Parses a bool like Go's `strconv.ParseBool`.
-fn parse_bool(name: &str, value: &str) -> Result<bool, ParameterError> {
+pub(crate) fn parse_bool(name: &str, value: &str) -> Result<bool, ParameterError> {
     match value {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),

@@ -141,6 +141,8 @@ pub enum ObjectErrorKind {
     Unreachable,
     /// The object is larger than the limit.
     TooLarge,
+    /// The store lacks a function that the request needs, such as conditional writes.
+    Unsupported,
     /// Any other failure.
     Other,
 }
