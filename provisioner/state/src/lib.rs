@@ -81,7 +81,7 @@ pub use resource::{CustomTimeouts, ResourceState};
 pub use settings::{SettingsError, StackSettings};
 pub use snapshot::{Manifest, OperationKind, PendingOperation, SecretsDescription, Snapshot, SnapshotRest};
 pub use stack_state::{
-    EntryChange, ExportedSecrets, ImportReport, JournalRecorder, RecoveredRun, Restore, StackAccess, StackState,
-    StackSummary, StackView, StateCopy, history, import, remove_stack, rename_stack, state_copies, summary,
+    EntryChange, ExportedSecrets, ImportReport, JournalRecorder, RecoveredRun, Restore, SecretsChange, StackAccess,
+    StackState, StackSummary, StackView, StateCopy, history, import, remove_stack, rename_stack, state_copies, summary,
 };
 pub use unrecorded::{ChangeKind, Unrecorded, UnrecordedChange, UnrecordedReport};

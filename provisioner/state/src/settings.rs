@@ -9,7 +9,7 @@ use bridge::error::shorten;
 use bridge::yaml::{self, YamlError};
 
 use super::format::ConfigValue;
-use super::secrets::{Crypter, SecretsError};
+use super::secrets::{Crypter, SecretsError, describe_cloud};
 use super::snapshot::SecretsDescription;
 
 /// Settings of a stack.
@@ -65,9 +65,7 @@ impl StoredSettings {
     fn secrets(self) -> Option<SecretsDescription> {
         let provider = self.secretsprovider.unwrap_or_default();
         if !["", "passphrase", "default"].contains(&provider.as_str()) {
-            let key = self.encryptedkey.unwrap_or_default();
-            let state = serde_json::json!({ "url": provider, "encryptedkey": key });
-            return Some(SecretsDescription { kind: "cloud".to_owned(), state });
+            return Some(describe_cloud(&provider, &self.encryptedkey.unwrap_or_default()));
         }
         let salt = self.encryptionsalt?;
         Some(SecretsDescription { kind: "passphrase".to_owned(), state: serde_json::json!({ "salt": salt }) })

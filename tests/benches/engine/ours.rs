@@ -101,7 +101,7 @@ impl<'f> Bench<'f> {
         let url = FileUrl { folder: folder.to_owned(), create: false, folder_mode: 0o777, sidecars: true };
         let keyring = Keyring::new(Some(Passphrase::new("tide-pool 42")));
         let started = Instant::now();
-        let manager = keyring.new_manager().await?;
+        let manager = keyring.new_manager(None).await?;
         let key = seconds(started.elapsed());
         let store = FileStore::open(&url).await?;
         let access = StackAccess {

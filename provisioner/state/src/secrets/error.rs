@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use bridge::error::Hint;
 
+use super::key_service::{KeyError, KeyFailureKind};
+
 /// Reason why a secret could not be encrypted or decrypted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SecretsError {
@@ -22,6 +24,21 @@ pub enum SecretsError {
     /// The description of the secrets manager in the state is incomplete.
     #[error("the description of the secrets manager {0:?} in the state is incomplete")]
     IncompleteDescription(String),
+    /// The key is in a service that is not supported, or its URL names no service.
+    #[error("{}", unsupported_key(url))]
+    UnsupportedKey {
+        /// URL of the key.
+        url: String,
+    },
+    /// The encrypted data key of a state or a stack file is malformed.
+    #[error("the data key that is encrypted with {url} is malformed")]
+    DataKey {
+        /// URL of the key.
+        url: String,
+    },
+    /// A key management service did not encrypt or decrypt the data key.
+    #[error(transparent)]
+    Key(Box<KeyError>),
     /// A secret has to be read or written, and the key is not loaded.
     #[error("a secret cannot be read or written without the stack's key")]
     KeyNeeded,
@@ -46,8 +63,47 @@ impl Hint for SecretsError {
                 "`pulumi stack change-secrets-provider passphrase` protects the secrets by a passphrase; \
                  `sc stack export` needs no key"
             }
+            Self::UnsupportedKey { .. } => {
+                "supported are a passphrase, `awskms://…` and `gcpkms://…`; `pulumi stack change-secrets-provider` moves \
+                 the secrets of a stack to one of them"
+            }
+            Self::DataKey { .. } => {
+                "restore an earlier state with `sc stack restore`, or the data key in the state or in the stack file"
+            }
+            Self::Key(error) => return key_hint(error.failure.kind).map(Cow::Borrowed),
             _ => return None,
         };
         Some(hint.into())
+    }
+}
+
+/// Returns the hint for a failure of a key management service.
+fn key_hint(kind: KeyFailureKind) -> Option<&'static str> {
+    Some(match kind {
+        KeyFailureKind::Url => {
+            "write `awskms://ID?region=REGION`, `awskms://alias/NAME?region=REGION`, `awskms:///ARN?region=REGION` or \
+             `gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K`"
+        }
+        KeyFailureKind::UnknownKey => "check the id, the account or project, and the region of the key",
+        KeyFailureKind::Disabled => "enable the key, or cancel its deletion; the secrets cannot be read without it",
+        KeyFailureKind::Denied => {
+            "the account needs kms:Encrypt and kms:Decrypt, or the role roles/cloudkms.cryptoKeyEncrypterDecrypter"
+        }
+        KeyFailureKind::OtherKey => {
+            "check the region, the account and the `context_` parameters of the key's URL; `sc stack restore` returns to a \
+             state with the earlier key"
+        }
+        KeyFailureKind::Credentials => "log in again, or set the credentials of the secrets provider in server.yaml",
+        KeyFailureKind::Unreachable => "check the network, the region and the `endpoint` of the key's URL",
+        KeyFailureKind::Other => return None,
+    })
+}
+
+fn unsupported_key(url: &str) -> String {
+    match url.split_once("://") {
+        Some(("azurekeyvault", _)) => format!("the key {url} is in Azure Key Vault, which is not supported"),
+        Some(("hashivault", _)) => format!("the key {url} is in HashiCorp Vault, which is not supported"),
+        Some((scheme, _)) => format!("the key {url} is in a service of unknown type {scheme:?}"),
+        None => format!("{url:?} is not the URL of a key"),
     }
 }

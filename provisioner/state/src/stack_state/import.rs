@@ -74,7 +74,7 @@ pub async fn import(
 async fn configured_manager(access: &StackAccess) -> Result<Arc<dyn SecretsManager>, SecretsError> {
     match &access.configured_secrets {
         Some(configured) => access.keyring.manager(configured),
-        None => access.keyring.new_manager().await,
+        None => access.keyring.new_manager(None).await,
     }
 }
 

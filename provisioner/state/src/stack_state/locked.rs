@@ -7,7 +7,7 @@ use super::loading::load;
 use super::recorder::JournalRecorder;
 use super::recovery::{self, RecoveredRun};
 use super::saving::{encode_for_saving, explained};
-use super::stack_secrets::StackSecrets;
+use super::stack_secrets::{SecretsChange, StackSecrets};
 use super::unexplained_empty;
 use crate::background::drop_in_background;
 use crate::error::{StateError, UnexplainedEmptyState};
@@ -94,7 +94,7 @@ impl StackState {
         check: IntegrityCheck,
     ) -> Result<OpenedStack, StateError> {
         let loaded = load(access).await?;
-        let secrets = StackSecrets::for_writing(access, loaded.as_ref()).await?;
+        let secrets = StackSecrets::for_writing(access, loaded.as_ref()).await;
         let unexplained_empty = unexplained_empty::find(access, loaded.as_ref()).await?;
         let (mut base, snapshot) =
             loaded.map(|loaded| (loaded.revision, loaded.checkpoint.checkpoint.snapshot)).unzip();
@@ -145,6 +145,11 @@ impl StackState {
     /// unless the user agrees.
     pub fn unexplained_empty(&self) -> Option<&UnexplainedEmptyState> {
         self.unexplained_empty.as_ref()
+    }
+
+    /// Returns the change of the secrets manager, if the next save encrypts all secrets anew with another one.
+    pub fn secrets_change(&self) -> Option<&SecretsChange> {
+        self.secrets.change.as_ref()
     }
 
     /// Returns the secrets manager of the stack, if it is available.

@@ -20,4 +20,5 @@ pub use manage::{StackSummary, history, remove_stack, rename_stack, summary};
 pub use recorder::JournalRecorder;
 pub use recovery::RecoveredRun;
 pub use restore::{EntryChange, Restore, StateCopy, state_copies};
+pub use stack_secrets::SecretsChange;
 pub use view::{ExportedSecrets, StackView};

@@ -4,9 +4,17 @@ use std::sync::Arc;
 
 use super::access::StackAccess;
 use super::loading::LoadedStack;
-use crate::error::StateError;
 use crate::secrets::{CiphertextReuse, SecretsError, SecretsManager};
 use crate::snapshot::SecretsDescription;
+
+/// Change of the secrets manager of a stack: the next save encrypts all secrets anew.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SecretsChange {
+    /// Manager that the state names.
+    pub from: SecretsDescription,
+    /// Manager that the state names after the next save.
+    pub to: SecretsDescription,
+}
 
 /// Secrets manager of a stack and the loaded ciphertexts that may be written again.
 #[derive(Clone)]
@@ -14,34 +22,33 @@ pub(super) struct StackSecrets {
     /// Secrets manager. An error matters only once there is a secret.
     pub(super) manager: Result<Arc<dyn SecretsManager>, SecretsError>,
     pub(super) reuse: CiphertextReuse,
+    /// Change of the manager, if the state names another one.
+    pub(super) change: Option<SecretsChange>,
 }
 
 impl StackSecrets {
-    /// Returns the configured secrets manager, else that of the state, else a new one. The ciphertexts of the state are
-    /// reused only if it names the same manager.
-    pub(super) async fn for_writing(access: &StackAccess, loaded: Option<&LoadedStack>) -> Result<Self, StateError> {
-        let configured = access.configured_secrets.as_ref().map(|description| access.keyring.manager(description));
-        let in_state = loaded.and_then(|loaded| loaded.checkpoint.manager.clone());
-        let manager = match (configured, in_state.clone()) {
-            (Some(configured), _) => configured,
-            (None, Some(in_state)) => in_state,
-            (None, None) => access.keyring.new_manager().await,
-        };
+    /// Returns the configured secrets manager, else that of the state if it has the provider that the user chose, else a
+    /// new one. The ciphertexts of the state are reused only if it names the same manager.
+    pub(super) async fn for_writing(access: &StackAccess, loaded: Option<&LoadedStack>) -> Self {
+        let snapshot = loaded.and_then(|loaded| loaded.checkpoint.checkpoint.snapshot.as_ref());
+        let in_state = snapshot.and_then(|snapshot| snapshot.secrets.as_ref());
+        let manager = access.keyring.manager_for_writing(access.configured_secrets.as_ref(), in_state).await;
         // Secrets that were encrypted with another key have to be encrypted again.
-        let same = match (&manager, &in_state) {
-            (Ok(manager), Some(Ok(in_state))) => manager.describe() == in_state.describe(),
-            (Err(_), Some(Err(_))) => true,
-            _ => false,
-        };
+        let description = manager.as_ref().ok().map(|manager| manager.describe());
+        let same = description.as_ref() == in_state;
         let reuse = loaded.filter(|_| same).map(|loaded| loaded.checkpoint.reuse.clone()).unwrap_or_default();
-        Ok(Self { manager, reuse })
+        let change = match (in_state, description) {
+            (Some(from), Some(to)) if !same => Some(SecretsChange { from: from.clone(), to }),
+            _ => None,
+        };
+        Self { manager, reuse, change }
     }
 
     /// Returns the secrets manager that the state names, with its ciphertexts.
     pub(super) fn for_reading(loaded: Option<&LoadedStack>) -> Self {
         let manager = loaded.and_then(|loaded| loaded.checkpoint.manager.clone());
         let reuse = loaded.map(|loaded| loaded.checkpoint.reuse.clone()).unwrap_or_default();
-        Self { manager: manager.unwrap_or(Err(SecretsError::KeyNeeded)), reuse }
+        Self { manager: manager.unwrap_or(Err(SecretsError::KeyNeeded)), reuse, change: None }
     }
 
     pub(super) fn manager(&self) -> Option<Arc<dyn SecretsManager>> {

@@ -11,6 +11,7 @@ mod manage;
 mod restore;
 mod round_trip;
 mod run;
+mod secrets_providers;
 mod unrecorded;
 
 use state::format::{UpdateInfo, UpdateKind};
