@@ -6,4 +6,6 @@
 
 pub mod aws;
 mod bucket;
+pub mod google;
+pub mod kms;
 pub mod s3;

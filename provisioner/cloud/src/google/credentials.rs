@@ -1,0 +1,231 @@
+//! Sources of credentials, in the order of Pulumi.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use bridge::fs::{FileError, MAX_DOCUMENT_BYTES, read_named};
+use google_cloud_auth::build_errors::Error as BuildError;
+use google_cloud_auth::credentials::{
+    AccessTokenCredentials, external_account, external_account_authorized_user, impersonated, mds, service_account,
+    user_account,
+};
+use zeroize::Zeroizing;
+
+use super::token::StaticToken;
+
+/// File of the application default credentials below the folder of gcloud.
+const DEFAULT_FILE: &str = "application_default_credentials.json";
+/// Sources before the metadata server, for the error if there are no credentials.
+const CHAIN: &str = "GOOGLE_CREDENTIALS, GOOGLE_OAUTH_ACCESS_TOKEN, GOOGLE_APPLICATION_CREDENTIALS and the file of \
+                     `gcloud auth application-default login`";
+
+/// Credentials of the configuration: the JSON of a service account, or of another kind of account.
+#[derive(Clone)]
+pub struct GoogleCredentials(Zeroizing<String>);
+
+impl GoogleCredentials {
+    /// Wraps the JSON.
+    pub fn new(json: impl Into<String>) -> Self {
+        Self(Zeroizing::new(json.into()))
+    }
+}
+
+impl fmt::Debug for GoogleCredentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[credentials of Google Cloud]")
+    }
+}
+
+/// Credentials that were found, with their source. No token was requested yet.
+#[derive(Debug)]
+pub struct LoadedCredentials {
+    /// Provider of access tokens.
+    pub credentials: AccessTokenCredentials,
+    /// Source for messages; for the metadata server with the sources that were tried before.
+    pub source: String,
+}
+
+/// Reason why credentials cannot be used. Contains no part of them.
+#[derive(Debug, thiserror::Error)]
+pub enum GoogleCredentialsError {
+    /// A file with credentials cannot be read.
+    #[error("the credentials of {source_name} cannot be read")]
+    Unreadable {
+        /// Source of the credentials.
+        source_name: String,
+        /// Error of the file.
+        source: FileError,
+    },
+    /// The credentials are not JSON of a known kind of account.
+    #[error("the credentials of {source_name} are invalid: expected the JSON of {KINDS}")]
+    Invalid {
+        /// Source of the credentials.
+        source_name: String,
+    },
+    /// The credentials lack a part, or one is malformed.
+    #[error("the credentials of {source_name} are incomplete or malformed")]
+    Incomplete {
+        /// Source of the credentials.
+        source_name: String,
+    },
+}
+
+const KINDS: &str = "a service account, a user, an external account or an impersonated service account";
+
+/// Returns the credentials of the configuration, else of the environment (`GOOGLE_CREDENTIALS` with JSON,
+/// `GOOGLE_OAUTH_ACCESS_TOKEN`), else the application default: the file of `GOOGLE_APPLICATION_CREDENTIALS`, the file that
+/// gcloud has written, the metadata server. No other variables are read, and `home` replaces `HOME`.
+///
+/// # Errors
+/// [`GoogleCredentialsError`] if credentials are there and cannot be used. That no source has any is reported by the
+/// first request.
+pub fn load_credentials(
+    configured: Option<&GoogleCredentials>,
+    scope: &str,
+    environment: &BTreeMap<String, String>,
+    home: Option<&Path>,
+) -> Result<LoadedCredentials, GoogleCredentialsError> {
+    let variable = |name: &str| environment.get(name).filter(|value| !value.is_empty());
+    if let Some(GoogleCredentials(json)) = configured {
+        return from_json(json, scope, "the configuration".to_owned());
+    }
+    if let Some(json) = variable("GOOGLE_CREDENTIALS") {
+        return from_json(json, scope, "GOOGLE_CREDENTIALS".to_owned());
+    }
+    if let Some(token) = variable("GOOGLE_OAUTH_ACCESS_TOKEN") {
+        let credentials = StaticToken::new(token).into();
+        return Ok(LoadedCredentials { credentials, source: "GOOGLE_OAUTH_ACCESS_TOKEN".to_owned() });
+    }
+    if let Some(path) = variable("GOOGLE_APPLICATION_CREDENTIALS") {
+        let source = format!("GOOGLE_APPLICATION_CREDENTIALS ({path})");
+        return from_file(Path::new(path), scope, source);
+    }
+    let folder = variable("CLOUDSDK_CONFIG").map(PathBuf::from);
+    let folder = folder.or_else(|| Some(home?.join(".config/gcloud")));
+    let file = folder.map(|folder| folder.join(DEFAULT_FILE)).filter(|file| file.exists());
+    if let Some(file) = file {
+        return from_file(&file, scope, file.display().to_string());
+    }
+    let builder = mds::Builder::default().with_scopes([scope]);
+    let builder = match variable("GCE_METADATA_HOST") {
+        Some(host) => builder.with_endpoint(format!("http://{host}")),
+        None => builder,
+    };
+    let source = format!("the metadata server (no credentials in {CHAIN})");
+    built(builder.build_access_token_credentials(), source)
+}
+
+fn from_file(path: &Path, scope: &str, source: String) -> Result<LoadedCredentials, GoogleCredentialsError> {
+    match read_named(path, MAX_DOCUMENT_BYTES) {
+        Ok(content) => from_json(&Zeroizing::new(String::from_utf8_lossy(&content).into_owned()), scope, source),
+        Err(error) => Err(GoogleCredentialsError::Unreadable { source_name: source, source: error }),
+    }
+}
+
+fn from_json(json: &str, scope: &str, source: String) -> Result<LoadedCredentials, GoogleCredentialsError> {
+    let invalid = |source_name| GoogleCredentialsError::Invalid { source_name };
+    let Ok(json) = serde_json::from_str::<serde_json::Value>(json) else { return Err(invalid(source)) };
+    let kind = json.get("type").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+    let credentials = match kind.as_str() {
+        "service_account" => {
+            let access = service_account::AccessSpecifier::from_scopes([scope]);
+            service_account::Builder::new(json).with_access_specifier(access).build_access_token_credentials()
+        }
+        "authorized_user" => user_account::Builder::new(json).with_scopes([scope]).build_access_token_credentials(),
+        "external_account" => {
+            external_account::Builder::new(json).with_scopes([scope]).build_access_token_credentials()
+        }
+        "external_account_authorized_user" => {
+            external_account_authorized_user::Builder::new(json).build_access_token_credentials()
+        }
+        "impersonated_service_account" => {
+            impersonated::Builder::new(json).with_scopes([scope]).build_access_token_credentials()
+        }
+        _ => return Err(invalid(source)),
+    };
+    built(credentials, source)
+}
+
+/// Adds the source. The error of a builder is dropped: it may quote a part of the credentials.
+fn built(
+    credentials: Result<AccessTokenCredentials, BuildError>,
+    source: String,
+) -> Result<LoadedCredentials, GoogleCredentialsError> {
+    match credentials {
+        Ok(credentials) => Ok(LoadedCredentials { credentials, source }),
+        Err(_) => Err(GoogleCredentialsError::Incomplete { source_name: source }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USER: &str =
+        r#"{"type":"authorized_user","client_id":"i","client_secret":"hidden","refresh_token":"hidden"}"#;
+
+    fn source(
+        configured: Option<&str>,
+        home: Option<&Path>,
+        variables: &[(&str, &str)],
+    ) -> Result<String, GoogleCredentialsError> {
+        let environment = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let configured = configured.map(GoogleCredentials::new);
+        Ok(load_credentials(configured.as_ref(), "scope", &environment, home)?.source)
+    }
+
+    #[tokio::test]
+    async fn sources_have_the_order_of_pulumi() {
+        let home = tempfile::tempdir().unwrap();
+        let gcloud = home.path().join(".config/gcloud");
+        bridge::fs::create_folders(&gcloud).unwrap();
+        let file = gcloud.join(DEFAULT_FILE);
+        let other = home.path().join("other.json");
+        for path in [&file, &other] {
+            bridge::fs::write_atomically(path, USER.as_bytes(), bridge::fs::Access::Private).unwrap();
+        }
+        let (default, other) = (file.to_str().unwrap(), other.to_str().unwrap());
+        let of_application = format!("GOOGLE_APPLICATION_CREDENTIALS ({other})");
+        let all = [
+            ("GOOGLE_CREDENTIALS", USER),
+            ("GOOGLE_OAUTH_ACCESS_TOKEN", "token"),
+            ("GOOGLE_APPLICATION_CREDENTIALS", other),
+            ("CLOUDSDK_CONFIG", "/missing"),
+        ];
+        type Case<'c> = (Option<&'c str>, &'c [(&'c str, &'c str)], &'c str);
+        let cases: [Case<'_>; 6] = [
+            (Some(USER), &all, "the configuration"),
+            (None, &all, "GOOGLE_CREDENTIALS"),
+            (None, &all[1..], "GOOGLE_OAUTH_ACCESS_TOKEN"),
+            (None, &all[2..], &of_application),
+            (
+                None,
+                &all[3..],
+                "the metadata server (no credentials in GOOGLE_CREDENTIALS, GOOGLE_OAUTH_ACCESS_TOKEN, \
+                 GOOGLE_APPLICATION_CREDENTIALS and the file of `gcloud auth application-default login`)",
+            ),
+            (None, &[], default),
+        ];
+        for (configured, variables, expected) in cases {
+            assert_eq!(source(configured, Some(home.path()), variables).unwrap(), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn unusable_credentials_are_refused_without_quoting_them() {
+        let message = |json| source(Some(json), None, &[]).unwrap_err().to_string();
+        let invalid = format!("the credentials of the configuration are invalid: expected the JSON of {KINDS}");
+        for json in ["hidden", "[]", r#"{"type":"hidden"}"#] {
+            assert_eq!(message(json), invalid);
+        }
+        let incomplete = "the credentials of the configuration are incomplete or malformed";
+        assert_eq!(message(r#"{"type":"authorized_user","client_secret":"hidden"}"#), incomplete);
+        let missing = source(None, None, &[("GOOGLE_APPLICATION_CREDENTIALS", "/missing.json")]).unwrap_err();
+        assert_eq!(
+            missing.to_string(),
+            "the credentials of GOOGLE_APPLICATION_CREDENTIALS (/missing.json) cannot be read"
+        );
+        assert_eq!(format!("{:?}", GoogleCredentials::new("hidden")), "[credentials of Google Cloud]");
+    }
+}

@@ -1,0 +1,22 @@
+//! Credentials and environment of the clients of keys.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::aws::AwsKeys;
+use crate::google::GoogleCredentials;
+
+/// Services of keys: AWS KMS (`awskms://`) and Google Cloud KMS (`gcpkms://`).
+#[derive(Clone, Debug, Default)]
+pub struct KeyServices {
+    /// Access key for AWS, in place of the chain of credentials.
+    pub aws: Option<AwsKeys>,
+    /// Region of keys in AWS whose URL names none.
+    pub aws_region: Option<String>,
+    /// Credentials for Google Cloud, in place of the chain of credentials.
+    pub google: Option<GoogleCredentials>,
+    /// Environment of the program.
+    pub environment: BTreeMap<String, String>,
+    /// Home folder of the user.
+    pub home: Option<PathBuf>,
+}
