@@ -1,19 +1,19 @@
 //! `provisioner` of server.yaml: location of the state, and secrets manager (docs/spec/simple-container.md#6).
 
+mod context;
+mod secrets_provider;
+
 use bridge::error::shorten;
 
-use crate::diagnostics::{Code, Diagnostic, Span};
-use crate::placeholder::{ReferenceRule, Resolver};
-use crate::reader::{Reader, Section};
-use crate::secret_text::SecretText;
-use crate::secrets::read_config_field;
-use crate::stack::{Confirm, MaxDeletes, Provisioner, SecretsProvider, StateStorage};
-use crate::tree::{Node, Value};
+use self::context::{CODE, Context, Field, STATE_STORAGES, has_scheme};
 
-const CODE: Code = Code("provisioner");
+use crate::diagnostics::{Diagnostic, Span};
+use crate::placeholder::Resolver;
+use crate::reader::Section;
+use crate::stack::{Confirm, MaxDeletes, Provisioner, StateStorage};
+use crate::tree::Node;
+
 const KEYS: [&str; 5] = ["organization", "state-storage", "secrets-provider", "confirm", "maxDeletes"];
-const STATE_STORAGES: [&str; 4] = ["fs", "s3-bucket", "gcp-bucket", "pulumi-cloud"];
-const SECRETS_PROVIDERS: [&str; 4] = ["passphrase", "aws-kms", "gcp-kms", "pulumi-cloud"];
 
 /// Reads the block. If it is inherited from another stack, its placeholders are resolved for the current stack.
 pub(super) fn read(node: Option<&Node>, file_start: Option<Span>, resolver: &mut Resolver<'_>) -> Option<Provisioner> {
@@ -23,22 +23,7 @@ pub(super) fn read(node: Option<&Node>, file_start: Option<Span>, resolver: &mut
     provisioner
 }
 
-struct Context<'c, 'r> {
-    resolver: &'c mut Resolver<'r>,
-    diagnostics: &'c mut Vec<Diagnostic>,
-}
-
-/// A text of a `config` with resolved placeholders.
-struct Field {
-    text: String,
-    span: Span,
-}
-
 impl Context<'_, '_> {
-    fn reader(&mut self) -> Reader<'_> {
-        Reader::new(self.diagnostics)
-    }
-
     fn read_provisioner(&mut self, node: Option<&Node>, file_start: Option<Span>) -> Option<Provisioner> {
         let section = match node.filter(|node| !node.is_null()) {
             Some(node) => Some(self.reader().mapping(node, "`provisioner`")?),
@@ -119,37 +104,6 @@ impl Context<'_, '_> {
         Some(organization.text)
     }
 
-    /// Reads `{type, config}` below a key. Returns the type, its position, and the config.
-    fn read_typed_block<'n>(
-        &mut self,
-        config: Option<Section<'n>>,
-        key: &str,
-        what: &str,
-        known: [&str; 4],
-        block_span: Span,
-    ) -> Option<(&'static str, Span, Option<Section<'n>>)> {
-        let section = match config.and_then(|config| config.get(key)) {
-            Some(node) => Some(self.reader().mapping(node, &format!("`{key}`"))?),
-            None => None,
-        };
-        let kind = section.and_then(|section| self.reader().text_at(section, "type"));
-        let (kind, span) =
-            kind.unwrap_or((String::new(), section.or(config).map_or(block_span, |section| section.span)));
-        let Some(known_kind) = all_types().find(|known| *known == kind) else {
-            let summary = format!("failed to read {what} config: unknown provisioner field config type {kind:?}");
-            self.diagnostics.push(
-                Diagnostic::error(CODE, span, summary)
-                    .did_you_mean(&kind, known)
-                    .help(format!("add `{key}: {{ type: {}, config: … }}` below `provisioner.config`", known[0])),
-            );
-            return None;
-        };
-        let section = section?;
-        self.reader().warn_of_unknown_keys(section, &["type", "config"]);
-        let config = self.reader().section(section, "config", "config");
-        Some((known_kind, span, config))
-    }
-
     fn read_state_storage(&mut self, config: Option<Section<'_>>, block_span: Span) -> Option<StateStorage> {
         let (kind, span, config) =
             self.read_typed_block(config, "state-storage", "state storage", STATE_STORAGES, block_span)?;
@@ -202,20 +156,6 @@ impl Context<'_, '_> {
         }
     }
 
-    fn read_secrets_provider(&mut self, config: Option<Section<'_>>, block_span: Span) -> Option<SecretsProvider> {
-        let (kind, span, config) =
-            self.read_typed_block(config, "secrets-provider", "secrets provider", SECRETS_PROVIDERS, block_span)?;
-        if kind != "passphrase" {
-            return self.report_unsupported("secrets provider", kind, span, "passphrase");
-        }
-        let Some(config) = config else { return Some(SecretsProvider::Passphrase { passphrase: None, span }) };
-        self.reader().warn_of_unknown_keys(config, &["passPhrase"]);
-        let field = self.read_field(config, "passPhrase");
-        let span = field.as_ref().map_or(span, |field| field.span);
-        let passphrase = field.filter(|field| !field.text.is_empty()).map(|field| SecretText::new(field.text));
-        Some(SecretsProvider::Passphrase { passphrase, span })
-    }
-
     fn report_unsupported<T>(&mut self, what: &str, kind: &str, span: Span, supported: &str) -> Option<T> {
         self.report(
             format!("the {what} {kind:?} is not supported yet"),
@@ -230,32 +170,4 @@ impl Context<'_, '_> {
                     `pulumi stack export | sc stack import` moves a stack there";
         self.report(format!("{what} is not supported: it belongs to the service Pulumi Cloud"), span, help)
     }
-
-    fn report<T>(&mut self, summary: String, span: Span, help: &str) -> Option<T> {
-        self.diagnostics.push(Diagnostic::error(Code("not-supported"), span, summary).help(help));
-        None
-    }
-
-    /// Reads a string field. The scalar is converted to a string before its placeholders are resolved, as in the Go
-    /// program.
-    fn read_field(&mut self, section: Section<'_>, key: &str) -> Option<Field> {
-        let span = section.mapping.get(key)?.span;
-        let text = read_config_field(section, key, &mut self.reader())?;
-        let text = match self.resolver.resolve(&Node::text(text, span), ReferenceRule::Rejected).value {
-            Value::Scalar(scalar) => scalar.text,
-            Value::Interpolated(string) => string.known()?,
-            Value::Sequence(_) | Value::Mapping(_) => return None,
-        };
-        Some(Field { text, span })
-    }
-}
-
-/// Returns whether a text is a URL with one of the schemes.
-fn has_scheme(text: &str, schemes: &[&str]) -> bool {
-    text.split_once("://").is_some_and(|(scheme, _)| schemes.contains(&scheme))
-}
-
-/// Returns the types of both blocks. Each block accepts all of them, as in Go.
-fn all_types() -> impl Iterator<Item = &'static str> {
-    STATE_STORAGES.into_iter().chain(SECRETS_PROVIDERS)
 }

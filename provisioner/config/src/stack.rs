@@ -97,6 +97,89 @@ pub enum SecretsProvider {
         /// Position of the passphrase, or of the block that it is missing from.
         span: Span,
     },
+    /// `aws-kms` and `gcp-kms`: a key in a key management service.
+    Key {
+        /// Pulumi's URL of the key, verbatim: `awskms://…` or `gcpkms://…`.
+        url: String,
+        /// Position of the URL.
+        span: Span,
+        /// Account that uses the key.
+        account: KeyAccount,
+    },
+}
+
+impl SecretsProvider {
+    /// Returns the position of the passphrase or key, or of the block that it is missing from.
+    pub fn span(&self) -> Span {
+        match self {
+            Self::Passphrase { span, .. } | Self::Key { span, .. } => *span,
+        }
+    }
+
+    /// Returns the passphrase, if the file has one.
+    pub fn passphrase(&self) -> Option<&SecretText> {
+        match self {
+            Self::Passphrase { passphrase, .. } => passphrase.as_ref(),
+            Self::Key { .. } => None,
+        }
+    }
+
+    /// Returns the secrets of the block.
+    pub fn secrets(&self) -> Vec<&SecretText> {
+        match self {
+            Self::Passphrase { passphrase, .. } => passphrase.iter().collect(),
+            Self::Key { account: KeyAccount::Environment, .. } => Vec::new(),
+            Self::Key { account: KeyAccount::Aws(account), .. } => {
+                account.access_key.iter().map(|(_, secret)| secret).collect()
+            }
+            Self::Key { account: KeyAccount::Google(credentials), .. } => vec![credentials],
+        }
+    }
+}
+
+/// Account that uses a key. Its credentials are for the key only: no plugin receives them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum KeyAccount {
+    /// Account of the environment, as the cloud's own tools find it.
+    #[default]
+    Environment,
+    /// Account at AWS.
+    Aws(AwsAccount),
+    /// JSON of the credentials of Google Cloud, such as the key of a service account.
+    Google(SecretText),
+}
+
+/// Account at AWS.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AwsAccount {
+    /// Access key and its secret; `None`: the environment has the credentials.
+    pub access_key: Option<(SecretText, SecretText)>,
+    /// Region; `None`: the URL or the environment names it.
+    pub region: Option<String>,
+}
+
+impl AwsAccount {
+    /// Parses the JSON of an `aws-token` (docs/spec/simple-container.md#3.2); `None` if that fails, or if one part of the
+    /// access key is missing. The reason is not returned, as it would show parts of the secret.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Token {
+            access_key: Option<String>,
+            secret_access_key: Option<String>,
+            region: Option<String>,
+        }
+        let Token { access_key, secret_access_key, region } = serde_json::from_str(text).ok()?;
+        let [key, secret, region] =
+            [access_key, secret_access_key, region].map(|text| text.filter(|text| !text.is_empty()));
+        if key.is_some() != secret.is_some() {
+            return None;
+        }
+        Some(Self {
+            access_key: key.zip(secret).map(|(key, secret)| (SecretText::new(key), SecretText::new(secret))),
+            region,
+        })
+    }
 }
 
 /// Environment of a stack.

@@ -9,7 +9,7 @@ use config::Stack;
 use engine::events::{Event, Message, Outcome, Severity, Summary};
 use engine::{Scope, UrnPattern};
 use provisioner::operation::{
-    OperationError, PluginSettings, Report, RunInputs, RunOptions, StackRun, Stacks, passphrase_diagnostic, program,
+    OperationError, PluginSettings, Report, RunInputs, RunOptions, StackRun, Stacks, program, secrets_diagnostic,
 };
 use state::drop_in_background;
 
@@ -155,7 +155,7 @@ async fn on_each_stack(
         };
         if let Err(error) = &ended {
             print_reasons(ui, session, stacks, error);
-            print_passphrase_reason(ui, session, stacks, stack, error);
+            print_secrets_reason(ui, session, stacks, stack, error);
         }
         if !matches!(&ended, Ok(Some(report)) if report.summary.outcome == Outcome::Succeeded) {
             report_left_out(session, &stack.name, &requested[index + 1..]);
@@ -183,9 +183,9 @@ pub(crate) fn print_reasons(ui: &Ui, session: &Session<'_>, stacks: &Stacks, err
     }
 }
 
-/// Prints the position of the secrets provider if the passphrase is the reason of an error.
-fn print_passphrase_reason(ui: &Ui, session: &Session<'_>, stacks: &Stacks, stack: &Stack, error: &anyhow::Error) {
-    if let Some(found) = secrets_error(error).and_then(|error| passphrase_diagnostic(stack, error)) {
+/// Prints the position of the secrets provider if its passphrase or key is the reason of an error.
+fn print_secrets_reason(ui: &Ui, session: &Session<'_>, stacks: &Stacks, stack: &Stack, error: &anyhow::Error) {
+    if let Some(found) = secrets_error(error).and_then(|error| secrets_diagnostic(stack, error)) {
         session.pause();
         ui.print_diagnostics(&[found], &stacks.sources);
     }

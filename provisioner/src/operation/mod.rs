@@ -15,6 +15,7 @@ mod preview;
 mod provision;
 mod refresh;
 mod run_options;
+mod secrets_access;
 mod settings_file;
 mod setup_error;
 mod stack_config;
@@ -36,6 +37,8 @@ use state::{Snapshot, StackState, StateError, UnexplainedEmptyState};
 
 use pulumi_proto::urn::{TypeToken, Urn};
 
+use self::secrets_access::other_provider_text;
+
 pub use destroy::destroy;
 pub use import::import;
 pub use plugin_settings::PluginSettings;
@@ -44,11 +47,12 @@ pub use preview::{preview, preview_destroy, preview_refresh};
 pub use provision::{Approval, ProvisionOptions, provision};
 pub use refresh::{PendingCreateResolution, RefreshOptions, recovery_text, refresh};
 pub use run_options::RunOptions;
+pub use secrets_access::{secrets_change_text, secrets_diagnostic};
 pub use settings_file::{check_settings, move_settings, settings_file};
 pub use setup_error::SetupError;
 pub use stack_run::{RunInputs, StackRun};
 pub use stacks::{ProcessIdentity, Selection, Stacks, StacksRead, StacksRequest, check_owner, program};
-pub use state_access::{ResumedRename, passphrase_diagnostic};
+pub use state_access::ResumedRename;
 pub use validate::validate;
 
 /// Result of an operation.
@@ -133,6 +137,7 @@ impl StackRun {
     async fn open(&self, host: &PluginHost, operation: Operation) -> Result<StackState, OperationError> {
         let state = self.lock_and_load().await?;
         self.report_recovery(state.recovered(), true);
+        self.report_secrets_change(&state);
         let emptied = state.unexplained_empty().cloned();
         self.report_unexplained_empty(emptied.as_ref().filter(|_| self.options.allow_empty));
         let checked = match emptied.filter(|_| !self.options.allow_empty) {
@@ -149,6 +154,14 @@ impl StackRun {
                 Err(error)
             }
         }
+    }
+
+    /// Emits that the state is encrypted anew with another secrets provider, and warns of two providers.
+    fn report_secrets_change(&self, state: &StackState) {
+        let change = state.secrets_change().map(|change| secrets_change_text(&self.access, change));
+        let change = change.map(|text| Message::new(Severity::Info, text));
+        let others = other_provider_text(&self.access).map(|text| Message::new(Severity::Warning, text));
+        change.into_iter().chain(others).for_each(|message| self.events.emit(Event::Message(message)));
     }
 
     /// Warns of a state that has lost its resources.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use config::diagnostics::{Diagnostic, SourceFiles, has_errors};
-use config::{LoadedStacks, ProcessContext, Profile, Repository, SecretsProvider, Stack, Workspace};
+use config::{LoadedStacks, ProcessContext, Profile, Repository, Stack, Workspace};
 use engine::masking::SecretMasker;
 use state::Unrecorded;
 use state::store::{LockHolder, ProcessFingerprint};
@@ -204,15 +204,14 @@ fn load(
     Ok(Ok(Loaded { repository, stacks, warnings: diagnostics, requested }))
 }
 
-/// Adds the secrets of a stack's files to those that are masked: what its plugins and their sources receive, and its
-/// passphrase.
+/// Adds the secrets of a stack's files to those that are masked: what its plugins and their sources receive, and
+/// those of its secrets provider.
 fn add_stack_secrets(masker: &SecretMasker, stack: &Stack) {
-    let SecretsProvider::Passphrase { passphrase, .. } = &stack.provisioner.secrets_provider;
     let sent = stack.plugins.iter().map(|plugin| &plugin.secrets);
     let sent = sent.flat_map(|secrets| {
         secrets.secrets.values().chain(secrets.auth.values().flat_map(|auth| auth.config.values()))
     });
-    sent.chain(passphrase).for_each(|text| masker.add_text(text.expose()));
+    sent.chain(stack.provisioner.secrets_provider.secrets()).for_each(|text| masker.add_text(text.expose()));
     let sources = stack.plugins.iter().flat_map(|plugin| plugin.plugin.source.secrets());
     sources.for_each(|text| masker.add_text(text));
 }

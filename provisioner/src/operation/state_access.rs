@@ -1,13 +1,11 @@
-//! Access to the state of a stack: its store, its passphrase, its settings.
+//! Access to the state of a stack: its store, its keys, its settings.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use bridge::fs::{Access, MAX_DOCUMENT_BYTES, read_named, utf8};
-use config::diagnostics::{Code, Diagnostic, finish};
-use config::{SecretsProvider, Stack, StateStorage};
-use state::secrets::{Keyring, Passphrase, SecretsError};
+use bridge::fs::Access;
+use config::{Stack, StateStorage};
 use state::store::{FileStore, FileUrl, RenameOutcome, StackReference, StoreOptions};
 use state::{JournalFolders, StackAccess};
 
@@ -17,15 +15,6 @@ use super::{SetupError, Stacks};
 
 /// Version of the writer, as recorded in the manifest of a state.
 const ENGINE_VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
-/// Environment variables for the passphrase if the configuration has none (docs/spec/state-and-secrets.md#5): the text,
-/// or the path of a file that contains it.
-const PASSPHRASE: &str = "PULUMI_CONFIG_PASSPHRASE";
-const PASSPHRASE_FILE: &str = "PULUMI_CONFIG_PASSPHRASE_FILE";
-
-/// Code of errors about the passphrase of a stack.
-const PASSPHRASE_CODE: Code = Code("passphrase");
-const MISSING_PASSPHRASE: &str = "the state needs a passphrase, and none was given";
-
 /// Interrupted rename that was completed or undone. `Display` says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResumedRename {
@@ -75,41 +64,19 @@ impl Stacks {
     /// or the passphrase file cannot be read.
     pub async fn open_access(&self, stack: &Stack) -> Result<StackAccess, SetupError> {
         let store = self.open_store(stack).await?;
-        let keyring = Keyring::new(self.passphrase(stack)?);
+        let name = StackReference::new(&stack.project, &stack.name)?;
+        let keyring = self.keyring(stack, &name)?;
         let settings = read_settings(&self.repository.root, stack)?;
         Ok(StackAccess {
             journals: self.journal_folders(store.folder()),
             unrecorded: self.unrecorded.clone(),
             store: Arc::new(store),
-            stack: StackReference::new(&stack.project, &stack.name)?,
+            stack: name,
             keyring: Arc::new(keyring),
             configured_secrets: settings.secrets,
             config: settings.config,
             engine_version: ENGINE_VERSION.to_owned(),
         })
-    }
-
-    /// Returns an error for each requested stack without a passphrase. Call it before a run that records changes. Reads no
-    /// passphrase file.
-    pub fn check_passphrases(&self) -> Vec<Diagnostic> {
-        let environment = &self.process_context.environment;
-        let is_in_environment = environment.contains_key(PASSPHRASE)
-            || environment.get(PASSPHRASE_FILE).is_some_and(|file| !file.is_empty());
-        if is_in_environment {
-            return Vec::new();
-        }
-        let missing = |stack: &Arc<Stack>| {
-            let SecretsProvider::Passphrase { passphrase, span } = &stack.provisioner.secrets_provider;
-            passphrase.is_none().then(|| {
-                Diagnostic::error(PASSPHRASE_CODE, *span, MISSING_PASSPHRASE).help(format!(
-                    "set `passPhrase` of the secrets provider, or the environment variable {PASSPHRASE} or {PASSPHRASE_FILE}"
-                ))
-            })
-        };
-        let mut found: Vec<Diagnostic> = self.requested().filter_map(missing).collect();
-        // Several stacks may inherit one secrets provider.
-        finish(&mut found);
-        found
     }
 
     async fn open_store(&self, stack: &Stack) -> Result<FileStore, SetupError> {
@@ -122,31 +89,6 @@ impl Stacks {
         let name = || stack.name.clone();
         let url = url.map_err(|source| SetupError::Url { stack: name(), source })?;
         FileStore::open_with(&url, options).await.map_err(|source| SetupError::Store { stack: name(), source })
-    }
-
-    /// Returns the passphrase: that of the configuration, else of the environment, else of the file named in the
-    /// environment. Adds the last two to the masked secrets; that of the configuration is masked already.
-    fn passphrase(&self, stack: &Stack) -> Result<Option<Passphrase>, SetupError> {
-        let SecretsProvider::Passphrase { passphrase, .. } = &stack.provisioner.secrets_provider;
-        if let Some(passphrase) = passphrase {
-            return Ok(Some(Passphrase::new(passphrase.expose())));
-        }
-        let known = |passphrase: &str| {
-            self.masker.add_text(passphrase);
-            Ok(Some(Passphrase::new(passphrase)))
-        };
-        let environment = &self.process_context.environment;
-        if let Some(passphrase) = environment.get(PASSPHRASE) {
-            return known(passphrase);
-        }
-        let Some(file) = environment.get(PASSPHRASE_FILE).filter(|file| !file.is_empty()) else {
-            return Ok(None);
-        };
-        let path = Path::new(file);
-        let text = read_named(path, MAX_DOCUMENT_BYTES).map_err(|error| error.source).and_then(utf8);
-        let unreadable =
-            |source| SetupError::PassphraseFile { variable: PASSPHRASE_FILE, path: path.to_owned(), source };
-        known(text.map_err(unreadable)?.trim())
     }
 
     /// Returns the folders of journals: that of the backend, and private folders for a backend that cannot be written, on
@@ -162,15 +104,4 @@ impl Stacks {
         let canonical = std::fs::canonicalize(backend).unwrap_or_else(|_| backend.to_owned());
         JournalFolders::of_backend(backend).with_fallbacks(&canonical, fallbacks.collect())
     }
-}
-
-/// Returns the error at the secrets provider of a stack, if its passphrase is the reason of an error.
-pub fn passphrase_diagnostic(stack: &Stack, error: &SecretsError) -> Option<Diagnostic> {
-    let summary = match error {
-        SecretsError::NoPassphrase => MISSING_PASSPHRASE,
-        SecretsError::WrongPassphrase => "the state has another passphrase",
-        _ => return None,
-    };
-    let SecretsProvider::Passphrase { span, .. } = &stack.provisioner.secrets_provider;
-    Some(Diagnostic::error(PASSPHRASE_CODE, *span, summary))
 }

@@ -87,18 +87,18 @@ fn export_writes_into_pipes_devices_and_targets_of_links_instead_of_replacing_th
 }
 
 #[test]
-fn state_with_cloud_secrets_manager_can_only_be_exported() {
+fn state_with_key_in_vault_can_only_be_exported() {
     let folder = with_state("cloud");
     let export = check(&folder, &["stack", "export"]);
     assert!(export.starts_with("exit 0\n") && export.contains("hashivault://reef-key"), "{export}");
-    insta::assert_snapshot!(check(&folder, &["stack", "outputs"]), @r#"
+    insta::assert_snapshot!(check(&folder, &["stack", "outputs"]), @"
     exit 1
     --- out
     --- err
     error: the checkpoint of organization/reef/dev (FOLDER/backend/.pulumi/stacks/reef/dev.json) cannot be read
-      caused by: the secrets manager "cloud" of the stack is not supported
-      hint: `pulumi stack change-secrets-provider passphrase` protects the secrets by a passphrase; `sc stack export` needs no key
-    "#);
+      caused by: the key hashivault://reef-key?engine=transit is in HashiCorp Vault, which is not supported
+      hint: supported are a passphrase, `awskms://…` and `gcpkms://…`; `pulumi stack change-secrets-provider` moves the secrets of a stack to one of them
+    ");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use engine::events::{Event, EventSink, Outcome};
 use engine::masking::SecretMasker;
 use provisioner::operation::{
     Approval, PluginSettings, ProcessIdentity, ProvisionOptions, Report, RunInputs, RunOptions, Selection, SetupError,
-    Stacks, StacksRead, StacksRequest, passphrase_diagnostic, provision,
+    Stacks, StacksRead, StacksRequest, provision, secrets_diagnostic,
 };
 use pulumi_proto::property::PropertyValue;
 use state::secrets::SecretsError;
@@ -138,9 +138,9 @@ async fn missing_passphrase_is_an_error_at_the_secrets_provider() {
     let position = stacks.sources.position(found[0].span.unwrap()).to_string();
     assert!(position.ends_with("server.yaml:9:31"), "{position}");
     let stack = stacks.requested().next().unwrap();
-    let reason = passphrase_diagnostic(stack, &SecretsError::NoPassphrase).unwrap();
+    let reason = secrets_diagnostic(stack, &SecretsError::NoPassphrase).unwrap();
     assert_eq!((reason.span, &reason.summary), (found[0].span, &found[0].summary));
-    assert!(passphrase_diagnostic(stack, &SecretsError::KeyNeeded).is_none());
+    assert!(secrets_diagnostic(stack, &SecretsError::KeyNeeded).is_none());
 }
 
 #[tokio::test]

@@ -46,13 +46,13 @@ templates:
       |
       = hint: only "fs" is supported
 
-    error[not-supported]: the secrets provider "aws-kms" is not supported yet
+    error[provisioner]: a secrets provider of type "aws-kms" needs the URL of a key
      --> .sc/stacks/s/server.yaml:7:31
       |
     7 |     secrets-provider: { type: aws-kms }
       |                               ^^^^^^^
       |
-      = hint: only "passphrase" is supported
+      = hint: write `config: { keyName: "awskms://alias/NAME?region=REGION" }`
 
     error[not-supported]: DNS records through a registrar are not supported yet
      --> .sc/stacks/s/server.yaml:9:22

@@ -18,6 +18,7 @@ mod plugins;
 mod recorded_reading;
 mod robustness;
 mod schema_agreement;
+mod secrets_providers;
 mod stacks;
 mod web;
 #[path = "../../src/yaml/yaml_text.rs"]

@@ -1,8 +1,8 @@
 //! Resolution of placeholders, and diagnostics of unresolved ones.
 
 use config::ResourceImplementation;
+use config::StateStorage;
 use config::tree::{Part, Value};
-use config::{SecretsProvider, StateStorage};
 
 use crate::repository::Files;
 
@@ -87,8 +87,8 @@ provisioner:
     let provisioner = &read.loaded.stacks[0].provisioner;
     let StateStorage::FileSystem { url, .. } = &provisioner.state_storage;
     assert_eq!(*url, format!("file://{}/x", read.root.display()));
-    let SecretsProvider::Passphrase { passphrase, .. } = &provisioner.secrets_provider;
-    assert_eq!(passphrase.as_ref().unwrap().expose(), "0123");
+    let passphrase = provisioner.secrets_provider.passphrase();
+    assert_eq!(passphrase.unwrap().expose(), "0123");
     assert_eq!(format!("{passphrase:?}"), "Some([secret])");
 }
 

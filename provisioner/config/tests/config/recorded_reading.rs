@@ -6,7 +6,7 @@ use std::path::Path;
 use config::diagnostics::{Severity, SourceFiles, Style, render};
 use config::tree::{Node, Value};
 use config::types::{CoreConfig, CoreType, TypeTable, decode};
-use config::{Profile, Repository, SecretsProvider, Stack, StateStorage, Workspace};
+use config::{Profile, Repository, Stack, StateStorage, Workspace};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -168,11 +168,10 @@ fn differences(stack: &Stack, server: &Json) -> Vec<String> {
     let mut differences = Vec::new();
     let config = &server["provisioner"]["config"];
     let StateStorage::FileSystem { url, .. } = &stack.provisioner.state_storage;
-    let SecretsProvider::Passphrase { passphrase, .. } = &stack.provisioner.secrets_provider;
     if config["state-storage"]["config"]["path"] != *url {
         differences.push(format!("state {url}"));
     }
-    let passphrase = passphrase.as_ref().map_or("", |text| text.expose());
+    let passphrase = stack.provisioner.secrets_provider.passphrase().map_or("", |text| text.expose());
     if config["secrets-provider"]["config"]["passPhrase"].as_str().unwrap_or_default() != passphrase {
         differences.push(format!("passphrase {passphrase}"));
     }

@@ -6,7 +6,7 @@ mod view;
 
 use clap::{Args, Subcommand};
 use engine::UrnPattern;
-use provisioner::operation::recovery_text;
+use provisioner::operation::{recovery_text, secrets_change_text};
 use pulumi_proto::urn::Urn;
 use state::state_edit::{self, BlockerPolicy, EntryFlag, RemoveOptions, Repair, Selection, StateEditError};
 use state::{ResourceState, Snapshot, StackAccess, StackState, StackView, StateError};
@@ -364,9 +364,10 @@ async fn apply(
         return Ok(decline(ui));
     }
     let state = match integrity {
-        IntegrityCheck::Required => StackState::open(access, &stacks.holder()).await?,
-        IntegrityCheck::Skipped => StackState::open_unverified(access, &stacks.holder()).await?,
+        IntegrityCheck::Required => StackState::open(access.clone(), &stacks.holder()).await?,
+        IntegrityCheck::Skipped => StackState::open_unverified(access.clone(), &stacks.holder()).await?,
     };
+    let secrets_change = state.secrets_change().map(|change| secrets_change_text(&access, change));
     let mut snapshot = state.snapshot().clone();
     let done = match edit(&mut snapshot) {
         Ok(done) if done == planned => done,
@@ -378,6 +379,7 @@ async fn apply(
         }
     };
     state.close(snapshot, None).await?;
+    secrets_change.iter().for_each(|text| ui.warn(text));
     report_changes(ui, &stack, &done)
 }
 

@@ -1,0 +1,91 @@
+//! Fields and blocks of `provisioner`, with resolved placeholders.
+
+use crate::diagnostics::{Code, Diagnostic, Span};
+use crate::placeholder::{ReferenceRule, Resolver};
+use crate::reader::{Reader, Section};
+use crate::secrets::read_config_field;
+use crate::tree::{Node, Value};
+
+/// Code of errors about the block.
+pub(super) const CODE: Code = Code("provisioner");
+/// Types of state storages.
+pub(super) const STATE_STORAGES: [&str; 4] = ["fs", "s3-bucket", "gcp-bucket", "pulumi-cloud"];
+/// Types of secrets providers.
+pub(super) const SECRETS_PROVIDERS: [&str; 4] = ["passphrase", "aws-kms", "gcp-kms", "pulumi-cloud"];
+
+/// Reader of the block.
+pub(super) struct Context<'c, 'r> {
+    pub(super) resolver: &'c mut Resolver<'r>,
+    pub(super) diagnostics: &'c mut Vec<Diagnostic>,
+}
+
+/// A text of a `config` with resolved placeholders.
+pub(super) struct Field {
+    pub(super) text: String,
+    pub(super) span: Span,
+}
+
+impl Context<'_, '_> {
+    pub(super) fn reader(&mut self) -> Reader<'_> {
+        Reader::new(self.diagnostics)
+    }
+
+    /// Reads `{type, config}` below a key. Returns the type, its position, and the config.
+    pub(super) fn read_typed_block<'n>(
+        &mut self,
+        config: Option<Section<'n>>,
+        key: &str,
+        what: &str,
+        known: [&str; 4],
+        block_span: Span,
+    ) -> Option<(&'static str, Span, Option<Section<'n>>)> {
+        let section = match config.and_then(|config| config.get(key)) {
+            Some(node) => Some(self.reader().mapping(node, &format!("`{key}`"))?),
+            None => None,
+        };
+        let kind = section.and_then(|section| self.reader().text_at(section, "type"));
+        let (kind, span) =
+            kind.unwrap_or((String::new(), section.or(config).map_or(block_span, |section| section.span)));
+        let Some(known_kind) = all_types().find(|known| *known == kind) else {
+            let summary = format!("failed to read {what} config: unknown provisioner field config type {kind:?}");
+            self.diagnostics.push(
+                Diagnostic::error(CODE, span, summary)
+                    .did_you_mean(&kind, known)
+                    .help(format!("add `{key}: {{ type: {}, config: … }}` below `provisioner.config`", known[0])),
+            );
+            return None;
+        };
+        let section = section?;
+        self.reader().warn_of_unknown_keys(section, &["type", "config"]);
+        let config = self.reader().section(section, "config", "config");
+        Some((known_kind, span, config))
+    }
+
+    pub(super) fn report<T>(&mut self, summary: String, span: Span, help: &str) -> Option<T> {
+        self.diagnostics.push(Diagnostic::error(Code("not-supported"), span, summary).help(help));
+        None
+    }
+
+    /// Reads a string field. The scalar is converted to a string before its placeholders are resolved, as in the Go
+    /// program.
+    pub(super) fn read_field(&mut self, section: Section<'_>, key: &str) -> Option<Field> {
+        let span = section.mapping.get(key)?.span;
+        let text = read_config_field(section, key, &mut self.reader())?;
+        let text = match self.resolver.resolve(&Node::text(text, span), ReferenceRule::Rejected).value {
+            Value::Scalar(scalar) => scalar.text,
+            Value::Interpolated(string) => string.known()?,
+            Value::Sequence(_) | Value::Mapping(_) => return None,
+        };
+        Some(Field { text, span })
+    }
+}
+
+/// Returns whether a text is a URL with one of the schemes.
+pub(super) fn has_scheme(text: &str, schemes: &[&str]) -> bool {
+    text.split_once("://").is_some_and(|(scheme, _)| schemes.contains(&scheme))
+}
+
+/// Returns the types of both blocks. Each block accepts all of them, as in Go.
+fn all_types() -> impl Iterator<Item = &'static str> {
+    STATE_STORAGES.into_iter().chain(SECRETS_PROVIDERS)
+}

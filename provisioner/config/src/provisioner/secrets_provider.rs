@@ -1,0 +1,206 @@
+//! `secrets-provider`: the passphrase or key that protects the secrets of a state
+//! (docs/spec/simple-container.md#6.3).
+
+use bridge::error::shorten;
+
+use super::context::{CODE, Context, Field, SECRETS_PROVIDERS, has_scheme};
+use crate::diagnostics::{Code, Diagnostic, Span};
+use crate::reader::Section;
+use crate::secret_text::SecretText;
+use crate::stack::{AwsAccount, KeyAccount, SecretsProvider};
+
+/// Code of errors about the credentials of a key.
+const CREDENTIALS: Code = Code("credentials");
+
+/// Key management service of a type of secrets provider.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Service {
+    Aws,
+    Google,
+}
+
+impl Service {
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Aws => "aws-kms",
+            Self::Google => "gcp-kms",
+        }
+    }
+
+    fn scheme(self) -> &'static str {
+        match self {
+            Self::Aws => "awskms",
+            Self::Google => "gcpkms",
+        }
+    }
+
+    /// Keys of `config`.
+    fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Aws => &["keyName", "provision", "account", "accessKey", "secretAccessKey", "region", "credentials"],
+            Self::Google => &["keyName", "provision", "keyLocation", "keyRotationPeriod", "credentials", "projectId"],
+        }
+    }
+
+    fn example(self) -> &'static str {
+        match self {
+            Self::Aws => "awskms://alias/NAME?region=REGION",
+            Self::Google => "gcpkms://projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/NAME",
+        }
+    }
+
+    /// Returns how to create a key.
+    fn creation(self) -> &'static str {
+        match self {
+            Self::Aws => "`aws kms create-key` and `aws kms create-alias`",
+            Self::Google => "`gcloud kms keyrings create` and `gcloud kms keys create --purpose encryption`",
+        }
+    }
+}
+
+impl Context<'_, '_> {
+    /// Reads the block.
+    pub(super) fn read_secrets_provider(
+        &mut self,
+        config: Option<Section<'_>>,
+        block_span: Span,
+    ) -> Option<SecretsProvider> {
+        let (kind, span, config) =
+            self.read_typed_block(config, "secrets-provider", "secrets provider", SECRETS_PROVIDERS, block_span)?;
+        let service = match kind {
+            "passphrase" => return Some(self.read_passphrase(config, span)),
+            "aws-kms" => Service::Aws,
+            "gcp-kms" => Service::Google,
+            "pulumi-cloud" => {
+                let help = "use a passphrase or a key of your own: `passphrase`, `aws-kms`, `gcp-kms`";
+                let summary =
+                    "the secrets provider \"pulumi-cloud\" is not supported: it belongs to the service Pulumi Cloud";
+                return self.report(summary.to_owned(), span, help);
+            }
+            _ => {
+                let help = "supported are \"passphrase\", \"aws-kms\" and \"gcp-kms\"";
+                return self.report(format!("{kind:?} is not a secrets provider"), span, help);
+            }
+        };
+        let Some(config) = config else { return self.report_missing_key(service, span) };
+        self.reader().warn_of_unknown_keys(config, service.keys());
+        let account = match service {
+            Service::Aws => self.read_aws_account(config).map(KeyAccount::Aws),
+            Service::Google => self.read_text(config, "credentials").map(|field| KeyAccount::Google(field.into())),
+        };
+        if self.reader().boolean(config, "provision") == Some(true) {
+            let span = config.mapping.get("provision").map_or(span, |node| node.span);
+            let help = format!(
+                "create the key with {}, write its URL as `keyName` (`{}`), and remove `provision`; the URL of a key that \
+                 the Go program has made is `url` below `secrets_providers` in the state",
+                service.creation(),
+                service.example()
+            );
+            return self.report("`provision` of a key is not supported: the key must exist".to_owned(), span, &help);
+        }
+        let Some(Field { text: url, span }) = self.read_text(config, "keyName") else {
+            return self.report_missing_key(service, span);
+        };
+        self.check_url(service, &url, config, span)?;
+        Some(SecretsProvider::Key { url, span, account: account.unwrap_or_default() })
+    }
+
+    fn read_passphrase(&mut self, config: Option<Section<'_>>, span: Span) -> SecretsProvider {
+        let Some(config) = config else { return SecretsProvider::Passphrase { passphrase: None, span } };
+        self.reader().warn_of_unknown_keys(config, &["passPhrase"]);
+        let field = self.read_field(config, "passPhrase");
+        let span = field.as_ref().map_or(span, |field| field.span);
+        let passphrase = field.filter(|field| !field.text.is_empty()).map(SecretText::from);
+        SecretsProvider::Passphrase { passphrase, span }
+    }
+
+    /// Reads a text; `None` if it is missing or empty.
+    fn read_text(&mut self, config: Section<'_>, key: &str) -> Option<Field> {
+        self.read_field(config, key).filter(|field| !field.text.is_empty())
+    }
+
+    fn report_missing_key<T>(&mut self, service: Service, span: Span) -> Option<T> {
+        let summary = format!("a secrets provider of type {:?} needs the URL of a key", service.kind());
+        let help = format!("write `config: {{ keyName: {:?} }}`", service.example());
+        self.diagnostics.push(Diagnostic::error(CODE, span, summary).help(help));
+        None
+    }
+
+    /// Checks that the text is the URL of a key in the service.
+    fn check_url(&mut self, service: Service, url: &str, config: Section<'_>, span: Span) -> Option<()> {
+        if has_scheme(url, &[service.scheme()]) {
+            return Some(());
+        }
+        let (summary, help) = match url.split_once("://") {
+            Some(("awskms" | "gcpkms", _)) => {
+                let kind = if service == Service::Aws { "gcp-kms" } else { "aws-kms" };
+                (format!("this is not a key of {}", service.kind()), format!("write `type: {kind}`"))
+            }
+            Some((scheme @ ("azurekeyvault" | "hashivault"), _)) => (
+                format!("keys of `{scheme}://` are not supported"),
+                "supported are a passphrase, `awskms://…` and `gcpkms://…`".to_owned(),
+            ),
+            _ => (
+                format!("{:?} is not the URL of a key", shorten(url)),
+                format!("write `keyName: {:?}`", self.url_of(service, url, config)),
+            ),
+        };
+        self.diagnostics.push(Diagnostic::error(CODE, span, summary).help(help));
+        None
+    }
+
+    /// Returns the URL of a key whose bare name or ARN is given.
+    fn url_of(&mut self, service: Service, name: &str, config: Section<'_>) -> String {
+        let mut text = |key: &str, missing: &str| {
+            self.read_text(config, key).map_or_else(|| missing.to_owned(), |field| field.text)
+        };
+        match service {
+            Service::Aws if name.starts_with("arn:") => {
+                let of_arn = name.split(':').nth(3).filter(|region| !region.is_empty()).unwrap_or("REGION");
+                format!("awskms:///{name}?region={of_arn}")
+            }
+            Service::Aws => format!("awskms://{name}?region={}", text("region", "REGION")),
+            Service::Google if name.starts_with("projects/") => format!("gcpkms://{name}"),
+            Service::Google => {
+                let (project, location) = (text("projectId", "PROJECT"), text("keyLocation", "LOCATION"));
+                format!("gcpkms://projects/{project}/locations/{location}/keyRings/RING/cryptoKeys/{name}")
+            }
+        }
+    }
+
+    /// Reads the fields of an account of AWS. `credentials`, the account as JSON, overrides the others.
+    fn read_aws_account(&mut self, config: Section<'_>) -> Option<AwsAccount> {
+        if let Some(Field { text, span }) = self.read_text(config, "credentials") {
+            let account = AwsAccount::parse(&text);
+            if account.is_none() {
+                let summary = "these are not the credentials of an AWS account";
+                let help = "write `${auth:NAME}`, where NAME is an `aws-token` in the stack's secrets.yaml";
+                self.diagnostics.push(Diagnostic::error(CREDENTIALS, span, summary).help(help));
+            }
+            // The text is kept, so that the snippet of the message masks it.
+            let invalid =
+                || AwsAccount { access_key: Some((SecretText::new(""), SecretText::new(text))), region: None };
+            return account.or_else(|| Some(invalid()));
+        }
+        let [key, secret, region] = ["accessKey", "secretAccessKey", "region"].map(|key| self.read_text(config, key));
+        if let (Some(Field { span, .. }), None) | (None, Some(Field { span, .. })) = (&key, &secret) {
+            let summary = "an access key of AWS needs both `accessKey` and `secretAccessKey`";
+            self.diagnostics.push(Diagnostic::error(CREDENTIALS, *span, summary));
+        }
+        Some(AwsAccount {
+            access_key: (key.is_some() || secret.is_some()).then(|| (into_secret(key), into_secret(secret))),
+            region: region.map(|field| field.text),
+        })
+    }
+}
+
+/// Returns the text of a field; empty if it is missing.
+fn into_secret(field: Option<Field>) -> SecretText {
+    field.map_or_else(|| SecretText::new(""), SecretText::from)
+}
+
+impl From<Field> for SecretText {
+    fn from(field: Field) -> Self {
+        Self::new(field.text)
+    }
+}

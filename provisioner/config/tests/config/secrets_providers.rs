@@ -1,0 +1,204 @@
+//! Keys that protect the secrets of a state.
+
+use config::{AwsAccount, KeyAccount, SecretsProvider};
+
+use crate::repository::Files;
+
+fn server(provider: &str) -> String {
+    format!(
+        "
+provisioner:
+  type: pulumi
+  config:
+    state-storage: {{ type: fs, config: {{ path: 'file:///x' }} }}
+    secrets-provider: {provider}
+"
+    )
+}
+
+const AUTH: &str = "
+auth:
+  aws: { type: aws-token, config: { account: '1', accessKey: AKIA, secretAccessKey: hidden, region: eu-west-3 } }
+  gcp: { type: gcp-service-account, config: { projectId: p, credentials: '{\"type\":\"service_account\"}' } }
+values: { alias: reef }
+";
+
+fn read(provider: &str) -> (String, String, KeyAccount) {
+    let read = Files::server(&server(provider)).secrets(AUTH).read(&["s"]);
+    assert_eq!(read.messages(), "", "{provider}");
+    let provider = &read.loaded.stacks[0].provisioner.secrets_provider;
+    let shown = format!("{provider:?}");
+    assert!(!shown.contains("hidden") && !shown.contains("service_account"), "{shown}");
+    let secrets: Vec<_> = provider.secrets().into_iter().map(|text| text.expose().to_owned()).collect();
+    let SecretsProvider::Key { url, account, .. } = provider else { panic!("{provider:?}") };
+    (url.clone(), secrets.join(" "), account.clone())
+}
+
+#[test]
+fn key_is_read_with_its_account() {
+    let url = "awskms://alias/reef?region=eu-north-1";
+    let (read_url, secrets, account) =
+        read("{ type: aws-kms, config: { keyName: 'awskms://alias/${secret:alias}?region=eu-north-1' } }");
+    assert_eq!((&*read_url, &*secrets), (url, ""));
+    assert_eq!(account, KeyAccount::Aws(AwsAccount::default()));
+
+    for fields in [
+        "credentials: '${auth:aws}'",
+        "accessKey: AKIA, secretAccessKey: hidden, region: eu-west-3, account: 1, provision: false",
+    ] {
+        let (_, secrets, account) = read(&format!("{{ type: aws-kms, config: {{ keyName: '{url}', {fields} }} }}"));
+        assert_eq!(secrets, "hidden");
+        let KeyAccount::Aws(AwsAccount { access_key: Some((key, secret)), region }) = account else { panic!() };
+        assert_eq!((key.expose(), secret.expose(), region.as_deref()), ("AKIA", "hidden", Some("eu-west-3")));
+    }
+
+    let name = "gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k";
+    let (read_url, _, account) = read(&format!("{{ type: gcp-kms, config: {{ keyName: '{name}' }} }}"));
+    assert_eq!((&*read_url, account), (name, KeyAccount::Environment));
+    let fields =
+        "credentials: '${auth:gcp}', projectId: '${auth:gcp.projectId}', keyLocation: l, keyRotationPeriod: 1s";
+    let (_, secrets, account) = read(&format!("{{ type: gcp-kms, config: {{ keyName: '{name}', {fields} }} }}"));
+    assert_eq!(secrets, "{\"type\":\"service_account\"}");
+    assert!(matches!(account, KeyAccount::Google(_)));
+}
+
+#[test]
+fn name_of_a_key_is_refused_with_its_url() {
+    let hint = |provider: &str| {
+        let messages = Files::server(&server(provider)).messages();
+        let line = messages.lines().find(|line| line.contains("= hint: write `keyName: "));
+        line.unwrap_or_else(|| panic!("{messages}")).split_once("keyName: ").unwrap().1.to_owned()
+    };
+    assert_eq!(
+        [
+            hint("{ type: aws-kms, config: { keyName: alias/reef } }"),
+            hint("{ type: aws-kms, config: { keyName: 1234abcd, region: eu-north-1 } }"),
+            hint("{ type: aws-kms, config: { keyName: 'arn:aws:kms:eu-west-3:1:key/k' } }"),
+            hint("{ type: gcp-kms, config: { keyName: reef } }"),
+            hint("{ type: gcp-kms, config: { keyName: reef, projectId: p, keyLocation: global } }"),
+            hint("{ type: gcp-kms, config: { keyName: projects/p/locations/l/keyRings/r/cryptoKeys/k } }"),
+        ],
+        [
+            "\"awskms://alias/reef?region=REGION\"`",
+            "\"awskms://1234abcd?region=eu-north-1\"`",
+            "\"awskms:///arn:aws:kms:eu-west-3:1:key/k?region=eu-west-3\"`",
+            "\"gcpkms://projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/reef\"`",
+            "\"gcpkms://projects/p/locations/global/keyRings/RING/cryptoKeys/reef\"`",
+            "\"gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k\"`",
+        ]
+    );
+}
+
+#[test]
+fn unusable_keys_are_reported_at_their_line() {
+    let messages = [
+        "{ type: aws-kms }",
+        "{ type: gcp-kms, config: { keyName: '' } }",
+        "{ type: aws-kms, config: { keyName: 'awskms://k', provision: true } }",
+        "{ type: gcp-kms, config: { provision: true, keyLocation: l } }",
+        "{ type: aws-kms, config: { keyName: 'gcpkms://projects/p' } }",
+        "{ type: aws-kms, config: { keyName: 'azurekeyvault://reef.vault.azure.net/keys/k' } }",
+        "{ type: gcp-kms, config: { keyName: 'hashivault://k' } }",
+        "{ type: aws-kms, config: { keyName: 'awskms://k', accessKey: AKIA } }",
+        "{ type: aws-kms, config: { keyName: 'awskms://k', credentials: hidden } }",
+        "{ type: aws-kms, config: { keyName: 'awskms://k', colour: red } }",
+        "{ type: pulumi-cloud, config: { credentials: c } }",
+        "{ type: gcp-bucket }",
+    ]
+    .map(|provider| Files::server(&server(provider)).messages());
+    insta::assert_snapshot!(messages.join("\n\n"), @r#"
+    error[provisioner]: a secrets provider of type "aws-kms" needs the URL of a key
+     --> .sc/stacks/s/server.yaml:6:31
+      |
+    6 |     secrets-provider: { type: aws-kms }
+      |                               ^^^^^^^
+      |
+      = hint: write `config: { keyName: "awskms://alias/NAME?region=REGION" }`
+
+    error[provisioner]: a secrets provider of type "gcp-kms" needs the URL of a key
+     --> .sc/stacks/s/server.yaml:6:31
+      |
+    6 |     secrets-provider: { type: gcp-kms, config: { keyName: '' } }
+      |                               ^^^^^^^
+      |
+      = hint: write `config: { keyName: "gcpkms://projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/NAME" }`
+
+    error[not-supported]: `provision` of a key is not supported: the key must exist
+     --> .sc/stacks/s/server.yaml:6:84
+      |
+    6 |     secrets-provider: { type: aws-kms, config: { keyName: 'awskms://k', provision: true } }
+      |                                                                                    ^^^^
+      |
+      = hint: create the key with `aws kms create-key` and `aws kms create-alias`, write its URL as `keyName` (`awskms://alias/NAME?region=REGION`), and remove `provision`; the URL of a key that the Go program has made is `url` below `secrets_providers` in the state
+
+    error[not-supported]: `provision` of a key is not supported: the key must exist
+     --> .sc/stacks/s/server.yaml:6:61
+      |
+    6 |     secrets-provider: { type: gcp-kms, config: { provision: true, keyLocation: l } }
+      |                                                             ^^^^
+      |
+      = hint: create the key with `gcloud kms keyrings create` and `gcloud kms keys create --purpose encryption`, write its URL as `keyName` (`gcpkms://projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/NAME`), and remove `provision`; the URL of a key that the Go program has made is `url` below `secrets_providers` in the state
+
+    error[provisioner]: this is not a key of aws-kms
+     --> .sc/stacks/s/server.yaml:6:59
+      |
+    6 |     secrets-provider: { type: aws-kms, config: { keyName: 'gcpkms://projects/p' } }
+      |                                                           ^^^^^^^^^^^^^^^^^^^^^
+      |
+      = hint: write `type: gcp-kms`
+
+    error[provisioner]: keys of `azurekeyvault://` are not supported
+     --> .sc/stacks/s/server.yaml:6:59
+      |
+    6 |     secrets-provider: { type: aws-kms, config: { keyName: 'azurekeyvault://reef.vault.azure.net/keys/k' } }
+      |                                                           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = hint: supported are a passphrase, `awskms://…` and `gcpkms://…`
+
+    error[provisioner]: keys of `hashivault://` are not supported
+     --> .sc/stacks/s/server.yaml:6:59
+      |
+    6 |     secrets-provider: { type: gcp-kms, config: { keyName: 'hashivault://k' } }
+      |                                                           ^^^^^^^^^^^^^^^^
+      |
+      = hint: supported are a passphrase, `awskms://…` and `gcpkms://…`
+
+    error[credentials]: an access key of AWS needs both `accessKey` and `secretAccessKey`
+     --> .sc/stacks/s/server.yaml:6:84
+      |
+    6 |     secrets-provider: { type: aws-kms, config: { keyName: 'awskms://k', accessKey: AKIA } }
+      |                                                                                    ^^^^
+
+    error[credentials]: these are not the credentials of an AWS account
+     --> .sc/stacks/s/server.yaml:6:86
+      |
+    6 |     secrets-provider: { type: aws-kms, config: { keyName: 'awskms://k', credentials: hidden } }
+      |                                                                                      ^^^^^^
+      |
+      = hint: write `${auth:NAME}`, where NAME is an `aws-token` in the stack's secrets.yaml
+
+    warning[unknown-key]: the key `colour` is ignored
+     --> .sc/stacks/s/server.yaml:6:73
+      |
+    6 |     secrets-provider: { type: aws-kms, config: { keyName: 'awskms://k', colour: red } }
+      |                                                                         ^^^^^^
+      |
+      = hint: the keys are keyName, provision, account, accessKey, secretAccessKey, region, credentials
+
+    error[not-supported]: the secrets provider "pulumi-cloud" is not supported: it belongs to the service Pulumi Cloud
+     --> .sc/stacks/s/server.yaml:6:31
+      |
+    6 |     secrets-provider: { type: pulumi-cloud, config: { credentials: c } }
+      |                               ^^^^^^^^^^^^
+      |
+      = hint: use a passphrase or a key of your own: `passphrase`, `aws-kms`, `gcp-kms`
+
+    error[not-supported]: "gcp-bucket" is not a secrets provider
+     --> .sc/stacks/s/server.yaml:6:31
+      |
+    6 |     secrets-provider: { type: gcp-bucket }
+      |                               ^^^^^^^^^^
+      |
+      = hint: supported are "passphrase", "aws-kms" and "gcp-kms"
+    "#);
+}

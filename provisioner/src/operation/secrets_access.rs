@@ -1,0 +1,161 @@
+//! Keys to the secrets of a stack: its passphrase, or its key in a key management service.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bridge::fs::{MAX_DOCUMENT_BYTES, read_named, utf8};
+use cloud::aws::AwsKeys;
+use cloud::google::GoogleCredentials;
+use cloud::kms::KeyServices;
+use config::diagnostics::{Code, Diagnostic, finish};
+use config::{AwsAccount, KeyAccount, SecretsProvider, Stack};
+use state::secrets::{Keyring, Passphrase, Provider, SecretsError};
+use state::store::StackReference;
+use state::{SecretsChange, StackAccess};
+
+use super::{SetupError, Stacks};
+
+/// Environment variables for the passphrase if the configuration has none (docs/spec/state-and-secrets.md#5): the text,
+/// or the path of a file that contains it.
+const PASSPHRASE: &str = "PULUMI_CONFIG_PASSPHRASE";
+const PASSPHRASE_FILE: &str = "PULUMI_CONFIG_PASSPHRASE_FILE";
+/// Environment variable for a key in place of the configured one.
+const SUBSTITUTE: &str = "PULUMI_CLOUD_SECRET_OVERRIDE";
+
+/// Code of errors about the passphrase of a stack.
+const PASSPHRASE_CODE: Code = Code("passphrase");
+/// Code of errors about the key of a stack in a key management service.
+const KEY_CODE: Code = Code("key");
+const MISSING_PASSPHRASE: &str = "the state needs a passphrase, and none was given";
+
+impl Stacks {
+    /// Returns an error for each requested stack without a passphrase. Call it before a run that records changes. Reads no
+    /// passphrase file, and uses no key.
+    pub fn check_passphrases(&self) -> Vec<Diagnostic> {
+        let environment = &self.process_context.environment;
+        let is_in_environment = environment.contains_key(PASSPHRASE)
+            || environment.get(PASSPHRASE_FILE).is_some_and(|file| !file.is_empty());
+        if is_in_environment {
+            return Vec::new();
+        }
+        let missing = |stack: &Arc<Stack>| {
+            let SecretsProvider::Passphrase { passphrase: None, span } = &stack.provisioner.secrets_provider else {
+                return None;
+            };
+            Some(Diagnostic::error(PASSPHRASE_CODE, *span, MISSING_PASSPHRASE).help(format!(
+                "set `passPhrase` of the secrets provider, or the environment variable {PASSPHRASE} or {PASSPHRASE_FILE}"
+            )))
+        };
+        let mut found: Vec<Diagnostic> = self.requested().filter_map(missing).collect();
+        // Several stacks may inherit one secrets provider.
+        finish(&mut found);
+        found
+    }
+
+    /// Returns the keys of a stack. Derives and requests none.
+    pub(super) fn keyring(&self, stack: &Stack, name: &StackReference) -> Result<Keyring, SetupError> {
+        let environment = &self.process_context.environment;
+        let mut services = KeyServices {
+            environment: environment.clone(),
+            home: self.process_context.account.as_ref().map(|account| account.home.clone()),
+            ..KeyServices::default()
+        };
+        let provider = match &stack.provisioner.secrets_provider {
+            SecretsProvider::Passphrase { .. } => Provider::Passphrase,
+            SecretsProvider::Key { url, account, .. } => {
+                match account {
+                    KeyAccount::Environment => {}
+                    KeyAccount::Aws(AwsAccount { access_key, region }) => {
+                        let keys = access_key.as_ref();
+                        services.aws = keys.map(|(key, secret)| AwsKeys::new(key.expose(), secret.expose()));
+                        services.aws_region = region.clone();
+                    }
+                    KeyAccount::Google(json) => services.google = Some(GoogleCredentials::new(json.expose())),
+                }
+                Provider::Key { url: url.clone() }
+            }
+        };
+        let substitute = environment.get(SUBSTITUTE).filter(|url| !url.is_empty()).cloned();
+        Ok(Keyring::new(self.passphrase(stack)?)
+            .with_key_service(Arc::new(services), &name.to_string())
+            .with_provider(provider)
+            .with_substitute(substitute))
+    }
+
+    /// Returns the passphrase: that of the configuration, else of the environment, else of the file named in the
+    /// environment. Adds the last two to the masked secrets; that of the configuration is masked already.
+    fn passphrase(&self, stack: &Stack) -> Result<Option<Passphrase>, SetupError> {
+        if let Some(passphrase) = stack.provisioner.secrets_provider.passphrase() {
+            return Ok(Some(Passphrase::new(passphrase.expose())));
+        }
+        let known = |passphrase: &str| {
+            self.masker.add_text(passphrase);
+            Ok(Some(Passphrase::new(passphrase)))
+        };
+        let environment = &self.process_context.environment;
+        if let Some(passphrase) = environment.get(PASSPHRASE) {
+            return known(passphrase);
+        }
+        let Some(file) = environment.get(PASSPHRASE_FILE).filter(|file| !file.is_empty()) else {
+            return Ok(None);
+        };
+        let path = Path::new(file);
+        let text = read_named(path, MAX_DOCUMENT_BYTES).map_err(|error| error.source).and_then(utf8);
+        let unreadable =
+            |source| SetupError::PassphraseFile { variable: PASSPHRASE_FILE, path: path.to_owned(), source };
+        known(text.map_err(unreadable)?.trim())
+    }
+}
+
+/// Returns the error at the secrets provider of a stack, if its passphrase or its key is the reason of an error.
+pub fn secrets_diagnostic(stack: &Stack, error: &SecretsError) -> Option<Diagnostic> {
+    let provider = &stack.provisioner.secrets_provider;
+    let (code, summary) = match (error, provider) {
+        (SecretsError::NoPassphrase, SecretsProvider::Passphrase { .. }) => (PASSPHRASE_CODE, MISSING_PASSPHRASE),
+        (SecretsError::NoPassphrase, SecretsProvider::Key { .. }) => {
+            let summary = "the state is protected by a passphrase so far, and none was given";
+            let help = format!("set {PASSPHRASE} or {PASSPHRASE_FILE} until the state has this key");
+            return Some(Diagnostic::error(PASSPHRASE_CODE, provider.span(), summary).help(help));
+        }
+        (SecretsError::WrongPassphrase, SecretsProvider::Passphrase { .. }) => {
+            (PASSPHRASE_CODE, "the state has another passphrase")
+        }
+        (SecretsError::Key(error), SecretsProvider::Key { url, .. }) if error.url == *url => {
+            (KEY_CODE, "this key cannot be used")
+        }
+        _ => return None,
+    };
+    Some(Diagnostic::error(code, provider.span(), summary))
+}
+
+/// Returns the message about a state that is encrypted anew with another secrets provider.
+pub fn secrets_change_text(access: &StackAccess, change: &SecretsChange) -> String {
+    let name = |description| Provider::of(description).map_or_else(|| "another service".to_owned(), |p| p.to_string());
+    let (from, to) = (name(&change.from), name(&change.to));
+    let settings = format!("Pulumi.{}.yaml", access.stack.stack());
+    let reason = match (&access.configured_secrets, access.keyring.provider()) {
+        _ if from == to => format!("with the data of {settings}"),
+        (_, Some(chosen)) if Some(chosen) == Provider::of(&change.to).as_ref() => "as server.yaml names it".to_owned(),
+        (Some(configured), _) if Provider::of(configured) == Provider::of(&change.to) => {
+            format!("as {settings} names it")
+        }
+        _ => format!("as {SUBSTITUTE} names it"),
+    };
+    format!(
+        "the secrets of {} are encrypted anew: with {to}, {reason}; so far with {from}, as its earlier copies still are",
+        access.stack
+    )
+}
+
+/// Returns the warning about a stack file that names another secrets provider than server.yaml.
+pub(super) fn other_provider_text(access: &StackAccess) -> Option<String> {
+    let (chosen, configured) = (access.keyring.provider()?, Provider::of(access.configured_secrets.as_ref()?)?);
+    if *chosen == configured {
+        return None;
+    }
+    let settings = format!("Pulumi.{}.yaml", access.stack.stack());
+    Some(format!(
+        "{settings} names {configured} for the secrets, and server.yaml {chosen}: the state has that of {settings} until \
+         `sc stack change-secrets-provider` changes both"
+    ))
+}
