@@ -8,4 +8,5 @@ pub mod aws;
 mod bucket;
 pub mod google;
 pub mod kms;
+pub mod postgres;
 pub mod s3;

@@ -1,0 +1,261 @@
+//! Objects in rows. An object is one row: its key, JSON with the content in base64, and the time of the last write.
+//!
+//! Every request is one statement, so the server carries it out whole or not at all. A conditional write is an `UPDATE`
+//! that selects the row by its version: PostgreSQL locks the row, and compares again if it has waited for the lock.
+
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use jiff::Timestamp;
+use state::store::{
+    ListedObject, ObjectError, ObjectErrorKind, ObjectVersion, Objects, StoredObject, WriteCondition, WriteError,
+};
+use tokio_postgres::Row;
+use tokio_postgres::types::{ToSql, Type};
+
+use super::failure::Failure;
+use super::requests::{Repetition, Requests, TimeLimits, unexpected_data};
+use super::schema::quote;
+use super::url::PostgresUrl;
+
+/// Digest of the content. The member is compared, not the JSON: its white space does not matter.
+const DIGEST: &str = "encode(sha256(convert_to(t.data ->> 'data', 'UTF8')), 'hex')";
+
+type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
+
+/// Store in a table of a PostgreSQL database.
+pub struct PostgresObjects {
+    requests: Requests,
+    statements: Statements,
+}
+
+/// SQL with the name of the table.
+struct Statements {
+    read: String,
+    write: String,
+    insert: String,
+    update: String,
+    copy: String,
+    remove: String,
+    list: String,
+    list_all: String,
+}
+
+impl Statements {
+    fn new(table: &str) -> Self {
+        let table = quote(table);
+        // Time of this statement, and later than that of the row: two writes within a microsecond differ as well.
+        let later = "(SELECT CASE WHEN clock.now = t.updated_at THEN clock.now + interval '1 microsecond' ELSE clock.now \
+                     END FROM (SELECT clock_timestamp() AS now) AS clock)";
+        let replace = format!("ON CONFLICT (key) DO UPDATE SET data = EXCLUDED.data, updated_at = {later}");
+        let version = format!("RETURNING t.updated_at, {DIGEST}");
+        let insert =
+            format!("INSERT INTO {table} AS t (key, data, updated_at) VALUES ($1, $2::json, clock_timestamp())");
+        let list = format!("SELECT t.key, t.updated_at FROM {table} AS t WHERE t.key LIKE $1");
+        Self {
+            read: format!(
+                "SELECT CASE WHEN octet_length(t.data ->> 'data') <= $2 THEN t.data ->> 'data' END, \
+                 octet_length(t.data ->> 'data')::bigint, t.updated_at, {DIGEST} FROM {table} AS t WHERE t.key = $1"
+            ),
+            write: format!("{insert} {replace} {version}"),
+            insert: format!("{insert} ON CONFLICT (key) DO NOTHING {version}"),
+            update: format!(
+                "UPDATE {table} AS t SET data = $2::json, updated_at = {later} \
+                 WHERE t.key = $1 AND t.updated_at = $3 AND {DIGEST} = $4 {version}"
+            ),
+            copy: format!(
+                "INSERT INTO {table} AS t (key, data, updated_at) \
+                 SELECT $2, s.data, clock_timestamp() FROM {table} AS s WHERE s.key = $1 {replace} RETURNING 1"
+            ),
+            remove: format!("DELETE FROM {table} AS t WHERE t.key = $1"),
+            list: format!("{list} AND position('/' IN substr(t.key, $2)) = 0"),
+            list_all: list,
+        }
+    }
+}
+
+impl PostgresObjects {
+    /// Opens a store. Connects on first use.
+    pub fn new(url: PostgresUrl) -> Self {
+        Self::with_time_limits(url, TimeLimits::default())
+    }
+
+    /// Opens a store whose requests have other time limits.
+    pub fn with_time_limits(url: PostgresUrl, limits: TimeLimits) -> Self {
+        let statements = Statements::new(&url.table);
+        Self { requests: Requests::new(url, limits), statements }
+    }
+
+    fn key(&self, key: &str) -> String {
+        format!("{}{key}", self.requests.url().prefix)
+    }
+
+    fn error(&self, operation: &'static str, key: &str, failure: Failure) -> ObjectError {
+        let store = self.requests.url().location();
+        let location = if key.is_empty() { store.to_owned() } else { format!("{key} in {store}") };
+        ObjectError { operation, location, kind: failure.kind, source: Box::new(failure) }
+    }
+
+    /// Returns the objects whose key begins with a folder, by a statement that selects them.
+    async fn find(&self, folder: &str, is_deep: bool) -> Result<Vec<ListedObject>, Failure> {
+        let folder = folder.trim_end_matches('/');
+        let start = if folder.is_empty() { self.key("") } else { self.key(&format!("{folder}/")) };
+        let pattern = format!("{}%", escape(&start));
+        let rest = i32::try_from(start.chars().count() + 1).unwrap_or(i32::MAX);
+        let (statements, requests) = (&self.statements, &self.requests);
+        let rows = if is_deep {
+            requests.query(Repetition::Allowed, &statements.list_all, &[(&pattern, Type::TEXT)]).await?
+        } else {
+            let parameters: [Parameter<'_>; 2] = [(&pattern, Type::TEXT), (&rest, Type::INT4)];
+            requests.query(Repetition::Allowed, &statements.list, &parameters).await?
+        };
+        let mut objects = rows.iter().map(|row| listed(row, &start)).collect::<Result<Vec<_>, _>>()?;
+        objects.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Ok(objects)
+    }
+
+    async fn load(&self, key: &str, limit: u64) -> Result<Option<StoredObject>, Failure> {
+        let key = self.key(key);
+        // Length of the content in base64.
+        let encoded_limit = i32::try_from(limit.div_ceil(3).saturating_mul(4)).unwrap_or(i32::MAX);
+        let parameters: [Parameter<'_>; 2] = [(&key, Type::TEXT), (&encoded_limit, Type::INT4)];
+        let rows = self.requests.query(Repetition::Allowed, &self.statements.read, &parameters).await?;
+        rows.first().map(|row| stored(row, limit)).transpose()
+    }
+
+    async fn save(
+        &self,
+        key: &str,
+        content: &[u8],
+        condition: &WriteCondition,
+    ) -> Result<Option<ObjectVersion>, Failure> {
+        let key = self.key(key);
+        let data = format!(r#"{{"data":"{}"}}"#, BASE64_STANDARD.encode(content));
+        let (statement, repetition) = match condition {
+            WriteCondition::None => (&self.statements.write, Repetition::Allowed),
+            WriteCondition::Missing => (&self.statements.insert, Repetition::IfWithoutEffect),
+            WriteCondition::Unchanged(_) => (&self.statements.update, Repetition::IfWithoutEffect),
+        };
+        let mut parameters: Vec<Parameter<'_>> = vec![(&key, Type::TEXT), (&data, Type::TEXT)];
+        let time;
+        if let WriteCondition::Unchanged(version) = condition {
+            // The version of another store is not that of a row.
+            let Some(parsed) = parse_time(version) else { return Ok(None) };
+            time = parsed;
+            parameters.push((&time, Type::TIMESTAMPTZ));
+            parameters.push((&version.tag, Type::TEXT));
+        }
+        let rows = self.requests.query(repetition, statement, &parameters).await?;
+        rows.first().map(|row| row_version(row, 0).map(|(version, _)| version)).transpose()
+    }
+}
+
+#[async_trait]
+impl Objects for PostgresObjects {
+    fn location(&self) -> String {
+        self.requests.url().location().to_owned()
+    }
+
+    async fn read(&self, key: &str, limit: u64) -> Result<Option<StoredObject>, ObjectError> {
+        self.load(key, limit).await.map_err(|failure| self.error("read", key, failure))
+    }
+
+    async fn write(
+        &self,
+        key: &str,
+        content: Vec<u8>,
+        _content_type: &'static str,
+        condition: &WriteCondition,
+    ) -> Result<ObjectVersion, WriteError> {
+        let saved = self.save(key, &content, condition).await;
+        saved.map_err(|failure| self.error("write", key, failure))?.ok_or(WriteError::Condition)
+    }
+
+    async fn copy(&self, from: &str, to: &str) -> Result<bool, ObjectError> {
+        let (source, target) = (self.key(from), self.key(to));
+        let parameters: [Parameter<'_>; 2] = [(&source, Type::TEXT), (&target, Type::TEXT)];
+        let copied = self.requests.query(Repetition::Allowed, &self.statements.copy, &parameters).await;
+        copied.map(|rows| !rows.is_empty()).map_err(|failure| self.error("copy", from, failure))
+    }
+
+    async fn remove(&self, key: &str) -> Result<(), ObjectError> {
+        let full_key = self.key(key);
+        let parameters: [Parameter<'_>; 1] = [(&full_key, Type::TEXT)];
+        let removed = self.requests.query(Repetition::Allowed, &self.statements.remove, &parameters).await;
+        removed.map(|_rows| ()).map_err(|failure| self.error("remove", key, failure))
+    }
+
+    async fn list(&self, folder: &str) -> Result<Vec<ListedObject>, ObjectError> {
+        self.find(folder, false).await.map_err(|failure| self.error("list", folder, failure))
+    }
+
+    async fn list_all(&self, folder: &str) -> Result<Vec<ListedObject>, ObjectError> {
+        self.find(folder, true).await.map_err(|failure| self.error("list", folder, failure))
+    }
+}
+
+/// Escapes the wildcards of `LIKE`.
+fn escape(text: &str) -> String {
+    text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_")
+}
+
+fn stored(row: &Row, limit: u64) -> Result<StoredObject, Failure> {
+    let (version, modified) = row_version(row, 2)?;
+    let encoded: Option<&str> = row.try_get(0).map_err(|error| Failure::of(&error, None))?;
+    let length: Option<i64> = row.try_get(1).map_err(|error| Failure::of(&error, None))?;
+    let too_large = || Failure::lasting(ObjectErrorKind::TooLarge, format!("it has more than {limit} bytes"), None);
+    let encoded = match (encoded, length) {
+        (Some(encoded), _) => encoded,
+        (None, Some(_)) => return Err(too_large()),
+        (None, None) => return Err(unexpected_data("column data has no member \"data\" with text")),
+    };
+    let content = BASE64_STANDARD.decode(encoded);
+    let content = content.map_err(|error| unexpected_data(format!("column data is not base64: {error}")))?;
+    if u64::try_from(content.len()).is_ok_and(|length| length > limit) {
+        return Err(too_large());
+    }
+    Ok(StoredObject { content, version, modified })
+}
+
+fn listed(row: &Row, start: &str) -> Result<ListedObject, Failure> {
+    let key: &str = row.try_get(0).map_err(|error| Failure::of(&error, None))?;
+    let name = key.strip_prefix(start).unwrap_or(key).to_owned();
+    Ok(ListedObject { name, modified: timestamp(row, 1)? })
+}
+
+/// Returns the version that begins at a column, and its time.
+fn row_version(row: &Row, column: usize) -> Result<(ObjectVersion, Timestamp), Failure> {
+    let modified = timestamp(row, column)?;
+    let tag: Option<String> = row.try_get(column + 1).map_err(|error| Failure::of(&error, None))?;
+    Ok((ObjectVersion { tag, generation: Some(modified.to_string()) }, modified))
+}
+
+fn timestamp(row: &Row, column: usize) -> Result<Timestamp, Failure> {
+    let time: SystemTime = row.try_get(column).map_err(|error| Failure::of(&error, None))?;
+    Timestamp::try_from(time).map_err(|error| unexpected_data(format!("column updated_at: {error}")))
+}
+
+fn parse_time(version: &ObjectVersion) -> Option<SystemTime> {
+    version.generation.as_ref()?.parse::<Timestamp>().ok().map(SystemTime::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_of_a_prefix_are_escaped() {
+        assert_eq!(escape(r"my_reef/50%\x/"), r"my\_reef/50\%\\x/");
+    }
+
+    #[test]
+    fn version_is_the_exact_time_of_the_row() {
+        let generation = Some("2026-09-01T08:00:00.123457Z".to_owned());
+        let version = ObjectVersion { tag: None, generation: generation.clone() };
+        let parsed = parse_time(&version).unwrap();
+        assert_eq!(Some(Timestamp::try_from(parsed).unwrap().to_string()), generation);
+        assert!(parse_time(&ObjectVersion { tag: None, generation: Some("1790000000000001".to_owned()) }).is_none());
+    }
+}

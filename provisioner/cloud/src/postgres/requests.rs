@@ -1,0 +1,145 @@
+//! Requests over one connection, which is made on first use and made again after a loss.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use backon::{ExponentialBuilder, Retryable as _};
+use state::store::ObjectErrorKind;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+use tokio_postgres::Row;
+use tokio_postgres::types::{ToSql, Type};
+
+use super::connection::Connection;
+use super::failure::Failure;
+use super::url::PostgresUrl;
+
+/// Pauses between repetitions, before jitter.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Time that is left to the reply to a statement that the server has aborted because it took too long.
+const REPLY_TIME: Duration = Duration::from_secs(5);
+
+/// Time limits of requests.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeLimits {
+    /// Limit of connecting, with login; the URL's `connect_timeout` has priority.
+    pub connect: Duration,
+    /// Limit of one request after it was sent. The server aborts a statement five seconds earlier.
+    pub request: Duration,
+    /// Time after which a failed request is not repeated any more.
+    pub repeat: Duration,
+    /// The same before the first connection: a wrong host or port must not take a minute to be reported.
+    pub repeat_first_connection: Duration,
+}
+
+impl Default for TimeLimits {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(15),
+            request: Duration::from_secs(35),
+            repeat: Duration::from_secs(60),
+            repeat_first_connection: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Request that a loss of its reply allows to repeat, or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Repetition {
+    /// Repeated.
+    Allowed,
+    /// Repeated only if the server has certainly not carried it out.
+    IfWithoutEffect,
+}
+
+/// Sends requests.
+pub(super) struct Requests {
+    url: PostgresUrl,
+    limits: TimeLimits,
+    /// Held while connecting, so that all requests wait for the same connection.
+    connection: Mutex<Option<Arc<Connection>>>,
+    was_connected: AtomicBool,
+}
+
+impl Requests {
+    pub(super) fn new(url: PostgresUrl, limits: TimeLimits) -> Self {
+        Self { url, limits, connection: Mutex::new(None), was_connected: AtomicBool::new(false) }
+    }
+
+    /// Returns the URL.
+    pub(super) fn url(&self) -> &PostgresUrl {
+        &self.url
+    }
+
+    /// Sends a statement and returns its rows. Repeats it with growing pauses as long as that is allowed and useful.
+    pub(super) async fn query(
+        &self,
+        repetition: Repetition,
+        statement: &str,
+        parameters: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Vec<Row>, Failure> {
+        let began = Instant::now();
+        let pauses = ExponentialBuilder::new()
+            .with_jitter()
+            .with_min_delay(FIRST_PAUSE)
+            .with_max_delay(LONGEST_PAUSE)
+            .without_max_times();
+        let is_repeated = |failure: &Failure| {
+            let is_allowed = repetition == Repetition::Allowed || !failure.may_have_effect;
+            failure.is_transient && is_allowed && began.elapsed() < self.repeat_limit(failure)
+        };
+        (|| self.attempt(statement, parameters)).retry(pauses).when(is_repeated).await
+    }
+
+    fn repeat_limit(&self, failure: &Failure) -> Duration {
+        // A server that replies has the right address.
+        let is_found = self.was_connected.load(Ordering::Relaxed) || failure.is_reply;
+        if is_found { self.limits.repeat } else { self.limits.repeat_first_connection }
+    }
+
+    async fn attempt(&self, statement: &str, parameters: &[(&(dyn ToSql + Sync), Type)]) -> Result<Vec<Row>, Failure> {
+        let connection = self.connection().await?;
+        let reply = timeout(self.limits.request, connection.client().query_typed(statement, parameters)).await;
+        let failure = match reply {
+            Ok(Ok(reply)) => return Ok(reply),
+            Ok(Err(error)) => connection.failure(&error),
+            Err(_) => Failure::timeout(format!("no reply within {} s", self.limits.request.as_secs())),
+        };
+        if failure.ends_connection {
+            self.discard(&connection).await;
+        }
+        Err(failure)
+    }
+
+    /// Returns the connection, or makes one.
+    async fn connection(&self) -> Result<Arc<Connection>, Failure> {
+        let mut current = self.connection.lock().await;
+        if let Some(connection) = current.as_ref().filter(|connection| !connection.client().is_closed()) {
+            return Ok(Arc::clone(connection));
+        }
+        let limit = self.url.connect_timeout.unwrap_or(self.limits.connect);
+        let opened = timeout(limit, Connection::open(&self.url, self.limits.request.saturating_sub(REPLY_TIME))).await;
+        let timed_out = |_| Failure::timeout(format!("no connection within {} s", limit.as_secs()));
+        let opened = opened.map_err(timed_out).flatten();
+        // The request itself was not sent.
+        let connection = Arc::new(opened.map_err(Failure::without_effect)?);
+        self.was_connected.store(true, Ordering::Relaxed);
+        *current = Some(Arc::clone(&connection));
+        Ok(connection)
+    }
+
+    /// Forgets a connection; requests that still wait on it fail by themselves.
+    async fn discard(&self, connection: &Arc<Connection>) {
+        let mut current = self.connection.lock().await;
+        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, connection)) {
+            *current = None;
+        }
+    }
+}
+
+/// Returns the failure of data that the server sent and that no state can be.
+pub(super) fn unexpected_data(words: impl Into<String>) -> Failure {
+    Failure::lasting(ObjectErrorKind::Other, words, None)
+}
