@@ -14,6 +14,8 @@ pub mod fake_clouds;
 pub mod http;
 pub mod moto;
 pub mod plugin_process;
+#[cfg(unix)]
+pub mod postgres_server;
 pub mod program_runner;
 pub mod rec;
 pub mod releases;

@@ -3,4 +3,5 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
 mod objects;
+mod postgres;
 mod s3;
