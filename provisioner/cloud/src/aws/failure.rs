@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider, future};
+use aws_sdk_kms::error::ErrorMetadata;
 
 /// Reason why there are no credentials: the sources in the order in which they were tried, and what each lacks. It never
 /// contains a credential.
@@ -41,9 +42,21 @@ impl CredentialsFailure {
                 rest = next;
             }
             let reason = one_line(rest);
+            // The last source of the chain: the others have nothing.
+            if reason.contains("IMDS") {
+                let lines = SOURCES.iter().map(|(source, ..)| match *source {
+                    "Ec2InstanceMetadata" => format!("{source}: {reason}"),
+                    _ => (*source).to_owned(),
+                });
+                return Self::of_attempts(lines, profile);
+            }
             return Self(format!("cannot load credentials of AWS ({configured}): {reason}{}", hint(&reason)));
         };
-        let attempts: Vec<String> = attempts.trim().lines().filter_map(|line| attempt_text(line, profile)).collect();
+        Self::of_attempts(attempts.trim().lines().map(str::to_owned), profile)
+    }
+
+    fn of_attempts(lines: impl Iterator<Item = String>, profile: Option<&str>) -> Self {
+        let attempts: Vec<String> = lines.filter_map(|line| attempt_text(&line, profile)).collect();
         Self(format!("no credentials of AWS; tried in this order: {}", attempts.join("; ")))
     }
 
@@ -93,15 +106,19 @@ fn attempt_text(line: &str, profile: Option<&str>) -> Option<String> {
     }
 }
 
-/// Joins an error and its causes.
-fn chain_text(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text += &format!(": {cause}");
-        source = cause.source();
+/// Joins an error and its causes; of the reply of a service, only its code and its words.
+fn chain_text(error: &(dyn Error + 'static)) -> String {
+    let mut texts = Vec::new();
+    let mut current = Some(error);
+    while let Some(cause) = current {
+        if let Some(reply) = cause.downcast_ref::<ErrorMetadata>() {
+            let parts = [reply.code(), reply.message()];
+            return parts.into_iter().flatten().collect::<Vec<_>>().join(": ");
+        }
+        texts.push(cause.to_string());
+        current = cause.source();
     }
-    text
+    texts.join(": ")
 }
 
 fn one_line(text: &str) -> String {

@@ -14,4 +14,4 @@ pub use failure::CredentialsFailure;
 pub use keys::AwsKeys;
 pub use parameters::{AwsParameters, ChecksumMode, ParameterError, first_values};
 
-pub(crate) use parameters::parse_bool;
+pub(crate) use parameters::{check_endpoint, parse_bool};

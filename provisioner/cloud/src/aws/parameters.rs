@@ -122,7 +122,8 @@ fn check_capacity(value: &str) -> Result<(), ParameterError> {
     Err(ParameterError::new("rate_limiter_capacity", value, expected))
 }
 
-fn check_endpoint(endpoint: &str) -> Result<String, ParameterError> {
+/// Returns an endpoint without a slash at its end.
+pub(crate) fn check_endpoint(endpoint: &str) -> Result<String, ParameterError> {
     let refuse = |value: &str, expected| Err(ParameterError::new("endpoint", value, expected));
     let expected = "expected a URL such as `https://storage.example.org:9000`";
     let Ok(url) = Url::parse(endpoint) else {

@@ -11,7 +11,7 @@ mod failure;
 mod objects;
 mod reply;
 
-pub(crate) use connector::{LimitedConnector, TransportFailure, client_options, retry_config};
+pub(crate) use connector::{LimitedConnector, TransportFailure, retry_config};
 pub(crate) use failure::Failure;
 pub(crate) use objects::{Bucket, BucketService};
 pub(crate) use reply::Reply;

@@ -84,18 +84,22 @@ impl<S: ObjectStore + PaginatedListStore, E: BucketService> Bucket<S, E> {
             Err(failure) if failure.has_code("NoSuchKey") => return Ok(None),
             Err(failure) => return Err(self.explain("read", key, &failure)),
         };
-        let size = result.meta.size;
+        let meta = result.meta.clone();
+        let version = self.service.version(meta.e_tag.clone(), meta.version.clone());
+        if version.tag.is_none() && version.generation.is_none() {
+            let text = "the reply has no version of the object (ETag): it is not from a store".to_owned();
+            return Err(self.error("read", key, ObjectErrorKind::Other, text));
+        }
+        let size = meta.size;
         if size > limit {
             let text = format!("it has {size} bytes; the limit is {limit}");
             return Err(self.error("read", key, ObjectErrorKind::TooLarge, text));
         }
-        let meta = result.meta.clone();
         let content = match receive(result).await {
             Ok(content) => content,
             Err(failure) => return Ok(Some(Err(failure))),
         };
         let modified = self.modified("read", key, &meta)?;
-        let version = self.service.version(meta.e_tag, meta.version);
         Ok(Some(Ok(StoredObject { content, version, modified })))
     }
 

@@ -25,8 +25,8 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// Replaces the content of a response that is no success. A redirection becomes an error with a content: the client
-    /// would report it without one, and the region in it would be lost.
+    /// Replaces the content of a response that is no success. The status of a redirection becomes 400, because the client
+    /// reports it without its content, and that of a missing function too, because the client repeats the request.
     pub(super) async fn put_in(response: HttpResponse) -> Result<HttpResponse, HttpError> {
         let status = response.status();
         if status.is_success() || status == StatusCode::NOT_MODIFIED {
@@ -35,7 +35,7 @@ impl Reply {
         let (mut parts, body) = response.into_parts();
         let region = parts.headers.get("x-amz-bucket-region").and_then(|region| region.to_str().ok());
         let reply = Self::parse(status.as_u16(), region, &String::from_utf8_lossy(&body.bytes().await?));
-        if status.is_redirection() {
+        if status.is_redirection() || status == StatusCode::NOT_IMPLEMENTED {
             parts.status = StatusCode::BAD_REQUEST;
         }
         parts.headers.remove(http::header::CONTENT_LENGTH);

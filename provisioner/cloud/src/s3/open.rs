@@ -7,15 +7,14 @@ use std::sync::Arc;
 use aws_config::SdkConfig;
 use aws_types::service_config::ServiceConfigKey;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey, Checksum};
-use object_store::client::Certificate;
 use state::store::Objects;
 
 use super::credentials::ChainCredentials;
 use super::endpoint::{BucketAddress, EndpointSettings};
 use super::explain::S3Service;
 use super::url::{S3Encryption, S3Url};
-use crate::aws::{AwsConfigError, AwsKeys, ca_bundle, credential_sources, load_config};
-use crate::bucket::{Bucket, LimitedConnector, client_options, retry_config};
+use crate::aws::{AwsConfigError, AwsKeys, ParameterError, ca_bundle, check_endpoint, credential_sources, load_config};
+use crate::bucket::{Bucket, LimitedConnector, retry_config};
 
 /// Region that requests are signed for where an endpoint is given and no region: services with the interface of S3 accept it.
 const DEFAULT_REGION: &str = "us-east-1";
@@ -23,6 +22,9 @@ const DEFAULT_REGION: &str = "us-east-1";
 /// Reason why there is no client for a bucket.
 #[derive(Debug, thiserror::Error)]
 pub enum S3Error {
+    /// The endpoint of the environment or the profile is invalid.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
     /// Region, profile or certificates cannot be loaded.
     #[error(transparent)]
     Config(#[from] AwsConfigError),
@@ -52,7 +54,7 @@ pub async fn open_s3(
     home: Option<&Path>,
 ) -> Result<Arc<dyn Objects>, S3Error> {
     let config = load_config(&url.parameters, keys, environment, home).await?;
-    let endpoint = endpoint(url, &config);
+    let endpoint = endpoint(url, &config)?;
     let region = match (config.region(), &endpoint) {
         (Some(region), _) => region.to_string(),
         (None, Some(_)) => DEFAULT_REGION.to_owned(),
@@ -68,7 +70,11 @@ pub async fn open_s3(
     }
     let address = BucketAddress::new(url, &region, settings);
     let credentials = config.credentials_provider().map(|provider| Arc::new(ChainCredentials::new(provider)));
-    let store = client(url, &region, &address, credentials.clone(), ca_bundle(environment)?)
+    let connector = match ca_bundle(environment)? {
+        Some(bundle) => LimitedConnector::trusting(&bundle).map_err(|error| S3Error::Client(error.into()))?,
+        None => LimitedConnector::default(),
+    };
+    let store = client(url, &region, &address, credentials.clone(), connector)
         .map_err(|error| S3Error::Client(error.into()))?;
     let host = address.url.split_once("://").map_or("", |(_, rest)| rest).to_owned();
     let sources = credential_sources(&url.parameters, keys, environment);
@@ -78,14 +84,16 @@ pub async fn open_s3(
 }
 
 /// Returns the endpoint of the URL, else that of the environment or the profile: for S3, else for all services.
-fn endpoint(url: &S3Url, config: &SdkConfig) -> Option<String> {
+fn endpoint(url: &S3Url, config: &SdkConfig) -> Result<Option<String>, ParameterError> {
     let of_service = || {
         let key = ServiceConfigKey::builder().service_id("S3").env("AWS_ENDPOINT_URL").profile("endpoint_url").build();
         config.service_config()?.load_config(key.ok()?)
     };
     let configured = || of_service().or_else(|| config.endpoint_url().map(str::to_owned));
-    let endpoint = url.parameters.endpoint.clone().or_else(configured)?;
-    Some(endpoint.trim_end_matches('/').to_owned())
+    match &url.parameters.endpoint {
+        Some(endpoint) => Ok(Some(endpoint.clone())),
+        None => configured().map(|endpoint| check_endpoint(&endpoint)).transpose(),
+    }
 }
 
 fn client(
@@ -93,20 +101,15 @@ fn client(
     region: &str,
     address: &BucketAddress,
     credentials: Option<Arc<ChainCredentials>>,
-    bundle: Option<Vec<u8>>,
+    connector: LimitedConnector,
 ) -> object_store::Result<AmazonS3> {
-    let mut options = client_options().with_allow_http(address.url.starts_with("http://"));
-    for certificate in bundle.map(|bundle| Certificate::from_pem_bundle(&bundle)).transpose()?.unwrap_or_default() {
-        options = options.with_root_certificate(certificate);
-    }
     let mut builder = AmazonS3Builder::new()
         .with_bucket_name(&url.bucket)
         .with_region(region)
         .with_endpoint(&address.url)
         .with_virtual_hosted_style_request(address.is_virtual_hosted)
-        .with_client_options(options)
         .with_retry(retry_config())
-        .with_http_connector(LimitedConnector)
+        .with_http_connector(connector)
         // Not all services with the interface of S3 have the request for several objects.
         .with_disable_bulk_delete(true);
     builder = match credentials {

@@ -1,0 +1,7 @@
+//! Tests of the stores in buckets with servers of the test, which fail on demand.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
+
+mod aws_chain;
+mod s3;
+mod s3_credentials;
