@@ -172,6 +172,34 @@ async fn invalid_keys_and_missing_permissions_are_reported() {
 }
 
 #[tokio::test]
+async fn user_with_the_documented_permissions_needs_no_others() {
+    let (_, documented) = include_str!("../../../docs/state.md").split_once("### In S3").unwrap();
+    let (_, policy) = documented.split_once("```json").unwrap();
+    let (policy, _) = policy.split_once("```").unwrap();
+    let server = with_bucket("reef");
+    let lines = format!(
+        "iam = client('iam')\niam.create_user(UserName='ada')\n\
+         iam.put_user_policy(UserName='ada', PolicyName='state', PolicyDocument={policy:?})\n\
+         key = iam.create_access_key(UserName='ada')['AccessKey']\n\
+         print(key['AccessKeyId'], key['SecretAccessKey'])"
+    );
+    let keys = server.python(&lines).unwrap();
+    server.python("post('/moto-api/reset-auth', '0')").unwrap();
+    let (access_key, secret_key) = keys.trim().split_once(' ').unwrap();
+    let keys = AwsKeys::new(access_key, secret_key).with_region("us-east-1");
+    let open = |prefix: &str| {
+        let url = format!("s3://reef/{prefix}?endpoint={}&s3ForcePathStyle=true", server.url());
+        let url = S3Url::parse(&url, &BTreeMap::new()).unwrap();
+        let keys = keys.clone();
+        async move { open_s3(&url, Some(&keys), &BTreeMap::new(), None).await.unwrap() }
+    };
+    check_objects(open("team").await).await;
+
+    let error = open("others").await.read("a.json", LIMIT).await.unwrap_err();
+    assert_eq!(error.kind, ObjectErrorKind::Denied, "{}", text(&error));
+}
+
+#[tokio::test]
 async fn missing_keys_are_reported_with_the_chain() {
     let server = with_bucket("reef");
     let url = format!("s3://reef?endpoint={}&s3ForcePathStyle=true&region=us-east-1", server.url());
