@@ -6,6 +6,7 @@
 
 pub mod aws;
 mod bucket;
+pub mod gcs;
 pub mod google;
 pub mod kms;
 pub mod postgres;

@@ -5,6 +5,7 @@ use std::error::Error;
 use super::connector::TransportFailure;
 use super::reply::Reply;
 use crate::aws::CredentialsFailure;
+use crate::google::TokenFailure;
 
 /// Cause of a failed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,9 @@ impl Failure {
         let mut current: Option<&(dyn Error + 'static)> = Some(error);
         while let Some(cause) = current {
             if let Some(failure) = cause.downcast_ref::<CredentialsFailure>() {
+                return Self::Credentials(failure.to_string());
+            }
+            if let Some(failure) = cause.downcast_ref::<TokenFailure>() {
                 return Self::Credentials(failure.to_string());
             }
             if let Some(failure) = cause.downcast_ref::<TransportFailure>() {

@@ -9,9 +9,11 @@
 mod connector;
 mod failure;
 mod objects;
+mod prefix;
 mod reply;
 
 pub(crate) use connector::{LimitedConnector, TransportFailure, retry_config};
 pub(crate) use failure::Failure;
 pub(crate) use objects::{Bucket, BucketService};
+pub(crate) use prefix::parse_prefix;
 pub(crate) use reply::Reply;

@@ -4,6 +4,8 @@
 //! Excluded: what a single service does with them.
 
 mod credentials;
+mod failure;
 mod token;
 
 pub use credentials::{GoogleCredentials, GoogleCredentialsError, LoadedCredentials, load_credentials};
+pub use failure::TokenFailure;

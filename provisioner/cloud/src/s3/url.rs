@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use percent_encoding::percent_decode_str;
-
 use crate::aws::{AwsParameters, ChecksumMode, ParameterError, first_values, parse_bool};
+use crate::bucket::parse_prefix;
 
 /// Content of an `s3://` URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +103,7 @@ impl S3Url {
         }
         let mut parsed = Self {
             bucket: bucket.to_owned(),
-            prefix: parse_prefix(path)?,
+            prefix: parse_prefix(path).map_err(|reason| S3UrlError::Prefix { prefix: path.to_owned(), reason })?,
             parameters: AwsParameters::default(),
             disable_https: false,
             path_style: false,
@@ -208,26 +207,6 @@ impl S3Url {
 fn is_bucket_name(name: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     !name.is_empty() && name.len() <= 255 && name.bytes().all(is_allowed) && name != "." && name != ".."
-}
-
-/// Decodes a path and makes it a prefix, as Pulumi does: without slashes before it, with one after it.
-fn parse_prefix(path: &str) -> Result<String, S3UrlError> {
-    let refuse = |reason| Err(S3UrlError::Prefix { prefix: path.to_owned(), reason });
-    let Ok(decoded) = percent_decode_str(path).decode_utf8() else { return refuse("it is not UTF-8") };
-    let trimmed = decoded.trim_start_matches('/');
-    if trimmed.is_empty() {
-        return Ok(String::new());
-    }
-    let folders = trimmed.strip_suffix('/').unwrap_or(trimmed);
-    for folder in folders.split('/') {
-        match folder {
-            "" => return refuse("two slashes follow each other"),
-            "." | ".." => return refuse("a folder is `.` or `..`"),
-            _ if folder.chars().any(char::is_control) => return refuse("it has a control character"),
-            _ => {}
-        }
-    }
-    Ok(format!("{folders}/"))
 }
 
 fn parse_encryption(name: &str, value: &str) -> Result<S3Encryption, ParameterError> {

@@ -1,0 +1,86 @@
+//! Client of a bucket.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use object_store::StaticCredentialProvider;
+use object_store::gcp::{GcpCredential, GcpSigningCredential, GoogleCloudStorage, GoogleCloudStorageBuilder};
+use state::store::Objects;
+
+use super::anonymous::AnonymousConnector;
+use super::credentials::Tokens;
+use super::explain::GcsService;
+use super::url::GcsUrl;
+use crate::bucket::{Bucket, LimitedConnector, retry_config};
+use crate::google::{GoogleCredentials, GoogleCredentialsError, load_credentials};
+
+/// Variable with the address of an emulator, as Google's own clients read it.
+const EMULATOR: &str = "STORAGE_EMULATOR_HOST";
+/// Permission that the access tokens ask for.
+const SCOPE: &str = "https://www.googleapis.com/auth/devstorage.read_write";
+
+/// Reason why there is no client for a bucket.
+#[derive(Debug, thiserror::Error)]
+pub enum GcsError {
+    /// Credentials cannot be used.
+    #[error(transparent)]
+    Credentials(#[from] GoogleCredentialsError),
+    /// The client cannot be made.
+    #[error("the client for the bucket cannot be made")]
+    Client(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Returns the objects of a bucket. Sends no request. An emulator (`STORAGE_EMULATOR_HOST`) gets the credentials of the
+/// configuration, `GOOGLE_CREDENTIALS` or `GOOGLE_OAUTH_ACCESS_TOKEN`, never those of the machine.
+///
+/// Arguments are those of [`load_credentials`]. Must be called within a tokio runtime.
+///
+/// # Errors
+/// [`GcsError`].
+pub fn open_gcs(
+    url: &GcsUrl,
+    credentials: Option<&GoogleCredentials>,
+    environment: &BTreeMap<String, String>,
+    home: Option<&Path>,
+) -> Result<Arc<dyn Objects>, GcsError> {
+    let is_set = |name: &str| environment.get(name).is_some_and(|value| !value.is_empty());
+    let emulator = environment.get(EMULATOR).filter(|host| !host.is_empty()).map(|host| emulator_url(host));
+    let is_given = credentials.is_some() || is_set("GOOGLE_CREDENTIALS") || is_set("GOOGLE_OAUTH_ACCESS_TOKEN");
+    let is_anonymous = url.is_anonymous || (emulator.is_some() && !is_given);
+    let loaded = (!is_anonymous).then(|| load_credentials(credentials, SCOPE, environment, home)).transpose()?;
+    let source = loaded.as_ref().map(|loaded| loaded.source.clone());
+    let service_url = emulator.clone().unwrap_or_else(|| url.service());
+    let store = client(url, &service_url, loaded.map(Tokens)).map_err(|error| GcsError::Client(error.into()))?;
+    let host = service_url.split_once("://").map_or("", |(_, host)| host).to_owned();
+    let service = GcsService { bucket: url.bucket.clone(), host, source };
+    let location = url.location(emulator.as_deref());
+    Ok(Arc::new(Bucket { store, prefix: url.prefix.clone(), location, base: url.base(), service }))
+}
+
+/// Returns the URL of an emulator whose address may have no scheme.
+fn emulator_url(host: &str) -> String {
+    let url = if host.contains("://") { host.to_owned() } else { format!("http://{host}") };
+    url.trim_end_matches('/').to_owned()
+}
+
+fn client(url: &GcsUrl, service_url: &str, tokens: Option<Tokens>) -> object_store::Result<GoogleCloudStorage> {
+    // Nothing is signed; without this, the client would look for a key to sign with.
+    let signing = StaticCredentialProvider::new(GcpSigningCredential { email: String::new(), private_key: None });
+    let builder = GoogleCloudStorageBuilder::new()
+        .with_bucket_name(&url.bucket)
+        .with_base_url(service_url)
+        .with_retry(retry_config())
+        .with_signing_credentials(Arc::new(signing));
+    match tokens {
+        Some(tokens) => {
+            let builder = builder.with_credentials(Arc::new(tokens));
+            builder.with_http_connector(LimitedConnector::default()).build()
+        }
+        None => {
+            let empty = StaticCredentialProvider::new(GcpCredential { bearer: String::new() });
+            let builder = builder.with_credentials(Arc::new(empty)).with_skip_signature(true);
+            builder.with_http_connector(AnonymousConnector).build()
+        }
+    }
+}
