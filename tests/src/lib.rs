@@ -11,6 +11,7 @@ pub mod compare;
 pub mod exceptions;
 pub mod export;
 pub mod fake_clouds;
+pub mod gcs_server;
 pub mod http;
 pub mod moto;
 pub mod plugin_process;

@@ -3,5 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
 mod aws_chain;
+mod gcs;
+#[path = "../interop_stores/objects.rs"]
+mod objects;
 mod s3;
 mod s3_credentials;

@@ -50,7 +50,7 @@ pub enum GcsUrlError {
     Value {
         /// Name of the parameter.
         name: &'static str,
-        /// Its value.
+        /// Value of the parameter.
         value: String,
         /// Description of valid values.
         expected: &'static str,
