@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::io::Write as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +13,7 @@ use futures_util::future::join_all;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair};
 use state::store::{ObjectError, ObjectErrorKind, Objects, WriteCondition, WriteError};
 use tests::postgres_server::PostgresServer;
+use tests::sdks::go_program;
 
 use crate::objects::check_objects;
 
@@ -107,6 +110,87 @@ async fn rows_are_those_of_pulumi() {
     server.sql("reef", "UPDATE pulumi_state SET data = '[]'").unwrap();
     let error = text(&server, &failure(&objects).await);
     insta::assert_snapshot!(error, @r#"cannot read .pulumi/meta.yaml in postgres://localhost:PORT/reef?table=pulumi_state: column data has no member "data" with text"#);
+}
+
+/// Runs a command on the bucket of Pulumi itself; see `pulumi_bucket/main.go`.
+fn pulumi(url: &str, arguments: &[&str], content: &str) -> Result<String, String> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop_stores/pulumi_bucket");
+    let mut command = Command::new(go_program("bucket", &sources).unwrap());
+    command.env_clear().arg(url).args(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    process.stdin.take().unwrap().write_all(content.as_bytes()).unwrap();
+    let output = process.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pulumi_and_we_use_the_same_rows_in_turn() {
+    let server = start(&[]);
+    let url = url(&server, "ada", "reef", "table=States&sslmode=disable&search_path=public");
+    let objects = open(&url);
+    let pulumi = |arguments: &[&str], content: &str| pulumi(&url, arguments, content).unwrap();
+    let (ours, theirs) = (".pulumi/stacks/reef/coral.json", ".pulumi/stacks/reef/kelp.json");
+    // Whoever comes first creates the table.
+    write(&objects, ours, "{\"é\":1}\n", &WriteCondition::Missing).await.unwrap();
+    assert_eq!(pulumi(&["get", ours], ""), "{\"é\":1}\n");
+    pulumi(&["put", theirs], "theirs");
+    let read = objects.read(theirs, LIMIT).await.unwrap().unwrap();
+    assert_eq!(read.content, b"theirs");
+    pulumi(&["copy", ours, ".pulumi/stacks/reef/coral.json.bak"], "");
+    assert!(objects.copy(theirs, ".pulumi/stacks/reef/kelp.json.bak").await.unwrap());
+    let names = ["coral.json", "coral.json.bak", "kelp.json", "kelp.json.bak"];
+    let listed = objects.list(".pulumi/stacks/reef").await.unwrap();
+    assert!(listed.iter().map(|object| object.name.as_str()).eq(names), "{listed:?}");
+    let expected = names.map(|name| format!(".pulumi/stacks/reef/{name}\n")).concat();
+    assert_eq!(pulumi(&["list", ".pulumi/stacks/reef/"], ""), expected);
+
+    // Each write of Pulumi ends the version that was read, even if it writes the same content.
+    pulumi(&["put", theirs], "theirs");
+    let unchanged = WriteCondition::Unchanged(read.version);
+    let lost = write(&objects, theirs, "ours", &unchanged).await;
+    assert!(matches!(lost, Err(WriteError::Condition)), "{lost:?}");
+    pulumi(&["delete", theirs], "");
+    assert!(objects.read(theirs, LIMIT).await.unwrap().is_none());
+
+    let url = url.replace("States", "first");
+    self::pulumi(&url, &["put", "a"], "1").unwrap();
+    assert_eq!(open(&url).read("a", LIMIT).await.unwrap().unwrap().content, b"1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn url_has_the_same_meaning_for_pulumi() {
+    let server = start(&[]);
+    let folder = server.socket_folder().display();
+    let port = server.port();
+    let plain = url(&server, "ada", "reef", "sslmode=disable");
+    let urls = [
+        plain.clone(),
+        url(&server, "ada", "reef", ""),
+        url(&server, "ada", "reef", "sslmode=require"),
+        url(&server, "ada", "reef", "sslmode=prefer"),
+        url(&server, "ada", "reef", "sslmode=allow"),
+        url(&server, "ada", "reef", "sslmode=maybe"),
+        url(&server, "ada", "reef", "sslmode=disable&connect_timeout=5&application_name=x&tz=UTC"),
+        url(&server, "ada", "reef", "sslmode=disable&options=-c%20work_mem%3D8MB"),
+        url(&server, "ada", "reef", "sslmode=disable&keepalives_idle=1"),
+        url(&server, "ada", "reef", "sslmode=disable&table=a.b"),
+        url(&server, "ada", "reef", "sslmode=disable&search_path=missing"),
+        url(&server, "ada", "missing", "sslmode=disable"),
+        plain.replace("r%25ef", "wrong"),
+        plain.replace("@localhost", "@%2Ftmp"),
+        format!("postgres://ada@/reef?host={folder}&port={port}"),
+        format!("postgres://ada@?database=reef&host={folder}&port={port}"),
+    ];
+    for url in urls {
+        let theirs = pulumi(&url, &["put", "a"], "1");
+        let ours = match PostgresUrl::parse(&url, &BTreeMap::new(), None) {
+            Ok(_) => open(&url).read("a", LIMIT).await.map(|_| ()).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        assert_eq!(ours.is_ok(), theirs.is_ok(), "{url}\n{ours:?}\n{theirs:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -353,6 +437,7 @@ async fn certificate_is_trusted_by_the_mode_and_the_root_certificate() {
         ];
         for (query, is_accepted) in rows {
             let url = url(&server, "ada", "reef", query);
+            assert_eq!(pulumi(&url, &["list", ""], "").is_ok(), is_accepted, "{query}");
             match open(&url).list("").await {
                 Ok(_) => assert!(is_accepted, "{query}"),
                 Err(error) => {
@@ -364,7 +449,9 @@ async fn certificate_is_trusted_by_the_mode_and_the_root_certificate() {
         // The certificate is not for this name.
         for (mode, is_accepted) in [("verify-ca", true), ("verify-full", false)] {
             let url = url(&server, "ada", "reef", &format!("sslmode={mode}&sslrootcert={root}"));
-            match open(&url.replace("@localhost", "@127.0.0.1")).list("").await {
+            let url = url.replace("@localhost", "@127.0.0.1");
+            assert_eq!(pulumi(&url, &["list", ""], "").is_ok(), is_accepted, "{mode}");
+            match open(&url).list("").await {
                 Ok(_) => assert!(is_accepted, "{mode}"),
                 Err(error) => {
                     assert!(!is_accepted, "{mode}: {error:?}");
