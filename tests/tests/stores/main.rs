@@ -6,5 +6,6 @@ mod aws_chain;
 mod gcs;
 #[path = "../interop_stores/objects.rs"]
 mod objects;
+mod postgres;
 mod s3;
 mod s3_credentials;

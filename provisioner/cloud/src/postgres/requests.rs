@@ -59,13 +59,20 @@ pub(super) struct Requests {
     url: PostgresUrl,
     limits: TimeLimits,
     /// Held while connecting, so that all requests wait for the same connection.
-    connection: Mutex<Option<Arc<Connection>>>,
+    state: Mutex<State>,
     was_connected: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    connection: Option<Arc<Connection>>,
+    /// Last attempt to connect, if it failed, and its time.
+    failure: Option<(Instant, Failure)>,
 }
 
 impl Requests {
     pub(super) fn new(url: PostgresUrl, limits: TimeLimits) -> Self {
-        Self { url, limits, connection: Mutex::new(None), was_connected: AtomicBool::new(false) }
+        Self { url, limits, state: Mutex::default(), was_connected: AtomicBool::new(false) }
     }
 
     /// Returns the URL.
@@ -105,7 +112,7 @@ impl Requests {
         let failure = match reply {
             Ok(Ok(reply)) => return Ok(reply),
             Ok(Err(error)) => connection.failure(&error),
-            Err(_) => Failure::timeout(format!("no reply within {} s", self.limits.request.as_secs())),
+            Err(_) => Failure::timeout(format!("no reply within {:?}", self.limits.request)),
         };
         if failure.ends_connection {
             self.discard(&connection).await;
@@ -113,28 +120,42 @@ impl Requests {
         Err(failure)
     }
 
-    /// Returns the connection, or makes one.
+    /// Returns the connection, or makes one. An attempt that fails fails all requests that waited for it: one after the
+    /// other, they would wait much longer than their limit.
     async fn connection(&self) -> Result<Arc<Connection>, Failure> {
-        let mut current = self.connection.lock().await;
-        if let Some(connection) = current.as_ref().filter(|connection| !connection.client().is_closed()) {
+        let began = Instant::now();
+        let mut state = self.state.lock().await;
+        if let Some(connection) = state.connection.as_ref().filter(|connection| !connection.client().is_closed()) {
             return Ok(Arc::clone(connection));
+        }
+        if let Some((_, failure)) = state.failure.as_ref().filter(|(time, _)| *time >= began) {
+            return Err(failure.clone());
         }
         let limit = self.url.connect_timeout.unwrap_or(self.limits.connect);
         let opened = timeout(limit, Connection::open(&self.url, self.limits.request.saturating_sub(REPLY_TIME))).await;
-        let timed_out = |_| Failure::timeout(format!("no connection within {} s", limit.as_secs()));
+        let timed_out = |_| Failure::timeout(format!("no connection within {limit:?}"));
         let opened = opened.map_err(timed_out).flatten();
-        // The request itself was not sent.
-        let connection = Arc::new(opened.map_err(Failure::without_effect)?);
-        self.was_connected.store(true, Ordering::Relaxed);
-        *current = Some(Arc::clone(&connection));
-        Ok(connection)
+        match opened {
+            Ok(connection) => {
+                let connection = Arc::new(connection);
+                self.was_connected.store(true, Ordering::Relaxed);
+                *state = State { connection: Some(Arc::clone(&connection)), failure: None };
+                Ok(connection)
+            }
+            Err(failure) => {
+                // The request itself was not sent.
+                let failure = failure.without_effect();
+                *state = State { connection: None, failure: Some((Instant::now(), failure.clone())) };
+                Err(failure)
+            }
+        }
     }
 
     /// Forgets a connection; requests that still wait on it fail by themselves.
     async fn discard(&self, connection: &Arc<Connection>) {
-        let mut current = self.connection.lock().await;
-        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, connection)) {
-            *current = None;
+        let mut state = self.state.lock().await;
+        if state.connection.as_ref().is_some_and(|current| Arc::ptr_eq(current, connection)) {
+            state.connection = None;
         }
     }
 }
