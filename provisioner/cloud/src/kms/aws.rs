@@ -5,6 +5,7 @@ use std::error::Error;
 
 use aws_config::{Region, SdkConfig};
 use aws_sdk_kms::Client;
+use aws_sdk_kms::config::http::HttpResponse;
 use aws_sdk_kms::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_kms::primitives::Blob;
 use bridge::error::chain;
@@ -124,19 +125,23 @@ fn config_failure(error: AwsConfigError) -> KeyFailure {
 }
 
 /// Returns the failure of a request, in the words of the service.
-fn failure_of<E, R>(error: &SdkError<E, R>) -> KeyFailure
+fn failure_of<E>(error: &SdkError<E, HttpResponse>) -> KeyFailure
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
-    R: std::fmt::Debug + Send + Sync + 'static,
 {
     if let Some(credentials) = CredentialsFailure::find(error) {
         return failure(KeyFailureKind::Credentials, credentials.to_string());
     }
     match error {
-        SdkError::ServiceError(reply) => {
-            let (code, message) = (reply.err().code().unwrap_or("no error code"), reply.err().message());
-            failure(kind_of(code), [Some(code), message].into_iter().flatten().collect::<Vec<_>>().join(": "))
-        }
+        SdkError::ServiceError(reply) => match (reply.err().code(), reply.err().message()) {
+            (Some(code), Some(message)) => failure(kind_of(code), format!("{code}: {message}")),
+            (Some(code), None) => failure(kind_of(code), code),
+            (None, _) => {
+                let status = reply.raw().status().as_u16();
+                let kind = if status == 403 { KeyFailureKind::Denied } else { KeyFailureKind::Other };
+                failure(kind, format!("HTTP status {status} without an error code"))
+            }
+        },
         SdkError::TimeoutError(_) | SdkError::DispatchFailure(_) => failure(KeyFailureKind::Unreachable, chain(error)),
         _ => failure(KeyFailureKind::Other, chain(error)),
     }

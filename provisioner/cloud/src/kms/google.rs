@@ -5,6 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
 use bridge::error::chain;
+use google_cloud_auth::errors::CredentialsError;
 use google_cloud_kms_v1::Error;
 use google_cloud_kms_v1::client::KeyManagementService;
 use state::secrets::{KeyAction, KeyFailure, KeyFailureKind};
@@ -21,6 +22,8 @@ const SCOPE: &str = "https://www.googleapis.com/auth/cloudkms";
 const ENDPOINT: &str = "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDKMS";
 /// Limit of one request.
 const ATTEMPT_LIMIT: Duration = Duration::from_secs(20);
+/// Limit of the request of an access token, with its repetitions.
+const TOKEN_LIMIT: Duration = Duration::from_secs(20);
 /// Waits before the repetitions of a request that had no reply. Both requests change nothing, so they may be repeated.
 const WAITS: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 
@@ -70,7 +73,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Loads the credentials of a client. Sends no request to the service.
+    /// Loads the credentials of a client, and obtains an access token. Sends no request to the service.
     ///
     /// # Errors
     /// [`KeyFailure`] if the URL or the credentials are invalid.
@@ -79,6 +82,11 @@ impl Key {
         let KeyServices { google, environment, home, .. } = services;
         let loaded = load_credentials(google.as_ref(), SCOPE, environment, home.as_deref());
         let loaded = loaded.map_err(|error| failure(KeyFailureKind::Credentials, chain(&error)))?;
+        // The clients of credentials keep repeating their requests for a minute.
+        if tokio::time::timeout(TOKEN_LIMIT, loaded.credentials.access_token()).await.is_err() {
+            let message = format!("no access token from {} within {} s", loaded.source, TOKEN_LIMIT.as_secs());
+            return Err(failure(KeyFailureKind::Credentials, message));
+        }
         let builder = KeyManagementService::builder().with_credentials(loaded.credentials);
         let builder = match environment.get(ENDPOINT).filter(|endpoint| !endpoint.is_empty()) {
             Some(endpoint) => builder.with_endpoint(endpoint),
@@ -119,8 +127,8 @@ impl Key {
 
     /// Returns the failure of a request, in the words of the service.
     fn failure_of(&self, error: &Error, action: KeyAction) -> KeyFailure {
-        if error.is_authentication() {
-            let message = format!("the credentials of {}: {}", self.source, chain(error));
+        if has_no_token(error) {
+            let message = format!("no access token from {}: {}", self.source, last_cause(error));
             return failure(KeyFailureKind::Credentials, message);
         }
         let Some(status) = error.status() else {
@@ -146,8 +154,22 @@ where
     request().await
 }
 
-/// Returns whether a request failed before the service had replied.
+/// Returns whether a request was not sent, as the credentials gave no access token.
+fn has_no_token(error: &Error) -> bool {
+    let mut causes = std::iter::successors(Some(error as &dyn std::error::Error), |cause| cause.source());
+    causes.any(|cause| cause.is::<CredentialsError>() || cause.downcast_ref().is_some_and(Error::is_authentication))
+}
+
+/// Returns the text of the last cause: the errors above it say no more than that there is no token.
+fn last_cause(error: &dyn std::error::Error) -> String {
+    std::iter::successors(Some(error), |cause| cause.source()).last().map(ToString::to_string).unwrap_or_default()
+}
+
+/// Returns whether a request failed before the service had replied. A client of credentials repeats its own requests.
 fn is_without_reply(error: &Error) -> bool {
+    if has_no_token(error) {
+        return false;
+    }
     let is_unavailable = error.status().is_some_and(|status| status.code.name() == "UNAVAILABLE");
     let is_cut_off = error.is_timeout() || error.is_connect() || error.is_io() || error.is_exhausted();
     is_unavailable || is_cut_off || error.is_transient_and_before_rpc()

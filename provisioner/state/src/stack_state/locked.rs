@@ -94,7 +94,7 @@ impl StackState {
         check: IntegrityCheck,
     ) -> Result<OpenedStack, StateError> {
         let loaded = load(access).await?;
-        let secrets = StackSecrets::for_writing(access, loaded.as_ref()).await;
+        let secrets = StackSecrets::for_writing(access, loaded.as_ref()).await?;
         let unexplained_empty = unexplained_empty::find(access, loaded.as_ref()).await?;
         let (mut base, snapshot) =
             loaded.map(|loaded| (loaded.revision, loaded.checkpoint.checkpoint.snapshot)).unzip();

@@ -29,10 +29,16 @@ pub(super) struct StackSecrets {
 impl StackSecrets {
     /// Returns the configured secrets manager, else that of the state if it has the provider that the user chose, else a
     /// new one. The ciphertexts of the state are reused only if it names the same manager.
-    pub(super) async fn for_writing(access: &StackAccess, loaded: Option<&LoadedStack>) -> Self {
+    ///
+    /// # Errors
+    /// [`SecretsError::Key`] if a new data key cannot be encrypted: no change begins then.
+    pub(super) async fn for_writing(access: &StackAccess, loaded: Option<&LoadedStack>) -> Result<Self, SecretsError> {
         let snapshot = loaded.and_then(|loaded| loaded.checkpoint.checkpoint.snapshot.as_ref());
         let in_state = snapshot.and_then(|snapshot| snapshot.secrets.as_ref());
         let manager = access.keyring.manager_for_writing(access.configured_secrets.as_ref(), in_state).await;
+        if let Err(error @ SecretsError::Key(_)) = manager {
+            return Err(error);
+        }
         // Secrets that were encrypted with another key have to be encrypted again.
         let description = manager.as_ref().ok().map(|manager| manager.describe());
         let same = description.as_ref() == in_state;
@@ -41,7 +47,7 @@ impl StackSecrets {
             (Some(from), Some(to)) if !same => Some(SecretsChange { from: from.clone(), to }),
             _ => None,
         };
-        Self { manager, reuse, change }
+        Ok(Self { manager, reuse, change })
     }
 
     /// Returns the secrets manager that the state names, with its ciphertexts.

@@ -111,7 +111,7 @@ impl StackView {
         }
         let Some(snapshot) = view.snapshot else { return Ok(None) };
         // An interrupted first run leaves a journal and no checkpoint, which would name a secrets manager.
-        let stack_secrets = if text.is_some() { view.secrets } else { StackSecrets::for_writing(access, None).await };
+        let stack_secrets = if text.is_some() { view.secrets } else { StackSecrets::for_writing(access, None).await? };
         let encrypted = is_encrypted.then_some((stack_secrets.manager.as_deref().ok(), &stack_secrets.reuse));
         Ok(Some(export_checkpoint(Some(&snapshot), encrypted).await?))
     }
