@@ -53,6 +53,7 @@ pub(crate) fn hint(error: &SetupError) -> Option<String> {
         | SetupError::InvalidSettings { .. }
         | SetupError::UnreadableSettings { .. }
         | SetupError::PassphraseFile { .. }
+        | SetupError::SecretsProvider(_)
         | SetupError::Config(_) => None,
     }
 }

@@ -8,6 +8,8 @@ use state::SettingsError;
 use state::secrets::SecretsError;
 use state::store::{ReferenceError, StackReference, StoreError, UrlError};
 
+use super::secrets_provider_error::SecretsProviderError;
+
 /// Reason why the inputs of an operation cannot be put together. Nothing was changed, except as a variant says.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
@@ -118,6 +120,9 @@ pub enum SetupError {
         /// Error of the operating system.
         source: io::Error,
     },
+    /// An interrupted change of the secrets provider cannot be finished.
+    #[error("an interrupted change of the secrets provider cannot be finished")]
+    SecretsProvider(#[source] Box<SecretsProviderError>),
     /// A secret of the configuration in the settings file cannot be decrypted.
     #[error("the configuration in the stack file cannot be read")]
     Config(#[source] SecretsError),

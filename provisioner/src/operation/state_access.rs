@@ -9,6 +9,7 @@ use config::{Stack, StateStorage};
 use state::store::{FileStore, FileUrl, RenameOutcome, StackReference, StoreOptions};
 use state::{JournalFolders, StackAccess};
 
+use super::secrets_provider_change::finish_settings;
 use super::settings_file::{move_settings, read_settings};
 use super::store_options::store_options;
 use super::{SetupError, Stacks};
@@ -35,13 +36,17 @@ impl fmt::Display for ResumedRename {
 
 impl Stacks {
     /// Returns the access to the state of a stack. Completes or undoes a rename of the stack that was interrupted, and
-    /// returns it.
+    /// returns it. Finishes an interrupted change of the secrets provider.
     ///
     /// # Errors
     /// The errors of [`Stacks::open_access`]. The rename may still be active, cannot be completed, or has given the stack
     /// another name ([`SetupError::Renamed`]).
     pub async fn access(&self, stack: &Stack) -> Result<(StackAccess, Option<ResumedRename>), SetupError> {
-        let access = self.open_access(stack).await?;
+        let mut access = self.open_access(stack).await?;
+        let changed = finish_settings(&self.repository.root, &access).await;
+        if changed.map_err(|error| SetupError::SecretsProvider(Box::new(error)))? {
+            access = self.open_access(stack).await?;
+        }
         let resumed = access.store.resume_rename(&access.stack, &self.holder()).await.map_err(SetupError::Rename)?;
         let Some(rename) = resumed else { return Ok((access, None)) };
         let (from, to, outcome) = (rename.from().clone(), rename.to().clone(), rename.outcome);

@@ -60,6 +60,7 @@ mod recorder;
 mod resource;
 pub mod secrets;
 mod settings;
+mod settings_edit;
 mod snapshot;
 mod stack_state;
 pub mod state_edit;
@@ -79,9 +80,11 @@ pub use record::{Effect, EntryId, OperationId, Record, Subject};
 pub use recorder::{MemoryRecorder, StateRecorder};
 pub use resource::{CustomTimeouts, ResourceState};
 pub use settings::{SettingsError, StackSettings};
+pub use settings_edit::{SettingsEdit, SettingsEditError};
 pub use snapshot::{Manifest, OperationKind, PendingOperation, SecretsDescription, Snapshot, SnapshotRest};
 pub use stack_state::{
     EntryChange, ExportedSecrets, ImportReport, JournalRecorder, RecoveredRun, Restore, SecretsChange, StackAccess,
-    StackState, StackSummary, StackView, StateCopy, history, import, remove_stack, rename_stack, state_copies, summary,
+    StackState, StackSummary, StackView, StateCopy, change_secrets, history, import, remove_stack, rename_stack,
+    state_copies, stored_secrets, summary,
 };
 pub use unrecorded::{ChangeKind, Unrecorded, UnrecordedChange, UnrecordedReport};

@@ -1,7 +1,7 @@
 //! Stack file `Pulumi.<stack>.yaml`: settings that Pulumi's command line keeps beside a project
 //! (docs/spec/state-and-secrets.md#6.2).
 //!
-//! The file is read if it exists, and never written.
+//! The file is read if it exists. Only a change of the secrets manager edits it: [`SettingsEdit`](super::SettingsEdit).
 
 use std::collections::BTreeMap;
 
@@ -104,6 +104,21 @@ impl ConfigValue {
 fn secure_ciphertext(value: &serde_json::Value) -> Option<&str> {
     let members = value.as_object().filter(|members| members.len() == 1)?;
     members.get("secure")?.as_str()
+}
+
+/// Returns the ciphertexts of the secrets in a value.
+pub(super) fn ciphertexts(value: &ConfigValue) -> Vec<String> {
+    fn collect(value: &serde_json::Value, found: &mut Vec<String>) {
+        match (secure_ciphertext(value), value) {
+            (Some(ciphertext), _) => found.push(ciphertext.to_owned()),
+            (None, serde_json::Value::Object(members)) => members.values().for_each(|value| collect(value, found)),
+            (None, serde_json::Value::Array(items)) => items.iter().for_each(|value| collect(value, found)),
+            (None, _) => {}
+        }
+    }
+    let mut found = Vec::new();
+    collect(&value.0, &mut found);
+    found
 }
 
 /// Returns the value with its secrets decrypted and its members sorted.

@@ -1,5 +1,6 @@
 //! `sc stack`: lists stacks, and shows, exports, imports, restores, renames and removes their state.
 
+mod change_secrets_provider;
 mod history;
 pub(crate) mod outputs;
 mod rename;
@@ -49,6 +50,7 @@ pub(crate) enum StackVerb {
     Import(ImportArgs),
     History(history::HistoryArgs),
     Restore(restore::RestoreArgs),
+    ChangeSecretsProvider(change_secrets_provider::ChangeSecretsProviderArgs),
     Rename(rename::RenameArgs),
     Rm(rm::RmArgs),
     Tag(tag::TagCommand),
@@ -112,6 +114,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &StackCommand) ->
         StackVerb::Import(args) => import(ui, global, args).await,
         StackVerb::History(args) => history::run(ui, global, args).await,
         StackVerb::Restore(args) => restore::run(ui, global, args).await,
+        StackVerb::ChangeSecretsProvider(args) => change_secrets_provider::run(ui, global, args).await,
         StackVerb::Rename(args) => rename::run(ui, global, args).await,
         StackVerb::Rm(args) => rm::run(ui, global, args).await,
         StackVerb::Tag(command) => tag::run(ui, global, command).await,

@@ -14,7 +14,7 @@ fn help(words: &[&str]) -> String {
 
 #[test]
 fn help_of_each_command() {
-    let commands: [&[&str]; 31] = [
+    let commands: [&[&str]; 32] = [
         &[],
         &["init"],
         &["provision"],
@@ -30,6 +30,7 @@ fn help_of_each_command() {
         &["stack", "export"],
         &["stack", "history"],
         &["stack", "restore"],
+        &["stack", "change-secrets-provider"],
         &["stack", "rename"],
         &["stack", "rm"],
         &["stack", "tag"],

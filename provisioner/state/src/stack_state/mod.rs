@@ -1,6 +1,7 @@
 //! State of one stack in an operation: locking, loading, recovery, recording, saving.
 
 mod access;
+mod change_secrets;
 mod import;
 mod loading;
 mod locked;
@@ -14,6 +15,7 @@ mod unexplained_empty;
 mod view;
 
 pub use access::StackAccess;
+pub use change_secrets::{change_secrets, stored_secrets};
 pub use import::{ImportReport, import};
 pub use locked::StackState;
 pub use manage::{StackSummary, history, remove_stack, rename_stack, summary};

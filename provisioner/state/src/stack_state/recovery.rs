@@ -134,8 +134,18 @@ pub(super) async fn refuse_interrupted(
     access: &StackAccess,
     checkpoint: Option<&StoredCheckpoint>,
 ) -> Result<(), StateError> {
-    let digest = checkpoint.map(|stored| stored.revision.digest());
-    let found = find_journals(access, digest, &Snapshot::default()).await?;
+    refuse_interrupted_after(access, checkpoint.map(|stored| stored.revision.digest())).await
+}
+
+/// Does the same as [`refuse_interrupted`] for a checkpoint with this digest.
+///
+/// # Errors
+/// Returns the errors of [`refuse_interrupted`].
+pub(super) async fn refuse_interrupted_after(
+    access: &StackAccess,
+    checkpoint: Option<&CheckpointDigest>,
+) -> Result<(), StateError> {
+    let found = find_journals(access, checkpoint, &Snapshot::default()).await?;
     if let Some(Recovery { stored, .. }) = found.recovery {
         return Err(StateError::Interrupted { stack: access.stack.clone(), journal: stored.path });
     }

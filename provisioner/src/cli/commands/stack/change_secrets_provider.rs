@@ -1,0 +1,107 @@
+//! `sc stack change-secrets-provider`: encrypts the secrets of a stack with the provider of server.yaml.
+
+use std::io::{BufRead as _, IsTerminal as _};
+
+use anyhow::Context as _;
+use clap::Args;
+use state::secrets::Provider;
+use state::{SecretsChange, StackAccess};
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::access::access;
+use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
+use crate::cli::display::Line;
+use crate::cli::exit::{CliError, Exit};
+use crate::cli::prompt::{Confirmation, confirm, decline};
+use crate::cli::stacks::{only, read_stack};
+use crate::cli::ui::Ui;
+
+/// Encrypt the secrets of a stack with the secrets provider that server.yaml names
+///
+/// Change `secrets-provider` in server.yaml first, and provide the previous key or passphrase as well: the secrets of the
+/// state and of `Pulumi.<stack>.yaml` are decrypted with it. If the provider is the same, the data key of a key in a cloud
+/// is replaced, or the passphrase: the first line of standard input is the new one, and the present one comes from
+/// server.yaml or the environment. Set the new one there afterwards.
+///
+/// The previous state (`.bak`), the history and the backups stay under the previous key or passphrase. Nothing in the
+/// cloud is changed, and the history gets no entry.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  Move a stack from a passphrase to the key that server.yaml names:
+      PULUMI_CONFIG_PASSPHRASE=… sc stack change-secrets-provider -s aquarium
+
+  Replace the passphrase of a stack:
+      sc stack change-secrets-provider -s aquarium --yes < new-passphrase.txt")]
+pub(crate) struct ChangeSecretsProviderArgs {
+    #[command(flatten)]
+    stack: StackArgs,
+    #[command(flatten)]
+    confirm: ConfirmArgs,
+}
+
+/// Runs the command.
+pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ChangeSecretsProviderArgs) -> anyhow::Result<Exit> {
+    let stacks = read_stack(ui, global, &args.stack)?;
+    let access = access(ui, &stacks, only(&stacks)?).await?;
+    let new_passphrase = if stacks.needs_new_passphrase(&access).await? { Some(read_passphrase()?) } else { None };
+    let target = access.keyring.provider().map_or_else(String::new, Provider::to_string);
+    let question = match &new_passphrase {
+        Some(_) => format!("Replace the passphrase of {}? Nothing in the cloud is changed.", access.stack),
+        None => {
+            format!("Encrypt the secrets of {} anew, with {target}? Nothing in the cloud is changed.", access.stack)
+        }
+    };
+    if confirm(ui, &CancellationToken::new(), &question, args.confirm.yes).await? == Confirmation::No {
+        return Ok(decline(ui));
+    }
+    let changed = stacks.change_secrets_provider(&access, new_passphrase.as_deref()).await?;
+    report(ui, &access, &target, changed.as_ref(), new_passphrase.is_some())?;
+    Ok(Exit::Done)
+}
+
+/// Reads the new passphrase: the first line of standard input, without its end.
+fn read_passphrase() -> anyhow::Result<String> {
+    let input = std::io::stdin();
+    if input.is_terminal() {
+        let hint = "pipe the new passphrase into this command: its first line of input is the new one";
+        return Err(CliError::usage("no new passphrase: standard input is a terminal", hint).into());
+    }
+    let mut line = String::new();
+    input.lock().read_line(&mut line).context("the new passphrase cannot be read from standard input")?;
+    let passphrase = line.strip_suffix('\n').unwrap_or(&line);
+    let passphrase = passphrase.strip_suffix('\r').unwrap_or(passphrase);
+    if passphrase.is_empty() {
+        let hint = "the first line of standard input is the new passphrase";
+        return Err(CliError::usage("the new passphrase is empty", hint).into());
+    }
+    Ok(passphrase.to_owned())
+}
+
+fn report(
+    ui: &Ui,
+    access: &StackAccess,
+    target: &str,
+    changed: Option<&SecretsChange>,
+    is_new_passphrase: bool,
+) -> anyhow::Result<()> {
+    let from = changed.map(|change| match Provider::of(&change.from) {
+        Some(provider) => provider.to_string(),
+        None => format!("the provider {:?}", change.from.kind),
+    });
+    if ui.results_are_json() {
+        let changed = serde_json::json!({ "stack": access.stack.stack(), "from": from, "to": target });
+        ui.print(&[Line::plain(changed.to_string())])?;
+    } else {
+        let to = if is_new_passphrase { "the new passphrase" } else { target };
+        ui.print_messages(&[Line::plain(format!("encrypted the secrets of {} with {to}", access.stack))]);
+    }
+    if is_new_passphrase {
+        ui.warn("set the new passphrase in server.yaml or in the environment before the next command");
+    }
+    if let Some(from) = from {
+        let previous = if is_new_passphrase { "the previous passphrase" } else { &from };
+        ui.warn(&format!("the previous state (`.bak`), the history and the backups stay under {previous}"));
+    }
+    Ok(())
+}
