@@ -12,6 +12,7 @@ pub mod exceptions;
 pub mod export;
 pub mod fake_clouds;
 pub mod gcs_server;
+pub mod google_kms;
 pub mod http;
 pub mod moto;
 pub mod plugin_process;
