@@ -22,7 +22,7 @@ pub enum SettingsEditError {
     #[error("a secret in the configuration cannot be encrypted anew")]
     Secrets(#[from] SecretsError),
     /// The file is written in a way that a change of single lines cannot preserve.
-    #[error("the file is not written as pulumi writes it")]
+    #[error("it is not written as pulumi writes it: use `pulumi stack change-secrets-provider`")]
     Layout,
 }
 

@@ -124,7 +124,8 @@ async fn stack_moves_between_a_passphrase_and_a_key_and_gets_a_new_data_key() {
     };
     assert!(repository.read(SETTINGS).starts_with(&lines(&first)), "{}", repository.read(SETTINGS));
 
-    run(&repository, COMMAND, "", &variables[..2]);
+    let replaced = run(&repository, COMMAND, "", &variables[..2]);
+    assert!(replaced.contains("stay under the previous data key"), "{replaced}");
     let second = in_state(&repository);
     assert_ne!(first, second, "the data key is replaced");
     assert!(repository.read(SETTINGS).starts_with(&lines(&second)));

@@ -93,14 +93,22 @@ fn report(
         let changed = serde_json::json!({ "stack": access.stack.stack(), "from": from, "to": target });
         ui.print(&[Line::plain(changed.to_string())])?;
     } else {
-        let to = if is_new_passphrase { "the new passphrase" } else { target };
+        let to = match &from {
+            _ if is_new_passphrase => "the new passphrase".to_owned(),
+            Some(from) if from == target => format!("a new data key of {target}"),
+            _ => target.to_owned(),
+        };
         ui.print_messages(&[Line::plain(format!("encrypted the secrets of {} with {to}", access.stack))]);
     }
     if is_new_passphrase {
         ui.warn("set the new passphrase in server.yaml or in the environment before the next command");
     }
     if let Some(from) = from {
-        let previous = if is_new_passphrase { "the previous passphrase" } else { &from };
+        let previous = match from.as_str() {
+            _ if is_new_passphrase => "the previous passphrase",
+            from if from == target => "the previous data key",
+            from => from,
+        };
         ui.warn(&format!("the previous state (`.bak`), the history and the backups stay under {previous}"));
     }
     Ok(())
