@@ -13,7 +13,7 @@ use crate::reader::Section;
 use crate::stack::{Confirm, MaxDeletes, Provisioner, StateStorage};
 use crate::tree::Node;
 
-const KEYS: [&str; 5] = ["organization", "state-storage", "secrets-provider", "confirm", "maxDeletes"];
+const KEYS: [&str; 6] = ["organization", "state-storage", "secrets-provider", "confirm", "maxDeletes", "lock"];
 
 /// Reads the block. If it is inherited from another stack, its placeholders are resolved for the current stack.
 pub(super) fn read(node: Option<&Node>, file_start: Option<Span>, resolver: &mut Resolver<'_>) -> Option<Provisioner> {
@@ -42,12 +42,13 @@ impl Context<'_, '_> {
         let section = section?;
         self.reader().warn_of_unknown_keys(section, &["type", "config", "inherit"]);
         let config = self.reader().section(section, "config", "provisioner.config");
-        let (mut organization, mut confirm, mut max_deletes) = (None, Confirm::default(), None);
+        let (mut organization, mut confirm, mut max_deletes, mut takeover) = (None, Confirm::default(), None, true);
         if let Some(config) = config {
             self.reader().warn_of_unknown_keys(config, &KEYS);
             organization = self.read_organization(config);
             confirm = self.read_confirm(config);
             max_deletes = self.read_max_deletes(config);
+            takeover = self.read_takeover(config);
         }
         let state_storage = self.read_state_storage(config, section.span);
         let secrets_provider = self.read_secrets_provider(config, section.span);
@@ -57,6 +58,7 @@ impl Context<'_, '_> {
             secrets_provider: secrets_provider?,
             confirm,
             max_deletes,
+            takeover,
         })
     }
 
@@ -76,6 +78,13 @@ impl Context<'_, '_> {
                 Confirm::default()
             }
         }
+    }
+
+    /// Reads `lock: { takeover }`.
+    fn read_takeover(&mut self, config: Section<'_>) -> bool {
+        let Some(lock) = self.reader().section(config, "lock", "provisioner.config.lock") else { return true };
+        self.reader().warn_of_unknown_keys(lock, &["takeover"]);
+        self.reader().boolean(lock, "takeover").unwrap_or(true)
     }
 
     fn read_max_deletes(&mut self, config: Section<'_>) -> Option<MaxDeletes> {

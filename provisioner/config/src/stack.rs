@@ -44,6 +44,8 @@ pub struct Provisioner {
     pub organization: Option<String>,
     /// Location of the state.
     pub state_storage: StateStorage,
+    /// `false` if locks have no lease, and are not taken over (`lock`).
+    pub takeover: bool,
     /// Secrets manager that encrypts the secrets of the state.
     pub secrets_provider: SecretsProvider,
     /// `confirm`: the changes that a provision asks for.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use state::secrets::SecretsError;
-use state::{Effect, OperationId, OperationKind, Record, ResourceState, StateError, StateRecorder, Subject};
+use state::{Effect, Lease, OperationId, OperationKind, Record, ResourceState, StateError, StateRecorder, Subject};
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::deployment_state::{DeploymentState, SharedState};
@@ -15,6 +15,8 @@ pub(crate) struct Records {
     state: Arc<SharedState>,
     mode: RunMode,
     recorder: Mutex<Option<Box<dyn StateRecorder>>>,
+    /// Lease of the lock of the stack.
+    lease: Option<Lease>,
     secrets_ready: OnceCell<()>,
 }
 
@@ -27,13 +29,15 @@ impl fmt::Debug for Records {
 impl Records {
     /// Creates the writer of a deployment. Without a recorder, records are only applied to the deployment state.
     pub(crate) fn new(state: Arc<SharedState>, mode: RunMode, recorder: Option<Box<dyn StateRecorder>>) -> Self {
-        Self { state, mode, recorder: Mutex::new(recorder), secrets_ready: OnceCell::new() }
+        let lease = recorder.as_ref().and_then(|recorder| recorder.lease());
+        Self { state, mode, recorder: Mutex::new(recorder), lease, secrets_ready: OnceCell::new() }
     }
 
-    /// Records that an operation is about to begin. The operation must not begin if the record cannot be written.
+    /// Records that an operation is about to begin. The operation must not begin if the record cannot be written, or if the
+    /// lock of the stack is lost.
     ///
     /// # Errors
-    /// [`StateError`] if the record cannot be written.
+    /// [`StateError`] if the record cannot be written, or the lock is lost.
     pub(crate) async fn begin(
         &self,
         kind: OperationKind,
@@ -43,6 +47,9 @@ impl Records {
         match self.mode {
             RunMode::Preview => {}
             RunMode::Apply => {
+                if let Some(lease) = &self.lease {
+                    lease.confirm().await?;
+                }
                 let subject = |state: &DeploymentState| state.ledger().subject(resource);
                 self.write(|state| Record::Begin { operation, kind, subject: subject(state) }).await?;
             }

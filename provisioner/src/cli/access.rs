@@ -1,5 +1,7 @@
 //! Access to the state of a stack, for commands.
 
+use std::sync::Arc;
+
 use config::Stack;
 use provisioner::operation::Stacks;
 use state::StackAccess;
@@ -13,7 +15,9 @@ use super::ui::Ui;
 /// # Errors
 /// Returns the errors of [`Stacks::access`].
 pub(crate) async fn access(ui: &Ui, stacks: &Stacks, stack: &Stack) -> anyhow::Result<StackAccess> {
-    let (access, resumed) = stacks.access(stack).await?;
+    let (mut access, resumed) = stacks.access(stack).await?;
+    let shown = ui.clone();
+    access.locks.report = Arc::new(move |lock| shown.warn(&lock.to_string()));
     if let Some(rename) = resumed {
         ui.warn(&rename.to_string());
     }

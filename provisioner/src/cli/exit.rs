@@ -82,7 +82,7 @@ impl Exit {
         if let Some(error) = cause.downcast_ref::<tokio::task::JoinError>() {
             return Some(if error.is_panic() { Self::Bug } else { Self::Canceled });
         }
-        if locks_of_others(cause).is_some() {
+        if locks_of_others(cause).is_some() || is_lock_lost(cause) {
             return Some(Self::Locked);
         }
         if let Some(OperationError::Stopped) = downcast::<OperationError>(cause) {
@@ -175,13 +175,22 @@ fn store_error<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e S
 
 /// Returns the locks of other runs and their stack, if they are the cause.
 fn locks_of_others<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<(&'e StackReference, &'e [LockInfo])> {
-    let store_error = match state_error(cause) {
-        Some(StateError::Store(error)) => Some(error),
-        _ => store_error(cause),
-    };
-    match store_error {
+    match error_of_store(cause) {
         Some(StoreError::Locked { stack, holders }) => Some((stack, holders)),
         _ => None,
+    }
+}
+
+/// Returns whether the lock of the run was removed during the run.
+fn is_lock_lost(cause: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(error_of_store(cause), Some(StoreError::LockLost { .. }))
+}
+
+/// Returns the error of a store, including one inside a transparent [`StateError`], which the chain skips.
+fn error_of_store<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e StoreError> {
+    match state_error(cause) {
+        Some(StateError::Store(error)) => Some(error),
+        _ => store_error(cause),
     }
 }
 
@@ -368,7 +377,7 @@ pub(crate) fn kept_journal_lines(journal: &Path) -> Vec<Line> {
     let text = format!("the state was not saved; the changes of the run are kept in the journal {}", journal.display());
     let mut lines = warning_lines(&text);
     lines.extend(hint_lines(
-        "remove the lock with `sc cancel` and run `sc refresh`: it merges the journal into the state",
+        "run `sc refresh` on this machine: it takes over the lock, and merges the journal into the state",
     ));
     lines
 }
@@ -454,6 +463,10 @@ mod tests {
     fn locked_stack_has_its_own_exit_code() {
         let stack = StackReference::new("reef", "aquarium").unwrap();
         let locked = || StoreError::Locked { stack: stack.clone(), holders: vec![] };
+        let lost = || StoreError::LockLost { stack: stack.clone(), holders: vec![] };
+        let unsaved = |source| StateError::Unsaved { stack: stack.clone(), kept: None, source: Box::new(source) };
+        assert_eq!(Exit::of_error(&unsaved(StateError::from(lost())).into()), Exit::Locked);
+        assert_eq!(Exit::of_error(&lost().into()), Exit::Locked);
         assert_eq!(Exit::of_error(&locked().into()), Exit::Locked);
         assert_eq!(Exit::of_error(&anyhow::Error::new(StateError::from(locked())).context("no")), Exit::Locked);
     }

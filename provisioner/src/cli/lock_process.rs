@@ -79,6 +79,12 @@ fn is_same_place(process: &ProcessFingerprint, own: &ProcessFingerprint) -> bool
     process.boot_id == own.boot_id && process.pid_namespace == own.pid_namespace
 }
 
+/// Returns whether the process of a lock has ended for certain: the lock identifies it, and this process would see it.
+pub(crate) fn has_ended_for_certain(lock: &LockInfo) -> bool {
+    let is_identified = lock.holder.as_ref().is_some_and(|(holder, _)| holder.process.is_some());
+    is_identified && own_fingerprint().is_some() && matches!(LockProcess::of(lock), LockProcess::Ended(_))
+}
+
 /// Returns the identity of this process; `None` if the system does not show it.
 pub(crate) fn own_fingerprint() -> Option<ProcessFingerprint> {
     let boot_id = read("/proc/sys/kernel/random/boot_id")?.trim().to_owned();
@@ -100,10 +106,16 @@ fn read(path: &str) -> Option<String> {
 
 /// Returns what to do about locks of a stack.
 pub(crate) fn hint(stack: &str, locks: &[LockInfo]) -> String {
-    advice(stack, &locks.iter().map(LockProcess::of).collect::<Vec<_>>())
+    advice(stack, &locks.iter().map(LockProcess::of).collect::<Vec<_>>(), takeover_time(locks))
 }
 
-fn advice(stack: &str, processes: &[LockProcess]) -> String {
+/// Returns the time after which a lock without renewal is taken over, if all locks have leases.
+fn takeover_time(locks: &[LockInfo]) -> Option<u64> {
+    let times = locks.iter().map(|lock| lock.lease().map(|lease| 2 * lease.duration.as_secs()));
+    times.collect::<Option<Vec<_>>>()?.into_iter().max()
+}
+
+fn advice(stack: &str, processes: &[LockProcess], takeover: Option<u64>) -> String {
     let is_ended = |process: &LockProcess| matches!(process, LockProcess::Ended(_));
     let running = processes.iter().find(|process| matches!(process, LockProcess::Runs(_)));
     match (running.and_then(|process| process.text()), processes) {
@@ -111,7 +123,15 @@ fn advice(stack: &str, processes: &[LockProcess]) -> String {
         (None, [process, ..]) if processes.iter().all(is_ended) => {
             format!("{}; remove its lock with `sc cancel -s {stack}`", process.text().unwrap_or_default())
         }
-        _ => format!("wait for that run to end; if it was interrupted, remove its lock with `sc cancel -s {stack}`"),
+        _ => match takeover {
+            Some(seconds) => format!(
+                "wait for that run to end, for instance with --lock-timeout 10m; if it was interrupted, its lock is taken over \
+                 {seconds} s after its last renewal, or removed with `sc cancel -s {stack}`"
+            ),
+            None => {
+                format!("wait for that run to end; if it was interrupted, remove its lock with `sc cancel -s {stack}`")
+            }
+        },
     }
 }
 
@@ -122,8 +142,8 @@ mod tests {
     use super::*;
 
     fn lock(pid: u32, hostname: &str, process: Option<ProcessFingerprint>) -> LockInfo {
-        let holder = LockHolder { pid, username: String::new(), hostname: hostname.to_owned(), process };
-        LockInfo { name: "lock".to_owned(), holder: Some((holder, String::new())) }
+        let holder = LockHolder { pid, username: String::new(), hostname: hostname.to_owned(), process, lease: None };
+        LockInfo::new("lock", Some((holder, String::new())))
     }
 
     #[test]
@@ -136,7 +156,7 @@ mod tests {
             (lock(0x7fff_ffff, "reefbox", None), own, LockProcess::Ended(0x7fff_ffff)),
             (lock(0, "reefbox", None), own, LockProcess::Ended(0)),
             (lock(own, "elsewhere", None), own + 1, LockProcess::Unknown),
-            (LockInfo { name: "lock".to_owned(), holder: None }, own, LockProcess::Unknown),
+            (LockInfo::new("lock", None), own, LockProcess::Unknown),
         ];
         for (lock, pid, expected) in table {
             let here = Here { host: "reefbox".to_owned(), pid, fingerprint: own_fingerprint() };
@@ -183,7 +203,9 @@ mod tests {
             (&[], "wait for that run to end; if it was interrupted, remove its lock with `sc cancel -s reef`"),
         ];
         for (processes, expected) in table {
-            assert_eq!(advice("reef", processes), expected);
+            assert_eq!(advice("reef", processes, None), expected);
         }
+        let leased = advice("reef", &[LockProcess::Unknown], Some(120));
+        assert!(leased.contains("its lock is taken over 120 s after its last renewal"), "{leased}");
     }
 }

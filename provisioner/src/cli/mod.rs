@@ -127,9 +127,11 @@ mod tests {
                 config: Default::default(),
                 journals: JournalFolders::of_backend(folder.path()),
                 unrecorded: ui.unrecorded().clone(),
+                locks: state::LockSettings::default(),
                 engine_version: String::new(),
             };
-            let holder = LockHolder { pid: 1, username: String::new(), hostname: String::new(), process: None };
+            let holder =
+                LockHolder { pid: 1, username: String::new(), hostname: String::new(), process: None, lease: None };
             let state = StackState::open(access, &holder).await.unwrap();
             // No journal can be written below a file.
             std::fs::write(folder.path().join(".sc"), "").unwrap();

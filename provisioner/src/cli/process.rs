@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use provisioner::operation::ProcessIdentity;
 
 use super::exit::CliError;
-use super::lock_process::own_fingerprint;
+use super::lock_process::{has_ended_for_certain, own_fingerprint};
 
 /// Returns the environment variables, the time and the account of this process.
 pub(crate) fn process_context() -> ProcessContext {
@@ -51,6 +51,7 @@ pub(crate) fn identity(environment: &BTreeMap<String, String>) -> ProcessIdentit
         user,
         hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         fingerprint: own_fingerprint(),
+        has_ended: has_ended_for_certain,
         trusted_owners: [ROOT, user].into_iter().chain(caller).collect(),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bridge::host::ProviderHost;
 
 use engine::events::{Event, EventSink, Operation, StepOp};
-use engine::{Deployment, DeploymentOptions};
+use engine::{Deployment, DeploymentOptions, StopSignals};
 use state::secrets::SecretsManager;
 use state::{JournalRecorder, Snapshot, StateRecorder};
 
@@ -69,7 +69,10 @@ impl StackRun {
         };
         let has_program = options.has_program();
         let host = Arc::clone(host) as Arc<dyn ProviderHost>;
-        let (deployment, run) = Deployment::new(options, snapshot, host, recorder, events, self.signals.clone());
+        // A run that has lost the lock of its stack stops.
+        let signals = StopSignals { stop: self.signals.stop.child_token(), ..self.signals.clone() };
+        let stop = signals.stop.clone();
+        let (deployment, run) = Deployment::new(options, snapshot, host, recorder, events, signals);
         let program = async {
             if !has_program {
                 return Vec::new();
@@ -78,7 +81,15 @@ impl StackRun {
             deployment.finish(result.end).await;
             result.diagnostics
         };
-        let (end, diagnostics) = tokio::join!(run, program);
+        let stop_without_lock = async {
+            self.access.locks.lost.cancelled().await;
+            stop.cancel();
+            std::future::pending().await
+        };
+        let (end, diagnostics) = tokio::select! {
+            ended = async { tokio::join!(run, program) } => ended,
+            never = stop_without_lock => never,
+        };
         Report { summary: end.summary, snapshot: end.snapshot, diagnostics }
     }
 }

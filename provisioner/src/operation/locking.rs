@@ -29,9 +29,11 @@ impl StackRun {
                 Err(StateError::Store(StoreError::Locked { holders, .. })) if started.elapsed() < limit => holders,
                 opened => return Ok(opened?),
             };
-            if holders != shown {
+            // A renewed lock is the same one.
+            let names: Vec<_> = holders.iter().map(|lock| lock.name.clone()).collect();
+            if names != shown {
                 self.report_wait(&holders);
-                shown = holders;
+                shown = names;
             }
             tokio::select! {
                 () = tokio::time::sleep(interval.min(limit.saturating_sub(started.elapsed()))) => {}

@@ -6,7 +6,7 @@ use bridge::host::PluginHost;
 use config::Stack;
 use tokio::sync::OnceCell;
 
-use engine::events::EventSink;
+use engine::events::{Event, EventSink, Message, Severity};
 use engine::masking::SecretMasker;
 use engine::{ConfigEntry, StopSignals};
 use state::StackAccess;
@@ -66,12 +66,16 @@ impl Stacks {
     pub async fn run(
         &self,
         stack: &Arc<Stack>,
-        access: StackAccess,
+        mut access: StackAccess,
         inputs: RunInputs,
     ) -> Result<StackRun, SetupError> {
         let config = decrypt_config(&access).await.map_err(SetupError::Config)?;
         config.iter().filter(|entry| entry.secret).for_each(|entry| self.masker.add_text(&entry.value));
         let RunInputs { plugins, events, signals, options } = inputs;
+        let reported = Arc::clone(&events);
+        access.locks.report = Arc::new(move |lock| {
+            reported.emit(Event::Message(Message::new(Severity::Warning, lock.to_string())));
+        });
         Ok(StackRun {
             program: program(stack),
             holder: self.holder(),

@@ -1,18 +1,24 @@
 //! Loading of the stacks that an operation works on, from the repository.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use config::diagnostics::{Diagnostic, SourceFiles, has_errors};
 use config::{LoadedStacks, ProcessContext, Profile, Repository, Stack, Workspace};
 use engine::masking::SecretMasker;
 use state::Unrecorded;
-use state::store::{LockHolder, ProcessFingerprint};
+use state::store::{LockHolder, LockInfo, LockLease, ProcessFingerprint};
 
 use super::SetupError;
 use crate::program::Program;
 use crate::registry::provision::ProvisionTable;
 use crate::registry::types;
+
+/// Environment variable with the time of the lease of a lock, in seconds, and its valid values.
+const LEASE_SECONDS: &str = "SC_LOCK_LEASE_SECONDS";
+const LEASE_RANGE: RangeInclusive<u64> = 3..=3600;
 
 /// Process that runs operations. Only the binary asks the system for these values; the library receives them.
 #[derive(Clone, Debug)]
@@ -25,6 +31,8 @@ pub struct ProcessIdentity {
     pub hostname: String,
     /// Identity of the process on the machine, if the system shows it.
     pub fingerprint: Option<ProcessFingerprint>,
+    /// Returns whether the process of a lock has ended for certain.
+    pub has_ended: fn(&LockInfo) -> bool,
     /// User ids whose repositories name programs that this process may run.
     pub trusted_owners: Vec<u32>,
 }
@@ -132,6 +140,12 @@ impl Stacks {
         self.requested().map(program).collect()
     }
 
+    /// Returns the time for which a lock is held unless it is renewed.
+    fn lease_duration(&self) -> Duration {
+        let seconds = self.process_context.environment.get(LEASE_SECONDS).and_then(|text| text.parse().ok());
+        seconds.filter(|seconds| LEASE_RANGE.contains(seconds)).map_or(LockLease::DURATION, Duration::from_secs)
+    }
+
     /// Returns the holder that is written into locks of the states.
     pub fn holder(&self) -> LockHolder {
         let account = self.process_context.account.as_ref();
@@ -140,6 +154,7 @@ impl Stacks {
             username: account.map(|account| account.username.clone()).unwrap_or_default(),
             hostname: self.process.hostname.clone(),
             process: self.process.fingerprint.clone(),
+            lease: Some(LockLease::new(self.lease_duration())),
         }
     }
 }

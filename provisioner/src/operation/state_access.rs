@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bridge::fs::Access;
 use config::{Stack, StateStorage};
 use state::store::{FileStore, FileUrl, RenameOutcome, StackReference, StoreOptions};
-use state::{JournalFolders, StackAccess};
+use state::{JournalFolders, LockSettings, StackAccess};
 
 use super::secrets_provider_change::finish_settings;
 use super::settings_file::{move_settings, read_settings};
@@ -47,7 +47,7 @@ impl Stacks {
         if changed.map_err(|error| SetupError::SecretsProvider(Box::new(error)))? {
             access = self.open_access(stack).await?;
         }
-        let resumed = access.store.resume_rename(&access.stack, &self.holder()).await.map_err(SetupError::Rename)?;
+        let resumed = state::resume_rename(&access, &self.holder()).await.map_err(SetupError::Rename)?;
         let Some(rename) = resumed else { return Ok((access, None)) };
         let (from, to, outcome) = (rename.from().clone(), rename.to().clone(), rename.outcome);
         let is_complete = outcome == RenameOutcome::NewName;
@@ -80,6 +80,11 @@ impl Stacks {
             keyring: Arc::new(keyring),
             configured_secrets: settings.secrets,
             config: settings.config,
+            locks: LockSettings {
+                takeover: stack.provisioner.takeover,
+                has_ended: self.process.has_ended,
+                ..LockSettings::default()
+            },
             engine_version: ENGINE_VERSION.to_owned(),
         })
     }

@@ -33,9 +33,10 @@
 //!     config: Default::default(),
 //!     journals: JournalFolders::of_backend(&url.folder),
 //!     unrecorded: Unrecorded::default(),
+//!     locks: state::LockSettings::default(),
 //!     engine_version: "v0.1.0".to_owned(),
 //! };
-//! let holder = LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None };
+//! let holder = LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None, lease: None };
 //! let stack = StackState::open(access.clone(), &holder).await?;
 //! let snapshot = stack.snapshot().clone();
 //! stack.close(snapshot, None).await?;
@@ -54,6 +55,7 @@ mod error;
 pub mod format;
 pub mod integrity;
 mod journal;
+mod lease;
 mod ledger;
 mod record;
 mod recorder;
@@ -75,6 +77,7 @@ pub use background::drop_in_background;
 pub use checkpoint::{LoadedCheckpoint, decode_checkpoint, encode_checkpoint};
 pub use error::{ImportProblem, JournalConflict, StateError, UnexplainedEmptyState};
 pub use journal::{JournalError, JournalFolders, KeptJournal};
+pub use lease::Lease;
 pub use ledger::Ledger;
 pub use record::{Effect, EntryId, OperationId, Record, Subject};
 pub use recorder::{MemoryRecorder, StateRecorder};
@@ -83,8 +86,8 @@ pub use settings::{SettingsError, StackSettings};
 pub use settings_edit::{SettingsEdit, SettingsEditError};
 pub use snapshot::{Manifest, OperationKind, PendingOperation, SecretsDescription, Snapshot, SnapshotRest};
 pub use stack_state::{
-    EntryChange, ExportedSecrets, ImportReport, JournalRecorder, RecoveredRun, Restore, SecretsChange, StackAccess,
-    StackState, StackSummary, StackView, StateCopy, change_secrets, history, import, remove_stack, rename_stack,
-    state_copies, stored_secrets, summary,
+    EntryChange, ExportedSecrets, ImportReport, JournalRecorder, LockSettings, RecoveredRun, Restore, SecretsChange,
+    StackAccess, StackState, StackSummary, StackView, StateCopy, TakenOverLock, change_secrets, history, import,
+    remove_stack, rename_stack, resume_rename, state_copies, stored_secrets, summary,
 };
 pub use unrecorded::{ChangeKind, Unrecorded, UnrecordedChange, UnrecordedReport};

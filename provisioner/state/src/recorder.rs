@@ -4,6 +4,7 @@ use async_trait::async_trait;
 
 use super::error::StateError;
 use super::integrity;
+use super::lease::Lease;
 use super::ledger::Ledger;
 use super::record::Record;
 use super::snapshot::Snapshot;
@@ -26,6 +27,12 @@ pub trait StateRecorder: Send {
     /// Keeps a record that may be lost in a crash without harm (a confirmed entry, a refreshed output). It is written
     /// together with the next appended one, so that a run that changes nothing writes nothing.
     fn defer(&mut self, record: Record);
+
+    /// Returns the lease of the lock under which the records are written, if it has one. Callers confirm it before each
+    /// operation begins.
+    fn lease(&self) -> Option<Lease> {
+        None
+    }
 
     /// Waits until secrets can be encrypted. Callers await it once before the first operation of a run begins.
     ///

@@ -44,7 +44,14 @@ impl EventSink for Events {
 
 fn process() -> ProcessIdentity {
     let user = rustix::process::geteuid().as_raw();
-    ProcessIdentity { pid: 7, user, hostname: "tower".to_owned(), fingerprint: None, trusted_owners: vec![user] }
+    ProcessIdentity {
+        pid: 7,
+        user,
+        hostname: "tower".to_owned(),
+        fingerprint: None,
+        has_ended: |_| false,
+        trusted_owners: vec![user],
+    }
 }
 
 /// Returns a repository with the stack `reef`.

@@ -112,6 +112,7 @@ impl<'f> Bench<'f> {
             config: Default::default(),
             journals: state::JournalFolders::of_backend(folder),
             unrecorded: Default::default(),
+            locks: state::LockSettings::default(),
             engine_version: "v0.1.0".to_owned(),
         };
         let supervisor = Supervisor::start(&std::env::current_exe()?)?;
@@ -127,8 +128,13 @@ impl<'f> Bench<'f> {
         // Memory of the previous run is freed in the background.
         tokio::time::sleep(SETTLE_TIME).await;
         let started = Instant::now();
-        let holder =
-            LockHolder { pid: std::process::id(), username: "bench".into(), hostname: "bench".into(), process: None };
+        let holder = LockHolder {
+            pid: std::process::id(),
+            username: "bench".into(),
+            hostname: "bench".into(),
+            process: None,
+            lease: None,
+        };
         let state = StackState::open(self.access.clone(), &holder).await?;
         let (before, before_duration) = timed_size_of(self.folder)?;
         let end = self.deploy(operation, workload, &state, Arc::new(host)).await?;

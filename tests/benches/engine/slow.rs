@@ -54,6 +54,28 @@ impl StateStore for SlowStore {
         self.0.unlock(lock).await
     }
 
+    async fn renew(&self, lock: &StackLock) -> Result<(), StoreError> {
+        delay_writes(1).await;
+        self.0.renew(lock).await
+    }
+
+    async fn end_lease(&self, lock: &StackLock) -> Result<(), StoreError> {
+        self.0.end_lease(lock).await
+    }
+
+    async fn remove_ended_lock(
+        &self,
+        stack: &StackReference,
+        lock: &LockInfo,
+        holder: &LockHolder,
+    ) -> Result<bool, StoreError> {
+        self.0.remove_ended_lock(stack, lock, holder).await
+    }
+
+    async fn now(&self) -> Result<jiff::Timestamp, StoreError> {
+        self.0.now().await
+    }
+
     async fn locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {
         self.0.locks(stack).await
     }

@@ -183,6 +183,7 @@ impl Repository {
                 config: Default::default(),
                 journals: state::JournalFolders::of_backend(self.folder.path().join(".sc/journal")),
                 unrecorded: Default::default(),
+                locks: state::LockSettings::default(),
                 engine_version: String::new(),
             };
             let export = StackView::export(&access, ExportedSecrets::Plaintext).await.unwrap();

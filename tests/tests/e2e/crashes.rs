@@ -27,7 +27,6 @@ fn run_killed_during_a_create_is_continued_by_the_next_run() {
     // No process of the run is left.
     assert_eq!(running.wait().status, "killed by signal 9");
     assert!(repository.is_locked());
-    assert!(repository.expect_rejected("provision").starts_with("exit 4\n"));
     let server = repository.read(".sc/stacks/reef/server.yaml");
     for has_passphrase in [true, false] {
         let text = if has_passphrase { server.clone() } else { server.replace("{ passPhrase: hush }", "{}") };

@@ -57,3 +57,86 @@ fn run_that_waits_is_stopped_and_leaves_no_lock() {
     assert_eq!(running.wait().status, "exit 130");
     assert_eq!(repository.names("backend/.pulumi/locks"), [LOCK]);
 }
+
+/// Lock with a lease of a run on another machine.
+const LEASED: &str = r#"{"pid":7,"username":"ada","hostname":"reefbox","timestamp":"2026-09-01T08:00:00Z","sc":{"run":"r","leaseSeconds":60,"renewals":3}}"#;
+
+/// Sets the time of the lock back, as if its run had not renewed it since.
+fn age_lock(repository: &Repository, seconds: u64) {
+    let file = std::fs::File::options().write(true).open(repository.path(LOCK)).unwrap();
+    file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(seconds)).unwrap();
+}
+
+#[test]
+fn lock_of_a_run_elsewhere_is_taken_over_once_it_was_not_renewed_for_two_minutes() {
+    let repository = chain(1);
+    for command in ["provision -S", "refresh --yes", "stack tag set owner ada", "destroy --parent --yes"] {
+        repository.write(LOCK, LEASED);
+        if command.starts_with("stack") {
+            // Tags need no lock.
+            repository.sc(command);
+            continue;
+        }
+        let output = repository.expect_rejected(command);
+        assert!(output.starts_with("exit 4\n"), "{command}: {output}");
+        assert!(output.contains("its lock is taken over 120 s after its last renewal"), "{command}: {output}");
+        age_lock(&repository, 121);
+        let output = repository.expect_exit(0, command);
+        assert!(output.contains("warning: took over the lock of organization/tank/reef: "), "{command}: {output}");
+        assert!(output.contains("created by ada@reefbox (pid "), "{command}: {output}");
+        assert!(!repository.is_locked(), "{command}");
+    }
+}
+
+#[test]
+fn lock_is_not_taken_over_if_that_is_switched_off() {
+    let repository = chain(1);
+    let server = repository.read(".sc/stacks/reef/server.yaml");
+    let provisioner = "    secrets-provider:";
+    let server = server.replacen(provisioner, &format!("    lock: {{ takeover: false }}\n{provisioner}"), 1);
+    repository.write(".sc/stacks/reef/server.yaml", &server);
+    repository.script(json!({"resources": {"t0--prod": {"hang": "create"}}}));
+    let running = repository.start("provision -S");
+    repository.wait_until_called("Create t0--prod");
+    let lock = repository.names("backend/.pulumi/locks").remove(0);
+    let text = repository.read(&lock);
+    assert!(text.contains("\"sc\":{\"started\":") && !text.contains("leaseSeconds"), "{text}");
+    running.signal(Signal::KILL);
+    running.wait();
+    repository.script(json!({}));
+    assert!(repository.expect_rejected("provision -S").starts_with("exit 4\n"));
+    repository.expect_exit(0, "cancel --yes");
+    repository.expect_exit(0, "provision -S");
+}
+
+/// Runs that are stopped (`SIGSTOP`) for longer than their lease.
+#[test]
+fn run_that_was_stopped_beyond_its_lease_and_taken_over_begins_nothing_more() {
+    let repository = chain(3);
+    repository.script(json!({"resources": {"t0--prod": {"hang": "create"}}}));
+    let mut command = repository.command("provision -S --parallel 1");
+    command.env("SC_LOCK_LEASE_SECONDS", "3");
+    let stopped = repository.start_command(command);
+    repository.wait_until_called("Create t0--prod");
+    stopped.signal(Signal::STOP);
+    // The other machine sees a lock that is not renewed; its process id means nothing there.
+    let lock = repository.names("backend/.pulumi/locks").remove(0);
+    let elsewhere = repository.read(&lock).replace("\"bootId\":\"", "\"bootId\":\"of-another-machine-");
+    let modified = std::fs::metadata(repository.path(&lock)).unwrap().modified().unwrap();
+    repository.write(&lock, &elsewhere);
+    std::fs::File::options().write(true).open(repository.path(&lock)).unwrap().set_modified(modified).unwrap();
+    repository.script(json!({}));
+    let taken_over = repository.start("provision -S --lock-timeout 1m").wait_for_command();
+    assert_eq!(taken_over.status, "exit 0", "{}", taken_over.stderr);
+    assert!(taken_over.stderr.contains("its run has not renewed it for"), "{}", taken_over.stderr);
+    let saved = repository.state();
+    let calls = repository.calls().len();
+    stopped.signal(Signal::CONT);
+    let stopped = stopped.wait();
+    assert_eq!(stopped.status, "exit 4", "{}", stopped.stderr);
+    assert!(stopped.stderr.contains("the lock of this run was removed"), "{}", stopped.stderr);
+    let begun: Vec<_> = repository.calls().split_off(calls);
+    assert!(!begun.iter().any(|call| call.starts_with("Create") || call.starts_with("Update")), "{begun:?}");
+    assert_eq!(repository.state(), saved);
+    assert!(!repository.is_locked());
+}

@@ -220,7 +220,7 @@ fn run_that_lost_its_lock_saves_nothing_and_its_journal_is_merged() {
     std::fs::remove_dir_all(repository.path("backend/.pulumi/locks")).unwrap();
     running.signal(Signal::INT);
     insta::assert_snapshot!(running.output(), @"
-    exit 1
+    exit 4
     --- out
     + tank-reef       Stack                 created [time]
     + ├─ rec          pulumi:providers:rec  created [time]

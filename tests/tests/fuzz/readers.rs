@@ -171,6 +171,7 @@ fn backend_file(path: &'static str) -> Read {
                 config: Default::default(),
                 journals: JournalFolders::of_backend(folder.path()),
                 unrecorded: Default::default(),
+                locks: state::LockSettings::default(),
                 engine_version: "v0".to_owned(),
             };
             let view = StackView::open(&access).await.map_err(|error| message(&error))?;

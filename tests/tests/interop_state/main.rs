@@ -126,9 +126,16 @@ impl Stack {
             config: Default::default(),
             journals: state::JournalFolders::of_backend(folder),
             unrecorded: Default::default(),
+            locks: state::LockSettings::default(),
             engine_version: "v0.1.0".to_owned(),
         };
-        let holder = LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None };
+        let holder = LockHolder {
+            pid: 1,
+            username: "ada".to_owned(),
+            hostname: "reefbox".to_owned(),
+            process: None,
+            lease: None,
+        };
         StackState::open(access, &holder).await.unwrap()
     }
 

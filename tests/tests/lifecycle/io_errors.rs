@@ -91,6 +91,7 @@ impl Fixture {
             journals: JournalFolders::of_backend(&backend)
                 .with_fallbacks(&backend, vec![self.folder.path().join("user/sc")]),
             unrecorded: Unrecorded::default(),
+            locks: state::LockSettings::default(),
             engine_version: "v0.1.0".to_owned(),
         }
     }
@@ -106,7 +107,13 @@ impl Fixture {
     }
 
     async fn run_with(&self, access: StackAccess, program: &[ProgramResource]) -> Result<Outcome, StateError> {
-        let holder = LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None };
+        let holder = LockHolder {
+            pid: 1,
+            username: "ada".to_owned(),
+            hostname: "reefbox".to_owned(),
+            process: None,
+            lease: None,
+        };
         let state = StackState::open(access, &holder).await?;
         let options = DeploymentOptions { parallel: 4, ..DeploymentOptions::new(STACK, PROJECT, Operation::Update) };
         let (host, recorder) = (Arc::new(self.cloud.clone()), Box::new(state.recorder(UpdateKind::Update)));

@@ -102,7 +102,7 @@ provisioner:
       |     ^^^^^^^^^^^^
       |
       = hint: did you mean `state-storage`?
-      = hint: the keys are organization, state-storage, secrets-provider, confirm, maxDeletes
+      = hint: the keys are organization, state-storage, secrets-provider, confirm, maxDeletes, lock
 
     error[provisioner]: failed to read state storage config: unknown provisioner field config type ""
      --> .sc/stacks/s/server.yaml:5:5
@@ -409,6 +409,30 @@ fn state_storage_is_private_only_if_declared() {
     }
     let messages = Files::server(&provisioner(", private: yes please")).messages();
     assert!(messages.contains("expected `true` or `false`"), "{messages}");
+}
+
+#[test]
+fn locks_are_taken_over_unless_it_is_switched_off() {
+    let provisioner = |lock: &str| {
+        format!(
+            "provisioner: {{ type: pulumi, config: {{ state-storage: {{ type: fs, config: {{ path: 'file:///x' }} }}, \
+             secrets-provider: {{ type: passphrase }}{lock} }} }}\n"
+        )
+    };
+    let table = [
+        ("", true),
+        (", lock:", true),
+        (", lock: {}", true),
+        (", lock: { takeover: true }", true),
+        (", lock: { takeover: no }", false),
+    ];
+    for (text, expected) in table {
+        assert_eq!(Files::server(&provisioner(text)).stack().provisioner.takeover, expected, "{text}");
+    }
+    let messages = Files::server(&provisioner(", lock: { takeover: never }")).messages();
+    assert!(messages.contains("expected `true` or `false`"), "{messages}");
+    let messages = Files::server(&provisioner(", lock: { lease: 5 }")).messages();
+    assert!(messages.contains("the key `lease` is ignored"), "{messages}");
 }
 
 #[test]

@@ -113,7 +113,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = FileStore::open(&FileUrl::parse("file://.", folder.path(), None).unwrap()).await.unwrap();
         let stack = StackReference::new("reef", "dev").unwrap();
-        let holder = |pid| LockHolder { pid, username: String::new(), hostname: String::new(), process: None };
+        let holder =
+            |pid| LockHolder { pid, username: String::new(), hostname: String::new(), process: None, lease: None };
         let ended = store.lock(&stack, &holder(1)).await.unwrap();
         let shown = store.locks(&stack).await.unwrap();
         store.unlock(ended).await.unwrap();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::lock_settings::LockSettings;
 use crate::error::StateError;
 use crate::format::{ConfigValue, FormatError};
 use crate::journal::{self, JournalFolders};
@@ -28,6 +29,8 @@ pub struct StackAccess {
     pub journals: JournalFolders,
     /// Receives what a run could not record. Empty again once the run has saved its state.
     pub unrecorded: Unrecorded,
+    /// Treatment of the locks of other runs, and of the loss of the own one.
+    pub locks: LockSettings,
     /// Version to write into manifests, with a leading `v`.
     pub engine_version: String,
 }

@@ -2,6 +2,7 @@
 
 use super::access::StackAccess;
 use super::loading::{self, LoadedStack};
+use super::locking;
 use super::recovery;
 use super::saving::explained;
 use super::stack_secrets::SecretsChange;
@@ -26,9 +27,9 @@ pub async fn change_secrets<E: From<StateError>>(
     manager: &dyn SecretsManager,
     prepare: impl FnOnce() -> Result<(), E>,
 ) -> Result<Option<SecretsChange>, E> {
-    let lock = access.store.lock(&access.stack, holder).await.map_err(StateError::from)?;
-    let changed = change_locked(access, &lock, manager, prepare).await;
-    let unlocked = access.store.unlock(lock).await;
+    let lock = locking::lock(access, holder).await?;
+    let changed = change_locked(access, &lock.lock, manager, prepare).await;
+    let unlocked = lock.release(access).await;
     let changed = changed?;
     unlocked.map_err(StateError::from)?;
     Ok(changed)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pulumi_proto::urn::Urn;
 
 use super::access::StackAccess;
+use super::locking;
 use super::recovery;
 use super::saving::explained;
 use crate::checkpoint::{LoadedCheckpoint, decode_export, encode_checkpoint};
@@ -62,9 +63,9 @@ pub async fn import(
     let name = access.store.full_name(&access.stack);
     let text = encode_checkpoint(&name, snapshot.as_ref(), manager.as_deref(), &reuse).await?;
 
-    let lock = access.store.lock(&access.stack, holder).await?;
-    let saved = replace_checkpoint(access, &lock, &text).await;
-    let unlocked = access.store.unlock(lock).await;
+    let lock = locking::lock(access, holder).await?;
+    let saved = replace_checkpoint(access, &lock.lock, &text).await;
+    let unlocked = lock.release(access).await;
     saved?;
     unlocked?;
     Ok(report)

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::access::StackAccess;
 use super::loading::load;
+use super::locking::{self, HeldLock};
 use super::recorder::JournalRecorder;
 use super::recovery::{self, RecoveredRun};
 use super::saving::{encode_for_saving, explained};
@@ -21,7 +22,7 @@ use crate::store::{Expected, HistoryEntry, LockHolder, Revision, StackLock, Stac
 /// State of a stack that is locked for a change.
 pub struct StackState {
     access: StackAccess,
-    lock: StackLock,
+    lock: HeldLock,
     snapshot: Snapshot,
     recovered: Option<RecoveredRun>,
     unexplained_empty: Option<UnexplainedEmptyState>,
@@ -71,18 +72,21 @@ impl StackState {
         holder: &LockHolder,
         check: IntegrityCheck,
     ) -> Result<Self, StateError> {
-        let lock = access.store.lock(&access.stack, holder).await?;
-        match Self::open_locked(&access, &lock, check).await {
+        let lock = locking::lock(&access, holder).await?;
+        match Self::open_locked(&access, &lock.lock, check).await {
             Ok(OpenedStack { snapshot, recovered, unexplained_empty, secrets, expected, journal }) => {
                 let journal = Arc::new(Mutex::new(journal));
                 Ok(Self { access, lock, snapshot, recovered, unexplained_empty, secrets, expected, journal })
             }
             // The recovered state could not be saved. The lock is kept: a run from the old checkpoint would lose the
             // records.
-            Err(error @ StateError::Unsaved { .. }) => Err(error),
+            Err(error @ StateError::Unsaved { .. }) => {
+                lock.leave(&access).await;
+                Err(error)
+            }
             Err(error) => {
                 // The first error is returned; the next run reports a lock that could not be released.
-                access.store.unlock(lock).await.ok();
+                lock.release(&access).await.ok();
                 Err(error)
             }
         }
@@ -165,7 +169,7 @@ impl StackState {
     pub fn recorder(&self, kind: UpdateKind) -> JournalRecorder {
         self.journal().begin_phase(kind);
         let manager = self.secrets.manager.clone();
-        JournalRecorder { journal: Arc::clone(&self.journal), manager }
+        JournalRecorder { journal: Arc::clone(&self.journal), manager, lease: self.lock.lease.clone() }
     }
 
     /// Saves the final state of a run, adds the entry to the history if there is one, and unlocks the stack.
@@ -185,7 +189,7 @@ impl StackState {
         // A failed journal may lack the last records, but the checkpoint has them, so it is saved in any case. If the
         // process dies before the journal is removed, the next run reports that journal and checkpoint do not match.
         self.journal().close(&text, history.clone()).ok();
-        let saving = self.access.store.save(&self.lock, &text, &self.expected);
+        let saving = self.access.store.save(&self.lock.lock, &text, &self.expected);
         if let Err(error) = explained(&self.access, saving).await {
             return Err(self.save_error(error).await);
         }
@@ -198,7 +202,7 @@ impl StackState {
                 Ok(())
             }
         };
-        self.access.store.unlock(self.lock).await?;
+        self.lock.release(&self.access).await?;
         drop_in_background((self.snapshot, self.journal));
         removed?;
         archived?;
@@ -210,7 +214,7 @@ impl StackState {
     /// # Errors
     /// [`StateError`] if the lock cannot be released.
     pub async fn release(self) -> Result<(), StateError> {
-        Ok(self.access.store.unlock(self.lock).await?)
+        Ok(self.lock.release(&self.access).await?)
     }
 
     /// Returns the error of a failed save. Makes sure first that a journal has the records of the run: the backend may
@@ -218,10 +222,11 @@ impl StackState {
     /// Keeps the lock if there are records: a run from the old checkpoint would lose them.
     async fn save_error(self, source: StateError) -> StateError {
         if !self.journal().has_records() {
-            self.access.store.unlock(self.lock).await.ok();
+            self.lock.release(&self.access).await.ok();
             return source;
         }
         let kept = self.journal().keep();
+        self.lock.leave(&self.access).await;
         StateError::Unsaved { stack: self.access.stack, kept, source: Box::new(source) }
     }
 

@@ -4,6 +4,7 @@ use pulumi_proto::urn::ROOT_STACK_TYPE;
 
 use super::access::StackAccess;
 use super::loading::read_snapshot;
+use super::locking;
 use super::recovery;
 use super::saving::explained;
 use super::view::StackView;
@@ -28,7 +29,7 @@ pub async fn rename_stack(
     holder: &LockHolder,
     to: &StackReference,
 ) -> Result<StackRename, StateError> {
-    let mut rename = access.store.begin_rename(&access.stack, to, holder).await?;
+    let (mut rename, _keepers) = locking::lock_for_rename(access, holder, to).await?;
     match rename_locked(access, &mut rename, to).await {
         Ok(()) => Ok(rename),
         Err(error) => {
@@ -67,9 +68,9 @@ pub async fn remove_stack(
     force: bool,
     backups: Backups,
 ) -> Result<(), StateError> {
-    let lock = access.store.lock(&access.stack, holder).await?;
-    let removed = remove_locked(access, &lock, force, backups).await;
-    let unlocked = access.store.unlock(lock).await;
+    let lock = locking::lock(access, holder).await?;
+    let removed = remove_locked(access, &lock.lock, force, backups).await;
+    let unlocked = lock.release(access).await;
     removed?;
     Ok(unlocked?)
 }

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 
 use crate::error::StateError;
 use crate::journal::Journal;
+use crate::lease::Lease;
 use crate::record::Record;
 use crate::recorder::StateRecorder;
 use crate::secrets::{SecretsError, SecretsManager};
@@ -14,6 +15,7 @@ use crate::secrets::{SecretsError, SecretsManager};
 pub struct JournalRecorder {
     pub(super) journal: Arc<Mutex<Journal>>,
     pub(super) manager: Result<Arc<dyn SecretsManager>, SecretsError>,
+    pub(super) lease: Option<Lease>,
 }
 
 impl JournalRecorder {
@@ -37,6 +39,10 @@ impl StateRecorder for JournalRecorder {
 
     fn defer(&mut self, record: Record) {
         self.journal().defer(record);
+    }
+
+    fn lease(&self) -> Option<Lease> {
+        self.lease.clone()
     }
 
     async fn wait_for_secrets(&mut self) -> Result<(), StateError> {

@@ -6,6 +6,7 @@ use pulumi_proto::urn::Urn;
 
 use super::access::StackAccess;
 use super::loading::{self, read_snapshot};
+use super::locking;
 use super::recovery;
 use super::saving::explained;
 use crate::checkpoint::{LoadedCheckpoint, decode_checkpoint, encode_checkpoint};
@@ -108,9 +109,9 @@ impl Restore {
     /// [`StateError::Changed`] if the state has changed since [`Restore::prepare`]; [`StateError::Interrupted`] or
     /// [`StateError::Conflict`] if an interrupted run has left a journal. Nothing has changed after these.
     pub async fn apply(self, access: &StackAccess, holder: &LockHolder) -> Result<(), StateError> {
-        let lock = access.store.lock(&access.stack, holder).await?;
-        let saved = self.save(access, &lock).await;
-        let unlocked = access.store.unlock(lock).await;
+        let lock = locking::lock(access, holder).await?;
+        let saved = self.save(access, &lock.lock).await;
+        let unlocked = lock.release(access).await;
         saved?;
         Ok(unlocked?)
     }

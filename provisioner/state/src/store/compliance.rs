@@ -5,7 +5,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::{Backups, CopyKind, Expected, HistoryEntry, LockHolder, StackReference, StateStore, StoreError, Tags};
+use super::{
+    Backups, CopyKind, Expected, HistoryEntry, LockHolder, LockLease, StackReference, StateStore, StoreError, Tags,
+};
 
 pub(super) const EMPTY: &str = r#"{"version":3,"checkpoint":{"stack":"organization/reef/dev"}}"#;
 pub(super) const SECOND: &str = r#"{"version":3,"checkpoint":{"stack":"second"}}"#;
@@ -15,7 +17,13 @@ pub(super) fn stack(name: &str) -> StackReference {
 }
 
 pub(super) fn holder(pid: u32) -> LockHolder {
-    LockHolder { pid, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None }
+    LockHolder { pid, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None, lease: None }
+}
+
+/// Returns a holder whose lock has a lease.
+fn leased(pid: u32) -> LockHolder {
+    let lease = LockLease { run: format!("run-{pid}"), duration: LockLease::DURATION };
+    LockHolder { lease: Some(lease), ..holder(pid) }
 }
 
 /// Saves a checkpoint under the lock, as a run does.
@@ -42,6 +50,9 @@ pub async fn run(store: &dyn StateStore) {
     lock_excludes_others_and_names_its_holder(store).await;
     lock_can_be_broken(store).await;
     locks_of_different_stacks_are_independent(store).await;
+    removed_lock_is_not_renewed(store).await;
+    lock_without_its_lease_stays(store).await;
+    lock_of_an_ended_run_is_removed_unless_it_was_renewed(store).await;
     run_that_lost_its_lock_saves_nothing(store).await;
     checkpoint_that_another_program_has_replaced_stays(store).await;
     tags_are_replaced_as_a_whole(store).await;
@@ -91,6 +102,53 @@ async fn lock_can_be_broken(store: &dyn StateStore) {
     assert_eq!(store.break_locks(&stack("dev"), &listed).await.unwrap(), []);
     assert_eq!(store.locks(&stack("dev")).await.unwrap().len(), 1);
     store.unlock(lock).await.unwrap();
+}
+
+async fn removed_lock_is_not_renewed(store: &dyn StateStore) {
+    let lock = store.lock(&stack("dev"), &leased(1)).await.unwrap();
+    let taken = store.locks(&stack("dev")).await.unwrap();
+    assert_eq!(taken[0].lease(), leased(1).lease.as_ref());
+    store.renew(&lock).await.unwrap();
+    store.renew(&lock).await.unwrap();
+    let renewed = store.locks(&stack("dev")).await.unwrap();
+    assert_eq!(renewed[0].holder, taken[0].holder);
+    let (first, last, now) = (taken[0].renewed, renewed[0].renewed, store.now().await.unwrap());
+    assert!(first <= last && last.is_none_or(|last| last <= now), "{first:?} {last:?} {now}");
+    store.break_locks(&stack("dev"), &renewed).await.unwrap();
+    let other = store.lock(&stack("dev"), &holder(2)).await.unwrap();
+    let error = store.renew(&lock).await.unwrap_err();
+    assert!(matches!(&error, StoreError::LockLost { holders, .. } if holders.len() == 1), "{error}");
+    store.unlock(other).await.unwrap();
+    assert!(matches!(store.renew(&lock).await, Err(StoreError::LockLost { .. })));
+    assert_eq!(store.locks(&stack("dev")).await.unwrap(), []);
+}
+
+async fn lock_without_its_lease_stays(store: &dyn StateStore) {
+    let lock = store.lock(&stack("dev"), &leased(1)).await.unwrap();
+    store.renew(&lock).await.unwrap();
+    store.end_lease(&lock).await.unwrap();
+    let left = store.locks(&stack("dev")).await.unwrap();
+    assert_eq!(left[0].lease(), None);
+    assert_eq!(left[0].holder.as_ref().unwrap().0, holder(1));
+    store.break_locks(&stack("dev"), &left).await.unwrap();
+    assert!(matches!(store.end_lease(&lock).await, Err(StoreError::LockLost { .. })));
+    assert_eq!(store.locks(&stack("dev")).await.unwrap(), []);
+}
+
+async fn lock_of_an_ended_run_is_removed_unless_it_was_renewed(store: &dyn StateStore) {
+    let lock = store.lock(&stack("dev"), &leased(1)).await.unwrap();
+    let read = store.locks(&stack("dev")).await.unwrap().remove(0);
+    store.renew(&lock).await.unwrap();
+    let renewed = store.locks(&stack("dev")).await.unwrap().remove(0);
+    if read.renewed != renewed.renewed {
+        assert!(!store.remove_ended_lock(&stack("dev"), &read, &leased(2)).await.unwrap());
+        store.renew(&lock).await.unwrap();
+    }
+    let read = store.locks(&stack("dev")).await.unwrap().remove(0);
+    assert!(store.remove_ended_lock(&stack("dev"), &read, &leased(2)).await.unwrap());
+    assert_eq!(store.locks(&stack("dev")).await.unwrap(), []);
+    assert!(matches!(store.renew(&lock).await, Err(StoreError::LockLost { .. })));
+    assert_eq!(store.locks(&stack("dev")).await.unwrap(), []);
 }
 
 async fn run_that_lost_its_lock_saves_nothing(store: &dyn StateStore) {

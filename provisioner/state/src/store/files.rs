@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 use super::catalog::{Backups, StackCatalog, Tags};
 use super::copy::{CheckpointCopy, CopyKind};
@@ -212,6 +213,30 @@ impl StateStore for FileStore {
 
     async fn unlock(&self, lock: StackLock) -> Result<(), StoreError> {
         self.run(move |folder| folder.remove_lock(&folder.lock_key(&lock.stack, &lock.name))).await
+    }
+
+    async fn renew(&self, lock: &StackLock) -> Result<(), StoreError> {
+        let lock = lock.duplicate();
+        self.run(move |folder| folder.renew_lock(&lock)).await
+    }
+
+    async fn end_lease(&self, lock: &StackLock) -> Result<(), StoreError> {
+        let lock = lock.duplicate();
+        self.run(move |folder| folder.end_lease(&lock)).await
+    }
+
+    async fn remove_ended_lock(
+        &self,
+        stack: &StackReference,
+        lock: &LockInfo,
+        _: &LockHolder,
+    ) -> Result<bool, StoreError> {
+        let (stack, lock) = (stack.clone(), lock.clone());
+        self.run(move |folder| folder.remove_unrenewed(&stack, &lock)).await
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.run(Folder::time).await
     }
 
     async fn locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {

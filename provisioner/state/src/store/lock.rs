@@ -1,12 +1,14 @@
 //! Lock of a stack: its holder, and its stored form.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bridge::json;
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::objects::ObjectVersion;
 use super::reference::StackReference;
 
 /// Delays between checks of a lock that is not the only one: time for other runs to remove the locks that they wrote
@@ -25,6 +27,28 @@ pub struct LockHolder {
     pub hostname: String,
     /// Identity of the process; `None` if the system does not show it, and in locks of other programs.
     pub process: Option<ProcessFingerprint>,
+    /// Lease of the lock; `None` if it is held until it is released, and in locks of other programs.
+    pub lease: Option<LockLease>,
+}
+
+/// Time for which a lock is held unless it is renewed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockLease {
+    /// Id of the run.
+    pub run: String,
+    /// Time of the lease. The holder starts nothing once it has passed since the last renewal; others remove the lock after
+    /// twice this time.
+    pub duration: Duration,
+}
+
+impl LockLease {
+    /// Time of a lease by default.
+    pub const DURATION: Duration = Duration::from_secs(60);
+
+    /// Creates a lease for a new run.
+    pub fn new(duration: Duration) -> Self {
+        Self { run: uuid::Uuid::new_v4().to_string(), duration }
+    }
 }
 
 /// Identity of a process on a machine: its id alone may be that of another process by now, or in another container.
@@ -46,6 +70,22 @@ pub struct LockInfo {
     pub name: String,
     /// Holder and time of the lock; `None` if the lock cannot be read.
     pub holder: Option<(LockHolder, String)>,
+    /// Time at which the lock was taken or renewed, by the clock of the store.
+    pub renewed: Option<Timestamp>,
+    /// Version of the object, in a store of objects.
+    pub(super) version: Option<ObjectVersion>,
+}
+
+impl LockInfo {
+    /// Creates the information about a lock of which only the text is known.
+    pub fn new(name: impl Into<String>, holder: Option<(LockHolder, String)>) -> Self {
+        Self { name: name.into(), holder, renewed: None, version: None }
+    }
+
+    /// Returns the lease, if the lock has one.
+    pub fn lease(&self) -> Option<&LockLease> {
+        self.holder.as_ref()?.0.lease.as_ref()
+    }
 }
 
 impl fmt::Display for LockInfo {
@@ -66,12 +106,25 @@ impl fmt::Display for LockInfo {
 pub struct StackLock {
     pub(super) stack: StackReference,
     pub(super) name: String,
+    /// Last written text and version of the object, in a store of objects.
+    pub(super) object: Arc<tokio::sync::Mutex<Option<LockObject>>>,
+}
+
+/// Lock as an object.
+#[derive(Debug)]
+pub(super) struct LockObject {
+    pub(super) stored: StoredLock,
+    pub(super) version: ObjectVersion,
 }
 
 impl StackLock {
+    pub(super) fn new(stack: StackReference, name: String) -> Self {
+        Self { stack, name, object: Arc::default() }
+    }
+
     /// Returns the same lock for a task that works on behalf of its holder.
-    pub(super) fn duplicate(&self) -> Self {
-        Self { stack: self.stack.clone(), name: self.name.clone() }
+    pub(crate) fn duplicate(&self) -> Self {
+        Self { stack: self.stack.clone(), name: self.name.clone(), object: Arc::clone(&self.object) }
     }
 
     /// Returns the locked stack.
@@ -81,19 +134,38 @@ impl StackLock {
 }
 
 /// Stored form of a lock.
-#[derive(Serialize, Deserialize)]
-struct StoredLock {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct StoredLock {
     pid: u32,
     username: String,
     hostname: String,
     timestamp: String,
     /// Members that Pulumi ignores.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_fingerprint")]
-    sc: Option<ProcessFingerprint>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_extension")]
+    sc: Option<Extension>,
 }
 
-/// Reads the identity of a process; `None` for members of another version.
-fn known_fingerprint<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ProcessFingerprint>, D::Error> {
+/// Members of a lock that only this program reads.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Extension {
+    #[serde(flatten)]
+    process: Option<ProcessFingerprint>,
+    #[serde(flatten)]
+    lease: Option<StoredLease>,
+}
+
+/// Stored form of a lease.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StoredLease {
+    run: String,
+    lease_seconds: u64,
+    /// Number of renewals: the text differs after each of them, so that the tag of the object does.
+    renewals: u64,
+}
+
+/// Reads the members of this program; `None` for those of another version.
+fn known_extension<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Extension>, D::Error> {
     let members = serde_json::Value::deserialize(deserializer)?;
     Ok(serde_json::from_value(members).ok())
 }
@@ -103,25 +175,68 @@ pub(super) fn new_lock_name() -> String {
     format!("{}.json", uuid::Uuid::new_v4())
 }
 
+impl StoredLock {
+    /// Returns the stored form of the lock of a holder.
+    pub(super) fn new(holder: &LockHolder, now: Timestamp) -> Self {
+        let lease = holder.lease.as_ref().map(|lease| StoredLease {
+            run: lease.run.clone(),
+            lease_seconds: lease.duration.as_secs(),
+            renewals: 0,
+        });
+        let process = holder.process.clone();
+        Self {
+            pid: holder.pid,
+            username: holder.username.clone(),
+            hostname: holder.hostname.clone(),
+            timestamp: now.to_string(),
+            sc: (process.is_some() || lease.is_some()).then_some(Extension { process, lease }),
+        }
+    }
+
+    /// Returns the lock after one more renewal.
+    pub(super) fn renewed(&self) -> Self {
+        let mut renewed = self.clone();
+        if let Some(lease) = renewed.sc.as_mut().and_then(|extension| extension.lease.as_mut()) {
+            lease.renewals += 1;
+        }
+        renewed
+    }
+
+    /// Returns the lock without its lease.
+    pub(super) fn without_lease(&self) -> Self {
+        let mut permanent = self.clone();
+        if let Some(extension) = &mut permanent.sc {
+            extension.lease = None;
+        }
+        permanent
+    }
+
+    /// Returns the text of the lock.
+    pub(super) fn write(&self) -> String {
+        serde_json::to_string(self).expect("texts and numbers are always JSON")
+    }
+
+    /// Parses the text of a lock; `None` if it is malformed.
+    pub(super) fn read(text: &[u8]) -> Option<Self> {
+        json::from_slice(text).ok()
+    }
+
+    fn into_holder(self) -> (LockHolder, String) {
+        let Self { pid, username, hostname, timestamp, sc } = self;
+        let Extension { process, lease } = sc.unwrap_or_default();
+        let lease = lease.map(|lease| LockLease { run: lease.run, duration: Duration::from_secs(lease.lease_seconds) });
+        (LockHolder { pid, username, hostname, process, lease }, timestamp)
+    }
+}
+
 /// Returns the text of a lock.
 pub(super) fn write(holder: &LockHolder, now: Timestamp) -> String {
-    let stored = StoredLock {
-        pid: holder.pid,
-        username: holder.username.clone(),
-        hostname: holder.hostname.clone(),
-        timestamp: now.to_string(),
-        sc: holder.process.clone(),
-    };
-    serde_json::to_string(&stored).expect("texts and numbers are always JSON")
+    StoredLock::new(holder, now).write()
 }
 
 /// Parses the text of a lock. The holder is `None` if the text is malformed.
-pub(super) fn read(name: &str, text: &str) -> LockInfo {
-    let holder = json::from_slice::<StoredLock>(text.as_bytes()).ok().map(|stored| {
-        let StoredLock { pid, username, hostname, timestamp, sc } = stored;
-        (LockHolder { pid, username, hostname, process: sc }, timestamp)
-    });
-    LockInfo { name: name.to_owned(), holder }
+pub(super) fn read(name: &str, text: &[u8]) -> LockInfo {
+    LockInfo::new(name, StoredLock::read(text).map(StoredLock::into_holder))
 }
 
 #[cfg(test)]
@@ -129,20 +244,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lock_has_the_members_of_pulumi_and_the_identity_of_the_process() {
-        let fingerprint =
-            ProcessFingerprint { started: 77, boot_id: "b".to_owned(), pid_namespace: "pid:[1]".to_owned() };
-        let of_pulumi =
-            LockHolder { pid: 7, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None };
-        let holder = LockHolder { process: Some(fingerprint), ..of_pulumi.clone() };
+    fn lock_has_the_members_of_pulumi_and_those_of_the_process_and_the_lease() {
+        let process = ProcessFingerprint { started: 77, boot_id: "b".to_owned(), pid_namespace: "pid:[1]".to_owned() };
+        let lease = LockLease { run: "r".to_owned(), duration: Duration::from_secs(60) };
+        let of_pulumi = LockHolder {
+            pid: 7,
+            username: "ada".to_owned(),
+            hostname: "reefbox".to_owned(),
+            process: None,
+            lease: None,
+        };
+        let identified = LockHolder { process: Some(process), ..of_pulumi.clone() };
+        let leased = LockHolder { lease: Some(lease.clone()), ..of_pulumi.clone() };
+        let both = LockHolder { lease: Some(lease), ..identified.clone() };
         let plain = r#"{"pid":7,"username":"ada","hostname":"reefbox","timestamp":"1970-01-01T00:00:00Z"}"#;
-        let ours = r#","sc":{"started":77,"bootId":"b","pidNamespace":"pid:[1]"}}"#;
-        assert_eq!(write(&of_pulumi, Timestamp::UNIX_EPOCH), plain);
-        assert_eq!(write(&holder, Timestamp::UNIX_EPOCH), plain.replace('}', ours));
-        for (text, holder) in [(plain.to_owned(), of_pulumi), (plain.replace('}', ours), holder)] {
-            assert_eq!(read("x", &text).holder.unwrap().0, holder);
+        let with = |members: &str| plain.replace('}', &format!(r#","sc":{{{members}}}}}"#));
+        let (of_process, of_lease) =
+            (r#""started":77,"bootId":"b","pidNamespace":"pid:[1]""#, r#""run":"r","leaseSeconds":60,"renewals":0"#);
+        for (holder, text) in [
+            (of_pulumi, plain.to_owned()),
+            (identified, with(of_process)),
+            (leased, with(of_lease)),
+            (both, with(&format!("{of_process},{of_lease}"))),
+        ] {
+            assert_eq!(write(&holder, Timestamp::UNIX_EPOCH), text);
+            assert_eq!(read("x", text.as_bytes()).holder.unwrap().0, holder);
+            let renewed = StoredLock::new(&holder, Timestamp::UNIX_EPOCH).renewed().write();
+            assert_eq!(renewed, text.replace(r#""renewals":0"#, r#""renewals":1"#));
         }
-        let of_another_version = read("x", &plain.replace('}', r#","sc":{"run":1}}"#));
-        assert!(of_another_version.holder.is_some_and(|(holder, _)| holder.process.is_none()));
+        let of_another_version = read("x", plain.replace('}', r#","sc":{"run":1}}"#).as_bytes());
+        let holder = of_another_version.holder.unwrap().0;
+        assert_eq!((holder.process, holder.lease), (None, None));
+        assert!(read("x", b"{").holder.is_none());
     }
 }

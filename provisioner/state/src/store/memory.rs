@@ -13,7 +13,7 @@ use super::catalog::{Backups, StackCatalog, Tags};
 use super::copy::{CheckpointCopy, CopyKind};
 use super::error::StoreError;
 use super::history_entry::HistoryEntry;
-use super::lock::{self, LockHolder, LockInfo, StackLock};
+use super::lock::{self, LockHolder, LockInfo, StackLock, StoredLock};
 use super::reference::StackReference;
 use super::rename::{RenameOutcome, StackRename};
 use super::revision::{Expected, Revision, StoredCheckpoint};
@@ -210,7 +210,7 @@ impl StateStore for MemoryStore {
         }
         let name = format!("{}.json", uuid::Uuid::new_v4());
         locks.insert(name.clone(), lock::write(holder, Timestamp::now()));
-        Ok(StackLock { stack: stack.clone(), name })
+        Ok(StackLock::new(stack.clone(), name))
     }
 
     async fn unlock(&self, lock: StackLock) -> Result<(), StoreError> {
@@ -220,10 +220,39 @@ impl StateStore for MemoryStore {
         Ok(())
     }
 
+    async fn renew(&self, lock: &StackLock) -> Result<(), StoreError> {
+        self.check_lock(lock).await
+    }
+
+    async fn end_lease(&self, lock: &StackLock) -> Result<(), StoreError> {
+        self.check_lock(lock).await?;
+        let mut stacks = self.stacks();
+        let text = stacks.get_mut(&lock.stack).and_then(|stack| stack.locks.get_mut(&lock.name));
+        if let Some(text) = text
+            && let Some(stored) = StoredLock::read(text.as_bytes())
+        {
+            *text = stored.without_lease().write();
+        }
+        Ok(())
+    }
+
+    async fn remove_ended_lock(
+        &self,
+        stack: &StackReference,
+        lock: &LockInfo,
+        _: &LockHolder,
+    ) -> Result<bool, StoreError> {
+        self.break_locks(stack, std::slice::from_ref(lock)).await.map(|_| true)
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok(Timestamp::now())
+    }
+
     async fn locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {
         let stacks = self.stacks();
         let locks = stacks.get(stack).map(|stack| stack.locks.iter()).into_iter().flatten();
-        Ok(locks.map(|(name, text)| lock::read(name, text)).collect())
+        Ok(locks.map(|(name, text)| lock::read(name, text.as_bytes())).collect())
     }
 
     async fn break_locks(&self, stack: &StackReference, locks: &[LockInfo]) -> Result<Vec<LockInfo>, StoreError> {

@@ -35,7 +35,7 @@ pub use error::{Damage, StoreError};
 pub use files::FileStore;
 pub use history_entry::HistoryEntry;
 pub use layout::Layout;
-pub use lock::{LockHolder, LockInfo, ProcessFingerprint, StackLock};
+pub use lock::{LockHolder, LockInfo, LockLease, ProcessFingerprint, StackLock};
 #[cfg(test)]
 pub(crate) use memory::MemoryStore;
 #[cfg(any(test, feature = "testing"))]

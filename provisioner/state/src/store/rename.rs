@@ -76,6 +76,11 @@ impl StackRename {
         Ok(Self { from: self.from.duplicate(), to: self.to.duplicate(), outcome: self.outcome, intent })
     }
 
+    /// Returns the locks of the old and of the new name.
+    pub(crate) fn locks(&self) -> [&StackLock; 2] {
+        [&self.from, &self.to]
+    }
+
     /// Returns the old name.
     pub fn from(&self) -> &StackReference {
         self.from.stack()

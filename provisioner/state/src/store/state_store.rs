@@ -1,6 +1,7 @@
 //! Interface of a store.
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 use super::catalog::StackCatalog;
 use super::error::StoreError;
@@ -54,6 +55,31 @@ pub trait StateStore: StackCatalog {
 
     /// Releases a lock.
     async fn unlock(&self, lock: StackLock) -> Result<(), StoreError>;
+
+    /// Renews the lease of a lock. A lock that was removed is not created again.
+    ///
+    /// # Errors
+    /// [`StoreError::LockLost`] if the lock was removed.
+    async fn renew(&self, lock: &StackLock) -> Result<(), StoreError>;
+
+    /// Removes the lease of a lock, which then stays until it is released or broken. A lock that was removed is not created
+    /// again.
+    ///
+    /// # Errors
+    /// [`StoreError::LockLost`] if the lock was removed.
+    async fn end_lease(&self, lock: &StackLock) -> Result<(), StoreError>;
+
+    /// Removes a lock whose run has ended, on behalf of a holder, unless it was renewed since it was read. Returns whether it
+    /// is removed.
+    async fn remove_ended_lock(
+        &self,
+        stack: &StackReference,
+        lock: &LockInfo,
+        holder: &LockHolder,
+    ) -> Result<bool, StoreError>;
+
+    /// Returns the time by the clock that [`LockInfo::renewed`] has.
+    async fn now(&self) -> Result<Timestamp, StoreError>;
 
     /// Returns the held locks of a stack.
     async fn locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError>;

@@ -38,6 +38,7 @@ impl Fixture {
             config: Default::default(),
             journals: state::JournalFolders::of_backend(folder.path()),
             unrecorded: Default::default(),
+            locks: state::LockSettings::default(),
             engine_version: "v0.1.0".to_owned(),
         };
         Self { folder, store, stack, access, marker }
@@ -96,7 +97,7 @@ impl Fixture {
 }
 
 pub(crate) fn holder() -> LockHolder {
-    LockHolder { pid: 4711, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None }
+    LockHolder { pid: 4711, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None, lease: None }
 }
 
 pub(crate) fn resource(name: &str) -> Arc<ResourceState> {

@@ -27,6 +27,7 @@ async fn copy_backend(case: &Case, stack: &StackReference) -> (tempfile::TempDir
         config: Default::default(),
         journals: state::JournalFolders::of_backend(folder.path()),
         unrecorded: Default::default(),
+        locks: state::LockSettings::default(),
         engine_version: "v0.1.0".to_owned(),
     };
     (folder, store, access)
@@ -41,7 +42,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 fn holder() -> LockHolder {
-    LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None }
+    LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None, lease: None }
 }
 
 fn stack(name: &str) -> StackReference {

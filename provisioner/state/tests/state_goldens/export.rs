@@ -17,6 +17,7 @@ fn access(case: &Case, store: FileStore, keyring: Keyring) -> StackAccess {
         config: Default::default(),
         journals: state::JournalFolders::of_backend(case.folder.join("backend")),
         unrecorded: Default::default(),
+        locks: state::LockSettings::default(),
         engine_version: "v0.1.0".to_owned(),
     }
 }

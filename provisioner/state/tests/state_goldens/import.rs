@@ -18,6 +18,7 @@ fn access(case: &Case, store: FileStore, journals: &std::path::Path) -> StackAcc
         config: Default::default(),
         journals: state::JournalFolders::of_backend(journals),
         unrecorded: Default::default(),
+        locks: state::LockSettings::default(),
         engine_version: "v0.1.0".to_owned(),
     }
 }
@@ -30,7 +31,8 @@ async fn imported_state_equals_that_of_the_command_line() {
     let url = FileUrl { folder: folder.path().to_owned(), create: false, folder_mode: 0o777, sidecars: true };
     let copy = access(&case, FileStore::open(&url).await.unwrap(), folder.path());
     let edited = std::fs::read_to_string(case.folder.join("project/edited.json")).unwrap();
-    let holder = LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None };
+    let holder =
+        LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None, lease: None };
     let imported = import(&copy, &holder, &edited, false).await.unwrap();
     assert_eq!((imported.resources, imported.problems), (3, vec![]));
     let dropped: Vec<_> = imported.dropped.iter().map(|(kind, urn)| (*kind, urn.name())).collect();

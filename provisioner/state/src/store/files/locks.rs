@@ -1,14 +1,17 @@
 //! Locks as files.
 
-use std::io::ErrorKind;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::time::Duration;
 
-use bridge::fs::{FileError, MAX_DOCUMENT_BYTES, calls, open_regular, read_if_exists};
+use bridge::fs::{FileError, MAX_DOCUMENT_BYTES, calls, open_regular, read_if_exists, read_regular};
 use jiff::Timestamp;
 
 use super::super::error::StoreError;
 use super::super::layout;
-use super::super::lock::{self, CHECK_DELAYS, LockHolder, LockInfo, StackLock, new_lock_name};
+use super::super::lock::{self, CHECK_DELAYS, LockHolder, LockInfo, StackLock, StoredLock, new_lock_name};
 use super::super::reference::StackReference;
 use super::folder::{Durability, Folder, list, remove, sidecar};
 use crate::background::drop_in_background;
@@ -17,14 +20,14 @@ impl Folder {
     /// Locks a stack in the order of Pulumi's command line: check, write, check again. Of two concurrent runs at least
     /// one finds the lock of the other.
     pub(super) fn lock(&self, stack: StackReference, holder: &LockHolder) -> Result<StackLock, StoreError> {
-        let lock = StackLock { stack, name: new_lock_name() };
+        let lock = StackLock::new(stack, new_lock_name());
         self.take_lock(&lock, holder)?;
         Ok(lock)
     }
 
     /// Locks a stack with a lock whose name is known.
     pub(super) fn take_lock(&self, lock: &StackLock, holder: &LockHolder) -> Result<(), StoreError> {
-        let StackLock { stack, name } = lock;
+        let StackLock { stack, name, .. } = lock;
         self.refuse_if_locked(stack, None)?;
         self.write_meta()?;
         let key = self.lock_key(stack, name);
@@ -88,10 +91,82 @@ impl Folder {
             // A lock that was released since the listing counts: the caller has to try again. A lock that cannot be
             // read counts as well.
             let path = self.path_of(&self.lock_key(stack, &name));
+            let renewed = modified(&path).ok();
             let bytes = read_if_exists(&path, MAX_DOCUMENT_BYTES).ok().flatten().unwrap_or_default();
-            locks.push(lock::read(&name, &String::from_utf8_lossy(&bytes)));
+            locks.push(LockInfo { renewed, ..lock::read(&name, &bytes) });
         }
         Ok(locks)
+    }
+
+    /// Renews a lock: writes its text in place once more, so that the file system sets the time. A file that was removed is
+    /// not created again.
+    pub(super) fn renew_lock(&self, lock: &StackLock) -> Result<(), StoreError> {
+        let path = self.path_of(&self.lock_key(&lock.stack, &lock.name));
+        self.rewrite_lock(lock, &path, |text| text)
+    }
+
+    /// Removes the lease of a lock. The text keeps its length, because the file is written in place.
+    pub(super) fn end_lease(&self, lock: &StackLock) -> Result<(), StoreError> {
+        let path = self.path_of(&self.lock_key(&lock.stack, &lock.name));
+        self.rewrite_lock(lock, &path, |text| match StoredLock::read(&text) {
+            Some(stored) => {
+                let mut permanent = stored.without_lease().write().into_bytes();
+                permanent.resize(text.len().max(permanent.len()), b' ');
+                permanent
+            }
+            None => text,
+        })
+    }
+
+    /// Writes the text of a lock in place. The lock is lost if the file was removed, or moved away meanwhile.
+    fn rewrite_lock(
+        &self,
+        lock: &StackLock,
+        path: &Path,
+        change: impl FnOnce(Vec<u8>) -> Vec<u8>,
+    ) -> Result<(), StoreError> {
+        let written = read_regular(path, MAX_DOCUMENT_BYTES).and_then(|text| {
+            let file = calls::open(fs::OpenOptions::new().write(true), path)?;
+            calls::write_all(&file, path, &change(text))?;
+            let (written, present) = (file.metadata()?, fs::symlink_metadata(path)?);
+            let is_same = (written.dev(), written.ino()) == (present.dev(), present.ino());
+            if is_same { Ok(()) } else { Err(ErrorKind::NotFound.into()) }
+        });
+        match written {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let holders = self.locks(&lock.stack)?;
+                Err(StoreError::LockLost { stack: lock.stack.clone(), holders })
+            }
+            Err(error) => Err(FileError::of("write", path)(error).into()),
+        }
+    }
+
+    /// Removes a lock unless it was renewed: moves it out of its folder first, where its holder does not find it, and back if
+    /// the file is newer than the one that was read.
+    pub(super) fn remove_unrenewed(&self, stack: &StackReference, lock: &LockInfo) -> Result<bool, StoreError> {
+        let key = self.lock_key(stack, &lock.name);
+        let path = self.path_of(&key);
+        let moved = self.path_of(&format!("{}/.lock-{}", layout::ROOT, uuid::Uuid::new_v4()));
+        match calls::rename(&path, &moved) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
+            renamed => renamed.map_err(FileError::of("remove", &path))?,
+        }
+        if modified(&moved).ok() != lock.renewed {
+            calls::rename(&moved, &path).map_err(FileError::of("write", &path))?;
+            return Ok(false);
+        }
+        remove(&moved)?;
+        self.remove(&key)?;
+        Ok(true)
+    }
+
+    /// Returns the time by the clock of the file system.
+    pub(super) fn time(&self) -> Result<Timestamp, StoreError> {
+        let path = self.path_of(&format!("{}/.lock-{}", layout::ROOT, uuid::Uuid::new_v4()));
+        let created = self.create_new(&path).and_then(|_| modified(&path));
+        calls::remove_file(&path).ok();
+        Ok(created.map_err(FileError::of("write", &path))?)
     }
 
     /// Writes a lock under a temporary name elsewhere, because an incomplete file in its folder would count as a lock.
@@ -126,4 +201,10 @@ impl Folder {
         drop_in_background(held);
         removed
     }
+}
+
+/// Returns the time at which a file was written.
+fn modified(path: &Path) -> io::Result<Timestamp> {
+    let modified = fs::symlink_metadata(path)?.modified()?;
+    Timestamp::try_from(modified).map_err(io::Error::other)
 }

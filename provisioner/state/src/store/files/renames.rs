@@ -30,7 +30,7 @@ impl Folder {
         to: &StackReference,
         holder: &LockHolder,
     ) -> Result<StackRename, StoreError> {
-        let [from_lock, to_lock] = [from, to].map(|stack| StackLock { stack: stack.clone(), name: new_lock_name() });
+        let [from_lock, to_lock] = [from, to].map(|stack| StackLock::new(stack.clone(), new_lock_name()));
         let intent = Intent::new(&from_lock, &to_lock, holder);
         let path = self.path_of(&format!("{RENAMES}/{}.json", uuid::Uuid::new_v4()));
         let intent = Some(HeldIntent::File(self.write_intent(path, &intent)?));
@@ -178,7 +178,7 @@ impl Folder {
 
     /// Returns the lock of a rename whose process has ended, or a new one if it was removed.
     fn take_over_lock(&self, stack: &StackReference, name: &str, holder: &LockHolder) -> Result<StackLock, StoreError> {
-        let lock = StackLock { stack: stack.clone(), name: name.to_owned() };
+        let lock = StackLock::new(stack.clone(), name.to_owned());
         if self.path_of(&self.lock_key(stack, name)).exists() {
             self.refuse_if_locked(stack, Some(name))?;
         } else {

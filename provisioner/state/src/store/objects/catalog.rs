@@ -8,14 +8,14 @@ use super::super::catalog::{Backups, Tags};
 use super::super::compression::decompressed_text;
 use super::super::error::StoreError;
 use super::super::layout::{self, Layout};
-use super::super::lock::StackLock;
+use super::super::lock::{StackLock, StoredLock};
 use super::super::reference::StackReference;
 use super::super::revision::Expected;
 use super::super::tags;
 use super::store::ObjectStore;
 
-/// Number of objects that are read at the same time.
-const PARALLEL_READS: usize = 16;
+/// Number of objects that are requested at the same time.
+pub(super) const PARALLEL_REQUESTS: usize = 16;
 
 impl ObjectStore {
     pub(super) async fn stacks(&self) -> Result<Vec<StackReference>, StoreError> {
@@ -41,7 +41,7 @@ impl ObjectStore {
         let mut listed = self.objects.list(&folder).await?;
         listed.retain(|object| layout::is_history_entry(stack, &object.name));
         let keys = listed.into_iter().map(|object| format!("{folder}/{}", object.name));
-        let texts = stream::iter(keys.map(|key| self.read_text(key, MAX_DOCUMENT_BYTES))).buffered(PARALLEL_READS);
+        let texts = stream::iter(keys.map(|key| self.read_text(key, MAX_DOCUMENT_BYTES))).buffered(PARALLEL_REQUESTS);
         let texts: Vec<Option<String>> = texts.try_collect().await?;
         Ok(texts.into_iter().flatten().collect())
     }
@@ -76,10 +76,13 @@ impl ObjectStore {
         self.check_lock(lock).await?;
         let stack = &lock.stack;
         let current = self.check_expected(stack, expected).await?;
+        // Another run that has taken the lock over may have saved since.
+        self.rewrite_lock(lock, StoredLock::renewed).await?;
         self.back_up_and_remove(stack).await?;
         self.objects.remove(&self.layout.tags(stack)).await?;
         self.remove_objects(&self.layout.history(stack)).await?;
         if backups == Backups::Removed {
+            self.rewrite_lock(lock, StoredLock::renewed).await?;
             self.remove_objects(&self.layout.backups(stack)).await?;
             if let Some(current) = current {
                 self.objects.remove(&format!("{}.bak", self.layout.checkpoint(stack, current.variant))).await?;
@@ -91,7 +94,7 @@ impl ObjectStore {
     /// Removes the objects of a folder.
     async fn remove_objects(&self, folder: &str) -> Result<(), StoreError> {
         let listed = self.objects.list(folder).await?;
-        for group in listed.chunks(PARALLEL_READS) {
+        for group in listed.chunks(PARALLEL_REQUESTS) {
             let remove = async |name: &str| self.objects.remove(&format!("{folder}/{name}")).await;
             try_join_all(group.iter().map(|object| remove(&object.name))).await?;
         }

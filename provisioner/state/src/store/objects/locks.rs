@@ -4,10 +4,11 @@ use bridge::fs::MAX_DOCUMENT_BYTES;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 
+use super::super::compression::Compression;
 use super::super::error::StoreError;
-use super::super::lock::{self, CHECK_DELAYS, LockHolder, LockInfo, StackLock, new_lock_name};
+use super::super::lock::{self, CHECK_DELAYS, LockHolder, LockInfo, LockObject, StackLock, StoredLock, new_lock_name};
 use super::super::reference::StackReference;
-use super::interface::{WriteCondition, WriteError};
+use super::interface::{ObjectErrorKind, ObjectVersion, StoredObject, WriteCondition, WriteError};
 use super::store::ObjectStore;
 
 impl ObjectStore {
@@ -18,29 +19,112 @@ impl ObjectStore {
         stack: &StackReference,
         holder: &LockHolder,
     ) -> Result<StackLock, StoreError> {
-        let lock = StackLock { stack: stack.clone(), name: new_lock_name() };
+        let lock = StackLock::new(stack.clone(), new_lock_name());
         self.take_lock(&lock, holder).await?;
         Ok(lock)
     }
 
     /// Locks a stack with a lock whose name is known.
     pub(super) async fn take_lock(&self, lock: &StackLock, holder: &LockHolder) -> Result<(), StoreError> {
-        let StackLock { stack, name } = lock;
+        let StackLock { stack, name, .. } = lock;
         self.refuse_if_locked(stack, None).await?;
         self.write_metadata().await?;
         let key = self.lock_key(stack, name);
-        let text = lock::write(holder, Timestamp::now());
-        let written = self.write(&key, text.into_bytes(), &WriteCondition::Missing).await;
-        let locked = match written {
-            // No other run uses this name: the reply to the first request was lost.
-            Ok(()) | Err(WriteError::Condition) => self.refuse_if_locked(stack, Some(name)).await,
-            Err(WriteError::Request(error)) => Err(error.into()),
+        let stored = StoredLock::new(holder, Timestamp::now());
+        let locked = match self.write_lock(&key, &stored, &WriteCondition::Missing).await {
+            Ok(Some(version)) => {
+                *lock.object.lock().await = Some(LockObject { stored, version });
+                self.refuse_if_locked(stack, Some(name)).await
+            }
+            // A lock of a rename: another run has resumed it at the same time.
+            Ok(None) => return self.refuse_if_locked(stack, None).await,
+            Err(error) => Err(error),
         };
         if locked.is_err() {
             // A request without reply may have written the lock. The first error is the reason.
             self.objects.remove(&key).await.ok();
         }
         locked
+    }
+
+    /// Writes a lock on a condition, and returns its version; `None` if another program has changed or removed it. If the
+    /// reply to a request is lost, the content of the object says whether it was written.
+    async fn write_lock(
+        &self,
+        key: &str,
+        stored: &StoredLock,
+        condition: &WriteCondition,
+    ) -> Result<Option<ObjectVersion>, StoreError> {
+        let text = stored.write().into_bytes();
+        let content_type = Compression::None.content_type();
+        match self.objects.write(key, text.clone(), content_type, condition).await {
+            Ok(version) => Ok(Some(version)),
+            Err(WriteError::Request(error)) if error.kind != ObjectErrorKind::Unreachable => Err(error.into()),
+            Err(failed) => {
+                let found = self.objects.read(key, MAX_DOCUMENT_BYTES).await?;
+                match (found, failed) {
+                    (Some(found), _) if found.content == text => Ok(Some(found.version)),
+                    (_, WriteError::Condition) => Ok(None),
+                    (_, WriteError::Request(error)) => Err(error.into()),
+                }
+            }
+        }
+    }
+
+    /// Changes the text of a lock on the condition that it is still the one that this run has written.
+    pub(super) async fn rewrite_lock(
+        &self,
+        lock: &StackLock,
+        change: impl FnOnce(&StoredLock) -> StoredLock + Send,
+    ) -> Result<(), StoreError> {
+        let key = self.lock_key(&lock.stack, &lock.name);
+        let mut object = lock.object.lock().await;
+        if let Some(LockObject { stored, version }) = &*object {
+            let renewed = change(stored);
+            let condition = WriteCondition::Unchanged(version.clone());
+            if let Some(version) = self.write_lock(&key, &renewed, &condition).await? {
+                *object = Some(LockObject { stored: renewed, version });
+                return Ok(());
+            }
+        }
+        let mut holders = self.read_locks(&lock.stack).await?;
+        holders.retain(|holder| holder.name != lock.name);
+        Err(StoreError::LockLost { stack: lock.stack.clone(), holders })
+    }
+
+    /// Reads a lock that an ended process has left, so that it can be renewed.
+    pub(super) async fn adopt_lock(&self, lock: &StackLock) -> Result<(), StoreError> {
+        let read = self.objects.read(&self.lock_key(&lock.stack, &lock.name), MAX_DOCUMENT_BYTES).await?;
+        let stored = read.and_then(|read| Some((StoredLock::read(&read.content)?, read.version)));
+        *lock.object.lock().await = stored.map(|(stored, version)| LockObject { stored, version });
+        Ok(())
+    }
+
+    /// Replaces a lock by one of the holder on the condition that it was not renewed since, and removes it then: no store
+    /// removes on a condition.
+    pub(super) async fn remove_unrenewed(
+        &self,
+        stack: &StackReference,
+        lock: &LockInfo,
+        holder: &LockHolder,
+    ) -> Result<bool, StoreError> {
+        let key = self.lock_key(stack, &lock.name);
+        let Some(version) = &lock.version else { return Ok(false) };
+        let condition = WriteCondition::Unchanged(version.clone());
+        let replaced = self.write_lock(&key, &StoredLock::new(holder, Timestamp::now()), &condition).await?;
+        if replaced.is_some() {
+            self.objects.remove(&key).await?;
+        }
+        Ok(replaced.is_some())
+    }
+
+    /// Returns the time by the clock of the store: that of an object which is written for this purpose.
+    pub(super) async fn time(&self) -> Result<Timestamp, StoreError> {
+        let key = format!(".sc/clock/{}", uuid::Uuid::new_v4());
+        self.replace(&key, b"{}".to_vec()).await?;
+        let written = self.objects.read(&key, MAX_DOCUMENT_BYTES).await;
+        self.objects.remove(&key).await?;
+        Ok(written?.map_or_else(Timestamp::now, |written| written.modified))
     }
 
     pub(super) fn lock_key(&self, stack: &StackReference, name: &str) -> String {
@@ -96,9 +180,12 @@ impl ObjectStore {
     async fn read_named_locks(&self, stack: &StackReference, names: &[String]) -> Vec<LockInfo> {
         let read = async |name: &String| {
             let key = self.lock_key(stack, name);
-            let object = self.objects.read(&key, MAX_DOCUMENT_BYTES).await.ok().flatten();
-            let content = object.map(|object| object.content).unwrap_or_default();
-            lock::read(name, &String::from_utf8_lossy(&content))
+            match self.objects.read(&key, MAX_DOCUMENT_BYTES).await {
+                Ok(Some(StoredObject { content, version, modified })) => {
+                    LockInfo { renewed: Some(modified), version: Some(version), ..lock::read(name, &content) }
+                }
+                Ok(None) | Err(_) => LockInfo::new(name, None),
+            }
         };
         join_all(names.iter().map(read)).await
     }

@@ -1,14 +1,16 @@
 //! Renames of stacks in a store of objects: the intent is an object as well.
 
 use bridge::fs::MAX_DOCUMENT_BYTES;
+use futures_util::future::try_join_all;
 
 use super::super::compression::Compression;
 use super::super::error::StoreError;
-use super::super::lock::{LockHolder, StackLock, new_lock_name};
+use super::super::lock::{LockHolder, StackLock, StoredLock, new_lock_name};
 use super::super::reference::StackReference;
 use super::super::rename::{HeldIntent, ObjectIntent, RenameOutcome, StackRename};
 use super::super::rename_intent::{Intent, Progress, RENAMES};
 use super::super::revision::Expected;
+use super::catalog::PARALLEL_REQUESTS;
 use super::interface::WriteCondition;
 use super::store::ObjectStore;
 use crate::digest::digest;
@@ -21,7 +23,7 @@ impl ObjectStore {
         to: &StackReference,
         holder: &LockHolder,
     ) -> Result<StackRename, StoreError> {
-        let [from, to] = [from, to].map(|stack| StackLock { stack: stack.clone(), name: new_lock_name() });
+        let [from, to] = [from, to].map(|stack| StackLock::new(stack.clone(), new_lock_name()));
         // The intent of a rename without the first lock is that of a process that has ended.
         self.take_lock(&from, holder).await?;
         let intent = Intent::new(&from, &to, holder);
@@ -60,7 +62,10 @@ impl ObjectStore {
         let checkpoints = [digest(&before), digest(checkpoint)];
         self.write_progress(rename, Progress::Moving(checkpoints.clone())).await?;
         rename.outcome = RenameOutcome::Pending;
-        if let Err(error) = self.move_objects(&from, &to, checkpoint).await {
+        if let Err(error) = self.move_objects(rename, checkpoint).await {
+            for lock in rename.locks() {
+                self.rewrite_lock(lock, StoredLock::renewed).await?;
+            }
             rename.outcome = self.complete_or_undo(&from, &to, &checkpoints).await?;
             return if rename.outcome == RenameOutcome::NewName { Ok(()) } else { Err(error) };
         }
@@ -68,16 +73,17 @@ impl ObjectStore {
         Ok(())
     }
 
-    async fn move_objects(
-        &self,
-        from: &StackReference,
-        to: &StackReference,
-        checkpoint: &str,
-    ) -> Result<(), StoreError> {
+    /// Moves the checkpoint and the history. Both locks are renewed before the old checkpoint is removed, because another run
+    /// may have taken them over and undone the rename.
+    async fn move_objects(&self, rename: &StackRename, checkpoint: &str) -> Result<(), StoreError> {
+        let [from, to] = [rename.from(), rename.to()];
         let compression = self.options.compression;
         let content = compression.compress(checkpoint).into_owned();
         let key = self.layout.checkpoint(to, compression);
         self.write_checkpoint(to, &key, content, &WriteCondition::Missing).await?;
+        for lock in rename.locks() {
+            self.rewrite_lock(lock, StoredLock::renewed).await?;
+        }
         self.back_up_and_remove(from).await?;
         self.move_history(from, to).await
     }
@@ -168,9 +174,10 @@ impl ObjectStore {
         name: &str,
         holder: &LockHolder,
     ) -> Result<StackLock, StoreError> {
-        let lock = StackLock { stack, name: name.to_owned() };
+        let lock = StackLock::new(stack, name.to_owned());
         if self.lock_names(&lock.stack).await?.contains(&lock.name) {
             self.refuse_if_locked(&lock.stack, Some(name)).await?;
+            self.adopt_lock(&lock).await?;
         } else {
             self.take_lock(&lock, holder).await?;
         }
@@ -180,13 +187,17 @@ impl ObjectStore {
     /// Moves the objects of a history to the folder and the names of another stack.
     async fn move_history(&self, from: &StackReference, to: &StackReference) -> Result<(), StoreError> {
         let (old, new) = (self.layout.history(from), self.layout.history(to));
-        for object in self.objects.list(&old).await? {
-            let Some(rest) = object.name.strip_prefix(from.stack()).filter(|rest| rest.starts_with('-')) else {
-                continue;
+        let listed = self.objects.list(&old).await?;
+        let move_object = async |name: &str| {
+            let Some(rest) = name.strip_prefix(from.stack()).filter(|rest| rest.starts_with('-')) else {
+                return Ok(());
             };
-            let key = format!("{old}/{}", object.name);
+            let key = format!("{old}/{name}");
             self.objects.copy(&key, &format!("{new}/{}{rest}", to.stack())).await?;
-            self.objects.remove(&key).await?;
+            self.objects.remove(&key).await
+        };
+        for group in listed.chunks(PARALLEL_REQUESTS) {
+            try_join_all(group.iter().map(|object| move_object(&object.name))).await?;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bridge::fs::MAX_DOCUMENT_BYTES;
+use jiff::Timestamp;
 
 use super::super::catalog::{Backups, StackCatalog, Tags};
 use super::super::compression::Compression;
@@ -14,7 +15,7 @@ use super::super::copy::{CheckpointCopy, CopyKind};
 use super::super::error::StoreError;
 use super::super::history_entry::HistoryEntry;
 use super::super::layout::{self, Layout};
-use super::super::lock::{LockHolder, LockInfo, StackLock};
+use super::super::lock::{LockHolder, LockInfo, StackLock, StoredLock};
 use super::super::meta;
 use super::super::options::{LegacyStores, StoreOptions};
 use super::super::reference::StackReference;
@@ -220,6 +221,27 @@ impl StateStore for ObjectStore {
 
     async fn unlock(&self, lock: StackLock) -> Result<(), StoreError> {
         Ok(self.objects.remove(&self.lock_key(&lock.stack, &lock.name)).await?)
+    }
+
+    async fn renew(&self, lock: &StackLock) -> Result<(), StoreError> {
+        self.rewrite_lock(lock, StoredLock::renewed).await
+    }
+
+    async fn end_lease(&self, lock: &StackLock) -> Result<(), StoreError> {
+        self.rewrite_lock(lock, StoredLock::without_lease).await
+    }
+
+    async fn remove_ended_lock(
+        &self,
+        stack: &StackReference,
+        lock: &LockInfo,
+        holder: &LockHolder,
+    ) -> Result<bool, StoreError> {
+        self.remove_unrenewed(stack, lock, holder).await
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.time().await
     }
 
     async fn locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {

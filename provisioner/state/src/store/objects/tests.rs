@@ -114,10 +114,16 @@ async fn store_that_is_unreachable_fails_the_save_and_changes_nothing() {
 #[tokio::test]
 async fn lock_whose_write_got_no_reply_is_held_or_removed() {
     let (objects, store) = store().await;
-    fail_once(&objects, "write", "locks", Fault::LostReply);
+    fail_once(&objects, "write", "locks", Fault::NotReached);
     assert!(store.lock(&stack("dev"), &holder(1)).await.is_err());
     assert!(store.locks(&stack("dev")).await.unwrap().is_empty());
-    let lock = store.lock(&stack("dev"), &holder(1)).await.unwrap();
+    fail_once(&objects, "write", "locks", Fault::LostReply);
+    let leased = LockHolder { lease: Some(LockLease::new(LockLease::DURATION)), ..holder(1) };
+    let lock = store.lock(&stack("dev"), &leased).await.unwrap();
+    for fault in [Fault::LostReply, Fault::None, Fault::NotReached, Fault::None] {
+        fail_once(&objects, "write", "locks", fault);
+        assert_eq!(store.renew(&lock).await.is_ok(), fault != Fault::NotReached, "{fault:?}");
+    }
     // A release that was carried out can be repeated.
     fail_once(&objects, "remove", "locks", Fault::LostReply);
     let lock_again = lock.duplicate();

@@ -1,0 +1,59 @@
+//! Treatment of locks that a stack may have.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::store::{LockInfo, StackReference};
+
+/// Treatment of the locks of other runs, and of the loss of the own one.
+#[derive(Clone)]
+pub struct LockSettings {
+    /// `true` if the lock has a lease, and locks whose lease has ended are taken over.
+    pub takeover: bool,
+    /// Returns whether the process of a lock has ended for certain.
+    pub has_ended: fn(&LockInfo) -> bool,
+    /// Receives each lock that was taken over.
+    pub report: Arc<dyn Fn(&TakenOverLock) + Send + Sync>,
+    /// Cancelled once the lock of this run is lost.
+    pub lost: CancellationToken,
+}
+
+impl Default for LockSettings {
+    /// Returns settings that take locks over, know no processes and report nothing.
+    fn default() -> Self {
+        Self { takeover: true, has_ended: |_| false, report: Arc::new(|_| ()), lost: CancellationToken::new() }
+    }
+}
+
+/// Lock that was removed because its run has ended without releasing it. `Display` says so.
+#[derive(Clone, Debug)]
+pub struct TakenOverLock {
+    /// The stack.
+    pub stack: StackReference,
+    /// The lock.
+    pub lock: LockInfo,
+    /// Time without renewal; `None` if the process has ended.
+    pub unrenewed: Option<Duration>,
+    /// `true` if this machine has the journal of a run, which is merged into the state.
+    pub has_journal: bool,
+}
+
+impl fmt::Display for TakenOverLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { stack, lock, unrenewed, has_journal } = self;
+        write!(f, "took over the lock of {stack}: ")?;
+        match unrenewed {
+            Some(time) => write!(f, "its run has not renewed it for {} s", time.as_secs())?,
+            None => write!(f, "its run has ended without releasing it")?,
+        }
+        write!(f, "\n  {lock}\n  ")?;
+        f.write_str(if *has_journal {
+            "its journal is on this machine and is merged into the state"
+        } else {
+            "no journal of it is on this machine: what it had created and not saved is not in the state"
+        })
+    }
+}

@@ -1,0 +1,188 @@
+//! Takes the lock of a stack, also from a run that has ended without releasing it, and keeps it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::task::JoinSet;
+
+use super::access::StackAccess;
+use super::lock_settings::TakenOverLock;
+use crate::error::StateError;
+use crate::lease::{Lease, clock};
+use crate::store::{LockHolder, LockInfo, StackLock, StackReference, StackRename, StoreError};
+
+/// Number of lease times without renewal after which a lock is taken over.
+const TAKEN_OVER_AFTER: u32 = 2;
+
+/// Lock of a stack that is renewed until it is released or dropped.
+pub(super) struct HeldLock {
+    pub(super) lock: StackLock,
+    pub(super) lease: Option<Lease>,
+    keeper: JoinSet<()>,
+}
+
+impl HeldLock {
+    fn new(access: &StackAccess, lock: StackLock, holder: &LockHolder, requested: Duration) -> Self {
+        let (lease, keeper) = keep(access, &lock, holder, requested);
+        Self { lock, lease, keeper }
+    }
+
+    /// Leaves the lock in place for good: without its lease no other run takes it over, because the state lacks what the
+    /// journal of this run has. A lock that was lost is not written again.
+    pub(super) async fn leave(self, access: &StackAccess) {
+        let Self { lock, lease, keeper } = self;
+        drop(keeper);
+        if lease.is_some() {
+            // The error of the run is reported; without this change the lock is taken over as that of an ended run.
+            access.store.end_lease(&lock).await.ok();
+        }
+    }
+
+    /// Releases the lock.
+    ///
+    /// # Errors
+    /// [`StoreError::LockLost`] if it was lost before.
+    pub(super) async fn release(self, access: &StackAccess) -> Result<(), StoreError> {
+        let Self { lock, lease, keeper } = self;
+        drop(keeper);
+        let stack = lock.stack().clone();
+        let released = access.store.unlock(lock).await;
+        if lease.is_some() && access.locks.lost.is_cancelled() {
+            let holders = access.store.locks(&stack).await.unwrap_or_default();
+            return Err(StoreError::LockLost { stack, holders });
+        }
+        released
+    }
+}
+
+/// Takes the lock of a stack.
+///
+/// # Errors
+/// [`StateError::Store`]; [`StoreError::Locked`] if another run has the lock.
+pub(super) async fn lock(access: &StackAccess, holder: &LockHolder) -> Result<HeldLock, StateError> {
+    let holder = &requested_by(access, holder);
+    let mut requested = clock();
+    let lock = match access.store.lock(&access.stack, holder).await {
+        Err(StoreError::Locked { stack, holders }) => {
+            take_over(access, holder, stack, holders).await?;
+            requested = clock();
+            access.store.lock(&access.stack, holder).await?
+        }
+        locked => locked?,
+    };
+    Ok(HeldLock::new(access, lock, holder, requested))
+}
+
+/// Locks both names for a rename, and renews the locks until the second value is dropped.
+///
+/// # Errors
+/// [`StateError::Store`]; [`StoreError::Locked`] if another run has the lock of either name.
+pub(super) async fn lock_for_rename(
+    access: &StackAccess,
+    holder: &LockHolder,
+    to: &StackReference,
+) -> Result<(StackRename, [JoinSet<()>; 2]), StateError> {
+    let holder = &requested_by(access, holder);
+    let mut attempts = 0;
+    let (rename, requested) = loop {
+        attempts += 1;
+        let requested = clock();
+        match access.store.begin_rename(&access.stack, to, holder).await {
+            // Each of the names may have a lock of an ended run.
+            Err(StoreError::Locked { stack, holders }) if attempts <= 2 => {
+                take_over(access, holder, stack, holders).await?;
+            }
+            begun => break (begun?, requested),
+        }
+    };
+    let keepers = rename.locks().map(|lock| keep(access, lock, holder, requested).1);
+    Ok((rename, keepers))
+}
+
+/// Completes or undoes a rename from or to a stack whose process has ended, also if it has left its locks.
+///
+/// # Errors
+/// The errors of `resume_rename` of the store.
+pub async fn resume_rename(access: &StackAccess, holder: &LockHolder) -> Result<Option<StackRename>, StoreError> {
+    let holder = &requested_by(access, holder);
+    match access.store.resume_rename(&access.stack, holder).await {
+        Err(StoreError::Locked { stack, holders }) => {
+            take_over(access, holder, stack, holders).await?;
+            access.store.resume_rename(&access.stack, holder).await
+        }
+        resumed => resumed,
+    }
+}
+
+/// Returns the holder of a lock that the settings request: with a lease, or without one.
+fn requested_by(access: &StackAccess, holder: &LockHolder) -> LockHolder {
+    let lease = holder.lease.clone().filter(|_| access.locks.takeover);
+    LockHolder { lease, ..holder.clone() }
+}
+
+/// Starts to renew a lock, if it has a lease.
+fn keep(
+    access: &StackAccess,
+    lock: &StackLock,
+    holder: &LockHolder,
+    requested: Duration,
+) -> (Option<Lease>, JoinSet<()>) {
+    let lease = holder.lease.as_ref().map(|lease| {
+        Lease::new(Arc::clone(&access.store), lock.duplicate(), lease.duration, requested, access.locks.lost.clone())
+    });
+    let keeper = lease.as_ref().map_or_else(JoinSet::new, Lease::keeper);
+    (lease, keeper)
+}
+
+/// Removes the locks of a stack if all of them belong to runs that have ended. A holder whose own lock has no lease takes
+/// over no lock, and a lock without a lease is never taken over.
+///
+/// # Errors
+/// [`StoreError::Locked`] if a run may be active.
+async fn take_over(
+    access: &StackAccess,
+    holder: &LockHolder,
+    stack: StackReference,
+    holders: Vec<LockInfo>,
+) -> Result<(), StoreError> {
+    if holder.lease.is_none() || holders.iter().any(|lock| lock.lease().is_none()) {
+        return Err(StoreError::Locked { stack, holders });
+    }
+    let mut ended = Vec::new();
+    let mut now = None;
+    for lock in &holders {
+        if (access.locks.has_ended)(lock) {
+            ended.push((lock, None));
+            continue;
+        }
+        let now = match now {
+            Some(now) => now,
+            None => match access.store.now().await {
+                Ok(time) => *now.insert(time),
+                // Without the time nothing is known about the lock.
+                Err(_) => return Err(StoreError::Locked { stack, holders }),
+            },
+        };
+        match unrenewed_time(lock, now) {
+            Some(time) => ended.push((lock, Some(time))),
+            None => return Err(StoreError::Locked { stack, holders }),
+        }
+    }
+    for (lock, unrenewed) in ended {
+        if !access.store.remove_ended_lock(&stack, lock, holder).await? {
+            return Err(StoreError::Locked { stack, holders });
+        }
+        let has_journal = access.has_journal().unwrap_or(false);
+        (access.locks.report)(&TakenOverLock { stack: stack.clone(), lock: lock.clone(), unrenewed, has_journal });
+    }
+    Ok(())
+}
+
+/// Returns the time since the last renewal of a lock, if it is so long that the lock may be taken over. A renewal in the
+/// future is none.
+fn unrenewed_time(lock: &LockInfo, now: Timestamp) -> Option<Duration> {
+    let limit = lock.lease()?.duration.checked_mul(TAKEN_OVER_AFTER)?;
+    let time = Duration::try_from(now.duration_since(lock.renewed?)).ok()?;
+    (time >= limit).then_some(time)
+}
