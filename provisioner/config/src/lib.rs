@@ -81,6 +81,6 @@ pub use profile::Profile;
 pub use secret_text::SecretText;
 pub use secrets::{Auth, AuthKind};
 pub use stack::{
-    AliasOption, AliasParentOption, AwsAccount, Confirm, Environment, KeyAccount, MaxDeletes, Options, Output,
+    AliasOption, AliasParentOption, AwsAccount, CloudAccount, Confirm, Environment, MaxDeletes, Options, Output,
     Provisioner, Resource, ResourceImplementation, SecretsProvider, Stack, StateStorage,
 };

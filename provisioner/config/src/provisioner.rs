@@ -2,15 +2,16 @@
 
 mod context;
 mod secrets_provider;
+mod state_storage;
 
 use bridge::error::shorten;
 
-use self::context::{CODE, Context, Field, STATE_STORAGES, has_scheme};
+use self::context::{CODE, Context, Field};
 
 use crate::diagnostics::{Diagnostic, Span};
 use crate::placeholder::Resolver;
 use crate::reader::Section;
-use crate::stack::{Confirm, MaxDeletes, Provisioner, StateStorage};
+use crate::stack::{Confirm, MaxDeletes, Provisioner};
 use crate::tree::Node;
 
 const KEYS: [&str; 6] = ["organization", "state-storage", "secrets-provider", "confirm", "maxDeletes", "lock"];
@@ -111,72 +112,5 @@ impl Context<'_, '_> {
             );
         }
         Some(organization.text)
-    }
-
-    fn read_state_storage(&mut self, config: Option<Section<'_>>, block_span: Span) -> Option<StateStorage> {
-        let (kind, span, config) =
-            self.read_typed_block(config, "state-storage", "state storage", STATE_STORAGES, block_span)?;
-        match kind {
-            "fs" => {}
-            "pulumi-cloud" => return self.report_service("the state storage \"pulumi-cloud\"", span),
-            _ => return self.report_unsupported("state storage", kind, span, "fs"),
-        }
-        if let Some(config) = config {
-            self.reader().warn_of_unknown_keys(config, &["path", "private"]);
-        }
-        let private = config.and_then(|config| self.reader().boolean(config, "private")).unwrap_or(false);
-        match config.and_then(|config| self.read_field(config, "path")).filter(|path| !path.text.is_empty()) {
-            Some(Field { text, span }) if self.resolver.namespaces().root_has_reserved(&text, '?') => {
-                let summary = "the path of the repository contains `?`, which begins the parameters of a `file://` URL";
-                let help = "move the repository to a folder without `?` in its path, or keep the state elsewhere";
-                self.diagnostics.push(Diagnostic::error(CODE, span, summary).help(help));
-                None
-            }
-            Some(Field { text, span }) if text.starts_with("file://") => {
-                Some(StateStorage::FileSystem { url: text, span, private })
-            }
-            Some(Field { text, span }) if has_scheme(&text, &["https", "http"]) => {
-                self.report_service("a state storage at an `https://` address", span)
-            }
-            Some(Field { text, span }) if has_scheme(&text, &["azblob"]) => {
-                let help = "keep the state in a folder (`file://…`); `pulumi stack export | sc stack import` moves a stack there";
-                self.report("a state storage in Azure (`azblob://`) is not supported".to_owned(), span, help)
-            }
-            Some(Field { text, span }) if has_scheme(&text, &["s3", "gs", "postgres"]) => {
-                let scheme = text.split(':').next().unwrap_or_default();
-                self.report_unsupported("state storage", &format!("{scheme}://"), span, "file://")
-            }
-            Some(Field { span, .. }) => {
-                let summary = "the path of a state storage of type \"fs\" must be a `file://` URL";
-                self.diagnostics.push(
-                    Diagnostic::error(CODE, span, summary)
-                        .help("write `file:///absolute/folder`, `file://~/folder` or `file://${project:root}/folder`"),
-                );
-                None
-            }
-            None => {
-                let summary = "a state storage of type \"fs\" needs a path";
-                self.diagnostics.push(
-                    Diagnostic::error(CODE, span, summary)
-                        .help("write `config: { path: \"file://${project:root}/.sc/state?create_dir=true\" }`"),
-                );
-                None
-            }
-        }
-    }
-
-    fn report_unsupported<T>(&mut self, what: &str, kind: &str, span: Span, supported: &str) -> Option<T> {
-        self.report(
-            format!("the {what} {kind:?} is not supported yet"),
-            span,
-            &format!("only {supported:?} is supported"),
-        )
-    }
-
-    /// Reports a state in Pulumi's service, whose protocol is not that of a store.
-    fn report_service<T>(&mut self, what: &str, span: Span) -> Option<T> {
-        let help = "keep the state in a store of your own, such as a folder (`file://…`); \
-                    `pulumi stack export | sc stack import` moves a stack there";
-        self.report(format!("{what} is not supported: it belongs to the service Pulumi Cloud"), span, help)
     }
 }

@@ -87,6 +87,15 @@ pub enum StateStorage {
         /// True if only the current user may read and write the files of the state.
         private: bool,
     },
+    /// A bucket or a database: `s3-bucket`, `gcp-bucket`, or `fs` with such a URL.
+    Remote {
+        /// URL as Pulumi takes it. That of a database may contain a password.
+        url: SecretText,
+        /// Position of the URL, or of the name of the bucket.
+        span: Span,
+        /// Account that reads and writes the state.
+        account: CloudAccount,
+    },
 }
 
 /// Secrets manager of a state.
@@ -106,7 +115,7 @@ pub enum SecretsProvider {
         /// Position of the URL.
         span: Span,
         /// Account that uses the key.
-        account: KeyAccount,
+        account: CloudAccount,
     },
 }
 
@@ -130,18 +139,18 @@ impl SecretsProvider {
     pub fn secrets(&self) -> Vec<&SecretText> {
         match self {
             Self::Passphrase { passphrase, .. } => passphrase.iter().collect(),
-            Self::Key { account: KeyAccount::Environment, .. } => Vec::new(),
-            Self::Key { account: KeyAccount::Aws(account), .. } => {
+            Self::Key { account: CloudAccount::Environment, .. } => Vec::new(),
+            Self::Key { account: CloudAccount::Aws(account), .. } => {
                 account.access_key.iter().map(|(_, secret)| secret).collect()
             }
-            Self::Key { account: KeyAccount::Google(credentials), .. } => vec![credentials],
+            Self::Key { account: CloudAccount::Google(credentials), .. } => vec![credentials],
         }
     }
 }
 
-/// Account that uses a key. Its credentials are for the key only: no plugin receives them.
+/// Account that uses a key or the store of a state. Its credentials are for that only: no plugin receives them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum KeyAccount {
+pub enum CloudAccount {
     /// Account of the environment, as the cloud's own tools find it.
     #[default]
     Environment,

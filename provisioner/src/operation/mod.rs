@@ -14,6 +14,7 @@ mod plugins;
 mod preview;
 mod provision;
 mod refresh;
+mod remote_store;
 mod run_options;
 mod secrets_access;
 mod secrets_provider_change;
@@ -25,6 +26,7 @@ mod stack_run;
 mod stacks;
 mod standalone;
 mod state_access;
+mod store_access;
 mod store_options;
 mod validate;
 

@@ -8,7 +8,7 @@ use cloud::aws::AwsKeys;
 use cloud::google::GoogleCredentials;
 use cloud::kms::KeyServices;
 use config::diagnostics::{Code, Diagnostic, finish};
-use config::{AwsAccount, KeyAccount, SecretsProvider, Stack};
+use config::{AwsAccount, CloudAccount, SecretsProvider, Stack};
 use state::secrets::{Keyring, Passphrase, Provider, SecretsError};
 use state::store::StackReference;
 use state::{SecretsChange, StackAccess};
@@ -64,13 +64,13 @@ impl Stacks {
             SecretsProvider::Passphrase { .. } => Provider::Passphrase,
             SecretsProvider::Key { url, account, .. } => {
                 match account {
-                    KeyAccount::Environment => {}
-                    KeyAccount::Aws(AwsAccount { access_key, region }) => {
+                    CloudAccount::Environment => {}
+                    CloudAccount::Aws(AwsAccount { access_key, region }) => {
                         let keys = access_key.as_ref();
                         services.aws = keys.map(|(key, secret)| AwsKeys::new(key.expose(), secret.expose()));
                         services.aws_region = region.clone();
                     }
-                    KeyAccount::Google(json) => services.google = Some(GoogleCredentials::new(json.expose())),
+                    CloudAccount::Google(json) => services.google = Some(GoogleCredentials::new(json.expose())),
                 }
                 Provider::Key { url: url.clone() }
             }

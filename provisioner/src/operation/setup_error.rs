@@ -1,12 +1,13 @@
 //! Reasons why a run cannot be put together.
 
+use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
 use config::ForeignOwner;
 use state::SettingsError;
 use state::secrets::SecretsError;
-use state::store::{ReferenceError, StackReference, StoreError, UrlError};
+use state::store::{ReferenceError, StackReference, StoreError};
 
 use super::secrets_provider_error::SecretsProviderError;
 
@@ -57,7 +58,7 @@ pub enum SetupError {
         /// Name of the stack.
         stack: String,
         /// Reason why the URL is invalid.
-        source: UrlError,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// The backend cannot be opened.
     #[error("the backend of stack {stack} cannot be opened")]

@@ -1,17 +1,14 @@
 //! Access to the state of a stack: its store, its keys, its settings.
 
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 
-use bridge::fs::Access;
-use config::{Stack, StateStorage};
-use state::store::{FileStore, FileUrl, RenameOutcome, StackReference, StoreOptions};
-use state::{JournalFolders, LockSettings, StackAccess};
+use config::Stack;
+use state::store::{RenameOutcome, StackReference};
+use state::{LockSettings, StackAccess};
 
 use super::secrets_provider_change::finish_settings;
 use super::settings_file::{move_settings, read_settings};
-use super::store_options::store_options;
 use super::{SetupError, Stacks};
 
 /// Version of the writer, as recorded in the manifest of a state.
@@ -68,14 +65,14 @@ impl Stacks {
     /// [`SetupError`]: the store is missing or the environment variables for it contradict each other; the settings file
     /// or the passphrase file cannot be read.
     pub async fn open_access(&self, stack: &Stack) -> Result<StackAccess, SetupError> {
-        let store = self.open_store(stack).await?;
+        let (store, journals) = self.open_store(stack).await?;
         let name = StackReference::new(&stack.project, &stack.name)?;
         let keyring = self.keyring(stack, &name)?;
         let settings = read_settings(&self.repository.root, stack)?;
         Ok(StackAccess {
-            journals: self.journal_folders(store.folder()),
+            journals,
             unrecorded: self.unrecorded.clone(),
-            store: Arc::new(store),
+            store,
             stack: name,
             keyring: Arc::new(keyring),
             configured_secrets: settings.secrets,
@@ -87,31 +84,5 @@ impl Stacks {
             },
             engine_version: ENGINE_VERSION.to_owned(),
         })
-    }
-
-    async fn open_store(&self, stack: &Stack) -> Result<FileStore, SetupError> {
-        let StateStorage::FileSystem { url, private, .. } = &stack.provisioner.state_storage;
-        let home = self.process_context.account.as_ref().map(|account| account.home.as_path());
-        // A path is relative to the repository, so that the working directory of the command does not matter.
-        let url = FileUrl::parse(url, &self.repository.root, home);
-        let access = if *private { Access::Private } else { Access::Shared };
-        let options = StoreOptions { access, ..store_options(&self.process_context.environment)? };
-        let name = || stack.name.clone();
-        let url = url.map_err(|source| SetupError::Url { stack: name(), source })?;
-        FileStore::open_with(&url, options).await.map_err(|source| SetupError::Store { stack: name(), source })
-    }
-
-    /// Returns the folders of journals: that of the backend, and private folders for a backend that cannot be written, on
-    /// other disks if possible.
-    fn journal_folders(&self, backend: &Path) -> JournalFolders {
-        let environment = &self.process_context.environment;
-        let folder = |name: &str| environment.get(name).map(Path::new).filter(|path| path.is_absolute());
-        let state = folder("XDG_STATE_HOME").map(ToOwned::to_owned);
-        let state = state.or_else(|| Some(folder("HOME")?.join(".local/state")));
-        let temporary = folder("TMPDIR").unwrap_or(Path::new("/tmp"));
-        let of_user = temporary.join(format!("sc-{}", self.process.user));
-        let fallbacks = state.map(|state| state.join("sc")).into_iter().chain([of_user]);
-        let canonical = std::fs::canonicalize(backend).unwrap_or_else(|_| backend.to_owned());
-        JournalFolders::of_backend(backend).with_fallbacks(&canonical, fallbacks.collect())
     }
 }

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
+mod life;
+mod lives;
 mod objects;
 mod postgres;
 mod s3;

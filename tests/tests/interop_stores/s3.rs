@@ -26,11 +26,11 @@ async fn open_with(url: &str, variables: &[(&str, &str)]) -> Result<Arc<dyn Obje
     open_s3(&S3Url::parse(url, &environment).unwrap(), None, &environment, Some(home.path())).await
 }
 
-async fn open(server: &MotoServer, path: &str) -> Arc<dyn Objects> {
+pub(crate) async fn open(server: &MotoServer, path: &str) -> Arc<dyn Objects> {
     open_with(&format!("s3://{path}?endpoint={}&s3ForcePathStyle=true", server.url()), &[]).await.unwrap()
 }
 
-fn with_bucket(name: &str) -> MotoServer {
+pub(crate) fn with_bucket(name: &str) -> MotoServer {
     let server = MotoServer::start().unwrap();
     server.python(&format!("client('s3').create_bucket(Bucket={name:?})")).unwrap();
     server

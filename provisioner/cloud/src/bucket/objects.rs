@@ -161,6 +161,10 @@ impl<S: ObjectStore + PaginatedListStore, E: BucketService> Objects for Bucket<S
         self.location.clone()
     }
 
+    fn location_of(&self, key: &str) -> String {
+        format!("{}{key}", self.base)
+    }
+
     async fn read(&self, key: &str, limit: u64) -> Result<Option<StoredObject>, ObjectError> {
         let mut attempt = 1;
         loop {

@@ -7,7 +7,7 @@ use super::context::{CODE, Context, Field, SECRETS_PROVIDERS, has_scheme};
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::reader::Section;
 use crate::secret_text::SecretText;
-use crate::stack::{AwsAccount, KeyAccount, SecretsProvider};
+use crate::stack::{AwsAccount, CloudAccount, SecretsProvider};
 
 /// Code of errors about the credentials of a key.
 const CREDENTIALS: Code = Code("credentials");
@@ -85,8 +85,8 @@ impl Context<'_, '_> {
         let Some(config) = config else { return self.report_missing_key(service, span) };
         self.reader().warn_of_unknown_keys(config, service.keys());
         let account = match service {
-            Service::Aws => self.read_aws_account(config).map(KeyAccount::Aws),
-            Service::Google => self.read_text(config, "credentials").map(|field| KeyAccount::Google(field.into())),
+            Service::Aws => self.read_aws_account(config).map(CloudAccount::Aws),
+            Service::Google => self.read_text(config, "credentials").map(|field| CloudAccount::Google(field.into())),
         };
         if self.reader().boolean(config, "provision") == Some(true) {
             let span = config.mapping.get("provision").map_or(span, |node| node.span);
@@ -169,7 +169,7 @@ impl Context<'_, '_> {
     }
 
     /// Reads the fields of an account of AWS. `credentials`, the account as JSON, overrides the others.
-    fn read_aws_account(&mut self, config: Section<'_>) -> Option<AwsAccount> {
+    pub(super) fn read_aws_account(&mut self, config: Section<'_>) -> Option<AwsAccount> {
         if let Some(Field { text, span }) = self.read_text(config, "credentials") {
             let account = AwsAccount::parse(&text);
             if account.is_none() {

@@ -20,6 +20,7 @@ mod robustness;
 mod schema_agreement;
 mod secrets_providers;
 mod stacks;
+mod state_storage;
 mod web;
 #[path = "../../src/yaml/yaml_text.rs"]
 mod yaml_text;

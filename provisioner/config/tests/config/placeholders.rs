@@ -85,7 +85,7 @@ provisioner:
     let read = Files::server(server).secrets("values: { pass: 0123 }").read(&["s"]);
     assert_eq!(read.messages(), "");
     let provisioner = &read.loaded.stacks[0].provisioner;
-    let StateStorage::FileSystem { url, .. } = &provisioner.state_storage;
+    let StateStorage::FileSystem { url, .. } = &provisioner.state_storage else { panic!("{provisioner:?}") };
     assert_eq!(*url, format!("file://{}/x", read.root.display()));
     let passphrase = provisioner.secrets_provider.passphrase();
     assert_eq!(passphrase.unwrap().expose(), "0123");

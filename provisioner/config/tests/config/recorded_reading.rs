@@ -167,7 +167,9 @@ fn has_values(node: &Node, expected: &Json) -> bool {
 fn differences(stack: &Stack, server: &Json) -> Vec<String> {
     let mut differences = Vec::new();
     let config = &server["provisioner"]["config"];
-    let StateStorage::FileSystem { url, .. } = &stack.provisioner.state_storage;
+    let StateStorage::FileSystem { url, .. } = &stack.provisioner.state_storage else {
+        return vec!["state storage".to_owned()];
+    };
     if config["state-storage"]["config"]["path"] != *url {
         differences.push(format!("state {url}"));
     }

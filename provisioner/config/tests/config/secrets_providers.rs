@@ -1,6 +1,6 @@
 //! Keys that protect the secrets of a state.
 
-use config::{AwsAccount, KeyAccount, SecretsProvider};
+use config::{AwsAccount, CloudAccount, SecretsProvider};
 
 use crate::repository::Files;
 
@@ -23,7 +23,7 @@ auth:
 values: { alias: reef }
 ";
 
-fn read(provider: &str) -> (String, String, KeyAccount) {
+fn read(provider: &str) -> (String, String, CloudAccount) {
     let read = Files::server(&server(provider)).secrets(AUTH).read(&["s"]);
     assert_eq!(read.messages(), "", "{provider}");
     let provider = &read.loaded.stacks[0].provisioner.secrets_provider;
@@ -40,7 +40,7 @@ fn key_is_read_with_its_account() {
     let (read_url, secrets, account) =
         read("{ type: aws-kms, config: { keyName: 'awskms://alias/${secret:alias}?region=eu-north-1' } }");
     assert_eq!((&*read_url, &*secrets), (url, ""));
-    assert_eq!(account, KeyAccount::Aws(AwsAccount::default()));
+    assert_eq!(account, CloudAccount::Aws(AwsAccount::default()));
 
     for fields in [
         "credentials: '${auth:aws}'",
@@ -48,18 +48,18 @@ fn key_is_read_with_its_account() {
     ] {
         let (_, secrets, account) = read(&format!("{{ type: aws-kms, config: {{ keyName: '{url}', {fields} }} }}"));
         assert_eq!(secrets, "hidden");
-        let KeyAccount::Aws(AwsAccount { access_key: Some((key, secret)), region }) = account else { panic!() };
+        let CloudAccount::Aws(AwsAccount { access_key: Some((key, secret)), region }) = account else { panic!() };
         assert_eq!((key.expose(), secret.expose(), region.as_deref()), ("AKIA", "hidden", Some("eu-west-3")));
     }
 
     let name = "gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k";
     let (read_url, _, account) = read(&format!("{{ type: gcp-kms, config: {{ keyName: '{name}' }} }}"));
-    assert_eq!((&*read_url, account), (name, KeyAccount::Environment));
+    assert_eq!((&*read_url, account), (name, CloudAccount::Environment));
     let fields =
         "credentials: '${auth:gcp}', projectId: '${auth:gcp.projectId}', keyLocation: l, keyRotationPeriod: 1s";
     let (_, secrets, account) = read(&format!("{{ type: gcp-kms, config: {{ keyName: '{name}', {fields} }} }}"));
     assert_eq!(secrets, "{\"type\":\"service_account\"}");
-    assert!(matches!(account, KeyAccount::Google(_)));
+    assert!(matches!(account, CloudAccount::Google(_)));
 }
 
 #[test]

@@ -53,14 +53,18 @@ impl JournalFolders {
         Self { backend: folder.into(), fallbacks: Vec::new(), name: String::new() }
     }
 
+    /// Creates the folders of a store that is not on this machine: journals are below a folder of this machine, in one for
+    /// the location of the store.
+    pub fn of_remote_store(folder: &Path, location: &str) -> Self {
+        Self::of_backend(folder.join("stores").join(name_of(location)))
+    }
+
     /// Adds private folders of the user, in which a run writes its journal if it cannot write to the backend. A run of
     /// the same user finds it there by the canonical path of the backend. Folders that belong to another user, or that
     /// others can write to, are not used.
     #[must_use]
     pub fn with_fallbacks(self, canonical_backend: &Path, folders: Vec<PathBuf>) -> Self {
-        let mut name = digest(&canonical_backend.to_string_lossy());
-        name.truncate(BACKEND_DIGITS);
-        Self { fallbacks: folders, name, ..self }
+        Self { fallbacks: folders, name: name_of(&canonical_backend.to_string_lossy()), ..self }
     }
 
     /// Returns the places, in the order in which a run tries them.
@@ -155,6 +159,13 @@ impl StoredJournal {
         // The older copies first: alone, they would be taken for the journal.
         self.older.iter().chain([&self.path]).try_for_each(|path| remove(path))
     }
+}
+
+/// Returns the name of a backend in a folder that has the journals of several.
+fn name_of(location: &str) -> String {
+    let mut name = digest(location);
+    name.truncate(BACKEND_DIGITS);
+    name
 }
 
 /// Removes a file; a missing file is no error.

@@ -15,6 +15,11 @@ pub trait Objects: Send + Sync {
     /// Returns the location, such as `s3://bucket/prefix`: without credentials, and the same for every run.
     fn location(&self) -> String;
 
+    /// Returns the location of an object, for messages.
+    fn location_of(&self, key: &str) -> String {
+        format!("{}/{key}", self.location())
+    }
+
     /// Returns an object; `None` if there is none.
     ///
     /// # Errors

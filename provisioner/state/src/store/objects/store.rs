@@ -105,7 +105,7 @@ impl ObjectStore {
 
     /// Returns the location of an object, for messages.
     pub(super) fn location_of(&self, key: &str) -> String {
-        format!("{}/{key}", self.objects.location())
+        self.objects.location_of(key)
     }
 
     pub(super) fn known_variant(&self, stack: &StackReference) -> Option<Compression> {

@@ -1,0 +1,76 @@
+//! Stores in buckets and databases: from a URL to the client of the cloud or of the database.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+
+use cloud::aws::AwsKeys;
+use cloud::postgres::{PostgresObjects, PostgresUrl};
+use cloud::s3::{S3Url, open_s3};
+use config::CloudAccount;
+use percent_encoding::percent_decode_str;
+use state::store::Objects;
+
+/// Returns the client of a store, which connects on first use.
+///
+/// # Errors
+/// The error of the URL, or of the settings of the cloud: a part or a parameter is invalid or not supported.
+pub(super) async fn objects(
+    url: &str,
+    account: &CloudAccount,
+    environment: &BTreeMap<String, String>,
+    home: Option<&Path>,
+) -> Result<Arc<dyn Objects>, Box<dyn Error + Send + Sync>> {
+    match url.split_once("://").map_or(url, |(scheme, _)| scheme) {
+        "s3" => {
+            let keys = match account {
+                CloudAccount::Aws(account) => account.access_key.as_ref(),
+                CloudAccount::Environment | CloudAccount::Google(_) => None,
+            };
+            let keys = keys.map(|(key, secret)| AwsKeys::new(key.expose(), secret.expose()));
+            Ok(open_s3(&S3Url::parse(url, environment)?, keys.as_ref(), environment, home).await?)
+        }
+        "postgres" => Ok(Arc::new(PostgresObjects::new(PostgresUrl::parse(url, environment, home)?))),
+        scheme => Err(format!("a state storage at {scheme}:// is not supported yet").into()),
+    }
+}
+
+/// Returns the secrets of a URL and of its account, which must not be displayed.
+pub(super) fn secrets(url: &str, account: &CloudAccount) -> Vec<String> {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let password = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
+    let password = password.map(|(_, password)| password).filter(|password| !password.is_empty());
+    let decoded = password.map(|password| percent_decode_str(password).decode_utf8_lossy().into_owned());
+    let of_account = match account {
+        CloudAccount::Environment => None,
+        CloudAccount::Aws(account) => account.access_key.as_ref().map(|(_, secret)| secret),
+        CloudAccount::Google(json) => Some(json),
+    };
+    let of_account = of_account.map(|secret| secret.expose().to_owned());
+    password.map(str::to_owned).into_iter().chain(decoded).chain(of_account).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use config::{AwsAccount, SecretText};
+
+    use super::*;
+
+    #[test]
+    fn secrets_of_a_store_are_its_password_and_its_keys() {
+        let access_key = Some((SecretText::new("AK"), SecretText::new("SK")));
+        let aws = CloudAccount::Aws(AwsAccount { access_key, region: None });
+        let table = [
+            ("postgres://ada:t%40p@host/db?table=x", CloudAccount::Environment, vec!["t%40p", "t@p"]),
+            ("postgres://ada@host/db", CloudAccount::Environment, vec![]),
+            ("postgres://host/a:b@c", CloudAccount::Environment, vec![]),
+            ("s3://bucket", aws, vec!["SK"]),
+            ("gs://bucket", CloudAccount::Google(SecretText::new("{}")), vec!["{}"]),
+        ];
+        for (url, account, expected) in table {
+            assert_eq!(secrets(url, &account), expected, "{url}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Access to the store of a stack, and the folders of its journals.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bridge::fs::Access;
+use config::{Stack, StateStorage};
+use state::JournalFolders;
+use state::store::{FileStore, FileUrl, ObjectStore, StateStore, StoreOptions};
+
+use super::store_options::store_options;
+use super::{SetupError, Stacks, remote_store};
+
+impl Stacks {
+    /// Opens the store of a stack, and returns it with the folders of its journals.
+    pub(super) async fn open_store(&self, stack: &Stack) -> Result<(Arc<dyn StateStore>, JournalFolders), SetupError> {
+        let context = &self.process_context;
+        let options = store_options(&context.environment)?;
+        let home = context.account.as_ref().map(|account| account.home.as_path());
+        let invalid_url = |source| SetupError::Url { stack: stack.name.clone(), source };
+        let failed = |source| SetupError::Store { stack: stack.name.clone(), source };
+        match &stack.provisioner.state_storage {
+            StateStorage::FileSystem { url, private, .. } => {
+                // A path is relative to the repository, so that the working directory of the command does not matter.
+                let url = FileUrl::parse(url, &self.repository.root, home);
+                let access = if *private { Access::Private } else { Access::Shared };
+                let options = StoreOptions { access, ..options };
+                let url = url.map_err(|error| invalid_url(error.into()))?;
+                let store = FileStore::open_with(&url, options).await.map_err(failed)?;
+                let journals = self.journal_folders(store.folder());
+                Ok((Arc::new(store), journals))
+            }
+            StateStorage::Remote { url, account, .. } => {
+                for secret in remote_store::secrets(url.expose(), account) {
+                    self.masker.add_text(&secret);
+                }
+                let objects = remote_store::objects(url.expose(), account, &context.environment, home).await;
+                let objects = objects.map_err(invalid_url)?;
+                let journals = self.remote_journal_folders(&objects.location());
+                Ok((Arc::new(ObjectStore::open(objects, options).await.map_err(failed)?), journals))
+            }
+        }
+    }
+
+    /// Returns the folders of journals: that of the backend, and private folders for a backend that cannot be written, on
+    /// other disks if possible.
+    fn journal_folders(&self, backend: &Path) -> JournalFolders {
+        let canonical = std::fs::canonicalize(backend).unwrap_or_else(|_| backend.to_owned());
+        let private = self.state_folder().into_iter().chain([self.temporary_folder()]);
+        JournalFolders::of_backend(backend).with_fallbacks(&canonical, private.collect())
+    }
+
+    /// Returns the folders of the journals of a store that is not on this machine: a folder of the user, else of the
+    /// repository.
+    fn remote_journal_folders(&self, location: &str) -> JournalFolders {
+        let folder = self.state_folder().unwrap_or_else(|| self.repository.root.join(".sc"));
+        JournalFolders::of_remote_store(&folder, location)
+            .with_fallbacks(Path::new(location), vec![self.temporary_folder()])
+    }
+
+    /// Returns the folder of the user for the state of this program.
+    fn state_folder(&self) -> Option<PathBuf> {
+        let state = self.absolute("XDG_STATE_HOME").map(ToOwned::to_owned);
+        Some(state.or_else(|| Some(self.absolute("HOME")?.join(".local/state")))?.join("sc"))
+    }
+
+    fn temporary_folder(&self) -> PathBuf {
+        self.absolute("TMPDIR").unwrap_or(Path::new("/tmp")).join(format!("sc-{}", self.process.user))
+    }
+
+    /// Returns the path in an environment variable, if it is absolute.
+    fn absolute(&self, name: &str) -> Option<&Path> {
+        let value = self.process_context.environment.get(name);
+        value.map(Path::new).filter(|path| path.is_absolute())
+    }
+}

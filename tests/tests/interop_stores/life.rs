@@ -1,0 +1,141 @@
+//! Life of a stack whose state is in a store: the same commands, with the same results, on each store.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use tests::binaries;
+
+/// Repository with the stack `reef` of project `tank`.
+pub(crate) struct Repository {
+    folder: tempfile::TempDir,
+    /// Entry of `state-storage`.
+    storage: String,
+    environment: Vec<(String, String)>,
+}
+
+impl Repository {
+    pub(crate) fn new(storage: &str, environment: &[(&str, &str)]) -> Self {
+        let folder = tempfile::Builder::new().prefix("sc-store-").tempdir().unwrap();
+        for name in [".git", ".sc/stacks/reef", "home", "rec", "tmp"] {
+            fs::create_dir_all(folder.path().join(name)).unwrap();
+        }
+        fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: tank\n").unwrap();
+        let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Self { folder, storage: storage.to_owned(), environment: environment.collect() }
+    }
+
+    /// Returns another clone of the repository, on another machine: it shares the store and nothing else.
+    pub(crate) fn elsewhere(&self) -> Self {
+        let environment: Vec<_> =
+            self.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        Self::new(&self.storage, &environment)
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
+    /// Writes server.yaml with resources of the scripted plugin.
+    pub(crate) fn write_things(&self, things: &[(&str, &str)]) {
+        let line = |(name, value): &(&str, &str)| {
+            format!("        {name}: {{ type: rec:index:Thing, config: {{ v: '{value}' }} }}\n")
+        };
+        let things: String = things.iter().map(line).collect();
+        let rec = env!("CARGO_BIN_EXE_pulumi-resource-rec");
+        let text = format!(
+            "schemaVersion: 1.0
+provisioner:
+  type: pulumi
+  config:
+    state-storage: {}
+    secrets-provider: {{ type: passphrase, config: {{ passPhrase: hush }} }}
+plugins:
+  - {{ name: rec, source: {{ type: local, path: {rec} }}, passEnv: [REC_DIR] }}
+resources:
+  resources:
+    prod:
+      resources:
+{things}",
+            self.storage
+        );
+        fs::write(self.path(".sc/stacks/reef/server.yaml"), text).unwrap();
+    }
+
+    /// Tells the scripted plugin what to do.
+    pub(crate) fn script(&self, script: &serde_json::Value) {
+        fs::write(self.path("rec/script.json"), script.to_string()).unwrap();
+    }
+
+    /// Returns the command, which is not started.
+    pub(crate) fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(binaries::sc().unwrap());
+        command
+            .args(arguments.split_whitespace())
+            .current_dir(self.folder.path())
+            .env_clear()
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .env("HOME", self.path("home"))
+            .env("TMPDIR", self.path("tmp"))
+            .env("PATH", "/usr/bin:/bin")
+            .env("REC_DIR", self.path("rec"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs a command, which must end with this code, and returns what it printed.
+    pub(crate) fn sc(&self, code: i32, arguments: &str) -> String {
+        let Output { status, stdout, stderr } = self.command(arguments).output().unwrap();
+        let printed = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+        assert_eq!(status.code(), Some(code), "sc {arguments}: {printed}");
+        printed
+    }
+
+    /// Checks that what a command printed contains a text.
+    pub(crate) fn expect(&self, code: i32, arguments: &str, text: &str) {
+        let printed = self.sc(code, arguments);
+        assert!(printed.contains(text), "sc {arguments}: expected {text:?} in {printed}");
+    }
+}
+
+/// Leads a stack through its whole life.
+pub(crate) fn lead_a_whole_life(repository: &Repository) {
+    repository.write_things(&[("a", "1"), ("b", "1")]);
+    repository.expect(0, "provision -S", "created");
+    repository.expect(0, "stack ls", "reef");
+    repository.expect(0, "provision --expect-no-changes", "unchanged");
+    repository.expect(0, "preview --expect-no-changes", "");
+
+    // A change of which one part fails: the other part is recorded.
+    repository.write_things(&[("a", "2"), ("b", "2"), ("c", "1")]);
+    repository.script(&serde_json::json!({ "resources": { "c--prod": { "create": "error" } } }));
+    repository.sc(1, "provision -S --continue-on-error");
+    repository.script(&serde_json::json!({}));
+    repository.expect(0, "provision -S", "1 created");
+    repository.sc(0, "refresh --yes");
+
+    // Another machine sees the same stack.
+    let elsewhere = repository.elsewhere();
+    elsewhere.write_things(&[("a", "2"), ("b", "2"), ("c", "1")]);
+    fs::remove_dir_all(elsewhere.path("rec")).unwrap();
+    let linked = std::os::unix::fs::symlink(repository.path("rec"), elsewhere.path("rec"));
+    linked.unwrap();
+    elsewhere.expect(0, "provision --expect-no-changes", "unchanged");
+
+    let exported = repository.sc(0, "stack export");
+    assert!(exported.contains("urn:pulumi:reef::tank::"), "{exported}");
+    repository.sc(0, "stack tag set owner ada");
+    repository.expect(0, "stack tag ls", "ada");
+    repository.expect(0, "stack history", "update");
+    repository.expect(0, "stack restore", "bak");
+    let name = exported.lines().find_map(|line| line.split('"').find(|text| text.ends_with("::c--prod")));
+    repository.sc(0, &format!("state protect {} --yes", name.unwrap()));
+    repository.sc(1, "destroy --parent --yes");
+    repository.sc(0, &format!("state unprotect {} --yes", name.unwrap()));
+    repository.sc(0, "destroy --parent --yes");
+    repository.sc(0, "stack rm --yes");
+    let listed = repository.sc(0, "stack ls --json");
+    assert!(!listed.contains("\"resources\":3"), "{listed}");
+}

@@ -1,0 +1,29 @@
+//! Stores behind `sc` and behind the interface of a store.
+
+use state::store::{ObjectStore, Objects, StoreOptions, compliance};
+use std::sync::Arc;
+
+use crate::life::{Repository, lead_a_whole_life};
+use crate::s3;
+
+/// Runs the compliance tests of stores, whose second contender sees what the first one has written.
+async fn check_compliance(objects: Arc<dyn Objects>) {
+    compliance::run(&ObjectStore::open(objects, StoreOptions::default()).await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn store_in_s3_is_compliant() {
+    let server = s3::with_bucket("reef");
+    check_compliance(s3::open(&server, "reef/team").await).await;
+}
+
+#[test]
+fn stack_in_s3_has_a_whole_life() {
+    let server = s3::with_bucket("reef");
+    let storage = format!(
+        "{{ type: fs, config: {{ path: \"s3://reef/team?endpoint={}&s3ForcePathStyle=true&region=us-east-1\" }} }}",
+        server.url()
+    );
+    let keys = [("AWS_ACCESS_KEY_ID", "AKIATEST"), ("AWS_SECRET_ACCESS_KEY", "test")];
+    lead_a_whole_life(&Repository::new(&storage, &keys));
+}
