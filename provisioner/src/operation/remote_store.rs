@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cloud::aws::AwsKeys;
+use cloud::gcs::{GcsUrl, open_gcs};
+use cloud::google::GoogleCredentials;
 use cloud::postgres::{PostgresObjects, PostgresUrl};
 use cloud::s3::{S3Url, open_s3};
 use config::CloudAccount;
@@ -31,8 +33,15 @@ pub(super) async fn objects(
             let keys = keys.map(|(key, secret)| AwsKeys::new(key.expose(), secret.expose()));
             Ok(open_s3(&S3Url::parse(url, environment)?, keys.as_ref(), environment, home).await?)
         }
+        "gs" => {
+            let credentials = match account {
+                CloudAccount::Google(json) => Some(GoogleCredentials::new(json.expose())),
+                CloudAccount::Environment | CloudAccount::Aws(_) => None,
+            };
+            Ok(open_gcs(&GcsUrl::parse(url)?, credentials.as_ref(), environment, home)?)
+        }
         "postgres" => Ok(Arc::new(PostgresObjects::new(PostgresUrl::parse(url, environment, home)?))),
-        scheme => Err(format!("a state storage at {scheme}:// is not supported yet").into()),
+        scheme => Err(format!("a state storage at {scheme}:// is not supported").into()),
     }
 }
 

@@ -1,10 +1,12 @@
 //! Stores behind `sc` and behind the interface of a store.
 
-use state::store::{ObjectStore, Objects, StoreOptions, compliance};
 use std::sync::Arc;
 
+use state::store::{ObjectStore, Objects, StoreOptions, compliance};
+use tests::gcs_server::GcsServer;
+
 use crate::life::{Repository, lead_a_whole_life};
-use crate::s3;
+use crate::{postgres, s3};
 
 /// Runs the compliance tests of stores, whose second contender sees what the first one has written.
 async fn check_compliance(objects: Arc<dyn Objects>) {
@@ -26,4 +28,29 @@ fn stack_in_s3_has_a_whole_life() {
     );
     let keys = [("AWS_ACCESS_KEY_ID", "AKIATEST"), ("AWS_SECRET_ACCESS_KEY", "test")];
     lead_a_whole_life(&Repository::new(&storage, &keys));
+}
+
+#[tokio::test]
+async fn store_in_postgres_is_compliant() {
+    let server = postgres::start(&[]);
+    check_compliance(Arc::new(postgres::open(&postgres::url(&server, "ada", "reef", "sslmode=disable")))).await;
+}
+
+#[test]
+fn stack_in_postgres_has_a_whole_life() {
+    let server = postgres::start(&[]);
+    let storage =
+        format!("{{ type: fs, config: {{ path: \"{}\" }} }}", postgres::url(&server, "ada", "reef", "sslmode=disable"));
+    lead_a_whole_life(&Repository::new(&storage, &[]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stack_in_google_cloud_storage_has_a_whole_life() {
+    let server = GcsServer::start(None).await.unwrap();
+    let host = server.url();
+    let life = tokio::task::spawn_blocking(move || {
+        let storage = "{ type: gcp-bucket, config: { bucketName: reef } }";
+        lead_a_whole_life(&Repository::new(storage, &[("STORAGE_EMULATOR_HOST", &host)]));
+    });
+    life.await.unwrap();
 }

@@ -21,7 +21,7 @@ const PASSWORD: &str = "r%ef:p@ss/word";
 const LIMIT: u64 = 1024 * 1024;
 
 /// Starts a server with a database `reef` and its owner `ada`.
-fn start(settings: &[&str]) -> PostgresServer {
+pub(crate) fn start(settings: &[&str]) -> PostgresServer {
     let server = PostgresServer::start(settings).unwrap();
     server.sql("postgres", &format!("CREATE ROLE ada LOGIN PASSWORD '{PASSWORD}'")).unwrap();
     server.sql("postgres", "CREATE DATABASE reef OWNER ada").unwrap();
@@ -29,11 +29,11 @@ fn start(settings: &[&str]) -> PostgresServer {
 }
 
 /// Returns the URL of a database for a role with the password.
-fn url(server: &PostgresServer, role: &str, database: &str, query: &str) -> String {
+pub(crate) fn url(server: &PostgresServer, role: &str, database: &str, query: &str) -> String {
     format!("postgres://{role}:r%25ef%3Ap%40ss%2Fword@localhost:{}/{database}?{query}", server.port())
 }
 
-fn open(url: &str) -> PostgresObjects {
+pub(crate) fn open(url: &str) -> PostgresObjects {
     // A test does not wait for a server that does not come.
     let limits = TimeLimits { repeat_first_connection: Duration::ZERO, ..TimeLimits::default() };
     open_with(url, limits)

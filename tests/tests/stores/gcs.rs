@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use cloud::gcs::{GcsError, GcsUrl, open_gcs};
 use cloud::google::GoogleCredentials;
-use state::store::{ObjectError, ObjectErrorKind, Objects, WriteCondition, WriteError};
+use state::store::{
+    ObjectError, ObjectErrorKind, ObjectStore, Objects, StoreOptions, WriteCondition, WriteError, compliance,
+};
 use tests::gcs_server::GcsServer;
 
 use crate::objects::check_objects;
@@ -33,6 +35,13 @@ fn text(server: &GcsServer, error: &ObjectError) -> String {
     let text = causes.map(ToString::to_string).collect::<Vec<_>>().join(": ");
     assert!(!text.contains("hidden") && !format!("{error:?}").contains("hidden"), "{error:?}");
     text.replace(server.url().trim_start_matches("http://"), "HOST")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn store_in_a_bucket_is_compliant() {
+    let server = GcsServer::start(None).await.unwrap();
+    let store = ObjectStore::open(open(&server, "gs://reef/team"), StoreOptions::default()).await.unwrap();
+    compliance::run(&store).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

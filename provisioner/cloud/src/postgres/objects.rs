@@ -93,8 +93,7 @@ impl PostgresObjects {
     }
 
     fn error(&self, operation: &'static str, key: &str, failure: Failure) -> ObjectError {
-        let store = self.requests.url().location();
-        let location = if key.is_empty() { store.to_owned() } else { format!("{key} in {store}") };
+        let location = if key.is_empty() { self.location() } else { self.location_of(key) };
         ObjectError { operation, location, kind: failure.kind, source: Box::new(failure) }
     }
 
@@ -156,6 +155,10 @@ impl PostgresObjects {
 impl Objects for PostgresObjects {
     fn location(&self) -> String {
         self.requests.url().location().to_owned()
+    }
+
+    fn location_of(&self, key: &str) -> String {
+        format!("{key} in {}", self.location())
     }
 
     async fn read(&self, key: &str, limit: u64) -> Result<Option<StoredObject>, ObjectError> {
