@@ -10,8 +10,6 @@ mod compression;
 mod copy;
 mod error;
 mod files;
-#[cfg(test)]
-mod fixture;
 mod history_entry;
 mod layout;
 mod lock;
@@ -26,6 +24,8 @@ mod rename_intent;
 mod revision;
 mod state_store;
 mod tags;
+#[cfg(test)]
+mod tests;
 mod url;
 
 pub use catalog::{Backups, StackCatalog, Tags};

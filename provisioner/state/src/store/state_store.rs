@@ -39,7 +39,8 @@ pub trait StateStore: StackCatalog {
     ///
     /// # Errors
     /// [`StoreError::LockLost`] if the lock was broken, [`StoreError::Locked`] if there is a lock of another holder as
-    /// well, [`StoreError::Replaced`] if the checkpoint is not the expected one; nothing is written then.
+    /// well; nothing is written then. [`StoreError::Replaced`] if the checkpoint is not the expected one, which then stays; a
+    /// store of objects may have copied it over the previous one.
     async fn save(&self, lock: &StackLock, checkpoint: &str, expected: &Expected) -> Result<Revision, StoreError>;
 
     /// Adds an entry to the history of a stack, with a copy of its checkpoint, and another copy to the backups. An entry

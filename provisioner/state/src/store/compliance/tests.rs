@@ -1,6 +1,6 @@
 //! Compliance of the stores without a peer.
 
-use super::super::fixture::{compressing_store, file_store};
+use super::super::tests::{compressing_store, file_store};
 use super::super::{Compression, MemoryObjects, MemoryStore, ObjectStore, StateStore as _, StoreOptions};
 use super::*;
 

@@ -59,7 +59,7 @@ fn is_abandoned(path: &Path, now: SystemTime) -> bool {
 mod tests {
     use super::*;
     use crate::store::compliance::stack;
-    use crate::store::fixture::file_store;
+    use crate::store::tests::file_store;
 
     #[tokio::test]
     async fn temporary_files_of_killed_processes_are_removed_and_no_others() {

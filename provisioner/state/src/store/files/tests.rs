@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use bridge::fs::Access;
 
 use super::super::compliance::{EMPTY, SECOND, error_chain, holder, save, stack};
-use super::super::fixture::{compressing_store, file_store, url};
 use super::super::history_entry::HistoryEntry;
+use super::super::tests::{compressing_store, file_store, url};
 use super::super::*;
 
 #[tokio::test]

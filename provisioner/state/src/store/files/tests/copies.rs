@@ -5,7 +5,7 @@ use std::path::Path;
 use super::super::super::*;
 use crate::store::HistoryEntry;
 use crate::store::compliance::{EMPTY, SECOND, holder, save, stack};
-use crate::store::fixture::{compressing_store, file_store, url};
+use crate::store::tests::{compressing_store, file_store, url};
 
 #[tokio::test]
 async fn copies_of_each_kind_and_compression_are_listed_newest_first() {

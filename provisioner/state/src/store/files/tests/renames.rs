@@ -7,7 +7,7 @@ use bridge::fs::faults::{Errno, Fault, InjectedFault};
 use super::super::super::*;
 use crate::store::HistoryEntry;
 use crate::store::compliance::{EMPTY, SECOND, holder, save, stack};
-use crate::store::fixture::file_store;
+use crate::store::tests::file_store;
 
 const RENAMED: &str = r#"{"version":3,"checkpoint":{"stack":"renamed"}}"#;
 

@@ -1,4 +1,4 @@
-//! File stores of tests. Compiled for tests only (`#[cfg(test)]` in `mod.rs`).
+//! File stores that the tests of this module share.
 
 use std::path::Path;
 
