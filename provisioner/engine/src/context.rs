@@ -108,7 +108,8 @@ impl Context {
         secret_config.for_each(|entry| options.masker.add_text(&entry.value));
         let shared = Arc::new(SharedState::new(snapshot));
         let reporter = Arc::new(Reporter::new(sink, Arc::clone(&options.masker)));
-        let retries = Retries { reporter: Arc::clone(&reporter), stop: signals.stop.clone() };
+        let lease = recorder.as_ref().and_then(|recorder| recorder.lease());
+        let retries = Retries { reporter: Arc::clone(&reporter), stop: signals.stop.clone(), lease };
         Self {
             reporter,
             records: Records::new(Arc::clone(&shared), options.mode(), recorder),

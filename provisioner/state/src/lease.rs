@@ -1,5 +1,6 @@
 //! Lease of the lock of a stack: renewed in the background, and checked before anything begins under it.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -31,6 +32,12 @@ struct Shared {
     lost: CancellationToken,
     /// Held during a renewal.
     renewing: tokio::sync::Mutex<()>,
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease").field("lock", &self.shared.lock).finish_non_exhaustive()
+    }
 }
 
 impl Lease {

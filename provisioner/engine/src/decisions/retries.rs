@@ -57,6 +57,8 @@ pub(crate) enum RetryRefusal {
     TimeLimit,
     /// The run is stopped.
     Stopped,
+    /// The lock of the stack was removed, or cannot be renewed.
+    LockLost,
 }
 
 /// Displays as a reason for users.
@@ -77,6 +79,7 @@ impl fmt::Display for RetryRefusal {
             Self::TooOften => write!(f, "the call has failed {} times", MAX_RETRIES + 1),
             Self::TimeLimit => f.write_str("the next attempt would begin after the time limit in customTimeouts"),
             Self::Stopped => f.write_str("the run is being stopped"),
+            Self::LockLost => f.write_str("the lock of the stack was removed, or cannot be renewed"),
         }
     }
 }

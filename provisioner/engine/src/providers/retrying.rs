@@ -15,6 +15,7 @@ use bridge::provider::{
 };
 use futures_util::future::BoxFuture;
 use pulumi_proto::urn::Urn;
+use state::Lease;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -28,6 +29,8 @@ pub(crate) struct Retries {
     pub(crate) reporter: Arc<Reporter>,
     /// Ends each wait for the next attempt.
     pub(crate) stop: CancellationToken,
+    /// Lease of the lock of the stack, which is confirmed before each repetition.
+    pub(crate) lease: Option<Lease>,
 }
 
 /// Provider whose failed calls are repeated if its plugin asks for it.
@@ -95,6 +98,11 @@ impl RetryingProvider {
                 biased;
                 () = self.retries.stop.cancelled() => return Err(refused(error, RetryRefusal::Stopped)),
                 () = tokio::time::sleep(delay) => {}
+            }
+            if let Some(lease) = &self.retries.lease
+                && lease.confirm().await.is_err()
+            {
+                return Err(refused(error, RetryRefusal::LockLost));
             }
             (retries, timeout) = (retries + 1, time_left());
             // The protocol sends "no limit" as zero.
