@@ -1,7 +1,7 @@
 //! Stand-in for Google Cloud KMS: the two methods that encrypt and decrypt a data key, over HTTP.
 //!
-//! It checks what the service documents: the access token, the name and the state of the key, and the additional data of
-//! a decryption. It has its own form of a ciphertext, and protects nothing.
+//! Checks what the service documents: the access token, the name and the state of the key, and the additional data of a
+//! decryption. The form of a ciphertext is that of the stand-in, which protects nothing.
 
 use std::collections::BTreeMap;
 use std::io;

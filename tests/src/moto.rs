@@ -1,6 +1,6 @@
 //! Server with the interface of AWS: `moto` from PyPI, in a process of its own on a free port, its state in memory.
 //!
-//! It processes one request at a time, so a condition and its write are one step. By default it checks no signatures.
+//! Requests are processed one at a time, so a condition and its write are one step. Signatures are not checked by default.
 
 use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;

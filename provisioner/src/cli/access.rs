@@ -15,9 +15,8 @@ use super::ui::Ui;
 /// # Errors
 /// Returns the errors of [`Stacks::access`].
 pub(crate) async fn access(ui: &Ui, stacks: &Stacks, stack: &Stack) -> anyhow::Result<StackAccess> {
-    let (mut access, resumed) = stacks.access(stack).await?;
     let shown = ui.clone();
-    access.locks.report = Arc::new(move |lock| shown.warn(&lock.to_string()));
+    let (access, resumed) = stacks.access(stack, Arc::new(move |lock| shown.warn(&lock.to_string()))).await?;
     if let Some(rename) = resumed {
         ui.warn(&rename.to_string());
     }

@@ -125,8 +125,8 @@ fn advice(stack: &str, processes: &[LockProcess], takeover: Option<u64>) -> Stri
         }
         _ => match takeover {
             Some(seconds) => format!(
-                "wait for that run to end, for instance with --lock-timeout 10m; if it was interrupted, its lock is taken over \
-                 {seconds} s after its last renewal, or removed with `sc cancel -s {stack}`"
+                "wait for that run to end; if it was interrupted, the next command takes over its lock {seconds} s after its last \
+                 renewal, unless `lock.takeover` is false, or `sc cancel -s {stack}` removes it"
             ),
             None => {
                 format!("wait for that run to end; if it was interrupted, remove its lock with `sc cancel -s {stack}`")
@@ -206,6 +206,6 @@ mod tests {
             assert_eq!(advice("reef", processes, None), expected);
         }
         let leased = advice("reef", &[LockProcess::Unknown], Some(120));
-        assert!(leased.contains("its lock is taken over 120 s after its last renewal"), "{leased}");
+        assert!(leased.contains("the next command takes over its lock 120 s after its last renewal"), "{leased}");
     }
 }

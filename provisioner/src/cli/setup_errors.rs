@@ -16,6 +16,7 @@ pub(crate) fn is_usage(error: &SetupError) -> bool {
             | SetupError::UnknownStack { .. }
             | SetupError::SeveralStacks(_)
             | SetupError::TwoCompressions { .. }
+            | SetupError::LeaseSeconds { .. }
     )
 }
 
@@ -46,6 +47,7 @@ pub(crate) fn hint(error: &SetupError) -> Option<String> {
         SetupError::Renamed { from, to } => Some(rename_hint(from, to)),
         SetupError::SettingsExist { .. } => Some("remove or move one of them".to_owned()),
         SetupError::Reference(_)
+        | SetupError::LeaseSeconds { .. }
         | SetupError::Url { .. }
         | SetupError::Store { .. }
         | SetupError::Rename(_)

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use config::ForeignOwner;
@@ -48,6 +49,16 @@ pub enum SetupError {
         gzip: &'static str,
         /// Variable that selects zstd.
         zstd: &'static str,
+    },
+    /// An environment variable has no valid time for the lease of a lock.
+    #[error("{variable} must be a number of seconds from {} to {}, not {value:?}", valid.start(), valid.end())]
+    LeaseSeconds {
+        /// The variable.
+        variable: &'static str,
+        /// Value of the variable.
+        value: String,
+        /// Valid values.
+        valid: RangeInclusive<u64>,
     },
     /// The project or the stack has a name that no state can have.
     #[error(transparent)]

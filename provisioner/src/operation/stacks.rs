@@ -141,9 +141,17 @@ impl Stacks {
     }
 
     /// Returns the time for which a lock is held unless it is renewed.
-    fn lease_duration(&self) -> Duration {
-        let seconds = self.process_context.environment.get(LEASE_SECONDS).and_then(|text| text.parse().ok());
-        seconds.filter(|seconds| LEASE_RANGE.contains(seconds)).map_or(LockLease::DURATION, Duration::from_secs)
+    ///
+    /// # Errors
+    /// [`SetupError::LeaseSeconds`].
+    pub(super) fn lease_duration(&self) -> Result<Duration, SetupError> {
+        let Some(text) = self.process_context.environment.get(LEASE_SECONDS) else { return Ok(LockLease::DURATION) };
+        let seconds = text.parse().ok().filter(|seconds| LEASE_RANGE.contains(seconds));
+        seconds.map(Duration::from_secs).ok_or_else(|| SetupError::LeaseSeconds {
+            variable: LEASE_SECONDS,
+            value: text.clone(),
+            valid: LEASE_RANGE,
+        })
     }
 
     /// Returns the holder that is written into locks of the states.
@@ -154,7 +162,8 @@ impl Stacks {
             username: account.map(|account| account.username.clone()).unwrap_or_default(),
             hostname: self.process.hostname.clone(),
             process: self.process.fingerprint.clone(),
-            lease: Some(LockLease::new(self.lease_duration())),
+            // An invalid value was refused when the store was opened.
+            lease: Some(LockLease::new(self.lease_duration().unwrap_or(LockLease::DURATION))),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use config::Stack;
 use state::store::{RenameOutcome, StackReference};
-use state::{LockSettings, StackAccess};
+use state::{LockSettings, StackAccess, TakenOverLock};
 
 use super::secrets_provider_change::finish_settings;
 use super::settings_file::{move_settings, read_settings};
@@ -33,16 +33,26 @@ impl fmt::Display for ResumedRename {
 
 impl Stacks {
     /// Returns the access to the state of a stack. Completes or undoes a rename of the stack that was interrupted, and
-    /// returns it. Finishes an interrupted change of the secrets provider.
+    /// returns it. Finishes an interrupted change of the secrets provider. `report` receives each lock of an ended run that
+    /// is taken over.
     ///
     /// # Errors
     /// The errors of [`Stacks::open_access`]. The rename may still be active, cannot be completed, or has given the stack
     /// another name ([`SetupError::Renamed`]).
-    pub async fn access(&self, stack: &Stack) -> Result<(StackAccess, Option<ResumedRename>), SetupError> {
-        let mut access = self.open_access(stack).await?;
+    pub async fn access(
+        &self,
+        stack: &Stack,
+        report: Arc<dyn Fn(&TakenOverLock) + Send + Sync>,
+    ) -> Result<(StackAccess, Option<ResumedRename>), SetupError> {
+        let open = async || {
+            let mut access = self.open_access(stack).await?;
+            access.locks.report = Arc::clone(&report);
+            Ok::<_, SetupError>(access)
+        };
+        let mut access = open().await?;
         let changed = finish_settings(&self.repository.root, &access).await;
         if changed.map_err(|error| SetupError::SecretsProvider(Box::new(error)))? {
-            access = self.open_access(stack).await?;
+            access = open().await?;
         }
         let resumed = state::resume_rename(&access, &self.holder()).await.map_err(SetupError::Rename)?;
         let Some(rename) = resumed else { return Ok((access, None)) };
@@ -55,7 +65,7 @@ impl Stacks {
             return Err(SetupError::Renamed { from, to });
         }
         // The settings are at their new place only now.
-        let access = if is_complete { self.open_access(stack).await? } else { access };
+        let access = if is_complete { open().await? } else { access };
         Ok((access, Some(ResumedRename { from, to, is_complete })))
     }
 
@@ -65,6 +75,7 @@ impl Stacks {
     /// [`SetupError`]: the store is missing or the environment variables for it contradict each other; the settings file
     /// or the passphrase file cannot be read.
     pub async fn open_access(&self, stack: &Stack) -> Result<StackAccess, SetupError> {
+        self.lease_duration()?;
         let (store, journals) = self.open_store(stack).await?;
         let name = StackReference::new(&stack.project, &stack.name)?;
         let keyring = self.keyring(stack, &name)?;

@@ -31,7 +31,7 @@ impl Stacks {
                 Ok((Arc::new(store), journals))
             }
             StateStorage::Remote { url, account, .. } => {
-                for secret in remote_store::secrets(url.expose(), account) {
+                for secret in remote_store::secrets(url.expose(), account, &context.environment) {
                     self.masker.add_text(&secret);
                 }
                 let objects = remote_store::objects(url.expose(), account, &context.environment, home).await;

@@ -79,7 +79,10 @@ fn lock_of_a_run_elsewhere_is_taken_over_once_it_was_not_renewed_for_two_minutes
         }
         let output = repository.expect_rejected(command);
         assert!(output.starts_with("exit 4\n"), "{command}: {output}");
-        assert!(output.contains("its lock is taken over 120 s after its last renewal"), "{command}: {output}");
+        assert!(
+            output.contains("the next command takes over its lock 120 s after its last renewal"),
+            "{command}: {output}"
+        );
         age_lock(&repository, 121);
         let output = repository.expect_exit(0, command);
         assert!(output.contains("warning: took over the lock of organization/tank/reef: "), "{command}: {output}");
