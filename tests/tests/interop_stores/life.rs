@@ -134,8 +134,20 @@ pub(crate) fn lead_a_whole_life(repository: &Repository) {
     repository.sc(0, &format!("state protect {} --yes", name.unwrap()));
     repository.sc(1, "destroy --parent --yes");
     repository.sc(0, &format!("state unprotect {} --yes", name.unwrap()));
+
+    // A resource that exists is recorded, and managed from then on.
+    repository.write_things(&[("a", "2"), ("b", "2"), ("c", "1"), ("d", "read")]);
+    repository.expect(0, "import d--prod=d-7", "imported");
+    repository.expect(0, "provision -S --expect-no-changes", "unchanged");
+    fs::write(repository.path("export.json"), repository.sc(0, "stack export")).unwrap();
+    repository.sc(0, "stack import --file export.json");
+
+    repository.sc(0, "stack rename deep --yes");
+    fs::rename(repository.path(".sc/stacks/reef"), repository.path(".sc/stacks/deep")).unwrap();
+    repository.expect(0, "provision --expect-no-changes", "unchanged");
+    repository.expect(0, "stack history", "import");
     repository.sc(0, "destroy --parent --yes");
     repository.sc(0, "stack rm --yes");
     let listed = repository.sc(0, "stack ls --json");
-    assert!(!listed.contains("\"resources\":3"), "{listed}");
+    assert!(listed.contains(r#""stack":"deep""#) && listed.contains(r#""resources":null"#), "{listed}");
 }

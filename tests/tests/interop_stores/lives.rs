@@ -13,6 +13,13 @@ async fn check_compliance(objects: Arc<dyn Objects>) {
     compliance::run(&ObjectStore::open(objects, StoreOptions::default()).await.unwrap()).await;
 }
 
+#[test]
+fn stack_in_a_folder_has_a_whole_life() {
+    let folder = tempfile::tempdir().unwrap();
+    let storage = format!("{{ type: fs, config: {{ path: \"file://{}\" }} }}", folder.path().display());
+    lead_a_whole_life(&Repository::new(&storage, &[]));
+}
+
 #[tokio::test]
 async fn store_in_s3_is_compliant() {
     let server = s3::with_bucket("reef");
