@@ -44,6 +44,10 @@ pub(crate) fn hint(error: &SetupError) -> Option<String> {
         }),
         SetupError::SeveralStacks(_) => Some("choose one with --stack".to_owned()),
         SetupError::TwoCompressions { .. } => Some("only one compression can be used: unset one of them".to_owned()),
+        SetupError::NoCloudStores { .. } => Some(
+            "use a build with the feature `cloud`, which is on by default, or keep the state in a folder (`file://…`)"
+                .to_owned(),
+        ),
         SetupError::Renamed { from, to } => Some(rename_hint(from, to)),
         SetupError::SettingsExist { .. } => Some("remove or move one of them".to_owned()),
         SetupError::Reference(_)

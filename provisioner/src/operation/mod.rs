@@ -5,6 +5,7 @@
 //! system knows of the process and of the caller comes in as values ([`ProcessIdentity`], [`config::ProcessContext`]).
 //! Excluded: decisions about resources, the grammar of files, terminals, the environment.
 
+mod clouds;
 mod deploy;
 mod destroy;
 mod import;

@@ -1,49 +1,9 @@
-//! Stores in buckets and databases: from a URL to the client of the cloud or of the database.
+//! Secrets in the settings of stores in buckets and databases.
 
 use std::collections::BTreeMap;
-use std::error::Error;
-use std::path::Path;
-use std::sync::Arc;
 
-use cloud::aws::AwsKeys;
-use cloud::gcs::{GcsUrl, open_gcs};
-use cloud::google::GoogleCredentials;
-use cloud::postgres::{PostgresObjects, PostgresUrl};
-use cloud::s3::{S3Url, open_s3};
 use config::CloudAccount;
 use percent_encoding::percent_decode_str;
-use state::store::Objects;
-
-/// Returns the client of a store, which connects on first use.
-///
-/// # Errors
-/// The error of the URL, or of the settings of the cloud: a part or a parameter is invalid or not supported.
-pub(super) async fn objects(
-    url: &str,
-    account: &CloudAccount,
-    environment: &BTreeMap<String, String>,
-    home: Option<&Path>,
-) -> Result<Arc<dyn Objects>, Box<dyn Error + Send + Sync>> {
-    match url.split_once("://").map_or(url, |(scheme, _)| scheme) {
-        "s3" => {
-            let keys = match account {
-                CloudAccount::Aws(account) => account.access_key.as_ref(),
-                CloudAccount::Environment | CloudAccount::Google(_) => None,
-            };
-            let keys = keys.map(|(key, secret)| AwsKeys::new(key.expose(), secret.expose()));
-            Ok(open_s3(&S3Url::parse(url, environment)?, keys.as_ref(), environment, home).await?)
-        }
-        "gs" => {
-            let credentials = match account {
-                CloudAccount::Google(json) => Some(GoogleCredentials::new(json.expose())),
-                CloudAccount::Environment | CloudAccount::Aws(_) => None,
-            };
-            Ok(open_gcs(&GcsUrl::parse(url)?, credentials.as_ref(), environment, home)?)
-        }
-        "postgres" => Ok(Arc::new(PostgresObjects::new(PostgresUrl::parse(url, environment, home)?))),
-        scheme => Err(format!("a state storage at {scheme}:// is not supported").into()),
-    }
-}
 
 /// Returns the secrets of a URL, of its account and of the environment, which must not be displayed.
 pub(super) fn secrets(url: &str, account: &CloudAccount, environment: &BTreeMap<String, String>) -> Vec<String> {

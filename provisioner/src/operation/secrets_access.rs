@@ -4,16 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bridge::fs::{MAX_DOCUMENT_BYTES, read_named, utf8};
-use cloud::aws::AwsKeys;
-use cloud::google::GoogleCredentials;
-use cloud::kms::KeyServices;
 use config::diagnostics::{Code, Diagnostic, finish};
-use config::{AwsAccount, CloudAccount, SecretsProvider, Stack};
+use config::{SecretsProvider, Stack};
 use state::secrets::{Keyring, Passphrase, Provider, SecretsError};
 use state::store::StackReference;
 use state::{SecretsChange, StackAccess};
 
-use super::{SetupError, Stacks};
+use super::{SetupError, Stacks, clouds};
 
 /// Environment variables for the passphrase if the configuration has none (docs/spec/state-and-secrets.md#5): the text,
 /// or the path of a file that contains it.
@@ -55,29 +52,13 @@ impl Stacks {
     /// Returns the keys of a stack. Derives and requests none.
     pub(super) fn keyring(&self, stack: &Stack, name: &StackReference) -> Result<Keyring, SetupError> {
         let environment = &self.process_context.environment;
-        let mut services = KeyServices {
-            environment: environment.clone(),
-            home: self.process_context.account.as_ref().map(|account| account.home.clone()),
-            ..KeyServices::default()
-        };
-        let provider = match &stack.provisioner.secrets_provider {
-            SecretsProvider::Passphrase { .. } => Provider::Passphrase,
-            SecretsProvider::Key { url, account, .. } => {
-                match account {
-                    CloudAccount::Environment => {}
-                    CloudAccount::Aws(AwsAccount { access_key, region }) => {
-                        let keys = access_key.as_ref();
-                        services.aws = keys.map(|(key, secret)| AwsKeys::new(key.expose(), secret.expose()));
-                        services.aws_region = region.clone();
-                    }
-                    CloudAccount::Google(json) => services.google = Some(GoogleCredentials::new(json.expose())),
-                }
-                Provider::Key { url: url.clone() }
-            }
+        let (provider, account) = match &stack.provisioner.secrets_provider {
+            SecretsProvider::Passphrase { .. } => (Provider::Passphrase, None),
+            SecretsProvider::Key { url, account, .. } => (Provider::Key { url: url.clone() }, Some(account)),
         };
         let substitute = environment.get(SUBSTITUTE).filter(|url| !url.is_empty()).cloned();
         Ok(Keyring::new(self.passphrase(stack)?)
-            .with_key_service(Arc::new(services), &name.to_string())
+            .with_key_service(clouds::key_service(account, &self.process_context), &name.to_string())
             .with_provider(provider)
             .with_substitute(substitute))
     }

@@ -71,6 +71,14 @@ pub enum SetupError {
         /// Reason why the URL is invalid.
         source: Box<dyn Error + Send + Sync>,
     },
+    /// The backend is in a cloud or a database, and this build has no clients of them.
+    #[error("the backend of stack {stack} is at {scheme}://, and this build of sc has no cloud stores")]
+    NoCloudStores {
+        /// Name of the stack.
+        stack: String,
+        /// Scheme of the URL of the backend.
+        scheme: String,
+    },
     /// The backend cannot be opened.
     #[error("the backend of stack {stack} cannot be opened")]
     Store {

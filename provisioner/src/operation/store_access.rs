@@ -9,23 +9,23 @@ use state::JournalFolders;
 use state::store::{FileStore, FileUrl, ObjectStore, StateStore, StoreOptions};
 
 use super::store_options::store_options;
-use super::{SetupError, Stacks, remote_store};
+use super::{SetupError, Stacks, clouds, remote_store};
 
 impl Stacks {
     /// Opens the store of a stack, and returns it with the folders of its journals.
     pub(super) async fn open_store(&self, stack: &Stack) -> Result<(Arc<dyn StateStore>, JournalFolders), SetupError> {
         let context = &self.process_context;
         let options = store_options(&context.environment)?;
-        let home = context.account.as_ref().map(|account| account.home.as_path());
-        let invalid_url = |source| SetupError::Url { stack: stack.name.clone(), source };
         let failed = |source| SetupError::Store { stack: stack.name.clone(), source };
         match &stack.provisioner.state_storage {
             StateStorage::FileSystem { url, private, .. } => {
                 // A path is relative to the repository, so that the working directory of the command does not matter.
+                let home = context.account.as_ref().map(|account| account.home.as_path());
                 let url = FileUrl::parse(url, &self.repository.root, home);
                 let access = if *private { Access::Private } else { Access::Shared };
                 let options = StoreOptions { access, ..options };
-                let url = url.map_err(|error| invalid_url(error.into()))?;
+                let invalid = |source| SetupError::Url { stack: stack.name.clone(), source };
+                let url = url.map_err(|error| invalid(error.into()))?;
                 let store = FileStore::open_with(&url, options).await.map_err(failed)?;
                 let journals = self.journal_folders(store.folder());
                 Ok((Arc::new(store), journals))
@@ -34,8 +34,7 @@ impl Stacks {
                 for secret in remote_store::secrets(url.expose(), account, &context.environment) {
                     self.masker.add_text(&secret);
                 }
-                let objects = remote_store::objects(url.expose(), account, &context.environment, home).await;
-                let objects = objects.map_err(invalid_url)?;
+                let objects = clouds::objects(&stack.name, url.expose(), account, context).await?;
                 let journals = self.remote_journal_folders(&objects.location());
                 Ok((Arc::new(ObjectStore::open(objects, options).await.map_err(failed)?), journals))
             }

@@ -7,6 +7,8 @@ mod init;
 mod repository;
 mod state;
 mod state_view;
+#[cfg(not(feature = "cloud"))]
+mod without_clouds;
 
 use std::process::{Command, Output, Stdio};
 

@@ -95,6 +95,9 @@ fn key_hint(kind: KeyFailureKind) -> Option<&'static str> {
         }
         KeyFailureKind::Credentials => "log in again, or set the credentials of the secrets provider in server.yaml",
         KeyFailureKind::Unreachable => "check the network, the region and the `endpoint` of the key's URL",
+        KeyFailureKind::NoClients => {
+            "use a build with the feature `cloud`, which is on by default, or protect the secrets by a passphrase"
+        }
         KeyFailureKind::Other => return None,
     })
 }

@@ -48,6 +48,8 @@ pub enum KeyFailureKind {
     Credentials,
     /// There was no reply within the deadline.
     Unreachable,
+    /// The program has no clients of key management services.
+    NoClients,
     /// Any other failure.
     Other,
 }
@@ -62,6 +64,7 @@ impl fmt::Display for KeyFailure {
             KeyFailureKind::OtherKey => "the data key was encrypted with another key or in another context",
             KeyFailureKind::Credentials => "there are no valid credentials",
             KeyFailureKind::Unreachable => "the key management service does not reply",
+            KeyFailureKind::NoClients => "this build of sc has no keys in clouds",
             KeyFailureKind::Other => "the key management service failed",
         };
         write!(f, "{kind}: {}", self.message)

@@ -1,0 +1,82 @@
+//! Clients of the crate `cloud`, with the credentials of the configuration or of the environment.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use cloud::aws::AwsKeys;
+use cloud::gcs::{GcsUrl, open_gcs};
+use cloud::google::GoogleCredentials;
+use cloud::kms::KeyServices;
+use cloud::postgres::{PostgresObjects, PostgresUrl};
+use cloud::s3::{S3Url, open_s3};
+use config::{AwsAccount, CloudAccount, ProcessContext};
+use state::secrets::KeyService;
+use state::store::Objects;
+
+use super::super::SetupError;
+
+/// Error of a URL, or of the settings of a cloud.
+type UrlError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Returns the client of the store of a stack, which connects on first use.
+///
+/// # Errors
+/// [`SetupError::Url`]: a part or a parameter of the URL or of the settings of the cloud is invalid or not supported.
+pub(in super::super) async fn objects(
+    stack: &str,
+    url: &str,
+    account: &CloudAccount,
+    context: &ProcessContext,
+) -> Result<Arc<dyn Objects>, SetupError> {
+    let opened = open(url, account, context).await;
+    opened.map_err(|source| SetupError::Url { stack: stack.to_owned(), source })
+}
+
+async fn open(url: &str, account: &CloudAccount, context: &ProcessContext) -> Result<Arc<dyn Objects>, UrlError> {
+    let (environment, home) = (&context.environment, home(context));
+    match url.split_once("://").map_or(url, |(scheme, _)| scheme) {
+        "s3" => {
+            let keys = match account {
+                CloudAccount::Aws(account) => aws_keys(account),
+                CloudAccount::Environment | CloudAccount::Google(_) => None,
+            };
+            Ok(open_s3(&S3Url::parse(url, environment)?, keys.as_ref(), environment, home).await?)
+        }
+        "gs" => {
+            let credentials = match account {
+                CloudAccount::Google(json) => Some(GoogleCredentials::new(json.expose())),
+                CloudAccount::Environment | CloudAccount::Aws(_) => None,
+            };
+            Ok(open_gcs(&GcsUrl::parse(url)?, credentials.as_ref(), environment, home)?)
+        }
+        "postgres" => Ok(Arc::new(PostgresObjects::new(PostgresUrl::parse(url, environment, home)?))),
+        scheme => Err(format!("a state storage at {scheme}:// is not supported").into()),
+    }
+}
+
+/// Returns the services of keys. Requests nothing.
+pub(in super::super) fn key_service(account: Option<&CloudAccount>, context: &ProcessContext) -> Arc<dyn KeyService> {
+    let mut services = KeyServices {
+        environment: context.environment.clone(),
+        home: home(context).map(Path::to_owned),
+        ..KeyServices::default()
+    };
+    match account {
+        None | Some(CloudAccount::Environment) => {}
+        Some(CloudAccount::Aws(account)) => {
+            services.aws = aws_keys(account);
+            services.aws_region.clone_from(&account.region);
+        }
+        Some(CloudAccount::Google(json)) => services.google = Some(GoogleCredentials::new(json.expose())),
+    }
+    Arc::new(services)
+}
+
+fn aws_keys(account: &AwsAccount) -> Option<AwsKeys> {
+    let (key, secret) = account.access_key.as_ref()?;
+    Some(AwsKeys::new(key.expose(), secret.expose()))
+}
+
+fn home(context: &ProcessContext) -> Option<&Path> {
+    context.account.as_ref().map(|account| account.home.as_path())
+}

@@ -1,0 +1,53 @@
+//! Refusals of a build without the crate `cloud`.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use config::{CloudAccount, ProcessContext};
+use state::secrets::{KeyFailure, KeyFailureKind, KeyService};
+use state::store::Objects;
+use zeroize::Zeroizing;
+
+use super::super::SetupError;
+
+/// Refuses each key.
+struct NoKeyServices;
+
+/// Refuses the store of a stack.
+///
+/// # Errors
+/// [`SetupError::NoCloudStores`].
+pub(in super::super) async fn objects(
+    stack: &str,
+    url: &str,
+    _: &CloudAccount,
+    _: &ProcessContext,
+) -> Result<Arc<dyn Objects>, SetupError> {
+    Err(SetupError::NoCloudStores { stack: stack.to_owned(), scheme: scheme(url).to_owned() })
+}
+
+/// Returns a service of keys that refuses each key.
+pub(in super::super) fn key_service(_: Option<&CloudAccount>, _: &ProcessContext) -> Arc<dyn KeyService> {
+    Arc::new(NoKeyServices)
+}
+
+#[async_trait]
+impl KeyService for NoKeyServices {
+    async fn encrypt(&self, url: &str, _: &[u8]) -> Result<Vec<u8>, KeyFailure> {
+        Err(refused(url))
+    }
+
+    async fn decrypt(&self, url: &str, _: &[u8]) -> Result<Zeroizing<Vec<u8>>, KeyFailure> {
+        Err(refused(url))
+    }
+}
+
+fn refused(url: &str) -> KeyFailure {
+    let message = format!("{}:// needs the feature `cloud`", scheme(url));
+    KeyFailure { kind: KeyFailureKind::NoClients, message }
+}
+
+/// Returns the scheme of a URL, without the parts that may contain a password.
+fn scheme(url: &str) -> &str {
+    url.split_once("://").map_or("", |(scheme, _)| scheme)
+}
