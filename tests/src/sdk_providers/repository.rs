@@ -4,15 +4,11 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use state::secrets::{Keyring, Passphrase};
-use state::store::{FileStore, FileUrl, StackReference};
-use state::{ExportedSecrets, StackAccess, StackView};
 use tempfile::TempDir;
 
-use super::{Call, ProviderHome, Sdk};
+use super::{Call, ProviderHome, RemoteStore, Sdk};
 
 /// Passphrase that encrypts the state of a repository.
 pub const PASSPHRASE: &str = "kelp forest 7";
@@ -39,6 +35,10 @@ pub struct Repository {
     variables: Vec<(String, String)>,
     /// Members of the entry of each plugin, besides the usual ones.
     settings: Map<String, Value>,
+    /// Store of the state, unless it is in `.sc/state`.
+    remote: Option<RemoteStore>,
+    /// Entry of server.yaml.
+    secrets_provider: Value,
     /// Folder with the resources and call logs of the providers.
     pub home: ProviderHome,
 }
@@ -56,8 +56,10 @@ impl Repository {
         }
         let home = ProviderHome::create(folder.path().join("provider-home"));
         fs::create_dir(folder.path().join("rec")).unwrap();
-        let (variables, settings) = (Vec::new(), Map::new());
-        let repository = Self { folder, sdks: sdks.to_vec(), path, variables, settings, home };
+        let (variables, settings, remote) = (Vec::new(), Map::new(), None);
+        let secrets_provider = json!({"type": "passphrase", "config": {"passPhrase": "${secret:passphrase}"}});
+        let sdks = sdks.to_vec();
+        let repository = Self { folder, sdks, path, variables, settings, remote, secrets_provider, home };
         repository.write_file(".sc/cfg.default.yaml", "projectName: tide\n");
         let secrets = json!({
             "schemaVersion": "1.0",
@@ -78,6 +80,25 @@ impl Repository {
     pub fn with_variable(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
+    }
+
+    /// Keeps the state in a store.
+    #[must_use]
+    pub fn with_remote_store(mut self, store: RemoteStore) -> Self {
+        self.variables.extend(store.variables.clone());
+        self.remote = Some(store);
+        self
+    }
+
+    /// Sets the entry `secrets-provider` of server.yaml.
+    #[must_use]
+    pub fn with_secrets_provider(self, secrets_provider: Value) -> Self {
+        Self { secrets_provider, ..self }
+    }
+
+    /// Returns the variables of `sc`, besides the usual ones.
+    pub fn variables(&self) -> &[(String, String)] {
+        &self.variables
     }
 
     /// Runs all plugins in the sandbox `strict`, in which they reach their own folders and these, and no port.
@@ -126,11 +147,13 @@ impl Repository {
 
     /// Writes server.yaml with these sections; the resources are those of the environment `main`.
     pub fn declare_sections(&self, plugins: &Value, resources: &Value, outputs: &Value) {
+        let in_folder = "file://${project:root}/.sc/state?create_dir=true";
+        let url = self.remote.as_ref().map_or(in_folder, |remote| &remote.url);
         let server = json!({
             "schemaVersion": "1.0",
             "provisioner": {"type": "pulumi", "config": {
-                "state-storage": {"type": "fs", "config": {"path": "file://${project:root}/.sc/state?create_dir=true"}},
-                "secrets-provider": {"type": "passphrase", "config": {"passPhrase": "${secret:passphrase}"}},
+                "state-storage": {"type": "fs", "config": {"path": url}},
+                "secrets-provider": self.secrets_provider,
             }},
             "plugins": plugins,
             "resources": {"resources": {"main": {"resources": resources}}},
@@ -146,7 +169,8 @@ impl Repository {
 
     /// Returns the URL of the state.
     pub fn backend(&self) -> String {
-        format!("file://{}/.sc/state", self.folder.path().display())
+        let in_folder = || format!("file://{}/.sc/state", self.folder.path().display());
+        self.remote.as_ref().map_or_else(in_folder, |remote| remote.url.clone())
     }
 
     /// Runs `sc` and returns its exit code and its output.
@@ -171,24 +195,9 @@ impl Repository {
 
     /// Returns the state, with secrets in plain text.
     pub fn state(&self) -> Value {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let folder = self.folder.path().join(".sc/state");
-            let url = FileUrl { folder: folder.clone(), create: false, folder_mode: 0o777, sidecars: true };
-            let access = StackAccess {
-                store: Arc::new(FileStore::open(&url).await.unwrap()),
-                stack: StackReference::new("tide", "reef").unwrap(),
-                keyring: Arc::new(Keyring::new(Some(Passphrase::new(PASSPHRASE)))),
-                configured_secrets: None,
-                config: Default::default(),
-                journals: state::JournalFolders::of_backend(self.folder.path().join(".sc/journal")),
-                unrecorded: Default::default(),
-                locks: state::LockSettings::default(),
-                engine_version: String::new(),
-            };
-            let export = StackView::export(&access, ExportedSecrets::Plaintext).await.unwrap();
-            serde_json::from_str(&export.expect("the stack exists")).unwrap()
-        })
+        let output = self.command(&["stack", "export", "-s", "reef", "--show-secrets"]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
     }
 
     /// Returns the outputs of the stack.
@@ -231,10 +240,14 @@ impl Repository {
         self.entry(key)["id"].as_str().unwrap().to_owned()
     }
 
-    /// Returns all files of the state, by path: backend, journals, locks.
+    /// Returns all files of the state, by path: backend, journals, locks. The objects of a remote store are those of the
+    /// folder `.sc/state`.
     pub fn state_files(&self) -> Vec<(PathBuf, Vec<u8>)> {
-        let mut files = Vec::new();
-        let mut open = [".sc/state", ".sc/journal"].map(|path| self.folder.path().join(path)).to_vec();
+        let folder = |path: &str| self.folder.path().join(path);
+        let remote = self.remote.iter().flat_map(RemoteStore::read_all);
+        let mut files: Vec<_> = remote.map(|(key, content)| (folder(".sc/state").join(key), content)).collect();
+        // The journals of a remote store are in the home directory.
+        let mut open = [".sc/state", ".sc/journal", "home/.local/state/sc/stores"].map(folder).to_vec();
         while let Some(folder) = open.pop() {
             for entry in fs::read_dir(folder).into_iter().flatten() {
                 let path = entry.unwrap().path();
@@ -248,6 +261,20 @@ impl Repository {
         }
         files.sort();
         files
+    }
+
+    /// Changes the uncompressed checkpoint outside of any program.
+    pub fn change_checkpoint(&self, change: impl FnOnce(&mut Value)) {
+        let key = ".pulumi/stacks/tide/reef.json";
+        let path = self.folder.path().join(".sc/state").join(key);
+        let files = self.state_files();
+        let (_, content) = files.iter().find(|(file, _)| *file == path).unwrap();
+        let mut checkpoint = serde_json::from_slice(content).unwrap();
+        change(&mut checkpoint);
+        match &self.remote {
+            Some(remote) => remote.write(key, checkpoint.to_string().into_bytes()),
+            None => fs::write(path, checkpoint.to_string()).unwrap(),
+        }
     }
 
     /// Returns the number of processes whose environment has the path of the folder: `sc` and its plugins.

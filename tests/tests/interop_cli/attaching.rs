@@ -4,10 +4,10 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
-use tests::sdk_providers::{PASSPHRASE, Sdk};
+use tests::sdk_providers::{PASSPHRASE, Repository, Sdk, resource_inputs};
 
 use crate::pulumi::Pulumi;
-use crate::states::{repository, write_program};
+use crate::states::write_program;
 
 /// Running command. Dropping it kills it.
 struct Running(Child);
@@ -20,7 +20,8 @@ impl Drop for Running {
 }
 
 pub(crate) fn pulumi_attaches_to_a_plugin_that_plugin_debug_starts() {
-    let repository = repository();
+    let repository = Repository::new(&[Sdk::Go]);
+    repository.declare(&[("a", Sdk::Go, resource_inputs("1", "x", "first"))]);
     let mut debug = repository.command(&["plugin", "debug", Sdk::Go.package(), "-s", "reef"]);
     let mut debug = Running(debug.stdout(Stdio::piped()).spawn().unwrap());
     let mut line = String::new();

@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,23 +11,12 @@ use tests::sdk_providers::{PASSPHRASE, Repository, SECRET, Sdk, plain, resource_
 
 use crate::pulumi::{Pulumi, STACK};
 use crate::states::{repository, write_program};
+use crate::stores::Stores;
 
-const PREVIEW: [&str; 5] = ["provision", "-s", "reef", "--preview", "--expect-no-changes"];
+pub(crate) const PREVIEW: [&str; 5] = ["provision", "-s", "reef", "--preview", "--expect-no-changes"];
 
 fn urn(name: &str) -> String {
     format!("urn:pulumi:reef::tide::peergo:index:Thing::{name}--main")
-}
-
-/// Returns the path of the uncompressed checkpoint.
-fn checkpoint(repository: &Repository) -> PathBuf {
-    repository.folder().join(".sc/state/.pulumi/stacks/tide/reef.json")
-}
-
-fn edit(repository: &Repository, change: impl FnOnce(&mut Value)) {
-    let path = checkpoint(repository);
-    let mut text: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    change(&mut text);
-    fs::write(path, text.to_string()).unwrap();
 }
 
 /// Returns the files of the store, relative to its `.pulumi`, without attributes.
@@ -39,11 +27,11 @@ fn files(repository: &Repository) -> Vec<String> {
     relative_paths.filter(|path| !path.ends_with(".attrs")).collect()
 }
 
-pub(crate) fn pulumi_destroy_and_rm_leave_only_backups() {
-    let repository = repository();
+pub(crate) fn pulumi_destroy_and_rm_leave_only_backups(stores: Stores<'_>) {
+    let repository = repository(stores);
     repository.provision();
     let pulumi = Pulumi::new(&repository);
-    pulumi.copy_salt();
+    pulumi.copy_secrets_provider();
     pulumi.changes("destroy");
     pulumi.run_successfully(&["stack", "rm", "--yes"]);
     let left = files(&repository);
@@ -51,8 +39,8 @@ pub(crate) fn pulumi_destroy_and_rm_leave_only_backups() {
     assert!(left.iter().all(is_allowed), "{left:?}");
 }
 
-pub(crate) fn pulumi_reads_our_history() {
-    let repository = repository();
+pub(crate) fn pulumi_reads_our_history(stores: Stores<'_>) {
+    let repository = repository(stores);
     repository.provision();
     repository.declare(&[("a", Sdk::Go, resource_inputs("2", "x", "first"))]);
     repository.provision();
@@ -68,11 +56,11 @@ pub(crate) fn pulumi_reads_our_history() {
     assert!(changes.into_iter().any(|updated| updated == 1), "{history:#}");
 }
 
-pub(crate) fn pulumi_configuration_is_recorded_in_history_and_restored() {
-    let repository = repository();
+pub(crate) fn pulumi_configuration_is_recorded_in_history_and_restored(stores: Stores<'_>) {
+    let repository = repository(stores);
     repository.provision();
     let pulumi = Pulumi::new(&repository);
-    pulumi.copy_salt();
+    pulumi.copy_secrets_provider();
     pulumi.run_successfully(&["config", "set", "depth", "7"]);
     pulumi.run_successfully(&["config", "set", "--secret", "code", "eel-9"]);
     pulumi.run_successfully(&["config", "set", "--path", "--secret", "crew[0].name", "ada"]);
@@ -85,7 +73,7 @@ pub(crate) fn pulumi_configuration_is_recorded_in_history_and_restored() {
     let config = &history[0]["config"];
     assert_eq!(config["tide:code"], json!({"value": "eel-9", "secret": true}), "{config:#}");
     assert_eq!(config["tide:depth"]["value"], "7", "{config:#}");
-    pulumi.copy_salt();
+    pulumi.copy_secrets_provider();
     assert!(!pulumi.settings().contains("depth"));
     pulumi.run_successfully(&["config", "refresh", "--force"]);
     assert_eq!(pulumi.run_successfully(&["config", "get", "code"]).trim(), "eel-9");
@@ -94,11 +82,11 @@ pub(crate) fn pulumi_configuration_is_recorded_in_history_and_restored() {
     assert!(code != 0 && stderr.contains("passphrase"), "{stderr}");
 }
 
-pub(crate) fn pulumi_changes_tags_and_name_of_our_stack() {
-    let repository = repository();
+pub(crate) fn pulumi_changes_tags_and_name_of_our_stack(stores: Stores<'_>) {
+    let repository = repository(stores);
     repository.provision();
     let pulumi = Pulumi::new(&repository);
-    pulumi.copy_salt();
+    pulumi.copy_secrets_provider();
     pulumi.run_successfully(&["stack", "tag", "set", "depth", "7"]);
     assert!(repository.run_successfully(&["stack", "tag", "ls", "-s", "reef"]).0.contains("depth"));
     repository.run_successfully(&["stack", "tag", "set", "-s", "reef", "width", "3"]);
@@ -112,11 +100,11 @@ pub(crate) fn pulumi_changes_tags_and_name_of_our_stack() {
     repository.run_successfully(&PREVIEW);
 }
 
-pub(crate) fn sc_uses_secrets_provider_changed_by_pulumi() {
-    let repository = repository();
+pub(crate) fn sc_uses_secrets_provider_changed_by_pulumi(stores: Stores<'_>) {
+    let repository = repository(stores);
     repository.provision();
     let pulumi = Pulumi::new(&repository);
-    pulumi.copy_salt();
+    pulumi.copy_secrets_provider();
     let before = pulumi.settings();
     // The new passphrase is read from standard input. It equals the old one, but the salt is new.
     let mut change = pulumi.command(&["stack", "change-secrets-provider", "passphrase"], PASSPHRASE);
@@ -132,11 +120,11 @@ pub(crate) fn sc_uses_secrets_provider_changed_by_pulumi() {
     assert_ne!(plain(&pulumi.resource("a--main")["inputs"]["secret"]), SECRET);
 }
 
-pub(crate) fn state_edits_work_on_states_of_the_other_program() {
-    let repository = repository();
+pub(crate) fn state_edits_work_on_states_of_the_other_program(stores: Stores<'_>) {
+    let repository = repository(stores);
     repository.provision();
     let pulumi = Pulumi::new(&repository);
-    pulumi.copy_salt();
+    pulumi.copy_secrets_provider();
     pulumi.run_successfully(&["state", "protect", &urn("a"), "--yes"]);
     assert_eq!(repository.entry("a")["protect"], true);
     repository.run_successfully(&["state", "unprotect", "-s", "reef", "--yes", "a--main"]);
@@ -150,7 +138,7 @@ pub(crate) fn state_edits_work_on_states_of_the_other_program() {
     assert_eq!(repository.entries("a"), [Value::Null; 0]);
 }
 
-pub(crate) fn state_rejected_by_pulumi_is_rejected() {
+pub(crate) fn state_rejected_by_pulumi_is_rejected(stores: Stores<'_>) {
     type InvalidEdit = (&'static str, fn(&mut Value));
     let invalid_edits: [InvalidEdit; 4] = [
         ("unknown version", |file| file["version"] = json!(5)),
@@ -166,12 +154,12 @@ pub(crate) fn state_rejected_by_pulumi_is_rejected() {
         }),
     ];
     for (what, edit_state) in invalid_edits {
-        let repository = repository();
+        let repository = repository(stores);
         repository.provision();
         let pulumi = Pulumi::new(&repository);
-        pulumi.copy_salt();
+        pulumi.copy_secrets_provider();
         write_program(&pulumi);
-        edit(&repository, edit_state);
+        repository.change_checkpoint(edit_state);
         let (code, stdout, stderr) = pulumi.run(&["up", "--yes", "--skip-preview"], PASSPHRASE);
         assert_ne!(code, 0, "{what}:\n{stdout}\n{stderr}");
         let (code, text) = repository.run(&["provision", "-s", "reef", "--yes"]);
@@ -180,8 +168,8 @@ pub(crate) fn state_rejected_by_pulumi_is_rejected() {
     }
 }
 
-pub(crate) fn sc_continues_stack_created_by_pulumi_stack_init() {
-    let repository = repository();
+pub(crate) fn sc_continues_stack_created_by_pulumi_stack_init(stores: Stores<'_>) {
+    let repository = repository(stores);
     let pulumi = Pulumi::new(&repository);
     write_program(&pulumi);
     pulumi.run_successfully(&["stack", "init"]);
@@ -191,8 +179,8 @@ pub(crate) fn sc_continues_stack_created_by_pulumi_stack_init() {
     pulumi.run_successfully(&["preview", "--expect-no-changes"]);
 }
 
-pub(crate) fn compressed_states_are_read_by_the_other_program() {
-    let repository = repository();
+pub(crate) fn compressed_states_are_read_by_the_other_program(stores: Stores<'_>) {
+    let repository = repository(stores);
     let pulumi = Pulumi::new(&repository);
     write_program(&pulumi);
     pulumi.run_successfully(&["stack", "init"]);
@@ -214,11 +202,11 @@ pub(crate) fn compressed_states_are_read_by_the_other_program() {
     }
 }
 
-pub(crate) fn plaintext_export_is_imported_by_both_programs() {
-    let repository = repository();
+pub(crate) fn plaintext_export_is_imported_by_both_programs(stores: Stores<'_>) {
+    let repository = repository(stores);
     repository.provision();
     let pulumi = Pulumi::new(&repository);
-    pulumi.copy_salt();
+    pulumi.copy_secrets_provider();
     let file = repository.folder().join("export.json").display().to_string();
     pulumi.run_successfully(&["stack", "export", "--show-secrets", "--file", &file]);
     repository.run_successfully(&["stack", "import", "-s", "reef", "--file", &file]);
@@ -279,8 +267,8 @@ impl Drop for RunningOperation {
 }
 
 /// Returns a repository with a resource whose replacement takes a long time.
-fn repository_with_slow_replacement() -> Repository {
-    let repository = repository();
+fn repository_with_slow_replacement(stores: Stores<'_>) -> Repository {
+    let repository = repository(stores);
     repository.provision();
     let mut inputs = resource_inputs("1", "y", "first");
     inputs["delay"] = json!(60_000);
@@ -302,10 +290,10 @@ fn write_slow_program(pulumi: &Pulumi<'_>) {
     pulumi.program(&resources, &json!({}));
 }
 
-pub(crate) fn our_lock_blocks_pulumi_until_cancel() {
-    let repository = repository_with_slow_replacement();
+pub(crate) fn our_lock_blocks_pulumi_until_cancel(stores: Stores<'_>) {
+    let repository = repository_with_slow_replacement(stores);
     let pulumi = Pulumi::new(&repository);
-    pulumi.copy_salt();
+    pulumi.copy_secrets_provider();
     write_slow_program(&pulumi);
     let running =
         RunningOperation::start(&repository, repository.command(&["provision", "-s", "reef", "--yes", "-S", "-R"]));
@@ -323,20 +311,37 @@ pub(crate) fn our_lock_blocks_pulumi_until_cancel() {
     assert!(!files(&repository).iter().any(|path| path.starts_with("locks/")), "{:?}", files(&repository));
 }
 
-pub(crate) fn pulumi_lock_blocks_sc_until_cancel() {
-    let repository = repository_with_slow_replacement();
+pub(crate) fn lock_of_our_killed_run_blocks_pulumi_but_not_sc(stores: Stores<'_>) {
+    let repository = repository_with_slow_replacement(stores);
     let pulumi = Pulumi::new(&repository);
-    pulumi.copy_salt();
+    pulumi.copy_secrets_provider();
+    write_program(&pulumi);
+    let provision = ["provision", "-s", "reef", "--yes", "-S", "-R"];
+    RunningOperation::start(&repository, repository.command(&provision)).kill();
+    let (code, _, stderr) = pulumi.run(&["up", "--yes", "--skip-preview"], PASSPHRASE);
+    assert!(code != 0 && stderr.contains("currently locked by 1 lock(s)"), "{stderr}");
+    repository.declare(&[("a", Sdk::Go, resource_inputs("1", "x", "first"))]);
+    let (_, output_text) = repository.run(&provision);
+    assert!(output_text.contains("took over the lock of organization/tide/reef"), "{output_text}");
+    repository.run_successfully(&["refresh", "-s", "reef", "--yes", "--clear-pending-creates"]);
+    repository.provision();
+    pulumi.run_successfully(&["preview", "--expect-no-changes"]);
+}
+
+pub(crate) fn pulumi_lock_blocks_sc_until_cancel(stores: Stores<'_>) {
+    let repository = repository_with_slow_replacement(stores);
+    let pulumi = Pulumi::new(&repository);
+    pulumi.copy_secrets_provider();
     write_slow_program(&pulumi);
     let running = RunningOperation::start(&repository, pulumi.command(&["up", "--yes", "--skip-preview"], PASSPHRASE));
     let provision = ["provision", "-s", "reef", "--yes", "-S", "-R"];
     let (code, output_text) = repository.run(&provision);
-    assert!(code != 0 && output_text.contains(&running.id().to_string()), "{output_text}");
+    assert!(code == 4 && output_text.contains(&running.id().to_string()), "{output_text}");
     repository.run_successfully(&["stack", "export", "-s", "reef"]);
     repository.run_successfully(&["provision", "-s", "reef", "--preview", "-R"]);
     running.kill();
     let (code, output_text) = repository.run(&provision);
-    assert!(code != 0 && output_text.contains("sc cancel"), "{output_text}");
+    assert!(code == 4 && output_text.contains("sc cancel"), "{output_text}");
     repository.run_successfully(&["cancel", "-s", "reef", "--yes"]);
     // The pending create is reported, and stays pending.
     repository.declare(&[("a", Sdk::Go, resource_inputs("1", "y", "first"))]);
@@ -348,11 +353,11 @@ pub(crate) fn pulumi_lock_blocks_sc_until_cancel() {
     assert!(!pending.contains("pending_operations"), "{pending}");
 }
 
-pub(crate) fn concurrent_runs_of_both_programs_exclude_each_other() {
-    let repository = repository();
+pub(crate) fn concurrent_runs_of_both_programs_exclude_each_other(stores: Stores<'_>) {
+    let repository = repository(stores);
     repository.provision();
     let pulumi = Pulumi::new(&repository);
-    pulumi.copy_salt();
+    pulumi.copy_secrets_provider();
     write_program(&pulumi);
     let ours = || repository.command(&["provision", "-s", "reef", "--yes", "-S", "-R"]);
     let theirs = || pulumi.command(&["up", "--yes", "--skip-preview"], PASSPHRASE);

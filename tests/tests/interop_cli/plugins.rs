@@ -134,7 +134,7 @@ pub(crate) fn pulumi_continues_our_stack_with_published_providers() {
     repository.provision();
     let pet = repository.id("pet");
     let pulumi = Pulumi::new(&repository);
-    pulumi.copy_salt();
+    pulumi.copy_secrets_provider();
     write_both(&pulumi, &repository);
     pulumi.changes("refresh");
     pulumi.changes("up");

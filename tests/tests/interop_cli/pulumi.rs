@@ -33,12 +33,16 @@ impl<'r> Pulumi<'r> {
         fs::write(self.project.join("Pulumi.yaml"), format!("{program:#}")).unwrap();
     }
 
-    /// Copies the salt of the state into the project. Without it, the next run would encrypt all secrets with a new
-    /// key.
-    pub(crate) fn copy_salt(&self) {
+    /// Copies the secrets provider of the state into the project. Without it, the next run would encrypt all secrets with
+    /// a new key.
+    pub(crate) fn copy_secrets_provider(&self) {
         let export: Value = serde_json::from_str(&self.run_successfully(&["stack", "export"])).unwrap();
-        let salt = export["deployment"]["secrets_providers"]["state"]["salt"].as_str().unwrap();
-        let settings = json!({"encryptionsalt": salt});
+        let secrets_provider = &export["deployment"]["secrets_providers"];
+        let state = &secrets_provider["state"];
+        let settings = match secrets_provider["type"].as_str().unwrap() {
+            "cloud" => json!({"secretsprovider": state["url"], "encryptedkey": state["encryptedkey"]}),
+            _ => json!({"encryptionsalt": state["salt"]}),
+        };
         fs::write(self.project.join("Pulumi.reef.yaml"), settings.to_string()).unwrap();
     }
 
@@ -55,9 +59,8 @@ impl<'r> Pulumi<'r> {
         let arguments: Vec<&str> = match arguments {
             // `stack ls` lists all stacks, of the project or (with `--all`) of the backend, and accepts no stack.
             ["stack", "ls", ..] => arguments.to_vec(),
-            // `stack init` takes the name as an argument.
-            ["stack", "init"] => vec!["stack", "init", STACK],
-            ["stack", "rm", ..] => [arguments, &[STACK]].concat(),
+            // These take the name as an argument.
+            ["stack", "init" | "rm", ..] => [arguments, &[STACK]].concat(),
             _ if arguments.contains(&"--stack") => arguments.to_vec(),
             _ => [arguments, &of_stack].concat(),
         };
@@ -75,7 +78,8 @@ impl<'r> Pulumi<'r> {
             .env("PULUMI_CONFIG_PASSPHRASE", passphrase)
             .env("PULUMI_SKIP_UPDATE_CHECK", "true")
             .env("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", "true")
-            .env("PEER_HOME", repository.home.folder());
+            .env("PEER_HOME", repository.home.folder())
+            .envs(repository.variables().iter().map(|(name, value)| (name, value)));
         command
     }
 

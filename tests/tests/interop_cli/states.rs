@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 use tests::sdk_providers::{Repository, SECRET, Sdk, plain, resource_inputs};
 
 use crate::pulumi::Pulumi;
+use crate::stores::Stores;
 
 /// Creates a repository whose stack has one resource.
-pub(crate) fn repository() -> Repository {
-    let repository = Repository::new(&[Sdk::Go]);
+pub(crate) fn repository(stores: Stores<'_>) -> Repository {
+    let repository = stores.repository();
     repository.declare(&[("a", Sdk::Go, resource_inputs("1", "x", "first"))]);
     repository
 }
@@ -27,8 +28,8 @@ pub(crate) fn write_program(pulumi: &Pulumi<'_>) {
     pulumi.program(&resources, &json!({"a": {"v": output("v"), "out": output("out"), "secret": output("secret")}}));
 }
 
-pub(crate) fn pulumi_lists_our_stack() {
-    let repository = repository();
+pub(crate) fn pulumi_lists_our_stack(stores: Stores<'_>) {
+    let repository = repository(stores);
     repository.provision();
     let pulumi = Pulumi::new(&repository);
     let stacks: Value = serde_json::from_str(&pulumi.run_successfully(&["stack", "ls", "--all", "--json"])).unwrap();
@@ -38,8 +39,8 @@ pub(crate) fn pulumi_lists_our_stack() {
     assert_eq!(stacks[0]["resourceCount"], pulumi.resources().len());
 }
 
-pub(crate) fn pulumi_exports_our_state() {
-    let repository = repository();
+pub(crate) fn pulumi_exports_our_state(stores: Stores<'_>) {
+    let repository = repository(stores);
     repository.provision();
     let theirs = Pulumi::new(&repository).run_successfully(&["stack", "export"]);
     let (ours, _) = repository.run_successfully(&["stack", "export", "-s", "reef"]);
@@ -51,8 +52,8 @@ pub(crate) fn pulumi_exports_our_state() {
     assert_eq!(without_manifest(&theirs), without_manifest(&ours));
 }
 
-pub(crate) fn pulumi_decrypts_our_secrets() {
-    let repository = repository();
+pub(crate) fn pulumi_decrypts_our_secrets(stores: Stores<'_>) {
+    let repository = repository(stores);
     repository.provision();
     let pulumi = Pulumi::new(&repository);
     let entry = pulumi.resource("a--main");
@@ -67,12 +68,12 @@ pub(crate) fn pulumi_decrypts_our_secrets() {
     assert!(stderr.contains("passphrase"), "{stderr}");
 }
 
-pub(crate) fn pulumi_refreshes_our_state() {
-    let repository = repository();
+pub(crate) fn pulumi_refreshes_our_state(stores: Stores<'_>) {
+    let repository = repository(stores);
     repository.provision();
     let id = repository.id("a");
     let pulumi = Pulumi::new(&repository);
-    pulumi.copy_salt();
+    pulumi.copy_secrets_provider();
     pulumi.run_successfully(&["refresh", "--preview-only", "--expect-no-changes"]);
     pulumi.changes("refresh");
     repository.run_successfully(&["provision", "-s", "reef", "--preview", "--expect-no-changes"]);
@@ -85,11 +86,11 @@ pub(crate) fn pulumi_refreshes_our_state() {
     assert_eq!(repository.home.resources()[0].1["v"], "1");
 }
 
-pub(crate) fn pulumi_destroys_our_stack() {
-    let repository = repository();
+pub(crate) fn pulumi_destroys_our_stack(stores: Stores<'_>) {
+    let repository = repository(stores);
     repository.provision();
     let pulumi = Pulumi::new(&repository);
-    pulumi.copy_salt();
+    pulumi.copy_secrets_provider();
     pulumi.changes("destroy");
     assert_eq!(repository.home.resources(), []);
     assert_eq!(repository.entries("a"), [Value::Null; 0]);
@@ -98,19 +99,19 @@ pub(crate) fn pulumi_destroys_our_stack() {
     assert_eq!(repository.home.resources().len(), 1);
 }
 
-pub(crate) fn equal_pulumi_program_has_no_changes() {
-    let repository = repository();
+pub(crate) fn equal_pulumi_program_has_no_changes(stores: Stores<'_>) {
+    let repository = repository(stores);
     repository.provision();
     let pulumi = Pulumi::new(&repository);
-    pulumi.copy_salt();
+    pulumi.copy_secrets_provider();
     write_program(&pulumi);
     pulumi.run_successfully(&["preview", "--expect-no-changes"]);
     pulumi.run_successfully(&["up", "--yes", "--skip-preview", "--expect-no-changes"]);
     repository.run_successfully(&["provision", "-s", "reef", "--preview", "--expect-no-changes"]);
 }
 
-pub(crate) fn sc_continues_from_pulumi_state() {
-    let repository = repository();
+pub(crate) fn sc_continues_from_pulumi_state(stores: Stores<'_>) {
+    let repository = repository(stores);
     let pulumi = Pulumi::new(&repository);
     write_program(&pulumi);
     pulumi.run_successfully(&["stack", "init"]);
@@ -128,8 +129,8 @@ pub(crate) fn sc_continues_from_pulumi_state() {
     assert_eq!(repository.home.resources()[0].1["v"], "1");
 }
 
-pub(crate) fn sc_refreshes_and_destroys_pulumi_stack() {
-    let repository = repository();
+pub(crate) fn sc_refreshes_and_destroys_pulumi_stack(stores: Stores<'_>) {
+    let repository = repository(stores);
     let pulumi = Pulumi::new(&repository);
     write_program(&pulumi);
     pulumi.run_successfully(&["stack", "init"]);

@@ -151,7 +151,7 @@ impl Stack {
             Executor::Pulumi => {
                 match (number, self.executors[0]) {
                     (0, _) => drop(pulumi.run_successfully(&["stack", "init"])),
-                    (1, Executor::Sc) => pulumi.copy_salt(),
+                    (1, Executor::Sc) => pulumi.copy_secrets_provider(),
                     _ => {}
                 }
                 let (code, stdout, stderr) =

@@ -40,7 +40,7 @@ pub(crate) fn both_programs_find_the_same_types() {
     let pulumi = Pulumi::new(&repository);
     declare(&repository, &pulumi, &ACCEPTED);
     repository.provision();
-    pulumi.copy_salt();
+    pulumi.copy_secrets_provider();
     pulumi.run_successfully(&["preview", "--expect-no-changes"]);
     let tokens: Vec<Value> = pulumi.resources().into_iter().map(|mut resource| resource["type"].take()).collect();
     for token in ["peergo:index:Thing", "peergo:index/smallThing:SmallThing", "peergo:sea/thing:Thing"] {

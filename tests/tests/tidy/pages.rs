@@ -185,7 +185,8 @@ fn tests(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// Returns whether a file defines a test, or a function that the `main.rs` beside it lists as a test with `test!`.
+/// Returns whether a file defines a test, or a function that the `main.rs` beside it lists as a
+/// test (`test!`, `test_in_stores!`).
 fn is_test(file: &str, function: &str) -> bool {
     let path = root().join(file);
     let Ok(text) = fs::read_to_string(&path) else { return false };
@@ -195,7 +196,7 @@ fn is_test(file: &str, function: &str) -> bool {
         let tokens = main.parse::<TokenStream>().expect("a source file can be parsed").to_string().replace(' ', "");
         tokens.contains("constTESTS:") && tokens.contains(&format!(",{module}::{function})"))
     };
-    tests(&text).contains(function) || text.contains(&format!("\npub(crate) fn {function}()")) && is_listed()
+    tests(&text).contains(function) || text.contains(&format!("\npub(crate) fn {function}(")) && is_listed()
 }
 
 #[test]

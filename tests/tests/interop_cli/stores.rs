@@ -1,0 +1,111 @@
+//! Stores in which the tests keep states: folders, buckets of `moto`, tables of PostgreSQL.
+
+use std::cell::{Cell, OnceCell};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cloud::postgres::{PostgresObjects, PostgresUrl};
+use cloud::s3::{S3Url, open_s3};
+use state::store::Objects;
+use tests::moto::MotoServer;
+use tests::postgres_server::PostgresServer;
+use tests::sdk_providers::{RemoteStore, Repository, Sdk};
+
+/// Variables that both programs need for all services of `moto`.
+pub(crate) const KEYS: [(&str, &str); 2] = [("AWS_ACCESS_KEY_ID", "AKIATEST"), ("AWS_SECRET_ACCESS_KEY", "test")];
+
+/// Servers of all tests, each started with the first test that needs it. They end when this is dropped.
+#[derive(Default)]
+pub(crate) struct Servers {
+    moto: OnceCell<MotoServer>,
+    postgres: OnceCell<PostgresServer>,
+    /// Number of remote stores so far.
+    stores: Cell<usize>,
+}
+
+/// Kind of a store.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Folder of the repository.
+    Folder,
+    /// Prefix of a bucket that keeps all versions of its objects.
+    S3,
+    /// Table in PostgreSQL.
+    Postgres,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 3] = [Self::Folder, Self::S3, Self::Postgres];
+
+    /// Returns the end of the names of tests.
+    pub(crate) fn suffix(self) -> &'static str {
+        match self {
+            Self::Folder => "",
+            Self::S3 => "_in_s3",
+            Self::Postgres => "_in_postgres",
+        }
+    }
+}
+
+/// Kind of the stores of a test, with the servers.
+#[derive(Clone, Copy)]
+pub(crate) struct Stores<'s> {
+    pub(crate) servers: &'s Servers,
+    pub(crate) kind: Kind,
+}
+
+impl<'s> Stores<'s> {
+    /// Returns a new repository, whose state is in a new store.
+    pub(crate) fn repository(self) -> Repository {
+        let repository = Repository::new(&[Sdk::Go]);
+        match self.kind {
+            Kind::Folder => repository,
+            Kind::S3 => repository.with_remote_store(self.bucket()),
+            Kind::Postgres => repository.with_remote_store(self.table()),
+        }
+    }
+
+    /// Creates a key in AWS KMS, and returns its URL. Both programs need [`KEYS`].
+    pub(crate) fn new_key(self) -> String {
+        let moto = self.moto();
+        let id = moto.python("print(client('kms').create_key()['KeyMetadata']['KeyId'])").unwrap();
+        format!("awskms://{}?region=us-east-1&endpoint={}", id.trim(), moto.url())
+    }
+
+    fn bucket(self) -> RemoteStore {
+        let (moto, name) = (self.moto(), self.new_name());
+        let versions = "VersioningConfiguration={'Status': 'Enabled'}";
+        let create = format!(
+            "client('s3').create_bucket(Bucket={name:?})\nclient('s3').put_bucket_versioning(Bucket={name:?}, {versions})"
+        );
+        moto.python(&create).unwrap();
+        let url = format!("s3://{name}/team/a?endpoint={}&s3ForcePathStyle=true&region=us-east-1", moto.url());
+        let environment = KEYS.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let parsed = S3Url::parse(&url, &environment).unwrap();
+        RemoteStore::open(url, &KEYS, async move { open_s3(&parsed, None, &environment, None).await.unwrap() })
+    }
+
+    fn table(self) -> RemoteStore {
+        let server = self.servers.postgres.get_or_init(|| {
+            let server = PostgresServer::start(&[]).unwrap();
+            server.sql("postgres", "CREATE ROLE ada LOGIN PASSWORD 'kelp'").unwrap();
+            server.sql("postgres", "CREATE DATABASE tide OWNER ada").unwrap();
+            server
+        });
+        let (port, name) = (server.port(), self.new_name());
+        let url = format!("postgres://ada:kelp@localhost:{port}/tide?table={name}&sslmode=disable");
+        let parsed = PostgresUrl::parse(&url, &BTreeMap::new(), None).unwrap();
+        RemoteStore::open(url, &[], async move { Arc::new(PostgresObjects::new(parsed)) as Arc<dyn Objects> })
+    }
+
+    fn moto(self) -> &'s MotoServer {
+        self.servers.moto.get_or_init(|| MotoServer::start().unwrap())
+    }
+
+    /// Returns the name of a bucket or table that no other test has.
+    fn new_name(self) -> String {
+        let number = self.servers.stores.get() + 1;
+        self.servers.stores.set(number);
+        format!("tide{number}")
+    }
+}
