@@ -14,7 +14,7 @@ use state::store::{LockInfo, StackReference, StoreError};
 use state::{JournalError, KeptJournal, StateError, UnrecordedChange};
 
 use super::display::{ErrorTexts, Line, Palette};
-use super::{lock_process, setup_errors};
+use super::{lock_process, migrated, setup_errors};
 
 /// Outcome of the program, with one exit code each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,6 +204,9 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
     }
     if let Some((stack, locks)) = locks_of_others(cause) {
         return Some(lock_process::hint(stack.stack(), locks));
+    }
+    if let Some(StoreError::Migrated { mark, mark_location, .. }) = error_of_store(cause) {
+        return Some(migrated::hint(mark, mark_location));
     }
     match downcast::<OperationError>(cause) {
         Some(OperationError::Plugins { error, .. } | OperationError::Schema(error)) => {

@@ -14,6 +14,7 @@ mod display;
 mod exit;
 mod guard;
 mod lock_process;
+mod migrated;
 mod panic;
 mod process;
 mod prompt;

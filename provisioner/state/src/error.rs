@@ -10,6 +10,7 @@ use pulumi_proto::urn::Urn;
 use super::format::{FormatError, UpdateInfo};
 use super::integrity::IntegrityError;
 use super::journal::{JournalError, KeptJournal};
+use super::migration_error::MigrationError;
 use super::secrets::SecretsError;
 use super::store::{CheckpointCopy, CopyKind, StackReference, StoreError};
 
@@ -84,6 +85,9 @@ pub enum StateError {
         /// Cause of the failure.
         source: Box<StateError>,
     },
+    /// The stack cannot move to another store.
+    #[error(transparent)]
+    Migration(#[from] MigrationError),
     /// The stack still has resources.
     #[error("{stack} still has {}", resource_count(*count))]
     NotEmpty {

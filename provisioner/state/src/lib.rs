@@ -57,6 +57,7 @@ pub mod integrity;
 mod journal;
 mod lease;
 mod ledger;
+mod migration_error;
 mod record;
 mod recorder;
 mod resource;
@@ -79,6 +80,7 @@ pub use error::{ImportProblem, JournalConflict, StateError, UnexplainedEmptyStat
 pub use journal::{JournalError, JournalFolders, KeptJournal};
 pub use lease::Lease;
 pub use ledger::Ledger;
+pub use migration_error::MigrationError;
 pub use record::{Effect, EntryId, OperationId, Record, Subject};
 pub use recorder::{MemoryRecorder, StateRecorder};
 pub use resource::{CustomTimeouts, ResourceState};
@@ -86,8 +88,9 @@ pub use settings::{SettingsError, StackSettings};
 pub use settings_edit::{SettingsEdit, SettingsEditError};
 pub use snapshot::{Manifest, OperationKind, PendingOperation, SecretsDescription, Snapshot, SnapshotRest};
 pub use stack_state::{
-    EntryChange, ExportedSecrets, ImportReport, JournalRecorder, LockSettings, RecoveredRun, Restore, SecretsChange,
-    StackAccess, StackState, StackSummary, StackView, StateCopy, TakenOverLock, change_secrets, history, import,
-    remove_stack, rename_stack, resume_rename, state_copies, stored_secrets, summary,
+    EntryChange, ExportedSecrets, ImportReport, JournalRecorder, LockSettings, MigratedStack, MigrationOutcome,
+    RecoveredRun, Restore, SecretsChange, StackAccess, StackMigration, StackState, StackSummary, StackView, StateCopy,
+    TakenOverLock, change_secrets, history, import, remove_stack, rename_stack, resume_rename, state_copies,
+    stored_secrets, summary,
 };
 pub use unrecorded::{ChangeKind, Unrecorded, UnrecordedChange, UnrecordedReport};

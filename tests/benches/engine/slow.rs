@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use state::store::{
-    Backups, CheckpointCopy, CopyKind, Expected, FileStore, HistoryEntry, LockHolder, LockInfo, Revision, StackCatalog,
-    StackLock, StackReference, StackRename, StateStore, StoreError, StoredCheckpoint, Tags,
+    Backups, CheckpointCopy, CopyKind, Expected, FileStore, HistoryEntry, LockHolder, LockInfo, MigrationMark,
+    Revision, StackCatalog, StackContents, StackLock, StackReference, StackRename, StateStore, StoreError,
+    StoredCheckpoint, Tags,
 };
 
 /// Additional time of each write.
@@ -26,10 +28,6 @@ impl StateStore for SlowStore {
 
     fn checkpoint_location(&self, stack: &StackReference) -> String {
         self.0.checkpoint_location(stack)
-    }
-
-    async fn load(&self, stack: &StackReference) -> Result<Option<StoredCheckpoint>, StoreError> {
-        self.0.load(stack).await
     }
 
     /// Delays the backup of the previous checkpoint and the write of the new one.
@@ -72,7 +70,7 @@ impl StateStore for SlowStore {
         self.0.remove_ended_lock(stack, lock, holder).await
     }
 
-    async fn now(&self) -> Result<jiff::Timestamp, StoreError> {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
         self.0.now().await
     }
 
@@ -87,13 +85,49 @@ impl StateStore for SlowStore {
 }
 
 #[async_trait]
+impl StackContents for SlowStore {
+    async fn read_checkpoint(&self, stack: &StackReference) -> Result<Option<StoredCheckpoint>, StoreError> {
+        self.0.read_checkpoint(stack).await
+    }
+
+    async fn history_entries(&self, stack: &StackReference) -> Result<Vec<HistoryEntry>, StoreError> {
+        self.0.history_entries(stack).await
+    }
+
+    async fn add_history_entry(&self, stack: &StackReference, entry: &HistoryEntry) -> Result<(), StoreError> {
+        delay_writes(1).await;
+        self.0.add_history_entry(stack, entry).await
+    }
+
+    async fn add_copy(
+        &self,
+        stack: &StackReference,
+        kind: CopyKind,
+        time: Timestamp,
+        checkpoint: &str,
+    ) -> Result<(), StoreError> {
+        delay_writes(1).await;
+        self.0.add_copy(stack, kind, time, checkpoint).await
+    }
+
+    fn mark_location(&self, stack: &StackReference) -> String {
+        self.0.mark_location(stack)
+    }
+
+    async fn mark(&self, stack: &StackReference) -> Result<Option<MigrationMark>, StoreError> {
+        self.0.mark(stack).await
+    }
+
+    async fn set_mark(&self, stack: &StackReference, mark: Option<&MigrationMark>) -> Result<(), StoreError> {
+        delay_writes(1).await;
+        self.0.set_mark(stack, mark).await
+    }
+}
+
+#[async_trait]
 impl StackCatalog for SlowStore {
     async fn list(&self) -> Result<Vec<StackReference>, StoreError> {
         self.0.list().await
-    }
-
-    async fn history(&self, stack: &StackReference) -> Result<Vec<String>, StoreError> {
-        self.0.history(stack).await
     }
 
     async fn tags(&self, stack: &StackReference) -> Result<Tags, StoreError> {

@@ -13,7 +13,7 @@ use pulumi_proto::property::wire::{Bag, DecodeOptions, EncodeOptions, decode, en
 use pulumi_proto::property::{Asset, AssetContent, OutputValue, PropertyMap, PropertyValue};
 use state::format::UpdateInfo;
 use state::secrets::Keyring;
-use state::store::{FileStore, FileUrl, StackCatalog, StackReference, StateStore};
+use state::store::{FileStore, FileUrl, StackCatalog, StackContents as _, StackReference, StateStore};
 use state::{JournalFolders, StackAccess, StackSettings, StackView, decode_checkpoint, encode_checkpoint};
 use tokio::runtime::{Builder, Runtime};
 

@@ -16,12 +16,14 @@ use anyhow::Context as _;
 use bridge::fs::{Access, FileError, read_named, read_to_limit, utf8, write_atomically};
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
+use state::store::{MigrationDirection, MigrationMark};
 use state::{self, ExportedSecrets, MAX_STATE_BYTES, StackSummary, StackView};
 
 use crate::cli::access::access;
 use crate::cli::args::{DirArgs, GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
+use crate::cli::migrated;
 use crate::cli::process::working_folder;
 use crate::cli::stacks::{not_provisioned, only, read_all, read_stack};
 use crate::cli::table::table;
@@ -40,7 +42,7 @@ pub(crate) struct StackCommand {
 pub(crate) enum StackVerb {
     /// List the stacks with their number of resources, last update and status
     ///
-    /// The status shows locks, interrupted runs and pending operations. No passphrase is needed. A stack whose state
+    /// The status shows locks, interrupted runs and pending operations, and where a stack has moved. No passphrase is needed. A stack whose state
     /// cannot be read is listed as unreadable, and its error is printed after the list.
     #[command(visible_alias = "list")]
     Ls(LsArgs),
@@ -180,6 +182,8 @@ impl StackRow {
             "interrupted": self.summary.as_ref().map(|summary| summary.is_interrupted),
             "pendingOperations": self.summary.as_ref().map(|summary| summary.pending_operations),
             "pendingCreates": self.summary.as_ref().map(|summary| summary.pending_creates),
+            "movedTo": self.url_of_mark(MigrationDirection::To),
+            "migratedFrom": self.url_of_mark(MigrationDirection::From),
         })
         .to_string()
     }
@@ -201,8 +205,17 @@ impl StackRow {
         };
         let creates = count(summary.pending_creates, "pending create");
         let others = count(summary.pending_operations - summary.pending_creates, "other pending operation");
-        let status: Vec<String> = [lock, creates, others].into_iter().flatten().collect();
+        let mark = self.mark().map(migrated::status);
+        let status: Vec<String> = [mark, lock, creates, others].into_iter().flatten().collect();
         if status.is_empty() { "-".to_owned() } else { status.join(", ") }
+    }
+
+    fn mark(&self) -> Option<&MigrationMark> {
+        self.summary.as_ref()?.mark.as_ref()
+    }
+
+    fn url_of_mark(&self, direction: MigrationDirection) -> Option<&str> {
+        Some(self.mark().filter(|mark| mark.direction == direction)?.url.as_str())
     }
 
     fn resources(&self) -> Option<usize> {
@@ -291,6 +304,7 @@ mod tests {
                 is_interrupted,
                 pending_operations,
                 pending_creates,
+                mark: None,
             };
             let row = StackRow { stack: "dev".to_owned(), project: "reef".to_owned(), summary: Some(summary) };
             row.as_row("2026-11-21T00:52:38Z".parse().unwrap())[3..].join(" | ")

@@ -28,6 +28,17 @@ impl HeldLock {
         Self { lock, lease, keeper }
     }
 
+    /// Waits until the lock is held for certain.
+    ///
+    /// # Errors
+    /// The errors of [`Lease::confirm`].
+    pub(super) async fn confirm(&self) -> Result<(), StateError> {
+        match &self.lease {
+            Some(lease) => lease.confirm().await,
+            None => Ok(()),
+        }
+    }
+
     /// Leaves the lock in place for good: without its lease no other run takes it over, because the state lacks what the
     /// journal of this run has. A lock that was lost is not written again.
     pub(super) async fn leave(self, access: &StackAccess) {

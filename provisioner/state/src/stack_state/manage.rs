@@ -13,7 +13,8 @@ use crate::format::{self, UpdateInfo};
 use crate::journal;
 use crate::snapshot::OperationKind;
 use crate::store::{
-    Backups, Expected, LockHolder, RenameOutcome, StackLock, StackReference, StackRename, StoredCheckpoint,
+    Backups, Expected, LockHolder, MigrationMark, RenameOutcome, StackLock, StackReference, StackRename,
+    StoredCheckpoint,
 };
 
 /// Renames a stack, also into another project, as `pulumi stack rename` does. Needs no key: ciphertexts stay as they
@@ -47,6 +48,7 @@ pub async fn rename_stack(
 async fn rename_locked(access: &StackAccess, rename: &mut StackRename, to: &StackReference) -> Result<(), StateError> {
     let checkpoint = load_uninterrupted(access).await?;
     let renamed = StackAccess { stack: to.clone(), ..access.clone() };
+    access.store.refuse_migrated(to).await?;
     if let Some(journal) = journal::list(&renamed.journals, to)?.into_iter().next() {
         return Err(StateError::Interrupted { stack: to.clone(), journal: journal.path });
     }
@@ -105,6 +107,7 @@ async fn remove_locked(
 /// # Errors
 /// [`StateError`] if an entry cannot be read.
 pub async fn history(access: &StackAccess) -> Result<Vec<UpdateInfo>, StateError> {
+    access.store.refuse_migrated(&access.stack).await?;
     let entries = access.store.history(&access.stack).await?;
     let read = |text: &String| UpdateInfo::from_json(text);
     let failed = |source| StateError::History { stack: access.stack.clone(), source };
@@ -126,6 +129,9 @@ pub struct StackSummary {
     pub pending_operations: usize,
     /// Number of creates among them.
     pub pending_creates: usize,
+    /// Mark of a stack that has moved to another store, or is incomplete here; nothing else is known then but the lock and the
+    /// journal.
+    pub mark: Option<MigrationMark>,
 }
 
 /// Summarizes a stack without locking it. Needs no key: without one, the changes in the journal of a run are not
@@ -136,6 +142,14 @@ pub struct StackSummary {
 pub async fn summary(access: &StackAccess) -> Result<StackSummary, StateError> {
     let is_locked = !access.store.locks(&access.stack).await?.is_empty();
     let has_journal = access.has_journal()?;
+    let mark = access.store.mark(&access.stack).await?;
+    if mark.is_some() {
+        let (resources, updated, is_interrupted) = (None, None, has_journal);
+        let (pending_operations, pending_creates) = (0, 0);
+        let summary =
+            StackSummary { resources, updated, is_locked, is_interrupted, pending_operations, pending_creates, mark };
+        return Ok(summary);
+    }
     let view = if has_journal { StackView::open_without_secrets(access).await.ok() } else { None };
     let (snapshot, is_interrupted) = match view {
         Some(view) => (view.snapshot, view.recovered.is_some() || view.conflict.is_some()),
@@ -150,11 +164,11 @@ pub async fn summary(access: &StackAccess) -> Result<StackSummary, StateError> {
     let creates = pending.iter().filter(|operation| operation.kind == OperationKind::Creating);
     let (pending_operations, pending_creates) = (pending.len(), creates.count());
     let updated = snapshot.and_then(|snapshot| snapshot.manifest.time);
-    Ok(StackSummary { resources, updated, is_locked, is_interrupted, pending_operations, pending_creates })
+    Ok(StackSummary { resources, updated, is_locked, is_interrupted, pending_operations, pending_creates, mark })
 }
 
 /// Returns the checkpoint of a stack without an interrupted run.
-async fn load_uninterrupted(access: &StackAccess) -> Result<StoredCheckpoint, StateError> {
+pub(super) async fn load_uninterrupted(access: &StackAccess) -> Result<StoredCheckpoint, StateError> {
     let checkpoint = access.store.load(&access.stack).await?;
     recovery::refuse_interrupted(access, checkpoint.as_ref()).await?;
     checkpoint.ok_or_else(|| StateError::NoStack(access.stack.clone()))

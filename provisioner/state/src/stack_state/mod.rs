@@ -8,11 +8,14 @@ mod lock_settings;
 mod locked;
 mod locking;
 mod manage;
+mod migration;
 mod recorder;
 mod recovery;
 mod restore;
 mod saving;
 mod stack_secrets;
+#[cfg(test)]
+mod tests;
 mod unexplained_empty;
 mod view;
 
@@ -23,6 +26,7 @@ pub use lock_settings::{LockSettings, TakenOverLock};
 pub use locked::StackState;
 pub use locking::resume_rename;
 pub use manage::{StackSummary, history, remove_stack, rename_stack, summary};
+pub use migration::{MigratedStack, MigrationOutcome, StackMigration};
 pub use recorder::JournalRecorder;
 pub use recovery::RecoveredRun;
 pub use restore::{EntryChange, Restore, StateCopy, state_copies};

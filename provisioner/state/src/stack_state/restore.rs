@@ -30,6 +30,7 @@ pub struct StateCopy {
 /// # Errors
 /// [`StateError::Store`] if the copies cannot be listed.
 pub async fn state_copies(access: &StackAccess) -> Result<Vec<StateCopy>, StateError> {
+    access.store.refuse_migrated(&access.stack).await?;
     let mut copies = Vec::new();
     for copy in access.store.copies(&access.stack, &CopyKind::ALL).await? {
         let text = access.store.read_copy(&copy).await.ok();

@@ -29,9 +29,6 @@ pub trait StackCatalog: Send + Sync {
     /// Returns the stacks, sorted.
     async fn list(&self) -> Result<Vec<StackReference>, StoreError>;
 
-    /// Returns the history entries of a stack, oldest first.
-    async fn history(&self, stack: &StackReference) -> Result<Vec<String>, StoreError>;
-
     /// Returns the tags of a stack.
     async fn tags(&self, stack: &StackReference) -> Result<Tags, StoreError>;
 

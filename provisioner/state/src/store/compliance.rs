@@ -5,18 +5,21 @@
 #[cfg(test)]
 mod tests;
 
+use jiff::Timestamp;
+
 use super::{
-    Backups, CopyKind, Expected, HistoryEntry, LockHolder, LockLease, StackReference, StateStore, StoreError, Tags,
+    Backups, CopyKind, Expected, HistoryEntry, LockHolder, LockLease, MigrationDirection, MigrationMark,
+    StackReference, StateStore, StoreError, Tags,
 };
 
-pub(super) const EMPTY: &str = r#"{"version":3,"checkpoint":{"stack":"organization/reef/dev"}}"#;
-pub(super) const SECOND: &str = r#"{"version":3,"checkpoint":{"stack":"second"}}"#;
+pub(crate) const EMPTY: &str = r#"{"version":3,"checkpoint":{"stack":"organization/reef/dev"}}"#;
+pub(crate) const SECOND: &str = r#"{"version":3,"checkpoint":{"stack":"second"}}"#;
 
-pub(super) fn stack(name: &str) -> StackReference {
+pub(crate) fn stack(name: &str) -> StackReference {
     StackReference::new("reef", name).unwrap()
 }
 
-pub(super) fn holder(pid: u32) -> LockHolder {
+pub(crate) fn holder(pid: u32) -> LockHolder {
     LockHolder { pid, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None, lease: None }
 }
 
@@ -24,6 +27,21 @@ pub(super) fn holder(pid: u32) -> LockHolder {
 fn leased(pid: u32) -> LockHolder {
     let lease = LockLease { run: format!("run-{pid}"), duration: LockLease::DURATION };
     LockHolder { lease: Some(lease), ..holder(pid) }
+}
+
+/// Returns the mark of a migration to or from another store.
+pub(crate) fn mark(direction: MigrationDirection) -> MigrationMark {
+    MigrationMark {
+        direction,
+        url: "s3://reef".to_owned(),
+        location: "s3://reef".to_owned(),
+        digest: "d1".to_owned(),
+        replaces: None,
+        time: Timestamp::UNIX_EPOCH,
+        user: "ada".to_owned(),
+        host: "reefbox".to_owned(),
+        run: Some("r".to_owned()),
+    }
 }
 
 /// Saves a checkpoint under the lock, as a run does.
@@ -55,6 +73,8 @@ pub async fn run(store: &dyn StateStore) {
     lock_of_an_ended_run_is_removed_unless_it_was_renewed(store).await;
     run_that_lost_its_lock_saves_nothing(store).await;
     checkpoint_that_another_program_has_replaced_stays(store).await;
+    stack_with_a_mark_is_not_loaded(store).await;
+    contents_of_a_stack_are_added_by_their_times(store).await;
     tags_are_replaced_as_a_whole(store).await;
     renamed_stack_keeps_its_history(store).await;
     removed_stack_is_not_listed(store).await;
@@ -192,6 +212,58 @@ async fn checkpoint_that_another_program_has_replaced_stays(store: &dyn StateSto
     let removed = store.save(&absent, "{}", &Expected::unchanged(read.as_ref())).await;
     assert!(matches!(removed, Err(StoreError::Replaced { written: None, .. })), "{removed:?}");
     store.unlock(absent).await.unwrap();
+}
+
+async fn stack_with_a_mark_is_not_loaded(store: &dyn StateStore) {
+    let dev = stack("dev");
+    let stored = store.text(&dev).await.unwrap();
+    assert_eq!(store.mark(&dev).await.unwrap(), None);
+    for direction in [MigrationDirection::From, MigrationDirection::To] {
+        store.set_mark(&dev, Some(&mark(direction))).await.unwrap();
+        assert_eq!(store.mark(&dev).await.unwrap(), Some(mark(direction)));
+        let error = store.load(&dev).await.unwrap_err();
+        assert!(matches!(&error, StoreError::Migrated { mark_location, .. } if !mark_location.is_empty()), "{error}");
+        assert_eq!(store.read_checkpoint(&dev).await.unwrap().map(|kept| kept.into_text()), stored);
+        assert!(store.load(&stack("a.b")).await.unwrap().is_some(), "the mark is that of one stack");
+        let absent = stack("absent");
+        store.set_mark(&absent, Some(&mark(direction))).await.unwrap();
+        assert!(matches!(store.load(&absent).await, Err(StoreError::Migrated { .. })));
+        store.set_mark(&absent, None).await.unwrap();
+    }
+    assert_eq!(store.list().await.unwrap(), [stack("a.b"), dev.clone()]);
+    for _ in 0..2 {
+        store.set_mark(&dev, None).await.unwrap();
+    }
+    assert_eq!(store.text(&dev).await.unwrap(), stored);
+}
+
+async fn contents_of_a_stack_are_added_by_their_times(store: &dyn StateStore) {
+    let copied = StackReference::new("copied", "dev").unwrap();
+    let times = [1_788_242_409_123_456_789, 1_788_242_409_123_456_790];
+    let times = times.map(|time| Timestamp::from_nanosecond(time).unwrap());
+    let entries = times.map(|time| HistoryEntry { time, update: format!(r#"{{"endTime":"{time}"}}"#) });
+    for _ in 0..2 {
+        for entry in entries.iter().rev() {
+            store.add_history_entry(&copied, entry).await.unwrap();
+        }
+    }
+    assert_eq!(store.history_entries(&copied).await.unwrap(), entries);
+    let kinds = [CopyKind::History, CopyKind::Backup, CopyKind::Retained, CopyKind::Previous];
+    for kind in kinds {
+        store.add_copy(&copied, kind, times[0], EMPTY).await.unwrap();
+        store.add_copy(&copied, kind, times[0], SECOND).await.unwrap();
+    }
+    for kind in kinds {
+        let copies = store.copies(&copied, &[kind]).await.unwrap();
+        assert_eq!(copies.len(), 1, "{copies:?}");
+        assert!(kind == CopyKind::Previous || copies[0].time == times[0], "{copies:?}");
+        assert_eq!(store.read_copy(&copies[0]).await.unwrap(), SECOND, "{kind:?}");
+    }
+    assert_eq!(store.read_checkpoint(&copied).await.unwrap().map(|copied| copied.into_text()), None);
+    let lock = store.lock(&copied, &holder(1)).await.unwrap();
+    store.save(&lock, EMPTY, &Expected::Missing).await.unwrap();
+    store.remove(&lock, Backups::Removed, &Expected::Any).await.unwrap();
+    store.unlock(lock).await.unwrap();
 }
 
 async fn tags_are_replaced_as_a_whole(store: &dyn StateStore) {

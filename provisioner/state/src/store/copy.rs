@@ -18,7 +18,7 @@ pub struct CheckpointCopy {
 }
 
 /// Reason why a store keeps a copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CopyKind {
     /// The checkpoint before the last save (`.bak`).
     Previous,

@@ -7,6 +7,7 @@ use bridge::yaml::YamlError;
 use jiff::Timestamp;
 
 use super::lock::LockInfo;
+use super::migration_mark::MigrationMark;
 use super::objects::ObjectError;
 use super::reference::StackReference;
 #[cfg(test)]
@@ -44,6 +45,16 @@ pub enum StoreError {
         stack: StackReference,
         /// Time at which the present checkpoint was written; `None` if there is none, or the time is not known.
         written: Option<Timestamp>,
+    },
+    /// The stack has moved to another store, or is being moved into this one.
+    #[error("{stack} {mark}")]
+    Migrated {
+        /// The stack.
+        stack: StackReference,
+        /// Mark of the stack.
+        mark: Box<MigrationMark>,
+        /// Location of the mark.
+        mark_location: String,
     },
     /// A rename was interrupted, and both stacks were changed since.
     #[error("a rename of {from} to {to} was interrupted, and both stacks have been changed since")]
@@ -113,6 +124,9 @@ pub enum Damage {
     /// The intent of a rename has invalid names.
     #[error("it does not have the names of stacks and locks")]
     RenameNames,
+    /// The mark of a migration is not JSON, or does not have the shape of a mark.
+    #[error("it does not describe a migration")]
+    MigrationMark(#[source] serde_json::Error),
     /// The tags of a stack have an unsupported version.
     #[error("tags of version {0} are not supported")]
     TagsVersion(u32),

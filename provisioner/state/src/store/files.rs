@@ -3,6 +3,7 @@
 mod abandoned;
 mod catalog;
 mod checkpoints;
+mod contents;
 mod copies;
 mod folder;
 mod locks;
@@ -18,11 +19,13 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::catalog::{Backups, StackCatalog, Tags};
+use super::contents::StackContents;
 use super::copy::{CheckpointCopy, CopyKind};
 use super::error::StoreError;
 use super::history_entry::HistoryEntry;
 use super::layout::Layout;
 use super::lock::{LockHolder, LockInfo, StackLock};
+use super::migration_mark::MigrationMark;
 use super::options::StoreOptions;
 use super::reference::StackReference;
 use super::rename::StackRename;
@@ -82,11 +85,6 @@ impl FileStore {
 impl StackCatalog for FileStore {
     async fn list(&self) -> Result<Vec<StackReference>, StoreError> {
         self.run(Folder::list).await
-    }
-
-    async fn history(&self, stack: &StackReference) -> Result<Vec<String>, StoreError> {
-        let stack = stack.clone();
-        self.run(move |folder| folder.history(&stack)).await
     }
 
     async fn tags(&self, stack: &StackReference) -> Result<Tags, StoreError> {
@@ -162,6 +160,50 @@ impl StackCatalog for FileStore {
 }
 
 #[async_trait]
+impl StackContents for FileStore {
+    async fn read_checkpoint(&self, stack: &StackReference) -> Result<Option<StoredCheckpoint>, StoreError> {
+        let stack = stack.clone();
+        let text = self.run(move |folder| folder.load(&stack)).await?;
+        Ok(text.map(StoredCheckpoint::new))
+    }
+
+    async fn history_entries(&self, stack: &StackReference) -> Result<Vec<HistoryEntry>, StoreError> {
+        let stack = stack.clone();
+        self.run(move |folder| folder.history_entries(&stack)).await
+    }
+
+    async fn add_history_entry(&self, stack: &StackReference, entry: &HistoryEntry) -> Result<(), StoreError> {
+        let (stack, entry) = (stack.clone(), entry.clone());
+        self.run(move |folder| folder.add_history_entry(&stack, &entry)).await
+    }
+
+    async fn add_copy(
+        &self,
+        stack: &StackReference,
+        kind: CopyKind,
+        time: Timestamp,
+        checkpoint: &str,
+    ) -> Result<(), StoreError> {
+        let (stack, checkpoint) = (stack.clone(), checkpoint.to_owned());
+        self.run(move |folder| folder.add_copy(&stack, kind, time, &checkpoint)).await
+    }
+
+    fn mark_location(&self, stack: &StackReference) -> String {
+        self.folder.path_of(&self.folder.layout.mark(stack)).display().to_string()
+    }
+
+    async fn mark(&self, stack: &StackReference) -> Result<Option<MigrationMark>, StoreError> {
+        let stack = stack.clone();
+        self.run(move |folder| folder.mark(&stack)).await
+    }
+
+    async fn set_mark(&self, stack: &StackReference, mark: Option<&MigrationMark>) -> Result<(), StoreError> {
+        let (stack, mark) = (stack.clone(), mark.cloned());
+        self.run(move |folder| folder.set_mark(&stack, mark.as_ref())).await
+    }
+}
+
+#[async_trait]
 impl StateStore for FileStore {
     fn location(&self) -> String {
         format!("file://{}", self.folder.path.display())
@@ -174,12 +216,6 @@ impl StateStore for FileStore {
     fn checkpoint_location(&self, stack: &StackReference) -> String {
         let variant = self.folder.current_variant(stack).ok().flatten().unwrap_or_default();
         self.folder.path_of(&self.folder.layout.checkpoint(stack, variant)).display().to_string()
-    }
-
-    async fn load(&self, stack: &StackReference) -> Result<Option<StoredCheckpoint>, StoreError> {
-        let stack = stack.clone();
-        let text = self.run(move |folder| folder.load(&stack)).await?;
-        Ok(text.map(StoredCheckpoint::new))
     }
 
     async fn save(&self, lock: &StackLock, checkpoint: &str, expected: &Expected) -> Result<Revision, StoreError> {

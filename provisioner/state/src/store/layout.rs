@@ -9,6 +9,7 @@
 //! .pulumi/history/P/S/S-NS.checkpoint.json              checkpoint after the update
 //! .pulumi/backups/P/S/S.NS.json                         backup of that checkpoint
 //! .pulumi/locks/organization/P/S/<uuid>.json            lock with its holder
+//! .sc/moved/P/S.json                                    mark of a stack that has moved to another store
 //! ```
 //! If compressed, all files with `.json` except locks have `.gz` or `.zst` after it. The legacy layout has no metadata,
 //! and neither `organization` nor `P` in its keys.
@@ -88,10 +89,43 @@ impl Layout {
         format!("{}/{}.{nanoseconds}.json", self.backups(stack), stack.stack())
     }
 
+    /// Returns the key of a copy of a checkpoint.
+    pub(super) fn copy(
+        self,
+        stack: &StackReference,
+        kind: CopyKind,
+        time: Timestamp,
+        compression: Compression,
+    ) -> String {
+        let (nanoseconds, suffix) = (time.as_nanosecond(), compression.suffix());
+        match kind {
+            CopyKind::Previous => format!("{}.bak", self.checkpoint(stack, compression)),
+            CopyKind::Retained => format!("{}.{nanoseconds}", self.checkpoint(stack, compression)),
+            CopyKind::Backup => format!("{}{suffix}", self.backup(stack, nanoseconds)),
+            CopyKind::History => {
+                let [_, checkpoint] = self.history_files(stack, nanoseconds);
+                format!("{checkpoint}{suffix}")
+            }
+        }
+    }
+
+    /// Returns the key of the mark of a stack that has moved to another store.
+    pub(super) fn mark(self, stack: &StackReference) -> String {
+        format!(".sc/moved/{}.json", self.stack_path(stack))
+    }
+
     /// Returns the folder of the locks of a stack.
     pub(super) fn locks(self, stack: &StackReference) -> String {
         format!("{ROOT}/locks/{}", self.full_name(stack))
     }
+}
+
+/// Returns the time in the file name of a history entry; `None` for other files.
+pub(super) fn time_of_history_entry(stack: &StackReference, file_name: &str) -> Option<Timestamp> {
+    let rest =
+        file_name.strip_prefix(stack.stack())?.strip_prefix('-').filter(|_| is_history_entry(stack, file_name))?;
+    let (digits, _) = rest.split_once('.')?;
+    Timestamp::from_nanosecond(digits.parse().ok()?).ok()
 }
 
 /// Returns `true` if a file in the folder of a history is a history entry, compressed or not.

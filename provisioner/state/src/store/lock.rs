@@ -127,6 +127,11 @@ impl StackLock {
         Self { stack: self.stack.clone(), name: self.name.clone(), object: Arc::clone(&self.object) }
     }
 
+    /// Returns the name of the lock within its stack.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Returns the locked stack.
     pub fn stack(&self) -> &StackReference {
         &self.stack

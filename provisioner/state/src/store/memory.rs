@@ -10,10 +10,12 @@ use bridge::fs::FileError;
 use jiff::Timestamp;
 
 use super::catalog::{Backups, StackCatalog, Tags};
+use super::contents::StackContents;
 use super::copy::{CheckpointCopy, CopyKind};
 use super::error::StoreError;
 use super::history_entry::HistoryEntry;
 use super::lock::{self, LockHolder, LockInfo, StackLock, StoredLock};
+use super::migration_mark::MigrationMark;
 use super::reference::StackReference;
 use super::rename::{RenameOutcome, StackRename};
 use super::revision::{Expected, Revision, StoredCheckpoint};
@@ -33,14 +35,12 @@ struct Stack {
     history: BTreeMap<Timestamp, String>,
     tags: Tags,
     locks: BTreeMap<String, String>,
+    /// Copies of a migration, by kind and time.
+    copies: BTreeMap<(CopyKind, Timestamp), String>,
+    mark: Option<MigrationMark>,
 }
 
 impl MemoryStore {
-    /// Returns the history entries of a stack, oldest first.
-    pub(crate) fn history(&self, stack: &StackReference) -> Vec<String> {
-        self.stacks().get(stack).into_iter().flat_map(|stack| stack.history.values().cloned()).collect()
-    }
-
     fn text(&self, stack: &StackReference) -> Option<String> {
         self.stacks().get(stack).and_then(|stack| stack.checkpoints.last().cloned())
     }
@@ -72,10 +72,6 @@ impl StackCatalog for MemoryStore {
         Ok(stacks.iter().filter(|(_, stack)| !stack.checkpoints.is_empty()).map(|(name, _)| name.clone()).collect())
     }
 
-    async fn history(&self, stack: &StackReference) -> Result<Vec<String>, StoreError> {
-        Ok(Self::history(self, stack))
-    }
-
     async fn tags(&self, stack: &StackReference) -> Result<Tags, StoreError> {
         Ok(self.stacks().get(stack).map(|stack| stack.tags.clone()).unwrap_or_default())
     }
@@ -94,14 +90,26 @@ impl StackCatalog for MemoryStore {
             time: Timestamp::UNIX_EPOCH,
             key: stack.to_string(),
         };
-        Ok(Some(previous).filter(|_| saved > 1 && kinds.contains(&CopyKind::Previous)).into_iter().collect())
+        let previous = Some(previous).filter(|_| saved > 1 && kinds.contains(&CopyKind::Previous));
+        let stacks = self.stacks();
+        let added = stacks.get(stack).into_iter().flat_map(|stack| stack.copies.keys()).rev();
+        let added = added.filter(|(kind, _)| kinds.contains(kind)).map(|(kind, time)| CheckpointCopy {
+            kind: *kind,
+            name: format!("{}-{}", kind.as_str(), time.as_nanosecond()),
+            location: format!("{stack}.{}", kind.as_str()),
+            time: *time,
+            key: stack.to_string(),
+        });
+        Ok(previous.into_iter().chain(added).collect())
     }
 
     async fn read_copy(&self, copy: &CheckpointCopy) -> Result<String, StoreError> {
         let stacks = self.stacks();
         let stack = stacks.iter().find(|(name, _)| name.to_string() == copy.key);
+        let added = stack.and_then(|(_, stack)| stack.copies.get(&(copy.kind, copy.time)).cloned());
         let previous = stack.and_then(|(_, stack)| stack.checkpoints.iter().nth_back(1).cloned());
-        previous
+        added
+            .or(previous)
             .ok_or_else(|| FileError::of("read", Path::new(&copy.location))(std::io::ErrorKind::NotFound.into()).into())
     }
 
@@ -169,6 +177,48 @@ impl StackCatalog for MemoryStore {
 }
 
 #[async_trait]
+impl StackContents for MemoryStore {
+    async fn read_checkpoint(&self, stack: &StackReference) -> Result<Option<StoredCheckpoint>, StoreError> {
+        Ok(self.text(stack).map(StoredCheckpoint::new))
+    }
+
+    async fn history_entries(&self, stack: &StackReference) -> Result<Vec<HistoryEntry>, StoreError> {
+        let stacks = self.stacks();
+        let entries = stacks.get(stack).into_iter().flat_map(|stack| stack.history.iter());
+        Ok(entries.map(|(time, update)| HistoryEntry { time: *time, update: update.clone() }).collect())
+    }
+
+    async fn add_history_entry(&self, stack: &StackReference, entry: &HistoryEntry) -> Result<(), StoreError> {
+        self.archive(stack, entry).await
+    }
+
+    async fn add_copy(
+        &self,
+        stack: &StackReference,
+        kind: CopyKind,
+        time: Timestamp,
+        checkpoint: &str,
+    ) -> Result<(), StoreError> {
+        let mut stacks = self.stacks();
+        stacks.entry(stack.clone()).or_default().copies.insert((kind, time), checkpoint.to_owned());
+        Ok(())
+    }
+
+    fn mark_location(&self, stack: &StackReference) -> String {
+        format!("memory:mark of {stack}")
+    }
+
+    async fn mark(&self, stack: &StackReference) -> Result<Option<MigrationMark>, StoreError> {
+        Ok(self.stacks().get(stack).and_then(|stack| stack.mark.clone()))
+    }
+
+    async fn set_mark(&self, stack: &StackReference, mark: Option<&MigrationMark>) -> Result<(), StoreError> {
+        self.stacks().entry(stack.clone()).or_default().mark = mark.cloned();
+        Ok(())
+    }
+}
+
+#[async_trait]
 impl StateStore for MemoryStore {
     fn location(&self) -> String {
         "memory".to_owned()
@@ -176,10 +226,6 @@ impl StateStore for MemoryStore {
 
     fn checkpoint_location(&self, stack: &StackReference) -> String {
         format!("memory:{stack}")
-    }
-
-    async fn load(&self, stack: &StackReference) -> Result<Option<StoredCheckpoint>, StoreError> {
-        Ok(self.text(stack).map(StoredCheckpoint::new))
     }
 
     async fn save(&self, lock: &StackLock, checkpoint: &str, expected: &Expected) -> Result<Revision, StoreError> {

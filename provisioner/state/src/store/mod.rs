@@ -7,6 +7,7 @@ mod catalog;
 #[cfg(any(test, feature = "testing"))]
 pub mod compliance;
 mod compression;
+mod contents;
 mod copy;
 mod error;
 mod files;
@@ -16,6 +17,7 @@ mod lock;
 #[cfg(test)]
 mod memory;
 mod meta;
+mod migration_mark;
 mod objects;
 mod options;
 mod reference;
@@ -23,6 +25,7 @@ mod rename;
 mod rename_intent;
 mod revision;
 mod state_store;
+mod stored_mark;
 mod tags;
 #[cfg(test)]
 mod tests;
@@ -30,6 +33,7 @@ mod url;
 
 pub use catalog::{Backups, StackCatalog, Tags};
 pub use compression::Compression;
+pub use contents::StackContents;
 pub use copy::{CheckpointCopy, CopyKind};
 pub use error::{Damage, StoreError};
 pub use files::FileStore;
@@ -38,6 +42,7 @@ pub use layout::Layout;
 pub use lock::{LockHolder, LockInfo, LockLease, ProcessFingerprint, StackLock};
 #[cfg(test)]
 pub(crate) use memory::MemoryStore;
+pub use migration_mark::{MigrationDirection, MigrationMark};
 #[cfg(any(test, feature = "testing"))]
 pub use objects::{Fault, MemoryObjects, Request};
 pub use objects::{

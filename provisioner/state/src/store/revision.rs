@@ -44,7 +44,7 @@ pub enum Expected {
 
 impl StoredCheckpoint {
     /// Creates a checkpoint whose revision is the digest of its text.
-    pub(super) fn new(text: String) -> Self {
+    pub(crate) fn new(text: String) -> Self {
         let text = Arc::new(text);
         Self { revision: Revision::of_saved(Arc::clone(&text)), text }
     }

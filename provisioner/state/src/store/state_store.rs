@@ -1,9 +1,11 @@
 //! Interface of a store.
 
 use async_trait::async_trait;
+use futures_util::future::join;
 use jiff::Timestamp;
 
 use super::catalog::StackCatalog;
+use super::contents::StackContents;
 use super::error::StoreError;
 use super::history_entry::HistoryEntry;
 use super::lock::{LockHolder, LockInfo, StackLock};
@@ -13,7 +15,7 @@ use super::revision::{Expected, Revision, StoredCheckpoint};
 /// Store of the states of stacks. Methods need the lock of a stack only if they have it as a parameter; callers of
 /// [`StateStore::archive`] must hold it too.
 #[async_trait]
-pub trait StateStore: StackCatalog {
+pub trait StateStore: StackCatalog + StackContents {
     /// Returns the location of the store, for messages.
     fn location(&self) -> String;
 
@@ -25,10 +27,30 @@ pub trait StateStore: StackCatalog {
     /// Returns the location of the checkpoint of a stack, for messages.
     fn checkpoint_location(&self, stack: &StackReference) -> String;
 
-    /// Returns the checkpoint of a stack; `None` if the stack does not exist.
-    async fn load(&self, stack: &StackReference) -> Result<Option<StoredCheckpoint>, StoreError>;
+    /// Returns the checkpoint of a stack; `None` if the stack does not exist. The mark is read at the same time.
+    ///
+    /// # Errors
+    /// [`StoreError::Migrated`] if the stack has a mark.
+    async fn load(&self, stack: &StackReference) -> Result<Option<StoredCheckpoint>, StoreError> {
+        let (checkpoint, unmarked) = join(self.read_checkpoint(stack), self.refuse_migrated(stack)).await;
+        unmarked?;
+        checkpoint
+    }
+
+    /// Fails if the stack has a mark.
+    ///
+    /// # Errors
+    /// [`StoreError::Migrated`].
+    async fn refuse_migrated(&self, stack: &StackReference) -> Result<(), StoreError> {
+        let Some(mark) = self.mark(stack).await? else { return Ok(()) };
+        let (stack, mark_location) = (stack.clone(), self.mark_location(stack));
+        Err(StoreError::Migrated { stack, mark: Box::new(mark), mark_location })
+    }
 
     /// Returns the text of the checkpoint of a stack; `None` if the stack does not exist.
+    ///
+    /// # Errors
+    /// The errors of [`StateStore::load`].
     async fn text(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {
         Ok(self.load(stack).await?.map(StoredCheckpoint::into_text))
     }

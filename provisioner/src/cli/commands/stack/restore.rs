@@ -54,6 +54,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RestoreArgs) -> any
     let stacks = read_stack(ui, global, &args.stack)?;
     let access = access(ui, &stacks, only(&stacks)?).await?;
     let Some(name) = &args.copy else { return list(ui, &access).await };
+    access.store.refuse_migrated(&access.stack).await?;
     let copies = access.store.copies(&access.stack, &CopyKind::ALL).await?;
     let path = working_folder(global.cwd.as_deref())?.join(name);
     let copy = find_copy(&copies, name, &path)?;

@@ -38,17 +38,6 @@ impl Folder {
         Ok(stacks)
     }
 
-    pub(super) fn history(&self, stack: &StackReference) -> Result<Vec<String>, StoreError> {
-        let folder = self.layout.history(stack);
-        let mut entries = Vec::new();
-        for entry in list(&self.path_of(&folder))? {
-            if !entry.is_folder && layout::is_history_entry(stack, &entry.name) {
-                entries.extend(self.read_text(&format!("{folder}/{}", entry.name), MAX_DOCUMENT_BYTES)?);
-            }
-        }
-        Ok(entries)
-    }
-
     pub(super) fn tags(&self, stack: &StackReference) -> Result<Tags, StoreError> {
         let path = self.path_of(&self.layout.tags(stack));
         let Some(content) = read_if_exists(&path, MAX_DOCUMENT_BYTES)? else { return Ok(Tags::new()) };

@@ -2,7 +2,6 @@
 
 use bridge::fs::MAX_DOCUMENT_BYTES;
 use futures_util::future::try_join_all;
-use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::super::catalog::{Backups, Tags};
 use super::super::compression::decompressed_text;
@@ -34,16 +33,6 @@ impl ObjectStore {
         stacks.sort();
         stacks.dedup();
         Ok(stacks)
-    }
-
-    pub(super) async fn read_history(&self, stack: &StackReference) -> Result<Vec<String>, StoreError> {
-        let folder = self.layout.history(stack);
-        let mut listed = self.objects.list(&folder).await?;
-        listed.retain(|object| layout::is_history_entry(stack, &object.name));
-        let keys = listed.into_iter().map(|object| format!("{folder}/{}", object.name));
-        let texts = stream::iter(keys.map(|key| self.read_text(key, MAX_DOCUMENT_BYTES))).buffered(PARALLEL_REQUESTS);
-        let texts: Vec<Option<String>> = texts.try_collect().await?;
-        Ok(texts.into_iter().flatten().collect())
     }
 
     /// Returns the decompressed text of an object, of at most `limit` bytes both compressed and decompressed; `None` if it

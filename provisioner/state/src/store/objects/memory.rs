@@ -12,10 +12,17 @@ use super::interface::{
 };
 
 /// Objects in memory that check every condition of a write. Clones share them.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct MemoryObjects {
     shared: Arc<Mutex<Shared>>,
     latency: Duration,
+    location: String,
+}
+
+impl Default for MemoryObjects {
+    fn default() -> Self {
+        Self::at("memory://objects")
+    }
 }
 
 /// Received request.
@@ -50,6 +57,11 @@ struct Shared {
 }
 
 impl MemoryObjects {
+    /// Creates a store at a location.
+    pub fn at(location: &str) -> Self {
+        Self { shared: Arc::default(), latency: Duration::ZERO, location: location.to_owned() }
+    }
+
     /// Lets each request take this time.
     #[must_use]
     pub fn with_latency(self, latency: Duration) -> Self {
@@ -127,7 +139,7 @@ impl Shared {
 #[async_trait]
 impl Objects for MemoryObjects {
     fn location(&self) -> String {
-        "memory://objects".to_owned()
+        self.location.clone()
     }
 
     async fn read(&self, key: &str, limit: u64) -> Result<Option<StoredObject>, ObjectError> {

@@ -4,6 +4,7 @@
 
 mod catalog;
 mod checkpoints;
+mod contents;
 mod copies;
 mod interface;
 mod locks;

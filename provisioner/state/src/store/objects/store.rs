@@ -11,12 +11,14 @@ use jiff::Timestamp;
 
 use super::super::catalog::{Backups, StackCatalog, Tags};
 use super::super::compression::Compression;
+use super::super::contents::StackContents;
 use super::super::copy::{CheckpointCopy, CopyKind};
 use super::super::error::StoreError;
 use super::super::history_entry::HistoryEntry;
 use super::super::layout::{self, Layout};
 use super::super::lock::{LockHolder, LockInfo, StackLock, StoredLock};
 use super::super::meta;
+use super::super::migration_mark::MigrationMark;
 use super::super::options::{LegacyStores, StoreOptions};
 use super::super::reference::StackReference;
 use super::super::rename::StackRename;
@@ -127,10 +129,6 @@ impl StackCatalog for ObjectStore {
         self.stacks().await
     }
 
-    async fn history(&self, stack: &StackReference) -> Result<Vec<String>, StoreError> {
-        self.read_history(stack).await
-    }
-
     async fn tags(&self, stack: &StackReference) -> Result<Tags, StoreError> {
         self.read_tags(stack).await
     }
@@ -188,6 +186,43 @@ impl StackCatalog for ObjectStore {
 }
 
 #[async_trait]
+impl StackContents for ObjectStore {
+    async fn read_checkpoint(&self, stack: &StackReference) -> Result<Option<StoredCheckpoint>, StoreError> {
+        self.load_checkpoint(stack).await
+    }
+
+    async fn history_entries(&self, stack: &StackReference) -> Result<Vec<HistoryEntry>, StoreError> {
+        self.read_history_entries(stack).await
+    }
+
+    async fn add_history_entry(&self, stack: &StackReference, entry: &HistoryEntry) -> Result<(), StoreError> {
+        self.write_history_entry(stack, entry).await
+    }
+
+    async fn add_copy(
+        &self,
+        stack: &StackReference,
+        kind: CopyKind,
+        time: Timestamp,
+        checkpoint: &str,
+    ) -> Result<(), StoreError> {
+        self.write_copy(stack, kind, time, checkpoint).await
+    }
+
+    fn mark_location(&self, stack: &StackReference) -> String {
+        self.location_of(&self.layout.mark(stack))
+    }
+
+    async fn mark(&self, stack: &StackReference) -> Result<Option<MigrationMark>, StoreError> {
+        self.read_mark(stack).await
+    }
+
+    async fn set_mark(&self, stack: &StackReference, mark: Option<&MigrationMark>) -> Result<(), StoreError> {
+        self.write_mark(stack, mark).await
+    }
+}
+
+#[async_trait]
 impl StateStore for ObjectStore {
     fn location(&self) -> String {
         self.objects.location()
@@ -200,10 +235,6 @@ impl StateStore for ObjectStore {
     fn checkpoint_location(&self, stack: &StackReference) -> String {
         let variant = self.known_variant(stack).unwrap_or(self.options.compression);
         self.location_of(&self.layout.checkpoint(stack, variant))
-    }
-
-    async fn load(&self, stack: &StackReference) -> Result<Option<StoredCheckpoint>, StoreError> {
-        self.load_checkpoint(stack).await
     }
 
     async fn save(&self, lock: &StackLock, checkpoint: &str, expected: &Expected) -> Result<Revision, StoreError> {

@@ -1,0 +1,279 @@
+//! Migration of a stack to another store.
+//!
+//! The target gets a mark before anything is copied there, and loses it once its checkpoint is complete; the source gets its
+//! mark last. If the process ends in between, the stack is used where it has no mark, and the next migration continues.
+
+mod decision;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures_util::stream::{self, TryStreamExt as _};
+use jiff::Timestamp;
+
+use self::decision::{TargetCheckpoint, find_target_checkpoint};
+use super::access::StackAccess;
+use super::locking::{self, HeldLock};
+use super::manage::load_uninterrupted;
+use super::saving::explained;
+use crate::error::StateError;
+use crate::journal;
+use crate::migration_error::MigrationError;
+use crate::store::{
+    CopyKind, Expected, LockHolder, MigrationDirection, MigrationMark, StackReference, StateStore, StoreError,
+    StoredCheckpoint,
+};
+
+/// Number of copies that are moved at the same time.
+const PARALLEL_COPIES: usize = 8;
+
+/// Migration of a stack from one store to another.
+pub struct StackMigration {
+    /// Access to the stack in its store.
+    pub source: StackAccess,
+    /// Access to the same stack in the other store.
+    pub target: StackAccess,
+    /// URL of the store as server.yaml takes it, without passwords.
+    pub source_url: String,
+    /// URL of the other store as server.yaml takes it, without passwords.
+    pub target_url: String,
+}
+
+/// Outcome of a migration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MigrationOutcome {
+    /// The stack has moved.
+    Completed(MigratedStack),
+    /// An earlier migration has moved the stack to the target. The mark is that of the source.
+    Earlier(MigrationMark),
+}
+
+/// Contents of a stack that have moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MigratedStack {
+    /// SHA-256 of the checkpoint.
+    pub digest: String,
+    /// Number of entries in the history.
+    pub history_entries: usize,
+    /// Number of copies of earlier checkpoints.
+    pub copies: usize,
+    /// Number of tags.
+    pub tags: usize,
+}
+
+impl StackMigration {
+    /// Locks the stack in both stores and moves its checkpoint, history, backups and tags. The files of the source stay, and
+    /// get a mark. Continues an interrupted migration between the same stores. Needs no key: secrets keep their ciphertexts.
+    ///
+    /// # Errors
+    /// [`StateError`]: the stack does not exist, has an interrupted run, or has moved elsewhere; [`MigrationError`]. The stack
+    /// is then still used in the source, unless only a lock could not be released.
+    pub async fn run(&self, holder: &LockHolder) -> Result<MigrationOutcome, StateError> {
+        let source = locking::lock(&self.source, holder).await?;
+        let target = match self.lock_target(&source, holder).await {
+            Ok(target) => target,
+            Err(error) => {
+                source.release(&self.source).await.ok();
+                return Err(error);
+            }
+        };
+        let moved = self.move_locked(&source, &target, holder).await;
+        let unlocked = [target.release(&self.target).await, source.release(&self.source).await];
+        let moved = moved?;
+        unlocked.into_iter().collect::<Result<(), _>>()?;
+        Ok(moved)
+    }
+
+    /// Locks the stack in the target. A lock there that is the own one shows that both stores are the same.
+    async fn lock_target(&self, source: &HeldLock, holder: &LockHolder) -> Result<HeldLock, StateError> {
+        let (stack, location) = (self.target.stack.clone(), self.target.store.location());
+        match locking::lock(&self.target, holder).await {
+            Err(StateError::Store(StoreError::Locked { holders, .. }))
+                if holders.iter().any(|lock| lock.name == source.lock.name()) =>
+            {
+                Err(MigrationError::SameStore { stack, location }.into())
+            }
+            Err(StateError::Store(error @ StoreError::Locked { .. })) => {
+                Err(MigrationError::TargetLocked { stack, location, source: Box::new(error) }.into())
+            }
+            locked => locked,
+        }
+    }
+
+    async fn move_locked(
+        &self,
+        source_lock: &HeldLock,
+        target_lock: &HeldLock,
+        holder: &LockHolder,
+    ) -> Result<MigrationOutcome, StateError> {
+        let (stack, source, target) = (self.stack(), self.source.store.as_ref(), self.target.store.as_ref());
+        if let Some(mark) = source.mark(stack).await?
+            && mark.direction == MigrationDirection::To
+            && mark.location == target.location()
+            && target.load(stack).await?.is_some()
+        {
+            return Ok(MigrationOutcome::Earlier(mark));
+        }
+        let checkpoint = load_uninterrupted(&self.source).await?;
+        let digest = checkpoint.revision.digest().as_str();
+        if let Some(journal) = journal::list(&self.target.journals, stack)?.into_iter().next() {
+            return Err(StateError::Interrupted { stack: stack.clone(), journal: journal.path });
+        }
+        let found_mark = target.mark(stack).await?;
+        let found = target.read_checkpoint(stack).await?;
+        let target_checkpoint = self.check_target(found_mark.as_ref(), found.as_ref(), digest)?;
+        let mark = self.arriving(found_mark.as_ref(), &target_checkpoint, digest, holder);
+        target.set_mark(stack, Some(&mark)).await?;
+
+        let mut moved = self.move_earlier_states().await?;
+        if let TargetCheckpoint::Kept(kept) = &target_checkpoint {
+            target.add_copy(stack, CopyKind::Backup, mark.time, &kept.text).await?;
+        }
+        let expected = match target_checkpoint {
+            TargetCheckpoint::Equal => None,
+            TargetCheckpoint::Missing => Some(Expected::Missing),
+            TargetCheckpoint::Kept(found) | TargetCheckpoint::Outdated(found) => {
+                Some(Expected::Revision(found.revision))
+            }
+        };
+        confirm(source_lock, target_lock).await?;
+        if let Some(expected) = expected {
+            explained(&self.target, target.save(&target_lock.lock, &checkpoint.text, &expected)).await?;
+        }
+        moved.copies += self.move_previous().await?;
+        self.compare(digest).await?;
+        confirm(source_lock, target_lock).await?;
+        target.set_mark(stack, None).await?;
+        self.mark_source(&mark).await?;
+        Ok(MigrationOutcome::Completed(MigratedStack { digest: digest.to_owned(), ..moved }))
+    }
+
+    fn stack(&self) -> &StackReference {
+        &self.source.stack
+    }
+
+    /// Checks that the migration may replace what the target has of the stack.
+    fn check_target(
+        &self,
+        mark: Option<&MigrationMark>,
+        found: Option<&StoredCheckpoint>,
+        digest: &str,
+    ) -> Result<TargetCheckpoint, StateError> {
+        let (stack, location) = (self.stack().clone(), self.target.store.location());
+        if let Some(mark) = mark.filter(|mark| mark.direction == MigrationDirection::From)
+            && mark.location != self.source.store.location()
+        {
+            let (mark, mark_location) = (Box::new(mark.clone()), self.target.store.mark_location(&stack));
+            return Err(StoreError::Migrated { stack, mark, mark_location }.into());
+        }
+        find_target_checkpoint(mark, found, digest).ok_or_else(|| match mark {
+            Some(_) => MigrationError::TargetChanged { stack, location }.into(),
+            None => MigrationError::TargetExists { stack, location }.into(),
+        })
+    }
+
+    /// Returns the mark of the target while the stack is being moved there. If an earlier attempt was interrupted, its time
+    /// stays: it names the backup of the replaced checkpoint.
+    fn arriving(
+        &self,
+        earlier: Option<&MigrationMark>,
+        found: &TargetCheckpoint,
+        digest: &str,
+        holder: &LockHolder,
+    ) -> MigrationMark {
+        let earlier = earlier.filter(|mark| mark.direction == MigrationDirection::From);
+        let replaces = match found {
+            TargetCheckpoint::Kept(kept) => Some(kept.revision.digest().as_str().to_owned()),
+            _ => earlier.and_then(|mark| mark.replaces.clone()),
+        };
+        MigrationMark {
+            direction: MigrationDirection::From,
+            url: self.source_url.clone(),
+            location: self.source.store.location(),
+            digest: digest.to_owned(),
+            replaces,
+            time: earlier.map_or_else(Timestamp::now, |mark| mark.time),
+            user: holder.username.clone(),
+            host: holder.hostname.clone(),
+            run: holder.lease.as_ref().map(|lease| lease.run.clone()),
+        }
+    }
+
+    /// Moves tags, history, backups and retained checkpoints. Those that the target has already are not read.
+    async fn move_earlier_states(&self) -> Result<MigratedStack, StateError> {
+        let (stack, source, target) = (self.stack(), self.source.store.as_ref(), self.target.store.as_ref());
+        let tags = source.tags(stack).await?;
+        target.set_tags(stack, &tags).await?;
+
+        let entries = source.history_entries(stack).await?;
+        let present: BTreeSet<_> = target.history_entries(stack).await?.into_iter().map(|entry| entry.time).collect();
+        let missing = entries.iter().filter(|entry| !present.contains(&entry.time));
+        let add = |entry| async move { target.add_history_entry(stack, entry).await };
+        stream::iter(missing.map(Ok)).try_for_each_concurrent(PARALLEL_COPIES, add).await?;
+
+        let kinds = [CopyKind::History, CopyKind::Backup, CopyKind::Retained];
+        let copies = source.copies(stack, &kinds).await?;
+        let present: BTreeSet<_> =
+            target.copies(stack, &kinds).await?.into_iter().map(|copy| (copy.kind, copy.time)).collect();
+        let missing = copies.iter().filter(|copy| !present.contains(&(copy.kind, copy.time)));
+        let add = |copy: _| async move {
+            let text = source.read_copy(copy).await?;
+            target.add_copy(stack, copy.kind, copy.time, &text).await
+        };
+        stream::iter(missing.map(Ok)).try_for_each_concurrent(PARALLEL_COPIES, add).await?;
+        let digest = String::new();
+        Ok(MigratedStack { digest, history_entries: entries.len(), copies: copies.len(), tags: tags.len() })
+    }
+
+    /// Moves the previous checkpoint, and returns the number of moved ones. Follows the save, which keeps the replaced
+    /// checkpoint as the previous one.
+    async fn move_previous(&self) -> Result<usize, StateError> {
+        let (stack, source) = (self.stack(), self.source.store.as_ref());
+        let copies = source.copies(stack, &[CopyKind::Previous]).await?;
+        let Some(previous) = copies.first() else { return Ok(0) };
+        let text = source.read_copy(previous).await?;
+        self.target.store.add_copy(stack, CopyKind::Previous, previous.time, &text).await?;
+        Ok(1)
+    }
+
+    /// Compares the checkpoints of both stores with the one that was read first.
+    async fn compare(&self, digest: &str) -> Result<(), StateError> {
+        let digest_in = async |store: &Arc<dyn StateStore>| {
+            let stored = store.read_checkpoint(self.stack()).await?;
+            Ok::<_, StoreError>(stored.is_some_and(|stored| stored.revision.digest().as_str() == digest))
+        };
+        if !digest_in(&self.target.store).await? {
+            let (stack, location) = (self.stack().clone(), self.target.store.location());
+            return Err(MigrationError::NotEqual { stack, location }.into());
+        }
+        if !digest_in(&self.source.store).await? {
+            return Err(StateError::Changed(self.stack().clone()));
+        }
+        Ok(())
+    }
+
+    /// Marks the stack in the source as moved.
+    async fn mark_source(&self, arrived: &MigrationMark) -> Result<(), StateError> {
+        let mark = MigrationMark {
+            direction: MigrationDirection::To,
+            url: self.target_url.clone(),
+            location: self.target.store.location(),
+            replaces: None,
+            time: Timestamp::now(),
+            ..arrived.clone()
+        };
+        let marked = self.source.store.set_mark(self.stack(), Some(&mark)).await;
+        marked.map_err(|source| {
+            let (stack, location) = (self.stack().clone(), self.source.store.location());
+            MigrationError::NotMarked { stack, location, source: Box::new(source) }.into()
+        })
+    }
+}
+
+/// Waits until both locks are held for certain.
+async fn confirm(source: &HeldLock, target: &HeldLock) -> Result<(), StateError> {
+    source.confirm().await?;
+    target.confirm().await
+}

@@ -1,0 +1,54 @@
+//! Mark of a stack that has moved to another store, or that is being moved into this one.
+//!
+//! A migration writes the mark of the target before it copies anything there, and removes it once the checkpoint is complete.
+//! The mark of the source comes last. A stack with a mark is not read or changed: of two stores that have the stack, one
+//! is used.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+/// Mark of a stack that has moved to another store, or that is being moved into this one. `Display` is the predicate of a
+/// sentence about the stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MigrationMark {
+    /// Direction of the migration.
+    pub direction: MigrationDirection,
+    /// URL of the other store as server.yaml takes it. Passwords are masked.
+    pub url: String,
+    /// Location of the other store.
+    pub location: String,
+    /// SHA-256 of the checkpoint that moves.
+    pub digest: String,
+    /// SHA-256 of the checkpoint of an earlier migration in the other direction, which this one replaces.
+    pub replaces: Option<String>,
+    /// Time of the migration.
+    pub time: Timestamp,
+    /// User of the migration.
+    pub user: String,
+    /// Machine of the migration.
+    pub host: String,
+    /// Id of the run.
+    pub run: Option<String>,
+}
+
+/// Direction of a migration, from the store with the mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MigrationDirection {
+    /// The stack has moved to the other store. Its files here are those of that time.
+    To,
+    /// The stack is being moved from the other store, and may be incomplete here.
+    From,
+}
+
+impl fmt::Display for MigrationMark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { url, time, user, host, .. } = self;
+        match self.direction {
+            MigrationDirection::To => write!(f, "has moved to {url}: {user}@{host} has migrated it at {time:.0}"),
+            MigrationDirection::From => {
+                write!(f, "is incomplete here: {user}@{host} has begun to migrate it from {url} at {time:.0}")
+            }
+        }
+    }
+}
