@@ -52,15 +52,10 @@ impl Connection {
 
     /// Checks the table, and limits the time of statements unless the URL or the role does; one round trip.
     async fn set_up(&self, table: &str, request_limit: Duration) -> Result<(), Failure> {
-        let limit = format!(
-            "SELECT set_config('statement_timeout', '{}', false) WHERE current_setting('statement_timeout') = '0'",
-            request_limit.as_millis()
-        );
-        let (columns, _) = tokio::join!(self.columns(table), self.client.batch_execute(&limit));
-        let mut columns = columns?;
+        let mut columns = self.columns(table, request_limit).await?;
         if columns.is_empty() {
             let created = self.client.batch_execute(&create(table)).await.map_err(|error| self.failure(&error));
-            columns = self.columns(table).await?;
+            columns = self.columns(table, request_limit).await?;
             // Two programs that create the table at the same time may fail with an error about a duplicate.
             if columns.is_empty() {
                 return created;
@@ -69,9 +64,9 @@ impl Connection {
         check(table, &columns)
     }
 
-    async fn columns(&self, table: &str) -> Result<Vec<Column>, Failure> {
-        let name = quote(table);
-        let rows = self.client.query_typed(COLUMNS, &[(&name, Type::TEXT)]).await;
+    async fn columns(&self, table: &str, request_limit: Duration) -> Result<Vec<Column>, Failure> {
+        let (name, limit) = (quote(table), request_limit.as_millis().to_string());
+        let rows = self.client.query_typed(COLUMNS, &[(&name, Type::TEXT), (&limit, Type::TEXT)]).await;
         let columns = rows.and_then(|rows| rows.iter().map(Column::from_row).collect());
         columns.map_err(|error| self.failure(&error))
     }

@@ -5,14 +5,16 @@ use tokio_postgres::Row;
 
 use super::failure::Failure;
 
-/// Returns the columns of the table `$1`, with what makes an insertion of Pulumi's three possible.
+/// Returns the columns of the table `$1`, with what makes an insertion of Pulumi's three possible. Limits the time of later
+/// statements to `$2` unless they have a limit: one statement is one request.
 pub(super) const COLUMNS: &str = "\
 SELECT a.attname::text, \
        format_type(a.atttypid, NULL), \
        a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AS is_required, \
        EXISTS (SELECT FROM pg_catalog.pg_index i \
                WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indimmediate AND i.indisvalid \
-                 AND i.indpred IS NULL AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum) AS is_unique \
+                 AND i.indpred IS NULL AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum) AS is_unique, \
+       (SELECT set_config('statement_timeout', $2, false) WHERE current_setting('statement_timeout') = '0') \
 FROM pg_catalog.pg_attribute a \
 WHERE a.attrelid = pg_catalog.to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped \
 ORDER BY a.attnum";
