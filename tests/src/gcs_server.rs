@@ -114,7 +114,7 @@ impl State {
         }
         match (request.method.as_str(), key) {
             ("GET", "") => self.list(query),
-            ("GET" | "HEAD", key) => self.read(key),
+            ("GET" | "HEAD", key) => self.read(request, key),
             ("PUT", key) if !key.is_empty() => self.write(request, key),
             ("DELETE", key) if !key.is_empty() => match self.objects.remove(key) {
                 Some(_) => Response::new(204, ""),
@@ -124,9 +124,18 @@ impl State {
         }
     }
 
-    fn read(&self, key: &str) -> Response {
+    /// Returns an object, or its rest from a place on: the client continues a reply that was cut.
+    fn read(&self, request: &Request, key: &str) -> Response {
         let Some(object) = self.objects.get(key) else { return no_key() };
-        Response::new(200, object.content.clone())
+        let first =
+            request.header("range").and_then(|range| range.strip_prefix("bytes=")?.split_once('-')?.0.parse().ok());
+        let size = object.content.len();
+        let response = match first.filter(|first: &usize| *first < size) {
+            Some(first) => Response::new(206, &object.content[first..])
+                .with("Content-Range", format!("bytes {first}-{}/{size}", size - 1)),
+            None => Response::new(200, object.content.clone()),
+        };
+        response
             .with("Content-Type", &object.content_type)
             .with("Last-Modified", http_date(object.modified))
             .with("ETag", object.tag())

@@ -124,7 +124,8 @@ async fn serve(stream: TcpStream, handler: Handler, log: Arc<Mutex<Vec<Request>>
     drop(write(&mut stream, response).await);
 }
 
-async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Request> {
+/// Reads a request; its method is empty if the client sends none. Confirms that it expects the content.
+pub(crate) async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Request> {
     let mut line = String::new();
     stream.read_line(&mut line).await?;
     let mut words = line.split_whitespace().map(str::to_owned);
@@ -138,6 +139,9 @@ async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Request> {
         stream.read_line(&mut line).await?;
         let Some((name, value)) = line.trim_end().split_once(':') else { break };
         request.headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    if request.header("expect").is_some_and(|expected| expected.eq_ignore_ascii_case("100-continue")) {
+        stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
     }
     if request.header("transfer-encoding").is_some_and(|encoding| encoding == "chunked") {
         loop {

@@ -26,3 +26,4 @@ pub mod sdk_providers;
 pub mod sdks;
 pub mod service;
 pub mod step_runner;
+pub mod store_proxy;

@@ -6,6 +6,7 @@ mod alterations;
 mod leniency;
 mod process;
 mod programs;
+mod store_proxy;
 
 use std::path::Path;
 use std::sync::OnceLock;

@@ -6,11 +6,15 @@ use std::process::{Command, Output, Stdio};
 
 use tests::binaries;
 
+use crate::postgres;
+
 /// Repository with the stack `reef` of project `tank`.
 pub(crate) struct Repository {
     folder: tempfile::TempDir,
     /// Entry of `state-storage`.
     storage: String,
+    /// Entry of `secrets-provider`.
+    secrets_provider: String,
     environment: Vec<(String, String)>,
 }
 
@@ -22,17 +26,47 @@ impl Repository {
         }
         fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: tank\n").unwrap();
         let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Self { folder, storage: storage.to_owned(), environment: environment.collect() }
+        let secrets_provider = "{ type: passphrase, config: { passPhrase: hush } }".to_owned();
+        Self { folder, storage: storage.to_owned(), secrets_provider, environment: environment.collect() }
+    }
+
+    /// Creates a repository whose state is in the bucket `reef` of a server of S3, or of a proxy in front of it.
+    pub(crate) fn in_s3(endpoint: &str) -> Self {
+        Self::in_bucket("reef/team", endpoint)
+    }
+
+    /// Creates a repository whose state is in a bucket of S3, below a prefix.
+    pub(crate) fn in_bucket(path: &str, endpoint: &str) -> Self {
+        let url = format!("s3://{path}?endpoint={endpoint}&s3ForcePathStyle=true&region=us-east-1");
+        let keys = [("AWS_ACCESS_KEY_ID", "AKIATEST"), ("AWS_SECRET_ACCESS_KEY", "test")];
+        Self::new(&format!("{{ type: fs, config: {{ path: \"{url}\" }} }}"), &keys)
+    }
+
+    /// Sets the entry of `secrets-provider`.
+    pub(crate) fn with_secrets_provider(self, entry: &str) -> Self {
+        Self { secrets_provider: entry.to_owned(), ..self }
+    }
+
+    /// Creates a repository whose state is in the database `reef`, which is reached at a port of 127.0.0.1.
+    pub(crate) fn in_postgres(port: u16) -> Self {
+        let url = postgres::url_at(port, "ada", "reef", "sslmode=disable");
+        Self::new(&format!("{{ type: fs, config: {{ path: \"{url}\" }} }}"), &[])
+    }
+
+    /// Creates a repository whose state is in the bucket `reef` of a stand-in of Google Cloud Storage.
+    pub(crate) fn in_google_cloud_storage(host: &str) -> Self {
+        let storage = "{ type: gcp-bucket, config: { bucketName: reef } }";
+        Self::new(storage, &[("STORAGE_EMULATOR_HOST", host)])
     }
 
     /// Returns another clone of the repository, on another machine: it shares the store and nothing else.
     pub(crate) fn elsewhere(&self) -> Self {
         let environment: Vec<_> =
             self.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        Self::new(&self.storage, &environment)
+        Self::new(&self.storage, &environment).with_secrets_provider(&self.secrets_provider)
     }
 
-    fn path(&self, path: &str) -> PathBuf {
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.folder.path().join(path)
     }
 
@@ -49,15 +83,15 @@ provisioner:
   type: pulumi
   config:
     state-storage: {}
-    secrets-provider: {{ type: passphrase, config: {{ passPhrase: hush }} }}
+    secrets-provider: {}
 plugins:
-  - {{ name: rec, source: {{ type: local, path: {rec} }}, passEnv: [REC_DIR] }}
+  - {{ name: rec, source: {{ type: local, path: {rec} }}, passEnv: [REC_DIR, REC_KILL] }}
 resources:
   resources:
     prod:
       resources:
 {things}",
-            self.storage
+            self.storage, self.secrets_provider
         );
         fs::write(self.path(".sc/stacks/reef/server.yaml"), text).unwrap();
     }

@@ -29,12 +29,7 @@ async fn store_in_s3_is_compliant() {
 #[test]
 fn stack_in_s3_has_a_whole_life() {
     let server = s3::with_bucket("reef");
-    let storage = format!(
-        "{{ type: fs, config: {{ path: \"s3://reef/team?endpoint={}&s3ForcePathStyle=true&region=us-east-1\" }} }}",
-        server.url()
-    );
-    let keys = [("AWS_ACCESS_KEY_ID", "AKIATEST"), ("AWS_SECRET_ACCESS_KEY", "test")];
-    lead_a_whole_life(&Repository::new(&storage, &keys));
+    lead_a_whole_life(&Repository::in_s3(server.url()));
 }
 
 #[tokio::test]
@@ -46,18 +41,13 @@ async fn store_in_postgres_is_compliant() {
 #[test]
 fn stack_in_postgres_has_a_whole_life() {
     let server = postgres::start(&[]);
-    let storage =
-        format!("{{ type: fs, config: {{ path: \"{}\" }} }}", postgres::url(&server, "ada", "reef", "sslmode=disable"));
-    lead_a_whole_life(&Repository::new(&storage, &[]));
+    lead_a_whole_life(&Repository::in_postgres(server.port()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stack_in_google_cloud_storage_has_a_whole_life() {
     let server = GcsServer::start(None).await.unwrap();
     let host = server.url();
-    let life = tokio::task::spawn_blocking(move || {
-        let storage = "{ type: gcp-bucket, config: { bucketName: reef } }";
-        lead_a_whole_life(&Repository::new(storage, &[("STORAGE_EMULATOR_HOST", &host)]));
-    });
+    let life = tokio::task::spawn_blocking(move || lead_a_whole_life(&Repository::in_google_cloud_storage(&host)));
     life.await.unwrap();
 }

@@ -1,9 +1,17 @@
 //! Tests of the stores in buckets and databases against servers from public registries.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests panic at the first failure, and print counts"
+)]
 
+mod crash_points;
+mod faults;
 mod life;
 mod lives;
 mod objects;
 mod postgres;
+mod requests;
 mod s3;
+mod versions;

@@ -30,7 +30,12 @@ pub(crate) fn start(settings: &[&str]) -> PostgresServer {
 
 /// Returns the URL of a database for a role with the password.
 pub(crate) fn url(server: &PostgresServer, role: &str, database: &str, query: &str) -> String {
-    format!("postgres://{role}:r%25ef%3Ap%40ss%2Fword@localhost:{}/{database}?{query}", server.port())
+    url_at(server.port(), role, database, query)
+}
+
+/// Returns the URL of a database at a port of this machine.
+pub(crate) fn url_at(port: u16, role: &str, database: &str, query: &str) -> String {
+    format!("postgres://{role}:r%25ef%3Ap%40ss%2Fword@localhost:{port}/{database}?{query}")
 }
 
 pub(crate) fn open(url: &str) -> PostgresObjects {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::fs;
 use std::net::TcpListener;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -239,10 +240,9 @@ async fn host_without_an_address_is_reported() {
     assert!(text(&error).contains("the name of reef.s3.reef.invalid cannot be resolved"), "{}", text(&error));
 }
 
-#[tokio::test]
-async fn certificate_is_trusted_only_with_the_bundle_of_its_issuer() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
+/// Starts a server with the bucket `reef`, whose certificate is from an issuer of the test: `issuer.pem` in the folder.
+pub(crate) fn with_certificate(folder: &Path) -> MotoServer {
+    let path = |name: &str| folder.join(name);
     let (issuer_key, key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
     let mut issuer = CertificateParams::new(Vec::<String>::new()).unwrap();
     issuer.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -254,7 +254,13 @@ async fn certificate_is_trusted_only_with_the_bundle_of_its_issuer() {
     fs::write(path("server.key"), key.serialize_pem()).unwrap();
     let server = MotoServer::start_tls(&path("server.pem"), &path("server.key")).unwrap();
     server.python("client('s3').create_bucket(Bucket='reef')").unwrap();
+    server
+}
 
+#[tokio::test]
+async fn certificate_is_trusted_only_with_the_bundle_of_its_issuer() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = with_certificate(folder.path());
     let url = format!("s3://reef?endpoint={}&s3ForcePathStyle=true", server.url());
     let error = open_with(&url, &[]).await.unwrap().list("a").await.unwrap_err();
     assert_eq!(error.kind, ObjectErrorKind::Other, "{}", text(&error));
@@ -264,7 +270,7 @@ async fn certificate_is_trusted_only_with_the_bundle_of_its_issuer() {
         "cannot list s3://reef/a: the certificate of HOST is not trusted: invalid peer certificate: UnknownIssuer; name the \
          file of its issuer in AWS_CA_BUNDLE, if it is your own"
     );
-    let bundle = path("issuer.pem");
+    let bundle = folder.path().join("issuer.pem");
     let objects = open_with(&url, &[("AWS_CA_BUNDLE", bundle.to_str().unwrap())]).await.unwrap();
     assert_eq!(objects.list("a").await.unwrap(), []);
 }

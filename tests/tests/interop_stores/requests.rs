@@ -1,0 +1,60 @@
+//! Number of requests of whole commands, and of round trips until a plugin is called.
+
+use tests::store_proxy::{StoreProxy, round_trips};
+
+use crate::life::Repository;
+use crate::{postgres, s3};
+
+/// Largest number of requests of a run without changes.
+const UNCHANGED_LIMIT: usize = 16;
+/// Largest number of round trips before the first call of a plugin.
+const ROUND_TRIP_LIMIT: usize = 7;
+
+/// Provisions stacks of two sizes, and checks how many requests a run without changes sends.
+fn check_counts(repository: &Repository, proxy: &StoreProxy) {
+    let mut counts = Vec::new();
+    for size in [5, 300] {
+        let names: Vec<_> = (0..size).map(|number| format!("thing{number}")).collect();
+        let things: Vec<_> = names.iter().map(|name| (name.as_str(), "1")).collect();
+        repository.write_things(&things);
+        repository.expect(0, "provision -S", "created");
+        for arguments in ["provision --expect-no-changes", "provision -S --expect-no-changes"] {
+            proxy.forget_requests();
+            repository.expect(0, arguments, "unchanged");
+            let requests = proxy.requests();
+            let count = requests.len();
+            println!("sc {arguments}, {size} resources: {count} requests, {} round trips", round_trips(&requests));
+            assert!(count <= UNCHANGED_LIMIT, "{count} requests: {requests:#?}");
+            counts.push((arguments, count));
+        }
+    }
+    let (small, large) = counts.split_at(2);
+    assert_eq!(small, large, "the number of requests depends on the number of resources");
+
+    // The plugin ends the run: when it receives its first call, and when it is configured and has a resource to check.
+    repository.write_things(&[("first", "1"), ("second", "1"), ("third", "1")]);
+    for call in ["1:before", "6:before"] {
+        proxy.forget_requests();
+        let output = repository.command("provision -S").env("REC_KILL", call).output().unwrap();
+        assert_eq!(output.status.code(), None);
+        let requests = proxy.requests();
+        let count = round_trips(&requests);
+        println!("call {call} of a plugin: after {count} round trips of {} requests", requests.len());
+        assert!(count <= ROUND_TRIP_LIMIT, "{count} round trips: {requests:#?}");
+        repository.sc(0, "cancel --yes");
+    }
+}
+
+#[test]
+fn run_without_changes_sends_few_requests_to_s3() {
+    let server = s3::with_bucket("reef");
+    let proxy = StoreProxy::in_front_of(server.url()).unwrap();
+    check_counts(&Repository::in_s3(&proxy.url()), &proxy);
+}
+
+#[test]
+fn run_without_changes_sends_few_requests_to_postgres() {
+    let server = postgres::start(&[]);
+    let proxy = StoreProxy::in_front_of_postgres(server.port()).unwrap();
+    check_counts(&Repository::in_postgres(proxy.port()), &proxy);
+}
