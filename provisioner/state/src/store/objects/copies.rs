@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 
+use futures_util::future::try_join_all;
 use jiff::Timestamp;
 
 use super::super::compression::Compression;
@@ -16,7 +17,8 @@ use super::store::ObjectStore;
 use crate::MAX_STATE_BYTES;
 
 impl ObjectStore {
-    /// Returns the copies of the checkpoints of a stack that are of one of the kinds, newest first.
+    /// Returns the copies of the checkpoints of a stack that are of one of the kinds, newest first. Lists all folders at the
+    /// same time: each request would delay a run on a new stack.
     pub(super) async fn list_copies(
         &self,
         stack: &StackReference,
@@ -28,12 +30,13 @@ impl ObjectStore {
             (self.layout.backups(stack), &[CopyKind::Backup][..]),
             (self.layout.checkpoints(stack), &[CopyKind::Previous, CopyKind::Retained][..]),
         ];
-        for (folder, in_folder) in folders {
-            let wanted: Vec<_> = in_folder.iter().copied().filter(|kind| kinds.contains(kind)).collect();
-            if wanted.is_empty() {
-                continue;
-            }
-            for object in self.objects.list(&folder).await? {
+        let wanted = |in_folder: &[CopyKind]| in_folder.iter().copied().filter(|kind| kinds.contains(kind)).collect();
+        let folders: Vec<(String, Vec<CopyKind>)> =
+            folders.into_iter().map(|(folder, in_folder)| (folder, wanted(in_folder))).collect();
+        let folders: Vec<_> = folders.into_iter().filter(|(_, wanted)| !wanted.is_empty()).collect();
+        let listed = try_join_all(folders.iter().map(|(folder, _)| self.objects.list(folder))).await?;
+        for ((folder, wanted), objects) in folders.iter().zip(listed) {
+            for object in objects {
                 let copy = wanted.iter().find_map(|kind| match kind {
                     CopyKind::Previous => {
                         let variant = self.variant_of_previous(stack, &object.name)?;

@@ -63,6 +63,16 @@ async fn save_sends_three_requests_and_the_end_of_a_run_three_more() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn folders_of_copies_are_listed_at_the_same_time() {
+    let latency = std::time::Duration::from_secs(1);
+    let objects = MemoryObjects::default().with_latency(latency);
+    let store = ObjectStore::open(Arc::new(objects.clone()), StoreOptions::default()).await.unwrap();
+    let started = tokio::time::Instant::now();
+    store.copies(&stack("dev"), &CopyKind::ALL).await.unwrap();
+    assert_eq!((started.elapsed(), objects.take_requests().len() - 2), (latency, 3));
+}
+
+#[tokio::test(start_paused = true)]
 async fn checkpoint_whose_write_got_no_reply_is_saved_once() {
     for fault in [Fault::LostReply, Fault::NotReached] {
         let (objects, store, lock, expected) = locked_store().await;
