@@ -4,6 +4,7 @@
 //! Other crates use it as a dev-dependency only.
 
 pub mod binaries;
+mod bucket;
 pub mod channel;
 pub mod commands;
 pub mod comp;
@@ -21,6 +22,7 @@ pub mod postgres_server;
 pub mod program_runner;
 pub mod rec;
 pub mod releases;
+pub mod s3_server;
 pub mod scenario;
 pub mod sdk_providers;
 pub mod sdks;

@@ -17,43 +17,75 @@ use crate::workload::{PARALLEL, TYPE, Workload};
 /// Interval at which the memory of a run is sampled. The system keeps the peak, so the last sample suffices.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(2);
 
+/// Entry of `state-storage` for a folder of the repository.
+pub(crate) const FOLDER: &str = "{ type: fs, config: { path: 'file://state?create_dir=true' } }";
+
 /// Measures each command on a new stack in a new repository.
 pub(crate) fn measure(workload: Workload, scratch: &Path) -> anyhow::Result<Figures> {
-    let folder = tempfile::tempdir_in(scratch)?;
-    let home = folder.path().join("home");
-    fs::create_dir_all(&home)?;
-    fs::create_dir_all(folder.path().join(".git"))?;
-    fs::create_dir_all(folder.path().join(".sc/stacks/dev"))?;
-    fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: bench\n")?;
-    fs::write(folder.path().join(".sc/stacks/dev/server.yaml"), server_yaml(workload))?;
-    let mut bench = Bench { sc: binaries::sc()?, folder: folder.path(), home, memory: 0 };
-
-    let create = bench.run(&["provision", "--skip-preview", "--skip-refresh"])?;
-    let no_op = bench.run(&["provision", "--skip-preview", "--skip-refresh", "--expect-no-changes"])?;
-    let preview = bench.run(&["preview", "--expect-no-changes"])?;
-    let refresh = bench.run(&["refresh", "--yes"])?;
-    let combined = bench.run(&["provision", "--expect-no-changes"])?;
-    let destroy = bench.run(&["destroy", "--yes", "--parent", "--stacks", "dev", "--skip-refresh"])?;
-    let command = Some(CommandFigures { preview, refresh, combined, peak_memory: bench.memory });
+    let mut repository = Repository::create(binaries::sc()?, workload, FOLDER, scratch)?;
+    let create = repository.run(&CREATE)?;
+    let no_op = repository.run(&NO_OP)?;
+    let preview = repository.run(&["preview", "--expect-no-changes"])?;
+    let refresh = repository.run(&["refresh", "--yes"])?;
+    let combined = repository.run(&["provision", "--expect-no-changes"])?;
+    let destroy = repository.run(&DESTROY)?;
+    let command = Some(CommandFigures { preview, refresh, combined, peak_memory: repository.memory });
     Ok(Figures { create, no_op, destroy, engine: None, command })
 }
 
-struct Bench<'f> {
+/// Creation of all resources.
+pub(crate) const CREATE: [&str; 3] = ["provision", "--skip-preview", "--skip-refresh"];
+/// Run without changes.
+pub(crate) const NO_OP: [&str; 4] = ["provision", "--skip-preview", "--skip-refresh", "--expect-no-changes"];
+/// Deletion of all resources.
+pub(crate) const DESTROY: [&str; 6] = ["destroy", "--yes", "--parent", "--stacks", "dev", "--skip-refresh"];
+
+/// Repository with one stack, and the program that works on it.
+pub(crate) struct Repository {
+    folder: tempfile::TempDir,
     sc: PathBuf,
-    folder: &'f Path,
-    home: PathBuf,
+    environment: Vec<(String, String)>,
+    /// Peak memory of all commands, in bytes.
     memory: u64,
 }
 
-impl Bench<'_> {
+impl Repository {
+    /// Creates a repository below a folder. `storage` is its entry of `state-storage`.
+    pub(crate) fn create(sc: PathBuf, workload: Workload, storage: &str, scratch: &Path) -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir_in(scratch)?;
+        for name in [".git", ".sc/stacks/dev", "home"] {
+            fs::create_dir_all(folder.path().join(name))?;
+        }
+        fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: bench\n")?;
+        fs::write(folder.path().join(".sc/stacks/dev/server.yaml"), server_yaml(workload, storage))?;
+        Ok(Self { folder, sc, environment: Vec::new(), memory: 0 })
+    }
+
+    /// Adds variables of the environment.
+    pub(crate) fn with_environment(mut self, variables: &[(&str, &str)]) -> Self {
+        self.environment.extend(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        self
+    }
+
     /// Runs a command, which must succeed, and returns its duration in seconds.
-    fn run(&mut self, arguments: &[&str]) -> anyhow::Result<f64> {
-        let mut command = Command::new(&self.sc);
-        command.args(arguments).args(["--parallel", &PARALLEL.to_string()]);
-        command.current_dir(self.folder).env_clear().env("HOME", &self.home).env("PATH", "/usr/bin:/bin");
-        let CommandUsage { time, memory } = run(command, &self.folder.join("output"))?;
+    pub(crate) fn run(&mut self, arguments: &[&str]) -> anyhow::Result<f64> {
+        let CommandUsage { time, memory } = run(self.command(arguments), &self.folder.path().join("output"))?;
         self.memory = self.memory.max(memory);
         Ok(time)
+    }
+
+    /// Returns a command that is not started.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.sc);
+        command.args(arguments).args(["--parallel", &PARALLEL.to_string()]);
+        command.current_dir(self.folder.path()).env_clear().env("PATH", "/usr/bin:/bin");
+        command.env("HOME", self.folder.path().join("home"));
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
     }
 }
 
@@ -93,16 +125,16 @@ fn watch(child: &Child, stop: Receiver<()>) -> thread::JoinHandle<u64> {
 }
 
 /// Returns the server.yaml of a workload.
-fn server_yaml(workload: Workload) -> String {
+fn server_yaml(workload: Workload, storage: &str) -> String {
     let mut text = format!(
         "schemaVersion: 1.0
 provisioner:
   type: pulumi
   config:
-    state-storage: {{ type: fs, config: {{ path: 'file://state?create_dir=true' }} }}
+    state-storage: {storage}
     secrets-provider: {{ type: passphrase, config: {{ passPhrase: low tide }} }}
 plugins:
-  - {{ name: rec, source: {{ type: local, path: {} }} }}
+  - {{ name: rec, source: {{ type: local, path: {} }}, passEnv: [REC_DIR] }}
 resources:
   resources:
     dev:

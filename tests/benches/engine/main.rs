@@ -1,19 +1,22 @@
 //! Benchmark of the engine and of the program `sc`: compares them with a bare loop that makes the same calls, and with
 //! Pulumi if it is on PATH (`docs/performance.md`).
 //!
-//! `cargo bench -p tests --bench engine` measures; with `-- --test` everything runs once and small. Each measurement
+//! `cargo bench -p tests --bench engine` measures; with `-- --test` everything runs once and small. `-- stores` measures the
+//! program with its state in a bucket, and `-- baseline` compares it with another build of it. Each other measurement
 //! has its own process, so that memory is measured separately. Engine and loop take turns, and medians are compared.
 //! Prints the results, and never fails because of a slow result.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark is a program that prints")]
 
 mod bare;
+mod baseline;
 mod command;
 mod figures;
 mod ours;
 mod pulumi;
 mod report;
 mod slow;
+mod stores;
 mod workload;
 
 use std::path::Path;
@@ -61,7 +64,16 @@ fn main() -> anyhow::Result<ExitCode> {
     let arguments: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
     match arguments.iter().map(|argument| &**argument).collect::<Vec<_>>()[..] {
         [MEASURE, subject, workload] => measure(subject, &serde_json::from_str(workload)?)?,
-        ref arguments => compare(&plans(arguments.contains(&"--test") || arguments.contains(&"--quick")))?,
+        ref arguments => {
+            let is_quick = arguments.contains(&"--test") || arguments.contains(&"--quick");
+            if arguments.contains(&"stores") {
+                stores::compare(is_quick, Path::new(SCRATCH))?;
+            } else if arguments.contains(&"baseline") {
+                baseline::compare(is_quick, Path::new(SCRATCH))?;
+            } else {
+                compare(&plans(is_quick))?;
+            }
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use bridge::process::HostEnvironment;
@@ -30,49 +30,82 @@ pub(crate) fn is_installed() -> bool {
 
 /// Measures each command on a new stack in a new folder.
 pub(crate) fn measure(workload: Workload, checkpoints: Checkpoints, scratch: &Path) -> anyhow::Result<Figures> {
-    let folder = tempfile::tempdir_in(scratch)?;
-    for part in ["home", "state"] {
-        fs::create_dir_all(folder.path().join(part))?;
-    }
-    fs::write(folder.path().join("Pulumi.yaml"), program(workload).to_string())?;
-    let providers = Path::new(crate::PROVIDER).parent().map(Path::to_owned).unwrap_or_default();
-    let mut bench =
-        Bench { folder: folder.path().to_owned(), path: first_on_path(&providers)?, checkpoints, memory: 0 };
-
-    bench.run(&["stack", "init", STACK])?;
-    bench.memory = 0;
-    let parallel = format!("--parallel={PARALLEL}");
-    let options = ["--yes", "--skip-preview", &parallel];
-    let create = bench.run(&[&["up"], &options[..]].concat())?;
-    let no_op = bench.run(&[&["up", "--expect-no-changes"], &options[..]].concat())?;
-    let preview = bench.run(&["preview", "--expect-no-changes", &parallel])?;
-    let refresh = bench.run(&[&["refresh"], &options[..]].concat())?;
-    let combined = bench.run(&["up", "--yes", "--refresh", "--expect-no-changes", &parallel])?;
-    let destroy = bench.run(&[&["destroy"], &options[..]].concat())?;
-    let command = Some(CommandFigures { preview, refresh, combined, peak_memory: bench.memory });
+    let mut project = Project::create(workload, checkpoints, None, scratch)?;
+    let create = project.run(&UP)?;
+    let no_op = project.run(&[&UP[..], &["--expect-no-changes"]].concat())?;
+    let preview = project.run(&["preview", "--expect-no-changes"])?;
+    let refresh = project.run(&["refresh", "--yes", "--skip-preview"])?;
+    let combined = project.run(&["up", "--yes", "--refresh", "--expect-no-changes"])?;
+    let destroy = project.run(&["destroy", "--yes", "--skip-preview"])?;
+    let command = Some(CommandFigures { preview, refresh, combined, peak_memory: project.memory });
     Ok(Figures { create, no_op, destroy, engine: None, command })
 }
 
-struct Bench {
-    folder: PathBuf,
+/// Update.
+pub(crate) const UP: [&str; 3] = ["up", "--yes", "--skip-preview"];
+
+/// Project with one stack, on which `pulumi` works.
+pub(crate) struct Project {
+    folder: tempfile::TempDir,
     path: OsString,
     checkpoints: Checkpoints,
+    backend: String,
+    environment: Vec<(String, String)>,
+    /// Peak memory of all commands, in bytes.
     memory: u64,
 }
 
-impl Bench {
-    /// Runs a command, which must succeed, and returns its duration in seconds.
-    fn run(&mut self, arguments: &[&str]) -> anyhow::Result<f64> {
+/// Backend that is no folder.
+pub(crate) struct RemoteBackend<'a> {
+    /// URL of the backend.
+    pub(crate) url: &'a str,
+    /// Variables of the environment that it needs.
+    pub(crate) environment: &'a [(&'a str, &'a str)],
+}
+
+impl Project {
+    /// Creates a project with a stack below a folder. Without a backend, the state is in the same folder.
+    pub(crate) fn create(
+        workload: Workload,
+        checkpoints: Checkpoints,
+        backend: Option<RemoteBackend<'_>>,
+        scratch: &Path,
+    ) -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir_in(scratch)?;
+        for part in ["home", "state"] {
+            fs::create_dir_all(folder.path().join(part))?;
+        }
+        fs::write(folder.path().join("Pulumi.yaml"), program(workload).to_string())?;
+        let providers = Path::new(crate::PROVIDER).parent().map(Path::to_owned).unwrap_or_default();
+        let in_folder = format!("file://{}", folder.path().join("state").display());
+        let (url, environment) = backend.map_or((&*in_folder, &[][..]), |backend| (backend.url, backend.environment));
+        let (backend, path) = (url.to_owned(), first_on_path(&providers)?);
+        let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let environment = environment.collect();
+        let mut project = Self { folder, path, checkpoints, backend, environment, memory: 0 };
+        project.run_with(&["stack", "init", STACK])?;
+        project.memory = 0;
+        Ok(project)
+    }
+
+    /// Runs an operation, which must succeed, and returns its duration in seconds.
+    pub(crate) fn run(&mut self, arguments: &[&str]) -> anyhow::Result<f64> {
+        let parallel = format!("--parallel={PARALLEL}");
+        self.run_with(&[arguments, &[&parallel]].concat())
+    }
+
+    fn run_with(&mut self, arguments: &[&str]) -> anyhow::Result<f64> {
         let mut command = Command::new("pulumi");
-        command.args(arguments).arg("--non-interactive").current_dir(&self.folder).env_clear();
-        command.env("PATH", &self.path).env("HOME", self.folder.join("home"));
-        command.env("PULUMI_BACKEND_URL", format!("file://{}", self.folder.join("state").display()));
+        command.args(arguments).arg("--non-interactive").current_dir(self.folder.path()).env_clear();
+        command.env("PATH", &self.path).env("HOME", self.folder.path().join("home"));
+        command.env("PULUMI_BACKEND_URL", &self.backend);
         command.env("PULUMI_CONFIG_PASSPHRASE", "low tide").env("PULUMI_SKIP_UPDATE_CHECK", "true");
         command.env("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", "true");
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if self.checkpoints == Checkpoints::Last {
             command.env("PULUMI_EXPERIMENTAL", "true").env("PULUMI_SKIP_CHECKPOINTS", "true");
         }
-        let CommandUsage { time, memory } = run(command, &self.folder.join("output"))?;
+        let CommandUsage { time, memory } = run(command, &self.folder.path().join("output"))?;
         self.memory = self.memory.max(memory);
         Ok(time)
     }

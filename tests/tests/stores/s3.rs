@@ -4,12 +4,18 @@ use std::collections::VecDeque;
 use std::error::Error as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use cloud::s3::{S3Url, open_s3};
-use state::store::{ObjectError, ObjectErrorKind, Objects, WriteCondition, WriteError};
+use state::store::{
+    ObjectError, ObjectErrorKind, ObjectStore, Objects, StoreOptions, WriteCondition, WriteError, compliance,
+};
 use tests::http::{HttpServer, Request, Response};
+use tests::s3_server::S3Server;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
+
+use crate::objects::check_objects;
 
 pub(crate) const LIMIT: u64 = 1024;
 
@@ -58,6 +64,15 @@ pub(crate) fn text(error: &ObjectError) -> String {
 
 fn lines(requests: &[Request]) -> Vec<String> {
     requests.iter().map(|request| format!("{} {}", request.method, request.path)).collect()
+}
+
+#[tokio::test]
+async fn stand_in_of_s3_is_a_compliant_store() {
+    let server = S3Server::start(Duration::ZERO).await.unwrap();
+    check_objects(open(&server.url(), &KEYS).await).await;
+    let server = S3Server::start(Duration::ZERO).await.unwrap();
+    let objects = open(&server.url(), &KEYS).await;
+    compliance::run(&ObjectStore::open(objects, StoreOptions::default()).await.unwrap()).await;
 }
 
 #[tokio::test]
