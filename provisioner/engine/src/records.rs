@@ -33,6 +33,18 @@ impl Records {
         Self { state, mode, recorder: Mutex::new(recorder), lease, secrets_ready: OnceCell::new() }
     }
 
+    /// Waits until the lock of the stack is held for certain, before a call that may change something and that no record
+    /// precedes. Does nothing in a preview.
+    ///
+    /// # Errors
+    /// [`StateError`] if the lock is lost, or cannot be renewed.
+    pub(crate) async fn confirm_lock(&self) -> Result<(), StateError> {
+        match (self.mode, &self.lease) {
+            (RunMode::Apply, Some(lease)) => lease.confirm().await,
+            (RunMode::Apply, None) | (RunMode::Preview, _) => Ok(()),
+        }
+    }
+
     /// Records that an operation is about to begin. The operation must not begin if the record cannot be written, or if the
     /// lock of the stack is lost.
     ///
@@ -47,9 +59,7 @@ impl Records {
         match self.mode {
             RunMode::Preview => {}
             RunMode::Apply => {
-                if let Some(lease) = &self.lease {
-                    lease.confirm().await?;
-                }
+                self.confirm_lock().await?;
                 let subject = |state: &DeploymentState| state.ledger().subject(resource);
                 self.write(|state| Record::Begin { operation, kind, subject: subject(state) }).await?;
             }

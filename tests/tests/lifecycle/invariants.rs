@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use engine::RegistrationResult;
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::Urn;
-use state::{Ledger, OperationKind, Record, ResourceState, Snapshot, StateError, StateRecorder, integrity};
+use state::{Lease, Ledger, OperationKind, Record, ResourceState, Snapshot, StateError, StateRecorder, integrity};
 
 use crate::fake_cloud::{Call, CloudState, FakeCloud};
 use crate::program::{ProgramResource, Reply};
@@ -170,6 +170,7 @@ struct CheckingRecorderInner {
     cloud_states: Vec<CloudState>,
     violations: Vec<String>,
     fails_after: Option<usize>,
+    lease: Option<Lease>,
 }
 
 impl CheckingRecorderInner {
@@ -195,7 +196,7 @@ impl CheckingRecorderInner {
 }
 
 impl CheckingRecorder {
-    pub(crate) fn new(cloud: &FakeCloud, base: &Snapshot, fails_after: Option<usize>) -> Self {
+    pub(crate) fn new(cloud: &FakeCloud, base: &Snapshot, fails_after: Option<usize>, lease: Option<Lease>) -> Self {
         Self(Arc::new(Mutex::new(CheckingRecorderInner {
             ledger: Ledger::new(base.clone()),
             deferred: Vec::new(),
@@ -204,6 +205,7 @@ impl CheckingRecorder {
             cloud_states: vec![cloud.state()],
             violations: Vec::new(),
             fails_after,
+            lease,
         })))
     }
 
@@ -247,6 +249,10 @@ impl StateRecorder for CheckingRecorder {
 
     fn defer(&mut self, record: Record) {
         self.with(|recorder| recorder.deferred.push(record));
+    }
+
+    fn lease(&self) -> Option<Lease> {
+        self.with(|recorder| recorder.lease.clone())
     }
 
     async fn wait_for_secrets(&mut self) -> Result<(), StateError> {

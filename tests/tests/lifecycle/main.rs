@@ -20,6 +20,7 @@ mod imports;
 mod invariants;
 #[cfg(debug_assertions)]
 mod io_errors;
+mod lost_lock;
 mod lost_replies;
 mod program;
 mod providers;

@@ -11,7 +11,7 @@ use engine::{
     UrnPattern,
 };
 use pulumi_proto::urn::Urn;
-use state::{ResourceState, Snapshot, StateRecorder, integrity};
+use state::{Lease, ResourceState, Snapshot, StateRecorder, integrity};
 
 use crate::fake_cloud::{Call, CloudState, FakeCloud, Hold, yield_until_idle};
 use crate::invariants::{self, CheckingRecorder};
@@ -29,6 +29,7 @@ pub(crate) struct Run {
     signals: StopSignals,
     end: ProgramEnd,
     record_fails_after: Option<usize>,
+    lease: Option<Lease>,
     /// True if the fake cloud may differ from the state, as records were lost in a crash.
     lost_records: bool,
 }
@@ -103,6 +104,7 @@ impl FakeCloud {
             signals: StopSignals::default(),
             end: ProgramEnd::Completed,
             record_fails_after: None,
+            lease: None,
             lost_records: false,
         }
     }
@@ -184,6 +186,12 @@ impl Run {
         self
     }
 
+    /// Records under a lock with this lease.
+    pub(crate) fn lease(mut self, lease: Lease) -> Self {
+        self.lease = Some(lease);
+        self
+    }
+
     /// Allows the state and the fake cloud to differ by lost records.
     pub(crate) fn allow_lost_records(mut self) -> Self {
         self.lost_records = true;
@@ -224,7 +232,7 @@ impl Run {
     async fn execute(self) -> EndedRun {
         let (before, lost_before) = (self.cloud.calls().len(), self.cloud.lost_replies());
         let preview = self.options.preview;
-        let checking_recorder = CheckingRecorder::new(&self.cloud, &self.base, self.record_fails_after);
+        let checking_recorder = CheckingRecorder::new(&self.cloud, &self.base, self.record_fails_after, self.lease);
         let masker = Arc::clone(&self.options.masker);
         let events = Arc::new(Events { masker: Arc::clone(&masker), events: Mutex::default() });
         let recorder = (!preview).then(|| Box::new(checking_recorder.clone()) as Box<dyn StateRecorder>);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bridge::error::chain;
 use bridge::provider::{CallReply, CallRequest, Method, ProviderError};
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::resource_id::ReferenceId;
@@ -25,13 +26,7 @@ pub(crate) async fn call(
 ) -> Result<CallReply, CallError> {
     ctx.check_running()?;
     let token = TypeToken::new(goal.token.as_str().split('/').next().unwrap_or_default());
-    let provider = receiver(ctx, &token, &goal).map_err(|message| ProviderError::Failed {
-        method: Method::Call,
-        message,
-        indeterminate: false,
-        source: None,
-        details: None,
-    })?;
+    let provider = receiver(ctx, &token, &goal).map_err(failed)?;
     let goal = InvokeGoal { provider, ..goal };
     let package = token.provider_package().unwrap_or_else(|| token.package()).to_owned();
     ctx.add_secrets(&goal.arguments);
@@ -43,9 +38,17 @@ pub(crate) async fn call(
         arguments: Arc::new(goal.arguments),
         argument_dependencies,
     };
+    // A method may change resources, and no record precedes it.
+    let confirmed = ctx.records.confirm_lock().await;
+    confirmed.map_err(|error| failed(format!("the method was not called: {}", chain(&error))))?;
     let reply = provider.call(request).await?;
     ctx.add_secrets(&reply.result);
     Ok(reply)
+}
+
+/// Returns the error of a call that was not made.
+fn failed(message: String) -> ProviderError {
+    ProviderError::Failed { method: Method::Call, message, indeterminate: false, source: None, details: None }
 }
 
 /// Returns the provider that serves a method; `None` if the default provider does. `pulumi:providers:PACKAGE/METHOD` is
