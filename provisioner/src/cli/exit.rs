@@ -260,10 +260,6 @@ fn store_hint(error: &StoreError) -> Option<&'static str> {
              file of the rename in `.sc/renames` of the backend",
         ),
         StoreError::TooNew { .. } => Some(NEWER),
-        StoreError::LockLost { .. } => Some(
-            "run again once no other run uses the stack: the journal is merged into the state first, or a conflict is \
-             reported if the state has changed since",
-        ),
         _ => None,
     }
 }
@@ -297,10 +293,22 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
             "`sc stack restore` lists the earlier states and restores one of them; --allow-empty continues without \
              resources, and a provision then creates all of them again",
         ),
-        // `store_hint` has the hint for the source error.
-        StateError::Unsaved { source, .. } if matches!(&**source, StateError::Store(StoreError::LockLost { .. })) => {
-            None
+        // The hint of the source error says when to run again.
+        StateError::Unsaved { kept: Some(KeptJournal { is_fallback: false, .. }), source, .. }
+            if matches!(&**source, StateError::Store(StoreError::LockLost { .. })) =>
+        {
+            Some(
+                "the next run on this machine merges the journal into the state, or reports a conflict if the state has \
+                 changed since",
+            )
         }
+        StateError::NotReleased { source, .. } => Some(match &**source {
+            StoreError::LockLost { .. } => {
+                "nothing of this run is lost: its state is complete, and the next run adds what its history lacks. Find out \
+                 who removed the lock while the run was active"
+            }
+            _ => "nothing of this run is lost; if the next command finds the lock, `sc cancel` removes it",
+        }),
         // The hint of the source error says what to do.
         StateError::Unsaved { kept: Some(KeptJournal { is_fallback, .. }), source, .. }
             if matches!(&**source, StateError::Replaced { .. }) =>
@@ -322,6 +330,7 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
             "fix the cause, remove the lock with `sc cancel` and run again: the journal is merged into the state \
              first",
         ),
+        StateError::Store(StoreError::LockLost { .. }) => Some("run again once no other run uses the stack"),
         StateError::Store(error) => store_hint(error),
         StateError::Journal(JournalError::UnsupportedVersion { .. }) => {
             Some("a newer version of `sc` has written this: use that version to continue")
@@ -472,6 +481,29 @@ mod tests {
         assert_eq!(Exit::of_error(&lost().into()), Exit::Locked);
         assert_eq!(Exit::of_error(&locked().into()), Exit::Locked);
         assert_eq!(Exit::of_error(&anyhow::Error::new(StateError::from(locked())).context("no")), Exit::Locked);
+    }
+
+    #[test]
+    fn lost_lock_has_hints_about_what_the_run_left() {
+        let stack = StackReference::new("reef", "aquarium").unwrap();
+        let lost = || StoreError::LockLost { stack: stack.clone(), holders: vec![] };
+        let kept = Some(KeptJournal { path: "file".into(), is_fallback: false, lacks_changes: false });
+        let unsaved = StateError::Unsaved { stack: stack.clone(), kept, source: Box::new(lost().into()) };
+        let saved = StateError::NotReleased { stack: stack.clone(), source: Box::new(lost()) };
+        let printed = [unsaved, saved, lost().into()].map(|error| {
+            let error = anyhow::Error::new(error);
+            assert_eq!(Exit::of_error(&error), Exit::Locked);
+            let hints: Vec<String> = error.chain().filter_map(hint).collect();
+            hints.join("\n") + "\n"
+        });
+        insta::assert_snapshot!(printed.join("\n"), @"
+        the next run on this machine merges the journal into the state, or reports a conflict if the state has changed since
+        run again once no other run uses the stack
+
+        nothing of this run is lost: its state is complete, and the next run adds what its history lacks. Find out who removed the lock while the run was active
+
+        run again once no other run uses the stack
+        ");
     }
 
     #[test]

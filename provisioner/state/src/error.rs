@@ -148,6 +148,14 @@ pub enum StateError {
         /// Cause of the failure.
         source: Box<StoreError>,
     },
+    /// The new checkpoint was saved, but the lock could not be released.
+    #[error("the state of {stack} was saved, but its lock was not released")]
+    NotReleased {
+        /// The stack.
+        stack: StackReference,
+        /// Cause of the failure.
+        source: Box<StoreError>,
+    },
     /// A secret could not be encrypted or decrypted.
     #[error(transparent)]
     Secrets(#[from] SecretsError),

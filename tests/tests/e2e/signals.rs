@@ -240,7 +240,8 @@ fn run_that_lost_its_lock_saves_nothing_and_its_journal_is_merged() {
       + created first--prod (rec:Thing) ([time])
     error: the state of organization/tank/reef could not be saved; its changes are kept in the journal [repo]/backend/.sc/journal/tank/reef/[id]
       caused by: organization/tank/reef: the lock of this run was removed, and the stack is not locked now
-      hint: run again once no other run uses the stack: the journal is merged into the state first, or a conflict is reported if the state has changed since
+      hint: the next run on this machine merges the journal into the state, or reports a conflict if the state has changed since
+      hint: run again once no other run uses the stack
     ");
     assert!(!repository.path("backend/.pulumi/stacks/tank/reef.json").exists());
     assert!(!repository.is_locked());

@@ -178,7 +178,7 @@ impl StackState {
     /// [`StateError::SavedInvalid`] if the state violates its invariants. [`StateError::Unsaved`] if it could not be
     /// saved, for example because the lock was broken, or another program has replaced the checkpoint: a journal is
     /// kept if one can be written, and the lock if it is still held; [`StackAccess::unrecorded`] has what no journal
-    /// contains. After later errors ([`StateError::HistoryNotWritten`], releasing the lock) the state is saved. The
+    /// contains. After later errors ([`StateError::HistoryNotWritten`], [`StateError::NotReleased`]) the state is saved. The
     /// journal stays if the entry could not be added to the history: the next run adds it.
     pub async fn close(self, snapshot: Snapshot, update: Option<&UpdateInfo>) -> Result<(), StateError> {
         let history = update.map(|update| HistoryEntry::new(update.to_json()));
@@ -202,7 +202,9 @@ impl StackState {
                 Ok(())
             }
         };
-        self.lock.release(&self.access).await?;
+        let released = self.lock.release(&self.access).await;
+        let stack = self.access.stack.clone();
+        released.map_err(|source| StateError::NotReleased { stack, source: Box::new(source) })?;
         drop_in_background((self.snapshot, self.journal));
         removed?;
         archived?;

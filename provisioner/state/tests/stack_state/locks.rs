@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use state::store::{LockHolder, LockLease, StateStore as _, StoreError};
-use state::{LockSettings, StackAccess, StackState, StateError, StateRecorder as _};
+use state::{LockSettings, Snapshot, StackAccess, StackState, StackView, StateError, StateRecorder as _};
 
-use crate::fixture::{Fixture, holder};
+use crate::fixture::{Fixture, holder, resource, update};
 
 /// Settings that collect the locks which are taken over.
 fn collecting(has_ended: fn(&state::store::LockInfo) -> bool) -> (LockSettings, Arc<Mutex<Vec<String>>>) {
@@ -111,6 +111,22 @@ async fn run_whose_lock_was_taken_over_begins_nothing_and_saves_nothing() {
     assert!(fixture.store.locks(&fixture.stack).await.unwrap().is_empty(), "a removed lock is not created again");
     let error = state.release().await.unwrap_err();
     assert!(matches!(error, StateError::Store(StoreError::LockLost { .. })), "{error}");
+}
+
+#[tokio::test]
+async fn loss_of_the_lock_after_the_save_leaves_a_complete_state() {
+    let fixture = Fixture::new().await;
+    let access = fixture.access.clone();
+    let state = StackState::open(access.clone(), &leased(LockLease::DURATION)).await.unwrap();
+    let snapshot = Snapshot { resources: vec![resource("a")], ..state.snapshot().clone() };
+    // As the keeper of the lease does when it finds no lock.
+    access.locks.lost.cancel();
+    let error = state.close(snapshot, Some(&update())).await.unwrap_err();
+    let StateError::NotReleased { source, .. } = &error else { panic!("{error}") };
+    assert!(matches!(**source, StoreError::LockLost { .. }), "{source}");
+    assert!(!access.has_journal().unwrap());
+    assert_eq!(state::history(&access).await.unwrap().len(), 1);
+    assert_eq!(StackView::open(&access).await.unwrap().snapshot.unwrap().resources.len(), 1);
 }
 
 #[tokio::test]
