@@ -4,19 +4,43 @@ use std::sync::Arc;
 
 use config::Stack;
 use provisioner::operation::Stacks;
-use state::StackAccess;
+use state::{LockSettings, LockWait, StackAccess};
 
+use super::args::LockArgs;
+use super::lock_process::LockProcess;
 use super::stacks::configuration_error;
 use super::ui::Ui;
 
-/// Returns the access to the state of a stack. Completes or undoes a rename of the stack that was interrupted, and warns of
-/// it.
+/// Returns the access to the state of a stack for a command that does not wait for locks. Completes or undoes a rename of
+/// the stack that was interrupted, and warns of it.
 ///
 /// # Errors
 /// Returns the errors of [`Stacks::access`].
 pub(crate) async fn access(ui: &Ui, stacks: &Stacks, stack: &Stack) -> anyhow::Result<StackAccess> {
-    let shown = ui.clone();
-    let (access, resumed) = stacks.access(stack, Arc::new(move |lock| shown.warn(&lock.to_string()))).await?;
+    access_for_change(ui, stacks, stack, LockArgs::default()).await
+}
+
+/// Returns the access to the state of a stack for a command that locks it: like [`access`], but waits for locks.
+///
+/// # Errors
+/// Returns the errors of [`Stacks::access`].
+pub(crate) async fn access_for_change(
+    ui: &Ui,
+    stacks: &Stacks,
+    stack: &Stack,
+    lock: LockArgs,
+) -> anyhow::Result<StackAccess> {
+    let configure = |locks: &mut LockSettings| {
+        let (warning, waiting) = (ui.clone(), ui.clone());
+        locks.report = Arc::new(move |lock| warning.warn(&lock.to_string()));
+        locks.wait = LockWait {
+            limit: lock.lock_timeout.unwrap_or_default(),
+            describe: |lock| LockProcess::of(lock).text(),
+            report: Arc::new(move |locks| waiting.inform(&locks.to_string())),
+            ..LockWait::default()
+        };
+    };
+    let (access, resumed) = stacks.access(stack, configure).await?;
     if let Some(rename) = resumed {
         ui.warn(&rename.to_string());
     }

@@ -178,7 +178,7 @@ pub(crate) struct EmptyStateArgs {
 }
 
 /// Wait for the lock of a stack that another run has.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct LockArgs {
     /// Maximum time to wait for the lock of a stack that another run has: 90s, 10m [default: fail at once, with exit code 4]
     #[arg(long, value_name = "DURATION", value_parser = duration)]

@@ -409,6 +409,11 @@ pub(crate) fn warning_lines(text: &str) -> Vec<Line> {
     paragraph(head, "  ", text)
 }
 
+/// Returns the lines of a message, as the display of a run has them.
+pub(crate) fn info_lines(text: &str) -> Vec<Line> {
+    paragraph(Line::new().styled(Palette::BOLD, "info").styled(Palette::BOLD, ":").text(" "), "  ", text)
+}
+
 fn paragraph(head: Line, indent: &str, text: &str) -> Vec<Line> {
     let mut text = text.trim_end().lines();
     let first = head.text(text.next().unwrap_or_default());

@@ -13,12 +13,11 @@ use provisioner::operation::{
 };
 use state::drop_in_background;
 
-use super::access::access;
+use super::access::access_for_change;
 use super::args::{LockArgs, ProgramArgs, ReplaceArgs, RunArgs, ScopeArgs, ShowArgs, TimeLimitArgs};
 use super::attached_plugins;
 use super::display::Secrets;
 use super::exit::{Changes, CliError, Exit, secrets_error};
-use super::lock_process::LockProcess;
 use super::prompt;
 use super::session::{self, Session, SessionOptions};
 use super::signals::TimeLimit;
@@ -38,6 +37,8 @@ pub(crate) struct Runs {
     pub(crate) limit: Option<TimeLimit>,
     /// Treatment of changes.
     pub(crate) changes: Changes,
+    /// Wait for the lock of a stack.
+    pub(crate) lock: LockArgs,
 }
 
 impl Runs {
@@ -50,7 +51,7 @@ impl Runs {
             scope: scope(&args.scope),
             ..RunOptions::default()
         };
-        Self { options, diff, secrets: args.show.secrets(), limit: time.limit(), changes }
+        Self { options, diff, secrets: args.show.secrets(), limit: time.limit(), changes, lock: LockArgs::default() }
     }
 
     /// Creates the settings of an import, which has no refresh before it and the whole stack in scope.
@@ -64,12 +65,6 @@ impl Runs {
             scope: ScopeArgs::default(),
         };
         Self::new(&run, true, time, changes)
-    }
-
-    /// Waits for the lock of a stack.
-    pub(crate) fn wait_for_lock(&mut self, args: LockArgs) {
-        self.options.lock_timeout = args.lock_timeout.unwrap_or_default();
-        self.options.describe_process = |lock| LockProcess::of(lock).text();
     }
 
     /// Adds resources to replace.
@@ -144,7 +139,7 @@ async fn on_each_stack(
     let mut summaries: Vec<Summary> = Vec::new();
     let requested: Vec<&Arc<Stack>> = stacks.requested().collect();
     for (index, stack) in requested.iter().enumerate() {
-        let run = session.unless_stopped(stack_run(ui, stacks, stack, session, plugins, &runs.options)).await;
+        let run = session.unless_stopped(stack_run(ui, stacks, stack, session, plugins, runs)).await;
         let ended = match run {
             Ok(run) => {
                 let ended = operation(&run, session).await;
@@ -218,15 +213,15 @@ async fn stack_run(
     stack: &Arc<Stack>,
     session: &Session<'_>,
     plugins: &PluginSettings,
-    options: &RunOptions,
+    runs: &Runs,
 ) -> anyhow::Result<StackRun> {
-    let access = access(ui, stacks, stack).await?;
+    let access = access_for_change(ui, stacks, stack, runs.lock).await?;
     let locate = locate(Arc::clone(&stacks.sources), program(stack));
     let inputs = RunInputs {
         plugins: plugins.clone(),
         events: session.sink(&stack.name, Some(locate)),
         signals: session.signals.clone(),
-        options: options.clone(),
+        options: runs.options.clone(),
     };
     Ok(stacks.run(stack, access, inputs).await?)
 }

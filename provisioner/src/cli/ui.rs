@@ -18,7 +18,7 @@ use super::display::{
     DiffOptions, Display, DisplayOptions, EventNumbers, JsonDisplay, Line, LiveDisplay, PlainDisplay, Renderer,
     SHOW_CURSOR, Secrets, describe_diagnostic, describe_error, print_lines, write_event,
 };
-use super::exit::{Exit, error_lines, error_texts, kept_journal_lines, unrecorded_lines, warning_lines};
+use super::exit::{Exit, error_lines, error_texts, info_lines, kept_journal_lines, unrecorded_lines, warning_lines};
 use super::signals::{RESTORE_LIMIT, SignalReceiver, TimeLimit, within};
 use super::standard_output::StandardOutput;
 
@@ -264,6 +264,11 @@ impl Ui {
     /// Prints a warning.
     pub(crate) fn warn(&self, text: &str) {
         self.print_messages(&warning_lines(&self.masker.mask(text)));
+    }
+
+    /// Prints a message on standard error.
+    pub(crate) fn inform(&self, text: &str) {
+        self.print_messages(&info_lines(&self.masker.mask(text)));
     }
 
     /// Prints lines on standard error.

@@ -1,10 +1,7 @@
 //! Options of a run.
 
-use std::time::Duration;
-
 use engine::{ImportGoal, Scope, UrnPattern};
 use pulumi_proto::urn::Urn;
-use state::store::LockInfo;
 
 /// Options of a run.
 #[derive(Clone, Debug)]
@@ -29,10 +26,6 @@ pub struct RunOptions {
     /// True if the run continues from a state that has lost its resources: see
     /// [`state::StackState::unexplained_empty`].
     pub allow_empty: bool,
-    /// Time for which the run waits for the lock of the stack, if another run has it.
-    pub lock_timeout: Duration,
-    /// Describes the process of a lock that the run waits for, if it is known on this machine.
-    pub describe_process: fn(&LockInfo) -> Option<String>,
 }
 
 impl Default for RunOptions {
@@ -47,8 +40,6 @@ impl Default for RunOptions {
             imports: Vec::new(),
             exclude_protected: false,
             allow_empty: false,
-            lock_timeout: Duration::ZERO,
-            describe_process: |_| None,
         }
     }
 }

@@ -72,10 +72,14 @@ impl Stacks {
         let config = decrypt_config(&access).await.map_err(SetupError::Config)?;
         config.iter().filter(|entry| entry.secret).for_each(|entry| self.masker.add_text(&entry.value));
         let RunInputs { plugins, events, signals, options } = inputs;
-        let reported = Arc::clone(&events);
-        access.locks.report = Arc::new(move |lock| {
-            reported.emit(Event::Message(Message::new(Severity::Warning, lock.to_string())));
-        });
+        let emit = |severity| {
+            let events = Arc::clone(&events);
+            move |text: String| events.emit(Event::Message(Message::new(severity, text)))
+        };
+        let (warn, inform) = (emit(Severity::Warning), emit(Severity::Info));
+        access.locks.report = Arc::new(move |lock| warn(lock.to_string()));
+        access.locks.wait.report = Arc::new(move |locks| inform(locks.to_string()));
+        access.locks.wait.stop = signals.stop.clone();
         Ok(StackRun {
             program: program(stack),
             holder: self.holder(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use config::Stack;
 use state::store::{RenameOutcome, StackReference};
-use state::{LockSettings, StackAccess, TakenOverLock};
+use state::{LockSettings, StackAccess};
 
 use super::secrets_provider_change::finish_settings;
 use super::settings_file::{move_settings, read_settings};
@@ -33,8 +33,8 @@ impl fmt::Display for ResumedRename {
 
 impl Stacks {
     /// Returns the access to the state of a stack. Completes or undoes a rename of the stack that was interrupted, and
-    /// returns it. Finishes an interrupted change of the secrets provider. `report` receives each lock of an ended run that
-    /// is taken over.
+    /// returns it. Finishes an interrupted change of the secrets provider. `configure` completes the treatment of locks: their
+    /// reports, and the time to wait for them.
     ///
     /// # Errors
     /// The errors of [`Stacks::open_access`]. The rename may still be active, cannot be completed, or has given the stack
@@ -42,11 +42,11 @@ impl Stacks {
     pub async fn access(
         &self,
         stack: &Stack,
-        report: Arc<dyn Fn(&TakenOverLock) + Send + Sync>,
+        configure: impl Fn(&mut LockSettings),
     ) -> Result<(StackAccess, Option<ResumedRename>), SetupError> {
         let open = async || {
             let mut access = self.open_access(stack).await?;
-            access.locks.report = Arc::clone(&report);
+            configure(&mut access.locks);
             Ok::<_, SetupError>(access)
         };
         let mut access = open().await?;

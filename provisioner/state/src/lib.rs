@@ -88,9 +88,9 @@ pub use settings::{SettingsError, StackSettings};
 pub use settings_edit::{SettingsEdit, SettingsEditError};
 pub use snapshot::{Manifest, OperationKind, PendingOperation, SecretsDescription, Snapshot, SnapshotRest};
 pub use stack_state::{
-    EntryChange, ExportedSecrets, ImportReport, JournalRecorder, LockSettings, MigratedStack, MigrationOutcome,
-    RecoveredRun, Restore, SecretsChange, StackAccess, StackMigration, StackState, StackSummary, StackView, StateCopy,
-    TakenOverLock, change_secrets, history, import, remove_stack, rename_stack, resume_rename, state_copies,
-    stored_secrets, summary,
+    AwaitedLocks, EntryChange, ExportedSecrets, ImportReport, JournalRecorder, LockSettings, LockWait, MigratedStack,
+    MigrationOutcome, RecoveredRun, Restore, SecretsChange, StackAccess, StackMigration, StackState, StackSummary,
+    StackView, StateCopy, TakenOverLock, change_secrets, history, import, remove_stack, rename_stack, resume_rename,
+    state_copies, stored_secrets, summary,
 };
 pub use unrecorded::{ChangeKind, Unrecorded, UnrecordedChange, UnrecordedReport};

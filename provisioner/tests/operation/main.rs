@@ -96,7 +96,7 @@ async fn provision_as(folder: &Path, environment: &[(&str, &str)]) -> Report {
     let stacks = read(request(folder, environment));
     assert_eq!(stacks.check_passphrases(), []);
     let stack = stacks.requested().next().unwrap();
-    let (access, resumed) = stacks.access(stack, Arc::new(|_| ())).await.unwrap();
+    let (access, resumed) = stacks.access(stack, |_| ()).await.unwrap();
     assert_eq!(resumed, None);
     let inputs = RunInputs {
         plugins: PluginSettings::new(&stacks, Spawner::unsupervised(), PluginPool::new()),

@@ -49,6 +49,39 @@ fn run_fails_once_the_time_to_wait_is_over() {
 }
 
 #[test]
+fn edit_of_a_state_waits_for_the_lock_as_a_run_does() {
+    let repository = chain(1);
+    repository.sc("provision -S");
+    repository.sc("stack export --file export.json");
+    repository.write(LOCK, HOLDER);
+    let commands = [
+        "state rm t0--prod --yes",
+        "state rename t0--prod t1--prod --yes",
+        "state protect t0--prod --yes",
+        "state taint t0--prod --yes",
+        "stack import --file export.json",
+        "stack restore history --yes",
+        "stack rename shore --yes",
+        "stack rm --force --yes",
+    ];
+    for command in commands {
+        let output = repository.expect_rejected(&format!("{command} --lock-timeout 50ms"));
+        let waited =
+            "info: waiting for the lock of organization/tank/reef, 0.05 s at most:\n    [id]: created by ada@reefbox";
+        assert!(output.starts_with("exit 4\n") && output.contains(waited), "{command}: {output}");
+        let output = repository.expect_rejected(command);
+        assert!(output.starts_with("exit 4\n") && !output.contains("waiting"), "{command}: {output}");
+    }
+    let edit = repository.start("state protect t0--prod --yes --lock-timeout 5m");
+    edit.wait_until_printed("waiting for the lock");
+    std::fs::remove_file(repository.path(LOCK)).unwrap();
+    let edit = edit.wait();
+    assert_eq!(edit.status, "exit 0", "{}", edit.stderr);
+    assert!(repository.sc("stack export").contains("\"protect\": true"));
+    assert!(!repository.is_locked());
+}
+
+#[test]
 fn run_that_waits_is_stopped_and_leaves_no_lock() {
     let repository = locked();
     let running = repository.start("provision -S --lock-timeout 5m");

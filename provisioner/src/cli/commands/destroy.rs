@@ -92,7 +92,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> any
     let mut runs = Runs::new(&args.run, args.diff, args.time, Changes::Allowed);
     runs.options.exclude_protected = args.exclude_protected;
     runs.options.allow_empty = args.empty.allow_empty;
-    runs.wait_for_lock(args.lock);
+    runs.lock = args.lock;
     let refresh = !args.run.skip_refresh;
     if !args.preview {
         check_passphrases(ui, &stacks)?;

@@ -56,7 +56,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyh
     let stacks = read_stack(ui, global, &args.stack)?;
     let mut runs = Runs::for_import(args.parallel, args.show, args.time, Changes::from_expect_no_changes(false));
     runs.options.allow_empty = args.empty.allow_empty;
-    runs.wait_for_lock(args.lock);
+    runs.lock = args.lock;
     check_passphrases(ui, &stacks)?;
     on_stacks(ui, &stacks, runs, async |run, _| {
         let goals = args.resources.iter().map(|(name, id)| run.program.import(name, id).map_err(import_error));

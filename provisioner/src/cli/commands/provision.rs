@@ -76,7 +76,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> a
     let changes = Changes::from_expect_no_changes(args.expect_no_changes);
     let mut runs = Runs::new(&args.run, args.diff.diff, args.time, changes).with_replacements(&args.replace);
     runs.options.allow_empty = args.empty.allow_empty;
-    runs.wait_for_lock(args.lock);
+    runs.lock = args.lock;
     let refresh = !args.run.skip_refresh;
     // Before the first stack is changed, so that a stack that cannot be confirmed does not stop the run in the middle.
     for stack in stacks.requested().filter(|_| !args.preview) {

@@ -91,7 +91,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
     };
     let mut runs = Runs::new(&run, args.diff.diff, args.time, changes);
     runs.options.allow_empty = args.empty.allow_empty;
-    runs.wait_for_lock(args.lock);
+    runs.lock = args.lock;
     if !args.preview {
         check_passphrases(ui, &stacks)?;
     }

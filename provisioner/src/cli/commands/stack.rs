@@ -19,8 +19,8 @@ use jiff::Timestamp;
 use state::store::{MigrationDirection, MigrationMark};
 use state::{self, ExportedSecrets, MAX_STATE_BYTES, StackSummary, StackView};
 
-use crate::cli::access::access;
-use crate::cli::args::{DirArgs, GlobalArgs, StackArgs};
+use crate::cli::access::{access, access_for_change};
+use crate::cli::args::{DirArgs, GlobalArgs, LockArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::migrated;
@@ -105,6 +105,8 @@ pub(crate) struct ImportArgs {
     /// Import the state even if it is invalid or has resources of another stack
     #[arg(long)]
     pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) lock: LockArgs,
 }
 
 /// Runs the command.
@@ -256,7 +258,7 @@ fn write_export(path: &Path, content: &[u8]) -> Result<(), FileError> {
 
 async fn import(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access(ui, &stacks, only(&stacks)?).await?;
+    let access = access_for_change(ui, &stacks, only(&stacks)?, args.lock).await?;
     let text = match &args.file {
         Some(file) => {
             let file = working_folder(global.cwd.as_deref())?.join(file);

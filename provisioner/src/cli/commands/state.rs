@@ -12,8 +12,8 @@ use state::state_edit::{self, BlockerPolicy, EntryFlag, RemoveOptions, Repair, S
 use state::{ResourceState, Snapshot, StackAccess, StackState, StackView, StateError};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::access::access;
-use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
+use crate::cli::access::access_for_change;
+use crate::cli::args::{ConfirmArgs, GlobalArgs, LockArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::prompt::{Confirmation, confirm, decline};
@@ -65,6 +65,8 @@ struct CommonArgs {
     stack: StackArgs,
     #[command(flatten)]
     confirm: ConfirmArgs,
+    #[command(flatten)]
+    lock: LockArgs,
 }
 
 /// Remove resources from the state without deleting them
@@ -352,7 +354,7 @@ async fn apply(
     edit: impl Fn(&mut Snapshot) -> Result<Vec<Change>, CliError>,
 ) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &common.stack)?;
-    let access = access(ui, &stacks, only(&stacks)?).await?;
+    let access = access_for_change(ui, &stacks, only(&stacks)?, common.lock).await?;
     let stack = access.stack.stack().to_owned();
     let planned = edit(&mut load_snapshot(ui, &access, integrity).await?)?;
     if planned.is_empty() {

@@ -19,12 +19,63 @@ pub struct LockSettings {
     pub report: Arc<dyn Fn(&TakenOverLock) + Send + Sync>,
     /// Cancelled once the lock of this run is lost.
     pub lost: CancellationToken,
+    /// Wait for a lock that another run has.
+    pub wait: LockWait,
 }
 
 impl Default for LockSettings {
-    /// Returns settings that take locks over, know no processes and report nothing.
+    /// Returns settings that take locks over, wait for none, know no processes and report nothing.
     fn default() -> Self {
-        Self { takeover: true, has_ended: |_| false, report: Arc::new(|_| ()), lost: CancellationToken::new() }
+        Self {
+            takeover: true,
+            has_ended: |_| false,
+            report: Arc::new(|_| ()),
+            lost: CancellationToken::new(),
+            wait: LockWait::default(),
+        }
+    }
+}
+
+/// Wait for a lock that another run has.
+#[derive(Clone)]
+pub struct LockWait {
+    /// Time for which a lock is awaited.
+    pub limit: Duration,
+    /// Describes the process of a lock, if it is known on this machine.
+    pub describe: fn(&LockInfo) -> Option<String>,
+    /// Receives the locks that are awaited, and again once they are others.
+    pub report: Arc<dyn Fn(&AwaitedLocks) + Send + Sync>,
+    /// Ends the wait once it is cancelled, as its limit does.
+    pub stop: CancellationToken,
+}
+
+impl Default for LockWait {
+    /// Returns settings that wait for no lock.
+    fn default() -> Self {
+        let report: Arc<dyn Fn(&AwaitedLocks) + Send + Sync> = Arc::new(|_| ());
+        Self { limit: Duration::ZERO, describe: |_| None, report, stop: CancellationToken::new() }
+    }
+}
+
+/// Locks of a stack that a command waits for. `Display` says who holds them, and what is known about their processes.
+#[derive(Clone, Debug)]
+pub struct AwaitedLocks {
+    /// The stack.
+    pub stack: StackReference,
+    /// Locks, each with what is known about its process.
+    pub locks: Vec<(LockInfo, Option<String>)>,
+    /// Time for which they are awaited.
+    pub limit: Duration,
+}
+
+impl fmt::Display for AwaitedLocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "waiting for the lock of {}, {} s at most:", self.stack, self.limit.as_secs_f32())?;
+        for (lock, process) in &self.locks {
+            write!(f, "\n  {lock}")?;
+            process.iter().try_for_each(|text| write!(f, "\n    {text}"))?;
+        }
+        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 
 use super::access::StackAccess;
 use super::lock_settings::TakenOverLock;
+use super::lock_wait::{StoreClock, Wait};
 use crate::error::StateError;
 use crate::lease::{Lease, clock};
 use crate::store::{LockHolder, LockInfo, StackLock, StackReference, StackRename, StoreError};
@@ -67,25 +68,40 @@ impl HeldLock {
     }
 }
 
-/// Takes the lock of a stack.
+/// Takes the lock of a stack. Waits for one that another run has, for the time in the settings.
 ///
 /// # Errors
 /// [`StateError::Store`]; [`StoreError::Locked`] if another run has the lock.
 pub(super) async fn lock(access: &StackAccess, holder: &LockHolder) -> Result<HeldLock, StateError> {
     let holder = &requested_by(access, holder);
-    let mut requested = clock();
-    let lock = match access.store.lock(&access.stack, holder).await {
-        Err(StoreError::Locked { stack, holders }) => {
-            take_over(access, holder, stack, holders).await?;
-            requested = clock();
-            access.store.lock(&access.stack, holder).await?
+    let mut wait = Wait::new(access, holder);
+    loop {
+        match try_lock(access, holder, &mut wait.store_clock).await {
+            Ok((lock, requested)) => return Ok(HeldLock::new(access, lock, holder, requested)),
+            Err(error) => wait.after(error).await?,
         }
-        locked => locked?,
-    };
-    Ok(HeldLock::new(access, lock, holder, requested))
+    }
 }
 
-/// Locks both names for a rename, and renews the locks until the second value is dropped.
+/// Takes the lock of a stack, and returns the time of the request.
+async fn try_lock(
+    access: &StackAccess,
+    holder: &LockHolder,
+    store_clock: &mut StoreClock,
+) -> Result<(StackLock, Duration), StoreError> {
+    let requested = clock();
+    match access.store.lock(&access.stack, holder).await {
+        Err(StoreError::Locked { stack, holders }) => {
+            take_over(access, holder, stack, holders, store_clock).await?;
+            let requested = clock();
+            Ok((access.store.lock(&access.stack, holder).await?, requested))
+        }
+        locked => Ok((locked?, requested)),
+    }
+}
+
+/// Locks both names for a rename, and renews the locks until the second value is dropped. Waits for locks that other runs
+/// have, for the time in the settings.
 ///
 /// # Errors
 /// [`StateError::Store`]; [`StoreError::Locked`] if another run has the lock of either name.
@@ -95,31 +111,63 @@ pub(super) async fn lock_for_rename(
     to: &StackReference,
 ) -> Result<(StackRename, [JoinSet<()>; 2]), StateError> {
     let holder = &requested_by(access, holder);
+    let mut wait = Wait::new(access, holder);
+    loop {
+        match try_lock_for_rename(access, holder, to, &mut wait.store_clock).await {
+            Ok((rename, requested)) => {
+                let keepers = rename.locks().map(|lock| keep(access, lock, holder, requested).1);
+                return Ok((rename, keepers));
+            }
+            Err(error) => wait.after(error).await?,
+        }
+    }
+}
+
+/// Locks both names for a rename, and returns the time of the request.
+async fn try_lock_for_rename(
+    access: &StackAccess,
+    holder: &LockHolder,
+    to: &StackReference,
+    store_clock: &mut StoreClock,
+) -> Result<(StackRename, Duration), StoreError> {
     let mut attempts = 0;
-    let (rename, requested) = loop {
+    loop {
         attempts += 1;
         let requested = clock();
         match access.store.begin_rename(&access.stack, to, holder).await {
             // Each of the names may have a lock of an ended run.
             Err(StoreError::Locked { stack, holders }) if attempts <= 2 => {
-                take_over(access, holder, stack, holders).await?;
+                take_over(access, holder, stack, holders, store_clock).await?;
             }
-            begun => break (begun?, requested),
+            begun => return Ok((begun?, requested)),
         }
-    };
-    let keepers = rename.locks().map(|lock| keep(access, lock, holder, requested).1);
-    Ok((rename, keepers))
+    }
 }
 
-/// Completes or undoes a rename from or to a stack whose process has ended, also if it has left its locks.
+/// Completes or undoes a rename from or to a stack whose process has ended, also if it has left its locks. Waits for locks
+/// that other runs have, for the time in the settings.
 ///
 /// # Errors
 /// The errors of `resume_rename` of the store.
 pub async fn resume_rename(access: &StackAccess, holder: &LockHolder) -> Result<Option<StackRename>, StoreError> {
     let holder = &requested_by(access, holder);
+    let mut wait = Wait::new(access, holder);
+    loop {
+        match try_resume_rename(access, holder, &mut wait.store_clock).await {
+            Err(error) => wait.after(error).await?,
+            resumed => return resumed,
+        }
+    }
+}
+
+async fn try_resume_rename(
+    access: &StackAccess,
+    holder: &LockHolder,
+    store_clock: &mut StoreClock,
+) -> Result<Option<StackRename>, StoreError> {
     match access.store.resume_rename(&access.stack, holder).await {
         Err(StoreError::Locked { stack, holders }) => {
-            take_over(access, holder, stack, holders).await?;
+            take_over(access, holder, stack, holders, store_clock).await?;
             access.store.resume_rename(&access.stack, holder).await
         }
         resumed => resumed,
@@ -156,25 +204,19 @@ async fn take_over(
     holder: &LockHolder,
     stack: StackReference,
     holders: Vec<LockInfo>,
+    store_clock: &mut StoreClock,
 ) -> Result<(), StoreError> {
     if holder.lease.is_none() || holders.iter().any(|lock| lock.lease().is_none()) {
         return Err(StoreError::Locked { stack, holders });
     }
     let mut ended = Vec::new();
-    let mut now = None;
     for lock in &holders {
         if (access.locks.has_ended)(lock) {
             ended.push((lock, None));
             continue;
         }
-        let now = match now {
-            Some(now) => now,
-            None => match access.store.now().await {
-                Ok(time) => *now.insert(time),
-                // Without the time nothing is known about the lock.
-                Err(_) => return Err(StoreError::Locked { stack, holders }),
-            },
-        };
+        // Without the time nothing is known about the lock.
+        let Ok(now) = store_clock.now(access).await else { return Err(StoreError::Locked { stack, holders }) };
         match unrenewed_time(lock, now) {
             Some(time) => ended.push((lock, Some(time))),
             None => return Err(StoreError::Locked { stack, holders }),

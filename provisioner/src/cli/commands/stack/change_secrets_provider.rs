@@ -8,8 +8,8 @@ use state::secrets::Provider;
 use state::{SecretsChange, StackAccess};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::access::access;
-use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
+use crate::cli::access::access_for_change;
+use crate::cli::args::{ConfirmArgs, GlobalArgs, LockArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::prompt::{Confirmation, confirm, decline};
@@ -38,12 +38,14 @@ pub(crate) struct ChangeSecretsProviderArgs {
     stack: StackArgs,
     #[command(flatten)]
     confirm: ConfirmArgs,
+    #[command(flatten)]
+    lock: LockArgs,
 }
 
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ChangeSecretsProviderArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access(ui, &stacks, only(&stacks)?).await?;
+    let access = access_for_change(ui, &stacks, only(&stacks)?, args.lock).await?;
     let new_passphrase = if stacks.needs_new_passphrase(&access).await? { Some(read_passphrase()?) } else { None };
     let target = access.keyring.provider().map_or_else(String::new, Provider::to_string);
     let question = match &new_passphrase {

@@ -10,8 +10,8 @@ use state::store::{CheckpointCopy, CopyKind};
 use state::{EntryChange, Restore, StackAccess, StateCopy, state_copies};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::access::access;
-use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
+use crate::cli::access::access_for_change;
+use crate::cli::args::{ConfirmArgs, GlobalArgs, LockArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::process::working_folder;
@@ -47,12 +47,14 @@ pub(crate) struct RestoreArgs {
     stack: StackArgs,
     #[command(flatten)]
     confirm: ConfirmArgs,
+    #[command(flatten)]
+    lock: LockArgs,
 }
 
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RestoreArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access(ui, &stacks, only(&stacks)?).await?;
+    let access = access_for_change(ui, &stacks, only(&stacks)?, args.lock).await?;
     let Some(name) = &args.copy else { return list(ui, &access).await };
     access.store.refuse_migrated(&access.stack).await?;
     let copies = access.store.copies(&access.stack, &CopyKind::ALL).await?;

@@ -8,8 +8,8 @@ use provisioner::operation::settings_file;
 use state::store::Backups;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::access::access;
-use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
+use crate::cli::access::access_for_change;
+use crate::cli::args::{ConfirmArgs, GlobalArgs, LockArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::Exit;
 use crate::cli::prompt::{Confirmation, confirm, decline};
@@ -43,12 +43,14 @@ pub(crate) struct RmArgs {
     preserve_config: bool,
     #[command(flatten)]
     confirm: ConfirmArgs,
+    #[command(flatten)]
+    lock: LockArgs,
 }
 
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RmArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access(ui, &stacks, only(&stacks)?).await?;
+    let access = access_for_change(ui, &stacks, only(&stacks)?, args.lock).await?;
     let name = access.stack.to_string();
     let question = format!("Remove the state of {name}? Nothing in the cloud is changed.");
     if confirm(ui, &CancellationToken::new(), &question, args.confirm.yes).await? == Confirmation::No {
