@@ -348,6 +348,7 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
             "`sc refresh` asks how to resolve pending creates, or drops them with --clear-pending-creates; --force \
              drops them, too",
         ),
+        StateError::Migration(error) => migrated::migration_hint(error),
         StateError::Conflict(_) => Some(
             "keep this list and remove the journal; then import the resources in it that exist but are missing from the \
              state, with `sc import` or `options.import`",

@@ -1,9 +1,8 @@
 //! Texts about a stack that has moved to another state storage.
 
+use engine::masking::MASK;
+use state::MigrationError;
 use state::store::{MigrationDirection, MigrationMark};
-
-/// Text in place of a password.
-pub(crate) const MASKED: &str = "[secret]";
 
 /// Returns what to do about the mark of a stack.
 pub(crate) fn hint(mark: &MigrationMark, mark_location: &str) -> String {
@@ -21,11 +20,35 @@ pub(crate) fn hint(mark: &MigrationMark, mark_location: &str) -> String {
     }
 }
 
+/// Returns what to do about a migration that has failed.
+pub(crate) fn migration_hint(error: &MigrationError) -> Option<&'static str> {
+    match error {
+        MigrationError::SameStore { .. } => Some("give the URL of another state storage"),
+        MigrationError::TargetLocked { .. } => Some(
+            "the lock is in the new state storage; `sc cancel` removes it there if server.yaml names that one for the moment",
+        ),
+        MigrationError::TargetExists { .. } => Some(
+            "nothing was changed. Compare both with `sc stack export`, with server.yaml for each of them. If the one in the \
+             new state storage is not needed, remove it there with `sc stack rm --force`, which deletes no resources",
+        ),
+        MigrationError::TargetChanged { .. } => Some(
+            "nothing was changed. A program that ignores the mark has worked there, such as `pulumi`: compare both with \
+             `pulumi stack export`. If the one there is not needed, remove it with `pulumi stack rm --force`, which deletes \
+             no resources",
+        ),
+        MigrationError::NotEqual { .. } => {
+            Some("the stack is used where it was. Find out which program writes into the new one, and run again")
+        }
+        MigrationError::NotMarked { .. } => {
+            Some("run the command again before any other: it only marks the stack then")
+        }
+    }
+}
+
 /// Returns the lines of server.yaml that name a state storage.
 pub(crate) fn state_storage(url: &str, is_private: bool) -> String {
     let private = if is_private { ", private: true" } else { "" };
-    let password =
-        if url.contains(MASKED) { format!(" # with the password in place of {MASKED}") } else { String::new() };
+    let password = if url.contains(MASK) { format!(" # with the password in place of {MASK}") } else { String::new() };
     let url = serde_json::Value::from(url);
     format!("  state-storage: {{ type: fs, config: {{ path: {url}{private} }} }}{password}")
 }

@@ -17,6 +17,7 @@ pub(crate) fn is_usage(error: &SetupError) -> bool {
             | SetupError::SeveralStacks(_)
             | SetupError::TwoCompressions { .. }
             | SetupError::LeaseSeconds { .. }
+            | SetupError::UnsupportedTarget { .. }
     )
 }
 
@@ -50,6 +51,11 @@ pub(crate) fn hint(error: &SetupError) -> Option<String> {
         ),
         SetupError::Renamed { from, to } => Some(rename_hint(from, to)),
         SetupError::SettingsExist { .. } => Some("remove or move one of them".to_owned()),
+        SetupError::UnsupportedTarget { .. } => Some(
+            "write `file:///absolute/folder`, `file://~/folder`, `s3://bucket/prefix`, `gs://bucket/prefix` or \
+             `postgres://host/database`, with the parameters that `pulumi login` takes"
+                .to_owned(),
+        ),
         SetupError::Reference(_)
         | SetupError::LeaseSeconds { .. }
         | SetupError::Url { .. }

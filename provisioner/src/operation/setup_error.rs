@@ -79,6 +79,14 @@ pub enum SetupError {
         /// Scheme of the URL of the backend.
         scheme: String,
     },
+    /// The URL of a new state storage is not supported.
+    #[error("{url:?} cannot be the new state storage: {reason}")]
+    UnsupportedTarget {
+        /// The URL, without passwords.
+        url: String,
+        /// Reason.
+        reason: UnsupportedTarget,
+    },
     /// The backend cannot be opened.
     #[error("the backend of stack {stack} cannot be opened")]
     Store {
@@ -146,4 +154,21 @@ pub enum SetupError {
     /// A secret of the configuration in the settings file cannot be decrypted.
     #[error("the configuration in the stack file cannot be read")]
     Config(#[source] SecretsError),
+}
+
+/// Reason why a URL cannot be that of a new state storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnsupportedTarget {
+    /// The URL has a placeholder.
+    #[error("a placeholder is not replaced on the command line")]
+    Placeholder,
+    /// The URL leads to Azure.
+    #[error("Azure is not supported")]
+    Azure,
+    /// The URL leads to a service.
+    #[error("Pulumi Cloud is not supported")]
+    Service,
+    /// The URL has another scheme, or none.
+    #[error("it has no supported scheme")]
+    Scheme,
 }

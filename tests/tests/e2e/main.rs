@@ -40,6 +40,7 @@ mod secrets_providers;
 mod signals;
 mod slips;
 mod stack_file;
+mod stack_migrate;
 mod stack_rename;
 mod state_edits;
 mod targets;

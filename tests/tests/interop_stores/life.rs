@@ -66,6 +66,11 @@ impl Repository {
         Self::new(&self.storage, &environment).with_secrets_provider(&self.secrets_provider)
     }
 
+    /// Lets server.yaml name another state storage from its next write on.
+    pub(crate) fn use_storage(&mut self, storage: &str) {
+        storage.clone_into(&mut self.storage);
+    }
+
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.folder.path().join(path)
     }

@@ -10,6 +10,7 @@ mod crash_points;
 mod faults;
 mod life;
 mod lives;
+mod migrations;
 mod objects;
 mod postgres;
 mod requests;

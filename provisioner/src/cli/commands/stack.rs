@@ -1,7 +1,8 @@
-//! `sc stack`: lists stacks, and shows, exports, imports, restores, renames and removes their state.
+//! `sc stack`: lists stacks, and shows, exports, imports, restores, moves, renames and removes their state.
 
 mod change_secrets_provider;
 mod history;
+mod migrate;
 pub(crate) mod outputs;
 mod rename;
 mod restore;
@@ -30,7 +31,7 @@ use crate::cli::table::table;
 use crate::cli::times::ago;
 use crate::cli::ui::Ui;
 
-/// Manage stacks: list, outputs, export, import, history, restore, rename, remove, tag
+/// Manage stacks: list, outputs, export, import, history, restore, migrate, rename, remove, tag
 #[derive(Debug, Args)]
 pub(crate) struct StackCommand {
     #[command(subcommand)]
@@ -53,6 +54,7 @@ pub(crate) enum StackVerb {
     History(history::HistoryArgs),
     Restore(restore::RestoreArgs),
     ChangeSecretsProvider(change_secrets_provider::ChangeSecretsProviderArgs),
+    Migrate(migrate::MigrateArgs),
     Rename(rename::RenameArgs),
     Rm(rm::RmArgs),
     Tag(tag::TagCommand),
@@ -119,6 +121,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &StackCommand) ->
         StackVerb::History(args) => history::run(ui, global, args).await,
         StackVerb::Restore(args) => restore::run(ui, global, args).await,
         StackVerb::ChangeSecretsProvider(args) => change_secrets_provider::run(ui, global, args).await,
+        StackVerb::Migrate(args) => migrate::run(ui, global, args).await,
         StackVerb::Rename(args) => rename::run(ui, global, args).await,
         StackVerb::Rm(args) => rm::run(ui, global, args).await,
         StackVerb::Tag(command) => tag::run(ui, global, command).await,

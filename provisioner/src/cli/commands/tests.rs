@@ -14,7 +14,7 @@ fn help(words: &[&str]) -> String {
 
 #[test]
 fn help_of_each_command() {
-    let commands: [&[&str]; 32] = [
+    let commands: [&[&str]; 33] = [
         &[],
         &["init"],
         &["provision"],
@@ -31,6 +31,7 @@ fn help_of_each_command() {
         &["stack", "history"],
         &["stack", "restore"],
         &["stack", "change-secrets-provider"],
+        &["stack", "migrate"],
         &["stack", "rename"],
         &["stack", "rm"],
         &["stack", "tag"],
