@@ -66,6 +66,29 @@ pub(crate) async fn ask_line(ui: &Ui, stop: &CancellationToken, question: &str) 
     Ok(reply.await?.flatten())
 }
 
+/// Asks for a secret, which the terminal does not show, and returns it without the end of its line. There must be a terminal.
+/// Returns `None` after a stop, or at the end of the input.
+///
+/// # Errors
+/// Errors of the terminal.
+pub(crate) async fn ask_secret(ui: &Ui, stop: &CancellationToken, question: &str) -> anyhow::Result<Option<String>> {
+    let question = escape_controls(question).into_owned();
+    let _hidden = ui.signals.echo.hide()?;
+    let reply = ask_in_thread(ui, stop, move |input, output| {
+        write!(output, "{question} ")?;
+        output.flush()?;
+        let mut line = String::new();
+        Ok((input.read_line(&mut line)? > 0).then(|| without_line_end(&line).to_owned()))
+    });
+    Ok(reply.await?.flatten())
+}
+
+/// Returns a line without its end.
+pub(crate) fn without_line_end(line: &str) -> &str {
+    let line = line.strip_suffix('\n').unwrap_or(line);
+    line.strip_suffix('\r').unwrap_or(line)
+}
+
 /// Asks a question on a separate thread, which is not joined, as a read from a terminal cannot be cancelled. Returns
 /// `None` after a stop during the question.
 async fn ask_in_thread<T: Send + 'static>(

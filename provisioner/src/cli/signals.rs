@@ -22,6 +22,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::display::StopNotice;
+use super::echo::Echo;
 use super::exit::Exit;
 
 /// Limit on the output that restores the terminal before a signal ends the process.
@@ -43,6 +44,8 @@ pub(crate) struct SignalReceiver {
     session: Arc<Mutex<Option<ActiveSession>>>,
     /// True while a question waits for its reply.
     is_asking: Arc<AtomicBool>,
+    /// Echo of the terminal, which a signal that ends the process switches on again.
+    pub(crate) echo: Echo,
     /// Time at which the time limit stops or aborts the operation, if it has one.
     deadline: Arc<watch::Sender<Option<Instant>>>,
 }
@@ -220,6 +223,7 @@ impl SignalReceiver {
     /// Ends the process. The supervisor kills the processes that it has started. A lock of the stack stays, as after a
     /// crash.
     fn end_process(&self) -> ! {
+        self.echo.restore();
         if self.is_asking.load(Ordering::SeqCst) {
             // An error means that standard error is closed.
             within(RESTORE_LIMIT, || end_question_line().unwrap_or_default());

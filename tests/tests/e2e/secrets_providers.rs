@@ -170,3 +170,47 @@ fn locked_stack_is_left_unchanged() {
     assert!(repository.files("backend") == state && repository.read(SETTINGS) == settings, "{locked}");
     assert!(!repository.path("Pulumi.reef.yaml.new").exists());
 }
+
+#[test]
+fn new_passphrase_is_asked_for_twice_and_not_shown_on_a_terminal() {
+    let repository = provisioned(false);
+    let before = in_state(&repository);
+    for (first, second, refused) in
+        [("low tide", "low tied", "the two passphrases differ"), ("", "", "passphrase is empty")]
+    {
+        let mut terminal = repository.start_on_terminal("stack change-secrets-provider");
+        terminal.wait_until_shown("New passphrase:");
+        terminal.type_line(first);
+        if !first.is_empty() {
+            terminal.wait_until_shown("The new passphrase again:");
+            terminal.type_line(second);
+        }
+        assert_eq!(terminal.wait(), 2, "{}", terminal.screen());
+        let screen = terminal.screen();
+        assert!(screen.contains(refused) && !screen.contains("tide") && terminal.is_restored(), "{screen}");
+    }
+    assert_eq!(in_state(&repository), before);
+
+    let mut terminal = repository.start_on_terminal("stack change-secrets-provider");
+    terminal.wait_until_shown("New passphrase:");
+    terminal.press_ctrl_c();
+    assert_eq!(terminal.wait(), 130);
+    assert!(terminal.is_restored() && terminal.line_before_cursor().is_empty(), "{}", terminal.screen());
+    drop(terminal);
+
+    // Spaces belong to a passphrase.
+    let mut terminal = repository.start_on_terminal("stack change-secrets-provider");
+    for question in ["New passphrase:", "The new passphrase again:"] {
+        terminal.wait_until_shown(question);
+        terminal.type_line(" low  tide ");
+    }
+    terminal.wait_until_shown("[y/N]");
+    terminal.type_line("y");
+    assert_eq!(terminal.wait(), 0, "{}", terminal.screen());
+    let screen = terminal.screen();
+    assert!(screen.contains("with the new passphrase") && !screen.contains("tide"), "{screen}");
+    assert!(terminal.is_restored(), "{screen}");
+    drop(terminal);
+    choose_passphrase(&repository, " low  tide ");
+    assert_readable(&repository, &[]);
+}

@@ -12,7 +12,7 @@ use crate::cli::access::access_for_change;
 use crate::cli::args::{ConfirmArgs, GlobalArgs, LockArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
-use crate::cli::prompt::{Confirmation, confirm, decline};
+use crate::cli::prompt::{Confirmation, ask_secret, confirm, decline, without_line_end};
 use crate::cli::stacks::{only, read_stack};
 use crate::cli::ui::Ui;
 
@@ -20,8 +20,8 @@ use crate::cli::ui::Ui;
 ///
 /// Change `secrets-provider` in server.yaml first, and provide the previous key or passphrase as well: the secrets of the
 /// state and of `Pulumi.<stack>.yaml` are decrypted with it. If the provider is the same, the data key of a key in a cloud
-/// is replaced, or the passphrase: the first line of standard input is the new one, and the present one comes from
-/// server.yaml or the environment. Set the new one there afterwards.
+/// is replaced, or the passphrase: the command asks for the new one on a terminal, else it is the first line of standard
+/// input; the present one comes from server.yaml or the environment. Set the new one there afterwards.
 ///
 /// The previous state (`.bak`), the history and the backups stay under the previous key or passphrase. Nothing in the
 /// cloud is changed, and the history gets no entry.
@@ -31,7 +31,10 @@ Examples:
   Move a stack from a passphrase to the key that server.yaml names:
       PULUMI_CONFIG_PASSPHRASE=… sc stack change-secrets-provider -s aquarium
 
-  Replace the passphrase of a stack:
+  Replace the passphrase of a stack, with a question for the new one:
+      sc stack change-secrets-provider -s aquarium
+
+  Replace it in a script:
       sc stack change-secrets-provider -s aquarium --yes < new-passphrase.txt")]
 pub(crate) struct ChangeSecretsProviderArgs {
     #[command(flatten)]
@@ -46,7 +49,14 @@ pub(crate) struct ChangeSecretsProviderArgs {
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ChangeSecretsProviderArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
     let access = access_for_change(ui, &stacks, only(&stacks)?, args.lock).await?;
-    let new_passphrase = if stacks.needs_new_passphrase(&access).await? { Some(read_passphrase()?) } else { None };
+    let new_passphrase = match stacks.needs_new_passphrase(&access).await? {
+        false => None,
+        true if ui.can_ask() => match ask_passphrase(ui).await? {
+            Some(passphrase) => Some(passphrase),
+            None => return Ok(decline(ui)),
+        },
+        true => Some(read_passphrase()?),
+    };
     let target = access.keyring.provider().map_or_else(String::new, Provider::to_string);
     let question = match &new_passphrase {
         Some(_) => format!("Replace the passphrase of {}? Nothing in the cloud is changed.", access.stack),
@@ -62,17 +72,30 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ChangeSecretsProvid
     Ok(Exit::Done)
 }
 
+/// Asks for the new passphrase twice. Returns `None` at the end of the input.
+async fn ask_passphrase(ui: &Ui) -> anyhow::Result<Option<String>> {
+    let stop = CancellationToken::new();
+    let Some(passphrase) = ask_secret(ui, &stop, "New passphrase:").await? else { return Ok(None) };
+    if passphrase.is_empty() {
+        return Err(CliError::usage("the new passphrase is empty", "run the command again").into());
+    }
+    let Some(repeated) = ask_secret(ui, &stop, "The new passphrase again:").await? else { return Ok(None) };
+    if repeated != passphrase {
+        return Err(CliError::usage("the two passphrases differ", "nothing was changed; run the command again").into());
+    }
+    Ok(Some(passphrase))
+}
+
 /// Reads the new passphrase: the first line of standard input, without its end.
 fn read_passphrase() -> anyhow::Result<String> {
     let input = std::io::stdin();
     if input.is_terminal() {
         let hint = "pipe the new passphrase into this command: its first line of input is the new one";
-        return Err(CliError::usage("no new passphrase: standard input is a terminal", hint).into());
+        return Err(CliError::usage("no terminal to ask for the new passphrase", hint).into());
     }
     let mut line = String::new();
     input.lock().read_line(&mut line).context("the new passphrase cannot be read from standard input")?;
-    let passphrase = line.strip_suffix('\n').unwrap_or(&line);
-    let passphrase = passphrase.strip_suffix('\r').unwrap_or(passphrase);
+    let passphrase = without_line_end(&line);
     if passphrase.is_empty() {
         let hint = "the first line of standard input is the new passphrase";
         return Err(CliError::usage("the new passphrase is empty", hint).into());
