@@ -143,21 +143,46 @@ impl Folder {
     }
 
     /// Removes a lock unless it was renewed: moves it out of its folder first, where its holder does not find it, and back if
-    /// the file is newer than the one that was read.
+    /// the file is newer than the one that was read. Meanwhile a second link keeps the stack locked, where the file system
+    /// has links. If this process ends before, that link is a lock of the same run, which is taken over like it.
     pub(super) fn remove_unrenewed(&self, stack: &StackReference, lock: &LockInfo) -> Result<bool, StoreError> {
+        self.remove_unrenewed_with(stack, lock, || ())
+    }
+
+    /// Removes a lock like [`Folder::remove_unrenewed`], and calls `is_moved` while it is out of its folder.
+    pub(super) fn remove_unrenewed_with(
+        &self,
+        stack: &StackReference,
+        lock: &LockInfo,
+        is_moved: impl FnOnce(),
+    ) -> Result<bool, StoreError> {
         let key = self.lock_key(stack, &lock.name);
         let path = self.path_of(&key);
-        let moved = self.path_of(&format!("{}/.lock-{}", layout::ROOT, uuid::Uuid::new_v4()));
-        match calls::rename(&path, &moved) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
-            renamed => renamed.map_err(FileError::of("remove", &path))?,
+        let link = self.path_of(&self.lock_key(stack, &new_lock_name()));
+        calls::hard_link(&path, &link).ok();
+        let removed = self.remove_file_unrenewed(&path, lock, is_moved);
+        if removed.as_ref().is_ok_and(|is_removed| *is_removed) {
+            remove(&sidecar(&path))?;
         }
+        // After an error the lock may be out of its folder: the link stays.
+        if removed.is_ok() {
+            remove(&link)?;
+        }
+        removed
+    }
+
+    fn remove_file_unrenewed(&self, path: &Path, lock: &LockInfo, is_moved: impl FnOnce()) -> Result<bool, StoreError> {
+        let moved = self.path_of(&format!("{}/.lock-{}", layout::ROOT, uuid::Uuid::new_v4()));
+        match calls::rename(path, &moved) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
+            renamed => renamed.map_err(FileError::of("remove", path))?,
+        }
+        is_moved();
         if modified(&moved).ok() != lock.renewed {
-            calls::rename(&moved, &path).map_err(FileError::of("write", &path))?;
+            calls::rename(&moved, path).map_err(FileError::of("write", path))?;
             return Ok(false);
         }
         remove(&moved)?;
-        self.remove(&key)?;
         Ok(true)
     }
 

@@ -41,6 +41,33 @@ async fn unreadable_lock_counts_and_can_be_broken() {
 }
 
 #[tokio::test]
+async fn stack_stays_locked_while_a_lock_that_was_renewed_is_put_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file_store(folder.path()).await.unwrap();
+    let leased = LockHolder { lease: Some(LockLease::new(LockLease::DURATION)), ..holder(1) };
+    let lock = store.lock(&stack("dev"), &leased).await.unwrap();
+    let read = store.locks(&stack("dev")).await.unwrap().remove(0);
+    let path = folder.path().join(".pulumi/locks/organization/reef/dev").join(&read.name);
+    // The run of the lock has opened its file before it is moved.
+    let renewing = std::fs::File::options().write(true).open(&path).unwrap();
+    for is_renewed in [true, false] {
+        let read = store.locks(&stack("dev")).await.unwrap().remove(0);
+        let removed = store.folder.remove_unrenewed_with(&stack("dev"), &read, || {
+            assert!(!path.exists());
+            if is_renewed {
+                renewing.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(1)).unwrap();
+            }
+            let error = store.folder.lock(stack("dev"), &holder(2)).unwrap_err();
+            assert!(matches!(error, StoreError::Locked { .. }), "{error}");
+        });
+        assert_eq!(removed.unwrap(), !is_renewed);
+        let locks: Vec<_> = store.locks(&stack("dev")).await.unwrap().into_iter().map(|lock| lock.name).collect();
+        assert_eq!(locks, if is_renewed { vec![read.name] } else { vec![] });
+    }
+    drop(lock);
+}
+
+#[tokio::test]
 async fn lock_of_a_failed_attempt_does_not_prevent_saving() {
     let folder = tempfile::tempdir().unwrap();
     let store = file_store(folder.path()).await.unwrap();
