@@ -182,6 +182,10 @@ impl StackCatalog for SlowStore {
         self.0.resume_rename(stack, holder).await
     }
 
+    async fn complete_rename(&self, rename: &mut StackRename) -> Result<(), StoreError> {
+        self.0.complete_rename(rename).await
+    }
+
     async fn remove(&self, lock: &StackLock, backups: Backups, expected: &Expected) -> Result<(), StoreError> {
         delay_writes(2).await;
         self.0.remove(lock, backups, expected).await

@@ -145,19 +145,30 @@ async fn try_lock_for_rename(
 }
 
 /// Completes or undoes a rename from or to a stack whose process has ended, also if it has left its locks. Waits for locks
-/// that other runs have, for the time in the settings.
+/// that other runs have, for the time in the settings. Renews the locks of both names until the rename is completed.
 ///
 /// # Errors
-/// The errors of `resume_rename` of the store.
+/// The errors of `resume_rename` and `complete_rename` of the store.
 pub async fn resume_rename(access: &StackAccess, holder: &LockHolder) -> Result<Option<StackRename>, StoreError> {
     let holder = &requested_by(access, holder);
     let mut wait = Wait::new(access, holder);
-    loop {
+    let mut rename = loop {
         match try_resume_rename(access, holder, &mut wait.store_clock).await {
             Err(error) => wait.after(error).await?,
-            resumed => return resumed,
+            Ok(None) => return Ok(None),
+            Ok(Some(rename)) => break rename,
+        }
+    };
+    let requested = clock();
+    if holder.lease.is_some() {
+        // The ended process may have left its locks, which it has renewed long ago.
+        for lock in rename.locks() {
+            access.store.renew(lock).await?;
         }
     }
+    let _keepers = rename.locks().map(|lock| keep(access, lock, holder, requested).1);
+    access.store.complete_rename(&mut rename).await?;
+    Ok(Some(rename))
 }
 
 async fn try_resume_rename(

@@ -1,18 +1,18 @@
 //! Requests of a run to a store of objects.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{LockSettings, StackAccess, StackState, resume_rename};
 use crate::format::{UpdateInfo, UpdateKind, UpdateResult};
 use crate::journal::JournalFolders;
 use crate::secrets::Keyring;
 use crate::store::compliance::{holder, stack};
-use crate::store::{MemoryObjects, ObjectStore, StoreOptions};
+use crate::store::{Expected, Fault, LockHolder, LockLease, MemoryObjects, ObjectStore, RenameOutcome, StoreOptions};
 
-/// Runs on a stack without changes, from the opening of the store to the release of the lock.
-async fn run(objects: &MemoryObjects, journals: &std::path::Path) {
+async fn access_to(objects: &MemoryObjects, journals: &std::path::Path) -> StackAccess {
     let store = Arc::new(ObjectStore::open(Arc::new(objects.clone()), StoreOptions::default()).await.unwrap());
-    let access = StackAccess {
+    StackAccess {
         store,
         stack: stack("dev"),
         keyring: Arc::new(Keyring::new(None)),
@@ -22,7 +22,12 @@ async fn run(objects: &MemoryObjects, journals: &std::path::Path) {
         unrecorded: Default::default(),
         locks: LockSettings::default(),
         engine_version: "v0.1.0".to_owned(),
-    };
+    }
+}
+
+/// Runs on a stack without changes, from the opening of the store to the release of the lock.
+async fn run(objects: &MemoryObjects, journals: &std::path::Path) {
+    let access = access_to(objects, journals).await;
     assert!(resume_rename(&access, &holder(1)).await.unwrap().is_none());
     let state = StackState::open(access, &holder(1)).await.unwrap();
     let snapshot = state.snapshot().clone();
@@ -51,4 +56,44 @@ async fn unchanged_run_sends_at_most_sixteen_requests() {
     let requests = objects.take_requests();
     assert!(requests.len() <= 16, "{requests:#?}");
     assert!(requests.iter().any(|request| request.key == ".sc/moved/reef/dev.json"), "{requests:#?}");
+}
+
+/// Other runs take over a lock that is not renewed, and the history of a stack may be long.
+#[tokio::test]
+async fn locks_of_a_resumed_rename_are_renewed_until_it_is_completed() {
+    let (objects, folder) = (MemoryObjects::default(), tempfile::tempdir().unwrap());
+    objects.put(".pulumi/stacks/reef/dev.json", RESOURCE);
+    let access = access_to(&objects, folder.path()).await;
+    let leased = LockHolder { lease: Some(LockLease::new(Duration::from_millis(30))), ..holder(1) };
+    let mut rename = access.store.begin_rename(&stack("dev"), &stack("west"), &leased).await.unwrap();
+    // The process ends before the old checkpoint is removed.
+    let mut has_ended = false;
+    objects.set_faults(move |request| {
+        has_ended |= request.operation == "copy";
+        if has_ended { Fault::NotReached } else { Fault::None }
+    });
+    access.store.rename(&mut rename, RESOURCE, &Expected::Any).await.unwrap_err();
+    assert_eq!(rename.outcome, RenameOutcome::Pending);
+    drop(rename);
+    objects.set_faults(|_| Fault::None);
+
+    let slow = objects.clone().with_latency(Duration::from_millis(20));
+    let access = access_to(&slow, folder.path()).await;
+    let locks = LockSettings { has_ended: |_| true, ..LockSettings::default() };
+    let access = StackAccess { locks, ..access };
+    objects.take_requests();
+    let resumed = resume_rename(&access, &leased).await.unwrap().unwrap();
+    assert_eq!(resumed.outcome, RenameOutcome::OldName);
+    let requests = objects.take_requests();
+    // The first one of each name takes the lock, or renews that of the ended process.
+    for name in ["dev", "west"] {
+        let folder = format!(".pulumi/locks/organization/reef/{name}/");
+        let written =
+            requests.iter().filter(|request| request.operation == "write" && request.key.starts_with(&folder));
+        assert!(written.count() > 2, "{name}: {requests:#?}");
+    }
+    access.store.finish_rename(resumed).await.unwrap();
+    for name in ["dev", "west"] {
+        assert!(access.store.locks(&stack(name)).await.unwrap().is_empty(), "{name}");
+    }
 }

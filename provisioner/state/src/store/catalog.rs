@@ -76,17 +76,22 @@ pub trait StackCatalog: Send + Sync {
     /// Ends a rename: releases both locks.
     async fn finish_rename(&self, rename: StackRename) -> Result<(), StoreError>;
 
-    /// Completes or undoes a rename from or to a stack whose process has ended before it had finished the rename;
-    /// `None` if there is none.
+    /// Locks both names of a rename from or to a stack whose process has ended before it had finished the rename; `None` if
+    /// there is none. [`StackCatalog::complete_rename`] follows.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] if the process may still run, or another holder has a lock of either name;
-    /// [`StoreError::BothNames`] if both stacks have been changed since.
+    /// [`StoreError::Locked`] if the process may still run, or another holder has a lock of either name.
     async fn resume_rename(
         &self,
         stack: &StackReference,
         holder: &LockHolder,
     ) -> Result<Option<StackRename>, StoreError>;
+
+    /// Completes or undoes a rename that was resumed.
+    ///
+    /// # Errors
+    /// [`StoreError::BothNames`] if both stacks have been changed since. The rename stays pending after each error.
+    async fn complete_rename(&self, rename: &mut StackRename) -> Result<(), StoreError>;
 
     /// Removes the locked stack with the expected checkpoint: its checkpoint, its history and its tags.
     ///

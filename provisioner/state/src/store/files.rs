@@ -153,6 +153,12 @@ impl StackCatalog for FileStore {
         self.run(move |folder| folder.resume_rename(&stack, &holder)).await
     }
 
+    async fn complete_rename(&self, rename: &mut StackRename) -> Result<(), StoreError> {
+        let resumed = rename.duplicate()?;
+        rename.outcome = self.run(move |folder| folder.complete_rename(&resumed)).await?;
+        Ok(())
+    }
+
     async fn remove(&self, lock: &StackLock, backups: Backups, expected: &Expected) -> Result<(), StoreError> {
         let (lock, expected) = (lock.duplicate(), expected.clone());
         self.run(move |folder| folder.remove_stack(&lock, backups, &expected)).await

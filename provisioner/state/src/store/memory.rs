@@ -166,6 +166,10 @@ impl StackCatalog for MemoryStore {
         Ok(None)
     }
 
+    async fn complete_rename(&self, _: &mut StackRename) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     async fn remove(&self, lock: &StackLock, _: Backups, expected: &Expected) -> Result<(), StoreError> {
         self.check_lock(lock).await?;
         self.check_expected(&lock.stack, expected)?;

@@ -1,8 +1,10 @@
-//! File stores that the tests of this module share.
+//! Functions that the tests of this module share.
 
 use std::path::Path;
 
-use super::{Compression, FileStore, FileUrl, StoreError, StoreOptions};
+use super::{
+    Compression, FileStore, FileUrl, LockHolder, StackReference, StackRename, StateStore, StoreError, StoreOptions,
+};
 
 pub(super) fn url(folder: &Path) -> FileUrl {
     FileUrl { folder: folder.to_owned(), create: false, folder_mode: 0o777, sidecars: true }
@@ -14,4 +16,15 @@ pub(super) async fn file_store(folder: &Path) -> Result<FileStore, StoreError> {
 
 pub(super) async fn compressing_store(folder: &Path, compression: Compression) -> FileStore {
     FileStore::open_with(&url(folder), StoreOptions { compression, ..StoreOptions::default() }).await.unwrap()
+}
+
+/// Resumes and completes an interrupted rename, as the next command does.
+pub(super) async fn resume(
+    store: &dyn StateStore,
+    stack: &StackReference,
+    holder: &LockHolder,
+) -> Result<Option<StackRename>, StoreError> {
+    let Some(mut rename) = store.resume_rename(stack, holder).await? else { return Ok(None) };
+    store.complete_rename(&mut rename).await?;
+    Ok(Some(rename))
 }

@@ -98,7 +98,7 @@ impl Folder {
         }
     }
 
-    /// Completes or undoes a rename from or to a stack whose process has ended, and holds the locks of both names then.
+    /// Locks both names of a rename from or to a stack whose process has ended.
     pub(super) fn resume_rename(
         &self,
         stack: &StackReference,
@@ -136,19 +136,20 @@ impl Folder {
             let [from_name, to_name] = &intent.locks;
             let from = self.take_over_lock(&from, from_name, holder)?;
             let to = self.take_over_lock(&to, to_name, holder)?;
-            let outcome = match &intent.progress {
-                Progress::Moving(checkpoints) => self.complete_or_undo(&from.stack, &to.stack, checkpoints)?,
-                Progress::Locking | Progress::Undone => RenameOutcome::OldName,
-                Progress::Done => RenameOutcome::NewName,
-            };
-            return Ok(Some(StackRename {
-                from,
-                to,
-                outcome,
-                intent: Some(HeldIntent::File(FileIntent { path, file })),
-            }));
+            let (outcome, intent) = (RenameOutcome::Pending, HeldIntent::File(FileIntent { path, file }));
+            return Ok(Some(StackRename { from, to, outcome, intent: Some(intent) }));
         }
         Ok(None)
+    }
+
+    /// Completes or undoes a rename that was resumed.
+    pub(super) fn complete_rename(&self, rename: &StackRename) -> Result<RenameOutcome, StoreError> {
+        let Some(HeldIntent::File(held)) = &rename.intent else { return Ok(rename.outcome) };
+        match &read_intent(&held.path)?.progress {
+            Progress::Moving(checkpoints) => self.complete_or_undo(rename.from(), rename.to(), checkpoints),
+            Progress::Locking | Progress::Undone => Ok(RenameOutcome::OldName),
+            Progress::Done => Ok(RenameOutcome::NewName),
+        }
     }
 
     /// Undoes a rename as long as the old checkpoint exists, else completes it. A checkpoint that another program has

@@ -106,7 +106,7 @@ impl ObjectStore {
         }
     }
 
-    /// Completes or undoes a rename from or to a stack whose lock was removed, and holds the locks of both names then.
+    /// Locks both names of a rename from or to a stack whose lock was removed.
     pub(super) async fn resume_interrupted_rename(
         &self,
         stack: &StackReference,
@@ -128,15 +128,21 @@ impl ObjectStore {
             }
             let from = self.take_over_lock(from, from_name, holder).await?;
             let to = self.take_over_lock(to, to_name, holder).await?;
-            let outcome = match &intent.progress {
-                Progress::Moving(checkpoints) => self.complete_or_undo(&from.stack, &to.stack, checkpoints).await?,
-                Progress::Locking | Progress::Undone => RenameOutcome::OldName,
-                Progress::Done => RenameOutcome::NewName,
-            };
             let intent = Some(HeldIntent::Object(Box::new(ObjectIntent { key, intent })));
-            return Ok(Some(StackRename { from, to, outcome, intent }));
+            return Ok(Some(StackRename { from, to, outcome: RenameOutcome::Pending, intent }));
         }
         Ok(None)
+    }
+
+    /// Completes or undoes a rename that was resumed.
+    pub(super) async fn complete_interrupted_rename(&self, rename: &mut StackRename) -> Result<(), StoreError> {
+        let Some(HeldIntent::Object(held)) = &rename.intent else { return Ok(()) };
+        rename.outcome = match &held.intent.progress {
+            Progress::Moving(checkpoints) => self.complete_or_undo(rename.from(), rename.to(), checkpoints).await?,
+            Progress::Locking | Progress::Undone => RenameOutcome::OldName,
+            Progress::Done => RenameOutcome::NewName,
+        };
+        Ok(())
     }
 
     /// Undoes a rename as long as the old checkpoint exists, else completes it. A checkpoint that another program has

@@ -180,6 +180,10 @@ impl StackCatalog for ObjectStore {
         self.resume_interrupted_rename(stack, holder).await
     }
 
+    async fn complete_rename(&self, rename: &mut StackRename) -> Result<(), StoreError> {
+        self.complete_interrupted_rename(rename).await
+    }
+
     async fn remove(&self, lock: &StackLock, backups: Backups, expected: &Expected) -> Result<(), StoreError> {
         self.remove_stack(lock, backups, expected).await
     }

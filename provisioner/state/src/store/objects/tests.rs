@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::super::compliance::{EMPTY, SECOND, holder, save, stack};
+use super::super::tests::resume;
 use super::super::*;
 
 async fn store() -> (MemoryObjects, ObjectStore) {
@@ -188,14 +189,14 @@ async fn rename_that_ends_after_any_request_is_completed_or_undone() {
         // The first lock is taken before the intent is written, and released after the last step.
         if !store.locks(&stack("dev")).await.unwrap().is_empty() {
             for name in [&stack("dev"), &west] {
-                let held = store.resume_rename(name, &holder(2)).await;
+                let held = resume(&store, name, &holder(2)).await;
                 assert!(matches!(&held, Ok(None) | Err(StoreError::Locked { .. })), "after {count}: {held:?}");
             }
         }
         for name in [&stack("dev"), &west] {
             store.break_locks(name, &store.locks(name).await.unwrap()).await.unwrap();
         }
-        if let Some(rename) = store.resume_rename(&west, &holder(2)).await.unwrap() {
+        if let Some(rename) = resume(&store, &west, &holder(2)).await.unwrap() {
             store.finish_rename(rename).await.unwrap();
         }
         let stacks = store.list().await.unwrap();

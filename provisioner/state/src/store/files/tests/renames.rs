@@ -7,7 +7,7 @@ use bridge::fs::faults::{Errno, Fault, InjectedFault};
 use super::super::super::*;
 use crate::store::HistoryEntry;
 use crate::store::compliance::{EMPTY, SECOND, holder, save, stack};
-use crate::store::tests::file_store;
+use crate::store::tests::{file_store, resume};
 
 const RENAMED: &str = r#"{"version":3,"checkpoint":{"stack":"renamed"}}"#;
 
@@ -78,7 +78,7 @@ async fn rename_that_ends_before_any_file_operation_is_completed_or_undone_by_th
         let is_complete = rename_until(folder.path(), operations).await.is_ok();
         let store = file_store(folder.path()).await.unwrap();
         let asked = if operations % 2 == 0 { stack("dev") } else { west() };
-        if let Some(rename) = store.resume_rename(&asked, &holder(2)).await.unwrap() {
+        if let Some(rename) = resume(&store, &asked, &holder(2)).await.unwrap() {
             assert_ne!(rename.outcome, RenameOutcome::Pending);
             store.finish_rename(rename).await.unwrap();
         }
@@ -101,12 +101,12 @@ async fn resume_that_ends_before_any_file_operation_is_resumed_again() {
             rename_until(folder.path(), operations).await.unwrap_err();
             let store = file_store(folder.path()).await.unwrap();
             let end = end_after(folder.path(), second);
-            if let Ok(Some(rename)) = store.resume_rename(&west(), &holder(2)).await {
+            if let Ok(Some(rename)) = resume(&store, &west(), &holder(2)).await {
                 store.finish_rename(rename).await.ok();
             }
             drop(end);
             let store = file_store(folder.path()).await.unwrap();
-            if let Some(rename) = store.resume_rename(&stack("dev"), &holder(3)).await.unwrap() {
+            if let Some(rename) = resume(&store, &stack("dev"), &holder(3)).await.unwrap() {
                 store.finish_rename(rename).await.unwrap();
             }
             check_one_stack(&store, operations * 100 + second).await;
@@ -134,19 +134,19 @@ async fn rename_is_not_resumed_while_its_process_may_run() {
     let store = store_with_history(folder.path()).await;
     let rename = store.begin_rename(&stack("dev"), &west(), &holder(1)).await.unwrap();
     for name in [stack("dev"), west()] {
-        let error = store.resume_rename(&name, &holder(2)).await.unwrap_err();
+        let error = resume(&store, &name, &holder(2)).await.unwrap_err();
         assert!(matches!(error, StoreError::Locked { .. }), "{error}");
     }
-    assert!(store.resume_rename(&stack("other"), &holder(2)).await.unwrap().is_none());
+    assert!(resume(&store, &stack("other"), &holder(2)).await.unwrap().is_none());
     store.finish_rename(rename).await.unwrap();
 
     let folder = tempfile::tempdir().unwrap();
     let store = interrupted(folder.path()).await;
     let elsewhere = LockHolder { hostname: "other".to_owned(), ..holder(2) };
-    let error = store.resume_rename(&stack("dev"), &elsewhere).await.unwrap_err();
+    let error = resume(&store, &stack("dev"), &elsewhere).await.unwrap_err();
     assert!(matches!(error, StoreError::Locked { .. }), "the process may run on its host: {error}");
     store.break_locks(&stack("dev"), &store.locks(&stack("dev")).await.unwrap()).await.unwrap();
-    let rename = store.resume_rename(&stack("dev"), &elsewhere).await.unwrap().unwrap();
+    let rename = resume(&store, &stack("dev"), &elsewhere).await.unwrap().unwrap();
     store.finish_rename(rename).await.unwrap();
     check_one_stack(&store, 0).await;
 }
@@ -164,7 +164,7 @@ async fn interrupted_rename_keeps_the_stack_that_another_program_has_changed() {
             store.save(&lock, CHANGED, &Expected::Any).await.unwrap();
             store.unlock(lock).await.unwrap();
         }
-        let resumed = store.resume_rename(&stack("dev"), &holder(2)).await;
+        let resumed = resume(&store, &stack("dev"), &holder(2)).await;
         let Some(expected) = expected else {
             assert!(matches!(resumed, Err(StoreError::BothNames { .. })));
             assert_eq!(store.list().await.unwrap().len(), 2);
