@@ -1,7 +1,7 @@
 //! Migration of the state of a stack: from the state storage that server.yaml names to the one at a URL.
 
 use config::{CloudAccount, SecretText, Stack, StateStorage};
-use state::{LockSettings, StackAccess, StackMigration};
+use state::{LockSettings, LockWait, StackAccess, StackMigration};
 use tokio_util::sync::CancellationToken;
 
 use super::remote_store::masked_url;
@@ -26,7 +26,9 @@ impl Stacks {
         let mut target_stack = stack.clone();
         target_stack.provisioner.state_storage = storage;
         let (store, journals) = self.open_store(&target_stack).await?;
-        let locks = LockSettings { lost: CancellationToken::new(), ..source.locks.clone() };
+        // A lock in the target is not awaited: it may be that of the source, if both are the same store by different names.
+        let (lost, wait) = (CancellationToken::new(), LockWait::default());
+        let locks = LockSettings { lost, wait, ..source.locks.clone() };
         let target = StackAccess { store, journals, locks, ..source.clone() };
         if let Some(rename) = state::resume_rename(&target, &self.holder()).await.map_err(SetupError::Rename)? {
             target.store.finish_rename(rename).await.map_err(SetupError::Rename)?;

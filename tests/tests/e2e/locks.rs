@@ -63,6 +63,7 @@ fn edit_of_a_state_waits_for_the_lock_as_a_run_does() {
         "stack restore history --yes",
         "stack rename shore --yes",
         "stack rm --force --yes",
+        "stack migrate --to file://other?create_dir=true --yes",
     ];
     for command in commands {
         let output = repository.expect_rejected(&format!("{command} --lock-timeout 50ms"));

@@ -11,8 +11,8 @@ use state::store::{MigrationDirection, MigrationMark, StackReference, StateStore
 use state::{MigratedStack, MigrationError, MigrationOutcome, StackMigration, StateError};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::access::access;
-use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
+use crate::cli::access::access_for_change;
+use crate::cli::args::{ConfirmArgs, GlobalArgs, LockArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::Exit;
 use crate::cli::migrated;
@@ -55,6 +55,8 @@ pub(crate) struct MigrateArgs {
     all: bool,
     #[command(flatten)]
     confirm: ConfirmArgs,
+    #[command(flatten)]
+    lock: LockArgs,
 }
 
 /// Runs the command.
@@ -105,7 +107,7 @@ impl MigrateCommand<'_> {
     /// Returns the migration of a stack; `None` for a stack that does not move: it is in the target, or, with `--all`, has no
     /// state. Reports such a stack.
     async fn plan(&self, stack: &Arc<Stack>, args: &MigrateArgs) -> anyhow::Result<Option<StackMigration>> {
-        let source = access(self.ui, self.stacks, stack).await?;
+        let source = access_for_change(self.ui, self.stacks, stack, args.lock).await?;
         let opened = self.stacks.migration(stack, source, &args.to).await;
         let migration = opened.context("the state storage that --to names cannot be used")?;
         let (name, source, target) = (&migration.source.stack, &migration.source.store, &migration.target.store);
