@@ -24,7 +24,7 @@ use super::super::reference::StackReference;
 use super::super::rename::StackRename;
 use super::super::revision::{Expected, Revision, StoredCheckpoint};
 use super::super::state_store::StateStore;
-use super::interface::{Objects, WriteCondition, WriteError};
+use super::interface::{ObjectError, ObjectErrorKind, Objects, WriteCondition, WriteError};
 
 /// Store that keeps states in a bucket or a table. Clones share the connection.
 #[derive(Clone)]
@@ -78,11 +78,30 @@ impl ObjectStore {
             return Ok(());
         }
         match self.write(layout::META, meta::TEXT.as_bytes().to_vec(), &WriteCondition::Missing).await {
+            Ok(()) => self.verify_conditions().await?,
             // Another program has written them at the same time.
-            Ok(()) | Err(WriteError::Condition) => self.has_metadata.store(true, Ordering::Relaxed),
+            Err(WriteError::Condition) => {}
             Err(WriteError::Request(error)) => return Err(error.into()),
         }
+        self.has_metadata.store(true, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Writes the metadata of a new store again, on the condition that there are none: a store that writes them ignores
+    /// conditions. They are removed then, so that the next command finds a new store.
+    async fn verify_conditions(&self) -> Result<(), StoreError> {
+        match self.write(layout::META, meta::TEXT.as_bytes().to_vec(), &WriteCondition::Missing).await {
+            Err(WriteError::Condition) => Ok(()),
+            Err(WriteError::Request(error)) => Err(error.into()),
+            Ok(()) => {
+                self.objects.remove(layout::META).await?;
+                let text = "the store ignores the conditions of writes, so that two runs could overwrite the state of each \
+                            other: use another store";
+                let (operation, location) = ("write", self.location_of(layout::META));
+                let kind = ObjectErrorKind::Unsupported;
+                Err(ObjectError { operation, location, kind, source: text.into() }.into())
+            }
+        }
     }
 
     /// Writes an object whose version is not needed.
