@@ -106,10 +106,15 @@ impl Key {
     }
 }
 
-/// Adds the region of the key's ARN if there is no other.
+/// Adds the region of the key's ARN if there is no other. A key is known in its own region only.
 fn with_region(config: SdkConfig, reference: &KeyReference) -> Result<SdkConfig, KeyFailure> {
-    if config.region().is_some() {
-        return Ok(config);
+    match (config.region(), reference.region_of_arn()) {
+        (Some(region), Some(of_arn)) if region.as_ref() != of_arn => {
+            let text = format!("its ARN names `{of_arn}`, and requests go to `{region}`");
+            return Err(failure(KeyFailureKind::OtherRegion, text));
+        }
+        (Some(_), _) => return Ok(config),
+        (None, _) => {}
     }
     let missing = "the region is missing: add `?region=REGION`, or set AWS_REGION";
     let region = reference.region_of_arn().ok_or_else(|| failure(KeyFailureKind::Url, missing))?;
@@ -203,11 +208,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn key_without_a_region_is_refused() {
+    async fn key_without_a_region_or_with_two_is_refused() {
         let environment = [("AWS_EC2_METADATA_DISABLED".to_owned(), "true".to_owned())].into();
         let services = KeyServices { environment, ..KeyServices::default() };
         let refused = Key::open(&services, "awskms://alias/reef").await.err().unwrap().to_string();
         assert_eq!(refused, "its URL is invalid: the region is missing: add `?region=REGION`, or set AWS_REGION");
         assert!(Key::open(&services, "awskms:///arn:aws:kms:eu-west-3:1:key/k").await.is_ok());
+        let other = "awskms:///arn:aws:kms:eu-west-3:1:key/k?region=eu-north-1";
+        let refused = Key::open(&services, other).await.err().unwrap();
+        let text = "the key is in another region: its ARN names `eu-west-3`, and requests go to `eu-north-1`";
+        assert_eq!((refused.kind, refused.to_string().as_str()), (KeyFailureKind::OtherRegion, text));
     }
 }

@@ -85,9 +85,11 @@ fn key_hint(kind: KeyFailureKind) -> Option<&'static str> {
              `gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K`"
         }
         KeyFailureKind::UnknownKey => "check the id, the account or project, and the region of the key",
+        KeyFailureKind::OtherRegion => "write the region of the key in its URL: `?region=REGION`",
         KeyFailureKind::Disabled => "enable the key, or cancel its deletion; the secrets cannot be read without it",
         KeyFailureKind::Denied => {
-            "the account needs kms:Encrypt and kms:Decrypt, or the role roles/cloudkms.cryptoKeyEncrypterDecrypter"
+            "the account needs kms:Encrypt and kms:Decrypt, or the role roles/cloudkms.cryptoKeyEncrypterDecrypter; AWS \
+             also refuses a data key that was encrypted in another region"
         }
         KeyFailureKind::OtherKey => {
             "check the region, the account and the `context_` parameters of the key's URL; `sc stack restore` returns to a \

@@ -38,6 +38,8 @@ pub enum KeyFailureKind {
     Url,
     /// The service has no such key, or not in this region.
     UnknownKey,
+    /// The URL of the key and the settings name different regions.
+    OtherRegion,
     /// The key is disabled or awaits its deletion.
     Disabled,
     /// The account may not use the key.
@@ -59,6 +61,7 @@ impl fmt::Display for KeyFailure {
         let kind = match self.kind {
             KeyFailureKind::Url => "its URL is invalid",
             KeyFailureKind::UnknownKey => "there is no such key",
+            KeyFailureKind::OtherRegion => "the key is in another region",
             KeyFailureKind::Disabled => "the key is disabled",
             KeyFailureKind::Denied => "access to the key is denied",
             KeyFailureKind::OtherKey => "the data key was encrypted with another key or in another context",
