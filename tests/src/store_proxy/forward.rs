@@ -44,13 +44,17 @@ pub(super) async fn forward(store: SocketAddr, request: &Request) -> io::Result<
 impl Reply {
     /// Creates a reply with the error of a store, or of a key management service. One about another region names it.
     pub(super) fn refused(status: u16, code: &str) -> Self {
-        let body = format!("<Error><Code>{code}</Code><Message>Refused by the test.</Message></Error>").into_bytes();
+        let message = "Refused by the test.";
+        // Errors of key management services are JSON.
+        let (kind, body) = if code.ends_with("Exception") {
+            ("x-amz-json-1.1", format!(r#"{{"__type":"{code}","message":"{message}"}}"#))
+        } else {
+            ("xml", format!("<Error><Code>{code}</Code><Message>{message}</Message></Error>"))
+        };
         let region = if status == 301 { "x-amz-bucket-region: eu-west-1\r\n" } else { "" };
-        let length = body.len();
-        let head = format!(
-            "HTTP/1.1 {status} X\r\nContent-Type: application/xml\r\nContent-Length: {length}\r\n{region}\
-             x-amzn-errortype: {code}\r\n"
-        );
+        let (length, body) = (body.len(), body.into_bytes());
+        let head =
+            format!("HTTP/1.1 {status} X\r\nContent-Type: application/{kind}\r\nContent-Length: {length}\r\n{region}");
         Self { head, body }
     }
 

@@ -201,7 +201,7 @@ async fn unusable_key_is_reported_before_anything_is_changed() {
 
     error: the checkpoint of organization/tank/reef ([repo]/backend/.pulumi/stacks/tank/reef.json) cannot be read
       caused by: the data key of stack organization/tank/reef cannot be decrypted with the key gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/reef: access to the key is denied: PERMISSION_DENIED: Permission 'cloudkms.cryptoKeyVersions.useTodecrypt' denied on resource 'projects/p/locations/l/keyRings/r/cryptoKeys/reef'
-      hint: the account needs kms:Encrypt and kms:Decrypt, or the role roles/cloudkms.cryptoKeyEncrypterDecrypter
+      hint: the account needs kms:Encrypt and kms:Decrypt, or the role roles/cloudkms.cryptoKeyEncrypterDecrypter; AWS also refuses a data key that was encrypted in another region
 
 
     exit 1
@@ -248,4 +248,22 @@ async fn unusable_key_is_reported_before_anything_is_changed() {
       caused by: the data key of stack organization/tank/reef cannot be decrypted with the key gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/reef: there are no valid credentials: the credentials of GOOGLE_APPLICATION_CREDENTIALS (/missing.json) cannot be read: cannot read /missing.json: No such file or directory (os error 2)
       hint: log in again, or set the credentials of the secrets provider in server.yaml
     ");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn data_key_of_another_key_is_reported_before_anything_is_changed() {
+    let reef = Reef::new(&provisioner(SHORE), PAGE).await;
+    reef.succeed("provision");
+    // The state names a key that has not encrypted its data key.
+    let path = "backend/.pulumi/stacks/tank/reef.json";
+    let text = reef.repository.read(path).replace(SHORE, REEF);
+    reef.repository.write(path, &text);
+    reef.choose(&provisioner(REEF), &PAGE.replace("path: a", "path: b"));
+    let (output, methods) = reef.run("provision");
+    assert!(output.starts_with("exit 1\n"), "{output}");
+    let reason =
+        "the data key was encrypted with another key or in another context: INVALID_ARGUMENT: Decryption failed";
+    assert!(output.contains(reason) && output.contains("`sc stack restore` returns to a state"), "{output}");
+    assert_eq!((methods, reef.repository.read(path)), (vec!["decrypt".to_owned()], text));
+    assert!(!reef.repository.path("site/b").exists() && !reef.repository.is_locked(), "{output}");
 }

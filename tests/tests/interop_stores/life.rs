@@ -118,6 +118,7 @@ resources:
             .env("TMPDIR", self.path("tmp"))
             .env("PATH", "/usr/bin:/bin")
             .env("REC_DIR", self.path("rec"))
+            .env("REC_KILL", "0:never")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

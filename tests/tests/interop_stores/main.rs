@@ -6,6 +6,7 @@
     reason = "helpers of tests panic at the first failure, and print counts"
 )]
 
+mod bad_inputs;
 mod crash_points;
 mod faults;
 mod life;
