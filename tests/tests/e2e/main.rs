@@ -23,6 +23,7 @@ mod lifecycle;
 mod locks;
 mod lost_states;
 mod mistakes;
+mod namespaces;
 mod permissions;
 mod plugin_debug;
 mod plugin_install;
