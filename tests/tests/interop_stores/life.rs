@@ -106,6 +106,12 @@ resources:
         fs::write(self.path("rec/script.json"), script.to_string()).unwrap();
     }
 
+    /// Returns the calls that the scripted plugin received.
+    pub(crate) fn calls(&self) -> Vec<serde_json::Value> {
+        let text = fs::read_to_string(self.path("rec/calls.jsonl")).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
     /// Returns the command, which is not started.
     pub(crate) fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(binaries::sc().unwrap());

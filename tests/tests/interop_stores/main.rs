@@ -7,6 +7,7 @@
 )]
 
 mod bad_inputs;
+mod contenders;
 mod crash_points;
 mod faults;
 mod life;
