@@ -144,7 +144,9 @@ impl Stack {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop_state/reader");
         let reader = sdks::go_program("state-reader", &sources)?;
         let mut command = Command::new(reader);
-        let report = commands::run(command.arg(self.checkpoint()).env("PULUMI_CONFIG_PASSPHRASE", passphrase))?;
+        let report = commands::run(
+            command.arg("checkpoint").arg(self.checkpoint()).env("PULUMI_CONFIG_PASSPHRASE", passphrase),
+        )?;
         let report: Value = serde_json::from_slice(&report)?;
         assert_eq!(report["written"], std::fs::read_to_string(self.checkpoint())?);
         Ok(serde_json::from_value::<Option<Vec<String>>>(report["secrets"].clone())?.unwrap_or_default())

@@ -15,6 +15,7 @@ mod lives;
 mod migrations;
 mod objects;
 mod postgres;
+mod pulumi_reader;
 mod requests;
 mod s3;
 mod versions;

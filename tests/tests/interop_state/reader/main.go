@@ -1,7 +1,10 @@
-// Command reader decodes a checkpoint strictly with Pulumi's own types, decrypts its secrets, and encodes it again.
+// Command reader decodes states strictly with Pulumi's own types, and decrypts their secrets with the passphrase in
+// PULUMI_CONFIG_PASSPHRASE, or with the key in a cloud that the state names. It prints one JSON object.
 //
-// Usage: reader CHECKPOINT, with the passphrase in PULUMI_CONFIG_PASSPHRASE. Prints one JSON object: "written" is the
-// checkpoint in the format of Go's encoder, "secrets" are the plaintexts of all secrets, in the order of the file.
+//	reader checkpoint FILE   "written" is the checkpoint in the format of Go's encoder, "secrets" are the plaintexts of all
+//	                         secrets, in the order of the file
+//	reader export FILE       the same of an export
+//	reader bucket URL        all objects of a bucket: see bucket.go
 package main
 
 import (
@@ -16,6 +19,8 @@ import (
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
+	"gocloud.dev/secrets"
+	_ "gocloud.dev/secrets/awskms"
 )
 
 const (
@@ -36,50 +41,89 @@ type report struct {
 }
 
 func main() {
-	if err := read(os.Args[1], os.Getenv("PULUMI_CONFIG_PASSPHRASE")); err != nil {
+	if err := run(os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func read(path, passphrase string) error {
-	text, err := os.ReadFile(path)
+func run(command, location string) error {
+	passphrase := os.Getenv("PULUMI_CONFIG_PASSPHRASE")
+	if command == "bucket" {
+		found, err := readBucket(context.Background(), location)
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(os.Stdout).Encode(found)
+	}
+	text, err := os.ReadFile(location)
 	if err != nil {
 		return err
 	}
+	read := readCheckpoint
+	if command == "export" {
+		read = readExport
+	}
+	found, err := read(text, passphrase)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(found)
+}
+
+func readCheckpoint(text []byte, passphrase string) (*report, error) {
 	var outer apitype.VersionedCheckpoint
 	if err := strictly(text, &outer); err != nil {
-		return fmt.Errorf("versioned checkpoint: %w", err)
+		return nil, fmt.Errorf("versioned checkpoint: %w", err)
 	}
 	file := checkpointFile{Version: outer.Version, Features: outer.Features}
 	if err := strictly(outer.Checkpoint, &file.Checkpoint); err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
+		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	deployment := file.Checkpoint.Latest
 	if deployment == nil {
-		return fmt.Errorf("the checkpoint has no deployment")
+		return nil, fmt.Errorf("the checkpoint has no deployment")
 	}
-	crypter, err := unlock(deployment.SecretsProviders, passphrase)
-	if err != nil {
-		return err
+	return readDeployment(file, deployment.SecretsProviders, text, passphrase)
+}
+
+func readExport(text []byte, passphrase string) (*report, error) {
+	var outer apitype.UntypedDeployment
+	if err := strictly(text, &outer); err != nil {
+		return nil, fmt.Errorf("export: %w", err)
 	}
+	var deployment apitype.DeploymentV3
+	if err := strictly(outer.Deployment, &deployment); err != nil {
+		return nil, fmt.Errorf("deployment: %w", err)
+	}
+	return readDeployment(deployment, deployment.SecretsProviders, text, passphrase)
+}
+
+// readDeployment decrypts the secrets of a text, and encodes the value that was decoded from it.
+func readDeployment(
+	decoded any, provider *apitype.SecretsProvidersV1, text []byte, passphrase string,
+) (*report, error) {
 	var found report
+	crypter, err := unlock(provider, passphrase)
+	if err != nil {
+		return nil, err
+	}
 	open := func(ciphertext string) error {
 		plaintext, err := crypter.DecryptValue(context.Background(), ciphertext)
 		found.Secrets = append(found.Secrets, plaintext)
 		return err
 	}
 	if err := eachSecret(json.NewDecoder(bytes.NewReader(text)), open); err != nil {
-		return err
+		return nil, err
 	}
 	var written bytes.Buffer
 	encoder := json.NewEncoder(&written)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(file); err != nil {
-		return err
+	if err := encoder.Encode(decoded); err != nil {
+		return nil, err
 	}
 	found.Written = strings.TrimSuffix(written.String(), "\n")
-	return json.NewEncoder(os.Stdout).Encode(found)
+	return &found, nil
 }
 
 func strictly(text []byte, into any) error {
@@ -88,15 +132,44 @@ func strictly(text []byte, into any) error {
 	return decoder.Decode(into)
 }
 
-// unlock derives the key and checks it against the verifier in the salt.
-func unlock(secrets *apitype.SecretsProvidersV1, passphrase string) (config.Crypter, error) {
-	if secrets == nil || secrets.Type != "passphrase" {
-		return nil, fmt.Errorf("the secrets provider is not a passphrase")
+// unlock returns the crypter of a state.
+func unlock(provider *apitype.SecretsProvidersV1, passphrase string) (config.Crypter, error) {
+	switch {
+	case provider != nil && provider.Type == "passphrase":
+		return unlockWithPassphrase(provider, passphrase)
+	case provider != nil && provider.Type == "cloud":
+		return unlockWithKey(context.Background(), provider)
 	}
+	return nil, fmt.Errorf("the secrets provider is neither a passphrase nor a key in a cloud")
+}
+
+// unlockWithKey decrypts the data key with the key whose URL the state has.
+func unlockWithKey(ctx context.Context, provider *apitype.SecretsProvidersV1) (config.Crypter, error) {
+	var state struct {
+		URL          string `json:"url"`
+		EncryptedKey []byte `json:"encryptedkey"`
+	}
+	if err := strictly(provider.State, &state); err != nil {
+		return nil, err
+	}
+	keeper, err := secrets.OpenKeeper(ctx, state.URL)
+	if err != nil {
+		return nil, err
+	}
+	defer keeper.Close()
+	key, err := keeper.Decrypt(ctx, state.EncryptedKey)
+	if err != nil {
+		return nil, err
+	}
+	return config.NewSymmetricCrypter(key), nil
+}
+
+// unlockWithPassphrase derives the key and checks it against the verifier in the salt.
+func unlockWithPassphrase(provider *apitype.SecretsProvidersV1, passphrase string) (config.Crypter, error) {
 	var state struct {
 		Salt string `json:"salt"`
 	}
-	if err := strictly(secrets.State, &state); err != nil {
+	if err := strictly(provider.State, &state); err != nil {
 		return nil, err
 	}
 	parts := strings.SplitN(state.Salt, ":", 3)
