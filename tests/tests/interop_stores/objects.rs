@@ -43,7 +43,15 @@ async fn check_reads_and_writes(objects: &dyn Objects) {
     for limit in [99_999, 99_000, 1] {
         let error = objects.read(key, limit).await.unwrap_err();
         assert_eq!(error.kind, ObjectErrorKind::TooLarge, "{error:?}");
+        let error = objects.read_all(&["none", key], limit).await.unwrap_err();
+        assert_eq!(error.kind, ObjectErrorKind::TooLarge, "{error:?}");
+        assert!(error.to_string().contains(key), "{error}");
     }
+    write(objects, "two", b"2", WriteCondition::None).await.unwrap();
+    let several = objects.read_all(&["two", "none", key, "two"], LIMIT).await.unwrap();
+    let contents: Vec<_> = several.into_iter().map(|object| object.map(|object| object.content)).collect();
+    assert_eq!(contents, [Some(b"2".to_vec()), None, Some(all_bytes), Some(b"2".to_vec())]);
+    objects.remove("two").await.unwrap();
 }
 
 async fn check_conditions(objects: &dyn Objects) {

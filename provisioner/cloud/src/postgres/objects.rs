@@ -3,6 +3,7 @@
 //! Every request is one statement, so the server carries it out whole or not at all. A conditional write is an `UPDATE`
 //! that selects the row by its version: PostgreSQL locks the row, and compares again if it has waited for the lock.
 
+use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
@@ -57,7 +58,8 @@ impl Statements {
         Self {
             read: format!(
                 "SELECT CASE WHEN octet_length(t.data ->> 'data') <= $2 THEN t.data ->> 'data' END, \
-                 octet_length(t.data ->> 'data')::bigint, t.updated_at, {DIGEST} FROM {table} AS t WHERE t.key = $1"
+                 octet_length(t.data ->> 'data')::bigint, t.updated_at, {DIGEST}, t.key FROM {table} AS t \
+                 WHERE t.key = ANY($1)"
             ),
             write: format!("{insert} {replace} {version}"),
             insert: format!("{insert} ON CONFLICT (key) DO NOTHING {version}"),
@@ -115,13 +117,26 @@ impl PostgresObjects {
         Ok(objects)
     }
 
-    async fn load(&self, key: &str, limit: u64) -> Result<Option<StoredObject>, Failure> {
-        let key = self.key(key);
+    /// Returns several objects by one statement, in the order of the keys.
+    async fn load(&self, keys: &[&str], limit: u64) -> Result<Vec<Option<StoredObject>>, ObjectError> {
+        let stored_keys: Vec<String> = keys.iter().map(|key| self.key(key)).collect();
         // Length of the content in base64.
         let encoded_limit = i32::try_from(limit.div_ceil(3).saturating_mul(4)).unwrap_or(i32::MAX);
-        let parameters: [Parameter<'_>; 2] = [(&key, Type::TEXT), (&encoded_limit, Type::INT4)];
-        let rows = self.requests.query(Repetition::Allowed, &self.statements.read, &parameters).await?;
-        rows.first().map(|row| stored(row, limit)).transpose()
+        let parameters: [Parameter<'_>; 2] = [(&stored_keys, Type::TEXT_ARRAY), (&encoded_limit, Type::INT4)];
+        let rows = self.requests.query(Repetition::Allowed, &self.statements.read, &parameters).await;
+        let first = keys.first().copied().unwrap_or_default();
+        let rows = rows.map_err(|failure| self.error("read", first, failure))?;
+        let mut found = BTreeMap::new();
+        for row in &rows {
+            let key: String =
+                row.try_get(4).map_err(|_| self.error("read", first, unexpected_data("a key is not a text")))?;
+            found.insert(key, row);
+        }
+        let read = |(key, stored_key): (&&str, &String)| {
+            let object = found.get(stored_key).map(|row| stored(row, limit)).transpose();
+            object.map_err(|failure| self.error("read", key, failure))
+        };
+        keys.iter().zip(&stored_keys).map(read).collect()
     }
 
     async fn save(
@@ -162,7 +177,11 @@ impl Objects for PostgresObjects {
     }
 
     async fn read(&self, key: &str, limit: u64) -> Result<Option<StoredObject>, ObjectError> {
-        self.load(key, limit).await.map_err(|failure| self.error("read", key, failure))
+        Ok(self.load(&[key], limit).await?.pop().flatten())
+    }
+
+    async fn read_all(&self, keys: &[&str], limit: u64) -> Result<Vec<Option<StoredObject>>, ObjectError> {
+        self.load(keys, limit).await
     }
 
     async fn write(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{join_all, try_join};
+use futures_util::future::try_join;
 use jiff::Timestamp;
 
 use super::super::compression::{Compression, decompressed_text};
@@ -38,14 +38,12 @@ impl ObjectStore {
     /// Returns the current checkpoint: the newest object, and of equally new ones the last variant. All variants are
     /// requested at the same time, because a listing first would double the time.
     pub(super) async fn find_current(&self, stack: &StackReference) -> Result<Option<Current>, StoreError> {
-        let read = async |variant: &Compression| {
-            let key = self.layout.checkpoint(stack, *variant);
-            let object = self.objects.read(&key, MAX_STATE_BYTES).await?;
-            Ok::<_, StoreError>(object.map(|object| Current { variant: *variant, object }))
-        };
+        let keys = Compression::ALL.map(|variant| self.layout.checkpoint(stack, variant));
+        let objects = self.objects.read_all(&keys.each_ref().map(String::as_str), MAX_STATE_BYTES).await?;
         let mut current: Option<Current> = None;
-        for found in join_all(Compression::ALL.iter().map(read)).await {
-            let Some(found) = found? else { continue };
+        for (variant, object) in Compression::ALL.into_iter().zip(objects) {
+            let Some(object) = object else { continue };
+            let found = Current { variant, object };
             if current.as_ref().is_none_or(|newest| found.object.modified >= newest.object.modified) {
                 current = Some(found);
             }

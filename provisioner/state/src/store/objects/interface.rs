@@ -6,6 +6,7 @@ use std::error::Error;
 use std::fmt;
 
 use async_trait::async_trait;
+use futures_util::future::join_all;
 use jiff::Timestamp;
 
 /// Objects by key. Each method is one request, or a few where a listing has several pages. Implementations repeat what is
@@ -25,6 +26,15 @@ pub trait Objects: Send + Sync {
     /// # Errors
     /// [`ObjectError`], also if the object has more than `limit` bytes ([`ObjectErrorKind::TooLarge`]).
     async fn read(&self, key: &str, limit: u64) -> Result<Option<StoredObject>, ObjectError>;
+
+    /// Returns several objects, in the order of the keys: by one request if the store has one for that, else by requests at the
+    /// same time.
+    ///
+    /// # Errors
+    /// The errors of [`Objects::read`].
+    async fn read_all(&self, keys: &[&str], limit: u64) -> Result<Vec<Option<StoredObject>>, ObjectError> {
+        join_all(keys.iter().map(|key| self.read(key, limit))).await.into_iter().collect()
+    }
 
     /// Writes an object whole or not at all, and returns its version.
     ///
