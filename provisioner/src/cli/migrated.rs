@@ -15,7 +15,7 @@ pub(crate) fn hint(mark: &MigrationMark, mark_location: &str) -> String {
         ),
         MigrationDirection::From => format!(
             "the stack is complete in the old state storage. Let server.yaml name {url}, and run `sc stack migrate` again, \
-             which continues; until it has ended, the stack is used there"
+             which continues"
         ),
     }
 }
@@ -39,9 +39,10 @@ pub(crate) fn migration_hint(error: &MigrationError) -> Option<&'static str> {
         MigrationError::NotEqual { .. } => {
             Some("the stack is used where it was. Find out which program writes into the new one, and run again")
         }
-        MigrationError::NotMarked { .. } => {
-            Some("run the command again before any other: it only marks the stack then")
-        }
+        MigrationError::MarkNotChanged { .. } => Some("run the command again: it only changes the mark then"),
+        MigrationError::NotReleased { .. } => Some(
+            "name the new state storage in server.yaml; if the next command finds the lock there, `sc cancel` removes it",
+        ),
     }
 }
 
@@ -77,6 +78,7 @@ mod tests {
             location: url.to_owned(),
             digest: String::new(),
             replaces: None,
+            outdated: Vec::new(),
             time: Timestamp::UNIX_EPOCH,
             user: "ada".to_owned(),
             host: "reefbox".to_owned(),
@@ -99,13 +101,13 @@ mod tests {
         let printed = printed(MigrationDirection::To, "postgres://ada:[secret]@host/db?table=\"x\"")
             + &printed(MigrationDirection::From, "file:///old");
         insta::assert_snapshot!(printed, @r#"
-        error: organization/tank/reef has moved to postgres://ada:[secret]@host/db?table="x": ada@reefbox has migrated it at 1970-01-01T00:00:00Z
+        error: organization/tank/reef has moved to postgres://ada:[secret]@host/db?table="x": ada@reefbox migrated it at 1970-01-01T00:00:00Z
           hint: set the state storage in server.yaml:
               state-storage: { type: fs, config: { path: "postgres://ada:[secret]@host/db?table=\"x\"" } } # with the password in place of [secret]
             with that, `sc stack migrate --to URL` moves the stack back. The state that was left here may be outdated: `sc` uses it again if you remove /a/.sc/moved/tank/reef.json
         exit 1
-        error: organization/tank/reef is incomplete here: ada@reefbox has begun to migrate it from file:///old at 1970-01-01T00:00:00Z
-          hint: the stack is complete in the old state storage. Let server.yaml name file:///old, and run `sc stack migrate` again, which continues; until it has ended, the stack is used there
+        error: organization/tank/reef is incomplete here: ada@reefbox began to migrate it from file:///old at 1970-01-01T00:00:00Z
+          hint: the stack is complete in the old state storage. Let server.yaml name file:///old, and run `sc stack migrate` again, which continues
         exit 1
         "#);
     }

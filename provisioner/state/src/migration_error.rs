@@ -1,8 +1,8 @@
-//! Reasons why a stack cannot move to another store.
+//! Reasons why a stack has not moved to another store, or not completely.
 
 use crate::store::{StackReference, StoreError};
 
-/// Reason why a stack cannot move to another store. It is used in its old store then.
+/// Reason why a stack has not moved to another store, or not completely.
 #[derive(Debug, thiserror::Error)]
 pub enum MigrationError {
     /// Both stores are the same.
@@ -47,12 +47,22 @@ pub enum MigrationError {
         /// Location of the target.
         location: String,
     },
-    /// The stack is complete in the target, but has no mark in the source: it can be used in both.
-    #[error("{stack} is complete in the new store, but could not be marked as moved in {location}")]
-    NotMarked {
+    /// The stack is complete in the target, but a mark could not be changed: it can be used in one store at most.
+    #[error("{stack} is complete in the new store, but its mark in {location} could not be changed")]
+    MarkNotChanged {
         /// The stack.
         stack: StackReference,
-        /// Location of the source.
+        /// Location of the store with the mark.
+        location: String,
+        /// Cause of the failure.
+        source: Box<StoreError>,
+    },
+    /// The stack has moved, but a lock could not be released.
+    #[error("{stack} has moved, but its lock in {location} could not be released")]
+    NotReleased {
+        /// The stack.
+        stack: StackReference,
+        /// Location of the store with the lock.
         location: String,
         /// Cause of the failure.
         source: Box<StoreError>,

@@ -31,6 +31,7 @@ fn provisioned() -> Repository {
 #[test]
 fn migrated_stack_is_refused_in_the_old_store_and_has_no_changes_in_the_new_one() {
     let repository = provisioned();
+    repository.expect_exit(0, "stack export --file export.json");
     let moved = repository.expect_exit(0, &format!("stack migrate --to {NEW} --yes"));
     for expected in [
         "moved organization/tank/reef to file://new?create_dir=true: 1 entry of its history, 2 earlier states, 1 tag",
@@ -53,9 +54,19 @@ fn migrated_stack_is_refused_in_the_old_store_and_has_no_changes_in_the_new_one(
         "stack rename deep --yes",
         "stack rm --force --yes",
         "stack tag ls",
+        "stack tag get owner",
+        "stack tag set owner bob",
+        "stack tag rm owner",
+        "stack import --file export.json",
+        "stack change-secrets-provider --yes",
         "stack migrate --to file://third?create_dir=true --yes",
         "state ls",
+        "state show bed--prod",
         "state protect bed--prod --yes",
+        "state taint bed--prod --yes",
+        "state rename bed--prod deep --yes",
+        "state rm bed--prod --yes",
+        "state repair --yes",
     ] {
         let refused = repository.expect_rejected(command);
         let reason = "organization/tank/reef has moved to file://new?create_dir=true: ";
@@ -120,6 +131,7 @@ fn migration_that_is_killed_is_continued() {
 #[test]
 fn migration_that_cannot_be_done_changes_nothing() {
     let repository = provisioned();
+    let before = repository.files("backend");
     for (url, code, expected) in [
         ("file://backend", 1, "both URLs lead to the same store"),
         ("file://./backend", 1, "both URLs lead to the same store"),
@@ -135,13 +147,16 @@ fn migration_that_cannot_be_done_changes_nothing() {
         assert!(refused.starts_with(&format!("exit {code}\n")) && refused.contains(expected), "{url}: {refused}");
         assert!(!refused.contains("otter") && !refused.contains("whelk"), "{refused}");
     }
+    assert!(!repository.path("new").exists());
     let refused = repository.expect_rejected(&format!("stack migrate --to {NEW}"));
     assert!(refused.starts_with("exit 2\n") && refused.contains("History, backups and tags move along."), "{refused}");
+    assert_eq!(repository.files("new"), Default::default(), "without consent only the folder is created");
 
     // A state of another origin.
     repository.write("new/.pulumi/stacks/tank/reef.json", &repository.read("backend/.pulumi/meta.yaml"));
     let refused = repository.expect_rejected(&format!("stack migrate --to {NEW} --yes"));
     assert!(refused.contains("there is another state of organization/tank/reef in "), "{refused}");
+    assert_eq!(repository.files("backend"), before);
 }
 
 #[test]

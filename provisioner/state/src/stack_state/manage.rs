@@ -13,7 +13,7 @@ use crate::format::{self, UpdateInfo};
 use crate::journal;
 use crate::snapshot::OperationKind;
 use crate::store::{
-    Backups, Expected, LockHolder, MigrationMark, RenameOutcome, StackLock, StackReference, StackRename,
+    Backups, Expected, LockHolder, MigrationMark, RenameOutcome, StackLock, StackReference, StackRename, StoreError,
     StoredCheckpoint,
 };
 
@@ -142,19 +142,24 @@ pub struct StackSummary {
 pub async fn summary(access: &StackAccess) -> Result<StackSummary, StateError> {
     let is_locked = !access.store.locks(&access.stack).await?.is_empty();
     let has_journal = access.has_journal()?;
-    let mark = access.store.mark(&access.stack).await?;
-    if mark.is_some() {
-        let (resources, updated, is_interrupted) = (None, None, has_journal);
-        let (pending_operations, pending_creates) = (0, 0);
-        let summary =
-            StackSummary { resources, updated, is_locked, is_interrupted, pending_operations, pending_creates, mark };
-        return Ok(summary);
-    }
     let view = if has_journal { StackView::open_without_secrets(access).await.ok() } else { None };
     let (snapshot, is_interrupted) = match view {
         Some(view) => (view.snapshot, view.recovered.is_some() || view.conflict.is_some()),
         None => {
-            let checkpoint = access.store.text(&access.stack).await?;
+            let checkpoint = match access.store.text(&access.stack).await {
+                Err(StoreError::Migrated { mark, .. }) => {
+                    return Ok(StackSummary {
+                        resources: None,
+                        updated: None,
+                        is_locked,
+                        is_interrupted: has_journal,
+                        pending_operations: 0,
+                        pending_creates: 0,
+                        mark: Some(*mark),
+                    });
+                }
+                read => read?,
+            };
             let snapshot = checkpoint.as_deref().map(read_snapshot).transpose();
             (snapshot.map_err(|error| access.checkpoint_error(error))?, has_journal)
         }
@@ -164,6 +169,7 @@ pub async fn summary(access: &StackAccess) -> Result<StackSummary, StateError> {
     let creates = pending.iter().filter(|operation| operation.kind == OperationKind::Creating);
     let (pending_operations, pending_creates) = (pending.len(), creates.count());
     let updated = snapshot.and_then(|snapshot| snapshot.manifest.time);
+    let mark = None;
     Ok(StackSummary { resources, updated, is_locked, is_interrupted, pending_operations, pending_creates, mark })
 }
 

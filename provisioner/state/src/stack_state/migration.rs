@@ -1,14 +1,14 @@
 //! Migration of a stack to another store.
 //!
-//! The target gets a mark before anything is copied there, and loses it once its checkpoint is complete; the source gets its
-//! mark last. If the process ends in between, the stack is used where it has no mark, and the next migration continues.
+//! The target gets a mark before anything is copied there. Once its checkpoint is complete, the source gets a mark, and then
+//! the target loses its own, so that at no time both stores can be used. If the process ends in between, the next migration
+//! continues.
 
 mod decision;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use futures_util::stream::{self, TryStreamExt as _};
 use jiff::Timestamp;
@@ -22,8 +22,7 @@ use crate::error::StateError;
 use crate::journal;
 use crate::migration_error::MigrationError;
 use crate::store::{
-    CopyKind, Expected, LockHolder, MigrationDirection, MigrationMark, StackReference, StateStore, StoreError,
-    StoredCheckpoint,
+    CopyKind, Expected, LockHolder, MigrationDirection, MigrationMark, StackReference, StoreError, StoredCheckpoint,
 };
 
 /// Number of copies that are moved at the same time.
@@ -68,8 +67,7 @@ impl StackMigration {
     /// get a mark. Continues an interrupted migration between the same stores. Needs no key: secrets keep their ciphertexts.
     ///
     /// # Errors
-    /// [`StateError`]: the stack does not exist, has an interrupted run, or has moved elsewhere; [`MigrationError`]. The stack
-    /// is then still used in the source, unless only a lock could not be released.
+    /// [`StateError`]: the stack does not exist, has an interrupted run, or has moved elsewhere; [`MigrationError`].
     pub async fn run(&self, holder: &LockHolder) -> Result<MigrationOutcome, StateError> {
         let source = locking::lock(&self.source, holder).await?;
         let target = match self.lock_target(&source, holder).await {
@@ -80,10 +78,39 @@ impl StackMigration {
             }
         };
         let moved = self.move_locked(&source, &target, holder).await;
-        let unlocked = [target.release(&self.target).await, source.release(&self.source).await];
+        let unlocked =
+            [(&self.target, target.release(&self.target).await), (&self.source, source.release(&self.source).await)];
         let moved = moved?;
-        unlocked.into_iter().collect::<Result<(), _>>()?;
+        for (access, unlocked) in unlocked {
+            let (stack, location) = (self.stack().clone(), access.store.location());
+            unlocked.map_err(|source| MigrationError::NotReleased { stack, location, source: Box::new(source) })?;
+        }
         Ok(moved)
+    }
+
+    /// Returns the mark of the source if an earlier migration to the target has completed. Locks nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`]: a mark cannot be read, or the stack has moved on from the target.
+    pub async fn completed_earlier(&self) -> Result<Option<MigrationMark>, StoreError> {
+        let Some(mark) = self.mark_of_this_migration().await? else { return Ok(None) };
+        if self.is_arriving(self.target.store.mark(self.stack()).await?.as_ref()) {
+            return Ok(None);
+        }
+        Ok(self.target.store.load(self.stack()).await?.map(|_| mark))
+    }
+
+    /// Returns the mark of the source if it says that the stack has moved to the target.
+    async fn mark_of_this_migration(&self) -> Result<Option<MigrationMark>, StoreError> {
+        let location = self.target.store.location();
+        let mark = self.source.store.mark(self.stack()).await?;
+        Ok(mark.filter(|mark| mark.direction == MigrationDirection::To && mark.location == location))
+    }
+
+    /// Returns true if a mark of the target says that the stack is being moved there from the source.
+    fn is_arriving(&self, mark: Option<&MigrationMark>) -> bool {
+        let location = self.source.store.location();
+        mark.is_some_and(|mark| mark.direction == MigrationDirection::From && mark.location == location)
     }
 
     /// Locks the stack in the target. A lock there that is the own one shows that both stores are the same.
@@ -108,12 +135,16 @@ impl StackMigration {
         target_lock: &HeldLock,
         holder: &LockHolder,
     ) -> Result<MigrationOutcome, StateError> {
-        let (stack, source, target) = (self.stack(), self.source.store.as_ref(), self.target.store.as_ref());
-        if let Some(mark) = source.mark(stack).await?
-            && mark.direction == MigrationDirection::To
-            && mark.location == target.location()
-            && target.load(stack).await?.is_some()
-        {
+        let (stack, target) = (self.stack(), self.target.store.as_ref());
+        if let Some(mark) = self.completed_earlier().await? {
+            return Ok(MigrationOutcome::Earlier(mark));
+        }
+        let found_mark = target.mark(stack).await?;
+        if let Some(mark) = self.mark_of_this_migration().await?.filter(|_| self.is_arriving(found_mark.as_ref())) {
+            // An earlier attempt ended between the two marks.
+            self.compare_target(&mark.digest).await?;
+            confirm(source_lock, target_lock).await?;
+            self.change_mark(&self.target, None).await?;
             return Ok(MigrationOutcome::Earlier(mark));
         }
         let checkpoint = load_uninterrupted(&self.source).await?;
@@ -121,13 +152,12 @@ impl StackMigration {
         if let Some(journal) = journal::list(&self.target.journals, stack)?.into_iter().next() {
             return Err(StateError::Interrupted { stack: stack.clone(), journal: journal.path });
         }
-        let found_mark = target.mark(stack).await?;
         let found = target.read_checkpoint(stack).await?;
         let target_checkpoint = self.check_target(found_mark.as_ref(), found.as_ref(), digest)?;
-        let mark = self.arriving(found_mark.as_ref(), &target_checkpoint, digest, holder);
+        let mark = self.target_mark(found_mark.as_ref(), &target_checkpoint, digest, holder);
         target.set_mark(stack, Some(&mark)).await?;
 
-        let mut moved = self.move_earlier_states().await?;
+        let mut moved = self.move_earlier_states(digest).await?;
         if let TargetCheckpoint::Kept(kept) = &target_checkpoint {
             target.add_copy(stack, CopyKind::Backup, mark.time, &kept.text).await?;
         }
@@ -145,9 +175,9 @@ impl StackMigration {
         moved.copies += self.move_previous().await?;
         self.compare(digest).await?;
         confirm(source_lock, target_lock).await?;
-        target.set_mark(stack, None).await?;
-        self.mark_source(&mark).await?;
-        Ok(MigrationOutcome::Completed(MigratedStack { digest: digest.to_owned(), ..moved }))
+        self.change_mark(&self.source, Some(&self.source_mark(mark))).await?;
+        self.change_mark(&self.target, None).await?;
+        Ok(MigrationOutcome::Completed(moved))
     }
 
     fn stack(&self) -> &StackReference {
@@ -176,7 +206,7 @@ impl StackMigration {
 
     /// Returns the mark of the target while the stack is being moved there. If an earlier attempt was interrupted, its time
     /// stays: it names the backup of the replaced checkpoint.
-    fn arriving(
+    fn target_mark(
         &self,
         earlier: Option<&MigrationMark>,
         found: &TargetCheckpoint,
@@ -186,14 +216,18 @@ impl StackMigration {
         let earlier = earlier.filter(|mark| mark.direction == MigrationDirection::From);
         let replaces = match found {
             TargetCheckpoint::Kept(kept) => Some(kept.revision.digest().as_str().to_owned()),
-            _ => earlier.and_then(|mark| mark.replaces.clone()),
+            TargetCheckpoint::Missing | TargetCheckpoint::Equal | TargetCheckpoint::Outdated(_) => {
+                earlier.and_then(|mark| mark.replaces.clone())
+            }
         };
+        let outdated = earlier.into_iter().flat_map(|mark| mark.outdated.iter().chain([&mark.digest]));
         MigrationMark {
             direction: MigrationDirection::From,
             url: self.source_url.clone(),
             location: self.source.store.location(),
             digest: digest.to_owned(),
             replaces,
+            outdated: outdated.filter(|outdated| *outdated != digest).cloned().collect(),
             time: earlier.map_or_else(Timestamp::now, |mark| mark.time),
             user: holder.username.clone(),
             host: holder.hostname.clone(),
@@ -201,8 +235,9 @@ impl StackMigration {
         }
     }
 
-    /// Moves tags, history, backups and retained checkpoints. Those that the target has already are not read.
-    async fn move_earlier_states(&self) -> Result<MigratedStack, StateError> {
+    /// Moves tags, history, backups and retained checkpoints beside the checkpoint with a digest. Those that the target has
+    /// already are not read.
+    async fn move_earlier_states(&self, digest: &str) -> Result<MigratedStack, StateError> {
         let (stack, source, target) = (self.stack(), self.source.store.as_ref(), self.target.store.as_ref());
         let tags = source.tags(stack).await?;
         target.set_tags(stack, &tags).await?;
@@ -223,7 +258,7 @@ impl StackMigration {
             target.add_copy(stack, copy.kind, copy.time, &text).await
         };
         stream::iter(missing.map(Ok)).try_for_each_concurrent(PARALLEL_COPIES, add).await?;
-        let digest = String::new();
+        let digest = digest.to_owned();
         Ok(MigratedStack { digest, history_entries: entries.len(), copies: copies.len(), tags: tags.len() })
     }
 
@@ -240,34 +275,44 @@ impl StackMigration {
 
     /// Compares the checkpoints of both stores with the one that was read first.
     async fn compare(&self, digest: &str) -> Result<(), StateError> {
-        let digest_in = async |store: &Arc<dyn StateStore>| {
-            let stored = store.read_checkpoint(self.stack()).await?;
-            Ok::<_, StoreError>(stored.is_some_and(|stored| stored.revision.digest().as_str() == digest))
-        };
-        if !digest_in(&self.target.store).await? {
-            let (stack, location) = (self.stack().clone(), self.target.store.location());
-            return Err(MigrationError::NotEqual { stack, location }.into());
-        }
-        if !digest_in(&self.source.store).await? {
+        self.compare_target(digest).await?;
+        if !self.has_checkpoint(&self.source, digest).await? {
             return Err(StateError::Changed(self.stack().clone()));
         }
         Ok(())
     }
 
-    /// Marks the stack in the source as moved.
-    async fn mark_source(&self, arrived: &MigrationMark) -> Result<(), StateError> {
-        let mark = MigrationMark {
+    async fn compare_target(&self, digest: &str) -> Result<(), StateError> {
+        if !self.has_checkpoint(&self.target, digest).await? {
+            let (stack, location) = (self.stack().clone(), self.target.store.location());
+            return Err(MigrationError::NotEqual { stack, location }.into());
+        }
+        Ok(())
+    }
+
+    async fn has_checkpoint(&self, access: &StackAccess, digest: &str) -> Result<bool, StoreError> {
+        let stored = access.store.read_checkpoint(self.stack()).await?;
+        Ok(stored.is_some_and(|stored| stored.revision.digest().as_str() == digest))
+    }
+
+    /// Returns the mark of the source, from that of the target.
+    fn source_mark(&self, target_mark: MigrationMark) -> MigrationMark {
+        MigrationMark {
             direction: MigrationDirection::To,
             url: self.target_url.clone(),
             location: self.target.store.location(),
             replaces: None,
+            outdated: Vec::new(),
             time: Timestamp::now(),
-            ..arrived.clone()
-        };
-        let marked = self.source.store.set_mark(self.stack(), Some(&mark)).await;
-        marked.map_err(|source| {
-            let (stack, location) = (self.stack().clone(), self.source.store.location());
-            MigrationError::NotMarked { stack, location, source: Box::new(source) }.into()
+            ..target_mark
+        }
+    }
+
+    /// Replaces or removes the mark of a stack that is complete in the target.
+    async fn change_mark(&self, access: &StackAccess, mark: Option<&MigrationMark>) -> Result<(), StateError> {
+        access.store.set_mark(self.stack(), mark).await.map_err(|source| {
+            let (stack, location) = (self.stack().clone(), access.store.location());
+            MigrationError::MarkNotChanged { stack, location, source: Box::new(source) }.into()
         })
     }
 }

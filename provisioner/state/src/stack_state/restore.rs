@@ -72,8 +72,9 @@ impl Restore {
     ///
     /// # Errors
     /// [`StateError::Copy`] if the copy cannot be read or decrypted; [`StateError::NotRestorable`] if it has resources
-    /// of another stack, or violates the integrity of a snapshot.
+    /// of another stack, or violates the integrity of a snapshot; [`StoreError::Migrated`] if the stack has moved.
     pub async fn prepare(access: &StackAccess, copy: &CheckpointCopy) -> Result<Self, StateError> {
+        access.store.refuse_migrated(&access.stack).await?;
         let text = access.store.read_copy(copy).await?;
         let failed = |error| StateError::Copy { location: copy.location.clone(), source: Box::new(error) };
         let decoded = decode_checkpoint(&text, &access.keyring).await.map_err(failed)?;
@@ -118,6 +119,8 @@ impl Restore {
     }
 
     async fn save(&self, access: &StackAccess, lock: &StackLock) -> Result<(), StateError> {
+        // A mark that cannot be read must not count as a damaged checkpoint.
+        access.store.refuse_migrated(&access.stack).await?;
         let current = load_current(access).await?;
         recovery::refuse_interrupted(access, current.stored()).await?;
         if current.digest() != self.current {

@@ -24,7 +24,7 @@ pub(crate) fn holder(pid: u32) -> LockHolder {
 }
 
 /// Returns a holder whose lock has a lease.
-fn leased(pid: u32) -> LockHolder {
+pub(crate) fn leased(pid: u32) -> LockHolder {
     let lease = LockLease { run: format!("run-{pid}"), duration: LockLease::DURATION };
     LockHolder { lease: Some(lease), ..holder(pid) }
 }
@@ -37,6 +37,7 @@ pub(crate) fn mark(direction: MigrationDirection) -> MigrationMark {
         location: "s3://reef".to_owned(),
         digest: "d1".to_owned(),
         replaces: None,
+        outdated: Vec::new(),
         time: Timestamp::UNIX_EPOCH,
         user: "ada".to_owned(),
         host: "reefbox".to_owned(),

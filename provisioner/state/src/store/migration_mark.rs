@@ -1,8 +1,8 @@
 //! Mark of a stack that has moved to another store, or that is being moved into this one.
 //!
-//! A migration writes the mark of the target before it copies anything there, and removes it once the checkpoint is complete.
-//! The mark of the source comes last. A stack with a mark is not read or changed: of two stores that have the stack, one
-//! is used.
+//! A migration writes the mark of the target before it copies anything there. Once the checkpoint is complete, it writes the
+//! mark of the source, and removes that of the target last. A stack with a mark is not read or changed: of two stores that
+//! have the stack, one at most is used.
 
 use std::fmt;
 
@@ -22,6 +22,8 @@ pub struct MigrationMark {
     pub digest: String,
     /// SHA-256 of the checkpoint of an earlier migration in the other direction, which this one replaces.
     pub replaces: Option<String>,
+    /// SHA-256 of the checkpoints that earlier attempts of this migration were to move, and may have written.
+    pub outdated: Vec<String>,
     /// Time of the migration.
     pub time: Timestamp,
     /// User of the migration.
@@ -45,9 +47,9 @@ impl fmt::Display for MigrationMark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { url, time, user, host, .. } = self;
         match self.direction {
-            MigrationDirection::To => write!(f, "has moved to {url}: {user}@{host} has migrated it at {time:.0}"),
+            MigrationDirection::To => write!(f, "has moved to {url}: {user}@{host} migrated it at {time:.0}"),
             MigrationDirection::From => {
-                write!(f, "is incomplete here: {user}@{host} has begun to migrate it from {url} at {time:.0}")
+                write!(f, "is incomplete here: {user}@{host} began to migrate it from {url} at {time:.0}")
             }
         }
     }

@@ -21,6 +21,8 @@ struct StoredMark {
     digest: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     replaces: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    outdated: Vec<String>,
     time: String,
     user: String,
     host: String,
@@ -41,9 +43,9 @@ pub(super) fn write(mark: &MigrationMark) -> String {
         MigrationDirection::To => (Some(mark.url), None),
         MigrationDirection::From => (None, Some(mark.url)),
     };
-    let MigrationMark { location, digest, replaces, time, user, host, run, .. } = mark;
+    let MigrationMark { location, digest, replaces, outdated, time, user, host, run, .. } = mark;
     let time = time.to_string();
-    let stored = StoredMark { version: VERSION, to, from, location, digest, replaces, time, user, host, run };
+    let stored = StoredMark { version: VERSION, to, from, location, digest, replaces, outdated, time, user, host, run };
     serde_json::to_string(&stored).expect("texts and numbers are always JSON")
 }
 
@@ -62,9 +64,9 @@ pub(super) fn read(text: &[u8], location: &str) -> Result<MigrationMark, StoreEr
             return Err(malformed(serde_json::Error::custom("expected either `to` or `from`")));
         }
     };
-    let StoredMark { location, digest, replaces, time, user, host, run, .. } = stored;
+    let StoredMark { location, digest, replaces, outdated, time, user, host, run, .. } = stored;
     let time = time.parse().map_err(|error| malformed(serde_json::Error::custom(error)))?;
-    Ok(MigrationMark { direction, url, location, digest, replaces, time, user, host, run })
+    Ok(MigrationMark { direction, url, location, digest, replaces, outdated, time, user, host, run })
 }
 
 #[cfg(test)]
@@ -80,8 +82,9 @@ mod tests {
             r#""user":"ada","host":"reefbox","run":"r"}"#
         );
         assert_eq!(write(&to), text);
-        assert_eq!(to.to_string(), "has moved to s3://reef: ada@reefbox has migrated it at 1970-01-01T00:00:00Z");
-        let from = MigrationMark { replaces: Some("d0".to_owned()), ..mark(MigrationDirection::From) };
+        assert_eq!(to.to_string(), "has moved to s3://reef: ada@reefbox migrated it at 1970-01-01T00:00:00Z");
+        let (replaces, outdated) = (Some("d0".to_owned()), vec!["d2".to_owned()]);
+        let from = MigrationMark { replaces, outdated, ..mark(MigrationDirection::From) };
         for written in [to, from] {
             assert_eq!(read(write(&written).as_bytes(), "here").unwrap(), written);
         }

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::Args;
 use config::{Stack, StateStorage};
 use provisioner::operation::Stacks;
-use state::store::{MigrationDirection, MigrationMark, StackReference, StateStore, StoreError};
+use state::store::StackReference;
 use state::{MigratedStack, MigrationError, MigrationOutcome, StackMigration, StateError};
 use tokio_util::sync::CancellationToken;
 
@@ -31,8 +31,9 @@ use crate::cli::ui::Ui;
 /// the credentials of the environment, as the tools of the cloud find them, never with those in server.yaml. Other users of
 /// the machine can see the arguments of a command: leave the password of a database to PGPASSWORD or ~/.pgpass.
 ///
-/// The stack is locked in both. If the command is interrupted, it continues when it is run again; until then the stack
-/// is used where it was. To move it back, let server.yaml name the new state storage, and migrate to the old one.
+/// The stack is locked in both; --lock-timeout waits for the lock in the old one only. If the command is interrupted, it
+/// continues when it is run again; until then the stack is used where it was. To move it back, let server.yaml name the
+/// new state storage, and migrate to the old one.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -125,13 +126,12 @@ impl MigrateCommand<'_> {
             let (stack, location) = (name.clone(), target.location());
             return Err(StateError::from(MigrationError::SameStore { stack, location }).into());
         }
-        let mark = source.mark(name).await?;
-        if let Some(mark) = earlier(mark.as_ref(), target, name).await? {
+        if let Some(mark) = migration.completed_earlier().await? {
             self.report(name, "moved", &format!("{name} {mark}"), &migration, None)?;
             return Ok(None);
         }
         if args.all
-            && mark.is_none()
+            && source.mark(name).await?.is_none()
             && source.read_checkpoint(name).await?.is_none()
             && !migration.source.has_journal()?
         {
@@ -232,18 +232,6 @@ impl MigrateCommand<'_> {
     }
 }
 
-/// Returns the mark of an earlier migration to the target that has ended.
-async fn earlier<'m>(
-    mark: Option<&'m MigrationMark>,
-    target: &Arc<dyn StateStore>,
-    stack: &StackReference,
-) -> Result<Option<&'m MigrationMark>, StoreError> {
-    let is_there =
-        |mark: &&MigrationMark| mark.direction == MigrationDirection::To && mark.location == target.location();
-    let Some(mark) = mark.filter(is_there) else { return Ok(None) };
-    Ok(target.load(stack).await?.map(|_| mark))
-}
-
 fn question(planned: &[StackMigration]) -> String {
     let [first, others @ ..] = planned else { return String::new() };
     let StackMigration { source, source_url, target_url, .. } = first;
@@ -256,8 +244,8 @@ fn question(planned: &[StackMigration]) -> String {
         }
     };
     format!(
-        "{what} History, backups and tags move along. The files there stay, marked: sc refuses the stack there then. Nothing in \
-         the cloud is changed.{}",
+        "{what} History, backups and tags move along. The old files stay, with a mark: sc refuses to use the stack there from \
+         then on. Nothing in the cloud is changed.{}",
         credentials(target_url)
     )
 }

@@ -9,9 +9,9 @@ pub(super) enum TargetCheckpoint {
     Missing,
     /// Checkpoint that moves: an earlier attempt has written it.
     Equal,
-    /// Checkpoint with which the stack moved away from the target.
+    /// Checkpoint with which the stack moved away from the target: the migration keeps it as a backup.
     Kept(StoredCheckpoint),
-    /// Checkpoint of an earlier attempt, before the stack was changed in the source.
+    /// Checkpoint of any earlier attempt, before the stack was changed in the source.
     Outdated(StoredCheckpoint),
 }
 
@@ -32,7 +32,11 @@ pub(super) fn find_target_checkpoint(
         MigrationDirection::From if Some(digest) == mark.replaces.as_deref() => {
             Some(TargetCheckpoint::Kept(found.clone()))
         }
-        MigrationDirection::From if digest == mark.digest => Some(TargetCheckpoint::Outdated(found.clone())),
+        MigrationDirection::From
+            if digest == mark.digest || mark.outdated.iter().any(|outdated| outdated == digest) =>
+        {
+            Some(TargetCheckpoint::Outdated(found.clone()))
+        }
         MigrationDirection::To | MigrationDirection::From => None,
     }
 }
@@ -50,6 +54,10 @@ mod tests {
             let replaces = replaced.map(digest);
             Some(MigrationMark { digest: digest(text), replaces, ..mark(MigrationDirection::From) })
         };
+        let arriving_again = |text, outdated: &str| {
+            let outdated = vec![digest(outdated)];
+            Some(MigrationMark { digest: digest(text), outdated, ..mark(MigrationDirection::From) })
+        };
         let table = [
             (None, None, "missing"),
             (None, Some("new"), "equal"),
@@ -65,6 +73,9 @@ mod tests {
             (arriving("earlier", Some("old")), Some("old"), "kept"),
             (arriving("earlier", Some("old")), Some("earlier"), "outdated"),
             (arriving("earlier", Some("old")), Some("other"), "refused"),
+            (arriving_again("earlier", "first"), Some("first"), "outdated"),
+            (arriving_again("earlier", "first"), Some("earlier"), "outdated"),
+            (arriving_again("earlier", "first"), Some("other"), "refused"),
         ];
         for (mark, found, expected) in table {
             let found = found.map(|text| StoredCheckpoint::new(text.to_owned()));
