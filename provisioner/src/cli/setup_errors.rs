@@ -45,7 +45,7 @@ pub(crate) fn hint(error: &SetupError) -> Option<String> {
         }),
         SetupError::SeveralStacks(_) => Some("choose one with --stack".to_owned()),
         SetupError::TwoCompressions { .. } => Some("only one compression can be used: unset one of them".to_owned()),
-        SetupError::NoCloudStores { .. } => Some(
+        SetupError::NoClients { .. } => Some(
             "use a build with the feature `cloud`, which is on by default, or keep the state in a folder (`file://…`)"
                 .to_owned(),
         ),

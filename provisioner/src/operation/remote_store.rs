@@ -1,6 +1,7 @@
 //! Secrets in the settings of stores in buckets and databases.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use config::CloudAccount;
 use engine::masking::MASK;
@@ -8,13 +9,8 @@ use percent_encoding::percent_decode_str;
 
 /// Returns the secrets of a URL, of its account and of the environment, which must not be displayed.
 pub(super) fn secrets(url: &str, account: &CloudAccount, environment: &BTreeMap<String, String>) -> Vec<String> {
-    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let user = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
-    let query = rest.split_once('?').map_or("", |(_, query)| query);
-    let parameters = query.split('&').filter_map(|parameter| parameter.strip_prefix("password="));
-    let in_url = user.map(|(_, password)| password).into_iter().chain(parameters);
-    let passwords = in_url.flat_map(|password| {
+    let passwords = passwords(url).into_iter().flat_map(|range| {
+        let password = &url[range];
         let decoded = percent_decode_str(password).decode_utf8_lossy().into_owned();
         [password.to_owned(), decoded]
     });
@@ -30,22 +26,31 @@ pub(super) fn secrets(url: &str, account: &CloudAccount, environment: &BTreeMap<
 
 /// Returns a URL with `[secret]` in place of its passwords.
 pub(super) fn masked_url(url: &str) -> String {
+    let mut masked = url.to_owned();
+    for range in passwords(url).into_iter().rev() {
+        masked.replace_range(range, MASK);
+    }
+    masked
+}
+
+/// Returns where the passwords of a URL are, in their order: after the user, and in parameters. The URL of a folder has none.
+fn passwords(url: &str) -> Vec<Range<usize>> {
     let Some((scheme, rest)) = url.split_once("://").filter(|(scheme, _)| *scheme != "file") else {
-        return url.to_owned();
+        return Vec::new();
     };
-    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    let authority = match authority.rsplit_once('@').and_then(|(login, host)| Some((login.split_once(':')?.0, host))) {
-        Some((user, host)) => format!("{user}:{MASK}@{host}"),
-        None => authority.to_owned(),
-    };
-    let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
-    let masked = |parameter: &str| match parameter.split_once('=') {
-        Some((name, _)) if name.contains("password") => format!("{name}={MASK}"),
-        _ => parameter.to_owned(),
-    };
-    let query = query.map(|query| query.split('&').map(masked).collect::<Vec<_>>().join("&"));
-    let query = query.map_or_else(String::new, |query| format!("?{query}"));
-    format!("{scheme}://{authority}{path}{query}")
+    let begin = scheme.len() + "://".len();
+    let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())];
+    let login = authority.rsplit_once('@').and_then(|(login, _)| Some((login.find(':')? + 1, login.len())));
+    let mut found: Vec<_> = login.map(|(from, to)| begin + from..begin + to).into_iter().collect();
+    let mut from = url.find('?').map_or(url.len(), |question| question + 1);
+    for parameter in url[from..].split('&') {
+        let to = from + parameter.len();
+        if let Some((name, _)) = parameter.split_once('=').filter(|(name, _)| name.contains("password")) {
+            found.push(from + name.len() + "=".len()..to);
+        }
+        from = to + "&".len();
+    }
+    found
 }
 
 #[cfg(test)]
@@ -80,6 +85,7 @@ mod tests {
             ("postgres://ada@host/db", CloudAccount::Environment, vec![]),
             ("postgres://ada@host/db?a=b&password=p%2Fw", CloudAccount::Environment, vec!["p%2Fw", "p/w"]),
             ("postgres://host/a:b@c", CloudAccount::Environment, vec![]),
+            ("postgres://host/db?sslpassword=q", CloudAccount::Environment, vec!["q", "q"]),
             ("s3://bucket", aws, vec!["SK"]),
             ("gs://bucket", CloudAccount::Google(SecretText::new("{}")), vec!["{}"]),
         ];

@@ -72,8 +72,10 @@ pub enum SetupError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// The backend is in a cloud or a database, and this build has no clients of them.
-    #[error("the backend of stack {stack} is at {scheme}://, and this build of sc has no cloud stores")]
-    NoCloudStores {
+    #[error(
+        "the backend of stack {stack} is at {scheme}://, and this build of sc has no clients of clouds and databases"
+    )]
+    NoClients {
         /// Name of the stack.
         stack: String,
         /// Scheme of the URL of the backend.

@@ -9,6 +9,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::StateError;
+#[cfg(any(test, feature = "testing"))]
+use crate::store::{LockLease, MemoryObjects, ObjectStore, StackReference, StoreOptions, compliance};
 use crate::store::{StackLock, StateStore, StoreError};
 
 /// Number of renewals within the time of a lease.
@@ -53,6 +55,20 @@ impl Lease {
         Self { shared: Arc::new(Shared { store, lock, duration, renewed, lost, renewing }) }
     }
 
+    /// Returns the lease of a lock that was taken and then removed.
+    ///
+    /// # Errors
+    /// [`StoreError`], which a store in memory has not.
+    #[cfg(any(test, feature = "testing"))]
+    pub async fn of_lost_lock(stack: StackReference) -> Result<Self, StoreError> {
+        let store = ObjectStore::open(Arc::new(MemoryObjects::default()), StoreOptions::default()).await?;
+        let lock = store.lock(&stack, &compliance::leased(1)).await?;
+        store.break_locks(&stack, &store.locks(&stack).await?).await?;
+        let lost = CancellationToken::new();
+        lost.cancel();
+        Ok(Self::new(Arc::new(store), lock, LockLease::DURATION, clock(), lost))
+    }
+
     /// Waits until the lock is held for certain: returns at once if it was renewed within the time of the lease, else after
     /// a renewal. Call it before anything begins that must not happen twice.
     ///
@@ -71,7 +87,8 @@ impl Lease {
         let interval = self.shared.duration / RENEWALS;
         let mut delay = interval;
         loop {
-            // A sleep does not include the time in which the machine is suspended.
+            // Nothing but time ends a lease. A sleep does not include the time in which the machine is suspended, so the clock is
+            // read again and again.
             let started = clock();
             while let Some(rest) = delay.checked_sub(clock().saturating_sub(started)).filter(|rest| !rest.is_zero()) {
                 tokio::time::sleep(rest.min(LONGEST_SLEEP)).await;
@@ -126,21 +143,14 @@ pub(crate) fn clock() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Fault, LockHolder, LockLease, MemoryObjects, ObjectStore, StackReference, StoreOptions};
+    use crate::store::Fault;
 
     #[tokio::test]
     async fn lock_is_lost_only_if_it_was_removed() {
         let objects = MemoryObjects::default();
         let store = ObjectStore::open(Arc::new(objects.clone()), StoreOptions::default()).await.unwrap();
         let stack = StackReference::new("reef", "dev").unwrap();
-        let holder = LockHolder {
-            pid: 1,
-            username: "ada".to_owned(),
-            hostname: "reefbox".to_owned(),
-            process: None,
-            lease: Some(LockLease::new(LockLease::DURATION)),
-        };
-        let lock = store.lock(&stack, &holder).await.unwrap();
+        let lock = store.lock(&stack, &compliance::leased(1)).await.unwrap();
         let lost = CancellationToken::new();
         // The lease has passed, as after a suspension of the machine.
         let passed = clock().saturating_sub(LockLease::DURATION);

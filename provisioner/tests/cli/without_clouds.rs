@@ -3,14 +3,16 @@
 use std::fmt::Write as _;
 use std::fs;
 
+use tempfile::TempDir;
+
 use crate::repository::repository;
 use crate::state::check;
 
 const PASSPHRASE: &str = "type: passphrase, config: { passPhrase: hush }";
 const FOLDER: &str = "type: fs, config: { path: file://backend }";
 
-/// Returns the output of a command on a stack with a store and a secrets provider.
-fn with_provisioner(store: &str, secrets: &str, arguments: &[&str]) -> String {
+/// Returns the output of a command on a stack with a store and a secrets provider, and the folder of the repository.
+fn with_provisioner(store: &str, secrets: &str, arguments: &[&str]) -> (String, TempDir) {
     let folder = repository("reef", "hush", "");
     let server = format!(
         "schemaVersion: 1.0
@@ -22,55 +24,32 @@ provisioner:
 "
     );
     fs::write(folder.path().join(".sc/stacks/reef/server.yaml"), server).unwrap();
-    check(&folder, arguments)
+    (check(&folder, arguments), folder)
 }
 
 #[test]
 fn stores_in_clouds_are_refused_and_valid() {
     let stores = [
-        "type: fs, config: { path: \"s3://reef-state?region=eu-west-1\" }",
-        "type: fs, config: { path: gs://reef-state }",
-        "type: fs, config: { path: \"postgres://ada:t0p@db/state\" }",
-        "type: s3-bucket, config: { bucketName: reef-state, region: eu-west-1 }",
-        "type: gcp-bucket, config: { bucketName: reef-state }",
+        ("s3", "type: fs, config: { path: \"s3://reef-state?region=eu-west-1\" }"),
+        ("gs", "type: fs, config: { path: gs://reef-state }"),
+        ("postgres", "type: fs, config: { path: \"postgres://ada:t0p@db/state\" }"),
+        ("s3", "type: s3-bucket, config: { bucketName: reef-state, region: eu-west-1 }"),
+        ("gs", "type: gcp-bucket, config: { bucketName: reef-state }"),
     ];
-    let mut refusals = String::new();
-    for store in stores {
-        let validated = with_provisioner(store, PASSPHRASE, &["validate"]);
+    for (scheme, store) in stores {
+        let (validated, _) = with_provisioner(store, PASSPHRASE, &["validate"]);
         assert!(validated.starts_with("exit 0"), "{store}: {validated}");
-        writeln!(refusals, "{}", with_provisioner(store, PASSPHRASE, &["stack", "export"])).unwrap();
+        let (refused, _) = with_provisioner(store, PASSPHRASE, &["stack", "export"]);
+        let expected = format!(
+            "exit 1
+--- out
+--- err
+error: the backend of stack reef is at {scheme}://, and this build of sc has no clients of clouds and databases
+  hint: use a build with the feature `cloud`, which is on by default, or keep the state in a folder (`file://…`)
+"
+        );
+        assert_eq!(refused, expected, "{store}");
     }
-    insta::assert_snapshot!(refusals, @"
-    exit 1
-    --- out
-    --- err
-    error: the backend of stack reef is at s3://, and this build of sc has no cloud stores
-      hint: use a build with the feature `cloud`, which is on by default, or keep the state in a folder (`file://…`)
-
-    exit 1
-    --- out
-    --- err
-    error: the backend of stack reef is at gs://, and this build of sc has no cloud stores
-      hint: use a build with the feature `cloud`, which is on by default, or keep the state in a folder (`file://…`)
-
-    exit 1
-    --- out
-    --- err
-    error: the backend of stack reef is at postgres://, and this build of sc has no cloud stores
-      hint: use a build with the feature `cloud`, which is on by default, or keep the state in a folder (`file://…`)
-
-    exit 1
-    --- out
-    --- err
-    error: the backend of stack reef is at s3://, and this build of sc has no cloud stores
-      hint: use a build with the feature `cloud`, which is on by default, or keep the state in a folder (`file://…`)
-
-    exit 1
-    --- out
-    --- err
-    error: the backend of stack reef is at gs://, and this build of sc has no cloud stores
-      hint: use a build with the feature `cloud`, which is on by default, or keep the state in a folder (`file://…`)
-    ");
 }
 
 #[test]
@@ -81,9 +60,11 @@ fn keys_in_clouds_are_refused_before_the_first_change_and_valid() {
     ];
     let mut refusals = String::new();
     for key in keys {
-        let validated = with_provisioner(FOLDER, key, &["validate"]);
+        let (validated, _) = with_provisioner(FOLDER, key, &["validate"]);
         assert!(validated.starts_with("exit 0"), "{key}: {validated}");
-        writeln!(refusals, "{}", with_provisioner(FOLDER, key, &["provision", "-S"])).unwrap();
+        let (refused, folder) = with_provisioner(FOLDER, key, &["provision", "-S"]);
+        writeln!(refusals, "{refused}").unwrap();
+        assert!(!folder.path().join("backend/.pulumi/stacks").exists(), "{refused}");
     }
     insta::assert_snapshot!(refusals, @r#"
     exit 1
@@ -95,7 +76,7 @@ fn keys_in_clouds_are_refused_before_the_first_change_and_valid() {
     6 |     secrets-provider: { type: aws-kms, config: { keyName: "awskms://alias/reef?region=eu-west-1" } }
       |                                                           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 
-    error: the data key of stack organization/reef/reef cannot be encrypted with the key awskms://alias/reef?region=eu-west-1: this build of sc has no keys in clouds: awskms:// needs the feature `cloud`
+    error: the data key of stack organization/reef/reef cannot be encrypted with the key awskms://alias/reef?region=eu-west-1: this build of sc has no clients of key management services: awskms:// needs the feature `cloud`
       hint: use a build with the feature `cloud`, which is on by default, or protect the secrets by a passphrase
 
     exit 1
@@ -107,7 +88,7 @@ fn keys_in_clouds_are_refused_before_the_first_change_and_valid() {
     6 |     secrets-provider: { type: gcp-kms, config: { keyName: gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k } }
       |                                                           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 
-    error: the data key of stack organization/reef/reef cannot be encrypted with the key gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k: this build of sc has no keys in clouds: gcpkms:// needs the feature `cloud`
+    error: the data key of stack organization/reef/reef cannot be encrypted with the key gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k: this build of sc has no clients of key management services: gcpkms:// needs the feature `cloud`
       hint: use a build with the feature `cloud`, which is on by default, or protect the secrets by a passphrase
     "#);
 }

@@ -147,6 +147,7 @@ where
 {
     for wait in WAITS {
         match request().await {
+            // The service does not report that it can be reached again.
             Err(error) if is_without_reply(&error) => tokio::time::sleep(wait).await,
             replied => return replied,
         }

@@ -50,7 +50,8 @@ impl Connection {
         Failure::of(error, self.last_words.get().map(String::as_str))
     }
 
-    /// Checks the table, and limits the time of statements unless the URL or the role does; one round trip.
+    /// Checks the table, and limits the time of statements unless the URL or the role does: one round trip. Creates the table if
+    /// there is none.
     async fn set_up(&self, table: &str, request_limit: Duration) -> Result<(), Failure> {
         let mut columns = self.columns(table, request_limit).await?;
         if columns.is_empty() {

@@ -5,8 +5,8 @@ use tokio_postgres::Row;
 
 use super::failure::Failure;
 
-/// Returns the columns of the table `$1`, with what makes an insertion of Pulumi's three possible. Limits the time of later
-/// statements to `$2` unless they have a limit: one statement is one request.
+/// Returns the columns of the table `$1`, with what makes an insertion of Pulumi's three possible. If the table exists, limits
+/// the time of later statements to `$2` unless they have a limit: one statement is one request.
 pub(super) const COLUMNS: &str = "\
 SELECT a.attname::text, \
        format_type(a.atttypid, NULL), \

@@ -94,6 +94,7 @@ impl RetryingProvider {
                 RetryDecision::Retry(delay) => delay,
             };
             self.report(call, retries, delay, &error);
+            // A provider does not report that it can be called again: the delay is the one that it asked for, or grows.
             tokio::select! {
                 biased;
                 () = self.retries.stop.cancelled() => return Err(refused(error, RetryRefusal::Stopped)),

@@ -16,14 +16,14 @@ struct NoKeyServices;
 /// Refuses the store of a stack.
 ///
 /// # Errors
-/// [`SetupError::NoCloudStores`].
+/// [`SetupError::NoClients`].
 pub(in super::super) async fn objects(
     stack: &str,
     url: &str,
     _: &CloudAccount,
     _: &ProcessContext,
 ) -> Result<Arc<dyn Objects>, SetupError> {
-    Err(SetupError::NoCloudStores { stack: stack.to_owned(), scheme: scheme(url).to_owned() })
+    Err(SetupError::NoClients { stack: stack.to_owned(), scheme: scheme(url).to_owned() })
 }
 
 /// Returns a service of keys that refuses each key.

@@ -38,7 +38,7 @@ pub enum KeyFailureKind {
     Url,
     /// The service has no such key, or not in this region.
     UnknownKey,
-    /// The URL of the key and the settings name different regions.
+    /// The URL of the key, or the URL and the settings, name different regions.
     OtherRegion,
     /// The key is disabled or awaits its deletion.
     Disabled,
@@ -67,7 +67,7 @@ impl fmt::Display for KeyFailure {
             KeyFailureKind::OtherKey => "the data key was encrypted with another key or in another context",
             KeyFailureKind::Credentials => "there are no valid credentials",
             KeyFailureKind::Unreachable => "the key management service does not reply",
-            KeyFailureKind::NoClients => "this build of sc has no keys in clouds",
+            KeyFailureKind::NoClients => "this build of sc has no clients of key management services",
             KeyFailureKind::Other => "the key management service failed",
         };
         write!(f, "{kind}: {}", self.message)

@@ -8,19 +8,18 @@ use tokio::time::Instant;
 use super::access::StackAccess;
 use super::lock_settings::AwaitedLocks;
 use crate::lease::clock;
-use crate::store::{LockHolder, StoreError};
+use crate::store::StoreError;
 
 /// Time between two attempts to take a lock. A store may be shared by several machines, whose changes cause no notification.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Largest addition to the time between two attempts. Each process has its own, so that two that wait do not keep meeting:
-/// of two that lock at the same time, both may fail.
-const SPREAD: u32 = 300;
+/// Largest addition to the time between two attempts, in milliseconds. It differs each time, so that two processes that wait do
+/// not keep meeting: of two that lock at the same time, both may fail.
+const SPREAD: u128 = 300;
 
 /// Wait for a lock, from the first attempt to take it on.
 pub(super) struct Wait<'a> {
     access: &'a StackAccess,
     started: Instant,
-    interval: Duration,
     /// Names of the locks that were reported last.
     shown: Vec<String>,
     pub(super) store_clock: StoreClock,
@@ -28,9 +27,8 @@ pub(super) struct Wait<'a> {
 
 impl<'a> Wait<'a> {
     /// Begins a wait.
-    pub(super) fn new(access: &'a StackAccess, holder: &LockHolder) -> Self {
-        let interval = INTERVAL + Duration::from_millis(u64::from(holder.pid % SPREAD));
-        Self { access, started: Instant::now(), interval, shown: Vec::new(), store_clock: StoreClock::default() }
+    pub(super) fn new(access: &'a StackAccess) -> Self {
+        Self { access, started: Instant::now(), shown: Vec::new(), store_clock: StoreClock::default() }
     }
 
     /// Returns when it is time for another attempt, after one that has failed.
@@ -52,8 +50,11 @@ impl<'a> Wait<'a> {
             (wait.report)(&AwaitedLocks { stack: stack.clone(), locks, limit: wait.limit });
             self.shown = names;
         }
+        let addition = u64::try_from(uuid::Uuid::new_v4().as_u128() % SPREAD).unwrap_or_default();
+        let interval = INTERVAL + Duration::from_millis(addition);
+        // A store does not report that a lock was removed.
         tokio::select! {
-            () = tokio::time::sleep(self.interval.min(rest)) => Ok(()),
+            () = tokio::time::sleep(interval.min(rest)) => Ok(()),
             () = wait.stop.cancelled() => Err(error),
         }
     }
@@ -90,19 +91,13 @@ mod tests {
     use crate::error::StateError;
     use crate::journal::JournalFolders;
     use crate::secrets::Keyring;
-    use crate::store::{LockLease, MemoryObjects, ObjectStore, StackReference, StateStore as _, StoreOptions};
+    use crate::store::{MemoryObjects, ObjectStore, StackReference, StateStore as _, StoreOptions, compliance};
 
     #[tokio::test(start_paused = true)]
     async fn wait_for_a_lock_reads_the_clock_of_the_store_once() {
         let objects = MemoryObjects::default();
         let store = Arc::new(ObjectStore::open(Arc::new(objects.clone()), StoreOptions::default()).await.unwrap());
-        let holder = LockHolder {
-            pid: 1,
-            username: "ada".to_owned(),
-            hostname: "reefbox".to_owned(),
-            process: None,
-            lease: Some(LockLease::new(LockLease::DURATION)),
-        };
+        let holder = compliance::leased(1);
         let stack = StackReference::new("reef", "dev").unwrap();
         let _held = store.lock(&stack, &holder).await.unwrap();
         let reports = Arc::new(Mutex::new(Vec::new()));

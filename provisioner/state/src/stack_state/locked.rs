@@ -203,12 +203,12 @@ impl StackState {
             }
         };
         let released = self.lock.release(&self.access).await;
-        let stack = self.access.stack.clone();
-        released.map_err(|source| StateError::NotReleased { stack, source: Box::new(source) })?;
         drop_in_background((self.snapshot, self.journal));
         removed?;
         archived?;
-        integrity_error.map_or(Ok(()), |integrity_error| Err(StateError::SavedInvalid(integrity_error)))
+        integrity_error.map_or(Ok(()), |integrity_error| Err(StateError::SavedInvalid(integrity_error)))?;
+        let stack = self.access.stack;
+        released.map_err(|source| StateError::NotReleased { stack, source: Box::new(source) })
     }
 
     /// Unlocks the stack without saving. Only for a run that recorded nothing.

@@ -15,6 +15,8 @@ use crate::store::{LockHolder, LockInfo, StackLock, StackReference, StackRename,
 
 /// Number of lease times without renewal after which a lock is taken over.
 const TAKEN_OVER_AFTER: u32 = 2;
+/// Largest number of takeovers in an attempt, without a wait between them.
+const MAX_TAKEOVERS: u32 = 2;
 
 /// Lock of a stack that is renewed until it is released or dropped.
 pub(super) struct HeldLock {
@@ -74,30 +76,8 @@ impl HeldLock {
 /// [`StateError::Store`]; [`StoreError::Locked`] if another run has the lock.
 pub(super) async fn lock(access: &StackAccess, holder: &LockHolder) -> Result<HeldLock, StateError> {
     let holder = &requested_by(access, holder);
-    let mut wait = Wait::new(access, holder);
-    loop {
-        match try_lock(access, holder, &mut wait.store_clock).await {
-            Ok((lock, requested)) => return Ok(HeldLock::new(access, lock, holder, requested)),
-            Err(error) => wait.after(error).await?,
-        }
-    }
-}
-
-/// Takes the lock of a stack, and returns the time of the request.
-async fn try_lock(
-    access: &StackAccess,
-    holder: &LockHolder,
-    store_clock: &mut StoreClock,
-) -> Result<(StackLock, Duration), StoreError> {
-    let requested = clock();
-    match access.store.lock(&access.stack, holder).await {
-        Err(StoreError::Locked { stack, holders }) => {
-            take_over(access, holder, stack, holders, store_clock).await?;
-            let requested = clock();
-            Ok((access.store.lock(&access.stack, holder).await?, requested))
-        }
-        locked => Ok((locked?, requested)),
-    }
+    let (lock, requested) = acquire(access, holder, || access.store.lock(&access.stack, holder)).await?;
+    Ok(HeldLock::new(access, lock, holder, requested))
 }
 
 /// Locks both names for a rename, and renews the locks until the second value is dropped. Waits for locks that other runs
@@ -111,37 +91,9 @@ pub(super) async fn lock_for_rename(
     to: &StackReference,
 ) -> Result<(StackRename, [JoinSet<()>; 2]), StateError> {
     let holder = &requested_by(access, holder);
-    let mut wait = Wait::new(access, holder);
-    loop {
-        match try_lock_for_rename(access, holder, to, &mut wait.store_clock).await {
-            Ok((rename, requested)) => {
-                let keepers = rename.locks().map(|lock| keep(access, lock, holder, requested).1);
-                return Ok((rename, keepers));
-            }
-            Err(error) => wait.after(error).await?,
-        }
-    }
-}
-
-/// Locks both names for a rename, and returns the time of the request.
-async fn try_lock_for_rename(
-    access: &StackAccess,
-    holder: &LockHolder,
-    to: &StackReference,
-    store_clock: &mut StoreClock,
-) -> Result<(StackRename, Duration), StoreError> {
-    let mut attempts = 0;
-    loop {
-        attempts += 1;
-        let requested = clock();
-        match access.store.begin_rename(&access.stack, to, holder).await {
-            // Each of the names may have a lock of an ended run.
-            Err(StoreError::Locked { stack, holders }) if attempts <= 2 => {
-                take_over(access, holder, stack, holders, store_clock).await?;
-            }
-            begun => return Ok((begun?, requested)),
-        }
-    }
+    let (rename, requested) = acquire(access, holder, || access.store.begin_rename(&access.stack, to, holder)).await?;
+    let keepers = rename.locks().map(|lock| keep(access, lock, holder, requested).1);
+    Ok((rename, keepers))
 }
 
 /// Completes or undoes a rename from or to a stack whose process has ended, also if it has left its locks. Waits for locks
@@ -151,37 +103,43 @@ async fn try_lock_for_rename(
 /// The errors of `resume_rename` and `complete_rename` of the store.
 pub async fn resume_rename(access: &StackAccess, holder: &LockHolder) -> Result<Option<StackRename>, StoreError> {
     let holder = &requested_by(access, holder);
-    let mut wait = Wait::new(access, holder);
-    let mut rename = loop {
-        match try_resume_rename(access, holder, &mut wait.store_clock).await {
-            Err(error) => wait.after(error).await?,
-            Ok(None) => return Ok(None),
-            Ok(Some(rename)) => break rename,
-        }
-    };
-    let requested = clock();
-    if holder.lease.is_some() {
-        // The ended process may have left its locks, which it has renewed long ago.
-        for lock in rename.locks() {
-            access.store.renew(lock).await?;
-        }
-    }
+    let (resumed, requested) = acquire(access, holder, || access.store.resume_rename(&access.stack, holder)).await?;
+    let Some(mut rename) = resumed else { return Ok(None) };
     let _keepers = rename.locks().map(|lock| keep(access, lock, holder, requested).1);
     access.store.complete_rename(&mut rename).await?;
     Ok(Some(rename))
 }
 
-async fn try_resume_rename(
+/// Requests locks until they are held, for the time in the settings, and returns the time of the request as well. Takes over
+/// locks of ended runs.
+async fn acquire<T, F>(
     access: &StackAccess,
     holder: &LockHolder,
-    store_clock: &mut StoreClock,
-) -> Result<Option<StackRename>, StoreError> {
-    match access.store.resume_rename(&access.stack, holder).await {
-        Err(StoreError::Locked { stack, holders }) => {
-            take_over(access, holder, stack, holders, store_clock).await?;
-            access.store.resume_rename(&access.stack, holder).await
-        }
-        resumed => resumed,
+    request: impl Fn() -> F,
+) -> Result<(T, Duration), StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let mut wait = Wait::new(access);
+    let mut takeovers = 0;
+    loop {
+        let requested = clock();
+        let failed = match request().await {
+            Ok(acquired) => return Ok((acquired, requested)),
+            // A rename locks two names, each of which may have a lock of an ended run.
+            Err(StoreError::Locked { stack, holders }) if takeovers < MAX_TAKEOVERS => {
+                match take_over(access, holder, stack, holders, &mut wait.store_clock).await {
+                    Ok(()) => {
+                        takeovers += 1;
+                        continue;
+                    }
+                    Err(error) => error,
+                }
+            }
+            Err(error) => error,
+        };
+        wait.after(failed).await?;
+        takeovers = 0;
     }
 }
 

@@ -9,7 +9,9 @@
 //! .pulumi/history/P/S/S-NS.checkpoint.json              checkpoint after the update
 //! .pulumi/backups/P/S/S.NS.json                         backup of that checkpoint
 //! .pulumi/locks/organization/P/S/<uuid>.json            lock with its holder
+//! .sc/renames/<uuid>.json                               intent of a rename
 //! .sc/moved/P/S.json                                    mark of a stack that has moved to another store
+//! .sc/clock/<uuid>                                      object whose time is read and which is removed then
 //! ```
 //! If compressed, all files with `.json` except locks have `.gz` or `.zst` after it. The legacy layout has no metadata,
 //! and neither `organization` nor `P` in its keys.
@@ -120,20 +122,13 @@ impl Layout {
     }
 }
 
-/// Returns the time in the file name of a history entry; `None` for other files.
+/// Returns the time in the file name of a history entry, compressed or not; `None` for other files.
 pub(super) fn time_of_history_entry(stack: &StackReference, file_name: &str) -> Option<Timestamp> {
-    let rest =
-        file_name.strip_prefix(stack.stack())?.strip_prefix('-').filter(|_| is_history_entry(stack, file_name))?;
-    let (digits, _) = rest.split_once('.')?;
-    Timestamp::from_nanosecond(digits.parse().ok()?).ok()
-}
-
-/// Returns `true` if a file in the folder of a history is a history entry, compressed or not.
-pub(super) fn is_history_entry(stack: &StackReference, file_name: &str) -> bool {
-    let rest = file_name.strip_prefix(stack.stack()).and_then(|rest| rest.strip_prefix('-'));
-    let suffix = rest.map(|rest| rest.trim_start_matches(|character: char| character.is_ascii_digit()));
-    let suffix = suffix.and_then(|rest| rest.strip_prefix(".history.json"));
-    suffix.is_some_and(|suffix| Compression::ALL.iter().any(|compression| compression.suffix() == suffix))
+    let (digits, rest) = file_name.strip_prefix(stack.stack())?.strip_prefix('-')?.split_once('.')?;
+    let suffix = rest.strip_prefix("history.json")?;
+    let is_compression = Compression::ALL.iter().any(|compression| compression.suffix() == suffix);
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    Timestamp::from_nanosecond(digits.parse().ok().filter(|_| is_compression && is_number)?).ok()
 }
 
 /// Returns the time in the file name of a copy of a checkpoint; `None` for other files and other kinds of copies.

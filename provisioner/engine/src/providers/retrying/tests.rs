@@ -5,10 +5,7 @@ use std::sync::Mutex;
 
 use bridge::provider::{ErrorClass, ErrorDetails, LostReply, PartialFailure};
 use pulumi_proto::resource_id::{ReferenceId, ResourceId};
-use state::format::UpdateKind;
-use state::secrets::Keyring;
-use state::store::{LockHolder, LockLease, MemoryObjects, ObjectStore, StackReference, StateStore as _, StoreOptions};
-use state::{JournalFolders, LockSettings, StackAccess, StackState, StateRecorder as _};
+use state::store::StackReference;
 
 use super::*;
 use crate::decisions::retries::{MAX_DELAY, MAX_RETRIES};
@@ -267,40 +264,11 @@ async fn lost_replies_and_partial_failures_are_not_repeated() {
     }
 }
 
-/// Returns the lease of a lock that was removed.
-async fn lost_lease() -> Lease {
-    let store = ObjectStore::open(Arc::new(MemoryObjects::default()), StoreOptions::default()).await.unwrap();
-    let access = StackAccess {
-        store: Arc::new(store.clone()),
-        stack: StackReference::new("p", "s").unwrap(),
-        keyring: Arc::new(Keyring::new(None)),
-        configured_secrets: None,
-        config: Default::default(),
-        journals: JournalFolders::of_backend("/nonexistent"),
-        unrecorded: Default::default(),
-        locks: LockSettings::default(),
-        engine_version: String::new(),
-    };
-    let holder = LockHolder {
-        pid: 1,
-        username: String::new(),
-        hostname: String::new(),
-        process: None,
-        lease: Some(LockLease::new(LockLease::DURATION)),
-    };
-    let stack_state = StackState::open(access.clone(), &holder).await.unwrap();
-    let lease = stack_state.recorder(UpdateKind::Update).lease().unwrap();
-    lease.confirm().await.unwrap();
-    store.break_locks(&access.stack, &store.locks(&access.stack).await.unwrap()).await.unwrap();
-    access.locks.lost.cancel();
-    lease
-}
-
 #[tokio::test(start_paused = true)]
 async fn call_is_not_repeated_once_the_lock_of_the_stack_is_lost() {
     let errors = all_busy(Method::Create, 1, Duration::from_secs(1));
     let mut fixture = Fixture::new(Scripted { errors, can_repeat_mutations: true, ..Scripted::default() });
-    fixture.provider.retries.lease = Some(lost_lease().await);
+    fixture.provider.retries.lease = Some(Lease::of_lost_lock(StackReference::new("p", "s").unwrap()).await.unwrap());
     let error = fixture.provider.create(create(None)).await.unwrap_err();
     let reason = error.details().not_repeated;
     assert_eq!(reason.as_deref(), Some("the lock of the stack was removed, or cannot be renewed"));

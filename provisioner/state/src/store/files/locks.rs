@@ -105,17 +105,20 @@ impl Folder {
         self.rewrite_lock(lock, &path, |text| text)
     }
 
-    /// Removes the lease of a lock. The text keeps its length, because the file is written in place.
+    /// Removes the lease of a lock.
     pub(super) fn end_lease(&self, lock: &StackLock) -> Result<(), StoreError> {
         let path = self.path_of(&self.lock_key(&lock.stack, &lock.name));
         self.rewrite_lock(lock, &path, |text| match StoredLock::read(&text) {
-            Some(stored) => {
-                let mut permanent = stored.without_lease().write().into_bytes();
-                permanent.resize(text.len().max(permanent.len()), b' ');
-                permanent
-            }
+            Some(stored) => in_place_of(&text, &stored.without_lease()),
             None => text,
         })
+    }
+
+    /// Makes a lock that an ended process has left one of the holder.
+    pub(super) fn adopt_lock(&self, lock: &StackLock, holder: &LockHolder) -> Result<(), StoreError> {
+        let path = self.path_of(&self.lock_key(&lock.stack, &lock.name));
+        let adopted = StoredLock::new(holder, Timestamp::now());
+        self.rewrite_lock(lock, &path, |text| in_place_of(&text, &adopted))
     }
 
     /// Writes the text of a lock in place. The lock is lost if the file was removed, or moved away meanwhile.
@@ -149,40 +152,34 @@ impl Folder {
         self.remove_unrenewed_with(stack, lock, || ())
     }
 
-    /// Removes a lock like [`Folder::remove_unrenewed`], and calls `is_moved` while it is out of its folder.
+    /// Removes a lock like [`Folder::remove_unrenewed`], and calls `on_moved` while it is out of its folder.
     pub(super) fn remove_unrenewed_with(
         &self,
         stack: &StackReference,
         lock: &LockInfo,
-        is_moved: impl FnOnce(),
+        on_moved: impl FnOnce(),
     ) -> Result<bool, StoreError> {
-        let key = self.lock_key(stack, &lock.name);
-        let path = self.path_of(&key);
+        let path = self.path_of(&self.lock_key(stack, &lock.name));
         let link = self.path_of(&self.lock_key(stack, &new_lock_name()));
+        let moved = self.path_of(&format!("{}/.lock-{}", layout::ROOT, uuid::Uuid::new_v4()));
         calls::hard_link(&path, &link).ok();
-        let removed = self.remove_file_unrenewed(&path, lock, is_moved);
-        if removed.as_ref().is_ok_and(|is_removed| *is_removed) {
-            remove(&sidecar(&path))?;
-        }
-        // After an error the lock may be out of its folder: the link stays.
-        if removed.is_ok() {
+        if let Err(error) = calls::rename(&path, &moved) {
+            remove(&link)?;
+            if error.kind() != ErrorKind::NotFound {
+                return Err(FileError::of("remove", &path)(error).into());
+            }
+        } else {
+            on_moved();
+            // After an error from here on, the lock may be out of its folder: the link stays.
+            if modified(&moved).ok() != lock.renewed {
+                calls::rename(&moved, &path).map_err(FileError::of("write", &path))?;
+                remove(&link)?;
+                return Ok(false);
+            }
+            remove(&moved)?;
             remove(&link)?;
         }
-        removed
-    }
-
-    fn remove_file_unrenewed(&self, path: &Path, lock: &LockInfo, is_moved: impl FnOnce()) -> Result<bool, StoreError> {
-        let moved = self.path_of(&format!("{}/.lock-{}", layout::ROOT, uuid::Uuid::new_v4()));
-        match calls::rename(path, &moved) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
-            renamed => renamed.map_err(FileError::of("remove", path))?,
-        }
-        is_moved();
-        if modified(&moved).ok() != lock.renewed {
-            calls::rename(&moved, path).map_err(FileError::of("write", path))?;
-            return Ok(false);
-        }
-        remove(&moved)?;
+        remove(&sidecar(&path))?;
         Ok(true)
     }
 
@@ -226,6 +223,13 @@ impl Folder {
         drop_in_background(held);
         removed
     }
+}
+
+/// Returns the text of a lock, as long as the present text at least: the file is written in place.
+fn in_place_of(present: &[u8], lock: &StoredLock) -> Vec<u8> {
+    let mut text = lock.write().into_bytes();
+    text.resize(text.len().max(present.len()), b' ');
+    text
 }
 
 /// Returns the time at which a file was written.

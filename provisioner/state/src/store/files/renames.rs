@@ -182,6 +182,7 @@ impl Folder {
         let lock = StackLock::new(stack.clone(), name.to_owned());
         if self.path_of(&self.lock_key(stack, name)).exists() {
             self.refuse_if_locked(stack, Some(name))?;
+            self.adopt_lock(&lock, holder)?;
         } else {
             self.take_lock(&lock, holder)?;
         }

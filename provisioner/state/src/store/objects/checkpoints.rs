@@ -164,6 +164,7 @@ impl ObjectStore {
                 (WriteCondition::Missing, Some(_)) | (WriteCondition::Unchanged(_), None) => false,
             };
             match (failed, delays.next()) {
+                // The store does not report that it can write again.
                 (Some(_), Some(delay)) if is_unchanged => tokio::time::sleep(*delay).await,
                 (Some(error), None) if is_unchanged => return Err(error.into()),
                 _ => {

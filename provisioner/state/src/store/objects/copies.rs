@@ -30,10 +30,11 @@ impl ObjectStore {
             (self.layout.backups(stack), &[CopyKind::Backup][..]),
             (self.layout.checkpoints(stack), &[CopyKind::Previous, CopyKind::Retained][..]),
         ];
-        let wanted = |in_folder: &[CopyKind]| in_folder.iter().copied().filter(|kind| kinds.contains(kind)).collect();
-        let folders: Vec<(String, Vec<CopyKind>)> =
-            folders.into_iter().map(|(folder, in_folder)| (folder, wanted(in_folder))).collect();
-        let folders: Vec<_> = folders.into_iter().filter(|(_, wanted)| !wanted.is_empty()).collect();
+        let folders = folders.into_iter().filter_map(|(folder, in_folder)| {
+            let wanted: Vec<_> = in_folder.iter().copied().filter(|kind| kinds.contains(kind)).collect();
+            (!wanted.is_empty()).then_some((folder, wanted))
+        });
+        let folders: Vec<_> = folders.collect();
         let listed = try_join_all(folders.iter().map(|(folder, _)| self.objects.list(folder))).await?;
         for ((folder, wanted), objects) in folders.iter().zip(listed) {
             for object in objects {

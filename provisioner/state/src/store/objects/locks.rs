@@ -92,12 +92,12 @@ impl ObjectStore {
         Err(StoreError::LockLost { stack: lock.stack.clone(), holders })
     }
 
-    /// Reads a lock that an ended process has left, so that it can be renewed.
-    pub(super) async fn adopt_lock(&self, lock: &StackLock) -> Result<(), StoreError> {
+    /// Makes a lock that an ended process has left one of the holder.
+    pub(super) async fn adopt_lock(&self, lock: &StackLock, holder: &LockHolder) -> Result<(), StoreError> {
         let read = self.objects.read(&self.lock_key(&lock.stack, &lock.name), MAX_DOCUMENT_BYTES).await?;
         let stored = read.and_then(|read| Some((StoredLock::read(&read.content)?, read.version)));
         *lock.object.lock().await = stored.map(|(stored, version)| LockObject { stored, version });
-        Ok(())
+        self.rewrite_lock(lock, |_| StoredLock::new(holder, Timestamp::now())).await
     }
 
     /// Replaces a lock by one of the holder on the condition that it was not renewed since, and removes it then: no store

@@ -183,7 +183,7 @@ impl ObjectStore {
         let lock = StackLock::new(stack, name.to_owned());
         if self.lock_names(&lock.stack).await?.contains(&lock.name) {
             self.refuse_if_locked(&lock.stack, Some(name)).await?;
-            self.adopt_lock(&lock).await?;
+            self.adopt_lock(&lock, holder).await?;
         } else {
             self.take_lock(&lock, holder).await?;
         }

@@ -88,13 +88,17 @@ impl ObjectStore {
     }
 
     /// Writes the metadata of a new store again, on the condition that there are none: a store that writes them ignores
-    /// conditions. They are removed then, so that the next command finds a new store.
+    /// conditions. They are removed unless the condition was
+    /// respected, so that the next command finds a new store.
     async fn verify_conditions(&self) -> Result<(), StoreError> {
-        match self.write(layout::META, meta::TEXT.as_bytes().to_vec(), &WriteCondition::Missing).await {
+        let written = self.write(layout::META, meta::TEXT.as_bytes().to_vec(), &WriteCondition::Missing).await;
+        if !matches!(written, Err(WriteError::Condition)) {
+            self.objects.remove(layout::META).await?;
+        }
+        match written {
             Err(WriteError::Condition) => Ok(()),
             Err(WriteError::Request(error)) => Err(error.into()),
             Ok(()) => {
-                self.objects.remove(layout::META).await?;
                 let text = "the store ignores the conditions of writes, so that two runs could overwrite the state of each \
                             other: use another store";
                 let (operation, location) = ("write", self.location_of(layout::META));
@@ -120,7 +124,11 @@ impl ObjectStore {
         match self.write(key, content, &WriteCondition::None).await {
             Ok(()) => Ok(()),
             Err(WriteError::Request(error)) => Err(error.into()),
-            Err(WriteError::Condition) => unreachable!("a write without condition meets it"),
+            Err(WriteError::Condition) => {
+                let (operation, location) = ("write", self.location_of(key));
+                let source = "the store refused a write without a condition because of a condition".into();
+                Err(ObjectError { operation, location, kind: ObjectErrorKind::Other, source }.into())
+            }
         }
     }
 
