@@ -19,6 +19,7 @@ pub mod moto;
 pub mod plugin_process;
 #[cfg(unix)]
 pub mod postgres_server;
+pub mod processes;
 pub mod program_runner;
 pub mod rec;
 pub mod releases;

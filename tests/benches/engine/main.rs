@@ -15,7 +15,6 @@ mod figures;
 mod ours;
 mod pulumi;
 mod report;
-mod slow;
 mod stores;
 mod workload;
 

@@ -20,13 +20,12 @@ use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ROOT_STACK_TYPE, TypeToken, Urn};
 use state::format::UpdateKind;
 use state::secrets::{Keyring, Passphrase};
-use state::store::{FileStore, FileUrl, LockHolder, StackReference};
+use state::store::{FileStore, FileUrl, LockHolder, MemoryObjects, ObjectStore, StackReference, StoreOptions};
 use state::{StackAccess, StackState};
 use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
 
 use crate::figures::{ADDED_RESOURCES, EngineFigures, Figures, peak_memory, seconds};
-use crate::slow::SlowStore;
 use crate::workload::{BenchResource, PARALLEL, PROJECT, STACK, TYPE, Workload};
 
 /// Measures the operations on a new stack in a new folder.
@@ -46,7 +45,8 @@ pub(crate) async fn measure(workload: Workload, scratch: &Path) -> anyhow::Resul
     ensure!(create.steps == workload.resources + 2 && no_op.steps == create.steps, "every resource has its step");
     ensure!(shrink.steps == grow.steps && destroy.steps == create.steps, "every resource has its step");
     let slow_create = if workload.resources <= SLOW_STORE_LIMIT {
-        bench.access.store = Arc::new(SlowStore(bench.store.clone()));
+        let objects = Arc::new(MemoryObjects::default().with_latency(SLOW_STORE_DELAY));
+        bench.access.store = Arc::new(ObjectStore::open(objects, StoreOptions::default()).await?);
         Some(bench.run(Operation::Update, workload).await?.time)
     } else {
         None
@@ -76,12 +76,14 @@ const CHECKPOINT: &str = ".pulumi/stacks/bench/dev.json";
 /// Largest number of resources that is measured with a slow store as well.
 const SLOW_STORE_LIMIT: usize = 1_000;
 
+/// Time of each request to a slow store.
+const SLOW_STORE_DELAY: Duration = Duration::from_millis(50);
+
 /// Pause between two runs, in which memory of the previous run is freed.
 const SETTLE_TIME: Duration = Duration::from_millis(100);
 
 struct Bench<'f> {
     folder: &'f Path,
-    store: FileStore,
     access: StackAccess,
     spawner: Spawner,
     key: f64,
@@ -105,7 +107,7 @@ impl<'f> Bench<'f> {
         let key = seconds(started.elapsed());
         let store = FileStore::open(&url).await?;
         let access = StackAccess {
-            store: Arc::new(store.clone()),
+            store: Arc::new(store),
             stack: StackReference::new(PROJECT, STACK)?,
             keyring: Arc::new(keyring),
             configured_secrets: Some(manager.describe()),
@@ -117,7 +119,7 @@ impl<'f> Bench<'f> {
         };
         let supervisor = Supervisor::start(&std::env::current_exe()?)?;
         let spawner = Spawner::supervised(Arc::new(supervisor));
-        Ok(Self { folder, store, access, spawner, key, provider_start: 0.0 })
+        Ok(Self { folder, access, spawner, key, provider_start: 0.0 })
     }
 
     async fn run(&mut self, operation: Operation, workload: Workload) -> anyhow::Result<Run> {

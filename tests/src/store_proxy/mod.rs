@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 pub use exchange::{Exchange, round_trips};
 pub use rules::{Conditions, Fault};
 
-use rules::Shared;
+use rules::{Rules, Shared};
 
 /// Protocol of a store.
 #[derive(Clone, Copy, Debug)]
@@ -100,17 +100,17 @@ impl StoreProxy {
     }
 
     /// Delays each request by this time from now on. Concurrent requests are delayed concurrently.
-    pub fn delay(&self, delay: Duration) {
+    pub fn set_delay(&self, delay: Duration) {
         self.shared.change(|rules| rules.delay = delay);
     }
 
     /// Adds a fault for the next request that has none yet.
-    pub fn next(&self, fault: Fault) {
+    pub fn fail_next(&self, fault: Fault) {
         self.shared.change(|rules| rules.next.push_back(fault));
     }
 
     /// Sets the fault of the request with a number, counted from 0 since the last [`forget_requests`](Self::forget_requests).
-    pub fn at(&self, number: usize, fault: Fault) {
+    pub fn fail_at(&self, number: usize, fault: Fault) {
         self.shared.change(|rules| rules.at.extend([(number, fault)]));
     }
 
@@ -120,17 +120,13 @@ impl StoreProxy {
     }
 
     /// Sets the fault of all requests from a number on that have no other.
-    pub fn from(&self, number: usize, fault: Fault) {
+    pub fn fail_from(&self, number: usize, fault: Fault) {
         self.shared.change(|rules| rules.from = Some((number, fault)));
     }
 
-    /// Removes all faults, and lets the requests that are held go on.
+    /// Removes all rules but the delay, and lets the requests that are held go on.
     pub fn recover(&self) {
-        self.shared.change(|rules| {
-            rules.next.clear();
-            rules.at.clear();
-            rules.from = None;
-        });
+        self.shared.change(|rules| *rules = Rules { delay: rules.delay, ..Rules::default() });
     }
 
     /// Adds seconds to the times in the replies of a bucket: its clock is ahead of the clock of this machine.
@@ -144,7 +140,7 @@ impl StoreProxy {
     }
 
     /// Sets who checks the conditions of writes.
-    pub fn conditions(&self, conditions: Conditions) {
+    pub fn set_conditions(&self, conditions: Conditions) {
         self.shared.change(|rules| rules.conditions = conditions);
     }
 

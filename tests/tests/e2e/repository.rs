@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 
 use rustix::process::Signal;
 use tests::binaries;
+use tests::processes::kill_with_variable;
 
 use crate::filter::filter_output;
 use crate::processes::{signal, wait_until, with_variable};
@@ -37,6 +38,13 @@ pub(crate) struct Sections<'a> {
 /// Repository with the stack `reef` of project `tank`, whose state is in `backend`.
 pub(crate) struct Repository {
     folder: tempfile::TempDir,
+}
+
+impl Drop for Repository {
+    fn drop(&mut self) {
+        // A test that fails leaves no processes.
+        kill_with_variable("HOME", &self.path("home"));
+    }
 }
 
 impl Repository {

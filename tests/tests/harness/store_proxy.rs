@@ -78,7 +78,7 @@ async fn requests_are_forwarded_unchanged_and_recorded() {
 async fn faults_hit_the_requests_that_they_are_set_for() {
     let store = Store::start().await;
     for (number, fault) in [Fault::CutBefore, Fault::CutAfter, Fault::CutReply, Fault::BUSY].into_iter().enumerate() {
-        store.proxy.at(number + 1, fault);
+        store.proxy.fail_at(number + 1, fault);
     }
     let replies: Vec<_> = (0..6).map(|number| store.get(&format!("/{number}"))).collect();
     assert!(replies[0].ends_with(BODY) && replies[5].ends_with(BODY));
@@ -94,7 +94,7 @@ async fn faults_hit_the_requests_that_they_are_set_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_requests_are_delayed_concurrently() {
     let store = Store::start().await;
-    store.proxy.delay(Duration::from_millis(200));
+    store.proxy.set_delay(Duration::from_millis(200));
     let started = Instant::now();
     let running: Vec<_> = (0..10).map(|number| store.send("GET", &format!("/{number}"), "")).collect();
     running.into_iter().for_each(|running| assert!(running.join().unwrap().ends_with(BODY)));
@@ -106,7 +106,7 @@ async fn concurrent_requests_are_delayed_concurrently() {
 #[tokio::test(flavor = "multi_thread")]
 async fn overtaken_request_is_received_after_the_next_one() {
     let store = Store::start().await;
-    store.proxy.next(Fault::Overtaken);
+    store.proxy.fail_next(Fault::Overtaken);
     let first = store.send("GET", "/first", "");
     while store.proxy.requests().is_empty() {
         std::thread::yield_now();
@@ -120,7 +120,7 @@ async fn overtaken_request_is_received_after_the_next_one() {
 async fn held_requests_go_on_when_the_proxy_recovers() {
     for (fault, received) in [(Fault::HeldBefore, 0), (Fault::HeldAfter, 1)] {
         let store = Store::start().await;
-        store.proxy.next(fault);
+        store.proxy.fail_next(fault);
         let held = store.send("GET", "/", "");
         assert!(store.proxy.wait_until_held(|| false));
         assert_eq!(store.received().len(), received, "{fault:?}");
@@ -140,12 +140,12 @@ async fn conditions_are_checked_by_the_proxy_or_hidden_from_the_store() {
         ("/old", "If-Match: \"u\"\r\n", "412"),
         ("/new", "If-Match: \"t\"\r\n", "412"),
     ];
-    store.proxy.conditions(Conditions::Proxy);
+    store.proxy.set_conditions(Conditions::Proxy);
     for (path, condition, status) in cases {
         assert_eq!(store.status("PUT", path, condition), status, "{path} {condition}");
     }
     assert_eq!(store.received(), ["/new", "/old"]);
-    store.proxy.conditions(Conditions::Ignored);
+    store.proxy.set_conditions(Conditions::Ignored);
     assert_eq!(store.status("PUT", "/old", "If-None-Match: *\r\n"), "200");
     assert_eq!(store.server.requests().pop().unwrap().header("if-none-match"), None);
 }
@@ -166,7 +166,7 @@ async fn requests_of_another_time_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_of_an_earlier_record_do_not_count() {
     let store = Store::start().await;
-    store.proxy.next(Fault::HeldBefore);
+    store.proxy.fail_next(Fault::HeldBefore);
     let held = store.send("GET", "/", "");
     assert!(store.proxy.wait_until_held(|| false));
     store.proxy.forget_requests();

@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use tests::processes::kill_with_variable;
 use tests::sdk_providers::{PASSPHRASE, Repository, SECRET, Sdk, plain, resource_inputs};
 
 use crate::pulumi::{Pulumi, STACK};
@@ -223,15 +224,15 @@ pub(crate) fn plaintext_export_is_imported_by_both_programs(stores: Stores<'_>) 
 /// behind then.
 struct RunningOperation {
     child: Child,
-    /// Variable in the environment of all processes of the operation.
-    home: String,
+    /// Home folder in the environment of all processes of the operation.
+    home: PathBuf,
 }
 
 impl RunningOperation {
     /// Starts an operation of either program, and waits until its Create is recorded as pending.
     fn start(repository: &Repository, mut command: std::process::Command) -> Self {
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let mut running = Self { child, home: format!("HOME={}", repository.folder().join("home").display()) };
+        let mut running = Self { child, home: repository.folder().join("home") };
         let has_started = || {
             let written = repository.state_files().into_iter().map(|(_, content)| content);
             written.into_iter().any(|content| String::from_utf8_lossy(&content).contains("reating"))
@@ -255,14 +256,7 @@ impl RunningOperation {
 impl Drop for RunningOperation {
     fn drop(&mut self) {
         drop((self.child.kill(), self.child.wait()));
-        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-            let process = entry.file_name().to_str().and_then(|name| Pid::from_raw(name.parse().ok()?));
-            let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
-            let is_of_operation = environment.split(|byte| *byte == 0).any(|entry| entry == self.home.as_bytes());
-            if let Some(process) = process.filter(|_| is_of_operation) {
-                kill_process(process, Signal::KILL).ok();
-            }
-        }
+        kill_with_variable("HOME", &self.home);
     }
 }
 

@@ -15,7 +15,7 @@ fn check(versions: &Versions, proxy: &StoreProxy, number: usize, fault: Fault) -
     let at = format!("{fault:?} at request {number}");
     versions.change();
     proxy.forget_requests();
-    proxy.at(number, fault);
+    proxy.fail_at(number, fault);
     let mut run = versions.repository.command(CHANGE).spawn().unwrap();
     if !proxy.wait_until_held(|| run.try_wait().unwrap().is_some()) {
         let output = run.wait_with_output().unwrap();

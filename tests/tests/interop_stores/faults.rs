@@ -18,7 +18,7 @@ const MANY: usize = 200;
 fn check_repeated(versions: &Versions, proxy: &StoreProxy, fault: Fault) {
     versions.change();
     proxy.forget_requests();
-    (0..MANY).step_by(2).for_each(|number| proxy.at(number, fault));
+    (0..MANY).step_by(2).for_each(|number| proxy.fail_at(number, fault));
     let printed = versions.repository.sc(0, CHANGE);
     let requests = proxy.requests().len();
     println!("{fault:?} at every other request: {requests} requests");
@@ -34,7 +34,7 @@ fn check_once(versions: &Versions, proxy: &StoreProxy, number: usize, fault: Fau
     let at = format!("{fault:?} at request {number}");
     versions.change();
     proxy.forget_requests();
-    proxy.at(number, fault);
+    proxy.fail_at(number, fault);
     let output = versions.repository.command(CHANGE).output().unwrap();
     let printed = String::from_utf8_lossy(&output.stderr);
     let is_hit = proxy.requests().len() > number;
@@ -55,7 +55,7 @@ fn check_refused(versions: &Versions, proxy: &StoreProxy, number: usize) -> bool
     let at = format!("refused from request {number} on");
     versions.change();
     proxy.forget_requests();
-    proxy.from(number, Fault::Refused(400, "ExpiredToken"));
+    proxy.fail_from(number, Fault::Refused(400, "ExpiredToken"));
     let output = versions.repository.command(CHANGE).output().unwrap();
     let printed = String::from_utf8_lossy(&output.stderr);
     let is_hit = proxy.requests().len() > number;
@@ -79,11 +79,11 @@ fn check_numbers(first: usize, check: impl Fn(usize) -> bool) {
 
 fn check_bucket(repository: Repository, proxy: &StoreProxy) {
     let versions = Versions::new(repository);
-    proxy.delay(Duration::from_millis(20));
+    proxy.set_delay(Duration::from_millis(20));
     for fault in [Fault::CutBefore, Fault::CutAfter, Fault::CutReply, Fault::BUSY] {
         check_repeated(&versions, proxy, fault);
     }
-    proxy.delay(Duration::ZERO);
+    proxy.set_delay(Duration::ZERO);
     check_numbers(1, |number| check_once(&versions, proxy, number, Fault::Overtaken));
     check_numbers(4, |number| check_refused(&versions, proxy, number));
 }
@@ -92,7 +92,7 @@ fn check_bucket(repository: Repository, proxy: &StoreProxy) {
 fn run_goes_through_faults_of_s3_and_loses_nothing() {
     let server = s3::with_bucket("reef");
     let proxy = StoreProxy::in_front_of(server.url()).unwrap();
-    proxy.conditions(Conditions::Proxy);
+    proxy.set_conditions(Conditions::Proxy);
     check_bucket(Repository::in_s3(&proxy.url()), &proxy);
 }
 
@@ -115,7 +115,7 @@ fn run_goes_through_cut_connections_to_postgres_and_loses_nothing() {
     let server = postgres::start(&[]);
     let proxy = StoreProxy::in_front_of_postgres(server.port()).unwrap();
     let versions = Versions::new(Repository::in_postgres(proxy.port()));
-    proxy.delay(Duration::from_millis(20));
+    proxy.set_delay(Duration::from_millis(20));
     for (first, fault) in [Fault::CutBefore, Fault::CutAfter, Fault::CutReply].into_iter().enumerate() {
         check_numbers(2 * first + 1, |number| check_once(&versions, &proxy, number, fault));
     }

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use tests::binaries;
+use tests::processes::{kill_with_variable, wait_until};
 
 use crate::postgres;
 
@@ -43,8 +44,9 @@ impl Repository {
     }
 
     /// Sets the entry of `secrets-provider`.
-    pub(crate) fn with_secrets_provider(self, entry: &str) -> Self {
-        Self { secrets_provider: entry.to_owned(), ..self }
+    pub(crate) fn with_secrets_provider(mut self, entry: &str) -> Self {
+        entry.clone_into(&mut self.secrets_provider);
+        self
     }
 
     /// Creates a repository whose state is in the database `reef`, which is reached at a port of 127.0.0.1.
@@ -108,8 +110,10 @@ resources:
 
     /// Returns the calls that the scripted plugin received.
     pub(crate) fn calls(&self) -> Vec<serde_json::Value> {
-        let text = fs::read_to_string(self.path("rec/calls.jsonl")).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let text = fs::read_to_string(self.path("rec/calls.jsonl")).unwrap_or_default();
+        // The last line may be incomplete.
+        let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        lines.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// Returns the command, which is not started.
@@ -131,6 +135,17 @@ resources:
         command
     }
 
+    /// Starts a command, and returns it once a condition holds, which it must not outlive.
+    pub(crate) fn start_until(&self, command: &mut Command, what: &str, mut condition: impl FnMut() -> bool) -> Child {
+        let mut running = command.spawn().unwrap();
+        wait_until(what, || {
+            let is_met = condition();
+            assert!(is_met || running.try_wait().unwrap().is_none(), "the command has ended before {what}");
+            is_met
+        });
+        running
+    }
+
     /// Runs a command, which must end with this code, and returns what it printed.
     pub(crate) fn sc(&self, code: i32, arguments: &str) -> String {
         let Output { status, stdout, stderr } = self.command(arguments).output().unwrap();
@@ -143,6 +158,12 @@ resources:
     pub(crate) fn expect(&self, code: i32, arguments: &str, text: &str) {
         let printed = self.sc(code, arguments);
         assert!(printed.contains(text), "sc {arguments}: expected {text:?} in {printed}");
+    }
+}
+
+impl Drop for Repository {
+    fn drop(&mut self) {
+        kill_with_variable("HOME", &self.path("home"));
     }
 }
 

@@ -38,14 +38,10 @@ fn read(arguments: &[&str], passphrase: &str) -> io::Result<Vec<u8>> {
 /// Starts a run, and returns it once it is in the Create of the resource `b`.
 fn start_until_create(repository: &Repository) -> Child {
     repository.script(&json!({"resources": {"b--prod": {"hang": "create"}}}));
-    let mut run = repository.command("provision -S").spawn().unwrap();
     let is_create =
         |call: &Value| call["rpc"] == "Create" && call["request"]["urn"].as_str().unwrap().ends_with("::b--prod");
-    while !repository.calls().iter().any(is_create) {
-        assert!(run.try_wait().unwrap().is_none(), "the run ended before its Create");
-        std::thread::yield_now();
-    }
-    run
+    let mut command = repository.command("provision -S");
+    repository.start_until(&mut command, "its Create is called", || repository.calls().iter().any(is_create))
 }
 
 /// Fills a bucket, and reads it with the program. `wrong`: passphrase that does not open the state.
