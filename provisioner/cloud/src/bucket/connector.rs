@@ -79,9 +79,10 @@ pub(crate) enum TransportFailure {
 
 /// Returns how failed requests are repeated: with jitter, for a minute.
 pub(crate) fn retry_config() -> RetryConfig {
+    // Each pause is random, up to `base` times the one before. With base 2, pauses would not grow on average.
     let backoff =
-        BackoffConfig { init_backoff: Duration::from_millis(100), max_backoff: Duration::from_secs(8), base: 2.0 };
-    RetryConfig { backoff, max_retries: 100, retry_timeout: RETRY_BUDGET }
+        BackoffConfig { init_backoff: Duration::from_millis(100), max_backoff: Duration::from_secs(8), base: 3.0 };
+    RetryConfig { backoff, max_retries: usize::MAX, retry_timeout: RETRY_BUDGET }
 }
 
 /// Connector whose clients have a deadline for each request and each part of a reply, follow no redirections, and reduce
