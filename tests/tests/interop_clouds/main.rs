@@ -1,9 +1,10 @@
-//! Checks against the SDK packages on PyPI: the shapes of the fake clouds' inputs, the forms of resource types that
-//! Pulumi documents, and the stacks in the documentation.
+//! Checks against the SDK packages on PyPI: what the registry of core types knows of them, the shapes of the fake
+//! clouds' inputs, the forms of resource types that Pulumi documents, and the stacks in the documentation.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
 mod documented_stacks;
+mod sdk_data;
 
 use std::fs;
 use std::path::Path;
@@ -16,11 +17,16 @@ use serde_json::Value;
 use tests::commands::run;
 use tests::sdks::{PythonVenv, python_venv};
 
-/// Returns an environment with the SDK packages, and their folder.
+/// Returns an environment with the SDK packages of documented stacks, and their folder.
 fn sdk_packages() -> (PythonVenv, String) {
-    // The packages are read, not run, so their dependencies are not installed.
     let packages = ["pulumi-aws==6.83.4", "pulumi-gcp==8.41.1", "pulumi-kubernetes==4.22.1", "pulumi-random==4.16.7"];
-    let venv = python_venv("clouds", &[&["--no-deps"], &packages[..]].concat()).unwrap();
+    installed("clouds", &packages)
+}
+
+/// Returns an environment with packages, and their folder.
+fn installed(name: &str, packages: &[&str]) -> (PythonVenv, String) {
+    // The packages are read, not run, so their dependencies are not installed.
+    let venv = python_venv(name, &[&["--no-deps"], packages].concat()).unwrap();
     let mut folder = Command::new(venv.python());
     let folder = run(folder.args(["-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"])).unwrap();
     (venv, String::from_utf8(folder).unwrap().trim().to_owned())

@@ -12,15 +12,13 @@ use crate::registry::types::{AwsAccount, S3BucketConfig};
 use config::diagnostics::{Code, Diagnostic};
 use config::types::{Decoded, TextHandle};
 
-const AWS: Package = Package { name: "aws", version: "6.83.4" };
-
 /// Core type `s3-bucket` (docs/spec/simple-container.md#7.3): a private bucket, and a user with an access key for it.
 pub(super) struct S3Bucket;
 
 #[async_trait]
 impl Provision for S3Bucket {
     fn package(&self) -> Package {
-        AWS
+        Package::of_sdk("aws")
     }
 
     async fn provision(&self, resource: CoreResource<'_>) -> Result<ProvisionResult, ProvisionError> {
@@ -30,7 +28,7 @@ impl Provision for S3Bucket {
         let cors_rules = cors_rules(&resource, &config)?;
         let account = provider_inputs(&resource, &config)?;
 
-        let provider = resource.register_provider::<S3BucketConfig>(AWS, account).await?;
+        let provider = resource.register_provider::<S3BucketConfig>(self.package(), account).await?;
         let part = |suffix: &str| format!("{base}-{suffix}");
         let tags = resource_tags(&resource);
 
@@ -63,8 +61,7 @@ impl Provision for S3Bucket {
             let user = resource.register(goal).await?;
 
             let inputs = Inputs::default().set("user", id(&user));
-            let mut key = provider.goal("aws:iam/accessKey:AccessKey", &part("access-key"), inputs, &[&ownership]);
-            key.additional_secret_outputs = vec!["secret".to_owned(), "sesSmtpPasswordV4".to_owned()];
+            let key = provider.goal("aws:iam/accessKey:AccessKey", &part("access-key"), inputs, &[&ownership]);
 
             let sources = [&output(&user, "arn"), &output(&bucket, "arn"), &id(&bucket)];
             let policy = ResolvedValue::from_texts(sources, |[user, bucket, id]| {

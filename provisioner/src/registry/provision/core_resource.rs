@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bridge::provider::{Alias, AliasParent};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
 use super::inputs::{Inputs, ResolvedValue, without_unknowns};
+use crate::registry::sdk;
 use config::Options;
 use config::diagnostics::Diagnostic;
 use config::tree::{InterpolatedString, Node};
@@ -35,6 +37,13 @@ pub struct Package {
     pub name: &'static str,
     /// Semantic version of the package.
     pub version: &'static str,
+}
+
+impl Package {
+    /// Returns a package in the version of its SDK, which the registry describes.
+    pub(super) fn of_sdk(name: &'static str) -> Self {
+        Self { name, version: sdk::package(name).map_or("", |sdk| &sdk.version) }
+    }
 }
 
 /// Resource of a core type, ready to be registered.
@@ -174,13 +183,22 @@ pub struct CoreProvider<'r> {
 }
 
 impl CoreProvider<'_> {
-    /// Returns a goal for a resource of this provider, with the core resource's parent, dependencies, and the options
-    /// that apply to each of its resources. The goal also depends on `depends_on`.
+    /// Returns a goal for a resource of this provider, with the core resource's parent, dependencies, the options that
+    /// apply to each of its resources, and what the SDK of the package adds. The goal also depends on `depends_on`.
     pub fn goal(&self, type_token: &str, name: &str, inputs: Inputs, depends_on: &[&Registered]) -> Goal {
         let resource = self.resource;
         let dependencies = depends_on.iter().map(|registered| &registered.urn).chain(resource.depends_on);
         let dependencies: Vec<Urn> = dependencies.cloned().collect();
+        let added = sdk::resource(type_token);
+        let inputs = match added {
+            Some(added) => inputs.completed(added),
+            None => inputs,
+        };
         let mut goal = resource.complete_goal(inputs.into_goal(TypeToken::new(type_token), name, &dependencies));
+        if let Some(added) = added {
+            goal.additional_secret_outputs = added.secret_outputs.clone();
+            goal.aliases = added.aliases.iter().map(|former| renamed_type_alias(former)).collect();
+        }
         goal.provider = Some(self.reference.clone());
         goal.version = Some(self.package.version.to_owned());
         goal.protect = resource.options.protect;
@@ -214,4 +232,15 @@ pub fn output(registered: &Registered, property: &str) -> ResolvedValue {
 pub fn id(registered: &Registered) -> ResolvedValue {
     let value = registered.id.as_deref().map_or(PropertyValue::UNKNOWN, PropertyValue::from);
     ResolvedValue { value, dependencies: vec![registered.urn.clone()] }
+}
+
+/// Returns the alias that an SDK sends for a renamed type.
+fn renamed_type_alias(type_token: &str) -> Alias {
+    Alias::Spec {
+        name: None,
+        type_token: Some(type_token.to_owned()),
+        stack: None,
+        project: None,
+        parent: AliasParent::Same,
+    }
 }

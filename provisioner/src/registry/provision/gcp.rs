@@ -1,7 +1,6 @@
 //! Registrations of the core types on Google Cloud.
 
 use async_trait::async_trait;
-use bridge::provider::{Alias, AliasParent};
 use futures_util::future::{join, join_all};
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::resource_id::ResourceId;
@@ -11,7 +10,6 @@ use super::inputs::{Inputs, ResolvedValue};
 use crate::registry::types::GcpBucketConfig;
 use config::types::{Decoded, TextHandle};
 
-const GCP: Package = Package { name: "gcp", version: "8.41.1" };
 const OBJECT_ADMIN: &str = "roles/storage.objectAdmin";
 /// Endpoint of all buckets for S3 clients.
 const ENDPOINT: &str = "https://storage.googleapis.com";
@@ -63,7 +61,7 @@ impl BucketVariant {
 #[async_trait]
 impl Provision for GcpBucket {
     fn package(&self) -> Package {
-        GCP
+        Package::of_sdk("gcp")
     }
 
     async fn provision(&self, resource: CoreResource<'_>) -> Result<ProvisionResult, ProvisionError> {
@@ -79,18 +77,15 @@ impl Provision for GcpBucket {
             .set("credentials", optional_text(&resource, &config, config.config.credentials)?)
             .set("project", optional_text(&resource, &config, config.config.project_id)?);
 
-        let provider = resource.register_provider::<GcpBucketConfig>(GCP, account).await?;
+        let provider = resource.register_provider::<GcpBucketConfig>(self.package(), account).await?;
         let part = |suffix: &str| format!("{base}-{suffix}");
 
         let inputs = Inputs::default().plain("name", variant.bucket).set("location", location);
         let mut bucket = provider.goal("gcp:storage/bucket:Bucket", &base, inputs, &[]);
         bucket.import_id = variant.import_id;
-        bucket.additional_secret_outputs = vec!["effectiveLabels".to_owned(), "pulumiLabels".to_owned()];
         let inputs =
             Inputs::default().plain("accountId", variant.account_id).plain("displayName", variant.display_name);
-        let mut account =
-            provider.goal("gcp:serviceaccount/account:Account", &part(variant.account_suffix), inputs, &[]);
-        account.aliases = vec![renamed_type_alias("gcp:serviceAccount/account:Account")];
+        let account = provider.goal("gcp:serviceaccount/account:Account", &part(variant.account_suffix), inputs, &[]);
         let (bucket, account) = join(resource.register(bucket), resource.register(account)).await;
         let (bucket, account) = combine(bucket, account)?;
 
@@ -102,8 +97,7 @@ impl Provision for GcpBucket {
             resource.register(provider.goal("gcp:storage/bucketIAMMember:BucketIAMMember", &part(suffix), inputs, &[]))
         });
         let inputs = Inputs::default().set("serviceAccountEmail", email.clone());
-        let mut key = provider.goal("gcp:storage/hmacKey:HmacKey", &part(variant.key_suffix), inputs, &[]);
-        key.additional_secret_outputs = vec!["secret".to_owned()];
+        let key = provider.goal("gcp:storage/hmacKey:HmacKey", &part(variant.key_suffix), inputs, &[]);
         let (grants, key) = join(join_all(grants), resource.register(key)).await;
         let mut granted = Ok(Vec::new());
         for grant in grants {
@@ -147,17 +141,6 @@ fn optional_text(
     match handle.filter(|_| config.non_empty_text(handle).is_some()) {
         Some(handle) => resource.text(config, handle),
         None => Ok(ResolvedValue::known(PropertyValue::Null)),
-    }
-}
-
-/// Returns the alias that an SDK sends for a renamed type.
-fn renamed_type_alias(type_token: &str) -> Alias {
-    Alias::Spec {
-        name: None,
-        type_token: Some(type_token.to_owned()),
-        stack: None,
-        project: None,
-        parent: AliasParent::Same,
     }
 }
 

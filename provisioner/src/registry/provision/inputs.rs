@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{TypeToken, Urn};
 
+use crate::registry::sdk::SdkResource;
 use engine::Goal;
 
 /// Value with its dependencies.
@@ -76,6 +77,21 @@ impl Inputs {
         self.set(name, ResolvedValue::known(value))
     }
 
+    /// Returns the inputs as the SDK of the package sends them: with the constants that it adds, and marked secrets.
+    #[must_use]
+    pub(super) fn completed(mut self, added: &SdkResource) -> Self {
+        for (name, constant) in &added.defaults {
+            self.values.entry(name.clone()).or_insert_with(|| constant.into());
+            self.dependencies.entry(name.clone()).or_default();
+        }
+        for name in &added.secret_inputs {
+            if let Some(value) = self.values.remove(name) {
+                self.values.insert(name.clone(), PropertyValue::secret(value));
+            }
+        }
+        self
+    }
+
     /// Returns the goal of a custom resource. The goal has the dependencies of its inputs, and `depends_on`.
     pub fn into_goal(self, type_token: TypeToken, name: &str, depends_on: &[Urn]) -> Goal {
         let mut goal = Goal::custom(type_token, name, self.values);
@@ -111,4 +127,35 @@ pub(crate) fn without_unknowns(value: PropertyValue) -> PropertyValue {
 pub(super) fn distinct(urns: Vec<Urn>) -> Vec<Urn> {
     let mut seen = std::collections::BTreeSet::new();
     urns.into_iter().filter(|urn| seen.insert(urn.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::sdk;
+
+    fn completed(token: &str, inputs: Inputs) -> Goal {
+        let inputs = inputs.completed(sdk::resource(token).unwrap());
+        inputs.into_goal(TypeToken::new(token), "name", &[])
+    }
+
+    #[test]
+    fn sdk_sets_constants_unless_they_are_set() {
+        let token = "aws:ec2/securityGroup:SecurityGroup";
+        let goal = completed(token, Inputs::default().plain("name", "db"));
+        assert_eq!(goal.inputs["description"], "Managed by Pulumi".into());
+        assert_eq!(goal.property_dependencies["description"], []);
+        let goal = completed(token, Inputs::default().plain("description", "of the database"));
+        assert_eq!(goal.inputs["description"], "of the database".into());
+    }
+
+    #[test]
+    fn sdk_marks_secrets_once_and_adds_none() {
+        let token = "aws:rds/instance:Instance";
+        let secret = PropertyValue::secret("p".into());
+        for password in [ResolvedValue::known("p"), ResolvedValue::known("p").secret()] {
+            assert_eq!(completed(token, Inputs::default().set("password", password)).inputs["password"], secret);
+        }
+        assert!(completed(token, Inputs::default()).inputs.is_empty());
+    }
 }

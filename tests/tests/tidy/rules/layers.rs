@@ -16,13 +16,14 @@ const BRIDGE: [&str; 13] = [
     "error",
 ];
 
-const PROVISIONER: [Row<'_>; 6] = [
+const PROVISIONER: [Row<'_>; 7] = [
     ("cli", &["operation", "schema", "program", "registry::provision", "registry::types"]),
     ("operation", &["schema", "program", "registry::provision", "registry::types"]),
     ("schema", &["registry::types"]),
     ("program", &["registry::provision", "registry::types"]),
-    ("registry::provision", &["registry::types"]),
+    ("registry::provision", &["registry::types", "registry::sdk"]),
     ("registry::types", &[]),
+    ("registry::sdk", &[]),
 ];
 
 /// Modules from the top down: each may import from all below it.
