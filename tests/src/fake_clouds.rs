@@ -1,6 +1,6 @@
-//! Fake providers of two clouds: they check inputs against the shapes in the SDK packages, and return outputs.
+//! Fake providers of clouds: they check inputs against the SDK packages, and return outputs.
 //!
-//! Input: calls over gRPC, and `tests/goldens/clouds` (the shapes in the packages on PyPI; an interop suite compares
+//! Input: calls over gRPC, and `provisioner/src/registry/sdk` (what the packages on PyPI say; an interop suite compares
 //! both). Output: replies, and a record of the calls. Excluded: the requests that a core type has to make.
 
 use std::collections::BTreeMap;
@@ -16,8 +16,15 @@ use tonic::{Request, Response, Status};
 use crate::rec::{Call, CallRecorder, RequestJson};
 use crate::service::{Reply, decode_properties, encode_properties, type_and_name};
 
-const AWS: &str = include_str!("../goldens/clouds/aws.json");
-const GCP: &str = include_str!("../goldens/clouds/gcp.json");
+/// Files about the SDKs of all packages.
+const SDKS: [&str; 6] = [
+    include_str!("../../provisioner/src/registry/sdk/aws.json"),
+    include_str!("../../provisioner/src/registry/sdk/cloudflare.json"),
+    include_str!("../../provisioner/src/registry/sdk/gcp.json"),
+    include_str!("../../provisioner/src/registry/sdk/kubernetes.json"),
+    include_str!("../../provisioner/src/registry/sdk/mongodbatlas.json"),
+    include_str!("../../provisioner/src/registry/sdk/random.json"),
+];
 
 /// Inputs whose change replaces a resource. SDKs do not contain this information.
 const REPLACE_KEYS: [(&str, &[&str]); 9] = [
@@ -35,129 +42,142 @@ const REPLACE_KEYS: [(&str, &[&str]); 9] = [
 /// Shapes in an SDK package.
 #[derive(Clone, Debug, Deserialize)]
 pub struct PackageShape {
+    name: String,
     /// Version of the package.
     pub version: String,
-    /// Shape of the provider resource.
-    pub provider: ResourceShape,
-    /// Shapes of resources, by type.
+    /// Shapes of resources, by type; also of the provider.
     pub resources: BTreeMap<String, ResourceShape>,
+    #[serde(default)]
+    types: BTreeMap<String, ObjectShape>,
 }
 
 /// Shape of a resource in an SDK package.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct ResourceShape {
-    inputs: BTreeMap<String, Field>,
-    #[serde(default)]
-    outputs: BTreeMap<String, String>,
+    inputs: BTreeMap<String, Kind>,
+    required: Vec<String>,
+    outputs: BTreeMap<String, Kind>,
+    /// Inputs that the SDK marks as secret.
+    pub secret_inputs: Vec<String>,
     /// Outputs that the SDK keeps secret.
     pub secret_outputs: Vec<String>,
-    /// Former types of the resource.
-    pub aliases: Vec<String>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
-struct Field {
-    #[serde(rename = "type")]
-    kind: Kind,
-    required: bool,
-    /// True if an SDK may send the property as a JSON text.
-    #[serde(default)]
-    json: bool,
-    /// True if the SDK marks the property as secret.
-    #[serde(default)]
-    secret: bool,
+/// Shape of the objects in inputs.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct ObjectShape {
+    fields: BTreeMap<String, Kind>,
+    required: Vec<String>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 enum Kind {
-    Scalar(String),
-    List { list: Box<Kind> },
-    Map { map: Box<Kind> },
-    Object { object: BTreeMap<String, Field> },
+    String,
+    Boolean,
+    Integer,
+    Number,
+    Any,
+    Asset,
+    Array(Box<Kind>),
+    Map(Box<Kind>),
+    /// Object with the shape of this name.
+    Object(String),
+    OneOf(Vec<Kind>),
 }
 
 /// Returns the packages by name.
-pub fn packages() -> BTreeMap<&'static str, PackageShape> {
-    let read = |text| serde_json::from_str(text).expect("the recorded shapes are JSON");
-    BTreeMap::from([("aws", read(AWS)), ("gcp", read(GCP))])
+pub fn packages() -> BTreeMap<String, PackageShape> {
+    let read = |text| serde_json::from_str::<PackageShape>(text).expect("the files about SDKs are JSON");
+    SDKS.map(read).into_iter().map(|package| (package.name.clone(), package)).collect()
 }
 
-impl ResourceShape {
-    /// Returns the inputs that the SDK marks as secret.
-    pub fn secret_inputs(&self) -> impl Iterator<Item = &str> {
-        self.inputs.iter().filter(|(_, field)| field.secret).map(|(name, _)| name.as_str())
-    }
-
-    /// Returns the check failures of inputs, each with its property path.
-    fn check_inputs(&self, inputs: &PropertyMap) -> Vec<(String, String)> {
+impl PackageShape {
+    /// Returns the check failures of the inputs of a resource, each with its property path.
+    fn check_inputs(&self, token: &str, inputs: &PropertyMap) -> Vec<(String, String)> {
+        let Some(ResourceShape { inputs: kinds, required, .. }) = self.resources.get(token) else {
+            return vec![(String::new(), format!("no resource has the type {token}"))];
+        };
+        // SDKs of other languages send some inputs of providers as JSON texts; Go's SDK does not. Providers accept both.
+        let from_json = |name: &str, value: &PropertyValue| {
+            let accepts_json = token.starts_with("pulumi:providers:") && kinds.get(name) != Some(&Kind::String);
+            let text = without_secret(value).as_str().filter(|_| accepts_json)?;
+            serde_json::from_str(text).ok().as_ref().map(scalar)
+        };
+        let inputs =
+            inputs.iter().map(|(name, value)| (name.clone(), from_json(name, value).unwrap_or_else(|| value.clone())));
         let mut failures = Vec::new();
-        check_fields(&self.inputs, inputs, "", &mut failures);
+        self.check_fields((kinds, required), &inputs.collect(), "", &mut failures);
         failures
     }
 
+    fn check_fields(
+        &self,
+        (kinds, required): (&BTreeMap<String, Kind>, &[String]),
+        values: &PropertyMap,
+        parent_path: &str,
+        failures: &mut Vec<(String, String)>,
+    ) {
+        for name in required.iter().filter(|name| !values.contains_key(*name)) {
+            failures.push((format!("{parent_path}{name}"), format!("missing; its type is {:?}", kinds.get(name))));
+        }
+        for (name, value) in values {
+            let path = format!("{parent_path}{name}");
+            match kinds.get(name) {
+                None => failures.push((path, "no such property".to_owned())),
+                Some(kind) => self.check(kind, value, &path, failures),
+            }
+        }
+    }
+
+    fn check(&self, kind: &Kind, value: &PropertyValue, path: &str, failures: &mut Vec<(String, String)>) {
+        let is_valid = match (kind, without_secret(value)) {
+            (_, PropertyValue::Unknown(_))
+            | (Kind::Any, _)
+            | (Kind::String, PropertyValue::String(_))
+            | (Kind::Boolean, PropertyValue::Bool(_))
+            | (Kind::Number, PropertyValue::Number(_))
+            | (Kind::Asset, PropertyValue::Asset(_) | PropertyValue::Archive(_)) => true,
+            (Kind::Integer, PropertyValue::Number(number)) => number.fract() == 0.0,
+            (Kind::Array(kind), PropertyValue::List(items)) => {
+                for (at, item) in items.iter().enumerate() {
+                    self.check(kind, item, &format!("{path}[{at}]"), failures);
+                }
+                true
+            }
+            (Kind::Map(kind), PropertyValue::Map(members)) => {
+                members.iter().for_each(|(key, member)| self.check(kind, member, &format!("{path}.{key}"), failures));
+                true
+            }
+            (Kind::Object(name), PropertyValue::Map(members)) => {
+                let ObjectShape { fields, required } = &self.types[name];
+                self.check_fields((fields, required), members, &format!("{path}."), failures);
+                true
+            }
+            (Kind::OneOf(kinds), value) => kinds.iter().any(|kind| {
+                let mut failures = Vec::new();
+                self.check(kind, value, path, &mut failures);
+                failures.is_empty()
+            }),
+            _ => false,
+        };
+        if !is_valid {
+            failures.push((path.to_owned(), format!("its type must be {kind:?}")));
+        }
+    }
+}
+
+impl ResourceShape {
     /// Returns the outputs of a resource: its inputs, and a value for each other output of the type string.
     fn outputs(&self, name: &str, mut inputs: PropertyMap) -> PropertyMap {
         for (output, kind) in &self.outputs {
-            if kind == "string" && !inputs.contains_key(output) {
+            if *kind == Kind::String && !inputs.contains_key(output) {
                 inputs.insert(output.clone(), format!("{name}.{output}").into());
             }
         }
         inputs
-    }
-}
-
-fn check_fields(
-    fields: &BTreeMap<String, Field>,
-    values: &PropertyMap,
-    parent_path: &str,
-    failures: &mut Vec<(String, String)>,
-) {
-    for (name, field) in fields.iter().filter(|(name, field)| field.required && !values.contains_key(*name)) {
-        failures.push((format!("{parent_path}{name}"), format!("missing; its type is {:?}", field.kind)));
-    }
-    for (name, value) in values {
-        let path = format!("{parent_path}{name}");
-        match fields.get(name) {
-            None => failures.push((path, "no such property".to_owned())),
-            Some(field) => {
-                // SDKs of other languages send some properties as JSON texts; Go's SDK does not. Providers accept both.
-                let json = without_secret(value)
-                    .as_str()
-                    .filter(|_| field.json)
-                    .and_then(|text| serde_json::from_str(text).ok());
-                check(&field.kind, json.as_ref().map(scalar).as_ref().unwrap_or(value), &path, failures);
-            }
-        }
-    }
-}
-
-fn check(kind: &Kind, value: &PropertyValue, path: &str, failures: &mut Vec<(String, String)>) {
-    let is_valid = match (kind, without_secret(value)) {
-        (_, PropertyValue::Unknown(_)) => true,
-        (Kind::Scalar(kind), value) => match (kind.as_str(), value) {
-            ("string", PropertyValue::String(_)) | ("boolean", PropertyValue::Bool(_)) | ("any", _) => true,
-            ("integer", PropertyValue::Number(number)) => number.fract() == 0.0,
-            ("number", PropertyValue::Number(_)) => true,
-            _ => false,
-        },
-        (Kind::List { list }, PropertyValue::List(items)) => {
-            items.iter().enumerate().for_each(|(at, item)| check(list, item, &format!("{path}[{at}]"), failures));
-            true
-        }
-        (Kind::Map { map }, PropertyValue::Map(members)) => {
-            members.iter().for_each(|(key, member)| check(map, member, &format!("{path}.{key}"), failures));
-            true
-        }
-        (Kind::Object { object }, PropertyValue::Map(members)) => {
-            check_fields(object, members, &format!("{path}."), failures);
-            true
-        }
-        _ => false,
-    };
-    if !is_valid {
-        failures.push((path.to_owned(), format!("its type must be {kind:?}")));
     }
 }
 
@@ -179,10 +199,15 @@ fn scalar(json: &serde_json::Value) -> PropertyValue {
     }
 }
 
+/// Returns the name of the package of a resource type or provider.
+pub fn package_of(token: &str) -> &str {
+    token.trim_start_matches("pulumi:providers:").split(':').next().unwrap_or(token)
+}
+
 /// Fake provider for all packages.
 #[derive(Debug)]
 pub struct FakeCloudProvider {
-    packages: BTreeMap<&'static str, PackageShape>,
+    packages: BTreeMap<String, PackageShape>,
     call_recorder: Arc<dyn CallRecorder>,
 }
 
@@ -196,22 +221,25 @@ impl FakeCloudProvider {
         self.call_recorder.record(Call { rpc: rpc.to_owned(), request: request.request_json(), error: None });
     }
 
+    fn package(&self, token: &str) -> Result<&PackageShape, Status> {
+        let package = self.packages.get(package_of(token));
+        package.ok_or_else(|| Status::not_found(format!("no package has the type {token}")))
+    }
+
     fn shape(&self, urn: &str) -> Result<&ResourceShape, Status> {
         let (token, _) = type_and_name(urn);
-        let found = match token.strip_prefix("pulumi:providers:") {
-            Some(package) => self.packages.get(package).map(|package| &package.provider),
-            None => token.split(':').next().and_then(|name| self.packages.get(name)?.resources.get(token)),
-        };
-        found.ok_or_else(|| Status::not_found(format!("no resource has the type {token}")))
+        let shape = self.package(token)?.resources.get(token);
+        shape.ok_or_else(|| Status::not_found(format!("no resource has the type {token}")))
     }
 
     fn check_request(&self, request: rpc::CheckRequest) -> Reply<rpc::CheckResponse> {
         let mut inputs = decode_properties(request.news.clone())?;
-        if type_and_name(&request.urn).0.starts_with("pulumi:providers:") {
+        let (token, _) = type_and_name(&request.urn);
+        if token.starts_with("pulumi:providers:") {
             // The engine adds the version.
             inputs.remove("version");
         }
-        let failures = self.shape(&request.urn)?.check_inputs(&inputs);
+        let failures = self.package(token)?.check_inputs(token, &inputs);
         let failures = failures.into_iter().map(|(property, reason)| rpc::CheckFailure { property, reason }).collect();
         Ok(Response::new(rpc::CheckResponse { inputs: request.news, failures }))
     }
@@ -339,11 +367,9 @@ mod tests {
                 json => scalar(json),
             }
         }
-        let packages = packages();
-        let package = &packages[token.trim_start_matches("pulumi:providers:").split(':').next().unwrap()];
-        let shape = package.resources.get(token).unwrap_or(&package.provider);
-        let inputs = value(inputs);
-        shape.check_inputs(inputs.as_map().unwrap()).into_iter().map(|(path, _)| path).collect()
+        let (packages, inputs) = (packages(), value(inputs));
+        let failures = packages[package_of(token)].check_inputs(token, inputs.as_map().unwrap());
+        failures.into_iter().map(|(path, _)| path).collect()
     }
 
     #[test]
@@ -351,6 +377,7 @@ mod tests {
         use serde_json::json;
         let cors = "aws:s3/bucketCorsConfigurationV2:BucketCorsConfigurationV2";
         let rule = json!({ "allowedOrigins": ["x"], "allowedMethods": ["GET"] });
+        let service = |port| json!({ "spec": { "ports": [{ "port": 80, "targetPort": port }] } });
         let table = [
             ("aws:s3/bucket:Bucket", json!({ "bucket": "b", "tags": { "a": "b" } }), vec![]),
             (
@@ -372,6 +399,10 @@ mod tests {
                 vec!["accessKeys", "skipRegionValidation"],
             ),
             ("pulumi:providers:aws", json!({ "skipRegionValidation": true }), vec![]),
+            ("kubernetes:core/v1:Service", service(json!(80)), vec![]),
+            ("kubernetes:core/v1:Service", service(json!("http")), vec![]),
+            ("kubernetes:core/v1:Service", service(json!([80])), vec!["spec.ports[0].targetPort"]),
+            ("random:index/randomPassword:RandomPassword", json!({ "length": 0.5 }), vec!["length"]),
         ];
         for (token, inputs, mut expected) in table {
             let mut found = failures(token, &inputs);

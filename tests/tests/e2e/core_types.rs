@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use tests::fake_clouds::packages;
+use tests::fake_clouds::{package_of, packages};
 
 use crate::repository::{Repository, Sections};
 
@@ -60,10 +60,10 @@ fn assert_as_an_sdk_registers(repository: &Repository) {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     for resource in resources {
         let token = resource["type"].as_str().unwrap();
-        let package = token.trim_start_matches("pulumi:providers:").split(':').next().unwrap();
-        let Some(package) = packages.get(package) else { continue };
-        let shape = package.resources.get(token).unwrap_or(&package.provider);
-        if package.resources.contains_key(token) {
+        let Some(package) = packages.get(package_of(token)) else { continue };
+        let shape = &package.resources[token];
+        let is_provider = token.starts_with("pulumi:providers:");
+        if !is_provider {
             let named = resource["additionalSecretOutputs"].as_array().into_iter().flatten();
             let named: Vec<_> = named.filter_map(Value::as_str).collect();
             assert_eq!(named, shape.secret_outputs, "{token}");
@@ -71,10 +71,10 @@ fn assert_as_an_sdk_registers(repository: &Repository) {
         for output in shape.secret_outputs.iter().filter(|output| resource["outputs"].get(output.as_str()).is_some()) {
             assert!(resource["outputs"][output]["ciphertext"].is_string(), "{token}: {output} is not encrypted");
         }
-        for input in shape.secret_inputs().filter(|input| resource["inputs"].get(*input).is_some()) {
+        for input in shape.secret_inputs.iter().filter(|input| resource["inputs"].get(input.as_str()).is_some()) {
             assert!(resource["inputs"][input]["ciphertext"].is_string(), "{token}: {input} is not encrypted");
         }
-        if token.starts_with("pulumi:providers:") {
+        if is_provider {
             let version = resource["inputs"]["version"].as_str();
             assert!(version.is_none_or(|version| version == package.version), "{token} {version:?}");
         }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tests::commands::run;
 
 use crate::{sdk_packages, sdk_types, types_of};
@@ -45,23 +45,28 @@ fn assert_resources_exist(text: &str, package: &str, packages: &str, python: &Pa
     if package == "random" {
         return;
     }
-    let shapes = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop_clouds/shapes.py");
-    let printed = run(Command::new(python).arg(shapes).args([packages, package]).args(tokens.values())).unwrap();
-    let shapes: Value = serde_json::from_slice(&printed).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (list, made) = (folder.path().join("list.json"), folder.path().join(format!("{package}.json")));
+    let content = json!({ "packages": { package: { "resources": tokens.values().collect::<Vec<_>>() } } });
+    fs::write(&list, content.to_string()).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop_clouds/sdk_data.py");
+    run(Command::new(python).arg(script).arg(packages).arg(&list).arg(folder.path())).unwrap();
+    let sdk: Value = serde_json::from_str(&fs::read_to_string(made).unwrap()).unwrap();
     for (key, resource) in resources(&document) {
         let Some(token) = tokens.get(key) else { continue };
         let config = resource["config"].as_object().unwrap();
-        let inputs = shapes["resources"][token]["inputs"].as_object().unwrap();
+        let shape = &sdk["resources"][token];
+        let inputs = shape["inputs"].as_object().unwrap();
         for input in config.keys() {
             assert!(inputs.contains_key(input), "{token} has no input {input}");
         }
-        for (input, shape) in inputs {
-            assert!(shape["required"] == false || config.contains_key(input), "{key} lacks the required input {input}");
+        for input in shape["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            assert!(config.contains_key(input), "{key} lacks the required input {input}");
         }
     }
     for (key, output) in references(text) {
         let Some(token) = tokens.get(key) else { continue };
-        let outputs = shapes["resources"][token]["outputs"].as_object().unwrap();
+        let outputs = sdk["resources"][token]["outputs"].as_object().unwrap();
         assert!(["id", "urn"].contains(&output) || outputs.contains_key(output), "{token} has no output {output}");
     }
 }

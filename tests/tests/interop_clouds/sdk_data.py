@@ -67,6 +67,21 @@ def is_required(annotation):
     return name != "Optional" and (name != "Input" or is_required(annotation.slice))
 
 
+def additions(constructor, wire_names):
+    """Returns the inputs that a constructor marks as secret, and the constants that it sets."""
+    secrets, defaults = [], {}
+    for statement in ast.walk(constructor):
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        # `if kind is None: kind = "Secret"`, or `__props__.__dict__["kind"] = "Secret"`
+        subscript = target.slice.value if isinstance(target, ast.Subscript) else None
+        name = wire_names.get(target.id if isinstance(target, ast.Name) else subscript)
+        if name and isinstance(statement.value, ast.Constant) and statement.value.value is not None:
+            defaults[name] = statement.value.value
+        if name and next(calls(statement.value, "secret"), None):
+            secrets.append(name)
+    return sorted(secrets), defaults
+
+
 def containing(folder, text):
     """Returns the first file of a module that contains a text."""
     return next(path for path in sorted(folder.glob("*.py")) if text in path.read_text())
@@ -149,31 +164,14 @@ class Package:
         path = containing(folder, f"class {name}(pulumi.")
         node, arguments = class_of(path, name), class_of(path, f"{name}InitArgs") or class_of(path, f"{name}Args")
         constructor = next(member for member in node.body if getattr(member, "name", None) == "_internal_init")
-        wire_names = {python: wire for python, wire, _ in getters(arguments)}
-        secrets, defaults = [], {}
-        for statement in ast.walk(constructor):
-            target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-            if isinstance(target, ast.Name):
-                # `if description is None: description = "Managed by Pulumi"`
-                name_in_python = target.id
-            elif isinstance(target, ast.Subscript):
-                # `__props__.__dict__["kind"] = "Secret"`
-                name_in_python = target.slice.value
-            else:
-                continue
-            if name_in_python not in wire_names:
-                continue
-            if isinstance(statement.value, ast.Constant) and statement.value.value is not None:
-                defaults[wire_names[name_in_python]] = statement.value.value
-            if next(calls(statement.value, "secret"), None):
-                secrets.append(wire_names[name_in_python])
+        secrets, defaults = additions(constructor, {python: wire for python, wire, _ in getters(arguments)})
         options = list(calls(constructor, "ResourceOptions"))
         return {
             "remote": any(keyword(call, "remote") for call in calls(constructor, "__init__")),
             "inputs": self.properties(arguments, folder),
             "required": required(arguments),
             "outputs": self.properties(node, folder),
-            "secretInputs": sorted(secrets),
+            "secretInputs": secrets,
             "secretOutputs": sorted(sum((keyword(call, "additional_secret_outputs") or [] for call in options), [])),
             "aliases": [keyword(call, "type_") for call in calls(constructor, "Alias")],
             "defaults": defaults,
@@ -210,7 +208,7 @@ def described(packages, name, listed):
     """Returns the content of the file of a package."""
     package = Package(packages, name)
     version = json.loads((package.root / "pulumi-plugin.json").read_text())["version"]
-    if version != listed["version"]:
+    if version != listed.get("version", version):
         raise SystemExit(f"pulumi-{name} has version {version}, the list says {listed['version']}")
     for token in listed.get("withoutClass", []):
         if token in package.modules:
