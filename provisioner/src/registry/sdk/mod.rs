@@ -2,7 +2,7 @@
 //!
 //! One JSON file per package, for the resources and functions that core types use, made from the SDK packages on PyPI by
 //! `tests/tests/interop_clouds/sdk_data.py`. The files also have the kinds of all inputs and outputs, which only tests
-//! read ([`shapes`]). Excluded: types that no SDK has, such as custom resources of Kubernetes.
+//! read (`shapes`). Excluded: types that no SDK has, such as custom resources of Kubernetes.
 
 #[cfg(test)]
 pub(super) mod shapes;
