@@ -241,13 +241,14 @@ fn claim_without_a_test_is_found() {
 }
 
 /// Folders of product code.
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 8] = [
     "pulumi-proto/src",
     "bridge/src",
     "provisioner/src",
     "provisioner/state/src",
     "provisioner/engine/src",
     "provisioner/config/src",
+    "provisioner/secrets-store/src",
     "provisioner/cloud/src",
 ];
 
@@ -259,6 +260,7 @@ fn folder_of(first: &str) -> Option<(&'static str, bool)> {
         "state" => ("provisioner/state/src", true),
         "engine" => ("provisioner/engine/src", true),
         "config" => ("provisioner/config/src", true),
+        "secrets_store" => ("provisioner/secrets-store/src", true),
         "cloud" => ("provisioner/cloud/src", true),
         "cli" | "operation" | "program" | "registry" | "schema" => ("provisioner/src", false),
         // The architecture leaves the crate out in lists of the engine's modules.

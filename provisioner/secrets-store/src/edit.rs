@@ -1,0 +1,269 @@
+//! Edits of the store: each is prepared, confirmed by the caller, and committed.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use bridge::fs::calls::remove_file;
+use bridge::fs::{FileError, read_regular};
+use zeroize::Zeroizing;
+
+use crate::ciphers::{decrypt, encrypt, is_legacy};
+use crate::error::SecretsStoreError;
+use crate::gitignore::{add_to_gitignore, remove_from_gitignore};
+use crate::keys::{OwnKeys, PublicKey, Recipient};
+use crate::paths::{locate, normalize};
+use crate::store::{Entry, Store};
+use crate::store_file::{MAX_BYTES, ReadStore, StoreFile};
+
+/// Change of the text of a file.
+#[derive(Clone)]
+pub struct Change {
+    /// Path of the file.
+    pub path: String,
+    /// Text before the change; `None` if there was none, or it is unknown.
+    pub before: Option<Zeroizing<Vec<u8>>>,
+    /// Text after the change.
+    pub after: Zeroizing<Vec<u8>>,
+}
+
+/// Shows no text.
+impl fmt::Debug for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Change").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Change {
+    /// Returns whether any line changes. A new file without a text has no lines.
+    pub fn is_change(&self) -> bool {
+        self.before.as_deref().map_or(&[][..], Vec::as_slice) != self.after.as_slice()
+    }
+}
+
+/// An edit that is prepared, and not written yet.
+#[derive(Debug)]
+pub struct Edit {
+    file: StoreFile,
+    before: Option<Vec<u8>>,
+    store: Store,
+    /// Files to encrypt, for each of the recipients.
+    changes: Vec<Change>,
+    recipients: Vec<(PublicKey, Recipient)>,
+    ignored: Option<String>,
+    no_longer_ignored: Option<String>,
+    removed_file: Option<PathBuf>,
+    /// Paths of entries that are dropped because they are not registered.
+    pub dropped: Vec<String>,
+    /// Paths of entries with the legacy encryption, which stay.
+    pub legacy: Vec<String>,
+}
+
+/// Treatment of a registered file that is not on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Missing {
+    Refused,
+    Kept,
+}
+
+impl Edit {
+    /// Prepares the encryption of all registered files that have changed since they were encrypted.
+    ///
+    /// # Errors
+    /// [`SecretsStoreError`]: [`SecretsStoreError::MissingFile`] if a file is not on the disk.
+    pub fn hide(file: &StoreFile, keys: &OwnKeys) -> Result<Self, SecretsStoreError> {
+        let mut edit = Self::begin(file)?;
+        let files = edit.store.files.clone();
+        edit.encrypt_changed(&files, keys, Missing::Refused)?;
+        Ok(edit)
+    }
+
+    /// Prepares the registration of a file. Other files that have changed are encrypted, too; those that are not on
+    /// the disk keep their entries.
+    ///
+    /// # Errors
+    /// [`SecretsStoreError`]: [`SecretsStoreError::MissingFile`] if the file is not on the disk.
+    pub fn add(file: &StoreFile, path: &str, keys: &OwnKeys) -> Result<Self, SecretsStoreError> {
+        let mut edit = Self::begin(file)?;
+        let path = normalize(file.root(), path)?;
+        let others: Vec<String> = edit.store.files.iter().filter(|known| **known != path).cloned().collect();
+        edit.store.register(&path);
+        edit.encrypt_changed(&others, keys, Missing::Kept)?;
+        edit.encrypt_changed(std::slice::from_ref(&path), keys, Missing::Refused)?;
+        edit.ignored = Some(path);
+        Ok(edit)
+    }
+
+    /// Prepares the removal of a file from the store, and with `and_file` from the disk.
+    ///
+    /// # Errors
+    /// [`SecretsStoreError`]: [`SecretsStoreError::NotRegistered`].
+    pub fn delete(file: &StoreFile, path: &str, and_file: bool) -> Result<Self, SecretsStoreError> {
+        let mut edit = Self::begin(file)?;
+        // Another program may have registered a path in a form of its own.
+        let normal = normalize(file.root(), path);
+        let registered = edit.store.files.iter().find(|known| **known == path || normal.as_ref() == Ok(known)).cloned();
+        let Some(registered) = registered else {
+            let known = edit.store.files.clone();
+            return Err(SecretsStoreError::NotRegistered { path: path.to_owned(), known });
+        };
+        if and_file {
+            edit.removed_file = Some(locate(file.root(), &registered)?);
+        }
+        edit.store.remove_file(&registered);
+        edit.no_longer_ignored = Some(registered);
+        Ok(edit)
+    }
+
+    /// Prepares the encryption of all files for another recipient. The texts are those of the store, whatever is on
+    /// the disk.
+    ///
+    /// # Errors
+    /// [`SecretsStoreError`].
+    pub fn allow(file: &StoreFile, key: &str, keys: &OwnKeys) -> Result<Self, SecretsStoreError> {
+        let mut edit = Self::begin(file)?;
+        let key = PublicKey::of_line(key);
+        let recipient = key.recipient()?;
+        let own = keys.public()?.clone();
+        let is_empty = edit.store.recipients().is_empty();
+        let not_recipient = SecretsStoreError::NotRecipient { key: own.clone(), is_empty };
+        let entries = edit.store.entries(&own).ok_or(not_recipient)?.to_vec();
+        let is_missing = |entry: &&Entry| edit.store.entry(&key, &entry.path).is_none();
+        let mut missing: Vec<&Entry> = entries.iter().filter(is_missing).collect();
+        missing.sort_by_key(|entry| edit.store.files.iter().position(|path| *path == entry.path));
+        let mut changes = Vec::new();
+        for entry in missing {
+            let after = decrypt_own(entry, &own, keys)?;
+            changes.push(Change { path: entry.path.clone(), before: None, after });
+        }
+        edit.changes = changes;
+        edit.recipients = vec![(key, recipient)];
+        Ok(edit)
+    }
+
+    /// Prepares the removal of a recipient.
+    ///
+    /// # Errors
+    /// [`SecretsStoreError`]: [`SecretsStoreError::OwnKey`] for the key of the profile: nobody might have access
+    /// then.
+    pub fn disallow(file: &StoreFile, key: &str, keys: &OwnKeys) -> Result<Self, SecretsStoreError> {
+        let mut edit = Self::begin(file)?;
+        let own = keys.public()?.clone();
+        if edit.store.entries(&own).is_none() {
+            let is_empty = edit.store.recipients().is_empty();
+            return Err(SecretsStoreError::NotRecipient { key: own, is_empty });
+        }
+        let key = PublicKey::of_line(key);
+        if key == own {
+            return Err(SecretsStoreError::OwnKey { key });
+        }
+        if !edit.store.remove_recipient(&key) {
+            return Err(SecretsStoreError::UnknownRecipient { key });
+        }
+        Ok(edit)
+    }
+
+    fn begin(file: &StoreFile) -> Result<Self, SecretsStoreError> {
+        let ReadStore { mut store, bytes } = file.read_bytes()?;
+        if !store.unknown_keys.is_empty() {
+            return Err(SecretsStoreError::UnknownKeys(std::mem::take(&mut store.unknown_keys)));
+        }
+        Ok(Self {
+            file: file.clone(),
+            before: bytes,
+            store,
+            changes: Vec::new(),
+            recipients: Vec::new(),
+            ignored: None,
+            no_longer_ignored: None,
+            removed_file: None,
+            dropped: Vec::new(),
+            legacy: Vec::new(),
+        })
+    }
+
+    /// Compares files with the entries of the own key, and plans to encrypt those that differ for all recipients.
+    fn encrypt_changed(&mut self, files: &[String], keys: &OwnKeys, missing: Missing) -> Result<(), SecretsStoreError> {
+        self.dropped.extend(self.store.drop_unregistered());
+        if files.is_empty() {
+            return Ok(());
+        }
+        keys.check()?;
+        let own = keys.public()?.clone();
+        for path in files {
+            let place = locate(self.file.root(), path)?;
+            let text = read_regular(&place, MAX_BYTES).map(Zeroizing::new);
+            let after = match text.map_err(FileError::of("read", &place)) {
+                Ok(text) => text,
+                Err(error) if missing == Missing::Kept && error.source.kind() == std::io::ErrorKind::NotFound => {
+                    continue;
+                }
+                Err(source) => return Err(SecretsStoreError::MissingFile { path: path.clone(), source }),
+            };
+            let entry = self.store.entry(&own, path);
+            let before = match entry.filter(|_| keys.has_private()) {
+                Some(entry) => Some(decrypt_own(entry, &own, keys)?),
+                None => None,
+            };
+            if before.as_ref() == Some(&after) {
+                let is_weak = entry.is_some_and(|entry| is_legacy(&entry.elements));
+                self.legacy.extend((is_weak && own.as_str().starts_with("ssh-ed25519 ")).then(|| path.clone()));
+            } else {
+                self.changes.push(Change { path: path.clone(), before, after });
+            }
+        }
+        let others = self.store.recipients().iter().map(|recipient| &recipient.key).filter(|key| **key != own);
+        let all = others.chain([&own]).map(|key| match key.recipient() {
+            Ok(recipient) => Ok((key.clone(), recipient)),
+            Err(source) => Err(SecretsStoreError::Recipient { key: key.clone(), source }),
+        });
+        self.recipients = if self.changes.is_empty() { Vec::new() } else { all.collect::<Result<_, _>>()? };
+        Ok(())
+    }
+
+    /// Returns the files whose text changes, for a confirmation.
+    pub fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.changes.iter().filter(|change| change.is_change())
+    }
+
+    /// Encrypts the files that have changed, and replaces the store. Returns the paths of those files.
+    ///
+    /// # Errors
+    /// [`SecretsStoreError`]: [`SecretsStoreError::Conflict`] if the store is another one now.
+    pub fn commit(mut self) -> Result<Vec<String>, SecretsStoreError> {
+        for change in &self.changes {
+            for (key, recipient) in &self.recipients {
+                let path = change.path.clone();
+                let elements = encrypt(&change.after, recipient);
+                let elements = elements.map_err(|source| SecretsStoreError::Encrypt {
+                    path: path.clone(),
+                    key: key.clone(),
+                    source,
+                })?;
+                self.store.set_entry(key, Entry { path, elements });
+            }
+        }
+        let before = self.before.as_deref();
+        let root = self.file.root();
+        let _lock = self.file.lock(before)?;
+        // Before the store: git never takes the text of a registered file.
+        if let Some(path) = &self.ignored {
+            add_to_gitignore(root, path)?;
+        }
+        self.file.write(before, &self.store)?;
+        if let Some(place) = self.removed_file.filter(|place| place.exists()) {
+            remove_file(&place).map_err(FileError::of("remove", &place))?;
+        }
+        if let Some(path) = &self.no_longer_ignored {
+            remove_from_gitignore(root, path)?;
+        }
+        Ok(self.changes.into_iter().map(|change| change.path).collect())
+    }
+}
+
+fn decrypt_own(entry: &Entry, key: &PublicKey, keys: &OwnKeys) -> Result<Zeroizing<Vec<u8>>, SecretsStoreError> {
+    decrypt(&entry.elements, keys.private()?).map_err(|source| SecretsStoreError::Decrypt {
+        path: entry.path.clone(),
+        key: key.clone(),
+        source,
+    })
+}
