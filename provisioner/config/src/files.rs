@@ -74,6 +74,11 @@ pub(super) fn owners(path: &Path) -> impl Iterator<Item = u32> + use<> {
     [fs::symlink_metadata(path), fs::metadata(path)].into_iter().flatten().map(|found| found.uid())
 }
 
+/// Returns true if there is nothing at a path, not even a link without a target.
+pub(super) fn is_missing(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
 /// Lists the paths in a folder, sorted; empty if the folder cannot be read.
 pub(super) fn list_paths(folder: &Path) -> Vec<PathBuf> {
     list_entries(folder).map(|entries| entries.into_iter().map(|entry| entry.path).collect()).unwrap_or_default()

@@ -83,7 +83,8 @@ pub(super) fn secrets(name: &str, stacks: &RawStacks, diagnostics: &mut Vec<Diag
     let Ok(owner) = find_owner(name, "secrets", stacks, diagnostics) else { return Secrets::default() };
     let file = &stacks[owner].secrets;
     let auth = file.auth.keys().filter_map(|entry| Some((entry.clone(), auth(owner, entry, stacks, diagnostics)?)));
-    Secrets { auth: auth.collect(), values: file.values.clone(), is_incomplete: file.has_errors }
+    let (values, closed) = (file.values.clone(), file.closed.clone());
+    Secrets { auth: auth.collect(), values, is_incomplete: file.has_errors, closed }
 }
 
 fn auth(owner: &str, entry: &str, stacks: &RawStacks, diagnostics: &mut Vec<Diagnostic>) -> Option<Auth> {
@@ -109,7 +110,9 @@ fn auth(owner: &str, entry: &str, stacks: &RawStacks, diagnostics: &mut Vec<Diag
                     true => format!("the stack {here:?} has no auth entry {entry:?} to inherit"),
                     false => format!("the stack {here:?} to inherit from does not exist"),
                 };
-                diagnostics.push(Diagnostic::error(Code("inherit"), inherit_span, summary));
+                let closed = stacks.get(here).and_then(|raw| raw.secrets.closed.clone());
+                let error = Diagnostic::error(Code("inherit"), inherit_span, summary);
+                diagnostics.push(closed.into_iter().fold(error, Diagnostic::help));
                 return None;
             }
         }

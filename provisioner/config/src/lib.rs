@@ -68,6 +68,7 @@ mod secret_text;
 mod secrets;
 mod sections;
 mod stack;
+mod stored_secrets;
 mod templates;
 pub mod tree;
 pub mod types;

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use secrets_store::STORE_PATH;
+
 use crate::diagnostics::{Code, Diagnostic, FileId, Sensitivity, SourceFiles, has_errors};
 use crate::files;
 use crate::graph;
@@ -20,6 +22,7 @@ use crate::secret_text::SecretText;
 use crate::secrets::SecretsFile;
 use crate::sections;
 use crate::stack::{Output, Stack};
+use crate::stored_secrets::{StoredFile, StoredSecrets};
 use crate::templates;
 use crate::tree::{Entry, Node};
 use crate::types::TypeTable;
@@ -56,6 +59,8 @@ pub struct LoadedStacks {
     pub diagnostics: Vec<Diagnostic>,
     /// Secrets in the files that were read, even if a stack has an error.
     pub secrets: Vec<SecretText>,
+    /// Paths of the files that were read from the store of the repository, because they are not on the disk.
+    pub from_store: Vec<String>,
 }
 
 impl Workspace<'_> {
@@ -84,7 +89,9 @@ impl Workspace<'_> {
 
     /// Reads stacks and the stacks that they inherit from. Collects every error instead of stopping at the first.
     pub fn load(&self, names: &[String], sources: &mut SourceFiles) -> LoadedStacks {
-        let mut loader = Loader { workspace: *self, raw: BTreeMap::new(), diagnostics: Vec::new() };
+        let stored = StoredSecrets::new(self.repository, self.profile, self.process_context);
+        let mut loader =
+            Loader { workspace: *self, stored, raw: BTreeMap::new(), diagnostics: Vec::new(), from_store: Vec::new() };
         let project = match self.profile.project() {
             Ok(project) => project.to_owned(),
             Err(diagnostic) => {
@@ -106,14 +113,16 @@ impl Workspace<'_> {
         }
         crate::diagnostics::finish(&mut diagnostics);
         let secrets = loader.raw.values().flat_map(|raw| raw.secrets.texts()).collect();
-        LoadedStacks { stacks, diagnostics, secrets }
+        LoadedStacks { stacks, diagnostics, secrets, from_store: loader.from_store }
     }
 }
 
 struct Loader<'a> {
     workspace: Workspace<'a>,
+    stored: StoredSecrets,
     raw: BTreeMap<String, RawStack>,
     diagnostics: Vec<Diagnostic>,
+    from_store: Vec<String>,
 }
 
 impl Loader<'_> {
@@ -144,10 +153,11 @@ impl Loader<'_> {
         }
         let folder = self.workspace.stacks_folder().join(name);
         let server = self.read_file(&folder.join("server.yaml"), presence, Sensitivity::Public, sources);
-        if server.is_none() && presence == Presence::Optional && !files::is_folder(&folder) {
-            return None;
-        }
-        let secrets = self.read_secrets(&folder.join("secrets.yaml"), sources);
+        let is_absent = server.is_none() && presence == Presence::Optional && !files::is_folder(&folder);
+        // The folder of a stack without a server.yaml may hold nothing but a file that is in the store.
+        let secrets =
+            self.read_secrets(&folder.join("secrets.yaml"), sources).filter(|found| !is_absent || found.is_stored);
+        let secrets = if is_absent { secrets? } else { secrets.unwrap_or_default() };
         let (server_file, server) = server.map_or((None, None), |(file, document)| (Some(file), document));
         if let Some(document) = &server {
             // Called only for its diagnostics. `RawStack::root` returns the mapping.
@@ -162,14 +172,33 @@ impl Loader<'_> {
         Some(RawStack { server, server_file, secrets })
     }
 
-    fn read_secrets(&mut self, path: &Path, sources: &mut SourceFiles) -> SecretsFile {
+    /// Reads secrets.yaml from the disk, or else from the store. `None` if it is neither there nor there.
+    fn read_secrets(&mut self, path: &Path, sources: &mut SourceFiles) -> Option<SecretsFile> {
         let first = self.diagnostics.len();
-        let mut secrets = match self.read_file(path, Presence::Optional, Sensitivity::Secret, sources) {
+        let mut is_stored = false;
+        let mut document = self.read_file(path, Presence::Optional, Sensitivity::Secret, sources);
+        if document.is_none() && files::is_missing(path) {
+            match self.stored.read(path) {
+                StoredFile::Absent => return None,
+                StoredFile::Closed { is_listed, reason } => {
+                    return Some(SecretsFile { is_stored: is_listed, closed: Some(reason), ..SecretsFile::default() });
+                }
+                StoredFile::Text(text) => {
+                    is_stored = true;
+                    let path = self.workspace.repository.display_path(path);
+                    let file = sources.add(&format!("{path} (in {STORE_PATH})"), &text, Sensitivity::Secret);
+                    self.from_store.push(path);
+                    document = Some((file, self.parse(file, sources)));
+                }
+            }
+        }
+        let mut secrets = match document {
             Some((_, Some(document))) => SecretsFile::read(&document, &mut Reader::new(&mut self.diagnostics)),
             _ => SecretsFile::default(),
         };
+        secrets.is_stored = is_stored;
         secrets.has_errors = has_errors(&self.diagnostics[first..]);
-        secrets
+        Some(secrets)
     }
 
     /// Reads and parses a file. The outer `None`: the file is missing or unreadable. The inner `None`: the file is
@@ -194,13 +223,12 @@ impl Loader<'_> {
             }
         };
         let file = sources.add(&display_path, &text, sensitivity);
-        match yaml::parse(file, sources) {
-            Ok(document) => Some((file, Some(document))),
-            Err(diagnostic) => {
-                self.diagnostics.push(*diagnostic);
-                Some((file, None))
-            }
-        }
+        Some((file, self.parse(file, sources)))
+    }
+
+    /// Parses a file. `None` if it is not valid YAML; the syntax error is reported.
+    fn parse(&mut self, file: FileId, sources: &SourceFiles) -> Option<Document> {
+        yaml::parse(file, sources).map_err(|diagnostic| self.diagnostics.push(*diagnostic)).ok()
     }
 
     fn build_stack(&mut self, name: &str, project: &str, sources: &SourceFiles) -> Option<Stack> {
@@ -259,6 +287,8 @@ impl Loader<'_> {
             environments,
             outputs,
             variables,
+            secrets: secrets.values.clone(),
+            closed_secrets: secrets.closed.clone(),
         })
     }
 }

@@ -1,5 +1,10 @@
 //! The profile: `cfg.<profile>.yaml`, or the text of `SIMPLE_CONTAINER_CONFIG` (docs/spec/simple-container.md#1.2).
 
+use std::path::PathBuf;
+
+use secrets_store::keys::KeyConfig;
+use zeroize::Zeroizing;
+
 use crate::diagnostics::{Code, Diagnostic, Sensitivity, SourceFiles, Span, has_errors};
 use crate::files;
 use crate::process_context::{ProcessContext, Repository};
@@ -96,6 +101,21 @@ impl Profile {
             private_key_password: text("privateKeyPassword").map(SecretText::new),
             stacks_dir: text("stacksDir"),
             parent_repository: text("parentRepository"),
+        }
+    }
+
+    /// Returns what the secrets store needs to find the keys of the profile.
+    pub fn key_config(&self, repository: &Repository, process_context: &ProcessContext) -> KeyConfig {
+        let home = process_context.environment.get("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+        let secret = |text: &Option<SecretText>| text.as_ref().map(|text| Zeroizing::new(text.expose().to_owned()));
+        KeyConfig {
+            root: repository.root.clone(),
+            home: home.or_else(|| process_context.account.as_ref().map(|account| account.home.clone())),
+            private_key_path: self.private_key_path.clone(),
+            public_key_path: self.public_key_path.clone(),
+            private_key: secret(&self.private_key),
+            public_key: self.public_key.clone(),
+            passphrase: secret(&self.private_key_password),
         }
     }
 

@@ -18,6 +18,8 @@ pub(crate) struct Secrets {
     pub(crate) auth: BTreeMap<String, Auth>,
     /// True if a secret may be missing because of an error in secrets.yaml, which is reported.
     pub(crate) is_incomplete: bool,
+    /// Reason why secrets.yaml was not read from the store, and what to do.
+    pub(crate) closed: Option<String>,
 }
 
 /// Entry of `auth`.
@@ -125,6 +127,10 @@ pub(super) struct SecretsFile {
     pub(super) auth: BTreeMap<String, AuthDeclaration>,
     /// True if the file has errors, which are reported: entries may be missing.
     pub(super) has_errors: bool,
+    /// True if the file is not on the disk, but in the store.
+    pub(super) is_stored: bool,
+    /// Reason why the file was not read from the store, and what to do.
+    pub(super) closed: Option<String>,
 }
 
 /// An entry of `auth`, before inheritance.

@@ -27,6 +27,10 @@ pub struct Stack {
     pub outputs: Vec<Output>,
     /// `variables`.
     pub variables: BTreeMap<String, String>,
+    /// `values` of secrets.yaml.
+    pub secrets: BTreeMap<String, SecretText>,
+    /// Reason why secrets.yaml, which is not on the disk, was not read from the store.
+    pub closed_secrets: Option<String>,
 }
 
 impl Stack {

@@ -9,6 +9,7 @@ use config::diagnostics::{Diagnostic, SourceFiles, excerpt, has_errors};
 use provisioner::operation::{Selection, Stacks, StacksRead, StacksRequest};
 use provisioner::program::Program;
 use pulumi_proto::property::path::PropertyPath;
+use secrets_store::STORE_PATH;
 use state::store::StackReference;
 
 use super::args::{DirArgs, GlobalArgs, StackArgs, StacksArgs};
@@ -19,6 +20,11 @@ use super::ui::Ui;
 
 /// Profile that is used if none is named.
 const DEFAULT_PROFILE: &str = "default";
+
+/// Returns the name of the profile to use.
+pub(crate) fn profile_name(global: &GlobalArgs) -> &str {
+    global.profile.as_deref().filter(|name| !name.is_empty()).unwrap_or(DEFAULT_PROFILE)
+}
 
 /// Returns the requested stack of a command that takes one.
 ///
@@ -97,14 +103,21 @@ fn read(ui: &Ui, global: &GlobalArgs, dir: &DirArgs, selection: Selection<'_>) -
 
 fn load(ui: &Ui, global: &GlobalArgs, dir: &DirArgs, selection: Selection<'_>) -> anyhow::Result<StacksRead> {
     let folder = process::working_folder(global.cwd.as_deref())?;
-    Ok(Stacks::read(request(ui, global, dir, &folder), selection)?)
+    let read = Stacks::read(request(ui, global, dir, &folder), selection)?;
+    if let StacksRead::Stacks(stacks, _) = &read
+        && ui.is_verbose()
+        && !stacks.from_store.is_empty()
+    {
+        ui.inform(&format!("read from {STORE_PATH}, in memory: {}", stacks.from_store.join(", ")));
+    }
+    Ok(read)
 }
 
 fn request<'a>(ui: &Ui, global: &'a GlobalArgs, dir: &'a DirArgs, folder: &'a Path) -> StacksRequest<'a> {
     let process_context = process::process_context();
     StacksRequest {
         folder,
-        profile: global.profile.as_deref().filter(|name| !name.is_empty()).unwrap_or(DEFAULT_PROFILE),
+        profile: profile_name(global),
         stacks_dir: dir.dir.as_deref(),
         process: process::identity(&process_context.environment),
         process_context,

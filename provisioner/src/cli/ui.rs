@@ -121,6 +121,16 @@ impl Ui {
         self.can_ask() && !self.streams.is_pipeline
     }
 
+    /// Returns whether the replies to questions come from a pipe or a file, one line each.
+    pub(crate) fn reads_replies(&self) -> bool {
+        !self.streams.stdin_is_terminal
+    }
+
+    /// Returns whether `--verbose` was given.
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.verbose
+    }
+
     /// Returns whether `--json` was given.
     pub(crate) fn results_are_json(&self) -> bool {
         self.json

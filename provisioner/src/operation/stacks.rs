@@ -82,6 +82,8 @@ pub struct Stacks {
     pub masker: Arc<SecretMasker>,
     /// Receives what operations on the stacks could not record.
     pub unrecorded: Unrecorded,
+    /// Paths of the files that were read from the store of the repository, because they are not on the disk.
+    pub from_store: Vec<String>,
     pub(super) process: ProcessIdentity,
     /// Names of the requested stacks.
     requested: Vec<String>,
@@ -106,11 +108,20 @@ impl Stacks {
         let mut sources = SourceFiles::default();
         match load(&request, &mut sources, |names| select(names, selection))? {
             Err(found) => Ok(StacksRead::Errors(found, sources)),
-            Ok(Loaded { repository, stacks, warnings, requested }) => {
+            Ok(Loaded { repository, stacks, warnings, requested, from_store }) => {
                 let StacksRequest { process_context, process, masker, unrecorded, .. } = request;
                 let (sources, stacks) = (Arc::new(sources), stacks.into_iter().map(Arc::new).collect());
-                let stacks =
-                    Self { repository, process_context, sources, stacks, masker, unrecorded, process, requested };
+                let stacks = Self {
+                    repository,
+                    process_context,
+                    sources,
+                    stacks,
+                    masker,
+                    unrecorded,
+                    from_store,
+                    process,
+                    requested,
+                };
                 Ok(StacksRead::Stacks(Box::new(stacks), warnings))
             }
         }
@@ -190,6 +201,7 @@ struct Loaded {
     stacks: Vec<Stack>,
     warnings: Vec<Diagnostic>,
     requested: Vec<String>,
+    from_store: Vec<String>,
 }
 
 fn load(
@@ -217,7 +229,7 @@ fn load(
         Err(found) => return Ok(Err(vec![*found])),
     };
     let requested = choose(&names)?;
-    let LoadedStacks { stacks, diagnostics, secrets } = workspace.load(&requested, sources);
+    let LoadedStacks { stacks, diagnostics, secrets, from_store } = workspace.load(&requested, sources);
     let of_profile = [&profile.private_key, &profile.private_key_password];
     let masker = &request.masker;
     secrets.iter().chain(of_profile.into_iter().flatten()).for_each(|secret| masker.add_text(secret.expose()));
@@ -225,7 +237,7 @@ fn load(
     if has_errors(&diagnostics) {
         return Ok(Err(diagnostics));
     }
-    Ok(Ok(Loaded { repository, stacks, warnings: diagnostics, requested }))
+    Ok(Ok(Loaded { repository, stacks, warnings: diagnostics, requested, from_store }))
 }
 
 /// Adds the secrets of a stack's files to those that are masked: what its plugins and their sources receive, and

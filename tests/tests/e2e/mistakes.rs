@@ -281,7 +281,7 @@ fn each_slip_is_reported_at_its_place_and_deletes_nothing() {
     unknown secret: exit 1
         error[unresolved-placeholder]: the secret "token" is not defined for stack "reef"
         --> .sc/stacks/reef/server.yaml:14:64
-        = hint: add it to `values` of the stack's secrets.yaml; after a clone, reveal it with Simple Container's `sc secrets reveal`
+        = hint: add it to `values` of the stack's secrets.yaml
         error: the configuration has an error; nothing was changed
     unquoted placeholder: exit 1
         error[yaml-syntax]: this is not YAML: while parsing a flow mapping, did not find expected ',' or '}'

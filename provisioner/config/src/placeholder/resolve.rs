@@ -202,6 +202,14 @@ impl<'a> Resolver<'a> {
         candidates
     }
 
+    /// Returns what to do about a missing entry of secrets.yaml.
+    fn secrets_hint(&self, section: &str) -> String {
+        match &self.namespaces.secrets.closed {
+            Some(reason) => format!("secrets.yaml is not on the disk, and the store does not open: {reason}"),
+            None => format!("add it to `{section}` of the stack's secrets.yaml"),
+        }
+    }
+
     fn missing_value_error(&mut self, placeholder: &Placeholder<'_>, at: Span) -> Diagnostic {
         let path = placeholder.path.unwrap_or_default();
         let name = if placeholder.namespace == "auth" { path.split('.').next().unwrap_or_default() } else { path };
@@ -210,20 +218,16 @@ impl<'a> Resolver<'a> {
             _ if placeholder.path.is_none() => {
                 (format!("`{}` has no name", placeholder.raw), format!("write `${{{}:NAME}}`", placeholder.namespace))
             }
-            "secret" => (
-                format!("the secret {path:?} is not defined for stack {stack:?}"),
-                "add it to `values` of the stack's secrets.yaml; after a clone, reveal it with Simple Container's `sc secrets reveal`"
-                    .into(),
-            ),
+            "secret" => {
+                (format!("the secret {path:?} is not defined for stack {stack:?}"), self.secrets_hint("values"))
+            }
             "auth" if self.namespaces.secrets.auth.contains_key(name) => (
                 format!("an auth entry has no property {:?}", path.split_once('.').map_or("", |(_, rest)| rest)),
                 format!("`${{auth:{name}}}` is its credentials, `${{auth:{name}.projectId}}` its account or project"),
             ),
-            "auth" => (
-                format!("the auth entry {name:?} is not defined for stack {stack:?}"),
-                "add it to `auth` of the stack's secrets.yaml; after a clone, reveal it with Simple Container's `sc secrets reveal`"
-                    .into(),
-            ),
+            "auth" => {
+                (format!("the auth entry {name:?} is not defined for stack {stack:?}"), self.secrets_hint("auth"))
+            }
             "var" => (
                 format!("the variable {path:?} is not defined"),
                 "add it to `variables` as `{ type: string, value: … }`".into(),

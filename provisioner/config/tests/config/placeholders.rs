@@ -152,7 +152,7 @@ plugins:
        |           ^^^^^^^^^^^^^^
        |
        = hint: did you mean `TOKEN`?
-       = hint: add it to `values` of the stack's secrets.yaml; after a clone, reveal it with Simple Container's `sc secrets reveal`
+       = hint: add it to `values` of the stack's secrets.yaml
 
     error[unresolved-placeholder]: the variable "colour" is not defined
       --> .sc/stacks/s/server.yaml:12:30
@@ -178,7 +178,7 @@ plugins:
        |                             ^^^^^^^^^^
        |
        = hint: did you mean `aw`?
-       = hint: add it to `auth` of the stack's secrets.yaml; after a clone, reveal it with Simple Container's `sc secrets reveal`
+       = hint: add it to `auth` of the stack's secrets.yaml
 
     error[unresolved-placeholder]: the namespace `git` has no "comit.short"
       --> .sc/stacks/s/server.yaml:14:11
@@ -220,7 +220,7 @@ plugins:
     15 |       d: "\u0024{secret:none}"
        |          ^^^^^^^^^^^^^^^^^^^^^
        |
-       = hint: add it to `values` of the stack's secrets.yaml; after a clone, reveal it with Simple Container's `sc secrets reveal`
+       = hint: add it to `values` of the stack's secrets.yaml
 
     error[misplaced-reference]: `${resource:a.b}` is not allowed here
       --> .sc/stacks/s/server.yaml:16:11

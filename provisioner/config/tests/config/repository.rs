@@ -117,7 +117,9 @@ impl Files {
                 assert_eq!(found, [""; 0]);
                 loaded
             }
-            Err(diagnostics) => LoadedStacks { stacks: Vec::new(), diagnostics, secrets: Vec::new() },
+            Err(diagnostics) => {
+                LoadedStacks { diagnostics, stacks: Vec::new(), secrets: Vec::new(), from_store: Vec::new() }
+            }
         };
         Read { root, sources, loaded, _folder: folder }
     }
