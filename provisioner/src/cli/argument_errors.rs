@@ -14,7 +14,7 @@ const DELETING: [&str; 2] = ["destroy", "cancel"];
 const NEVER_SUGGESTED: &str = "rm";
 
 /// Tips for commands of other tools, by the words of the command.
-const COMMANDS: [(&[&str], &str); 24] = [
+const COMMANDS: [(&[&str], &str); 23] = [
     (&["apply", "run", "create"], "`sc provision` creates, updates and deletes resources to match the stacks"),
     (
         &["deploy"],
@@ -42,7 +42,6 @@ const COMMANDS: [(&[&str], &str); 24] = [
     (&["install", "get-plugins"], "`sc plugin install` downloads and verifies the plugins that the stacks declare"),
     (&["plugins", "providers"], "`sc plugin ls` lists the plugins that the stacks declare"),
     (&["config"], "configuration is part of server.yaml (`variables`, `config` of resources and plugins)"),
-    (&["secrets"], "`sc` reads secrets from `.sc/stacks/STACK/secrets.yaml`, which is plain text"),
     (&["schema"], "`sc schema-gen FOLDER` writes JSON Schemas for editors"),
     (&["stack select", "workspace"], "there is no selected stack: give -s STACK to a command, or all stacks are used"),
     (&["stack init", "stack new"], "a stack is a folder with a server.yaml below `.sc/stacks`; `sc init` writes one"),

@@ -11,6 +11,8 @@ use std::sync::Arc;
 use clap::Command;
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
 use provisioner::operation::Stacks;
+use secrets_store::StoreFile;
+use secrets_store::store::Store;
 use state::StackView;
 
 use super::args::{ColorArg, DirArgs, GlobalArgs, StackArgs};
@@ -92,6 +94,27 @@ impl Selection {
         stack.into_iter().flat_map(|stack| stack.outputs.iter().map(|output| output.name.clone())).collect()
     }
 
+    /// Returns the names of the secrets of the stack.
+    fn secrets(&self) -> Vec<String> {
+        let stacks = self.read_stack();
+        let stack = stacks.as_ref().and_then(|stacks| only(stacks).ok());
+        stack.into_iter().flat_map(|stack| stack.secrets.keys().cloned()).collect()
+    }
+
+    fn store(&self) -> Option<Store> {
+        let folder = working_folder(self.cwd.as_deref()).ok()?;
+        StoreFile::of(&config::Repository::discover(&folder).root).read().ok()
+    }
+
+    fn hidden_files(&self) -> Vec<String> {
+        self.store().map(|store| store.files).unwrap_or_default()
+    }
+
+    fn allowed_keys(&self) -> Vec<String> {
+        let store = self.store().unwrap_or_default();
+        store.recipients().iter().map(|recipient| recipient.key.to_string()).collect()
+    }
+
     /// Returns the names of recorded resources.
     fn recorded(&self) -> Vec<String> {
         let Some(stacks) = self.read_stack() else { return Vec::new() };
@@ -137,6 +160,9 @@ fn add_candidates(mut command: Command, selection: &Arc<Selection>) -> Command {
             (_, "target" | "exclude" | "replace" | "target_replace") => Selection::resources,
             (_, "resource" | "resources") | ("ls", "pattern") => Selection::recorded,
             ("outputs" | "output", "name") => Selection::outputs,
+            ("secret-get", "name") => Selection::secrets,
+            ("delete", "path") => Selection::hidden_files,
+            ("disallow", "key") => Selection::allowed_keys,
             ("debug", "plugin") => Selection::plugins,
             _ => continue,
         };

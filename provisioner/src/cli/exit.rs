@@ -8,6 +8,7 @@ use bridge::error::{Hint, text_of_masked};
 use engine::events::{Outcome, StepOp, Summary};
 use engine::masking::SecretMasker;
 use provisioner::operation::{OperationError, SetupError};
+use secrets_store::SecretsStoreError;
 use state::format::FormatError;
 use state::secrets::SecretsError;
 use state::store::{LockInfo, StackReference, StoreError};
@@ -197,6 +198,9 @@ fn error_of_store<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'
 /// Returns the hint for a cause, if there is one.
 fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
     if let Some(error) = cause.downcast_ref::<CliError>() {
+        return error.hint().map(Cow::into_owned);
+    }
+    if let Some(error) = cause.downcast_ref::<SecretsStoreError>() {
         return error.hint().map(Cow::into_owned);
     }
     if let Some(hint) = cause.downcast_ref::<SetupError>().and_then(setup_errors::hint) {

@@ -57,7 +57,7 @@ pub(crate) fn main() -> ExitCode {
 }
 
 fn run(arguments: Vec<OsString>) -> Exit {
-    let cli = match Cli::try_parse_from(arguments) {
+    let cli = match Cli::try_parse_from(commands::secrets::with_commit_flag(arguments)) {
         Ok(cli) => cli,
         Err(error) => return print_arguments_error(&argument_errors::with_tips(error)),
     };

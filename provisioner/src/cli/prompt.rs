@@ -5,6 +5,7 @@ use std::io::{self, BufRead, Write};
 use config::diagnostics::escape_controls;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+use zeroize::Zeroizing;
 
 use super::display::Line;
 use super::exit::{CliError, Exit};
@@ -13,6 +14,8 @@ use super::ui::Ui;
 
 /// Number of times that a question is asked if the answer is neither yes nor no.
 const TRIES: usize = 3;
+/// Number of lines of a pipe that are read for a question, as in the Go program.
+const PIPED_TRIES: usize = 4;
 
 /// Reply of the user to a question for confirmation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +45,65 @@ pub(crate) async fn confirm(
     let question = escape_controls(question).into_owned();
     let reply = ask_in_thread(ui, stop, move |input, output| ask(&question, input, output)).await?;
     Ok(reply.unwrap_or(Confirmation::No))
+}
+
+/// Asks for a confirmation like [`confirm`], also where the replies are piped into the command: one line for each
+/// question.
+///
+/// # Errors
+/// Wrong usage, if there is no reply, or none that is yes or no.
+pub(crate) async fn confirm_or_read(
+    ui: &Ui,
+    stop: &CancellationToken,
+    question: &str,
+    yes: bool,
+) -> anyhow::Result<Confirmation> {
+    if yes || !ui.reads_replies() {
+        return confirm(ui, stop, question, yes).await;
+    }
+    let question = escape_controls(question);
+    let reply = read_reply(&question, &mut io::stdin().lock(), &mut io::stderr())?;
+    reply.ok_or_else(|| {
+        let message = format!("no reply of yes or no to the question: {question}");
+        CliError::usage(message, "give --yes to proceed without confirmation, or pipe `y` into the command").into()
+    })
+}
+
+/// Asks for a secret like [`ask_secret`], also where the replies are piped into the command.
+///
+/// # Errors
+/// Wrong usage, if there is neither a terminal nor a line.
+pub(crate) async fn ask_or_read_secret(
+    ui: &Ui,
+    stop: &CancellationToken,
+    question: &str,
+) -> anyhow::Result<Option<Zeroizing<String>>> {
+    if ui.can_ask() {
+        return Ok(ask_secret(ui, stop, question).await?.map(Zeroizing::new));
+    }
+    let mut line = Zeroizing::new(String::new());
+    if !ui.reads_replies() || io::stdin().lock().read_line(&mut line)? == 0 {
+        let message = format!("no terminal to ask for a secret: {question}");
+        return Err(CliError::usage(message, "pipe it into the command: a line for each question").into());
+    }
+    Ok(Some(Zeroizing::new(without_line_end(&line).to_owned())))
+}
+
+/// Reads replies until one is yes or no. `None` at the end of the input, and after too many other replies.
+fn read_reply(question: &str, input: &mut dyn BufRead, output: &mut dyn Write) -> io::Result<Option<Confirmation>> {
+    for _ in 0..PIPED_TRIES {
+        writeln!(output, "{question} [y/N]")?;
+        let mut line = String::new();
+        if input.read_line(&mut line)? == 0 {
+            return Ok(None);
+        }
+        match line.trim().to_ascii_lowercase().as_str() {
+            "y" | "yes" => return Ok(Some(Confirmation::Yes)),
+            "n" | "no" | "" => return Ok(Some(Confirmation::No)),
+            _ => writeln!(output, "Please answer y or n.")?,
+        }
+    }
+    Ok(None)
 }
 
 /// Reports that the user declined a question, and returns the outcome: a failure, so that a script does not continue.
@@ -148,6 +210,14 @@ mod tests {
         check("\n", Confirmation::No);
         check("no\n", Confirmation::No);
         check("", Confirmation::No);
+    }
+
+    #[test]
+    fn each_line_of_a_pipe_is_a_reply() {
+        let mut input = &b"maybe\nY\nn\n\na\nb\nc\nd\ny\n"[..];
+        let mut read = || read_reply("Go on?", &mut input, &mut Vec::new()).unwrap();
+        assert_eq!((read(), read(), read()), (Some(Confirmation::Yes), Some(Confirmation::No), Some(Confirmation::No)));
+        assert_eq!((read(), read(), read()), (None, Some(Confirmation::Yes), None));
     }
 
     #[test]

@@ -5,6 +5,8 @@
 mod completion;
 mod init;
 mod repository;
+mod secrets;
+mod secrets_flows;
 mod state;
 mod state_view;
 #[cfg(not(feature = "cloud"))]

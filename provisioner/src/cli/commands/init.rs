@@ -105,7 +105,7 @@ fn server_yaml(template: Template) -> String {
 }
 
 /// Returns the name of the project: that of the root folder, with characters that a project cannot have replaced.
-fn project_name(root: &Path) -> String {
+pub(crate) fn project_name(root: &Path) -> String {
     let folder = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let is_valid = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
     let name: String =

@@ -11,6 +11,7 @@ pub(crate) mod preview;
 pub(crate) mod provision;
 pub(crate) mod refresh;
 pub(crate) mod schema_gen;
+pub(crate) mod secrets;
 pub(crate) mod stack;
 pub(crate) mod state;
 pub(crate) mod validate;
@@ -75,6 +76,7 @@ pub(crate) enum Command {
     Output(stack::outputs::OutputsArgs),
     State(state::StateCommand),
     Plugin(plugin::PluginCommand),
+    Secrets(secrets::SecretsCommand),
     SchemaGen(schema_gen::SchemaGenArgs),
     Completion(completion::CompletionArgs),
 }
@@ -94,6 +96,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> anyhow::Result<Exit> {
         Command::Output(args) => stack::outputs::run(ui, &cli.global, &args).await,
         Command::State(command) => state::run(ui, &cli.global, &command).await,
         Command::Plugin(command) => plugin::run(ui, &cli.global, &command).await,
+        Command::Secrets(command) => secrets::run(ui, &cli.global, &command).await,
         Command::SchemaGen(args) => schema_gen::run(ui, &cli.global, &args).await,
         Command::Completion(args) => completion::run(args),
     }

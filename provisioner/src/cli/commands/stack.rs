@@ -7,6 +7,7 @@ pub(crate) mod outputs;
 mod rename;
 mod restore;
 mod rm;
+mod secret_get;
 mod tag;
 
 use std::fs::OpenOptions;
@@ -57,6 +58,7 @@ pub(crate) enum StackVerb {
     Migrate(migrate::MigrateArgs),
     Rename(rename::RenameArgs),
     Rm(rm::RmArgs),
+    SecretGet(secret_get::SecretGetArgs),
     Tag(tag::TagCommand),
 }
 
@@ -124,6 +126,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &StackCommand) ->
         StackVerb::Migrate(args) => migrate::run(ui, global, args).await,
         StackVerb::Rename(args) => rename::run(ui, global, args).await,
         StackVerb::Rm(args) => rm::run(ui, global, args).await,
+        StackVerb::SecretGet(args) => secret_get::run(ui, global, args),
         StackVerb::Tag(command) => tag::run(ui, global, command).await,
     }
 }

@@ -14,7 +14,7 @@ fn help(words: &[&str]) -> String {
 
 #[test]
 fn help_of_each_command() {
-    let commands: [&[&str]; 33] = [
+    let commands: [&[&str]; 44] = [
         &[],
         &["init"],
         &["provision"],
@@ -46,6 +46,17 @@ fn help_of_each_command() {
         &["plugin", "install"],
         &["plugin", "ls"],
         &["plugin", "debug"],
+        &["stack", "secret-get"],
+        &["secrets"],
+        &["secrets", "init"],
+        &["secrets", "list"],
+        &["secrets", "add"],
+        &["secrets", "delete"],
+        &["secrets", "hide"],
+        &["secrets", "reveal"],
+        &["secrets", "allow"],
+        &["secrets", "disallow"],
+        &["secrets", "allowed-keys"],
         &["schema-gen"],
         &["completion"],
     ];
@@ -121,4 +132,43 @@ fn misspelled_command_has_a_suggestion() {
 
     For more information, try '--help'.
     ");
+}
+
+/// Flags of Simple Container that a command has in another form, each with the reason.
+const OTHER_FLAGS: [(&str, &str, &str); 2] = [
+    ("sc secrets init", "C", "`-C FOLDER` is a global option; without a folder it is replaced by --commit"),
+    ("sc stack secret-get", "env", "client stacks are not deployed"),
+];
+
+#[test]
+fn commands_of_the_secrets_store_have_the_names_and_flags_of_simple_container() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/goldens/simple-container/cli/commands.json");
+    let commands: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let commands = commands.as_object().unwrap();
+    let mut count = 0;
+    for (line, recorded) in
+        commands.iter().filter(|(line, _)| line.starts_with("sc secrets") || line.as_str() == "sc stack secret-get")
+    {
+        let mut root = Cli::command();
+        root.build();
+        let command = line.split(' ').skip(1).fold(&root, |command, name| command.find_subcommand(name).unwrap());
+        let has = |name: &str, short: Option<&str>| {
+            let argument = command.get_arguments().find(|argument| argument.get_long() == Some(name));
+            let is_other = |flag: &str| OTHER_FLAGS.iter().any(|(of, known, _)| of == line && *known == flag);
+            let shorts = argument.and_then(clap::Arg::get_short).map(String::from);
+            (argument.is_some() || is_other(name))
+                && short.is_none_or(|short| shorts.as_deref() == Some(short) || is_other(short))
+        };
+        for flag in recorded["flags"].as_array().unwrap() {
+            assert!(has(flag["name"].as_str().unwrap(), flag["short"].as_str()), "{line} {flag}");
+        }
+        for name in recorded["inherited"].as_array().unwrap() {
+            assert!(has(name.as_str().unwrap(), None), "{line} --{name}");
+        }
+        for name in recorded["subcommands"].as_array().unwrap() {
+            assert!(command.find_subcommand(name.as_str().unwrap()).is_some(), "{line} {name}");
+        }
+        count += 1;
+    }
+    assert_eq!(count, 11);
 }

@@ -1,0 +1,119 @@
+//! The store that a command works on: keys with passphrases, edits with confirmations.
+
+use config::diagnostics::SourceFiles;
+use config::{Profile, Repository};
+use provisioner::operation::check_owner;
+use secrets_store::edit::Edit;
+use secrets_store::keys::{KeyError, OwnKeys};
+use secrets_store::{SecretsStoreError, StoreFile};
+use tokio_util::sync::CancellationToken;
+
+use super::change;
+use crate::cli::args::GlobalArgs;
+use crate::cli::display::Line;
+use crate::cli::exit::CliError;
+use crate::cli::process::{identity, process_context, working_folder};
+use crate::cli::prompt::{ask_or_read_secret, decline};
+use crate::cli::stacks::{configuration_error, profile_name};
+use crate::cli::ui::Ui;
+
+/// Number of times that an edit is prepared again because another process has edited the store.
+const ATTEMPTS: usize = 20;
+
+/// The store of a repository, with the arguments of the command.
+pub(super) struct SecretsSession<'a> {
+    pub(super) ui: &'a Ui,
+    pub(super) global: &'a GlobalArgs,
+    pub(super) repository: Repository,
+    pub(super) file: StoreFile,
+}
+
+/// Outcome of an edit.
+pub(super) enum Edited {
+    /// The store is written. Paths of the files that were encrypted.
+    Committed(Vec<String>),
+    /// The user declined a question, which is reported.
+    Declined,
+}
+
+impl<'a> SecretsSession<'a> {
+    /// Finds the store of the repository.
+    ///
+    /// # Errors
+    /// The working folder is missing, or the repository belongs to another user.
+    pub(super) fn open(ui: &'a Ui, global: &'a GlobalArgs) -> anyhow::Result<Self> {
+        let repository = Repository::discover(&working_folder(global.cwd.as_deref())?);
+        check_owner(&repository, &identity(&process_context().environment))?;
+        Ok(Self { ui, global, file: StoreFile::of(&repository.root), repository })
+    }
+
+    /// Reads the profile, and takes its keys.
+    ///
+    /// # Errors
+    /// The profile is missing or invalid; the reasons have been printed.
+    pub(super) fn keys(&self) -> anyhow::Result<OwnKeys> {
+        let (mut sources, process_context) = (SourceFiles::default(), process_context());
+        let profile = Profile::read(profile_name(self.global), &self.repository, &process_context, &mut sources);
+        let profile = profile.map_err(|found| configuration_error(self.ui, &found, &sources))?;
+        for secret in [&profile.private_key, &profile.private_key_password].into_iter().flatten() {
+            self.ui.masker().add_text(secret.expose());
+        }
+        Ok(OwnKeys::new(profile.key_config(&self.repository, &process_context)))
+    }
+
+    /// Runs work that may need the private key. If the key is encrypted and the profile has no passphrase, asks for
+    /// it.
+    pub(super) async fn with_passphrase<T>(
+        &self,
+        keys: &mut OwnKeys,
+        work: impl Fn(&OwnKeys) -> Result<T, SecretsStoreError>,
+    ) -> anyhow::Result<T> {
+        let name = match work(keys) {
+            Err(SecretsStoreError::Key(KeyError::PassphraseMissing { name })) => name,
+            other => return Ok(other?),
+        };
+        let question = format!("Passphrase of {name}:");
+        let Some(passphrase) = ask_or_read_secret(self.ui, &CancellationToken::new(), &question).await? else {
+            return Err(CliError::failed(format!("{name} is encrypted, and no passphrase was given"), "").into());
+        };
+        *keys = keys.with_passphrase(passphrase);
+        work(keys).map_err(|error| match error {
+            SecretsStoreError::Key(KeyError::WrongPassphrase { name }) => {
+                CliError::failed(format!("the passphrase of {name} is incorrect"), "run the command again").into()
+            }
+            other => other.into(),
+        })
+    }
+
+    /// Prepares an edit, asks for a confirmation of its changes unless `yes` is true, and commits it. Prepares it
+    /// again if another process has edited the store meanwhile.
+    pub(super) async fn edit(
+        &self,
+        keys: &mut OwnKeys,
+        yes: bool,
+        prepare: impl Fn(&OwnKeys) -> Result<Edit, SecretsStoreError>,
+    ) -> anyhow::Result<Edited> {
+        let mut attempts = 0;
+        loop {
+            let edit = self.with_passphrase(keys, &prepare).await?;
+            if !change::confirm_all(self.ui, edit.changes(), yes).await? {
+                decline(self.ui);
+                return Ok(Edited::Declined);
+            }
+            for path in &edit.dropped {
+                self.ui.warn(&format!("dropped {path} from the store: it is not registered"));
+            }
+            change::warn_of_legacy(self.ui, &edit.legacy);
+            attempts += 1;
+            match edit.commit() {
+                Err(SecretsStoreError::Conflict) if attempts < ATTEMPTS => {}
+                committed => return Ok(Edited::Committed(committed?)),
+            }
+        }
+    }
+
+    /// Reports what was done, on standard error.
+    pub(super) fn report(&self, text: impl AsRef<str>) {
+        self.ui.print_messages(&[Line::plain(text)]);
+    }
+}
