@@ -38,6 +38,7 @@ mod schema_agreement;
 mod schemas;
 mod secrets;
 mod secrets_providers;
+mod secrets_store;
 mod signals;
 mod slips;
 mod stack_file;
