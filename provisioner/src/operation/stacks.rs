@@ -13,8 +13,7 @@ use state::store::{LockHolder, LockInfo, LockLease, ProcessFingerprint};
 
 use super::SetupError;
 use crate::program::Program;
-use crate::registry::provision::ProvisionTable;
-use crate::registry::types;
+use crate::registry::recipes;
 
 /// Environment variable with the time of the lease of a lock, in seconds, and its valid values.
 const LEASE_SECONDS: &str = "SC_LOCK_LEASE_SECONDS";
@@ -181,7 +180,7 @@ impl Stacks {
 
 /// Creates the program of a stack.
 pub fn program(stack: &Arc<Stack>) -> Program {
-    Program::new(Arc::clone(stack), ProvisionTable::built_in())
+    Program::new(Arc::clone(stack), recipes::core_types())
 }
 
 /// Checks that a repository belongs to an account whose programs the process may run.
@@ -216,7 +215,7 @@ fn load(
         Ok(profile) => profile,
         Err(found) => return Ok(Err(found)),
     };
-    let types = types::built_in_types();
+    let types = recipes::built_in_types();
     let workspace = Workspace {
         repository: &repository,
         profile: &profile,

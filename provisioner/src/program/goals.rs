@@ -11,7 +11,7 @@ use pulumi_proto::urn::{ProviderReference, ROOT_STACK_TYPE, TypeToken, Urn};
 
 use super::positions;
 use super::references::ReferencedResources;
-use crate::registry::provision::{Inputs, ResolvedValue};
+use crate::registry::recipe::{Inputs, ResolvedValue};
 use config::diagnostics::Diagnostic;
 use config::{AliasOption, AliasParentOption, PluginDeclaration, Resource, Stack};
 use engine::Goal;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use bridge::host::PackageTypes;
 
-use crate::registry::provision::ProvisionTable;
+use crate::registry::recipe::RecipeTable;
 use config::Stack;
 use config::diagnostics::{Diagnostic, Span};
 use engine::events::SourceRef;
@@ -39,12 +39,12 @@ pub use type_check::{SchemaFindings, SchemaWarning};
 #[derive(Clone, Debug)]
 pub struct Program {
     stack: Arc<Stack>,
-    core: ProvisionTable,
+    core: RecipeTable,
 }
 
 impl Program {
-    /// Creates the program of a stack. `core` holds the implementations of its core types.
-    pub fn new(stack: Arc<Stack>, core: ProvisionTable) -> Self {
+    /// Creates the program of a stack. `core` has the recipes of its core types.
+    pub fn new(stack: Arc<Stack>, core: RecipeTable) -> Self {
         Self { stack, core }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::registry::provision::{Package, ProvisionTable};
+use crate::registry::recipe::{Package, RecipeTable};
 use config::diagnostics::{Code, Diagnostic};
 use config::{PluginDeclaration, Resource, ResourceImplementation, Stack};
 
@@ -11,19 +11,22 @@ const PACKAGE: Code = Code("package");
 /// Returns the resources of core types with their packages, in the order of the file.
 fn core_resources<'s>(
     stack: &'s Stack,
-    core: &'s ProvisionTable,
+    core: &'s RecipeTable,
 ) -> impl Iterator<Item = (&'s Resource, &'s str, Package)> {
-    stack.resources().filter_map(|(_, resource)| match &resource.implementation {
-        ResourceImplementation::Core { type_name } => {
-            Some((resource, type_name.as_str(), core.get(type_name)?.package()))
-        }
-        ResourceImplementation::Plugin { .. } => None,
+    stack.resources().flat_map(|(_, resource)| {
+        let recipe = match &resource.implementation {
+            ResourceImplementation::Core { type_name } => core.get(type_name).map(|recipe| (type_name, recipe)),
+            ResourceImplementation::Plugin { .. } => None,
+        };
+        recipe.into_iter().flat_map(move |(type_name, recipe)| {
+            recipe.packages().iter().map(move |package| (resource, type_name.as_str(), *package))
+        })
     })
 }
 
 /// Returns the names of the plugins whose package types the program needs: plugins of plugin resources, and enabled
 /// plugins that are configured, unless a core type needs their package.
-pub(super) fn plugins_with_package_types(stack: &Stack, core: &ProvisionTable) -> BTreeSet<String> {
+pub(super) fn plugins_with_package_types(stack: &Stack, core: &RecipeTable) -> BTreeSet<String> {
     let core_packages = core_type_packages(stack, core);
     let is_configured = |declaration: &&PluginDeclaration| {
         let plugin = &declaration.plugin;
@@ -47,7 +50,7 @@ fn plugins_of_resources(stack: &Stack) -> impl Iterator<Item = &PluginDeclaratio
 
 /// Returns the enabled plugins for children of components: each is the only enabled plugin of its package. Omits
 /// packages that only core types need, because their plugins may have no configuration.
-pub(super) fn plugins_for_children(stack: &Stack, core: &ProvisionTable) -> Vec<usize> {
+pub(super) fn plugins_for_children(stack: &Stack, core: &RecipeTable) -> Vec<usize> {
     let (core_packages, used) = (core_type_packages(stack, core), plugin_type_packages(stack));
     let enabled = || stack.plugins.iter().enumerate().filter(|(_, plugin)| plugin.plugin.enabled);
     let is_only_plugin = |package: &str| enabled().filter(|(_, plugin)| plugin.package() == package).count() == 1;
@@ -57,13 +60,13 @@ pub(super) fn plugins_for_children(stack: &Stack, core: &ProvisionTable) -> Vec<
 }
 
 /// Returns the packages that core types of the stack need.
-pub(super) fn core_type_packages(stack: &Stack, core: &ProvisionTable) -> BTreeSet<&'static str> {
+pub(super) fn core_type_packages(stack: &Stack, core: &RecipeTable) -> BTreeSet<&'static str> {
     core_resources(stack, core).map(|(_, _, package)| package.name).collect()
 }
 
 /// Checks that plugins serve the packages of core types. Returns one error per package, at the first resource that
 /// needs it.
-pub(super) fn check(stack: &Stack, core: &ProvisionTable) -> Vec<Diagnostic> {
+pub(super) fn check(stack: &Stack, core: &RecipeTable) -> Vec<Diagnostic> {
     let mut seen = BTreeSet::new();
     core_resources(stack, core)
         .filter(|(_, _, package)| seen.insert(package.name))
@@ -72,7 +75,7 @@ pub(super) fn check(stack: &Stack, core: &ProvisionTable) -> Vec<Diagnostic> {
 }
 
 fn check_package(stack: &Stack, resource: &Resource, type_name: &str, package: Package) -> Option<Diagnostic> {
-    let Package { name, version } = package;
+    let (name, version) = (package.name, package.version()?);
     let declared: Vec<&PluginDeclaration> = stack.plugins.iter().filter(|plugin| plugin.package() == name).collect();
     let enabled: Vec<&PluginDeclaration> = declared.iter().copied().filter(|plugin| plugin.plugin.enabled).collect();
     let error = |summary: String| Diagnostic::error(PACKAGE, resource.type_span, summary);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::Urn;
 
-use crate::registry::provision::{ProvisionResult, ResolvedValue, without_unknowns};
+use crate::registry::recipe::{RecipeResult, ResolvedValue, without_unknowns};
 use config::diagnostics::{Code, Diagnostic, closest};
 use config::tree::{InterpolatedString, Node, Reference};
 use config::values;
@@ -18,7 +18,7 @@ pub(super) enum ReferencedResource {
     /// Plugin resource.
     Plugin(Registered),
     /// Resources of a core type.
-    Core(ProvisionResult),
+    Core(RecipeResult),
 }
 
 impl ReferencedResource {
@@ -138,7 +138,7 @@ impl ReferencedResources {
     }
 
     /// Returns the output of a core resource with its dependencies.
-    fn core_output(&self, provisioned: &ProvisionResult, reference: &Reference) -> (Output, Vec<Urn>) {
+    fn core_output(&self, provisioned: &RecipeResult, reference: &Reference) -> (Output, Vec<Urn>) {
         let (output, dependencies) = match provisioned.outputs.get(reference.path[0].as_str()) {
             Some(resolved) => (output_at(Some(&resolved.value), &reference.path[1..]), resolved.dependencies.clone()),
             None => (Output::Missing { is_secret: false }, provisioned.registered.clone()),
@@ -150,7 +150,7 @@ impl ReferencedResources {
 fn missing_output_error(reference: &Reference, resource: &ReferencedResource) -> Box<Diagnostic> {
     let candidates: Vec<&str> = match resource {
         ReferencedResource::Plugin(registered) => registered.outputs.keys().map(String::as_str).collect(),
-        ReferencedResource::Core(provisioned) => provisioned.outputs.keys().copied().collect(),
+        ReferencedResource::Core(provisioned) => provisioned.outputs.keys().map(String::as_str).collect(),
     };
     let (path, first) = (reference.path.join("."), reference.path[0].as_str());
     let summary = format!("resource {:?} has no output {path:?}", reference.resource);

@@ -15,7 +15,7 @@ use super::goals::{self, PluginResource};
 use super::references::{Mode, ReferencedResource, ReferencedResources};
 use super::types::{self, ResolvedType};
 use super::{packages, positions};
-use crate::registry::provision::{CoreResource, ProvisionError, ProvisionTable, without_unknowns};
+use crate::registry::recipe::{CoreResource, Place, RecipeError, RecipeTable, without_unknowns};
 use config::diagnostics::{Code, Diagnostic};
 use config::graph::{dependencies, references};
 use config::tree::Reference;
@@ -33,7 +33,7 @@ pub struct ProgramResult {
 }
 
 /// Registers all resources and outputs of a stack.
-pub(super) async fn run(stack: &Stack, core: &ProvisionTable, registrar: &dyn Registrar) -> ProgramResult {
+pub(super) async fn run(stack: &Stack, core: &RecipeTable, registrar: &dyn Registrar) -> ProgramResult {
     let types = registrar.package_types(packages::plugins_with_package_types(stack, core));
     let (root, types) = match tokio::join!(registrar.register(goals::root(stack)), types) {
         (Ok(root), Ok(types)) if root.result != RegistrationResult::Failed => (root.urn, types),
@@ -70,7 +70,7 @@ struct ResourceNode<'r> {
 
 struct Run<'r> {
     stack: &'r Stack,
-    core: &'r ProvisionTable,
+    core: &'r RecipeTable,
     registrar: &'r dyn Registrar,
     root: &'r Urn,
     /// Types of the packages, by name of the plugin.
@@ -96,7 +96,7 @@ struct Run<'r> {
 impl<'r> Run<'r> {
     fn new(
         stack: &'r Stack,
-        core: &'r ProvisionTable,
+        core: &'r RecipeTable,
         registrar: &'r dyn Registrar,
         root: &'r Urn,
         types: BTreeMap<String, PackageTypes>,
@@ -308,19 +308,22 @@ impl<'r> Run<'r> {
         let ResourceNode { environment, resource } = self.resources[resource_index];
         let (stack, root, registrar) = (self.stack, self.root, self.registrar);
         let source = positions::resource_ref(self.stack.plugins.len(), resource_index);
-        let provision = self.core.get(type_name).cloned();
+        let recipe = self.core.get(type_name).cloned();
         Box::pin(async move {
-            let Some(provision) = provision else {
+            let Some(recipe) = recipe else {
                 let summary = format!("the core type {type_name:?} is not supported yet");
                 let unknown = Diagnostic::error(Code("unknown-resource-type"), resource.type_span, summary);
                 return RegistrationOutcome::Diagnostic(unknown.into());
             };
             let depends_on = depends_on(resource, environment, &referenced);
             let core = CoreResource {
-                stack: &stack.name,
-                project: &stack.project,
-                environment,
-                name: &resource.name,
+                place: Place {
+                    stack: &stack.name,
+                    project: &stack.project,
+                    environment,
+                    type_name,
+                    name: &resource.name,
+                },
                 root,
                 config: &resource.config,
                 options: &resource.options,
@@ -329,11 +332,11 @@ impl<'r> Run<'r> {
                 registrar,
                 resolve_text: &|string| referenced.evaluate_text(string, environment),
             };
-            match provision.provision(core).await {
+            match recipe.register(core).await {
                 Ok(provisioned) => RegistrationOutcome::Resource(ReferencedResource::Core(provisioned)),
-                Err(ProvisionError::Halted(_)) => RegistrationOutcome::Halted,
-                Err(ProvisionError::Failed) => RegistrationOutcome::Failed,
-                Err(ProvisionError::Diagnostic(diagnostic)) => RegistrationOutcome::Diagnostic(diagnostic),
+                Err(RecipeError::Halted(_)) => RegistrationOutcome::Halted,
+                Err(RecipeError::Failed) => RegistrationOutcome::Failed,
+                Err(RecipeError::Diagnostic(diagnostic)) => RegistrationOutcome::Diagnostic(diagnostic),
             }
         })
     }

@@ -1,9 +1,9 @@
 //! Registry of core types, such as `type: s3-bucket`.
 //!
-//! [`types`] builds the table of types that `config` validates stacks with. [`provision`] registers the resources of a
-//! type, for `program`. Both have the same core types. `sdk` has what Pulumi's SDKs add to each resource. Excluded:
-//! resource types of plugins.
+//! [`types`] has the typed `config` of each type. [`recipes`] has a function of each, which makes a [`recipe`] of a `config`: what
+//! the type registers. The interpreter of recipes adds what Pulumi's SDKs add. Excluded: resource types of plugins.
 
-pub mod provision;
+pub mod recipe;
+pub mod recipes;
 mod sdk;
 pub mod types;

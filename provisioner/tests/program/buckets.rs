@@ -108,8 +108,9 @@ async fn s3_bucket_registers_user_and_access_key() {
       accessKey: secret "AK"
       region: "eu-north-1"
       secretKey: secret "S<K>"
-      skipCredentialsValidation: "false"
-      skipRegionValidation: "true"
+      skipCredentialsValidation: false
+      skipRegionValidation: true
+      - secret outputs accessKey, secretKey, token
     aws:s3/bucket:Bucket media--staging (6.83.4)
       acl: "private"
       bucket: "media--staging"
@@ -177,8 +178,9 @@ async fn s3_bucket_applies_name_cors_https_and_options() {
       accessKey: secret "AK"
       region: "eu-north-1"
       secretKey: secret "S<K>"
-      skipCredentialsValidation: "false"
-      skipRegionValidation: "true"
+      skipCredentialsValidation: false
+      skipRegionValidation: true
+      - secret outputs accessKey, secretKey, token
     aws:s3/bucket:Bucket media--staging (6.83.4)
       acl: "private"
       bucket: "media--staging"
@@ -271,6 +273,7 @@ async fn gcp_bucket_registers_service_account_and_hmac_key() {
     pulumi:providers:gcp s--gcp-bucket--a_rather_long_name_of_a_bucket--staging--provider--staging (8.41.1)
       credentials: secret "{\"k\": 1}"
       project: secret "tide-7"
+      - secret outputs accessToken
     gcp:storage/bucket:Bucket a_rather_long_name_of_a_bucket--staging (8.41.1)
       location: "EU"
       name: "a_rather_long_name_of_a_bucket--staging"
@@ -326,6 +329,7 @@ async fn adopted_gcp_bucket_is_imported() {
     pulumi:providers:p p
     pulumi:providers:gcp s--gcp-bucket--media--staging--provider--staging (8.41.1)
       credentials: secret "{\"k\": 1}"
+      - secret outputs accessToken
     gcp:storage/bucket:Bucket old--staging (8.41.1)
       location: "EU"
       name: "old"
@@ -463,7 +467,7 @@ async fn provider_has_no_credentials_if_account_has_no_key() {
         let provider = deployment.goal("s--s3-bucket--media--staging--provider--staging");
         assert_eq!(
             properties(&provider.inputs),
-            ["region: \"eu-west-1\"", "skipCredentialsValidation: \"true\"", "skipRegionValidation: \"true\""]
+            ["region: \"eu-west-1\"", "skipCredentialsValidation: true", "skipRegionValidation: true"]
         );
     }
 }
@@ -490,10 +494,7 @@ async fn credentials_may_reference_another_resource() {
     let preview = FakeDeployment::preview();
     subject.run(&preview).await;
     let whole = preview.goal("s--s3-bucket--whole--staging--provider--staging").inputs;
-    assert_eq!(
-        (&whole["region"], &whole["accessKey"]),
-        (&PropertyValue::UNKNOWN, &PropertyValue::secret(PropertyValue::UNKNOWN))
-    );
+    assert_eq!((&whole["region"], &whole["accessKey"]), (&PropertyValue::UNKNOWN, &PropertyValue::UNKNOWN));
 
     let invalid = FakeDeployment::default()
         .with("vault--staging", "account", "top secret, and no account")

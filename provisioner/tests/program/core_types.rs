@@ -1,16 +1,12 @@
 //! Tests of core types, with a type that exists only in tests: a pond with a fence.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use config::types::{CoreConfig, CoreType, TextHandle, TypeTable};
+use config::types::{CoreConfig, TextHandle};
 use engine::RegistrationResult;
-use provisioner::registry::provision::{
-    CoreResource, Inputs, Package, Provision, ProvisionError, ProvisionResult, ProvisionTable, output,
-};
-use pulumi_proto::property::{PropertyMap, PropertyValue};
+use provisioner::registry::recipe::{CoreTypeRecipe, Package, Place, Recipe, RecipeTable};
+use pulumi_proto::property::PropertyValue;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::fake::{FakeDeployment, StackProgram, urn};
 
@@ -24,33 +20,20 @@ impl CoreConfig for PondConfig {
     const OUTPUTS: &'static [&'static str] = &["water", "owner"];
 }
 
-struct Pond;
+const WATER: Package = Package { name: "water" };
 
-const WATER: Package = Package { name: "water", version: "1.0.0" };
+fn pond(config: &PondConfig, at: &Place<'_>, r: &mut Recipe<'_>) {
+    let name = at.qualified(at.name);
+    let water = r.provider(WATER, json!({ "region": "sea" }));
+    let pond = r.add(water.resource("water:pond:Pond", &name, json!({ "owner": config.owner, "deep": true })));
+    let fence = format!("{name}-fence");
+    r.add(water.resource("water:pond:Fence", &fence, json!({ "pond": pond.out("water") })));
+    r.publish(json!({ "water": pond.out("water"), "owner": config.owner }));
+    r.export(&name, json!({ "water": pond.out("water") }));
+}
 
-#[async_trait]
-impl Provision for Pond {
-    fn package(&self) -> Package {
-        WATER
-    }
-
-    async fn provision(&self, resource: CoreResource<'_>) -> Result<ProvisionResult, ProvisionError> {
-        let config = resource.decode::<PondConfig>()?;
-        let owner = resource.text(&config, config.config.owner)?;
-        let inputs = Inputs::default().plain("region", "sea");
-        let provider = resource.register_provider::<PondConfig>(WATER, inputs).await?;
-        let name = resource.qualified_name(resource.name);
-        let inputs = Inputs::default().set("owner", owner.clone()).plain("deep", true);
-        let pond = resource.register(provider.goal("water:pond:Pond", &name, inputs, &[])).await?;
-        let inputs = Inputs::default().set("pond", output(&pond, "water"));
-        let fence = provider.goal("water:pond:Fence", &format!("{name}-fence"), inputs, &[]);
-        let fence = resource.register(fence).await?;
-        Ok(ProvisionResult {
-            outputs: [("water", output(&pond, "water")), ("owner", owner)].into(),
-            stack_outputs: PropertyMap::from([(format!("{name}-water"), output(&pond, "water").value)]),
-            registered: vec![pond.urn, fence.urn],
-        })
-    }
+fn recipes() -> RecipeTable {
+    RecipeTable::new([CoreTypeRecipe::of(&[WATER], pond)])
 }
 
 fn ponds(resources: &str, rest: &str) -> StackProgram {
@@ -58,8 +41,8 @@ fn ponds(resources: &str, rest: &str) -> StackProgram {
         &format!(
             "plugins: [{{ name: p, source: {{ type: local, path: p }} }}]\nresources: {{ resources: {{ e: {{ resources: {{ {resources} }} }} }} }}\n{rest}"
         ),
-        TypeTable::new([CoreType::of::<PondConfig>()]),
-        ProvisionTable::new([("pond", Arc::new(Pond) as Arc<dyn Provision>)]),
+        recipes().types(),
+        recipes(),
     )
 }
 

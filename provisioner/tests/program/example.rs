@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use engine::ProgramEnd;
 use provisioner::program::Program;
-use provisioner::registry::provision::ProvisionTable;
-use provisioner::registry::types;
+use provisioner::registry::recipes;
 use pulumi_proto::property::PropertyValue;
 
 use crate::fake::{FakeDeployment, read};
@@ -26,14 +25,14 @@ fn expected_registrations(folder: &Path) -> BTreeSet<(String, String, BTreeSet<S
 #[tokio::test]
 async fn registrations_of_example_match_its_table() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/example");
-    let (stack, _) = read(&folder.join("repo"), "aquarium", &types::built_in_types());
+    let (stack, _) = read(&folder.join("repo"), "aquarium", &recipes::built_in_types());
     let deployment = FakeDeployment::default()
         .with("media--staging", "region", "eu-north-1")
         .with("media--production", "region", "eu-north-1")
         .with("admin-password--production", "result", PropertyValue::secret("pw".into()))
         .with("host-key--production", "privateKeyPem", PropertyValue::secret("pem".into()))
         .with("site-cert--production", "certPem", "cert");
-    let result = Program::new(Arc::new(stack), ProvisionTable::built_in()).run(&deployment).await;
+    let result = Program::new(Arc::new(stack), recipes::core_types()).run(&deployment).await;
     assert_eq!((result.end, result.diagnostics), (ProgramEnd::Completed, vec![]));
 
     let goals = deployment.goals.lock().unwrap().clone();

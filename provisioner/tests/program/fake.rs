@@ -12,8 +12,8 @@ use config::types::TypeTable;
 use config::{LoadedStacks, ProcessContext, Profile, Repository, Stack, Workspace};
 use engine::{Goal, Halted, InvokeGoal, ProgramEnd, ReadGoal, Registered, Registrar, RegistrationResult};
 use provisioner::program::Program;
-use provisioner::registry::provision::ProvisionTable;
-use provisioner::registry::types;
+use provisioner::registry::recipe::RecipeTable;
+use provisioner::registry::recipes;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
@@ -42,8 +42,12 @@ pub(crate) struct FakeDeployment {
     pub(crate) results: BTreeMap<&'static str, RegistrationResult>,
     /// Resource names at which the deployment stops.
     pub(crate) rejected: Vec<&'static str>,
+    /// Replies of functions, by token. Other functions stop the deployment.
+    pub(crate) replies: BTreeMap<String, PropertyMap>,
     /// Registered goals, in order.
     pub(crate) goals: Mutex<Vec<Goal>>,
+    /// Calls of functions, in order.
+    pub(crate) invokes: Mutex<Vec<InvokeGoal>>,
     /// Stack outputs; `None` until they are registered.
     pub(crate) stack_outputs: Mutex<Option<PropertyMap>>,
 }
@@ -106,10 +110,11 @@ impl Registrar for FakeDeployment {
         let mut outputs = PropertyMap::new();
         if result == RegistrationResult::Succeeded {
             outputs.extend((*goal.inputs).clone());
-            outputs.extend(self.outputs.get(&goal.name).cloned().unwrap_or_default());
+            let by_type = self.outputs.get(&format!("{}::{}", goal.type_token.as_str(), goal.name));
+            outputs.extend(by_type.or_else(|| self.outputs.get(&goal.name)).cloned().unwrap_or_default());
         }
         let known = self.run == Run::Update && goal.custom && result == RegistrationResult::Succeeded;
-        let id = known.then(|| format!("{}-1", goal.name)).and_then(ResourceId::new);
+        let id = goal.import_id.clone().or_else(|| ResourceId::new(format!("{}-1", goal.name))).filter(|_| known);
         let has_all_outputs = result == RegistrationResult::Succeeded
             && (self.run == Run::Update || self.unchanged.contains(&goal.name.as_str()));
         let outputs = Arc::new(outputs);
@@ -126,8 +131,10 @@ impl Registrar for FakeDeployment {
         Err(Halted::Stopped)
     }
 
-    async fn invoke(&self, _: InvokeGoal) -> Result<PropertyMap, Halted> {
-        Err(Halted::Stopped)
+    async fn invoke(&self, goal: InvokeGoal) -> Result<PropertyMap, Halted> {
+        let reply = self.replies.get(goal.token.as_str()).cloned();
+        self.invokes.lock().unwrap().push(goal);
+        reply.ok_or(Halted::Stopped)
     }
 }
 
@@ -152,7 +159,7 @@ resources:
     }
 
     pub(crate) fn server(sections: &str) -> Self {
-        Self::with_types(sections, types::built_in_types(), ProvisionTable::built_in())
+        Self::with_types(sections, recipes::built_in_types(), recipes::core_types())
     }
 
     pub(crate) fn with_secrets(sections: &str, secrets: &str) -> Self {
@@ -160,30 +167,47 @@ resources:
         Self::with_provisioner(
             &format!("{plugin}\n{sections}"),
             secrets,
-            types::built_in_types(),
-            ProvisionTable::built_in(),
+            recipes::built_in_types(),
+            recipes::core_types(),
         )
     }
 
-    pub(crate) fn with_types(sections: &str, types: TypeTable, core: ProvisionTable) -> Self {
+    pub(crate) fn with_types(sections: &str, types: TypeTable, core: RecipeTable) -> Self {
         Self::with_provisioner(sections, "values: { s: hush }", types, core)
     }
 
-    fn with_provisioner(sections: &str, secrets: &str, types: TypeTable, core: ProvisionTable) -> Self {
+    fn with_provisioner(sections: &str, secrets: &str, types: TypeTable, core: RecipeTable) -> Self {
         let provisioner = "provisioner: { type: pulumi, config: { state-storage: { type: fs, config: { path: file:///x } }, secrets-provider: { type: passphrase } } }";
         Self::complete(&format!("{provisioner}\n{sections}"), secrets, types, core)
     }
 
     /// Reads a stack from a complete server.yaml.
-    pub(crate) fn complete(server: &str, secrets: &str, types: TypeTable, core: ProvisionTable) -> Self {
+    pub(crate) fn complete(server: &str, secrets: &str, types: TypeTable, core: RecipeTable) -> Self {
+        let (stack, sources, diagnostics) = Self::load(server, secrets, &types);
+        assert_eq!(diagnostics, "");
+        Self { program: Program::new(Arc::new(stack.unwrap()), core), sources }
+    }
+
+    /// Reads a stack from a complete server.yaml without secrets.
+    ///
+    /// # Errors
+    /// Returns the errors of the file as text.
+    pub(crate) fn try_complete(server: &str, types: TypeTable, core: RecipeTable) -> Result<Self, String> {
+        let (stack, sources, diagnostics) = Self::load(server, "", &types);
+        match stack.filter(|_| !diagnostics.contains("error")) {
+            Some(stack) => Ok(Self { program: Program::new(Arc::new(stack), core), sources }),
+            None => Err(diagnostics),
+        }
+    }
+
+    fn load(server: &str, secrets: &str, types: &TypeTable) -> (Option<Stack>, SourceFiles, String) {
         let folder = tempfile::tempdir().unwrap();
         let stack = folder.path().join(".sc/stacks/s");
         fs::create_dir_all(&stack).unwrap();
         fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: reef").unwrap();
         fs::write(stack.join("server.yaml"), server).unwrap();
         fs::write(stack.join("secrets.yaml"), secrets).unwrap();
-        let (stack, sources) = read(folder.path(), "s", &types);
-        Self { program: Program::new(Arc::new(stack), core), sources }
+        load(folder.path(), "s", types)
     }
 
     /// Runs the program, which must complete without diagnostics.
@@ -206,6 +230,13 @@ resources:
 }
 
 pub(crate) fn read(root: &Path, name: &str, types: &TypeTable) -> (Stack, SourceFiles) {
+    let (stack, sources, diagnostics) = load(root, name, types);
+    assert_eq!(diagnostics, "");
+    (stack.unwrap(), sources)
+}
+
+/// Reads a stack, and returns the diagnostics as text.
+fn load(root: &Path, name: &str, types: &TypeTable) -> (Option<Stack>, SourceFiles, String) {
     let process_context = ProcessContext {
         environment: BTreeMap::new(),
         now: "2024-01-02T03:04:05Z".parse().unwrap(),
@@ -224,6 +255,5 @@ pub(crate) fn read(root: &Path, name: &str, types: &TypeTable) -> (Stack, Source
     };
     let LoadedStacks { mut stacks, diagnostics, .. } = workspace.load(&[name.to_owned()], &mut sources);
     let messages: Vec<_> = diagnostics.iter().map(|d| render(d, &sources, Style::Plain)).collect();
-    assert_eq!(messages.join("\n\n"), "");
-    (stacks.remove(0), sources)
+    (stacks.pop(), sources, messages.join("\n\n"))
 }

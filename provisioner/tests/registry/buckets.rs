@@ -1,6 +1,6 @@
 //! Tests of the `config` of `s3-bucket` and `gcp-bucket`: errors and warnings.
 
-use provisioner::registry::types;
+use provisioner::registry::recipes;
 
 use crate::repository::Files;
 use crate::sections;
@@ -57,7 +57,7 @@ fn complete_bucket_configs_are_accepted() {
 #[test]
 fn missing_and_invalid_credentials_are_reported() {
     insta::assert_snapshot!(s3("name: media"), @r#"
-    error[credentials]: the credentials of an AWS account are missing
+    warning[credentials]: no region: the plugin looks for one in its environment
       --> .sc/stacks/s/server.yaml:13:13
        |
     13 |             name: media
@@ -91,7 +91,7 @@ fn missing_and_invalid_credentials_are_reported() {
        = hint: an `aws-token` has `accessKey` and `secretAccessKey`
     ");
     insta::assert_snapshot!(s3("credentials: ${auth:nowhere}\nregion: land"), @"
-    error[credentials]: the credentials have no region
+    warning[credentials]: the credentials have no region: the plugin looks for one in its environment
       --> .sc/stacks/s/server.yaml:13:26
        |
     13 |             credentials: ${auth:nowhere}
@@ -225,7 +225,7 @@ outputs:
 #[test]
 fn schemas_describe_every_key() {
     let properties = |name: &str| {
-        let schema = types::built_in_types().get(name).unwrap().schema();
+        let schema = recipes::built_in_types().get(name).unwrap().schema();
         let properties = schema.pointer("/properties").unwrap().as_object().unwrap();
         let line = |(name, property): (&String, &serde_json::Value)| {
             assert!(property["description"].is_string(), "{name} is described");

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use provisioner::registry::types;
+use provisioner::registry::recipes;
 use provisioner::schema::{self, Package};
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::sections;
 
 /// Returns the names of the properties at a pointer into the schema.
 fn schema_keys(pointer: &str) -> BTreeSet<String> {
-    let files = schema::files(&types::built_in_types(), None);
+    let files = schema::files(&recipes::built_in_types(), None);
     let schema: Value = serde_json::from_str(&files["server.schema.json"]).unwrap();
     let section = schema.pointer(pointer).unwrap();
     assert_eq!(section["additionalProperties"], false, "{pointer} accepts no other key");
@@ -64,7 +64,7 @@ fn schemas_stay_in_their_folder_for_any_type_token() {
         tokens.iter().map(|token| ((*token).to_owned(), Value::Object(Default::default()))).collect();
     let text = serde_json::json!({ "name": "p", "resources": resources }).to_string();
     let package = Package { name: "p".to_owned(), schemas: Some(schemas::convert_package(&text).unwrap()) };
-    let files = schema::files(&types::built_in_types(), Some(vec![package]));
+    let files = schema::files(&recipes::built_in_types(), Some(vec![package]));
     let names: Vec<&str> = files.keys().filter_map(|path| path.strip_prefix("p/")).collect();
     assert_eq!(
         names,

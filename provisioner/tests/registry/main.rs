@@ -12,10 +12,10 @@ mod buckets;
 mod editor;
 mod templates;
 
-use provisioner::registry::types;
+use provisioner::registry::recipes;
 use repository::Files;
 
 /// Creates a stack `s` with a provisioner and these sections, which is read with the types of `sc`.
 fn sections(text: &str) -> Files {
-    Files::sections(text).types(types::built_in_types())
+    Files::sections(text).types(recipes::built_in_types())
 }

@@ -2,7 +2,7 @@
 
 use config::Stack;
 use config::tree::Value;
-use provisioner::registry::types;
+use provisioner::registry::recipes;
 use serde_json::Value as Json;
 
 use crate::repository::{Files, PROVISIONER, recorded_cases};
@@ -22,7 +22,7 @@ fn server(text: &str) -> String {
 }
 
 fn files() -> Files {
-    Files::empty().types(types::built_in_types())
+    Files::empty().types(recipes::built_in_types())
 }
 
 /// Names of recorded cases whose text Go writes differently. Go drops line breaks at the start, writes tabs in lines

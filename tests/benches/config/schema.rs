@@ -1,7 +1,7 @@
 //! Measurement of the schema of a large package.
 
 use anyhow::ensure;
-use provisioner::registry::types;
+use provisioner::registry::recipes;
 use provisioner::schema::{Package, files};
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,8 @@ pub(crate) fn compare(types: usize, rounds: usize) -> anyhow::Result<()> {
     let text = package(types).to_string();
     let ours = || {
         let schemas = schemas::convert_package(&text)?;
-        let files = files(&types::built_in_types(), Some(vec![Package { name: "big".into(), schemas: Some(schemas) }]));
+        let files =
+            files(&recipes::built_in_types(), Some(vec![Package { name: "big".into(), schemas: Some(schemas) }]));
         ensure!(files.len() > types);
         Ok(())
     };

@@ -9,8 +9,7 @@ use bridge::host::{InputInfo, PackageTypes, TypeInfo};
 use config::diagnostics::{SourceFiles, has_errors};
 use config::{ProcessContext, Profile, Repository, Stack, Workspace};
 use provisioner::program::{Program, SchemaFindings};
-use provisioner::registry::provision::ProvisionTable;
-use provisioner::registry::types;
+use provisioner::registry::recipes;
 
 use crate::compare_in_turns;
 
@@ -37,7 +36,7 @@ pub(crate) fn compare(stacks: usize, rounds: usize) -> anyhow::Result<()> {
             time_zone: None,
             account: None,
         };
-        let (types, mut sources) = (types::built_in_types(), SourceFiles::default());
+        let (types, mut sources) = (recipes::built_in_types(), SourceFiles::default());
         let profile = Profile::read("default", &repository, &process_context, &mut sources);
         let profile = profile.map_err(|found| anyhow::anyhow!("{found:?}"))?;
         let (repository, process_context) = (&repository, &process_context);
@@ -54,7 +53,7 @@ pub(crate) fn compare(stacks: usize, rounds: usize) -> anyhow::Result<()> {
         let types = PackageTypes::from_lines(cached.clone()).context("lines are read")?;
         let types = BTreeMap::from([("reef".to_owned(), types)]);
         for stack in load()? {
-            let program = Program::new(stack.into(), ProvisionTable::built_in());
+            let program = Program::new(stack.into(), recipes::core_types());
             ensure!(program.check_packages().is_empty() && program.check_outputs(&types, |_, _| None).is_empty());
             let SchemaFindings { errors, warnings } = program.check_types(&types);
             ensure!(errors.is_empty() && warnings.is_empty(), "{:?}", errors.first());

@@ -13,8 +13,7 @@ use config::{ProcessContext, Profile, Repository, Stack, Workspace};
 use engine::events::{Event, EventSink, Operation, Outcome, StepOp};
 use engine::{Deployment, DeploymentEnd, DeploymentOptions, ProgramEnd, StopSignals};
 use provisioner::program::Program;
-use provisioner::registry::provision::ProvisionTable;
-use provisioner::registry::types;
+use provisioner::registry::recipes;
 use pulumi_proto::property::PropertyValue;
 use state::{MemoryRecorder, ResourceState, Snapshot, StateRecorder, integrity};
 
@@ -33,7 +32,7 @@ fn stack() -> Stack {
         account: None,
     };
     let repository = Repository { root: folder().join("repo"), git: None };
-    let (mut sources, types) = (SourceFiles::default(), types::built_in_types());
+    let (mut sources, types) = (SourceFiles::default(), recipes::built_in_types());
     let profile = Profile::read("default", &repository, &process_context, &mut sources).unwrap();
     let workspace = Workspace {
         repository: &repository,
@@ -62,7 +61,7 @@ enum Effect {
 /// Runs the example from a state.
 async fn run(snapshot: Snapshot, operation: Operation, effect: Effect) -> DeploymentEnd {
     let preview = matches!(effect, Effect::Preview);
-    let program = Program::new(Arc::new(stack()), ProvisionTable::built_in());
+    let program = Program::new(Arc::new(stack()), recipes::core_types());
     let options = DeploymentOptions { preview, ..DeploymentOptions::new("aquarium", "tidepool", operation) };
     let recorder = (!preview).then(|| Box::new(MemoryRecorder::new(snapshot.clone())) as Box<dyn StateRecorder>);
     let signals = StopSignals::default();
@@ -122,7 +121,7 @@ async fn example_state_matches_its_table() {
     let provider = find(&end.snapshot, "aquarium--s3-bucket--media--production--provider--production");
     assert_eq!(provider.inputs["version"], "6.83.4".into());
     assert_eq!(provider.inputs["secretKey"], PropertyValue::secret("example/secret/access/key/0001".into()));
-    assert_eq!(provider.inputs["skipCredentialsValidation"], "false".into());
+    assert_eq!(provider.inputs["skipCredentialsValidation"], false.into());
     assert!(!provider.protect);
 
     let outputs = &find(&end.snapshot, "tidepool-aquarium").outputs;

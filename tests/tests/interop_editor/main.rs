@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use provisioner::registry::types;
+use provisioner::registry::recipes;
 use provisioner::schema::{Package, files};
 use serde_json::json;
 use tests::commands::run;
@@ -56,7 +56,7 @@ fn reef() -> Package {
 }
 
 fn write(folder: &Path, packages: Option<Vec<Package>>) {
-    for (path, text) in files(&types::built_in_types(), packages) {
+    for (path, text) in files(&recipes::built_in_types(), packages) {
         let path = folder.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();

@@ -9,6 +9,7 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserialize, DeserializeOwned, DeserializeSeed, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::reader::{Reader, Section};
@@ -18,10 +19,36 @@ use crate::yaml::scalar::{UntypedScalar, go_bool, go_int, go_text, read_untyped}
 const TEXT_HANDLE: &str = "$sc::TextHandle";
 const WRONG_KIND: Code = Code("wrong-kind");
 
+/// Name of the field of a struct that is decoded from the same mapping as the struct itself, for fields that several types
+/// share. The attribute `flatten` of serde would lose the positions.
+const FLATTENED: &str = "$sc::Flattened";
+
 /// A text of a typed `config` that may hold secrets and references. Its value exists only when the resource is
 /// registered. The handle is an index into the texts of the decoded value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextHandle(usize);
+
+impl TextHandle {
+    /// Returns the index in [`Decoded::texts`].
+    pub fn index(self) -> usize {
+        self.0
+    }
+
+    /// Returns the handle that serialized to this object; `None` for any other JSON.
+    pub fn from_json(value: &serde_json::Value) -> Option<Self> {
+        let index = value.as_object().filter(|members| members.len() == 1)?.get(TEXT_HANDLE)?.as_u64()?;
+        usize::try_from(index).ok().map(Self)
+    }
+}
+
+/// Serializes to an object that [`TextHandle::from_json`] reads. No text is in it.
+impl Serialize for TextHandle {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(1))?;
+        map.serialize_entry(TEXT_HANDLE, &self.0)?;
+        map.end()
+    }
+}
 
 /// A decoded `config` with the texts of its handles.
 #[derive(Clone, Debug)]
@@ -41,6 +68,11 @@ impl<T> Decoded<T> {
         (string, *span)
     }
 
+    /// Returns all texts with their positions, by the index of their handles.
+    pub fn texts(&self) -> impl Iterator<Item = (&InterpolatedString, Span)> {
+        self.texts.iter().map(|(string, span)| (string, *span))
+    }
+
     /// Returns the text of a handle; `None` if the handle is missing or the text is empty.
     pub fn non_empty_text(&self, handle: Option<TextHandle>) -> Option<&InterpolatedString> {
         let (string, _) = self.text(handle?);
@@ -51,7 +83,7 @@ impl<T> Decoded<T> {
 /// Decodes a `config`; `None` if it has errors, which are added to `diagnostics`.
 pub fn decode<T: DeserializeOwned>(node: &Node, diagnostics: &mut Vec<Diagnostic>) -> Option<Decoded<T>> {
     let context = Context::default();
-    let result = T::deserialize(Decoder { node, context: &context });
+    let result = T::deserialize(Decoder { node, context: &context, is_flattened: false });
     let mut decode_diagnostics = context.diagnostics.into_inner();
     let has_errors = context.has_errors.into_inner();
     if let Err(DecodeError::Message(text)) = &result
@@ -100,6 +132,8 @@ struct Context {
     diagnostics: RefCell<Vec<Diagnostic>>,
     has_errors: RefCell<bool>,
     texts: RefCell<Vec<(InterpolatedString, Span)>>,
+    /// Fields of the structs around the flattened one that is decoded next.
+    outer_fields: RefCell<Vec<&'static str>>,
 }
 
 impl Context {
@@ -130,6 +164,8 @@ impl de::Error for DecodeError {
 struct Decoder<'n> {
     node: &'n Node,
     context: &'n Context,
+    /// True for the value of a flattened field.
+    is_flattened: bool,
 }
 
 impl<'n> Decoder<'n> {
@@ -184,6 +220,18 @@ impl<'n> Decoder<'n> {
         let mut texts = self.context.texts.borrow_mut();
         texts.push((string, self.node.span));
         visitor.visit_u64(texts.len() as u64 - 1)
+    }
+
+    /// Passes the entries of a mapping to a visitor. With the fields of a struct that has a flattened one, an entry with the
+    /// whole mapping follows.
+    fn visit_entries<V: Visitor<'n>>(
+        self,
+        visitor: V,
+        fields: Option<&'static [&'static str]>,
+    ) -> Result<V::Value, DecodeError> {
+        let fields = fields.filter(|_| matches!(self.node.value, Value::Mapping(_)));
+        let flattened = fields.map(|fields| (Self { is_flattened: true, ..self }, fields));
+        visitor.visit_map(Entries { entries: self.entries().iter(), flattened, value: None, context: self.context })
     }
 
     fn entries(self) -> &'n [Entry] {
@@ -303,7 +351,7 @@ impl<'de> de::Deserializer<'de> for Decoder<'de> {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        visitor.visit_map(Entries { entries: self.entries().iter(), value: None, context: self.context })
+        self.visit_entries(visitor, None)
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -312,11 +360,16 @@ impl<'de> de::Deserializer<'de> for Decoder<'de> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
+        if fields.contains(&FLATTENED) {
+            return self.visit_entries(visitor, Some(fields));
+        }
         if let Value::Mapping(mapping) = &self.node.value {
             let section = Section { mapping, span: self.node.span };
-            Reader::new(&mut self.context.diagnostics.borrow_mut()).warn_of_misspelled_keys(section, fields);
+            let outer_fields = if self.is_flattened { self.context.outer_fields.take() } else { Vec::new() };
+            let known = [fields, &outer_fields].concat();
+            Reader::new(&mut self.context.diagnostics.borrow_mut()).warn_of_misspelled_keys(section, &known);
         }
-        self.deserialize_map(visitor)
+        self.visit_entries(visitor, None)
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -350,13 +403,15 @@ impl<'de> de::SeqAccess<'de> for Items<'de> {
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DecodeError> {
         let Some(node) = self.items.next() else { return Ok(None) };
-        decode_at(seed, node, self.context).map(Some)
+        decode_at(seed, Decoder { node, context: self.context, is_flattened: false }).map(Some)
     }
 }
 
 struct Entries<'n> {
     entries: std::slice::Iter<'n, Entry>,
-    value: Option<&'n Node>,
+    /// Value of the flattened field, and the fields of its struct.
+    flattened: Option<(Decoder<'n>, &'static [&'static str])>,
+    value: Option<Decoder<'n>>,
     context: &'n Context,
 }
 
@@ -364,25 +419,30 @@ impl<'de> de::MapAccess<'de> for Entries<'de> {
     type Error = DecodeError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeError> {
-        let Some(entry) = self.entries.next() else { return Ok(None) };
-        self.value = Some(&entry.value);
-        seed.deserialize(entry.key.as_str().into_deserializer()).map(Some)
+        let (key, value) = match (self.entries.next(), self.flattened.take()) {
+            (Some(entry), flattened) => {
+                self.flattened = flattened;
+                (entry.key.as_str(), Decoder { node: &entry.value, context: self.context, is_flattened: false })
+            }
+            (None, Some((flattened, fields))) => {
+                self.context.outer_fields.borrow_mut().extend(fields);
+                (FLATTENED, flattened)
+            }
+            (None, None) => return Ok(None),
+        };
+        self.value = Some(value);
+        seed.deserialize(key.into_deserializer()).map(Some)
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, DecodeError> {
-        let node = self.value.take().ok_or_else(|| DecodeError::Message("a value without a key".into()))?;
-        decode_at(seed, node, self.context)
+        decode_at(seed, self.value.take().ok_or_else(|| DecodeError::Message("a value without a key".into()))?)
     }
 }
 
-fn decode_at<'n, S: DeserializeSeed<'n>>(
-    seed: S,
-    node: &'n Node,
-    context: &'n Context,
-) -> Result<S::Value, DecodeError> {
-    seed.deserialize(Decoder { node, context }).map_err(|error| {
+fn decode_at<'n, S: DeserializeSeed<'n>>(seed: S, decoder: Decoder<'n>) -> Result<S::Value, DecodeError> {
+    seed.deserialize(decoder).map_err(|error| {
         if let DecodeError::Message(text) = error {
-            context.push_error(Diagnostic::error(WRONG_KIND, node.span, text));
+            decoder.context.push_error(Diagnostic::error(WRONG_KIND, decoder.node.span, text));
         }
         DecodeError::Reported
     })

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use bridge::fs::{Access, create_folders, read_if_exists, write_atomically};
 use clap::Args;
 use provisioner::operation::{PluginSettings, Stacks};
-use provisioner::registry::types;
+use provisioner::registry::recipes;
 use provisioner::schema::{Package, files};
 
 use crate::cli::args::{GlobalArgs, StacksArgs};
@@ -104,7 +104,7 @@ fn version(package: &Package) -> &str {
 fn write(ui: &Ui, folder: &Path, packages: Option<Vec<Package>>) -> anyhow::Result<Exit> {
     let unknown = packages.iter().flatten().filter(|package| package.schemas.is_none());
     let unknown: Vec<String> = unknown.map(|package| package.name.clone()).collect();
-    let files = files(&types::built_in_types(), packages);
+    let files = files(&recipes::built_in_types(), packages);
     let mut changed = 0;
     for (path, text) in &files {
         let path = folder.join(path);

@@ -4,15 +4,14 @@ use config::diagnostics::{Code, Diagnostic, Span};
 use config::tree::Node;
 use config::types::{CoreConfig, Decoded, TextHandle};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 const CREDENTIALS: Code = Code("credentials");
 
-/// `config` of `s3-bucket` (docs/spec/simple-container.md#7.3).
+/// Account of the resources of a type on AWS (docs/spec/simple-container.md#7.2).
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(description = "A private bucket on S3, and a user of its own with an access key.")]
-pub struct S3BucketConfig {
+pub struct AwsAccountConfig {
     /// The account as JSON, usually `${auth:NAME}`. Overrides `accessKey`, `secretAccessKey` and `region`.
     #[schemars(extend("writeOnly" = true))]
     pub credentials: Option<TextHandle>,
@@ -23,8 +22,19 @@ pub struct S3BucketConfig {
     /// Secret of the access key.
     #[schemars(extend("writeOnly" = true))]
     pub secret_access_key: Option<TextHandle>,
-    /// Region of the bucket, if `credentials` is not set.
+    /// Region of the resources, if `credentials` is not set.
     pub region: Option<TextHandle>,
+}
+
+/// `config` of `s3-bucket` (docs/spec/simple-container.md#7.3).
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(description = "A private bucket on S3, and a user of its own with an access key.")]
+pub struct S3BucketConfig {
+    /// The account.
+    #[serde(rename = "$sc::Flattened")]
+    #[schemars(flatten)]
+    pub account: AwsAccountConfig,
     /// Name of the bucket without the environment suffix, which is added. Defaults to the name of the resource.
     pub name: String,
     /// Deny requests that do not use HTTPS.
@@ -73,13 +83,176 @@ impl CoreConfig for S3BucketConfig {
                 .help("leave `domain` out: the bucket is then private"),
             );
         }
-        diagnostics.extend(check_account(decoded, node));
+        diagnostics.extend(check_account(decoded, &decoded.config.account, node));
     }
 }
 
-/// Returns errors in the account of a bucket, and warnings about ignored keys.
-fn check_account(decoded: &Decoded<S3BucketConfig>, node: &Node) -> Vec<Diagnostic> {
-    let config = &decoded.config;
+/// `config` of `ecr-repository` (docs/spec/simple-container.md#7.4).
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(description = "A repository for container images on ECR.")]
+#[schemars(extend("required" = ["name"]))]
+pub struct EcrRepositoryConfig {
+    /// The account.
+    #[serde(rename = "$sc::Flattened")]
+    #[schemars(flatten)]
+    pub account: AwsAccountConfig,
+    /// Name of the repository, without the name of the stack, which is added in front.
+    pub name: String,
+    /// Rules that delete images. By default, the newest three stay.
+    pub lifecycle_policy: Option<LifecyclePolicy>,
+}
+
+/// Rules that delete images of a repository. They serialize as in the Go program.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(extend("additionalProperties" = false))]
+pub struct LifecyclePolicy {
+    /// Rules, in any order.
+    pub rules: Vec<LifecycleRule>,
+}
+
+/// Rule of a lifecycle policy.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(extend("additionalProperties" = false))]
+pub struct LifecycleRule {
+    /// Rank of the rule: rules with lower ranks apply first.
+    pub rule_priority: i64,
+    /// Purpose of the rule.
+    pub description: String,
+    /// Images that the rule applies to.
+    pub selection: LifecycleSelection,
+    /// Action on these images.
+    pub action: LifecycleAction,
+}
+
+/// Images that a rule of a lifecycle policy applies to.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(extend("additionalProperties" = false))]
+pub struct LifecycleSelection {
+    /// `tagged`, `untagged` or `any`.
+    pub tag_status: String,
+    /// Patterns of tags, with `*`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tag_pattern_list: Vec<String>,
+    /// Beginnings of tags.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tag_prefix_list: Vec<String>,
+    /// `imageCountMoreThan` or `sinceImagePushed`.
+    pub count_type: String,
+    /// Number of images, or of `countUnit`.
+    pub count_number: i64,
+    /// `days`, with `sinceImagePushed`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub count_unit: String,
+}
+
+/// Action of a rule of a lifecycle policy.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(extend("additionalProperties" = false))]
+pub struct LifecycleAction {
+    /// `expire`.
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+impl CoreConfig for EcrRepositoryConfig {
+    const TYPE: &'static str = "ecr-repository";
+    const OUTPUTS: &'static [&'static str] = &[];
+
+    fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
+        if decoded.config.name.is_empty() {
+            let missing = Diagnostic::error(Code("missing-key"), node.span, "`name` is missing");
+            diagnostics.push(missing.help("add the name of the repository, such as `name: apps`"));
+        }
+        diagnostics.extend(check_account(decoded, &decoded.config.account, node));
+    }
+}
+
+/// Database on RDS: fields of `aws-rds-postgres` and `aws-rds-mysql` (docs/spec/simple-container.md#7.5).
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RdsConfig {
+    /// The account.
+    #[serde(rename = "$sc::Flattened")]
+    #[schemars(flatten)]
+    pub account: AwsAccountConfig,
+    /// Name of the instance without the environment suffix, which is added. Defaults to the name of the resource.
+    pub name: String,
+    /// Class of the instance.
+    #[schemars(extend("default" = "db.t3.micro"))]
+    pub instance_class: Option<TextHandle>,
+    /// Size of the disk in GiB.
+    #[schemars(extend("default" = 20))]
+    pub allocate_storage: Option<i64>,
+    /// Version of the database.
+    pub engine_version: Option<TextHandle>,
+    /// Name of the administrator.
+    pub username: Option<TextHandle>,
+    /// Password of the administrator.
+    #[schemars(extend("writeOnly" = true))]
+    pub password: Option<TextHandle>,
+    /// Name of a database that is created with the instance.
+    pub database_name: Option<TextHandle>,
+    /// Encrypt the disk. A change of this key has no effect on an existing instance.
+    #[schemars(extend("default" = true))]
+    pub storage_encrypted: Option<bool>,
+}
+
+/// Outputs of the types on RDS.
+const RDS_OUTPUTS: &[&str] = &["url", "host", "port", "user", "database", "password"];
+
+/// `config` of `aws-rds-postgres`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(description = "A PostgreSQL database on RDS, in the default network of the account.")]
+pub struct RdsPostgresConfig {
+    /// The database.
+    #[serde(rename = "$sc::Flattened")]
+    #[schemars(flatten)]
+    pub database: RdsConfig,
+    /// Statements that client stacks run in their databases.
+    #[serde(rename = "initSQL")]
+    pub init_sql: Option<TextHandle>,
+}
+
+impl CoreConfig for RdsPostgresConfig {
+    const TYPE: &'static str = "aws-rds-postgres";
+    const OUTPUTS: &'static [&'static str] = RDS_OUTPUTS;
+
+    fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
+        diagnostics.extend(check_account(decoded, &decoded.config.database.account, node));
+    }
+}
+
+/// `config` of `aws-rds-mysql`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(description = "A MySQL or MariaDB database on RDS, in the default network of the account.")]
+pub struct RdsMysqlConfig {
+    /// The database.
+    #[serde(rename = "$sc::Flattened")]
+    #[schemars(flatten)]
+    pub database: RdsConfig,
+    /// `mysql` or `mariadb`.
+    #[schemars(extend("default" = "mysql"))]
+    pub engine_name: Option<TextHandle>,
+}
+
+impl CoreConfig for RdsMysqlConfig {
+    const TYPE: &'static str = "aws-rds-mysql";
+    const OUTPUTS: &'static [&'static str] = RDS_OUTPUTS;
+
+    fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
+        diagnostics.extend(check_account(decoded, &decoded.config.database.account, node));
+    }
+}
+
+/// Returns errors in an account, and warnings about ignored keys.
+fn check_account<T>(decoded: &Decoded<T>, config: &AwsAccountConfig, node: &Node) -> Vec<Diagnostic> {
     let span_of = |key: &str| node.get_path([key]).map(|value| value.span);
     let fields =
         [("accessKey", config.access_key), ("secretAccessKey", config.secret_access_key), ("region", config.region)];
@@ -99,7 +272,7 @@ fn check_account(decoded: &Decoded<S3BucketConfig>, node: &Node) -> Vec<Diagnost
             vec![Diagnostic::error(CREDENTIALS, span_of(present), summary)]
         }
         (_, _, false) => vec![
-            Diagnostic::error(CREDENTIALS, node.span, "the credentials of an AWS account are missing")
+            Diagnostic::warning(CREDENTIALS, node.span, "no region: the plugin looks for one in its environment")
                 .help("add `credentials: \"${auth:NAME}\"`, where NAME is an `aws-token` in the stack's secrets.yaml"),
         ],
         _ => Vec::new(),
@@ -120,7 +293,10 @@ fn check_credentials(text: &str, span: Option<Span>) -> Option<Diagnostic> {
                 .help("an `aws-token` has `accessKey` and `secretAccessKey`"),
         );
     }
-    account.region.is_empty().then(|| error("the credentials have no region").help("add `region` to the `aws-token`"))
+    account.region.is_empty().then(|| {
+        let summary = "the credentials have no region: the plugin looks for one in its environment";
+        Diagnostic::warning(CREDENTIALS, span, summary).help("add `region` to the `aws-token`")
+    })
 }
 
 /// Account in the JSON of an `aws-token` (docs/spec/simple-container.md#3.2). It is secret, so it has no `Debug`.

@@ -1,19 +1,14 @@
 //! Types for the `config` of each core type and template type of `sc`.
 //!
-//! Input: a resolved `config`. Output: a typed `config` or its errors; [`built_in_types`], the table of all types.
-//! Excluded: the engine, and the registrations of a type ([`super::provision`]).
+//! Input: a resolved `config`. Output: a typed `config` or its errors. Excluded: the engine, and the registrations of a type
+//! ([`super::recipes`]).
 
 mod aws;
 mod gcp;
-mod templates;
+pub(crate) mod templates;
 
-use config::types::{CoreType, TypeTable};
-
-pub use aws::{AwsAccount, CorsConfig, S3BucketConfig};
+pub use aws::{
+    AwsAccount, AwsAccountConfig, CorsConfig, EcrRepositoryConfig, LifecycleAction, LifecyclePolicy, LifecycleRule,
+    LifecycleSelection, RdsConfig, RdsMysqlConfig, RdsPostgresConfig, S3BucketConfig,
+};
 pub use gcp::GcpBucketConfig;
-
-/// Returns the table of all core types and types of templates.
-pub fn built_in_types() -> TypeTable {
-    TypeTable::new([CoreType::of::<S3BucketConfig>(), CoreType::of::<GcpBucketConfig>()])
-        .with_templates(templates::all())
-}

@@ -131,7 +131,7 @@ impl TemplateConfig for KubernetesTemplate {
 }
 
 /// Returns all template types (docs/spec/simple-container.md#7.1).
-pub(super) fn all() -> [TemplateType; 7] {
+pub(crate) fn all() -> [TemplateType; 7] {
     [
         TemplateType::of::<AwsTemplate>("ecs-fargate"),
         TemplateType::of::<AwsTemplate>("aws-lambda"),

@@ -16,12 +16,13 @@ const BRIDGE: [&str; 13] = [
     "error",
 ];
 
-const PROVISIONER: [Row<'_>; 7] = [
-    ("cli", &["operation", "schema", "program", "registry::provision", "registry::types"]),
-    ("operation", &["schema", "program", "registry::provision", "registry::types"]),
+const PROVISIONER: [Row<'_>; 8] = [
+    ("cli", &["operation", "schema", "program", "registry::recipes", "registry::recipe", "registry::types"]),
+    ("operation", &["schema", "program", "registry::recipes", "registry::recipe", "registry::types"]),
     ("schema", &["registry::types"]),
-    ("program", &["registry::provision", "registry::types"]),
-    ("registry::provision", &["registry::types", "registry::sdk"]),
+    ("program", &["registry::recipes", "registry::recipe", "registry::types"]),
+    ("registry::recipes", &["registry::recipe", "registry::types"]),
+    ("registry::recipe", &["registry::types", "registry::sdk"]),
     ("registry::types", &[]),
     ("registry::sdk", &[]),
 ];

@@ -1,4 +1,4 @@
-//! Inputs of registrations: values with their dependencies.
+//! Values with their dependencies, and inputs of registrations.
 
 use std::collections::BTreeMap;
 
@@ -37,19 +37,30 @@ impl ResolvedValue {
         }
     }
 
+    /// Returns a value that is not known yet, without dependencies.
+    pub fn unknown() -> Self {
+        Self::known(PropertyValue::UNKNOWN)
+    }
+
     /// Returns a text that `make` builds from other texts: unknown if one of them is unknown, secret if one of them
     /// contains a secret.
-    pub fn from_texts<const N: usize>(sources: [&Self; N], make: impl FnOnce([&str; N]) -> String) -> Self {
-        let texts = sources.map(|source| source.exposed_text());
-        let value = match texts.iter().all(Option::is_some) {
-            true => PropertyValue::String(make(texts.map(Option::unwrap_or_default))),
-            false => PropertyValue::UNKNOWN,
+    ///
+    /// # Errors
+    /// Returns the error of `make`.
+    pub(super) fn from_texts(
+        sources: &[Self],
+        make: impl FnOnce(&[&str]) -> Result<String, String>,
+    ) -> Result<Self, String> {
+        let texts: Option<Vec<&str>> = sources.iter().map(Self::exposed_text).collect();
+        let value = match texts {
+            Some(texts) => PropertyValue::String(make(&texts)?),
+            None => PropertyValue::UNKNOWN,
         };
         let secret = sources.iter().any(|source| source.value.contains_secrets());
-        Self {
+        Ok(Self {
             value: if secret { PropertyValue::secret(value) } else { value },
             dependencies: distinct(sources.iter().flat_map(|source| source.dependencies.clone()).collect()),
-        }
+        })
     }
 }
 
@@ -77,7 +88,8 @@ impl Inputs {
         self.set(name, ResolvedValue::known(value))
     }
 
-    /// Returns the inputs as the SDK of the package sends them: with the constants that it adds, and marked secrets.
+    /// Returns the inputs as the SDK of the package sends them: with the constants that it adds, and marked secrets. An unknown
+    /// value is not marked.
     #[must_use]
     pub(super) fn completed(mut self, added: &SdkResource) -> Self {
         for (name, constant) in &added.defaults {
@@ -85,11 +97,21 @@ impl Inputs {
             self.dependencies.entry(name.clone()).or_default();
         }
         for name in &added.secret_inputs {
-            if let Some(value) = self.values.remove(name) {
-                self.values.insert(name.clone(), PropertyValue::secret(value));
+            if let Some(value) = self.values.get_mut(name).filter(|value| !matches!(value, PropertyValue::Unknown(_))) {
+                *value = PropertyValue::secret(std::mem::replace(value, PropertyValue::Null));
             }
         }
         self
+    }
+
+    /// Returns the dependencies of all properties.
+    pub(super) fn dependencies(&self) -> impl Iterator<Item = &Urn> {
+        self.dependencies.values().flatten()
+    }
+
+    /// Returns the values without their dependencies.
+    pub(super) fn into_values(self) -> PropertyMap {
+        self.values
     }
 
     /// Returns the goal of a custom resource. The goal has the dependencies of its inputs, and `depends_on`.
@@ -124,7 +146,7 @@ pub(crate) fn without_unknowns(value: PropertyValue) -> PropertyValue {
 }
 
 /// Removes duplicates. Each URN stays at its first position.
-pub(super) fn distinct(urns: Vec<Urn>) -> Vec<Urn> {
+pub(crate) fn distinct(urns: Vec<Urn>) -> Vec<Urn> {
     let mut seen = std::collections::BTreeSet::new();
     urns.into_iter().filter(|urn| seen.insert(urn.clone())).collect()
 }

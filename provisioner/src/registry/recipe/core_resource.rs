@@ -1,0 +1,82 @@
+//! Resource of a core type, ready to be registered, and the result of its registrations.
+
+use std::collections::BTreeMap;
+
+use pulumi_proto::property::PropertyMap;
+use pulumi_proto::urn::Urn;
+
+use super::place::Place;
+use super::resolved::ResolvedValue;
+use crate::registry::sdk;
+use config::Options;
+use config::diagnostics::Diagnostic;
+use config::tree::{InterpolatedString, Node};
+use engine::events::SourceRef;
+use engine::{Halted, Registrar};
+
+/// Pulumi package, which a plugin of the stack has to serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Package {
+    /// Name of the package.
+    pub name: &'static str,
+}
+
+impl Package {
+    /// Returns the semantic version of the package's SDK, which the inputs of its resources are written for; `None` if no core
+    /// type of `sc` uses the package.
+    pub fn version(self) -> Option<&'static str> {
+        sdk::package(self.name).map(|sdk| sdk.version.as_str())
+    }
+}
+
+/// Resource of a core type, ready to be registered.
+#[derive(Clone, Copy)]
+pub struct CoreResource<'r> {
+    /// Names of the resource and of what it belongs to.
+    pub place: Place<'r>,
+    /// URN of the root stack resource, the parent of all others.
+    pub root: &'r Urn,
+    /// Value of `config`, resolved up to references.
+    pub config: &'r Node,
+    /// Options of the resource. Only the common options are set.
+    pub options: &'r Options,
+    /// URNs that `options.dependsOn` refers to.
+    pub depends_on: &'r [Urn],
+    /// Position of the resource in the file.
+    pub source: SourceRef,
+    /// Registrar that receives the registrations.
+    pub registrar: &'r dyn Registrar,
+    /// Function that resolves the references in a text.
+    pub resolve_text: &'r (dyn Fn(&InterpolatedString) -> Result<ResolvedValue, Box<Diagnostic>> + Send + Sync),
+}
+
+/// Result of the registrations of a core resource.
+#[derive(Clone, Debug, Default)]
+pub struct RecipeResult {
+    /// Registered resources except providers. Resources that depend on the core resource depend on these.
+    pub registered: Vec<Urn>,
+    /// Values that `${resource:KEY.…}` can reference, by name (docs/spec/simple-container.md#8.2).
+    pub outputs: BTreeMap<String, ResolvedValue>,
+    /// Outputs of the stack that the core resource exports.
+    pub stack_outputs: PropertyMap,
+}
+
+/// Error that prevents some or all registrations of a core resource.
+#[derive(Debug, thiserror::Error)]
+pub enum RecipeError {
+    /// The deployment accepts no more registrations.
+    #[error(transparent)]
+    Halted(#[from] Halted),
+    /// A registration failed. Dependent registrations are skipped; the deployment continues with other resources.
+    #[error("a registration failed")]
+    Failed,
+    /// The configuration has an error that is detected only while the program runs.
+    #[error("{}", .0.summary)]
+    Diagnostic(Box<Diagnostic>),
+}
+
+impl From<Box<Diagnostic>> for RecipeError {
+    fn from(diagnostic: Box<Diagnostic>) -> Self {
+        Self::Diagnostic(diagnostic)
+    }
+}

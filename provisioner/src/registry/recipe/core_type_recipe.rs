@@ -1,0 +1,98 @@
+//! Recipe of a core type, with its `config`, and the table of all.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use config::types::{CoreConfig, CoreType, TypeTable, decode};
+use futures_util::future::BoxFuture;
+
+use super::core_resource::{CoreResource, Package, RecipeError, RecipeResult};
+use super::graph::Recipe;
+use super::interpreter::interpret;
+use super::place::Place;
+
+/// Function that adds to a recipe what a core type registers for a `config` at a place.
+pub type BuildRecipe<C> = for<'r> fn(&'r C, &'r Place<'r>, &mut Recipe<'r>);
+
+/// Recipe of a core type.
+#[derive(Clone)]
+pub struct CoreTypeRecipe {
+    core_type: CoreType,
+    packages: &'static [Package],
+    register: Arc<dyn RegisterRecipe>,
+}
+
+impl CoreTypeRecipe {
+    /// Creates the recipe of a type with the packages that it uses.
+    pub fn of<C: CoreConfig + Send + Sync + 'static>(packages: &'static [Package], build: BuildRecipe<C>) -> Self {
+        Self { core_type: CoreType::of::<C>(), packages, register: Arc::new(TypedRecipe { build }) }
+    }
+
+    /// Returns the packages of the registered resources, with the versions that their inputs are written for.
+    pub fn packages(&self) -> &'static [Package] {
+        self.packages
+    }
+
+    /// Registers all resources of a core resource.
+    ///
+    /// # Errors
+    /// [`RecipeError`] if some of them are not registered.
+    pub async fn register(&self, core: CoreResource<'_>) -> Result<RecipeResult, RecipeError> {
+        self.register.register(core).await
+    }
+}
+
+/// Recipe whose type of `config` is hidden.
+trait RegisterRecipe: Send + Sync {
+    fn register<'r>(&'r self, core: CoreResource<'r>) -> BoxFuture<'r, Result<RecipeResult, RecipeError>>;
+}
+
+struct TypedRecipe<C> {
+    build: BuildRecipe<C>,
+}
+
+impl<C: CoreConfig + Send + Sync> RegisterRecipe for TypedRecipe<C> {
+    fn register<'r>(&'r self, core: CoreResource<'r>) -> BoxFuture<'r, Result<RecipeResult, RecipeError>> {
+        Box::pin(async move {
+            let mut diagnostics = Vec::new();
+            // Errors are reported when the file is read, so none is expected here.
+            let decoded = decode::<C>(core.config, &mut diagnostics).ok_or_else(|| match diagnostics.pop() {
+                Some(diagnostic) => RecipeError::Diagnostic(diagnostic.into()),
+                None => RecipeError::Failed,
+            })?;
+            let texts = decoded.texts().map(|(text, span)| Ok(((core.resolve_text)(text)?, span)));
+            let texts = texts.collect::<Result<Vec<_>, RecipeError>>()?;
+            let mut recipe = Recipe::new(core.place, texts);
+            (self.build)(&decoded.config, &core.place, &mut recipe);
+            interpret(recipe, &core).await
+        })
+    }
+}
+
+/// Recipes by the name of their core type.
+#[derive(Clone, Default)]
+pub struct RecipeTable(BTreeMap<&'static str, CoreTypeRecipe>);
+
+impl RecipeTable {
+    /// Creates a table of recipes.
+    pub fn new(recipes: impl IntoIterator<Item = CoreTypeRecipe>) -> Self {
+        Self(recipes.into_iter().map(|recipe| (recipe.core_type.name(), recipe)).collect())
+    }
+
+    /// Returns the recipe of a core type.
+    pub fn get(&self, name: &str) -> Option<&CoreTypeRecipe> {
+        self.0.get(name)
+    }
+
+    /// Returns the types of the `config`s, for reading files.
+    pub fn types(&self) -> TypeTable {
+        TypeTable::new(self.0.values().map(|recipe| recipe.core_type))
+    }
+}
+
+impl fmt::Debug for RecipeTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}

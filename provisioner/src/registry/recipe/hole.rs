@@ -1,0 +1,134 @@
+//! Holes: parts of inputs whose values are known only once other nodes of the recipe are registered.
+
+use std::collections::BTreeMap;
+
+use config::types::TextHandle;
+use pulumi_proto::property::PropertyValue;
+use pulumi_proto::urn::Urn;
+use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap as _};
+use serde_json::Value;
+
+use super::resolved::{ResolvedValue, distinct};
+
+/// The only key of the object that stands for a hole in JSON. Texts of users never become JSON, so none can look like it.
+const HOLE: &str = "$sc::Hole";
+
+/// Node of a recipe, for references to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Handle(pub(super) usize);
+
+impl Handle {
+    /// Returns the id of the resource.
+    pub fn id(self) -> Hole {
+        Hole { source: HoleSource::Id(self), secret: false }
+    }
+
+    /// Returns an output of the resource, or a part of the function's result, at a path of names and indices that are
+    /// joined by dots.
+    pub fn out(self, path: &str) -> Hole {
+        Hole { source: HoleSource::Output(self, path.to_owned()), secret: false }
+    }
+}
+
+/// Value that is known later. It serializes to an object that a recipe reads back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hole {
+    pub(super) source: HoleSource,
+    pub(super) secret: bool,
+}
+
+/// Source of the value of a hole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum HoleSource {
+    Id(Handle),
+    Output(Handle, String),
+    /// Index of a value of the recipe, which is known already.
+    Value(usize),
+    /// Index of a text of the recipe, which is made of other holes.
+    Text(usize),
+}
+
+impl Hole {
+    /// Marks the value as secret.
+    #[must_use]
+    pub fn secret(self) -> Self {
+        Self { secret: true, ..self }
+    }
+}
+
+impl Serialize for Hole {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(1))?;
+        map.serialize_entry(HOLE, &(&self.source, self.secret))?;
+        map.end()
+    }
+}
+
+/// Inputs with holes.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Template {
+    Known(PropertyValue),
+    List(Vec<Template>),
+    Map(BTreeMap<String, Template>),
+    Hole(Hole),
+}
+
+impl Template {
+    /// Reads JSON, in which objects stand for holes. Leaves out null members of objects, as SDKs do. `text` returns the
+    /// template of a text of the `config`.
+    pub(super) fn read(value: &Value, text: &mut dyn FnMut(TextHandle) -> Self) -> Self {
+        match value {
+            Value::Null => Self::Known(PropertyValue::Null),
+            Value::Bool(value) => Self::Known((*value).into()),
+            Value::Number(value) => Self::Known(PropertyValue::Number(value.as_f64().unwrap_or_default())),
+            Value::String(value) => Self::Known(value.as_str().into()),
+            Value::Array(items) => Self::List(items.iter().map(|item| Self::read(item, text)).collect()),
+            Value::Object(members) => {
+                if let Some((source, secret)) = members.get(HOLE).and_then(|hole| Deserialize::deserialize(hole).ok()) {
+                    return Self::Hole(Hole { source, secret });
+                }
+                if let Some(handle) = TextHandle::from_json(value) {
+                    return text(handle);
+                }
+                let members = members.iter().map(|(key, value)| (key.clone(), Self::read(value, text)));
+                Self::Map(members.filter(|(_, value)| *value != Self::Known(PropertyValue::Null)).collect())
+            }
+        }
+    }
+
+    /// Adds the holes of the template.
+    pub(super) fn collect_holes<'t>(&'t self, holes: &mut Vec<&'t Hole>) {
+        match self {
+            Self::Known(_) => {}
+            Self::List(items) => items.iter().for_each(|item| item.collect_holes(holes)),
+            Self::Map(members) => members.values().for_each(|member| member.collect_holes(holes)),
+            Self::Hole(hole) => holes.push(hole),
+        }
+    }
+
+    /// Fills the holes.
+    pub(super) fn fill(&self, resolve: &dyn Fn(&Hole) -> ResolvedValue) -> ResolvedValue {
+        let mut dependencies = Vec::new();
+        let value = self.fill_value(resolve, &mut dependencies);
+        ResolvedValue { value, dependencies: distinct(dependencies) }
+    }
+
+    fn fill_value(&self, resolve: &dyn Fn(&Hole) -> ResolvedValue, dependencies: &mut Vec<Urn>) -> PropertyValue {
+        match self {
+            Self::Known(value) => value.clone(),
+            Self::List(items) => {
+                items.iter().map(|item| item.fill_value(resolve, dependencies)).collect::<Vec<_>>().into()
+            }
+            Self::Map(members) => {
+                let members =
+                    members.iter().map(|(key, member)| (key.clone(), member.fill_value(resolve, dependencies)));
+                PropertyValue::Map(members.filter(|(_, value)| *value != PropertyValue::Null).collect())
+            }
+            Self::Hole(hole) => {
+                let resolved = resolve(hole);
+                dependencies.extend(resolved.dependencies);
+                resolved.value
+            }
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Interpreter of recipes: registers each node as soon as what it refers to is registered, in the order of the recipe
+//! where several could start. A failure leaves out what depends on it.
+
+use std::cell::RefCell;
+
+use bridge::provider::{Alias, AliasParent};
+use config::diagnostics::{Code, Diagnostic};
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::urn::{TypeToken, Urn};
+
+use super::core_resource::{CoreResource, RecipeError, RecipeResult};
+use super::graph::{Node, NodeKind, Recipe};
+use super::hole::{Handle, Hole, HoleSource, Template};
+use super::resolved::{Inputs, ResolvedValue, distinct, without_unknowns};
+use crate::registry::sdk;
+use engine::{Goal, Halted, InvokeGoal, Registered, RegistrationResult};
+
+/// Registers a recipe.
+///
+/// # Errors
+/// The most severe error: [`RecipeError::Failed`] is the least severe, because the deployment continues after it.
+pub(super) async fn interpret<'r>(
+    mut recipe: Recipe<'r>,
+    core: &CoreResource<'r>,
+) -> Result<RecipeResult, RecipeError> {
+    if let Some(diagnostic) = recipe.diagnostics.pop() {
+        return Err(RecipeError::Diagnostic(diagnostic.into()));
+    }
+    let mut run =
+        RecipeRun { core, recipe, states: Vec::new(), has_failed: false, halted: None, text_error: RefCell::default() };
+    let mut running: FuturesUnordered<BoxFuture<'r, (usize, Result<Outcome, Halted>)>> = FuturesUnordered::new();
+    loop {
+        run.continue_recipe();
+        while run.halted.is_none()
+            && let Some(index) = run.next_ready()
+        {
+            let registration = run.start(index);
+            run.states[index] = if run.text_error.borrow().is_none() {
+                running.push(registration);
+                NodeState::Running
+            } else {
+                NodeState::Failed
+            };
+        }
+        let Some((index, outcome)) = running.next().await else { break };
+        run.end(index, outcome);
+    }
+    run.finish()
+}
+
+/// State of a node.
+enum NodeState {
+    Waiting,
+    Running,
+    Done(Outcome),
+    Failed,
+}
+
+/// Result of a node.
+enum Outcome {
+    /// The resource is registered.
+    Registered(Registered),
+    /// The function has returned; `None` if its arguments are unknown.
+    Returned(Option<PropertyMap>, Vec<Urn>),
+}
+
+struct RecipeRun<'c, 'r> {
+    core: &'c CoreResource<'r>,
+    recipe: Recipe<'r>,
+    states: Vec<NodeState>,
+    has_failed: bool,
+    halted: Option<Halted>,
+    /// First error of a text that is made of outputs.
+    text_error: RefCell<Option<String>>,
+}
+
+impl<'r> RecipeRun<'_, 'r> {
+    /// Adds the nodes of all parts of the recipe whose value is known.
+    fn continue_recipe(&mut self) {
+        loop {
+            self.states.resize_with(self.recipe.nodes.len(), || NodeState::Waiting);
+            let is_known = |run: &Self, value: &Hole| {
+                run.recipe.sources(value).into_iter().all(|handle| run.is_done(handle))
+                    && !run.resolve(value).value.contains_unknowns()
+            };
+            let next = self.recipe.continuations.iter().position(|part| is_known(self, &part.value));
+            let Some(index) = next else { return };
+            let part = self.recipe.continuations.remove(index);
+            let value = self.resolve(&part.value).value;
+            (part.build)(&value, &mut self.recipe);
+        }
+    }
+
+    fn next_ready(&self) -> Option<usize> {
+        let is_ready = |index: &usize| {
+            matches!(self.states[*index], NodeState::Waiting)
+                && self.recipe.nodes[*index].dependencies(&self.recipe).into_iter().all(|handle| self.is_done(handle))
+        };
+        (0..self.states.len()).find(is_ready)
+    }
+
+    fn is_done(&self, Handle(index): Handle) -> bool {
+        matches!(self.states.get(index), Some(NodeState::Done(_)))
+    }
+
+    fn start(&self, index: usize) -> BoxFuture<'r, (usize, Result<Outcome, Halted>)> {
+        let node = &self.recipe.nodes[index];
+        let registrar = self.core.registrar;
+        match node.kind {
+            NodeKind::Provider | NodeKind::Resource => {
+                let goal = self.goal(node);
+                Box::pin(async move { (index, registrar.register(goal).await.map(Outcome::Registered)) })
+            }
+            NodeKind::Function => {
+                let arguments = self.fill(node);
+                let dependencies = distinct(arguments.dependencies().cloned().collect());
+                let goal = self.invoke_goal(node, arguments);
+                Box::pin(async move {
+                    let returned = match goal {
+                        Some(goal) => registrar.invoke(goal).await.map(Some),
+                        None => Ok(None),
+                    };
+                    (index, returned.map(|returned| Outcome::Returned(returned, dependencies)))
+                })
+            }
+        }
+    }
+
+    fn end(&mut self, index: usize, outcome: Result<Outcome, Halted>) {
+        self.states[index] = match outcome {
+            Ok(Outcome::Registered(registered)) if registered.result == RegistrationResult::Failed => {
+                self.has_failed = true;
+                NodeState::Failed
+            }
+            Ok(outcome) => NodeState::Done(outcome),
+            Err(halted) => {
+                self.halted.get_or_insert(halted);
+                NodeState::Failed
+            }
+        };
+    }
+
+    fn finish(mut self) -> Result<RecipeResult, RecipeError> {
+        if let Some(halted) = self.halted {
+            return Err(halted.into());
+        }
+        if let Some(diagnostic) = self.recipe.diagnostics.pop() {
+            return Err(RecipeError::Diagnostic(diagnostic.into()));
+        }
+        if self.has_failed {
+            return Err(RecipeError::Failed);
+        }
+        let resolve = |template: &Template| template.fill(&|hole| self.resolve(hole));
+        let outputs = self.recipe.outputs.iter().map(|(name, template)| (name.clone(), resolve(template))).collect();
+        let exports = self.recipe.exports.iter().map(|(name, value)| (name.clone(), resolve(value).value)).collect();
+        if let Some(error) = self.text_error.take() {
+            return Err(RecipeError::Diagnostic(
+                Diagnostic::error(Code("core-type"), self.core.config.span, error).into(),
+            ));
+        }
+        let registered = self.recipe.nodes.iter().zip(&self.states).filter_map(|(node, state)| match state {
+            NodeState::Done(Outcome::Registered(registered)) if node.kind != NodeKind::Provider => {
+                Some(registered.urn.clone())
+            }
+            _ => None,
+        });
+        Ok(RecipeResult { registered: registered.collect(), outputs, stack_outputs: exports })
+    }
+
+    /// Returns the inputs of a node, with filled holes. Removes unknown inputs unless this is a preview.
+    fn fill(&self, node: &Node) -> Inputs {
+        let is_preview = self.core.registrar.is_preview();
+        node.templates.iter().fold(Inputs::default(), |inputs, (name, template)| {
+            let mut filled = template.fill(&|hole| self.resolve(hole));
+            if !is_preview {
+                filled.value = without_unknowns(filled.value);
+            }
+            inputs.set(name, filled)
+        })
+    }
+
+    fn goal(&self, node: &Node) -> Goal {
+        let (core, is_provider) = (self.core, node.kind == NodeKind::Provider);
+        let after = node.after.iter().filter_map(|handle| self.registered(*handle)).map(|registered| &registered.urn);
+        // The options of the core resource do not apply to its provider.
+        let after = after.chain(if is_provider { &[] } else { core.depends_on });
+        let after: Vec<Urn> = after.cloned().collect();
+        let (mut inputs, added) = (self.fill(node), sdk::resource(&node.token));
+        if let Some(added) = added {
+            inputs = inputs.completed(added);
+        }
+        let mut goal = inputs.into_goal(TypeToken::new(&node.token), &node.name, &after);
+        if let Some(added) = added {
+            goal.additional_secret_outputs.clone_from(&added.secret_outputs);
+            goal.aliases = added.aliases.iter().map(|former| former_type(former)).collect();
+        }
+        goal.parent = Some(core.root.clone());
+        goal.source = Some(core.source);
+        goal.version = node.package.version().map(str::to_owned);
+        goal.ignore_changes.clone_from(&node.ignore_changes);
+        goal.import_id.clone_from(&node.import_id);
+        if !is_provider {
+            goal.provider =
+                node.provider.and_then(|handle| self.registered(handle)).map(Registered::as_provider_reference);
+            goal.protect = core.options.protect;
+            goal.retain_on_delete = core.options.retain_on_delete;
+            goal.custom_timeouts = core.options.custom_timeouts;
+        }
+        goal
+    }
+
+    /// Returns the call of a function; `None` if an argument is unknown.
+    fn invoke_goal(&self, node: &Node, arguments: Inputs) -> Option<InvokeGoal> {
+        let arguments = arguments.into_values();
+        (!arguments.values().any(PropertyValue::contains_unknowns)).then(|| InvokeGoal {
+            token: TypeToken::new(&node.token),
+            arguments,
+            provider: node.provider.and_then(|handle| self.registered(handle)).map(Registered::as_provider_reference),
+            version: node.package.version().map(str::to_owned),
+            plugin_download_url: None,
+        })
+    }
+
+    fn registered(&self, Handle(index): Handle) -> Option<&Registered> {
+        match self.states.get(index) {
+            Some(NodeState::Done(Outcome::Registered(registered))) => Some(registered),
+            _ => None,
+        }
+    }
+
+    /// Returns the value of a hole whose nodes are done.
+    fn resolve(&self, hole: &Hole) -> ResolvedValue {
+        let resolved = match &hole.source {
+            HoleSource::Id(handle) => self.registered(*handle).map_or_else(ResolvedValue::unknown, id),
+            HoleSource::Output(Handle(index), path) => match self.states.get(*index) {
+                Some(NodeState::Done(Outcome::Registered(registered))) => output(registered, path),
+                Some(NodeState::Done(Outcome::Returned(Some(returned), dependencies))) => ResolvedValue {
+                    value: part(returned, path).unwrap_or(PropertyValue::Null),
+                    dependencies: dependencies.clone(),
+                },
+                _ => ResolvedValue::unknown(),
+            },
+            HoleSource::Value(index) => self.recipe.values[*index].clone(),
+            HoleSource::Text(index) => {
+                let text = &self.recipe.texts[*index];
+                let parts: Vec<ResolvedValue> = text.parts.iter().map(|part| self.resolve(part)).collect();
+                ResolvedValue::from_texts(&parts, |texts| (text.make)(texts)).unwrap_or_else(|error| {
+                    self.text_error.borrow_mut().get_or_insert(error);
+                    ResolvedValue::unknown()
+                })
+            }
+        };
+        if hole.secret { resolved.secret() } else { resolved }
+    }
+}
+
+/// Returns an output of a registered resource, with the resource as its dependency. An output that does not exist is
+/// null.
+fn output(registered: &Registered, path: &str) -> ResolvedValue {
+    let missing = if registered.has_all_outputs { PropertyValue::Null } else { PropertyValue::UNKNOWN };
+    let value = part(&registered.outputs, path).unwrap_or(missing);
+    ResolvedValue { value, dependencies: vec![registered.urn.clone()] }
+}
+
+/// Returns the id of a registered resource, with the resource as its dependency.
+fn id(registered: &Registered) -> ResolvedValue {
+    let value = registered.id.as_deref().map_or(PropertyValue::UNKNOWN, PropertyValue::from);
+    ResolvedValue { value, dependencies: vec![registered.urn.clone()] }
+}
+
+/// Returns the part of a value at a path of names and indices that are joined by dots. A part of a secret is secret, a part
+/// of an unknown is unknown.
+fn part(outputs: &PropertyMap, path: &str) -> Option<PropertyValue> {
+    let mut names = path.split('.');
+    let mut value = outputs.get(names.next()?)?;
+    let mut secret = false;
+    for name in names {
+        while let PropertyValue::Secret(inner) = value {
+            (value, secret) = (inner.expose(), true);
+        }
+        value = match value {
+            PropertyValue::Map(map) => map.get(name)?,
+            PropertyValue::List(items) => items.get(name.parse::<usize>().ok()?)?,
+            PropertyValue::Unknown(_) => return Some(PropertyValue::UNKNOWN),
+            _ => return None,
+        };
+    }
+    Some(if secret { PropertyValue::secret(value.clone()) } else { value.clone() })
+}
+
+/// Returns the alias that an SDK sends for a resource whose type was renamed.
+fn former_type(type_token: &str) -> Alias {
+    Alias::Spec {
+        name: None,
+        type_token: Some(type_token.to_owned()),
+        stack: None,
+        project: None,
+        parent: AliasParent::Same,
+    }
+}

@@ -1,0 +1,25 @@
+//! Recipes: what a core type registers, as a value.
+//!
+//! A recipe is a graph of resources and functions, which a pure function makes of a typed `config`. Its inputs are JSON
+//! with holes ([`Hole`]): ids and outputs of other nodes, texts that are made of them, and texts of the user with their
+//! secrets and references. The interpreter registers any recipe, through the same [`Registrar`](engine::Registrar) as
+//! plugin resources: each node as soon as what it refers to is registered.
+//!
+//! Input: one resource of a stack, whose dependencies are registered. Output: registrations; values that other resources
+//! can reference; stack outputs. Excluded: validation of a `config` ([`super::types`]), order of resources.
+
+mod core_resource;
+mod core_type_recipe;
+mod graph;
+mod hole;
+mod interpreter;
+mod place;
+mod resolved;
+
+pub use core_resource::{CoreResource, Package, RecipeError, RecipeResult};
+pub use core_type_recipe::{BuildRecipe, CoreTypeRecipe, RecipeTable};
+pub use graph::{Node, Provider, Recipe};
+pub use hole::{Handle, Hole};
+pub use place::{Place, go_json, trim_middle};
+pub(crate) use resolved::without_unknowns;
+pub use resolved::{Inputs, ResolvedValue};

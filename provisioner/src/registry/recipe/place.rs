@@ -1,0 +1,62 @@
+//! Place of a core resource: the names that its resources are made of.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// Names of a core resource and of what it belongs to.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'r> {
+    /// Name of the stack.
+    pub stack: &'r str,
+    /// Name of the project.
+    pub project: &'r str,
+    /// Name of the environment.
+    pub environment: &'r str,
+    /// Value of `type` in server.yaml.
+    pub type_name: &'r str,
+    /// Name of the resource: `name`, else the key.
+    pub name: &'r str,
+}
+
+impl Place<'_> {
+    /// Returns the name of a registered resource: `<base>--<environment>`.
+    pub fn qualified(&self, base: &str) -> String {
+        format!("{base}--{}", self.environment)
+    }
+
+    /// Returns the name of the provider of all other resources (docs/spec/simple-container.md#7.2).
+    pub(super) fn provider_name(&self) -> String {
+        let resource = format!("{}--{}--{}", self.stack, self.type_name, self.qualified(self.name));
+        self.qualified(&format!("{resource}--provider"))
+    }
+
+    /// Returns the tags of every resource on AWS that has tags.
+    pub fn tags(&self) -> Value {
+        let tags = [("stack", self.stack), ("env", self.environment)];
+        tags.into_iter()
+            .map(|(key, value)| (format!("simple-container.com/{key}"), value.into()))
+            .collect::<Map<_, _>>()
+            .into()
+    }
+}
+
+/// Shortens a text that has more than `length` characters to its two ends with a separator between them
+/// (docs/spec/simple-container.md#7.2). The ends have `length` characters together, so the separator makes the result
+/// longer.
+pub fn trim_middle(text: &str, length: usize, separator: &str) -> String {
+    let characters: Vec<char> = text.chars().collect();
+    if characters.len() <= length {
+        return text.to_owned();
+    }
+    let (head, tail) = (&characters[..length / 2], &characters[characters.len() - length / 2..]);
+    head.iter().chain(&separator.chars().collect::<Vec<_>>()).chain(tail).collect()
+}
+
+/// Returns JSON in the format of Go's encoder: compact, and with escapes for the characters that HTML gives a meaning.
+pub fn go_json(value: &impl Serialize) -> String {
+    let text = serde_json::to_value(value).unwrap_or_default().to_string();
+    // These characters can only be in strings.
+    [("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("\u{2028}", "\\u2028"), ("\u{2029}", "\\u2029")]
+        .into_iter()
+        .fold(text, |text, (from, to)| text.replace(from, to))
+}

@@ -1,0 +1,69 @@
+//! Recipes of the core types on Google Cloud.
+
+use serde_json::json;
+
+use crate::registry::recipe::{Package, Place, Recipe, trim_middle};
+use crate::registry::types::GcpBucketConfig;
+
+pub(super) const GCP: Package = Package { name: "gcp" };
+const OBJECT_ADMIN: &str = "roles/storage.objectAdmin";
+const BUCKET_WRITER: &str = "roles/storage.legacyBucketWriter";
+/// Endpoint of all buckets for S3 clients.
+const ENDPOINT: &str = "https://storage.googleapis.com";
+
+/// `gcp-bucket` (docs/spec/simple-container.md#7.6): a bucket, created or adopted, and a service account with an HMAC key
+/// for it.
+pub(super) fn gcp_bucket(config: &GcpBucketConfig, at: &Place<'_>, r: &mut Recipe<'_>) {
+    let configured_name = config.configured_name();
+    let base = at.qualified(configured_name.unwrap_or(at.name));
+    let part = |suffix: &str| format!("{base}-{suffix}");
+    let adopted = configured_name.filter(|_| config.adopt);
+    let gcp = r.provider(GCP, json!({ "credentials": config.credentials, "project": config.project_id }));
+
+    let inputs = json!({ "name": adopted.unwrap_or(&base), "location": config.location });
+    let bucket = gcp.resource("gcp:storage/bucket:Bucket", &base, inputs);
+    let bucket = r.add(match adopted {
+        Some(name) => bucket.import(name),
+        None => bucket,
+    });
+    let (account_name, account_id, display_name) = match adopted {
+        Some(name) => (part("bucket-sa"), part("bucket-sa"), format!("Service account for bucket {name}")),
+        None => {
+            let id = trim_middle(&part("sa").replace('_', "-"), 28, "-").replace("--", "-");
+            (part("sa"), id, format!("Service Account for {base}"))
+        }
+    };
+    let inputs = json!({ "accountId": account_id, "displayName": display_name });
+    let account = r.add(gcp.resource("gcp:serviceaccount/account:Account", &account_name, inputs));
+
+    let grants: &[_] = match adopted {
+        Some(_) => &[("bucket-iam", OBJECT_ADMIN)],
+        None => &[("iam-object", OBJECT_ADMIN), ("iam-bucket", BUCKET_WRITER)],
+    };
+    for (suffix, role) in grants {
+        let member = r.text([account.out("email")], |[email]| format!("serviceAccount:{email}"));
+        let inputs = json!({ "bucket": bucket.out("name"), "role": role, "member": member });
+        r.add(gcp.resource("gcp:storage/bucketIAMMember:BucketIAMMember", &part(suffix), inputs));
+    }
+    let key_suffix = if adopted.is_some() { "hmac-key" } else { "hmac" };
+    let inputs = json!({ "serviceAccountEmail": account.out("email") });
+    let key = r.add(gcp.resource("gcp:storage/hmacKey:HmacKey", &part(key_suffix), inputs));
+
+    let secret_key = key.out("secret").secret();
+    r.export(
+        &base,
+        json!({
+            "bucket-name": bucket.out("name"),
+            "bucket-location": bucket.out("location"),
+            "hmac-access-key-id": key.out("accessId"),
+            "hmac-secret-key": secret_key,
+        }),
+    );
+    r.publish(json!({
+        "bucket": bucket.out("name"),
+        "location": bucket.out("location"),
+        "access-key": key.out("accessId"),
+        "secret-key": secret_key,
+        "endpoint": ENDPOINT,
+    }));
+}
