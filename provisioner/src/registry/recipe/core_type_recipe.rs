@@ -11,6 +11,10 @@ use super::core_resource::{CoreResource, Package, RecipeError, RecipeResult};
 use super::graph::Recipe;
 use super::interpreter::interpret;
 use super::place::Place;
+#[cfg(test)]
+use super::resolved::ResolvedValue;
+#[cfg(test)]
+use config::tree::{InterpolatedString, Node};
 
 /// Function that adds to a recipe what a core type registers for a `config` at a place.
 pub type BuildRecipe<C> = for<'r> fn(&'r C, &'r Place<'r>, &mut Recipe<'r>);
@@ -43,8 +47,19 @@ impl CoreTypeRecipe {
     }
 }
 
+#[cfg(test)]
+impl CoreTypeRecipe {
+    /// Passes the recipe for a `config` to a function. Texts with references are unknown.
+    pub(in crate::registry) fn inspect(&self, config: &Node, place: Place<'_>, visit: &mut dyn FnMut(Recipe<'_>)) {
+        self.register.inspect(config, place, visit);
+    }
+}
+
 /// Recipe whose type of `config` is hidden.
 trait RegisterRecipe: Send + Sync {
+    #[cfg(test)]
+    fn inspect(&self, config: &Node, place: Place<'_>, visit: &mut dyn FnMut(Recipe<'_>));
+
     fn register<'r>(&'r self, core: CoreResource<'r>) -> BoxFuture<'r, Result<RecipeResult, RecipeError>>;
 }
 
@@ -53,6 +68,15 @@ struct TypedRecipe<C> {
 }
 
 impl<C: CoreConfig + Send + Sync> RegisterRecipe for TypedRecipe<C> {
+    #[cfg(test)]
+    fn inspect(&self, config: &Node, place: Place<'_>, visit: &mut dyn FnMut(Recipe<'_>)) {
+        let Some(decoded) = decode::<C>(config, &mut Vec::new()) else { return };
+        let value = |text: &InterpolatedString| text.known().map_or_else(ResolvedValue::unknown, ResolvedValue::known);
+        let mut recipe = Recipe::new(place, decoded.texts().map(|(text, span)| (value(text), span)).collect());
+        (self.build)(&decoded.config, &place, &mut recipe);
+        visit(recipe);
+    }
+
     fn register<'r>(&'r self, core: CoreResource<'r>) -> BoxFuture<'r, Result<RecipeResult, RecipeError>> {
         Box::pin(async move {
             let mut diagnostics = Vec::new();
@@ -83,6 +107,11 @@ impl RecipeTable {
     /// Returns the recipe of a core type.
     pub fn get(&self, name: &str) -> Option<&CoreTypeRecipe> {
         self.0.get(name)
+    }
+
+    /// Returns the names of the core types, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.0.keys().copied()
     }
 
     /// Returns the types of the `config`s, for reading files.

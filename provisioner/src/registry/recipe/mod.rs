@@ -8,6 +8,8 @@
 //! Input: one resource of a stack, whose dependencies are registered. Output: registrations; values that other resources
 //! can reference; stack outputs. Excluded: validation of a `config` ([`super::types`]), order of resources.
 
+#[cfg(test)]
+pub(super) mod checker;
 mod core_resource;
 mod core_type_recipe;
 mod graph;

@@ -24,3 +24,73 @@ pub fn core_types() -> RecipeTable {
 pub fn built_in_types() -> TypeTable {
     core_types().types().with_templates(templates::all())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::path::Path;
+
+    use config::diagnostics::SourceFiles;
+    use config::{LoadedStacks, ProcessContext, Profile, Repository, ResourceImplementation, Stack, Workspace};
+    use serde_json::Value;
+
+    use super::*;
+    use crate::registry::recipe::{Place, checker};
+
+    /// Reads a server.yaml; `None` if it has errors.
+    fn read(server: &str) -> Option<Stack> {
+        let folder = tempfile::tempdir().unwrap();
+        let stack = folder.path().join(".sc/stacks/s");
+        std::fs::create_dir_all(&stack).unwrap();
+        std::fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: reef").unwrap();
+        std::fs::write(stack.join("server.yaml"), server).unwrap();
+        let now = "2024-01-02T03:04:05Z".parse().unwrap();
+        let process_context = ProcessContext { environment: BTreeMap::new(), now, time_zone: None, account: None };
+        let repository = Repository { root: folder.path().to_owned(), git: None };
+        let (mut sources, types) = (SourceFiles::default(), built_in_types());
+        let profile = Profile::read("default", &repository, &process_context, &mut sources).unwrap();
+        let workspace = Workspace {
+            repository: &repository,
+            profile: &profile,
+            stacks_dir: None,
+            process_context: &process_context,
+            types: &types,
+        };
+        let LoadedStacks { mut stacks, .. } = workspace.load(&["s".to_owned()], &mut sources);
+        stacks.pop()
+    }
+
+    #[test]
+    fn recipes_hold_to_the_packages() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/simple-container/registrations");
+        let mut checked = BTreeSet::new();
+        for file in ["buckets.json", "cases.json"] {
+            let cases: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(folder.join(file)).unwrap()).unwrap();
+            for case in cases {
+                let Some(stack) = read(case["server"].as_str().unwrap()) else { continue };
+                for (environment, resource) in stack.resources() {
+                    let ResourceImplementation::Core { type_name } = &resource.implementation else { continue };
+                    let recipes = core_types();
+                    let Some(recipe) = recipes.get(type_name) else { continue };
+                    let (stack, environment) = (&*stack.name, &*environment.name);
+                    let place = Place { stack, project: "reef", environment, type_name, name: &resource.name };
+                    recipe.inspect(&resource.config, place, &mut |mut recipe| {
+                        assert_eq!(checker::mistakes(&mut recipe), [""; 0], "{}", case["name"]);
+                        checked.insert(type_name.clone());
+                    });
+                }
+            }
+        }
+        let names: BTreeSet<String> = core_types().names().map(str::to_owned).collect();
+        assert_eq!(checked, names);
+    }
+
+    #[test]
+    fn packages_of_recipes_have_an_sdk() {
+        for name in core_types().names() {
+            let recipes = core_types();
+            let packages = recipes.get(name).unwrap().packages();
+            assert!(packages.iter().all(|package| package.version().is_some()), "{name}");
+        }
+    }
+}
