@@ -85,8 +85,8 @@ enum Style {
 
 /// Chooses the style of a text by its characters.
 fn style(text: &str) -> Style {
-    let is_visible =
-        |c: char| matches!(c, ' '..='~' | '\u{a0}'..) && !matches!(c, '\u{feff}' | '\u{2028}' | '\u{2029}');
+    // As in yaml.v3, a character beyond U+FFFF is not printable.
+    let is_visible = |c: char| matches!(c, ' '..='~' | '\u{a0}'..='\u{ffff}') && c != '\u{feff}';
     if !text.chars().all(is_visible) {
         return Style::Double;
     }
@@ -105,7 +105,9 @@ fn style(text: &str) -> Style {
         _ => false,
     });
     let is_document_mark = text.starts_with("---") || text.starts_with("...");
-    if starts_indicator || has_indicator || is_document_mark || text.starts_with(' ') || text.ends_with(' ') {
+    let has_break = text.contains(['\u{2028}', '\u{2029}']);
+    let has_outer_space = text.starts_with(' ') || text.ends_with(' ');
+    if starts_indicator || has_indicator || is_document_mark || has_break || has_outer_space {
         Style::Single
     } else {
         Style::Plain
@@ -136,6 +138,7 @@ fn double_quoted(text: &str) -> String {
                 write!(quoted, "\\x{:02X}", u32::from(character)).unwrap_or_default();
             }
             '\u{feff}' => quoted.push_str("\\uFEFF"),
+            '\u{10000}'.. => write!(quoted, "\\U{:08X}", u32::from(character)).unwrap_or_default(),
             other => quoted.push(other),
         }
     }
@@ -145,16 +148,16 @@ fn double_quoted(text: &str) -> String {
 
 /// Returns whether a plain text would be read as something other than a text, also by a reader of YAML 1.1.
 fn is_other_type(text: &str) -> bool {
-    let words = "null Null NULL true True TRUE false False FALSE ~ << y Y yes Yes YES on On ON n N no No NO off Off OFF \
+    let words = "null Null NULL true True TRUE false False FALSE ~ y Y yes Yes YES on On ON n N no No NO off Off OFF \
                  .nan .NaN .NAN .inf .Inf .INF +.inf +.Inf +.INF -.inf -.Inf -.INF";
     if text.is_empty() || words.split(' ').any(|word| word == text) {
         return true;
     }
     match text.as_bytes()[0] {
-        b'.' => is_decimal(text),
+        b'.' => is_float(text),
         b'+' | b'-' | b'0'..=b'9' => {
             let digits = text.replace('_', "");
-            is_integer(&digits) || is_decimal(&digits) || is_base_60(text) || is_timestamp(text)
+            is_integer(&digits) || is_float(&digits) || is_base_60(text) || is_timestamp(text)
         }
         _ => false,
     }
@@ -176,6 +179,11 @@ fn is_integer(text: &str) -> bool {
     let is_number = digits.starts_with(|c: char| c.is_digit(radix));
     is_number
         && (i64::from_str_radix(digits, radix).is_ok() || !is_signed && u64::from_str_radix(digits, radix).is_ok())
+}
+
+/// Returns whether a text is a decimal number in the range of a double.
+fn is_float(text: &str) -> bool {
+    is_decimal(text) && text.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
 /// Matches `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`.
@@ -203,23 +211,46 @@ fn is_base_60(text: &str) -> bool {
     is_start && rest.peek().is_some() && rest.all(|fits| fits) && digits(fraction)
 }
 
-/// Returns whether a text is a date, alone or with a time: `2024-1-2`, `2024-01-02T03:04:05Z`.
+/// Returns whether a text is a date, alone or with a time: `2024-1-2`, `2024-01-02 03:04:05`, `2024-01-02T03:04:05Z`.
 fn is_timestamp(text: &str) -> bool {
-    let (date, time) = match text.find(['T', 't', ' ']) {
-        Some(at) => (&text[..at], Some(&text[at + 1..])),
-        None => (text, None),
+    let Some(at) = text.find(['T', 't', ' ']) else { return is_date(text) };
+    let (date, time) = (&text[..at], &text[at + 1..]);
+    let has_zone = !text[at..].starts_with(' ');
+    let zone = time.find(['Z', '+', '-']);
+    let (time, zone) = zone.map_or((time, ""), |at| time.split_at(at));
+    let is_zone = match zone.strip_prefix(['+', '-']) {
+        Some(offset) => matches!(numbers(offset, ':')[..], [Some(0..=24), Some(0..=60)] if offset.len() == 5),
+        None => zone == "Z",
     };
-    let in_range = |part: &str, range: std::ops::RangeInclusive<u32>| {
-        (1..=2).contains(&part.len()) && part.parse().is_ok_and(|number: u32| range.contains(&number))
-    };
-    let is_date = match date.split('-').collect::<Vec<_>>()[..] {
-        [year, month, day] => {
-            year.len() == 4 && year.parse::<u32>().is_ok() && in_range(month, 1..=12) && in_range(day, 1..=31)
+    let (clock, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let is_clock = matches!(numbers(clock, ':')[..], [Some(0..=23), Some(0..=59), Some(0..=59)]);
+    let is_fraction = !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    is_date(date) && is_clock && is_fraction && if has_zone { is_zone } else { zone.is_empty() }
+}
+
+fn is_date(text: &str) -> bool {
+    let Some((year, rest)) = text.split_once('-').filter(|(year, _)| year.len() == 4) else { return false };
+    let Ok(year) = year.parse::<u32>() else { return false };
+    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    match numbers(rest, '-')[..] {
+        [Some(month), Some(day)] => {
+            let days = match month {
+                2 => 28 + u32::from(is_leap),
+                4 | 6 | 9 | 11 => 30,
+                1..=12 => 31,
+                _ => 0,
+            };
+            (1..=days).contains(&day)
         }
         _ => false,
+    }
+}
+
+/// Returns the numbers of one or two digits in a text.
+fn numbers(text: &str, separator: char) -> Vec<Option<u32>> {
+    let number = |part: &str| {
+        let is_number = matches!(part.len(), 1 | 2) && part.bytes().all(|byte| byte.is_ascii_digit());
+        part.parse().ok().filter(|_| is_number)
     };
-    is_date && time.is_none_or(|time| {
-        let clock = time.split(['.', 'Z', '+', '-', ' ']).next().unwrap_or_default();
-        matches!(clock.split(':').collect::<Vec<_>>()[..], [h, m, s] if in_range(h, 0..=23) && in_range(m, 0..=59) && in_range(s, 0..=59))
-    })
+    text.split(separator).map(number).collect()
 }
