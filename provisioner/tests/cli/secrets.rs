@@ -165,6 +165,22 @@ fn profile_is_not_overwritten_and_needs_a_repository() {
     error: the profile .sc/cfg.default.yaml exists, and was not overwritten
       hint: the keys in it would be lost: edit it, or write another profile with --profile NAME
     ");
+    let without_keys = tempfile::tempdir().unwrap();
+    fs::create_dir(without_keys.path().join(".git")).unwrap();
+    fs::write(without_keys.path().join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    let mut command = sc(&["secrets", "init"]);
+    command.current_dir(without_keys.path()).env("HOME", "/nowhere");
+    insta::assert_snapshot!(run(command), @"
+    exit 1
+    --- out
+    --- err
+    wrote .gitignore
+    wrote .sc/cfg.default.yaml
+    wrote .sc/cfg.yaml.template
+    error: .sc/cfg.default.yaml was written, but its keys cannot be used: the file of `publicKeyPath` cannot be used: cannot read /nowhere/.ssh/id_rsa.pub: No such file or directory (os error 2)
+      hint: edit .sc/cfg.default.yaml, or create the key with `ssh-keygen -t rsa -b 4096`; `sc secrets init --generate` writes a key of its own
+    ");
+    assert_eq!(mode(&without_keys, ".sc/cfg.default.yaml"), 0o600);
     let outside = tempfile::tempdir().unwrap();
     insta::assert_snapshot!(check(&outside, &["secrets", "init"]), @"
     exit 1

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use bridge::error::chain;
 use bridge::fs::{Access, create_folders, write_atomically};
 use bridge::process::{HostEnvironment, OutputSink, OutputStream, ProcessSandbox, ProcessSpec, Spawner};
 use clap::Args;
+use secrets_store::add_to_gitignore;
 use secrets_store::keys::{KeyError, KeyPair};
-use secrets_store::{SecretsStoreError, add_to_gitignore};
 
 use super::session::SecretsSession;
 use crate::cli::commands::init::project_name;
@@ -117,13 +118,13 @@ fn check_keys(session: &SecretsSession<'_>, profile: &str) -> anyhow::Result<()>
     let error = match keys.public().and_then(|_| keys.private()) {
         // A passphrase is asked for when it is needed.
         Ok(_) | Err(KeyError::PassphraseMissing { .. }) => return Ok(()),
-        Err(error) => SecretsStoreError::from(error),
+        Err(error) => error,
     };
     let hint = format!(
         "edit {profile}, or create the key with `ssh-keygen -t rsa -b 4096`; `sc secrets init --generate` writes a key of its own"
     );
-    let message = format!("{profile} was written, but its keys cannot be used");
-    Err(anyhow::Error::new(error).context(CliError::failed(message, hint)))
+    let message = format!("{profile} was written, but its keys cannot be used: {}", chain(&error));
+    Err(CliError::failed(message, hint).into())
 }
 
 /// Commits the files that belong into git, and nothing else.
