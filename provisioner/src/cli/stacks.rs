@@ -34,12 +34,12 @@ pub(crate) fn only(stacks: &Stacks) -> anyhow::Result<&Arc<Stack>> {
     stacks.requested().next().context("no stack was read")
 }
 
-/// Checks that the plugins of the stacks serve the packages that their core types need.
+/// Checks the core types of the stacks: their packages, and the names that they register.
 ///
 /// # Errors
-/// Some packages are not served; the reasons have been printed.
-pub(crate) fn check_packages(ui: &Ui, stacks: &Stacks) -> anyhow::Result<()> {
-    let found: Vec<Diagnostic> = stacks.programs().iter().flat_map(Program::check_packages).collect();
+/// Some packages are not served, or names are in conflict; the reasons have been printed.
+pub(crate) fn check_core_types(ui: &Ui, stacks: &Stacks) -> anyhow::Result<()> {
+    let found: Vec<Diagnostic> = stacks.programs().iter().flat_map(Program::check_core_types).collect();
     if found.is_empty() { Ok(()) } else { Err(configuration_error(ui, &found, &stacks.sources)) }
 }
 

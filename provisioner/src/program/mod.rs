@@ -4,6 +4,7 @@
 //! each as soon as its dependencies are registered; the position of every registration in the files. Excluded: targets
 //! and excludes, treatment of failures (both are decided by the deployment), reading of files.
 
+mod core_names;
 mod goals;
 mod imports;
 mod output_check;
@@ -53,9 +54,10 @@ impl Program {
         &self.stack
     }
 
-    /// Checks that plugins of the stack serve the packages of its core types. Returns errors; none if all are served.
-    pub fn check_packages(&self) -> Vec<Diagnostic> {
-        packages::check(&self.stack, &self.core)
+    /// Checks that plugins of the stack serve the packages of its core types, and that no two resources of core types register
+    /// different resources under one name. Returns errors.
+    pub fn check_core_types(&self) -> Vec<Diagnostic> {
+        [packages::check(&self.stack, &self.core), core_names::check(&self.stack, &self.core)].concat()
     }
 
     /// Returns the names of the plugins whose package types [`Program::check_types`] needs.

@@ -15,7 +15,7 @@ use super::goals::{self, PluginResource};
 use super::references::{Mode, ReferencedResource, ReferencedResources};
 use super::types::{self, ResolvedType};
 use super::{packages, positions};
-use crate::registry::recipe::{CoreResource, Place, RecipeError, RecipeTable, without_unknowns};
+use crate::registry::recipe::{CoreResource, Place, RecipeError, RecipeTable, SharedRegistrations, without_unknowns};
 use config::diagnostics::{Code, Diagnostic};
 use config::graph::{dependencies, references};
 use config::tree::Reference;
@@ -78,6 +78,8 @@ struct Run<'r> {
     /// Plugins that children of components use; empty without components.
     child_plugins: Vec<usize>,
     mode: Mode,
+    /// Registrations that several core resources share.
+    shared: Arc<SharedRegistrations>,
     resources: Vec<ResourceNode<'r>>,
     /// Types of the resources; `None` for a core resource.
     resolved_types: Vec<Option<Arc<ResolvedType>>>,
@@ -151,6 +153,7 @@ impl<'r> Run<'r> {
             types,
             child_plugins,
             mode,
+            shared: Arc::default(),
             resources,
             resolved_types,
             missing_dependencies,
@@ -309,6 +312,7 @@ impl<'r> Run<'r> {
         let (stack, root, registrar) = (self.stack, self.root, self.registrar);
         let source = positions::resource_ref(self.stack.plugins.len(), resource_index);
         let recipe = self.core.get(type_name).cloned();
+        let shared = Arc::clone(&self.shared);
         Box::pin(async move {
             let Some(recipe) = recipe else {
                 let summary = format!("the core type {type_name:?} is not supported yet");
@@ -330,6 +334,7 @@ impl<'r> Run<'r> {
                 depends_on: &depends_on,
                 source,
                 registrar,
+                shared: &shared,
                 resolve_text: &|string| referenced.evaluate_text(string, environment),
             };
             match recipe.register(core).await {

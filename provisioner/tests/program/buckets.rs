@@ -576,7 +576,7 @@ fn unserved_package_is_reported_at_first_resource_that_needs_it() {
           config: {{ region: sea }}
 "
         ));
-        subject.render(&subject.program.check_packages())
+        subject.render(&subject.program.check_core_types())
     };
     let aws = "- { name: aws, source: { type: github-release, repository: pulumi/pulumi-aws, version: v6.83.4 } }\n";
     assert_eq!(diagnostics(aws), "");

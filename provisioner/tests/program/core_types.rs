@@ -117,3 +117,80 @@ async fn output_with_name_of_core_type_export_is_rejected() {
     "#);
     assert!(deployment.stack_outputs.lock().unwrap().is_none());
 }
+
+#[test]
+fn different_resources_of_one_name_are_an_error_before_the_run() {
+    let subject = ponds(
+        "big: { type: pond, name: lake, config: { owner: carl } },
+         same: { type: 'pond', name: lake, config: { owner: carl } },
+         other: { type: pond, name: lake, config: { owner: dora } }",
+        "",
+    );
+    insta::assert_snapshot!(subject.render(&subject.program.check_core_types()), @r#"
+    error[core-type]: two resources would register different resources of the type water:pond:Pond and the name "lake--e"
+     --> .sc/stacks/s/server.yaml:5:10
+      |
+    3 | resources: { resources: { e: { resources: { big: { type: pond, name: lake, config: { owner: carl } },
+      |                                             --- the other one
+    4 |          same: { type: 'pond', name: lake, config: { owner: carl } },
+    5 |          other: { type: pond, name: lake, config: { owner: dora } } } } } }
+      |          ^^^^^
+      |
+      = hint: give one of them another name, or move it to another environment
+    "#);
+}
+
+/// Two databases of one environment, in accounts with these keys.
+fn databases(first: &str, second: &str) -> StackProgram {
+    let database = |name: &str, key: &str| {
+        format!("{name}: {{ type: aws-rds-mysql, config: {{ region: sea, accessKey: {key}, secretAccessKey: s }} }}")
+    };
+    let databases = format!("{},\n{}", database("a", first), database("b", second));
+    StackProgram::server(&format!("resources: {{ resources: {{ e: {{ resources: {{ {databases} }} }} }} }}"))
+}
+
+fn zones() -> FakeDeployment {
+    let names = PropertyValue::from(vec!["sea-1".into()]);
+    let reply = [("names".to_owned(), names)].into();
+    let replies = [("aws:index/getAvailabilityZones:getAvailabilityZones".to_owned(), reply)].into();
+    FakeDeployment { replies, ..FakeDeployment::default() }
+}
+
+#[tokio::test]
+async fn core_resources_of_one_name_and_config_are_registered_once() {
+    let pond = "{ type: pond, name: lake, config: { owner: carl } }";
+    let subject = ponds(&format!("big: {pond}, same: {pond}"), "");
+    assert_eq!(subject.program.check_core_types(), []);
+    let deployment = FakeDeployment::default();
+    subject.run(&deployment).await;
+    let mut names = deployment.names();
+    names.retain(|name| name.contains("lake"));
+    assert_eq!(names, ["s--pond--lake--e--provider--e", "lake--e", "lake--e-fence"]);
+}
+
+#[tokio::test]
+async fn equal_resources_of_one_name_are_registered_once() {
+    let deployment = zones();
+    databases("AK", "AK").run(&deployment).await;
+    let names = deployment.names();
+    assert_eq!(names.iter().filter(|name| *name == "default-subnet-e-sea-1").count(), 1);
+    let subnet = urn(&deployment.goal("default-subnet-e-sea-1"));
+    for database in ["a-e", "b-e"] {
+        assert!(deployment.goal(database).dependencies.contains(&subnet), "{database}");
+    }
+}
+
+#[tokio::test]
+async fn name_that_becomes_known_in_the_run_and_is_taken_is_an_error() {
+    insta::assert_snapshot!(databases("AK", "AK2").diagnostics(&zones()).await, @r#"
+    error[core-type]: two resources would register different resources of the type aws:ec2/defaultSubnet:DefaultSubnet and the name "default-subnet-e-sea-1"
+     --> .sc/stacks/s/server.yaml:3:35
+      |
+    2 | resources: { resources: { e: { resources: { a: { type: aws-rds-mysql, config: { region: sea, accessKey: AK, secretAccessKey: s } },
+      |                                                                               -------------------------------------------------- the other one
+    3 | b: { type: aws-rds-mysql, config: { region: sea, accessKey: AK2, secretAccessKey: s } } } } } }
+      |                                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = hint: give one of them another name, or move it to another environment
+    "#);
+}

@@ -54,7 +54,7 @@ pub(crate) fn compare(stacks: usize, rounds: usize) -> anyhow::Result<()> {
         let types = BTreeMap::from([("reef".to_owned(), types)]);
         for stack in load()? {
             let program = Program::new(stack.into(), recipes::core_types());
-            ensure!(program.check_packages().is_empty() && program.check_outputs(&types, |_, _| None).is_empty());
+            ensure!(program.check_core_types().is_empty() && program.check_outputs(&types, |_, _| None).is_empty());
             let SchemaFindings { errors, warnings } = program.check_types(&types);
             ensure!(errors.is_empty() && warnings.is_empty(), "{:?}", errors.first());
         }

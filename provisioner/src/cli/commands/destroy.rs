@@ -9,7 +9,7 @@ use crate::cli::args::{ConfirmArgs, EmptyStateArgs, GlobalArgs, LockArgs, RunArg
 use crate::cli::exit::{Changes, CliError, Exit};
 use crate::cli::prompt::Confirmation;
 use crate::cli::runs::{Runs, on_stacks};
-use crate::cli::stacks::{check_packages, read_stack};
+use crate::cli::stacks::{check_core_types, read_stack};
 use crate::cli::ui::Ui;
 
 /// Delete all resources of a stack
@@ -87,7 +87,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> any
     args.check()?;
     let stacks = read_stack(ui, global, &args.stack)?;
     if args.run.program.run_program {
-        check_packages(ui, &stacks)?;
+        check_core_types(ui, &stacks)?;
     }
     let mut runs = Runs::new(&args.run, args.diff, args.time, Changes::Allowed);
     runs.options.exclude_protected = args.exclude_protected;

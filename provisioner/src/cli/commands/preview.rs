@@ -6,7 +6,7 @@ use provisioner::operation;
 use crate::cli::args::{DiffArgs, GlobalArgs, ReplaceArgs, RunArgs, StacksArgs, TimeLimitArgs};
 use crate::cli::exit::{Changes, Exit};
 use crate::cli::runs::{Runs, on_stacks};
-use crate::cli::stacks::{check_packages, read_stacks};
+use crate::cli::stacks::{check_core_types, read_stacks};
 use crate::cli::ui::Ui;
 
 /// Show the changes that provision would make
@@ -42,7 +42,7 @@ pub(crate) struct PreviewArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &PreviewArgs) -> anyhow::Result<Exit> {
     let stacks = read_stacks(ui, global, &args.stacks)?;
-    check_packages(ui, &stacks)?;
+    check_core_types(ui, &stacks)?;
     let runs = Runs::new(&args.run, args.diff.diff, args.time, Changes::from_expect_no_changes(args.expect_no_changes));
     let runs = runs.with_replacements(&args.replace);
     let refresh = !args.run.skip_refresh;

@@ -10,7 +10,7 @@ use crate::cli::args::{
 use crate::cli::exit::{Changes, Exit};
 use crate::cli::guard::Guard;
 use crate::cli::runs::{Runs, on_stacks};
-use crate::cli::stacks::{check_packages, read_stacks};
+use crate::cli::stacks::{check_core_types, read_stacks};
 use crate::cli::ui::Ui;
 
 /// Create, update and delete resources to match the stacks
@@ -72,7 +72,7 @@ pub(crate) struct ProvisionArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> anyhow::Result<Exit> {
     let stacks = read_stacks(ui, global, &args.stacks)?;
-    check_packages(ui, &stacks)?;
+    check_core_types(ui, &stacks)?;
     let changes = Changes::from_expect_no_changes(args.expect_no_changes);
     let mut runs = Runs::new(&args.run, args.diff.diff, args.time, changes).with_replacements(&args.replace);
     runs.options.allow_empty = args.empty.allow_empty;

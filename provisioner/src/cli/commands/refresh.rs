@@ -16,7 +16,7 @@ use crate::cli::commands::import::resource_and_id;
 use crate::cli::exit::{Changes, Exit};
 use crate::cli::prompt::ask_line;
 use crate::cli::runs::{Runs, on_stacks};
-use crate::cli::stacks::{check_packages, read_stacks};
+use crate::cli::stacks::{check_core_types, read_stacks};
 use crate::cli::ui::Ui;
 
 /// Update the recorded state to match the resources in the cloud
@@ -78,7 +78,7 @@ pub(crate) struct RefreshArgs {
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> anyhow::Result<Exit> {
     let stacks = read_stacks(ui, global, &args.stacks)?;
     if args.program.run_program {
-        check_packages(ui, &stacks)?;
+        check_core_types(ui, &stacks)?;
     }
     let changes = Changes::from_expect_no_changes(args.expect_no_changes);
     let run = RunArgs {

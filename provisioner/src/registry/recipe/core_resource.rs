@@ -7,6 +7,7 @@ use pulumi_proto::urn::Urn;
 
 use super::place::Place;
 use super::resolved::ResolvedValue;
+use super::shared_registrations::SharedRegistrations;
 use crate::registry::sdk;
 use config::Options;
 use config::diagnostics::Diagnostic;
@@ -46,6 +47,8 @@ pub struct CoreResource<'r> {
     pub source: SourceRef,
     /// Registrar that receives the registrations.
     pub registrar: &'r dyn Registrar,
+    /// Registrations that several recipes of the run share.
+    pub shared: &'r SharedRegistrations,
     /// Function that resolves the references in a text.
     pub resolve_text: &'r (dyn Fn(&InterpolatedString) -> Result<ResolvedValue, Box<Diagnostic>> + Send + Sync),
 }

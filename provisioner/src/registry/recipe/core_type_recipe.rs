@@ -10,10 +10,9 @@ use futures_util::future::BoxFuture;
 use super::core_resource::{CoreResource, Package, RecipeError, RecipeResult};
 use super::graph::Recipe;
 use super::interpreter::interpret;
+use super::outline::Outline;
 use super::place::Place;
-#[cfg(test)]
 use super::resolved::ResolvedValue;
-#[cfg(test)]
 use config::tree::{InterpolatedString, Node};
 
 /// Function that adds to a recipe what a core type registers for a `config` at a place.
@@ -38,6 +37,18 @@ impl CoreTypeRecipe {
         self.packages
     }
 
+    /// Passes the recipe for a `config` to a function. Texts with references are unknown. An invalid `config` has no recipe.
+    pub(in crate::registry) fn inspect(&self, config: &Node, place: Place<'_>, visit: &mut dyn FnMut(Recipe<'_>)) {
+        self.register.inspect(config, place, visit);
+    }
+
+    /// Returns what the recipe for a `config` registers, as far as it is known before a run.
+    pub fn outline(&self, config: &Node, place: Place<'_>) -> Vec<Outline> {
+        let mut outline = Vec::new();
+        self.inspect(config, place, &mut |recipe| outline = recipe.outline());
+        outline
+    }
+
     /// Registers all resources of a core resource.
     ///
     /// # Errors
@@ -47,17 +58,8 @@ impl CoreTypeRecipe {
     }
 }
 
-#[cfg(test)]
-impl CoreTypeRecipe {
-    /// Passes the recipe for a `config` to a function. Texts with references are unknown.
-    pub(in crate::registry) fn inspect(&self, config: &Node, place: Place<'_>, visit: &mut dyn FnMut(Recipe<'_>)) {
-        self.register.inspect(config, place, visit);
-    }
-}
-
 /// Recipe whose type of `config` is hidden.
 trait RegisterRecipe: Send + Sync {
-    #[cfg(test)]
     fn inspect(&self, config: &Node, place: Place<'_>, visit: &mut dyn FnMut(Recipe<'_>));
 
     fn register<'r>(&'r self, core: CoreResource<'r>) -> BoxFuture<'r, Result<RecipeResult, RecipeError>>;
@@ -68,7 +70,6 @@ struct TypedRecipe<C> {
 }
 
 impl<C: CoreConfig + Send + Sync> RegisterRecipe for TypedRecipe<C> {
-    #[cfg(test)]
     fn inspect(&self, config: &Node, place: Place<'_>, visit: &mut dyn FnMut(Recipe<'_>)) {
         let Some(decoded) = decode::<C>(config, &mut Vec::new()) else { return };
         let value = |text: &InterpolatedString| text.known().map_or_else(ResolvedValue::unknown, ResolvedValue::known);

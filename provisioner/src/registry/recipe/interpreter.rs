@@ -2,9 +2,10 @@
 //! where several could start. A failure leaves out what depends on it.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use bridge::provider::{Alias, AliasParent};
-use config::diagnostics::{Code, Diagnostic};
+use config::diagnostics::{Code, Diagnostic, Span};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -30,7 +31,7 @@ pub(super) async fn interpret<'r>(
         return Err(RecipeError::Diagnostic(diagnostic.into()));
     }
     let mut run =
-        RecipeRun { core, recipe, states: Vec::new(), has_failed: false, halted: None, text_error: RefCell::default() };
+        RecipeRun { core, recipe, states: Vec::new(), has_failed: false, halted: None, error: RefCell::default() };
     let mut running: FuturesUnordered<BoxFuture<'r, (usize, Result<Outcome, Halted>)>> = FuturesUnordered::new();
     loop {
         run.continue_recipe();
@@ -38,7 +39,7 @@ pub(super) async fn interpret<'r>(
             && let Some(index) = run.next_ready()
         {
             let registration = run.start(index);
-            run.states[index] = if run.text_error.borrow().is_none() {
+            run.states[index] = if run.error.borrow().is_none() {
                 running.push(registration);
                 NodeState::Running
             } else {
@@ -49,6 +50,16 @@ pub(super) async fn interpret<'r>(
         run.end(index, outcome);
     }
     run.finish()
+}
+
+const CORE_TYPE: Code = Code("core-type");
+
+/// Returns the error for two core resources that register different resources of one type and name.
+pub fn conflict(token: &str, name: &str, span: Span, other: Span) -> Diagnostic {
+    let summary = format!("two resources would register different resources of the type {token} and the name {name:?}");
+    Diagnostic::error(CORE_TYPE, span, summary)
+        .label(other, "the other one")
+        .help("give one of them another name, or move it to another environment")
 }
 
 /// State of a node.
@@ -73,8 +84,8 @@ struct RecipeRun<'c, 'r> {
     states: Vec<NodeState>,
     has_failed: bool,
     halted: Option<Halted>,
-    /// First error of a text that is made of outputs.
-    text_error: RefCell<Option<String>>,
+    /// First error that is detected while the recipe is registered.
+    error: RefCell<Option<Box<Diagnostic>>>,
 }
 
 impl<'r> RecipeRun<'_, 'r> {
@@ -112,7 +123,18 @@ impl<'r> RecipeRun<'_, 'r> {
         match node.kind {
             NodeKind::Provider | NodeKind::Resource => {
                 let goal = self.goal(node);
-                Box::pin(async move { (index, registrar.register(goal).await.map(Outcome::Registered)) })
+                let provider = node.provider.map(|Handle(index)| self.fill(&self.recipe.nodes[index]).into_values());
+                let span = self.core.config.span;
+                let shared = self.core.shared.claim(&goal, provider.unwrap_or_default(), span);
+                let shared = shared.unwrap_or_else(|other| {
+                    let conflict = conflict(&node.token, &node.name, span, other);
+                    self.error.borrow_mut().get_or_insert(conflict.into());
+                    Arc::default()
+                });
+                Box::pin(async move {
+                    let registered = shared.get_or_init(|| registrar.register(goal)).await.clone();
+                    (index, registered.map(Outcome::Registered))
+                })
             }
             NodeKind::Function => {
                 let arguments = self.fill(node);
@@ -156,10 +178,8 @@ impl<'r> RecipeRun<'_, 'r> {
         let resolve = |template: &Template| template.fill(&|hole| self.resolve(hole));
         let outputs = self.recipe.outputs.iter().map(|(name, template)| (name.clone(), resolve(template))).collect();
         let exports = self.recipe.exports.iter().map(|(name, value)| (name.clone(), resolve(value).value)).collect();
-        if let Some(error) = self.text_error.take() {
-            return Err(RecipeError::Diagnostic(
-                Diagnostic::error(Code("core-type"), self.core.config.span, error).into(),
-            ));
+        if let Some(error) = self.error.take() {
+            return Err(error.into());
         }
         let registered = self.recipe.nodes.iter().zip(&self.states).filter_map(|(node, state)| match state {
             NodeState::Done(Outcome::Registered(registered)) if node.kind != NodeKind::Provider => {
@@ -248,7 +268,8 @@ impl<'r> RecipeRun<'_, 'r> {
                 let text = &self.recipe.texts[*index];
                 let parts: Vec<ResolvedValue> = text.parts.iter().map(|part| self.resolve(part)).collect();
                 ResolvedValue::from_texts(&parts, |texts| (text.make)(texts)).unwrap_or_else(|error| {
-                    self.text_error.borrow_mut().get_or_insert(error);
+                    let error = Diagnostic::error(CORE_TYPE, self.core.config.span, error);
+                    self.error.borrow_mut().get_or_insert(error.into());
                     ResolvedValue::unknown()
                 })
             }

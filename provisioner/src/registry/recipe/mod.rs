@@ -15,13 +15,18 @@ mod core_type_recipe;
 mod graph;
 mod hole;
 mod interpreter;
+mod outline;
 mod place;
 mod resolved;
+mod shared_registrations;
 
 pub use core_resource::{CoreResource, Package, RecipeError, RecipeResult};
 pub use core_type_recipe::{BuildRecipe, CoreTypeRecipe, RecipeTable};
 pub use graph::{Node, Provider, Recipe};
 pub use hole::{Handle, Hole};
+pub use interpreter::conflict;
+pub use outline::Outline;
 pub use place::{Place, go_json, trim_middle};
 pub(crate) use resolved::without_unknowns;
 pub use resolved::{Inputs, ResolvedValue};
+pub use shared_registrations::SharedRegistrations;
