@@ -23,7 +23,7 @@ const TEMPLATE: &str = ".sc/cfg.yaml.template";
 const IGNORED: &str = ".gitignore";
 const COMMIT_MESSAGE: &str = "simple-container.com initial commit";
 
-/// Write a profile with keys: .sc/cfg.<PROFILE>.yaml
+/// Write a profile with keys: `.sc/cfg.<PROFILE>.yaml`
 ///
 /// The profile names the SSH key `~/.ssh/id_rsa`, or with --generate holds a new key pair of its own. It is readable
 /// for you alone, and `.gitignore` keeps it out of git. `.sc/cfg.yaml.template` is written as well, for those who
