@@ -194,3 +194,12 @@ async fn name_that_becomes_known_in_the_run_and_is_taken_is_an_error() {
       = hint: give one of them another name, or move it to another environment
     "#);
 }
+
+#[tokio::test]
+async fn function_is_not_called_if_its_provider_is_out_of_scope() {
+    let results = [("s--aws-rds-mysql--a--e--provider--e", RegistrationResult::Skipped)].into();
+    let deployment = FakeDeployment { results, ..zones() };
+    databases("AK", "AK").run(&deployment).await;
+    assert_eq!(deployment.invokes.lock().unwrap().len(), 1);
+    assert!(deployment.names().contains(&"b-e".to_owned()) && !deployment.names().contains(&"a-e".to_owned()));
+}

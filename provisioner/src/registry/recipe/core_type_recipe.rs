@@ -14,6 +14,8 @@ use super::outline::Outline;
 use super::place::Place;
 use super::resolved::ResolvedValue;
 use config::tree::{InterpolatedString, Node};
+use config::values::evaluate_text;
+use pulumi_proto::property::PropertyValue;
 
 /// Function that adds to a recipe what a core type registers for a `config` at a place.
 pub type BuildRecipe<C> = for<'r> fn(&'r C, &'r Place<'r>, &mut Recipe<'r>);
@@ -72,7 +74,10 @@ struct TypedRecipe<C> {
 impl<C: CoreConfig + Send + Sync> RegisterRecipe for TypedRecipe<C> {
     fn inspect(&self, config: &Node, place: Place<'_>, visit: &mut dyn FnMut(Recipe<'_>)) {
         let Some(decoded) = decode::<C>(config, &mut Vec::new()) else { return };
-        let value = |text: &InterpolatedString| text.known().map_or_else(ResolvedValue::unknown, ResolvedValue::known);
+        let value = |text: &InterpolatedString| match evaluate_text(text, &mut |_| Ok(PropertyValue::UNKNOWN)) {
+            Ok(value) => ResolvedValue::known(value),
+            Err(_) => ResolvedValue::unknown(),
+        };
         let mut recipe = Recipe::new(place, decoded.texts().map(|(text, span)| (value(text), span)).collect());
         (self.build)(&decoded.config, &place, &mut recipe);
         visit(recipe);

@@ -260,6 +260,27 @@ impl<'r> Recipe<'r> {
         members.into_iter()
     }
 
+    /// Returns the value of a hole. `computed` returns that of an id or an output.
+    ///
+    /// # Errors
+    /// Returns the error of a text that cannot be made of its parts.
+    pub(super) fn resolve(
+        &self,
+        hole: &Hole,
+        computed: &dyn Fn(&HoleSource) -> ResolvedValue,
+    ) -> Result<ResolvedValue, String> {
+        let resolved = match &hole.source {
+            HoleSource::Value(index) => self.values[*index].clone(),
+            HoleSource::Text(index) => {
+                let text = &self.texts[*index];
+                let parts = text.parts.iter().map(|part| self.resolve(part, computed));
+                ResolvedValue::from_texts(&parts.collect::<Result<Vec<_>, _>>()?, &text.make)?
+            }
+            source => computed(source),
+        };
+        Ok(if hole.secret { resolved.secret() } else { resolved })
+    }
+
     /// Returns the nodes that a hole needs.
     pub(super) fn sources(&self, hole: &Hole) -> Vec<Handle> {
         match &hole.source {

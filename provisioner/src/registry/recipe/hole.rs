@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use config::types::TextHandle;
-use pulumi_proto::property::PropertyValue;
+use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::Value;
@@ -107,28 +107,44 @@ impl Template {
     }
 
     /// Fills the holes.
-    pub(super) fn fill(&self, resolve: &dyn Fn(&Hole) -> ResolvedValue) -> ResolvedValue {
+    ///
+    /// # Errors
+    /// Returns the first error of `resolve`.
+    pub(super) fn fill(
+        &self,
+        resolve: &dyn Fn(&Hole) -> Result<ResolvedValue, String>,
+    ) -> Result<ResolvedValue, String> {
         let mut dependencies = Vec::new();
-        let value = self.fill_value(resolve, &mut dependencies);
-        ResolvedValue { value, dependencies: distinct(dependencies) }
+        let value = self.fill_value(resolve, &mut dependencies)?;
+        Ok(ResolvedValue { value, dependencies: distinct(dependencies) })
     }
 
-    fn fill_value(&self, resolve: &dyn Fn(&Hole) -> ResolvedValue, dependencies: &mut Vec<Urn>) -> PropertyValue {
-        match self {
+    fn fill_value(
+        &self,
+        resolve: &dyn Fn(&Hole) -> Result<ResolvedValue, String>,
+        dependencies: &mut Vec<Urn>,
+    ) -> Result<PropertyValue, String> {
+        Ok(match self {
             Self::Known(value) => value.clone(),
             Self::List(items) => {
-                items.iter().map(|item| item.fill_value(resolve, dependencies)).collect::<Vec<_>>().into()
+                let items = items.iter().map(|item| item.fill_value(resolve, dependencies));
+                PropertyValue::List(items.collect::<Result<_, _>>()?)
             }
             Self::Map(members) => {
-                let members =
-                    members.iter().map(|(key, member)| (key.clone(), member.fill_value(resolve, dependencies)));
-                PropertyValue::Map(members.filter(|(_, value)| *value != PropertyValue::Null).collect())
+                let mut filled = PropertyMap::new();
+                for (key, member) in members {
+                    let value = member.fill_value(resolve, dependencies)?;
+                    if value != PropertyValue::Null {
+                        filled.insert(key.clone(), value);
+                    }
+                }
+                PropertyValue::Map(filled)
             }
             Self::Hole(hole) => {
-                let resolved = resolve(hole);
+                let resolved = resolve(hole)?;
                 dependencies.extend(resolved.dependencies);
                 resolved.value
             }
-        }
+        })
     }
 }

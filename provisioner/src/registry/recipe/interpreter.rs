@@ -1,7 +1,6 @@
 //! Interpreter of recipes: registers each node as soon as what it refers to is registered, in the order of the recipe
 //! where several could start. A failure leaves out what depends on it.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use bridge::provider::{Alias, AliasParent};
@@ -15,7 +14,8 @@ use pulumi_proto::urn::{TypeToken, Urn};
 use super::core_resource::{CoreResource, RecipeError, RecipeResult};
 use super::graph::{Node, NodeKind, Recipe};
 use super::hole::{Handle, Hole, HoleSource, Template};
-use super::resolved::{Inputs, ResolvedValue, distinct, without_unknowns};
+use super::resolved::{Inputs, ResolvedValue, distinct};
+use super::shared_registrations::SharedResult;
 use crate::registry::sdk;
 use engine::{Goal, Halted, InvokeGoal, Registered, RegistrationResult};
 
@@ -30,27 +30,18 @@ pub(super) async fn interpret<'r>(
     if let Some(diagnostic) = recipe.diagnostics.pop() {
         return Err(RecipeError::Diagnostic(diagnostic.into()));
     }
-    let mut run =
-        RecipeRun { core, recipe, states: Vec::new(), has_failed: false, halted: None, error: RefCell::default() };
-    let mut running: FuturesUnordered<BoxFuture<'r, (usize, Result<Outcome, Halted>)>> = FuturesUnordered::new();
+    let mut run = RecipeRun { core, recipe, states: Vec::new(), has_failed: false, halted: None, error: None };
+    let mut running: FuturesUnordered<Running<'r>> = FuturesUnordered::new();
     loop {
-        run.continue_recipe();
-        while run.halted.is_none()
-            && let Some(index) = run.next_ready()
-        {
-            let registration = run.start(index);
-            run.states[index] = if run.error.borrow().is_none() {
-                running.push(registration);
-                NodeState::Running
-            } else {
-                NodeState::Failed
-            };
-        }
+        run.begin_ready(&mut running);
         let Some((index, outcome)) = running.next().await else { break };
         run.end(index, outcome);
     }
     run.finish()
 }
+
+/// Node that is being registered: its index, and its outcome.
+type Running<'r> = BoxFuture<'r, (usize, Result<Outcome, Halted>)>;
 
 const CORE_TYPE: Code = Code("core-type");
 
@@ -85,22 +76,48 @@ struct RecipeRun<'c, 'r> {
     has_failed: bool,
     halted: Option<Halted>,
     /// First error that is detected while the recipe is registered.
-    error: RefCell<Option<Box<Diagnostic>>>,
+    error: Option<Box<Diagnostic>>,
 }
 
 impl<'r> RecipeRun<'_, 'r> {
+    /// Starts all nodes that are ready. After an error, nothing starts.
+    fn begin_ready(&mut self, running: &mut FuturesUnordered<Running<'r>>) {
+        while self.error.is_none() && self.halted.is_none() {
+            if let Err(error) = self.continue_recipe() {
+                self.error = Some(self.text_error(error));
+                return;
+            }
+            let Some(index) = self.next_ready() else { return };
+            match self.start(index) {
+                Ok(registration) => {
+                    self.states[index] = NodeState::Running;
+                    running.push(registration);
+                }
+                Err(error) => self.error = Some(error),
+            }
+        }
+    }
+
+    fn text_error(&self, error: String) -> Box<Diagnostic> {
+        Diagnostic::error(CORE_TYPE, self.core.config.span, error).into()
+    }
+
     /// Adds the nodes of all parts of the recipe whose value is known.
-    fn continue_recipe(&mut self) {
+    fn continue_recipe(&mut self) -> Result<(), String> {
         loop {
             self.states.resize_with(self.recipe.nodes.len(), || NodeState::Waiting);
-            let is_known = |run: &Self, value: &Hole| {
-                run.recipe.sources(value).into_iter().all(|handle| run.is_done(handle))
-                    && !run.resolve(value).value.contains_unknowns()
-            };
-            let next = self.recipe.continuations.iter().position(|part| is_known(self, &part.value));
-            let Some(index) = next else { return };
+            let mut next = None;
+            for (index, part) in self.recipe.continuations.iter().enumerate() {
+                if self.recipe.sources(&part.value).into_iter().all(|handle| self.is_done(handle)) {
+                    let value = self.resolve(&part.value)?.value;
+                    if !value.contains_unknowns() {
+                        next = Some((index, value));
+                        break;
+                    }
+                }
+            }
+            let Some((index, value)) = next else { return Ok(()) };
             let part = self.recipe.continuations.remove(index);
-            let value = self.resolve(&part.value).value;
             (part.build)(&value, &mut self.recipe);
         }
     }
@@ -117,29 +134,22 @@ impl<'r> RecipeRun<'_, 'r> {
         matches!(self.states.get(index), Some(NodeState::Done(_)))
     }
 
-    fn start(&self, index: usize) -> BoxFuture<'r, (usize, Result<Outcome, Halted>)> {
+    fn start(&self, index: usize) -> Result<Running<'r>, Box<Diagnostic>> {
         let node = &self.recipe.nodes[index];
+        let inputs = self.fill(node).map_err(|error| self.text_error(error))?;
         let registrar = self.core.registrar;
-        match node.kind {
+        Ok(match node.kind {
             NodeKind::Provider | NodeKind::Resource => {
-                let goal = self.goal(node);
-                let provider = node.provider.map(|Handle(index)| self.fill(&self.recipe.nodes[index]).into_values());
-                let span = self.core.config.span;
-                let shared = self.core.shared.claim(&goal, provider.unwrap_or_default(), span);
-                let shared = shared.unwrap_or_else(|other| {
-                    let conflict = conflict(&node.token, &node.name, span, other);
-                    self.error.borrow_mut().get_or_insert(conflict.into());
-                    Arc::default()
-                });
+                let shared = self.shared_registration(node, &inputs)?;
+                let goal = self.goal(node, inputs);
                 Box::pin(async move {
                     let registered = shared.get_or_init(|| registrar.register(goal)).await.clone();
                     (index, registered.map(Outcome::Registered))
                 })
             }
             NodeKind::Function => {
-                let arguments = self.fill(node);
-                let dependencies = distinct(arguments.dependencies().cloned().collect());
-                let goal = self.invoke_goal(node, arguments);
+                let dependencies = distinct(inputs.dependencies().cloned().collect());
+                let goal = self.invoke_goal(node, inputs);
                 Box::pin(async move {
                     let returned = match goal {
                         Some(goal) => registrar.invoke(goal).await.map(Some),
@@ -148,7 +158,18 @@ impl<'r> RecipeRun<'_, 'r> {
                     (index, returned.map(|returned| Outcome::Returned(returned, dependencies)))
                 })
             }
-        }
+        })
+    }
+
+    /// Returns the registration of a resource, which another recipe may have begun.
+    fn shared_registration(&self, node: &Node, inputs: &Inputs) -> Result<Arc<SharedResult>, Box<Diagnostic>> {
+        let provider = match node.provider {
+            Some(Handle(index)) => self.fill(&self.recipe.nodes[index]).map_err(|error| self.text_error(error))?,
+            None => Inputs::default(),
+        };
+        let (key, span) = ((node.token.clone(), node.name.clone()), self.core.config.span);
+        let claimed = self.core.shared.claim(key, inputs.values(), provider.values(), span);
+        claimed.map_err(|other| conflict(&node.token, &node.name, span, other).into())
     }
 
     fn end(&mut self, index: usize, outcome: Result<Outcome, Halted>) {
@@ -169,46 +190,45 @@ impl<'r> RecipeRun<'_, 'r> {
         if let Some(halted) = self.halted {
             return Err(halted.into());
         }
-        if let Some(diagnostic) = self.recipe.diagnostics.pop() {
-            return Err(RecipeError::Diagnostic(diagnostic.into()));
+        if let Some(error) = self.error.take().or_else(|| self.recipe.diagnostics.pop().map(Box::new)) {
+            return Err(error.into());
         }
         if self.has_failed {
             return Err(RecipeError::Failed);
         }
-        let resolve = |template: &Template| template.fill(&|hole| self.resolve(hole));
-        let outputs = self.recipe.outputs.iter().map(|(name, template)| (name.clone(), resolve(template))).collect();
-        let exports = self.recipe.exports.iter().map(|(name, value)| (name.clone(), resolve(value).value)).collect();
-        if let Some(error) = self.error.take() {
-            return Err(error.into());
-        }
+        let fill = |(name, template): &(String, Template)| match template.fill(&|hole| self.resolve(hole)) {
+            Ok(filled) => Ok((name.clone(), filled)),
+            Err(error) => Err(self.text_error(error)),
+        };
+        let outputs = self.recipe.outputs.iter().map(fill).collect::<Result<_, _>>()?;
+        let exports = self.recipe.exports.iter().map(|export| fill(export).map(|(name, filled)| (name, filled.value)));
+        let stack_outputs = exports.collect::<Result<_, _>>()?;
         let registered = self.recipe.nodes.iter().zip(&self.states).filter_map(|(node, state)| match state {
             NodeState::Done(Outcome::Registered(registered)) if node.kind != NodeKind::Provider => {
                 Some(registered.urn.clone())
             }
             _ => None,
         });
-        Ok(RecipeResult { registered: registered.collect(), outputs, stack_outputs: exports })
+        Ok(RecipeResult { registered: registered.collect(), outputs, stack_outputs })
     }
 
-    /// Returns the inputs of a node, with filled holes. Removes unknown inputs unless this is a preview.
-    fn fill(&self, node: &Node) -> Inputs {
-        let is_preview = self.core.registrar.is_preview();
-        node.templates.iter().fold(Inputs::default(), |inputs, (name, template)| {
-            let mut filled = template.fill(&|hole| self.resolve(hole));
-            if !is_preview {
-                filled.value = without_unknowns(filled.value);
-            }
-            inputs.set(name, filled)
+    /// Returns the inputs of a node, with filled holes.
+    fn fill(&self, node: &Node) -> Result<Inputs, String> {
+        node.templates.iter().try_fold(Inputs::default(), |inputs, (name, template)| {
+            Ok(inputs.set(name, template.fill(&|hole| self.resolve(hole))?))
         })
     }
 
-    fn goal(&self, node: &Node) -> Goal {
+    fn goal(&self, node: &Node, mut inputs: Inputs) -> Goal {
         let (core, is_provider) = (self.core, node.kind == NodeKind::Provider);
         let after = node.after.iter().filter_map(|handle| self.registered(*handle)).map(|registered| &registered.urn);
         // The options of the core resource do not apply to its provider.
         let after = after.chain(if is_provider { &[] } else { core.depends_on });
         let after: Vec<Urn> = after.cloned().collect();
-        let (mut inputs, added) = (self.fill(node), sdk::resource(&node.token));
+        if !core.registrar.is_preview() {
+            inputs = inputs.without_unknowns();
+        }
+        let added = sdk::resource(&node.token);
         if let Some(added) = added {
             inputs = inputs.completed(added);
         }
@@ -232,13 +252,15 @@ impl<'r> RecipeRun<'_, 'r> {
         goal
     }
 
-    /// Returns the call of a function; `None` if an argument is unknown.
+    /// Returns the call of a function; `None` if an argument is unknown, or if its provider is out of scope and does not
+    /// exist.
     fn invoke_goal(&self, node: &Node, arguments: Inputs) -> Option<InvokeGoal> {
-        let arguments = arguments.into_values();
-        (!arguments.values().any(PropertyValue::contains_unknowns)).then(|| InvokeGoal {
+        let provider = self.registered(node.provider?)?;
+        let is_known = !arguments.values().values().any(PropertyValue::contains_unknowns);
+        (is_known && provider.result != RegistrationResult::Skipped).then(|| InvokeGoal {
             token: TypeToken::new(&node.token),
-            arguments,
-            provider: node.provider.and_then(|handle| self.registered(handle)).map(Registered::as_provider_reference),
+            arguments: arguments.into_values(),
+            provider: Some(provider.as_provider_reference()),
             version: node.package.version().map(str::to_owned),
             plugin_download_url: None,
         })
@@ -252,8 +274,8 @@ impl<'r> RecipeRun<'_, 'r> {
     }
 
     /// Returns the value of a hole whose nodes are done.
-    fn resolve(&self, hole: &Hole) -> ResolvedValue {
-        let resolved = match &hole.source {
+    fn resolve(&self, hole: &Hole) -> Result<ResolvedValue, String> {
+        self.recipe.resolve(hole, &|source| match source {
             HoleSource::Id(handle) => self.registered(*handle).map_or_else(ResolvedValue::unknown, id),
             HoleSource::Output(Handle(index), path) => match self.states.get(*index) {
                 Some(NodeState::Done(Outcome::Registered(registered))) => output(registered, path),
@@ -263,18 +285,8 @@ impl<'r> RecipeRun<'_, 'r> {
                 },
                 _ => ResolvedValue::unknown(),
             },
-            HoleSource::Value(index) => self.recipe.values[*index].clone(),
-            HoleSource::Text(index) => {
-                let text = &self.recipe.texts[*index];
-                let parts: Vec<ResolvedValue> = text.parts.iter().map(|part| self.resolve(part)).collect();
-                ResolvedValue::from_texts(&parts, |texts| (text.make)(texts)).unwrap_or_else(|error| {
-                    let error = Diagnostic::error(CORE_TYPE, self.core.config.span, error);
-                    self.error.borrow_mut().get_or_insert(error.into());
-                    ResolvedValue::unknown()
-                })
-            }
-        };
-        if hole.secret { resolved.secret() } else { resolved }
+            HoleSource::Value(_) | HoleSource::Text(_) => ResolvedValue::unknown(),
+        })
     }
 }
 

@@ -8,8 +8,6 @@
 //! Input: one resource of a stack, whose dependencies are registered. Output: registrations; values that other resources
 //! can reference; stack outputs. Excluded: validation of a `config` ([`super::types`]), order of resources.
 
-#[cfg(test)]
-pub(super) mod checker;
 mod core_resource;
 mod core_type_recipe;
 mod graph;
@@ -19,6 +17,8 @@ mod outline;
 mod place;
 mod resolved;
 mod shared_registrations;
+#[cfg(test)]
+pub(super) mod tests;
 
 pub use core_resource::{CoreResource, Package, RecipeError, RecipeResult};
 pub use core_type_recipe::{BuildRecipe, CoreTypeRecipe, RecipeTable};

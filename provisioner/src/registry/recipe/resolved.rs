@@ -109,6 +109,19 @@ impl Inputs {
         self.dependencies.values().flatten()
     }
 
+    /// Removes unknown values, but keeps their dependencies.
+    #[must_use]
+    pub(super) fn without_unknowns(mut self) -> Self {
+        let values = self.values.into_iter().map(|(name, value)| (name, without_unknowns(value)));
+        self.values = values.filter(|(_, value)| *value != PropertyValue::Null).collect();
+        self
+    }
+
+    /// Returns the values.
+    pub(super) fn values(&self) -> &PropertyMap {
+        &self.values
+    }
+
     /// Returns the values without their dependencies.
     pub(super) fn into_values(self) -> PropertyMap {
         self.values
@@ -146,7 +159,7 @@ pub(crate) fn without_unknowns(value: PropertyValue) -> PropertyValue {
 }
 
 /// Removes duplicates. Each URN stays at its first position.
-pub(crate) fn distinct(urns: Vec<Urn>) -> Vec<Urn> {
+pub(super) fn distinct(urns: Vec<Urn>) -> Vec<Urn> {
     let mut seen = std::collections::BTreeSet::new();
     urns.into_iter().filter(|urn| seen.insert(urn.clone())).collect()
 }

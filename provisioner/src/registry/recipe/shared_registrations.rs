@@ -7,7 +7,7 @@ use config::diagnostics::Span;
 use pulumi_proto::property::PropertyMap;
 use tokio::sync::OnceCell;
 
-use engine::{Goal, Halted, Registered};
+use engine::{Halted, Registered};
 
 /// Registrations of a run by type and name. Two recipes that would register one resource with equal inputs share it.
 #[derive(Default)]
@@ -17,7 +17,7 @@ pub struct SharedRegistrations(Mutex<BTreeMap<(String, String), SharedRegistrati
 pub(super) type SharedResult = OnceCell<Result<Registered, Halted>>;
 
 struct SharedRegistration {
-    inputs: Arc<PropertyMap>,
+    inputs: PropertyMap,
     /// Inputs of the provider.
     provider: PropertyMap,
     /// Position of the `config` of the first recipe.
@@ -26,21 +26,26 @@ struct SharedRegistration {
 }
 
 impl SharedRegistrations {
-    /// Returns the registration of a goal.
+    /// Returns the registration of a resource, by its type and name.
     ///
     /// # Errors
     /// Position of another recipe that registers a resource of this type and name with other inputs, or with another
     /// provider.
-    pub(super) fn claim(&self, goal: &Goal, provider: PropertyMap, span: Span) -> Result<Arc<SharedResult>, Span> {
+    pub(super) fn claim(
+        &self,
+        key: (String, String),
+        inputs: &PropertyMap,
+        provider: &PropertyMap,
+        span: Span,
+    ) -> Result<Arc<SharedResult>, Span> {
         let mut registrations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (goal.type_token.as_str().to_owned(), goal.name.clone());
         let first = registrations.entry(key).or_insert_with(|| SharedRegistration {
-            inputs: Arc::clone(&goal.inputs),
+            inputs: inputs.clone(),
             provider: provider.clone(),
             span,
             result: Arc::default(),
         });
-        match first.inputs == goal.inputs && first.provider == provider {
+        match first.inputs == *inputs && first.provider == *provider {
             true => Ok(Arc::clone(&first.result)),
             false => Err(first.span),
         }

@@ -35,7 +35,8 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::registry::recipe::{Place, checker};
+    use crate::registry::recipe::Place;
+    use crate::registry::recipe::tests::checker;
 
     /// Reads a server.yaml; `None` if it has errors.
     fn read(server: &str) -> Option<Stack> {

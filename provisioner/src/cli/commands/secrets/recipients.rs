@@ -25,7 +25,7 @@ pub(crate) struct AllowArgs {
 
 /// Withdraw the access of a public key
 ///
-/// What was encrypted for the key stays in the history of git: replace the secrets that must not be known any longer.
+/// Texts that were encrypted for the key stay in the history of git: replace the secrets that must not be known any longer.
 /// The key of the profile cannot be removed: let another recipient do it.
 #[derive(Debug, Args)]
 pub(crate) struct DisallowArgs {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::{Constant, FILES, SdkResource, package_name};
+use crate::registry::sdk::{self, Constant, FILES, SdkResource, package_name};
 
 /// Kind of a value.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -127,7 +127,7 @@ fn collect_types<'p>(kind: &'p Kind, package: &'p PackageShapes, found: &mut BTr
 fn files_have_the_version_provider_and_tokens_of_their_package() {
     for (name, shapes) in &*PACKAGES {
         assert_eq!(shapes.name, *name);
-        assert_eq!(super::package(name).unwrap().version, shapes.version);
+        assert_eq!(sdk::package(name).unwrap().version, shapes.version);
         assert!(resource(&format!("pulumi:providers:{name}")).is_some(), "{name}");
         for token in shapes.resources.keys().chain(shapes.functions.keys()) {
             assert_eq!(package_name(token), *name, "{token}");
@@ -155,7 +155,7 @@ fn required_properties_and_additions_of_sdks_are_properties() {
     };
     for shapes in PACKAGES.values() {
         for (token, shape) in &shapes.resources {
-            let SdkResource { secret_outputs, secret_inputs, defaults, .. } = super::resource(token).unwrap();
+            let SdkResource { secret_outputs, secret_inputs, defaults, .. } = sdk::resource(token).unwrap();
             has_all(token, &shape.inputs, &shape.required);
             has_all(token, &shape.inputs, secret_inputs);
             if !token.starts_with("pulumi:providers:") {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use pulumi_proto::property::PropertyValue;
 
-use super::graph::{Node, NodeKind, Recipe};
-use super::hole::{Handle, Hole, HoleSource, Template};
-use crate::registry::sdk::shapes::{self, Kind, PackageShapes};
+use crate::registry::recipe::graph::{Node, NodeKind, Recipe};
+use crate::registry::recipe::hole::{Handle, Hole, HoleSource, Template};
+use crate::registry::sdk::tests::shapes::{self, Kind, PackageShapes};
 
 /// Returns the mistakes of a recipe, with the parts that it adds once values are known.
 pub(in crate::registry) fn mistakes(recipe: &mut Recipe<'_>) -> Vec<String> {

@@ -1,0 +1,3 @@
+//! Tools of tests of recipes.
+
+pub(in crate::registry) mod checker;
