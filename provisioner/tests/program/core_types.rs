@@ -136,7 +136,7 @@ fn different_resources_of_one_name_are_an_error_before_the_run() {
     5 |          other: { type: pond, name: lake, config: { owner: dora } } } } } }
       |          ^^^^^
       |
-      = hint: give one of them another name, or move it to another environment
+      = hint: give one of them another name, or put them into different stacks
     "#);
 }
 
@@ -191,7 +191,7 @@ async fn name_that_becomes_known_in_the_run_and_is_taken_is_an_error() {
     3 | b: { type: aws-rds-mysql, config: { region: sea, accessKey: AK2, secretAccessKey: s } } } } } }
       |                                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = hint: give one of them another name, or move it to another environment
+      = hint: give one of them another name, or put them into different stacks
     "#);
 }
 

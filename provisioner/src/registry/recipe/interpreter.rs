@@ -50,7 +50,7 @@ pub fn conflict(token: &str, name: &str, span: Span, other: Span) -> Diagnostic 
     let summary = format!("two resources would register different resources of the type {token} and the name {name:?}");
     Diagnostic::error(CORE_TYPE, span, summary)
         .label(other, "the other one")
-        .help("give one of them another name, or move it to another environment")
+        .help("give one of them another name, or put them into different stacks")
 }
 
 /// State of a node.
