@@ -97,6 +97,10 @@ impl Registrar for Deployment {
         self.context.is_preview()
     }
 
+    fn changes_resources(&self) -> bool {
+        !self.context.is_preview() && self.context.options.operation == Operation::Update
+    }
+
     async fn package_types(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted> {
         let host = self.context.providers.host();
         let load = async |plugin: String| host.package_types(&plugin).await.map(|types| (plugin, types));

@@ -23,6 +23,9 @@ pub trait Registrar: Send + Sync {
     /// Returns whether the run is a preview: unknown inputs are allowed, and outputs may be unknown.
     fn is_preview(&self) -> bool;
 
+    /// Returns whether registrations change resources: false in a preview, a refresh and a destroy.
+    fn changes_resources(&self) -> bool;
+
     /// Returns the types of the packages of these plugins, from their schemas, by plugin. Components among the types
     /// must be registered with [`Goal::remote`].
     ///

@@ -77,7 +77,7 @@ impl StackRun {
             if !has_program {
                 return Vec::new();
             }
-            let result = self.program.run(&deployment).await;
+            let result = self.program.run(&deployment, &*self.effects).await;
             deployment.finish(result.end).await;
             result.diagnostics
         };

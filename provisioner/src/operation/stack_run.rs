@@ -12,18 +12,22 @@ use engine::{ConfigEntry, StopSignals};
 use state::StackAccess;
 use state::store::LockHolder;
 
+use super::clouds;
 use super::plugin_settings::PluginSettings;
 use super::run_options::RunOptions;
 use super::setup_error::SetupError;
 use super::stack_config::decrypt_config;
 use super::stacks::{Stacks, program};
 use crate::program::Program;
+use crate::registry::recipe::Effects;
 
 /// Stack with the inputs of an operation on it.
 #[derive(Clone)]
 pub struct StackRun {
     /// Program that registers the resources of the stack's files.
     pub program: Program,
+    /// Effects of its core types that are no resources.
+    pub effects: Arc<dyn Effects>,
     /// Access to the recorded state of the stack.
     pub access: StackAccess,
     /// Holder that is recorded in the lock of the stack.
@@ -82,6 +86,7 @@ impl Stacks {
         access.locks.wait.stop = signals.stop.clone();
         Ok(StackRun {
             program: program(stack),
+            effects: clouds::effects(&self.process_context),
             holder: self.holder(),
             host: Arc::default(),
             masker: Arc::clone(&self.masker),

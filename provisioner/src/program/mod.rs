@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use bridge::host::PackageTypes;
 
-use crate::registry::recipe::RecipeTable;
+use crate::registry::recipe::{Effects, RecipeTable};
 use config::Stack;
 use config::diagnostics::{Diagnostic, Span};
 use engine::events::SourceRef;
@@ -91,13 +91,13 @@ impl Program {
         message.hint.into_iter().fold(diagnostic, Diagnostic::help)
     }
 
-    /// Registers all resources and outputs of the stack.
+    /// Registers all resources and outputs of the stack. `effects` makes what core types need beside resources.
     ///
     /// # Cancellation
     /// Once the deployment is stopped, it rejects registrations. The program then waits for the running registrations
     /// and returns.
-    pub async fn run(&self, registrar: &dyn Registrar) -> ProgramResult {
-        run::run(&self.stack, &self.core, registrar).await
+    pub async fn run(&self, registrar: &dyn Registrar, effects: &dyn Effects) -> ProgramResult {
+        run::run(&self.stack, &self.core, registrar, effects).await
     }
 
     /// Returns the import goal of an existing resource that the stack declares, by its name in the state:

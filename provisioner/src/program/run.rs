@@ -15,7 +15,9 @@ use super::goals::{self, PluginResource};
 use super::references::{Mode, ReferencedResource, ReferencedResources};
 use super::types::{self, ResolvedType};
 use super::{packages, positions};
-use crate::registry::recipe::{CoreResource, Place, RecipeError, RecipeTable, SharedRegistrations, without_unknowns};
+use crate::registry::recipe::{
+    CoreResource, Effects, Place, RecipeError, RecipeTable, SharedRegistrations, without_unknowns,
+};
 use config::diagnostics::{Code, Diagnostic};
 use config::graph::{dependencies, references};
 use config::tree::Reference;
@@ -33,7 +35,12 @@ pub struct ProgramResult {
 }
 
 /// Registers all resources and outputs of a stack.
-pub(super) async fn run(stack: &Stack, core: &RecipeTable, registrar: &dyn Registrar) -> ProgramResult {
+pub(super) async fn run(
+    stack: &Stack,
+    core: &RecipeTable,
+    registrar: &dyn Registrar,
+    effects: &dyn Effects,
+) -> ProgramResult {
     let types = registrar.package_types(packages::plugins_with_package_types(stack, core));
     let (root, types) = match tokio::join!(registrar.register(goals::root(stack)), types) {
         (Ok(root), Ok(types)) if root.result != RegistrationResult::Failed => (root.urn, types),
@@ -41,7 +48,7 @@ pub(super) async fn run(stack: &Stack, core: &RecipeTable, registrar: &dyn Regis
             return ProgramResult { end: ProgramEnd::Failed, diagnostics: Vec::new() };
         }
     };
-    let mut run = Run::new(stack, core, registrar, &root, types);
+    let mut run = Run::new(stack, core, registrar, effects, &root, types);
     run.register_all().await;
     run.register_outputs().await;
     ProgramResult { end: run.end, diagnostics: run.diagnostics }
@@ -72,6 +79,7 @@ struct Run<'r> {
     stack: &'r Stack,
     core: &'r RecipeTable,
     registrar: &'r dyn Registrar,
+    effects: &'r dyn Effects,
     root: &'r Urn,
     /// Types of the packages, by name of the plugin.
     types: BTreeMap<String, PackageTypes>,
@@ -100,6 +108,7 @@ impl<'r> Run<'r> {
         stack: &'r Stack,
         core: &'r RecipeTable,
         registrar: &'r dyn Registrar,
+        effects: &'r dyn Effects,
         root: &'r Urn,
         types: BTreeMap<String, PackageTypes>,
     ) -> Self {
@@ -149,6 +158,7 @@ impl<'r> Run<'r> {
             stack,
             core,
             registrar,
+            effects,
             root,
             types,
             child_plugins,
@@ -309,7 +319,7 @@ impl<'r> Run<'r> {
         referenced: ReferencedResources,
     ) -> BoxFuture<'r, RegistrationOutcome> {
         let ResourceNode { environment, resource } = self.resources[resource_index];
-        let (stack, root, registrar) = (self.stack, self.root, self.registrar);
+        let (stack, root, registrar, effects) = (self.stack, self.root, self.registrar, self.effects);
         let source = positions::resource_ref(self.stack.plugins.len(), resource_index);
         let recipe = self.core.get(type_name).cloned();
         let shared = Arc::clone(&self.shared);
@@ -335,6 +345,7 @@ impl<'r> Run<'r> {
                 source,
                 registrar,
                 shared: &shared,
+                effects,
                 resolve_text: &|string| referenced.evaluate_text(string, environment),
             };
             match recipe.register(core).await {

@@ -77,7 +77,7 @@ async fn resolve(situation: Situation, output: Output, text: &str) -> String {
     if let Some(value) = output.value() {
         deployment = deployment.with("a--e", "out", value);
     }
-    let result = subject.program.run(&deployment).await;
+    let result = subject.program.run(&deployment, &deployment).await;
     if result.end == ProgramEnd::Failed {
         return result.diagnostics.iter().map(|diagnostic| diagnostic.code.0).collect();
     }

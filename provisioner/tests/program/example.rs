@@ -32,7 +32,7 @@ async fn registrations_of_example_match_its_table() {
         .with("admin-password--production", "result", PropertyValue::secret("pw".into()))
         .with("host-key--production", "privateKeyPem", PropertyValue::secret("pem".into()))
         .with("site-cert--production", "certPem", "cert");
-    let result = Program::new(Arc::new(stack), recipes::core_types()).run(&deployment).await;
+    let result = Program::new(Arc::new(stack), recipes::core_types()).run(&deployment, &deployment).await;
     assert_eq!((result.end, result.diagnostics), (ProgramEnd::Completed, vec![]));
 
     let goals = deployment.goals.lock().unwrap().clone();

@@ -17,7 +17,7 @@ async fn dependents_of_failed_resource_are_not_registered_and_other_resources_ar
     let subject = StackProgram::resources(CHAIN, "outputs: { d: '${resource:d.id}' }\n");
     let deployment =
         FakeDeployment { results: [("a--e", RegistrationResult::Failed)].into(), ..FakeDeployment::default() };
-    let result = subject.program.run(&deployment).await;
+    let result = subject.program.run(&deployment, &deployment).await;
     assert_eq!(result.end, ProgramEnd::Failed);
     assert_eq!(deployment.names(), ["reef-s", "p", "a--e", "d--e"]);
     assert_eq!(deployment.output("d"), "d--e-1".into());

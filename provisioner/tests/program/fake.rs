@@ -12,7 +12,7 @@ use config::types::TypeTable;
 use config::{LoadedStacks, ProcessContext, Profile, Repository, Stack, Workspace};
 use engine::{Goal, Halted, InvokeGoal, ProgramEnd, ReadGoal, Registered, Registrar, RegistrationResult};
 use provisioner::program::Program;
-use provisioner::registry::recipe::RecipeTable;
+use provisioner::registry::recipe::{Effects, RecipeTable};
 use provisioner::registry::recipes;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::ResourceId;
@@ -44,6 +44,16 @@ pub(crate) struct FakeDeployment {
     pub(crate) rejected: Vec<&'static str>,
     /// Replies of functions, by token. Other functions stop the deployment.
     pub(crate) replies: BTreeMap<String, PropertyMap>,
+    /// Reasons for which APIs of Google cannot be switched on, by API (`projects/PROJECT/services/API`). Others can.
+    pub(crate) refused_apis: BTreeMap<String, String>,
+    /// APIs that the program switched on, or could not.
+    pub(crate) apis: Mutex<Vec<String>>,
+    /// Reads, in order.
+    pub(crate) reads: Mutex<Vec<ReadGoal>>,
+    /// Texts of the providers' refusals, by the name of the resource to read or the token of the function.
+    pub(crate) refused: BTreeMap<String, String>,
+    /// Outputs of components, in order.
+    pub(crate) component_outputs: Mutex<Vec<(Urn, PropertyMap)>>,
     /// Registered goals, in order.
     pub(crate) goals: Mutex<Vec<Goal>>,
     /// Calls of functions, in order.
@@ -85,6 +95,10 @@ impl Registrar for FakeDeployment {
         self.run == Run::Preview
     }
 
+    fn changes_resources(&self) -> bool {
+        self.run == Run::Update
+    }
+
     async fn package_types(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted> {
         Ok(self.types.clone().into_iter().filter(|(plugin, _)| plugins.contains(plugin)).collect())
     }
@@ -122,19 +136,41 @@ impl Registrar for FakeDeployment {
     }
 
     async fn register_outputs(&self, urn: &Urn, outputs: PropertyMap) -> Result<(), Halted> {
-        assert_eq!(urn.type_token(), "pulumi:pulumi:Stack");
-        *self.stack_outputs.lock().unwrap() = Some(outputs);
+        if urn.type_token() == "pulumi:pulumi:Stack" {
+            *self.stack_outputs.lock().unwrap() = Some(outputs);
+        } else {
+            self.component_outputs.lock().unwrap().push((urn.clone(), outputs));
+        }
         Ok(())
     }
 
-    async fn read(&self, _: ReadGoal) -> Result<Registered, Halted> {
-        Err(Halted::Stopped)
+    async fn read(&self, goal: ReadGoal) -> Result<Registered, Halted> {
+        let urn = Urn::new("s", "reef", goal.parent.as_ref(), goal.type_token.as_str(), &goal.name);
+        let (name, id) = (goal.name.clone(), goal.id.known().cloned());
+        self.reads.lock().unwrap().push(goal);
+        if self.refused.contains_key(&name) {
+            return Err(Halted::Stopped);
+        }
+        let outputs = Arc::new(self.outputs.get(&name).cloned().unwrap_or_default());
+        let read = Registered::without_outputs(urn, RegistrationResult::Succeeded);
+        Ok(Registered { id, outputs, has_all_outputs: true, ..read })
     }
 
     async fn invoke(&self, goal: InvokeGoal) -> Result<PropertyMap, Halted> {
-        let reply = self.replies.get(goal.token.as_str()).cloned();
+        let reply = self.replies.get(goal.token.as_str()).filter(|_| !self.refused.contains_key(goal.token.as_str()));
+        let reply = reply.cloned();
         self.invokes.lock().unwrap().push(goal);
         reply.ok_or(Halted::Stopped)
+    }
+}
+
+#[async_trait]
+impl Effects for FakeDeployment {
+    async fn enable_google_api(&self, project: &str, service: &str, _: &str) -> Result<(), String> {
+        let api = format!("projects/{project}/services/{service}");
+        let refusal = self.refused_apis.get(&api).cloned();
+        self.apis.lock().unwrap().push(api);
+        refusal.map_or(Ok(()), Err)
     }
 }
 
@@ -212,13 +248,13 @@ resources:
 
     /// Runs the program, which must complete without diagnostics.
     pub(crate) async fn run(&self, deployment: &FakeDeployment) {
-        let result = self.program.run(deployment).await;
+        let result = self.program.run(deployment, deployment).await;
         assert_eq!((result.end, result.diagnostics), (ProgramEnd::Completed, vec![]));
     }
 
     /// Runs the program, which must not complete, and returns its diagnostics as text.
     pub(crate) async fn diagnostics(&self, deployment: &FakeDeployment) -> String {
-        let result = self.program.run(deployment).await;
+        let result = self.program.run(deployment, deployment).await;
         assert_eq!(result.end, ProgramEnd::Failed);
         self.render(&result.diagnostics)
     }

@@ -4,17 +4,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bridge::provider::Alias;
 use engine::Goal;
-use engine::InvokeGoal;
+use engine::{InvokeGoal, ReadGoal};
 use provisioner::registry::recipes;
+use pulumi_proto::duration::Timeouts;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::{ProviderReference, Urn};
 use serde_json::{Map, Value, json};
 
-use crate::fake::{FakeDeployment, Run, StackProgram};
+use crate::fake::{self, FakeDeployment, Run, StackProgram};
 
 /// Recordings that `sc` differs from on purpose, with the reason.
 const EXCEPTIONS: &[(&str, &str)] = &[
@@ -25,9 +27,6 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("s3-bucket: with a domain, and nothing else", "no registrar yet"),
     ("s3-bucket: a site with all keys", "no registrar yet"),
 ];
-
-/// Types whose recordings are compared.
-const TYPES: [&str; 5] = ["s3-bucket", "ecr-repository", "aws-rds-postgres", "aws-rds-mysql", "gcp-bucket"];
 
 /// Converts a value to the format of the recording.
 fn to_recorded_value(value: &PropertyValue) -> Value {
@@ -40,6 +39,12 @@ fn to_recorded_value(value: &PropertyValue) -> Value {
         PropertyValue::Map(map) => members(map),
         PropertyValue::Secret(secret) => json!({ "secret": to_recorded_value(secret.expose()) }),
         PropertyValue::Unknown(_) => json!({ "unknown": true }),
+        PropertyValue::Null => Value::Null,
+        PropertyValue::Resource(reference) => json!({ "resource": object([
+            ("name", reference.urn.name().into()),
+            ("id", reference.id.as_ref().map(|id| id.as_str()).into()),
+            ("version", reference.package_version.as_deref().into()),
+        ]) }),
         other => panic!("{other:?}"),
     }
 }
@@ -106,6 +111,7 @@ fn registration(goal: &Goal) -> Value {
         ("propertyDependencies", dependencies.collect::<Map<_, _>>().into()),
         ("dependencies", names(&goal.dependencies)),
         ("provider", provider(goal.provider.as_ref())),
+        ("providers", goal.providers.iter().map(|(name, of)| (name.clone(), provider(Some(of)))).collect()),
         ("additionalSecretOutputs", goal.additional_secret_outputs.clone().into()),
         ("aliases", former.collect()),
         ("ignoreChanges", goal.ignore_changes.clone().into()),
@@ -113,6 +119,29 @@ fn registration(goal: &Goal) -> Value {
         ("retainOnDelete", goal.retain_on_delete.into()),
         ("version", goal.version.as_deref().unwrap_or_default().into()),
         ("import", ResourceId::text(goal.import_id.as_ref()).into()),
+        ("parent", goal.parent.as_ref().map_or("", Urn::name).into()),
+        ("customTimeouts", timeouts(goal.custom_timeouts)),
+    ])
+}
+
+fn timeouts(timeouts: Timeouts) -> Value {
+    let text =
+        |limit: Option<Duration>| limit.map(|limit| format!("{}m", limit.as_secs() / 60)).unwrap_or_default().into();
+    object([
+        ("create", text(timeouts.create)),
+        ("update", text(timeouts.update)),
+        ("delete", text(timeouts.delete)),
+        ("read", text(timeouts.read)),
+    ])
+}
+
+/// Converts a read to the format of the recording.
+fn read(goal: &ReadGoal) -> Value {
+    object([
+        ("type", goal.type_token.as_str().into()),
+        ("name", goal.name.as_str().into()),
+        ("id", goal.id.as_str().into()),
+        ("provider", provider(goal.provider.as_ref())),
         ("parent", goal.parent.as_ref().map_or("", Urn::name).into()),
     ])
 }
@@ -184,6 +213,13 @@ fn differing_exports(actual: &PropertyMap, expected: &Value) -> Vec<String> {
         .collect()
 }
 
+/// Compares the APIs that are switched on. `sc` asks once where the Go program asks again.
+fn differing_apis(actual: &[String], expected: &Value) -> Option<String> {
+    let actual: BTreeSet<&str> = actual.iter().map(String::as_str).collect();
+    let expected: BTreeSet<&str> = expected.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    (actual != expected).then(|| format!("APIs {actual:?} instead of {expected:?}"))
+}
+
 /// Returns the recorded registrations. Of those that the Go program makes twice, `sc` makes the first.
 fn without_repetitions(case: &Value) -> Value {
     let twice = case["twice"].as_array().cloned().unwrap_or_default();
@@ -212,7 +248,13 @@ async fn compare(case: &Value) -> Vec<String> {
     for (token, reply) in case["answers"].as_object().into_iter().flatten() {
         deployment.replies.insert(token.clone(), from_members(reply));
     }
-    let result = subject.program.run(&deployment).await;
+    for (name, reason) in case["refuse"].as_object().into_iter().flatten() {
+        deployment.refused.insert(name.clone(), reason.as_str().unwrap().to_owned());
+    }
+    for (name, reason) in case["failApis"].as_object().into_iter().flatten() {
+        deployment.refused_apis.insert(name.clone(), reason.as_str().unwrap().to_owned());
+    }
+    let result = subject.program.run(&deployment, &deployment).await;
 
     let has_failed = result.end == engine::ProgramEnd::Failed;
     let mut differences = Vec::new();
@@ -220,10 +262,21 @@ async fn compare(case: &Value) -> Vec<String> {
         differences.push(format!("{:?} instead of {}", subject.render(&result.diagnostics), case["error"]));
     }
     let goals = deployment.goals.lock().unwrap();
-    let registered = goals.iter().filter(|goal| goal.parent.is_some()).map(registration);
+    let component_outputs = deployment.component_outputs.lock().unwrap();
+    let registered = goals.iter().filter(|goal| goal.parent.is_some()).map(|goal| {
+        let mut registration = registration(goal);
+        let outputs = component_outputs.iter().find(|(urn, _)| *urn == fake::urn(goal));
+        if let Some((_, outputs)) = outputs {
+            registration["registeredOutputs"] = members(outputs);
+        }
+        registration
+    });
     differences.extend(self::differences("registration", registered, &without_repetitions(case)));
     let invokes = deployment.invokes.lock().unwrap();
     differences.extend(self::differences("invoke", invokes.iter().map(invoke), &case["invokes"]));
+    let reads = deployment.reads.lock().unwrap();
+    differences.extend(self::differences("read", reads.iter().map(read), &case["reads"]));
+    differences.extend(differing_apis(&deployment.apis.lock().unwrap(), &case["apis"]));
     let outputs = deployment.stack_outputs.lock().unwrap().clone().unwrap_or_default();
     if !has_failed {
         differences.extend(differing_exports(&outputs, &case["exports"]));
@@ -241,11 +294,13 @@ fn cases() -> Vec<(String, Value)> {
 
 #[tokio::test]
 async fn registrations_match_recordings_of_go_program() {
+    let recipes = recipes::core_types();
+    let types: BTreeSet<&str> = recipes.names().collect();
     let (mut compared, mut failures) = (0, Vec::new());
     for (name, case) in cases() {
         let type_name = name.split_once(':').map(|(type_name, _)| type_name);
         let is_excepted = EXCEPTIONS.iter().any(|(excepted, _)| *excepted == name);
-        let is_known = case["mode"].is_null() && type_name.is_none_or(|type_name| TYPES.contains(&type_name));
+        let is_known = case["mode"].is_null() && type_name.is_none_or(|type_name| types.contains(type_name));
         if !is_known || is_excepted {
             continue;
         }

@@ -20,7 +20,7 @@ const COMMANDS: [(&str, &[&str]); 3] = [("create", &CREATE), ("no-op", &NO_OP), 
 pub(crate) fn compare(is_quick: bool, scratch: &Path) -> anyhow::Result<()> {
     let baseline = std::env::var_os(BASELINE).map(PathBuf::from);
     let baseline = baseline.with_context(|| format!("{BASELINE} names no build to compare with"))?;
-    let (rounds, resources) = if is_quick { (1, 20) } else { (21, 1_000) };
+    let (rounds, resources) = if is_quick { (1, 20) } else { (81, 1_000) };
     let workload = Workload { resources, shape: Shape::Layers };
     let builds = [binaries::sc()?, baseline];
     let mut times: [Vec<[f64; 2]>; COMMANDS.len()] = Default::default();

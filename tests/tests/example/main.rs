@@ -8,11 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use config::diagnostics::SourceFiles;
 use config::{ProcessContext, Profile, Repository, Stack, Workspace};
 use engine::events::{Event, EventSink, Operation, Outcome, StepOp};
 use engine::{Deployment, DeploymentEnd, DeploymentOptions, ProgramEnd, StopSignals};
 use provisioner::program::Program;
+use provisioner::registry::recipe::Effects;
 use provisioner::registry::recipes;
 use pulumi_proto::property::PropertyValue;
 use state::{MemoryRecorder, ResourceState, Snapshot, StateRecorder, integrity};
@@ -58,6 +60,16 @@ enum Effect {
     Apply,
 }
 
+/// Effects of a stack that needs none.
+struct NoEffects;
+
+#[async_trait]
+impl Effects for NoEffects {
+    async fn enable_google_api(&self, project: &str, service: &str, _: &str) -> Result<(), String> {
+        panic!("the example switches {service} on in {project}")
+    }
+}
+
 /// Runs the example from a state.
 async fn run(snapshot: Snapshot, operation: Operation, effect: Effect) -> DeploymentEnd {
     let preview = matches!(effect, Effect::Preview);
@@ -69,7 +81,7 @@ async fn run(snapshot: Snapshot, operation: Operation, effect: Effect) -> Deploy
         Deployment::new(options, snapshot, Arc::new(FakeProviderHost), recorder, Arc::new(NoEvents), signals);
     let drive = async {
         if operation == Operation::Update {
-            let result = program.run(&deployment).await;
+            let result = program.run(&deployment, &NoEffects).await;
             assert_eq!((result.end, result.diagnostics), (ProgramEnd::Completed, vec![]));
             deployment.finish(ProgramEnd::Completed).await;
         }

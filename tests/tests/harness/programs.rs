@@ -106,6 +106,10 @@ impl Registrar for Replay<'_> {
         false
     }
 
+    fn changes_resources(&self) -> bool {
+        true
+    }
+
     async fn package_types(&self, _: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted> {
         Ok(BTreeMap::new())
     }

@@ -1,11 +1,14 @@
 //! Clients of the crate `cloud`, with the credentials of the configuration or of the environment.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use bridge::error::chain;
 use cloud::aws::AwsKeys;
 use cloud::gcs::{GcsUrl, open_gcs};
-use cloud::google::GoogleCredentials;
+use cloud::google::{GoogleCredentials, enable_api};
 use cloud::kms::KeyServices;
 use cloud::postgres::{PostgresObjects, PostgresUrl};
 use cloud::s3::{S3Url, open_s3};
@@ -14,6 +17,7 @@ use state::secrets::KeyService;
 use state::store::Objects;
 
 use super::super::SetupError;
+use crate::registry::recipe::Effects;
 
 /// Error of a URL, or of the settings of a cloud.
 type UrlError = Box<dyn std::error::Error + Send + Sync>;
@@ -70,6 +74,25 @@ pub(in super::super) fn key_service(account: Option<&CloudAccount>, context: &Pr
         Some(CloudAccount::Google(json)) => services.google = Some(GoogleCredentials::new(json.expose())),
     }
     Arc::new(services)
+}
+
+/// Returns the effects of core types. Requests nothing.
+pub(in super::super) fn effects(context: &ProcessContext) -> Arc<dyn Effects> {
+    Arc::new(CloudEffects { environment: context.environment.clone() })
+}
+
+/// Effects by the clients of the clouds.
+struct CloudEffects {
+    environment: BTreeMap<String, String>,
+}
+
+#[async_trait]
+impl Effects for CloudEffects {
+    async fn enable_google_api(&self, project: &str, service: &str, credentials: &str) -> Result<(), String> {
+        let credentials = GoogleCredentials::new(credentials);
+        let enabled = enable_api(project, service, &credentials, &self.environment).await;
+        enabled.map_err(|error| chain(&error))
+    }
 }
 
 fn aws_keys(account: &AwsAccount) -> Option<AwsKeys> {

@@ -7,6 +7,6 @@ mod clients;
 mod refusals;
 
 #[cfg(feature = "cloud")]
-pub(super) use clients::{key_service, objects};
+pub(super) use clients::{effects, key_service, objects};
 #[cfg(not(feature = "cloud"))]
-pub(super) use refusals::{key_service, objects};
+pub(super) use refusals::{effects, key_service, objects};

@@ -9,6 +9,7 @@ use state::store::Objects;
 use zeroize::Zeroizing;
 
 use super::super::SetupError;
+use crate::registry::recipe::Effects;
 
 /// Refuses each key.
 struct NoKeyServices;
@@ -29,6 +30,22 @@ pub(in super::super) async fn objects(
 /// Returns a service of keys that refuses each key.
 pub(in super::super) fn key_service(_: Option<&CloudAccount>, _: &ProcessContext) -> Arc<dyn KeyService> {
     Arc::new(NoKeyServices)
+}
+
+/// Returns effects that are refused.
+pub(in super::super) fn effects(_: &ProcessContext) -> Arc<dyn Effects> {
+    Arc::new(NoClients)
+}
+
+/// Refuses each effect.
+struct NoClients;
+
+#[async_trait]
+impl Effects for NoClients {
+    async fn enable_google_api(&self, _: &str, _: &str, _: &str) -> Result<(), String> {
+        Err("this build of sc has no clients of clouds: use one with the feature `cloud`, which is on by default"
+            .to_owned())
+    }
 }
 
 #[async_trait]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
 
+use super::effects::Effects;
 use super::place::Place;
 use super::resolved::ResolvedValue;
 use super::shared_registrations::SharedRegistrations;
@@ -49,6 +50,8 @@ pub struct CoreResource<'r> {
     pub registrar: &'r dyn Registrar,
     /// Registrations that several recipes of the run share.
     pub shared: &'r SharedRegistrations,
+    /// Effects that are no resources.
+    pub effects: &'r dyn Effects,
     /// Function that resolves the references in a text.
     pub resolve_text: &'r (dyn Fn(&InterpolatedString) -> Result<ResolvedValue, Box<Diagnostic>> + Send + Sync),
 }

@@ -78,7 +78,7 @@ impl<C: CoreConfig + Send + Sync> RegisterRecipe for TypedRecipe<C> {
             Ok(value) => ResolvedValue::known(value),
             Err(_) => ResolvedValue::unknown(),
         };
-        let mut recipe = Recipe::new(place, decoded.texts().map(|(text, span)| (value(text), span)).collect());
+        let mut recipe = Recipe::new(place, decoded.texts().map(|(text, span)| (value(text), span)).collect(), false);
         (self.build)(&decoded.config, &place, &mut recipe);
         visit(recipe);
     }
@@ -93,7 +93,7 @@ impl<C: CoreConfig + Send + Sync> RegisterRecipe for TypedRecipe<C> {
             })?;
             let texts = decoded.texts().map(|(text, span)| Ok(((core.resolve_text)(text)?, span)));
             let texts = texts.collect::<Result<Vec<_>, RecipeError>>()?;
-            let mut recipe = Recipe::new(core.place, texts);
+            let mut recipe = Recipe::new(core.place, texts, core.registrar.is_preview());
             (self.build)(&decoded.config, &core.place, &mut recipe);
             interpret(recipe, &core).await
         })

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use config::diagnostics::{Diagnostic, Span};
 use config::types::TextHandle;
 use pulumi_proto::property::PropertyValue;
-use pulumi_proto::resource_id::ResourceId;
 use serde_json::Value;
 
 use super::core_resource::Package;
-use super::hole::{Handle, Hole, HoleSource, Template};
+use super::effects::GoogleApi;
+use super::hole::{Handle, Hole, HoleSource, Nulls, Template};
+use super::node::{Node, NodeKind, Provider};
 use super::place::Place;
 use super::resolved::ResolvedValue;
 
@@ -20,6 +21,9 @@ pub struct Recipe<'r> {
     /// Texts of the `config` with their positions, by index of their handle.
     config_texts: Vec<(ResolvedValue, Span)>,
     pub(super) nodes: Vec<Node>,
+    /// Effects that all nodes added later wait for.
+    effects: Vec<Handle>,
+    is_preview: bool,
     pub(super) values: Vec<ResolvedValue>,
     pub(super) texts: Vec<Text<'r>>,
     pub(super) continuations: Vec<Continuation<'r>>,
@@ -48,104 +52,14 @@ pub(super) struct Continuation<'r> {
     pub(super) build: Box<Continue<'r>>,
 }
 
-/// Effect of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NodeKind {
-    /// Registers a provider.
-    Provider,
-    /// Registers a custom resource.
-    Resource,
-    /// Calls a function. It has no name.
-    Function,
-}
-
-/// Node of the graph. Methods set its options.
-#[derive(Clone, Debug)]
-pub struct Node {
-    pub(super) kind: NodeKind,
-    pub(super) token: String,
-    pub(super) name: String,
-    pub(super) package: Package,
-    pub(super) inputs: Value,
-    /// Inputs with holes, once the node is added.
-    pub(super) templates: Vec<(String, Template)>,
-    pub(super) provider: Option<Handle>,
-    pub(super) after: Vec<Handle>,
-    pub(super) ignore_changes: Vec<String>,
-    pub(super) import_id: Option<ResourceId>,
-}
-
-impl Node {
-    fn new(kind: NodeKind, token: &str, name: &str, package: Package, inputs: Value) -> Self {
-        Self {
-            kind,
-            token: token.to_owned(),
-            name: name.to_owned(),
-            package,
-            inputs,
-            templates: Vec::new(),
-            provider: None,
-            after: Vec::new(),
-            ignore_changes: Vec::new(),
-            import_id: None,
-        }
-    }
-
-    /// Makes the resource depend on others.
-    #[must_use]
-    pub fn after(mut self, others: impl IntoIterator<Item = Handle>) -> Self {
-        self.after.extend(others);
-        self
-    }
-
-    /// Ignores changes of inputs.
-    #[must_use]
-    pub fn ignore_changes<'p>(mut self, paths: impl IntoIterator<Item = &'p str>) -> Self {
-        self.ignore_changes.extend(paths.into_iter().map(str::to_owned));
-        self
-    }
-
-    /// Imports the existing resource with this id.
-    #[must_use]
-    pub fn import(mut self, id: &str) -> Self {
-        self.import_id = ResourceId::new(id);
-        self
-    }
-
-    /// Returns the handles of the nodes that have to be registered first.
-    pub(super) fn dependencies(&self, recipe: &Recipe<'_>) -> Vec<Handle> {
-        let mut holes = Vec::new();
-        self.templates.iter().for_each(|(_, template)| template.collect_holes(&mut holes));
-        let in_inputs = holes.into_iter().flat_map(|hole| recipe.sources(hole));
-        in_inputs.chain(self.provider).chain(self.after.iter().copied()).collect()
-    }
-}
-
-/// Provider of the resources and functions of a recipe.
-#[derive(Clone, Copy, Debug)]
-pub struct Provider {
-    handle: Handle,
-    package: Package,
-}
-
-impl Provider {
-    /// Returns the node of a custom resource with its token, its name and its inputs.
-    pub fn resource(self, token: &str, name: &str, inputs: Value) -> Node {
-        Node { provider: Some(self.handle), ..Node::new(NodeKind::Resource, token, name, self.package, inputs) }
-    }
-
-    /// Returns the node of a call of a function with its token and its arguments.
-    pub fn function(self, token: &str, arguments: Value) -> Node {
-        Node { provider: Some(self.handle), ..Node::new(NodeKind::Function, token, "", self.package, arguments) }
-    }
-}
-
 impl<'r> Recipe<'r> {
-    pub(super) fn new(place: Place<'r>, config_texts: Vec<(ResolvedValue, Span)>) -> Self {
+    pub(super) fn new(place: Place<'r>, config_texts: Vec<(ResolvedValue, Span)>, is_preview: bool) -> Self {
         Self {
             place,
             config_texts,
             nodes: Vec::new(),
+            effects: Vec::new(),
+            is_preview,
             values: Vec::new(),
             texts: Vec::new(),
             continuations: Vec::new(),
@@ -155,18 +69,39 @@ impl<'r> Recipe<'r> {
         }
     }
 
-    /// Adds the provider of the resources of the core resource, with its inputs.
-    pub fn provider(&mut self, package: Package, inputs: Value) -> Provider {
-        let token = format!("pulumi:providers:{}", package.name);
-        let node = Node::new(NodeKind::Provider, &token, &self.place.provider_name(), package, inputs);
-        Provider { handle: self.add(node), package }
+    /// Returns whether the run is a preview, in which some resources are not read.
+    pub fn is_preview(&self) -> bool {
+        self.is_preview
     }
 
-    /// Adds a node.
+    /// Adds the provider of the resources of the core resource, with its inputs.
+    pub fn provider(&mut self, package: Package, inputs: Value) -> Provider {
+        self.named_provider(package, &self.place.provider_name(), inputs)
+    }
+
+    /// Adds another provider, with its name.
+    pub fn named_provider(&mut self, package: Package, name: &str, inputs: Value) -> Provider {
+        Provider::of(self.add(Node::provider(package, name, inputs)), package)
+    }
+
+    /// Adds a node. It waits for the effects that were added before it.
     pub fn add(&mut self, mut node: Node) -> Handle {
-        node.templates = self.members(&std::mem::take(&mut node.inputs)).collect();
+        let nulls = if node.kind == NodeKind::ComponentOutputs { Nulls::Keep } else { Nulls::LeaveOut };
+        node.templates = self.members(&std::mem::take(&mut node.inputs), nulls).collect();
+        node.after.extend(&self.effects);
         self.nodes.push(node);
         Handle(self.nodes.len() - 1)
+    }
+
+    /// Registers the members of an object as the outputs of a component.
+    pub fn component_outputs(&mut self, component: Handle, outputs: Value) {
+        self.add(Node::component_outputs(component, outputs));
+    }
+
+    /// Switches on an API of Google before anything that is added later. The account of `provider` does it.
+    pub fn enable_google_api(&mut self, provider: Provider, api: GoogleApi) {
+        let effect = self.add(Node::google_api(provider, api));
+        self.effects.push(effect);
     }
 
     /// Returns a text that `make` makes of other texts. It is unknown as long as one of them is, and secret if one of
@@ -198,13 +133,13 @@ impl<'r> Recipe<'r> {
 
     /// Exports the members of an object as outputs of the stack, as `<base>-<member>`.
     pub fn export(&mut self, base: &str, values: Value) {
-        let values = self.members(&values);
+        let values = self.members(&values, Nulls::LeaveOut);
         self.exports.extend(values.map(|(suffix, value)| (format!("{base}-{suffix}"), value)));
     }
 
     /// Publishes the members of an object for `${resource:KEY.…}`.
     pub fn publish(&mut self, values: Value) {
-        let values = self.members(&values);
+        let values = self.members(&values, Nulls::LeaveOut);
         self.outputs.extend(values);
     }
 
@@ -248,8 +183,8 @@ impl<'r> Recipe<'r> {
     }
 
     /// Reads the members of an object of JSON with holes.
-    fn members(&mut self, object: &Value) -> impl Iterator<Item = (String, Template)> + use<> {
-        let template = Template::read(object, &mut |handle| {
+    fn members(&mut self, object: &Value, nulls: Nulls) -> impl Iterator<Item = (String, Template)> + use<> {
+        let template = Template::read(object, nulls, &mut |handle| {
             let text = self.config_text(handle).clone();
             match text.exposed_text() {
                 Some("") => Template::Known(PropertyValue::Null),
@@ -284,7 +219,7 @@ impl<'r> Recipe<'r> {
     /// Returns the nodes that a hole needs.
     pub(super) fn sources(&self, hole: &Hole) -> Vec<Handle> {
         match &hole.source {
-            HoleSource::Id(handle) | HoleSource::Output(handle, _) => vec![*handle],
+            HoleSource::Id(handle) | HoleSource::Output(handle, _) | HoleSource::Reference(handle) => vec![*handle],
             HoleSource::Value(_) => Vec::new(),
             HoleSource::Text(index) => self.texts[*index].parts.iter().flat_map(|part| self.sources(part)).collect(),
         }

@@ -23,6 +23,11 @@ impl Handle {
         Hole { source: HoleSource::Id(self), secret: false }
     }
 
+    /// Returns a reference to the resource, as a value.
+    pub fn reference(self) -> Hole {
+        Hole { source: HoleSource::Reference(self), secret: false }
+    }
+
     /// Returns an output of the resource, or a part of the function's result, at a path of names and indices that are
     /// joined by dots.
     pub fn out(self, path: &str) -> Hole {
@@ -42,6 +47,7 @@ pub struct Hole {
 pub(super) enum HoleSource {
     Id(Handle),
     Output(Handle, String),
+    Reference(Handle),
     /// Index of a value of the recipe, which is known already.
     Value(usize),
     /// Index of a text of the recipe, which is made of other holes.
@@ -64,6 +70,15 @@ impl Serialize for Hole {
     }
 }
 
+/// Treatment of null members of objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Nulls {
+    /// They are left out, as SDKs do in inputs.
+    LeaveOut,
+    /// They stay, as SDKs do in outputs of components.
+    Keep,
+}
+
 /// Inputs with holes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Template {
@@ -74,15 +89,14 @@ pub(super) enum Template {
 }
 
 impl Template {
-    /// Reads JSON, in which objects stand for holes. Leaves out null members of objects, as SDKs do. `text` returns the
-    /// template of a text of the `config`.
-    pub(super) fn read(value: &Value, text: &mut dyn FnMut(TextHandle) -> Self) -> Self {
+    /// Reads JSON, in which objects stand for holes. `text` returns the template of a text of the `config`.
+    pub(super) fn read(value: &Value, nulls: Nulls, text: &mut dyn FnMut(TextHandle) -> Self) -> Self {
         match value {
             Value::Null => Self::Known(PropertyValue::Null),
             Value::Bool(value) => Self::Known((*value).into()),
             Value::Number(value) => Self::Known(PropertyValue::Number(value.as_f64().unwrap_or_default())),
             Value::String(value) => Self::Known(value.as_str().into()),
-            Value::Array(items) => Self::List(items.iter().map(|item| Self::read(item, text)).collect()),
+            Value::Array(items) => Self::List(items.iter().map(|item| Self::read(item, nulls, text)).collect()),
             Value::Object(members) => {
                 if let Some((source, secret)) = members.get(HOLE).and_then(|hole| Deserialize::deserialize(hole).ok()) {
                     return Self::Hole(Hole { source, secret });
@@ -90,8 +104,12 @@ impl Template {
                 if let Some(handle) = TextHandle::from_json(value) {
                     return text(handle);
                 }
-                let members = members.iter().map(|(key, value)| (key.clone(), Self::read(value, text)));
-                Self::Map(members.filter(|(_, value)| *value != Self::Known(PropertyValue::Null)).collect())
+                let members = members.iter().map(|(key, value)| (key.clone(), Self::read(value, nulls, text)));
+                Self::Map(
+                    members
+                        .filter(|(_, value)| nulls == Nulls::Keep || *value != Self::Known(PropertyValue::Null))
+                        .collect(),
+                )
             }
         }
     }

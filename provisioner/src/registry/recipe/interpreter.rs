@@ -8,16 +8,20 @@ use config::diagnostics::{Code, Diagnostic, Span};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use pulumi_proto::property::{PropertyMap, PropertyValue};
-use pulumi_proto::urn::{TypeToken, Urn};
+use pulumi_proto::duration::Timeouts;
+use pulumi_proto::property::{PropertyMap, PropertyValue, ResourceReference};
+use pulumi_proto::resource_id::ReferenceId;
+use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
-use super::core_resource::{CoreResource, RecipeError, RecipeResult};
-use super::graph::{Node, NodeKind, Recipe};
+use super::core_resource::{CoreResource, Package, RecipeError, RecipeResult};
+use super::effects::GoogleApi;
+use super::graph::Recipe;
 use super::hole::{Handle, Hole, HoleSource, Template};
-use super::resolved::{Inputs, ResolvedValue, distinct};
+use super::node::{Node, NodeKind};
+use super::resolved::{Inputs, ResolvedValue, distinct, without_unknowns};
 use super::shared_registrations::SharedResult;
 use crate::registry::sdk;
-use engine::{Goal, Halted, InvokeGoal, Registered, RegistrationResult};
+use engine::{Goal, Halted, InvokeGoal, ReadGoal, Registered, RegistrationResult};
 
 /// Registers a recipe.
 ///
@@ -41,7 +45,22 @@ pub(super) async fn interpret<'r>(
 }
 
 /// Node that is being registered: its index, and its outcome.
-type Running<'r> = BoxFuture<'r, (usize, Result<Outcome, Halted>)>;
+type Running<'r> = BoxFuture<'r, (usize, Result<Outcome, NodeError>)>;
+
+/// Error of a node.
+#[derive(Debug)]
+enum NodeError {
+    /// The deployment accepts no more registrations.
+    Halted(Halted),
+    /// An effect failed, with the reason.
+    Effect(String),
+}
+
+impl From<Halted> for NodeError {
+    fn from(halted: Halted) -> Self {
+        Self::Halted(halted)
+    }
+}
 
 const CORE_TYPE: Code = Code("core-type");
 
@@ -63,10 +82,12 @@ enum NodeState {
 
 /// Result of a node.
 enum Outcome {
-    /// The resource is registered.
+    /// The resource is registered or read.
     Registered(Registered),
     /// The function has returned; `None` if its arguments are unknown.
     Returned(Option<PropertyMap>, Vec<Urn>),
+    /// The outputs of a component are registered, or an effect has been made, or is left out.
+    Completed,
 }
 
 struct RecipeRun<'c, 'r> {
@@ -139,12 +160,32 @@ impl<'r> RecipeRun<'_, 'r> {
         let inputs = self.fill(node).map_err(|error| self.text_error(error))?;
         let registrar = self.core.registrar;
         Ok(match node.kind {
-            NodeKind::Provider | NodeKind::Resource => {
+            NodeKind::Provider | NodeKind::Resource | NodeKind::Component | NodeKind::RemoteComponent => {
                 let shared = self.shared_registration(node, &inputs)?;
                 let goal = self.goal(node, inputs);
                 Box::pin(async move {
                     let registered = shared.get_or_init(|| registrar.register(goal)).await.clone();
-                    (index, registered.map(Outcome::Registered))
+                    (index, registered.map(Outcome::Registered).map_err(NodeError::from))
+                })
+            }
+            NodeKind::Read => {
+                let goal = self.read_goal(node, inputs).map_err(|error| self.text_error(error))?;
+                let identity = Inputs::default().plain("id", goal.id.as_str());
+                let shared = self.shared_registration(node, &identity)?;
+                Box::pin(async move {
+                    let registered = shared.get_or_init(|| registrar.read(goal)).await.clone();
+                    (index, registered.map(Outcome::Registered).map_err(NodeError::from))
+                })
+            }
+            NodeKind::ComponentOutputs => {
+                let component = node.parent.and_then(|component| self.registered(component)).cloned();
+                let outputs = self.component_outputs(node).map_err(|error| self.text_error(error))?;
+                Box::pin(async move {
+                    let registered = match component {
+                        Some(component) => registrar.register_outputs(&component.urn, outputs).await,
+                        None => Ok(()),
+                    };
+                    (index, registered.map(|()| Outcome::Completed).map_err(NodeError::from))
                 })
             }
             NodeKind::Function => {
@@ -155,9 +196,30 @@ impl<'r> RecipeRun<'_, 'r> {
                         Some(goal) => registrar.invoke(goal).await.map(Some),
                         None => Ok(None),
                     };
-                    (index, returned.map(|returned| Outcome::Returned(returned, dependencies)))
+                    let outcome = returned.map(|returned| Outcome::Returned(returned, dependencies));
+                    (index, outcome.map_err(NodeError::from))
                 })
             }
+            NodeKind::GoogleApi => self.enable_google_api(index, node, &inputs),
+        })
+    }
+
+    /// Switches on an API of Google, unless the run changes no resources, or the provider is out of scope.
+    fn enable_google_api(&self, index: usize, node: &Node, inputs: &Inputs) -> Running<'r> {
+        let text = |name: &str| inputs.values().get(name).map(exposed_text).unwrap_or_default().to_owned();
+        let (project, credentials) = (text(GoogleApi::PROJECT), text(GoogleApi::CREDENTIALS));
+        let provider = node.provider.and_then(|handle| self.registered(handle));
+        let is_in_scope = provider.is_some_and(|provider| provider.result != RegistrationResult::Skipped);
+        let (core, service) = (*self.core, node.token.clone());
+        Box::pin(async move {
+            if !is_in_scope || !core.registrar.changes_resources() {
+                return (index, Ok(Outcome::Completed));
+            }
+            let enabled = core.shared.effect(&[&project, &service, &credentials]);
+            let enable = || core.effects.enable_google_api(&project, &service, &credentials);
+            let result = enabled.get_or_init(enable).await.clone();
+            let failure = |error| format!("cannot switch on the API {service} in the project {project:?}: {error}");
+            (index, result.map(|()| Outcome::Completed).map_err(|error| NodeError::Effect(failure(error))))
         })
     }
 
@@ -167,20 +229,26 @@ impl<'r> RecipeRun<'_, 'r> {
             Some(Handle(index)) => self.fill(&self.recipe.nodes[index]).map_err(|error| self.text_error(error))?,
             None => Inputs::default(),
         };
-        let (key, span) = ((node.token.clone(), node.name.clone()), self.core.config.span);
+        let parent = node.parent.and_then(|handle| self.registered(handle)).map(|parent| format!("{} ", parent.urn));
+        let token = format!("{}{}", parent.unwrap_or_default(), node.token);
+        let (key, span) = ((token, node.name.clone()), self.core.config.span);
         let claimed = self.core.shared.claim(key, inputs.values(), provider.values(), span);
         claimed.map_err(|other| conflict(&node.token, &node.name, span, other).into())
     }
 
-    fn end(&mut self, index: usize, outcome: Result<Outcome, Halted>) {
+    fn end(&mut self, index: usize, outcome: Result<Outcome, NodeError>) {
         self.states[index] = match outcome {
             Ok(Outcome::Registered(registered)) if registered.result == RegistrationResult::Failed => {
                 self.has_failed = true;
                 NodeState::Failed
             }
             Ok(outcome) => NodeState::Done(outcome),
-            Err(halted) => {
+            Err(NodeError::Halted(halted)) => {
                 self.halted.get_or_insert(halted);
+                NodeState::Failed
+            }
+            Err(NodeError::Effect(error)) => {
+                self.error = Some(self.text_error(error));
                 NodeState::Failed
             }
         };
@@ -219,12 +287,36 @@ impl<'r> RecipeRun<'_, 'r> {
         })
     }
 
-    fn goal(&self, node: &Node, mut inputs: Inputs) -> Goal {
-        let (core, is_provider) = (self.core, node.kind == NodeKind::Provider);
+    /// Returns the outputs of a component. Unknown ones are left out, except in a preview.
+    fn component_outputs(&self, node: &Node) -> Result<PropertyMap, String> {
+        let mut outputs = PropertyMap::new();
+        for (name, template) in &node.templates {
+            let value = template.fill(&|hole| self.resolve(hole))?.value;
+            let value = if self.core.registrar.is_preview() { value } else { without_unknowns(value) };
+            outputs.insert(name.clone(), value);
+        }
+        Ok(outputs)
+    }
+
+    /// Returns the URNs that the node and the core resource depend on by option.
+    fn depends_on(&self, node: &Node) -> Vec<Urn> {
         let after = node.after.iter().filter_map(|handle| self.registered(*handle)).map(|registered| &registered.urn);
         // The options of the core resource do not apply to its provider.
-        let after = after.chain(if is_provider { &[] } else { core.depends_on });
-        let after: Vec<Urn> = after.cloned().collect();
+        let of_core = if node.kind == NodeKind::Provider { &[] } else { self.core.depends_on };
+        after.chain(of_core).cloned().collect()
+    }
+
+    fn parent(&self, node: &Node) -> Urn {
+        node.parent.and_then(|handle| self.registered(handle)).map_or(self.core.root, |parent| &parent.urn).clone()
+    }
+
+    fn provider(&self, node: &Node) -> Option<ProviderReference> {
+        node.provider.and_then(|handle| self.registered(handle)).map(Registered::as_provider_reference)
+    }
+
+    fn goal(&self, node: &Node, mut inputs: Inputs) -> Goal {
+        let (core, is_provider) = (self.core, node.kind == NodeKind::Provider);
+        let after = self.depends_on(node);
         if !core.registrar.is_preview() {
             inputs = inputs.without_unknowns();
         }
@@ -237,31 +329,68 @@ impl<'r> RecipeRun<'_, 'r> {
             goal.additional_secret_outputs.clone_from(&added.secret_outputs);
             goal.aliases = added.aliases.iter().map(|former| former_type(former)).collect();
         }
-        goal.parent = Some(core.root.clone());
+        goal.custom = !matches!(node.kind, NodeKind::Component | NodeKind::RemoteComponent);
+        goal.remote = node.kind == NodeKind::RemoteComponent;
+        goal.parent = Some(self.parent(node));
         goal.source = Some(core.source);
-        goal.version = node.package.version().map(str::to_owned);
+        goal.version = version(node);
         goal.ignore_changes.clone_from(&node.ignore_changes);
         goal.import_id.clone_from(&node.import_id);
         if !is_provider {
-            goal.provider =
-                node.provider.and_then(|handle| self.registered(handle)).map(Registered::as_provider_reference);
-            goal.protect = core.options.protect;
-            goal.retain_on_delete = core.options.retain_on_delete;
-            goal.custom_timeouts = core.options.custom_timeouts;
+            goal.provider = self.provider(node);
+            let passed = node.providers.iter().filter_map(|(package, handle)| {
+                Some((package.name.to_owned(), self.registered(*handle)?.as_provider_reference()))
+            });
+            goal.providers = passed.collect();
+            goal.protect = core.options.protect.or(node.protect);
+            goal.retain_on_delete = core.options.retain_on_delete.or(node.retain_on_delete);
+            let (ours, theirs) = (node.timeouts, core.options.custom_timeouts);
+            goal.custom_timeouts = Timeouts {
+                create: theirs.create.or(ours.create),
+                update: theirs.update.or(ours.update),
+                delete: theirs.delete.or(ours.delete),
+                read: theirs.read.or(ours.read),
+            };
         }
         goal
+    }
+
+    /// Returns the read of a resource. An unknown id stays unknown.
+    fn read_goal(&self, node: &Node, inputs: Inputs) -> Result<ReadGoal, String> {
+        let id = match &node.read_id {
+            Some(hole) => self.resolve(hole)?,
+            None => ResolvedValue::unknown(),
+        };
+        let after = self.depends_on(node);
+        let dependencies = inputs.dependencies().chain(&id.dependencies).chain(&after).cloned().collect();
+        Ok(ReadGoal {
+            type_token: TypeToken::new(&node.token),
+            name: node.name.clone(),
+            id: ReferenceId::from(exposed_text(&id.value)),
+            parent: Some(self.parent(node)),
+            dependencies: distinct(dependencies),
+            properties: inputs.into_values(),
+            provider: self.provider(node),
+            additional_secret_outputs: sdk::resource(&node.token)
+                .map(|added| added.secret_outputs.clone())
+                .unwrap_or_default(),
+            version: version(node),
+            plugin_download_url: None,
+            source: Some(self.core.source),
+        })
     }
 
     /// Returns the call of a function; `None` if an argument is unknown, or if its provider is out of scope and does not
     /// exist.
     fn invoke_goal(&self, node: &Node, arguments: Inputs) -> Option<InvokeGoal> {
-        let provider = self.registered(node.provider?)?;
+        let provider = node.provider.and_then(|handle| self.registered(handle));
         let is_known = !arguments.values().values().any(PropertyValue::contains_unknowns);
-        (is_known && provider.result != RegistrationResult::Skipped).then(|| InvokeGoal {
+        let is_in_scope = provider.is_none_or(|provider| provider.result != RegistrationResult::Skipped);
+        (is_known && is_in_scope).then(|| InvokeGoal {
             token: TypeToken::new(&node.token),
             arguments: arguments.into_values(),
-            provider: Some(provider.as_provider_reference()),
-            version: node.package.version().map(str::to_owned),
+            provider: provider.map(Registered::as_provider_reference),
+            version: version(node),
             plugin_download_url: None,
         })
     }
@@ -285,6 +414,9 @@ impl<'r> RecipeRun<'_, 'r> {
                 },
                 _ => ResolvedValue::unknown(),
             },
+            HoleSource::Reference(handle) => self
+                .registered(*handle)
+                .map_or_else(ResolvedValue::unknown, |registered| reference(registered, &self.recipe.nodes[handle.0])),
             HoleSource::Value(_) | HoleSource::Text(_) => ResolvedValue::unknown(),
         })
     }
@@ -302,6 +434,29 @@ fn output(registered: &Registered, path: &str) -> ResolvedValue {
 fn id(registered: &Registered) -> ResolvedValue {
     let value = registered.id.as_deref().map_or(PropertyValue::UNKNOWN, PropertyValue::from);
     ResolvedValue { value, dependencies: vec![registered.urn.clone()] }
+}
+
+/// Returns a reference to a registered resource as a value, with the resource as its dependency.
+fn reference(registered: &Registered, node: &Node) -> ResolvedValue {
+    let is_custom = node.kind != NodeKind::Component;
+    let reference = ResourceReference {
+        urn: registered.urn.clone(),
+        id: is_custom.then(|| ReferenceId::from(registered.id.as_ref())),
+        package_version: version(node),
+    };
+    ResolvedValue { value: PropertyValue::Resource(reference), dependencies: vec![registered.urn.clone()] }
+}
+
+fn version(node: &Node) -> Option<String> {
+    node.package.and_then(Package::version).map(str::to_owned)
+}
+
+/// Returns a text that may be secret; an empty one for another value.
+fn exposed_text(value: &PropertyValue) -> &str {
+    match value {
+        PropertyValue::Secret(secret) => secret.expose().as_str().unwrap_or_default(),
+        value => value.as_str().unwrap_or_default(),
+    }
 }
 
 /// Returns the part of a value at a path of names and indices that are joined by dots. A part of a secret is secret, a part

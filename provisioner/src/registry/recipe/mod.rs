@@ -1,6 +1,6 @@
 //! Recipes: what a core type registers, as a value.
 //!
-//! A recipe is a graph of resources and functions, which a pure function makes of a typed `config`. Its inputs are JSON
+//! A recipe is a graph of resources, components, functions, reads and effects, which a pure function makes of a typed `config`. Its inputs are JSON
 //! with holes ([`Hole`]): ids and outputs of other nodes, texts that are made of them, and texts of the user with their
 //! secrets and references. The interpreter registers any recipe, through the same [`Registrar`](engine::Registrar) as
 //! plugin resources: each node as soon as what it refers to is registered.
@@ -10,9 +10,11 @@
 
 mod core_resource;
 mod core_type_recipe;
+mod effects;
 mod graph;
 mod hole;
 mod interpreter;
+mod node;
 mod outline;
 mod place;
 mod resolved;
@@ -22,9 +24,11 @@ pub(super) mod tests;
 
 pub use core_resource::{CoreResource, Package, RecipeError, RecipeResult};
 pub use core_type_recipe::{BuildRecipe, CoreTypeRecipe, RecipeTable};
-pub use graph::{Node, Provider, Recipe};
+pub use effects::{Effects, GoogleApi};
+pub use graph::Recipe;
 pub use hole::{Handle, Hole};
 pub use interpreter::conflict;
+pub use node::{Node, Provider};
 pub use outline::Outline;
 pub use place::{Place, go_json, trim_middle};
 pub(crate) use resolved::without_unknowns;

@@ -2,8 +2,9 @@
 
 use pulumi_proto::property::PropertyMap;
 
-use super::graph::{Node, NodeKind, Recipe};
+use super::graph::Recipe;
 use super::hole::Handle;
+use super::node::{Node, NodeKind};
 use super::resolved::ResolvedValue;
 
 /// Registration that a recipe will make.
@@ -22,7 +23,9 @@ pub struct Outline {
 impl Recipe<'_> {
     /// Returns the registrations of the recipe, except what it adds once a value is known.
     pub(super) fn outline(&self) -> Vec<Outline> {
-        let resources = self.nodes.iter().filter(|node| node.kind != NodeKind::Function);
+        let is_registered =
+            |kind| !matches!(kind, NodeKind::Function | NodeKind::ComponentOutputs | NodeKind::GoogleApi);
+        let resources = self.nodes.iter().filter(|node| is_registered(node.kind));
         let outline = resources.map(|node| Outline {
             token: node.token.clone(),
             name: node.name.clone(),

@@ -11,7 +11,14 @@ use engine::{Halted, Registered};
 
 /// Registrations of a run by type and name. Two recipes that would register one resource with equal inputs share it.
 #[derive(Default)]
-pub struct SharedRegistrations(Mutex<BTreeMap<(String, String), SharedRegistration>>);
+pub struct SharedRegistrations {
+    registrations: Mutex<BTreeMap<(String, String), SharedRegistration>>,
+    /// Effects by what identifies them.
+    effects: Mutex<BTreeMap<Vec<String>, Arc<SharedEffect>>>,
+}
+
+/// Result of an effect, which the first recipe that needs it makes.
+pub(super) type SharedEffect = OnceCell<Result<(), String>>;
 
 /// Result of a registration, which the first recipe that needs it makes.
 pub(super) type SharedResult = OnceCell<Result<Registered, Halted>>;
@@ -38,7 +45,7 @@ impl SharedRegistrations {
         provider: &PropertyMap,
         span: Span,
     ) -> Result<Arc<SharedResult>, Span> {
-        let mut registrations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut registrations = self.registrations.lock().unwrap_or_else(PoisonError::into_inner);
         let first = registrations.entry(key).or_insert_with(|| SharedRegistration {
             inputs: inputs.clone(),
             provider: provider.clone(),
@@ -49,5 +56,11 @@ impl SharedRegistrations {
             true => Ok(Arc::clone(&first.result)),
             false => Err(first.span),
         }
+    }
+
+    /// Returns the result of an effect, by what identifies it.
+    pub(super) fn effect(&self, key: &[&str]) -> Arc<SharedEffect> {
+        let mut effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(effects.entry(key.iter().map(|part| (*part).to_owned()).collect()).or_default())
     }
 }

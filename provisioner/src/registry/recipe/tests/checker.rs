@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use pulumi_proto::property::PropertyValue;
 
-use crate::registry::recipe::graph::{Node, NodeKind, Recipe};
+use crate::registry::recipe::graph::Recipe;
 use crate::registry::recipe::hole::{Handle, Hole, HoleSource, Template};
+use crate::registry::recipe::node::{Node, NodeKind};
 use crate::registry::sdk::tests::shapes::{self, Kind, PackageShapes};
 
 /// Returns the mistakes of a recipe, with the parts that it adds once values are known.
@@ -50,12 +51,23 @@ impl Check<'_, '_> {
                 Some(shape) => (&shape.args, &shape.required),
                 None => return vec![format!("there is no function {}", node.token)],
             },
-            NodeKind::Provider | NodeKind::Resource => match shapes::resource(&node.token) {
-                Some(shape) => (&shape.inputs, &shape.required),
+            NodeKind::Provider | NodeKind::Resource | NodeKind::RemoteComponent => {
+                match shapes::resource(&node.token) {
+                    Some(shape) => (&shape.inputs, &shape.required),
+                    None => return vec![format!("there is no type {}", node.token)],
+                }
+            }
+            NodeKind::Read => match shapes::resource(&node.token) {
+                Some(_) => return Vec::new(),
                 None => return vec![format!("there is no type {}", node.token)],
             },
+            NodeKind::ComponentOutputs => {
+                let outputs = node.templates.iter();
+                return outputs.filter_map(|(name, value)| self.value(name, value, &Kind::Any, None).err()).collect();
+            }
+            NodeKind::Component | NodeKind::GoogleApi => return Vec::new(),
         };
-        let package = shapes::package(node.package.name);
+        let package = node.package.and_then(|package| shapes::package(package.name));
         let mut mistakes = self.members(node.templates.iter().map(|(name, value)| (name, value)), kinds, package);
         let is_set = |name: &String| node.templates.iter().any(|(set, _)| set == name);
         let missing = required.iter().filter(|name| !is_set(name));
@@ -125,6 +137,7 @@ impl Check<'_, '_> {
     fn kind_of(&self, hole: &Hole) -> Result<Kind, String> {
         match &hole.source {
             HoleSource::Id(_) => Ok(Kind::String),
+            HoleSource::Reference(_) => Ok(Kind::Any),
             HoleSource::Text(index) => {
                 for part in &self.recipe.texts[*index].parts {
                     match self.kind_of(part)? {
@@ -146,7 +159,10 @@ impl Check<'_, '_> {
         let node = &self.recipe.nodes[index];
         let outputs = match node.kind {
             NodeKind::Function => shapes::function(&node.token).map(|shape| &shape.results),
-            NodeKind::Provider | NodeKind::Resource => shapes::resource(&node.token).map(|shape| &shape.outputs),
+            NodeKind::Provider | NodeKind::Resource | NodeKind::RemoteComponent | NodeKind::Read => {
+                shapes::resource(&node.token).map(|shape| &shape.outputs)
+            }
+            NodeKind::Component | NodeKind::ComponentOutputs | NodeKind::GoogleApi => None,
         };
         let missing = || format!("{}: {} has no output {path}", self.subject, node.token);
         let mut names = path.split('.');
@@ -155,7 +171,9 @@ impl Check<'_, '_> {
         for name in names {
             kind = match kind {
                 Kind::Array(item) | Kind::Map(item) => item,
-                Kind::Object(object) => shapes::package(node.package.name)
+                Kind::Object(object) => node
+                    .package
+                    .and_then(|package| shapes::package(package.name))
                     .and_then(|package| package.types.get(object)?.fields.get(name))
                     .ok_or_else(missing)?,
                 Kind::Any => return Ok(Kind::Any),
@@ -188,7 +206,7 @@ mod tests {
 
     /// Returns the mistakes of a recipe with one resource.
     fn mistakes_of(token: &str, inputs: impl FnOnce(Handle, Handle, &mut Recipe<'_>) -> Value) -> Vec<String> {
-        let mut recipe = Recipe::new(PLACE, Vec::new());
+        let mut recipe = Recipe::new(PLACE, Vec::new(), false);
         let aws = recipe.provider(Package { name: "aws" }, json!({ "region": "sea" }));
         let bucket = recipe.add(aws.resource("aws:s3/bucket:Bucket", "b", json!({ "bucket": "b" })));
         let zones = recipe.add(aws.function("aws:index/getAvailabilityZones:getAvailabilityZones", json!({})));
@@ -253,7 +271,7 @@ mod tests {
 
     #[test]
     fn continuations_are_checked_with_samples() {
-        let mut recipe = Recipe::new(PLACE, Vec::new());
+        let mut recipe = Recipe::new(PLACE, Vec::new(), false);
         let aws = recipe.provider(Package { name: "aws" }, json!({}));
         let zones = recipe.add(aws.function("aws:index/getAvailabilityZones:getAvailabilityZones", json!({})));
         recipe.then(zones.out("names"), move |_, r| {
