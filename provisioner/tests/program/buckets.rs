@@ -329,6 +329,7 @@ async fn adopted_gcp_bucket_is_imported() {
     pulumi:providers:p p
     pulumi:providers:gcp s--gcp-bucket--media--staging--provider--staging (8.41.1)
       credentials: secret "{\"k\": 1}"
+      project: ""
       - secret outputs accessToken
     gcp:storage/bucket:Bucket old--staging (8.41.1)
       location: "EU"

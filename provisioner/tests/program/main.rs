@@ -8,6 +8,7 @@ mod core_types;
 mod defaults;
 mod example;
 mod failures;
+mod gcp_types;
 mod output_check;
 mod recorded;
 mod references;

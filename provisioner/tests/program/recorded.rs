@@ -23,6 +23,9 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("gcp-bucket: without a location, in production", "`location` is required: an error at its line"),
     ("s3-bucket: a domain without a registrar", "an error at the line of `domain`"),
     ("ecr-repository: one name in two environments", "two different resources of one name: an error before the run"),
+    ("gcp-pubsub: one topic in two environments", "two different resources of one name: an error before the run"),
+    ("gcp-redis: nothing", "`projectId` and `memorySizeGb` are required: errors at the line of the `config`"),
+    ("gcp-cloudsql-postgres: nothing, not even a version", "`projectId` and `version` are required, as above"),
     // Types and sections that are not supported yet.
     ("s3-bucket: with a domain, and nothing else", "no registrar yet"),
     ("s3-bucket: a site with all keys", "no registrar yet"),

@@ -1,9 +1,10 @@
-//! Tests of the stores in buckets with servers of the test, which fail on demand.
+//! Tests of the stores in buckets, and of other clients of clouds, with servers of the test, which fail on demand.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
 mod aws_chain;
 mod gcs;
+mod google_apis;
 #[path = "../interop_stores/objects.rs"]
 mod objects;
 mod postgres;

@@ -7,7 +7,7 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 use bridge::error::{chain, shorten_to};
 use reqwest::redirect::Policy;
 use reqwest::{Client, RequestBuilder, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::credentials::{GoogleCredentials, GoogleCredentialsError, load_credentials};
 use super::failure::TokenFailure;
@@ -90,7 +90,7 @@ impl ServiceUsage {
         }
         // A repeated request has the same effect as the first.
         let mut operation =
-            self.send(|| self.client.post(self.url(&format!("{path}:enable"))).json(&Value::Null)).await?;
+            self.send(|| self.client.post(self.url(&format!("{path}:enable"))).json(&json!({}))).await?;
         let mut waits = waits();
         while operation["done"] != true {
             let Some(name) = operation["name"].as_str().map(str::to_owned) else {
@@ -138,9 +138,9 @@ impl ServiceUsage {
     }
 }
 
-/// Returns pauses that grow from half a second to ten.
+/// Returns pauses that grow from 0.2 s to 10 s.
 fn waits() -> impl Iterator<Item = Duration> {
-    let (first, last) = (Duration::from_millis(500), Duration::from_secs(10));
+    let (first, last) = (Duration::from_millis(200), Duration::from_secs(10));
     ExponentialBuilder::default().with_min_delay(first).with_max_delay(last).with_jitter().without_max_times().build()
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use config::diagnostics::{Diagnostic, Span};
+use config::diagnostics::{Code, Diagnostic, Span};
 use config::types::TextHandle;
 use pulumi_proto::property::PropertyValue;
 use serde_json::Value;
@@ -137,6 +137,12 @@ impl<'r> Recipe<'r> {
         self.exports.extend(values.map(|(suffix, value)| (format!("{base}-{suffix}"), value)));
     }
 
+    /// Exports an output of the stack.
+    pub fn export_as(&mut self, name: &str, value: Value) {
+        let values = self.members(&Value::Object([(name.to_owned(), value)].into_iter().collect()), Nulls::LeaveOut);
+        self.exports.extend(values);
+    }
+
     /// Publishes the members of an object for `${resource:KEY.…}`.
     pub fn publish(&mut self, values: Value) {
         let values = self.members(&values, Nulls::LeaveOut);
@@ -160,6 +166,26 @@ impl<'r> Recipe<'r> {
             None => ResolvedValue::known(default),
         };
         self.value(text)
+    }
+
+    /// Returns a text of the `config`, which may be empty; `None` if it is missing.
+    pub fn given(&mut self, handle: Option<TextHandle>) -> Option<Hole> {
+        handle.map(|handle| self.text_or(Some(handle), ""))
+    }
+
+    /// Returns a text of the `config` for the id of an import, where it has to be known; empty if it is missing. Reports an
+    /// error at a text that is not known yet.
+    pub fn known(&mut self, handle: Option<TextHandle>) -> String {
+        let Some(handle) = handle else { return String::new() };
+        if let Some(text) = self.config_text(handle).exposed_text() {
+            return text.to_owned();
+        }
+        let summary = "the value has to be known before the existing resource is imported";
+        self.reject(handle, |span| {
+            let error = Diagnostic::error(Code("core-type"), span, summary);
+            error.help("write the value itself, or provision the resource that it refers to first")
+        });
+        String::new()
     }
 
     /// Returns a known value, with its secrecy and its dependencies, as a hole.
@@ -214,6 +240,17 @@ impl<'r> Recipe<'r> {
             source => computed(source),
         };
         Ok(if hole.secret { resolved.secret() } else { resolved })
+    }
+
+    /// Returns the nodes that have to be registered before a node.
+    pub(super) fn dependencies(&self, node: &Node) -> Vec<Handle> {
+        let mut holes: Vec<&Hole> = node.read_id.iter().collect();
+        node.templates.iter().for_each(|(_, template)| template.collect_holes(&mut holes));
+        let in_inputs = holes.into_iter().flat_map(|hole| self.sources(hole));
+        let providers = node.providers.iter().map(|(_, handle)| *handle);
+        let in_options =
+            node.provider.into_iter().chain(providers).chain(node.parent).chain(node.after.iter().copied());
+        in_inputs.chain(in_options).collect()
     }
 
     /// Returns the nodes that a hole needs.

@@ -73,9 +73,9 @@ impl Serialize for Hole {
 /// Treatment of null members of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Nulls {
-    /// They are left out, as SDKs do in inputs.
+    /// Leaves them out, as SDKs do in inputs.
     LeaveOut,
-    /// They stay, as SDKs do in outputs of components.
+    /// Keeps them, as SDKs do in outputs of components.
     Keep,
 }
 

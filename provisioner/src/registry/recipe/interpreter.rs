@@ -52,8 +52,8 @@ type Running<'r> = BoxFuture<'r, (usize, Result<Outcome, NodeError>)>;
 enum NodeError {
     /// The deployment accepts no more registrations.
     Halted(Halted),
-    /// An effect failed, with the reason.
-    Effect(String),
+    /// An effect failed.
+    Effect(Box<Diagnostic>),
 }
 
 impl From<Halted> for NodeError {
@@ -146,7 +146,7 @@ impl<'r> RecipeRun<'_, 'r> {
     fn next_ready(&self) -> Option<usize> {
         let is_ready = |index: &usize| {
             matches!(self.states[*index], NodeState::Waiting)
-                && self.recipe.nodes[*index].dependencies(&self.recipe).into_iter().all(|handle| self.is_done(handle))
+                && self.recipe.dependencies(&self.recipe.nodes[*index]).into_iter().all(|handle| self.is_done(handle))
         };
         (0..self.states.len()).find(is_ready)
     }
@@ -218,8 +218,13 @@ impl<'r> RecipeRun<'_, 'r> {
             let enabled = core.shared.effect(&[&project, &service, &credentials]);
             let enable = || core.effects.enable_google_api(&project, &service, &credentials);
             let result = enabled.get_or_init(enable).await.clone();
-            let failure = |error| format!("cannot switch on the API {service} in the project {project:?}: {error}");
-            (index, result.map(|()| Outcome::Completed).map_err(|error| NodeError::Effect(failure(error))))
+            let failure = |error| {
+                let summary = format!("cannot switch on the API {service} in the project {project:?}: {error}");
+                let command = format!("gcloud services enable {service} --project {project}");
+                let hint = format!("give the account the role `Service Usage Admin`, or run `{command}` yourself");
+                NodeError::Effect(Diagnostic::error(CORE_TYPE, core.config.span, summary).help(hint).into())
+            };
+            (index, result.map(|()| Outcome::Completed).map_err(failure))
         })
     }
 
@@ -248,7 +253,7 @@ impl<'r> RecipeRun<'_, 'r> {
                 NodeState::Failed
             }
             Err(NodeError::Effect(error)) => {
-                self.error = Some(self.text_error(error));
+                self.error = Some(error);
                 NodeState::Failed
             }
         };

@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::core_resource::Package;
 use super::effects::GoogleApi;
-use super::graph::Recipe;
 use super::hole::{Handle, Hole, Template};
 
 /// Kind of a node.
@@ -152,15 +151,6 @@ impl Node {
     pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
         self
-    }
-
-    /// Returns the handles of the nodes that have to be registered first.
-    pub(super) fn dependencies(&self, recipe: &Recipe<'_>) -> Vec<Handle> {
-        let mut holes: Vec<&Hole> = self.read_id.iter().collect();
-        self.templates.iter().for_each(|(_, template)| template.collect_holes(&mut holes));
-        let in_inputs = holes.into_iter().flat_map(|hole| recipe.sources(hole));
-        let providers = self.providers.iter().map(|(_, handle)| *handle);
-        in_inputs.chain(self.provider).chain(providers).chain(self.parent).chain(self.after.iter().copied()).collect()
     }
 }
 

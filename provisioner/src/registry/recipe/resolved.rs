@@ -1,5 +1,6 @@
 //! Values with their dependencies, and inputs of registrations.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use pulumi_proto::property::{PropertyMap, PropertyValue};
@@ -37,6 +38,15 @@ impl ResolvedValue {
         }
     }
 
+    /// Returns a text or a whole number as text, if it is known.
+    fn as_part_of_text(&self) -> Option<Cow<'_, str>> {
+        let value = if let PropertyValue::Secret(secret) = &self.value { secret.expose() } else { &self.value };
+        match value {
+            PropertyValue::Number(number) if number.fract() == 0.0 => Some(Cow::Owned(format!("{number:.0}"))),
+            _ => self.exposed_text().map(Cow::Borrowed),
+        }
+    }
+
     /// Returns a value that is not known yet, without dependencies.
     pub fn unknown() -> Self {
         Self::known(PropertyValue::UNKNOWN)
@@ -51,9 +61,9 @@ impl ResolvedValue {
         sources: &[Self],
         make: impl FnOnce(&[&str]) -> Result<String, String>,
     ) -> Result<Self, String> {
-        let texts: Option<Vec<&str>> = sources.iter().map(Self::exposed_text).collect();
+        let texts: Option<Vec<Cow<'_, str>>> = sources.iter().map(Self::as_part_of_text).collect();
         let value = match texts {
-            Some(texts) => PropertyValue::String(make(&texts)?),
+            Some(texts) => PropertyValue::String(make(&texts.iter().map(|text| &**text).collect::<Vec<_>>())?),
             None => PropertyValue::UNKNOWN,
         };
         let secret = sources.iter().any(|source| source.value.contains_secrets());

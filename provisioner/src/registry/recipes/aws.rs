@@ -6,13 +6,12 @@ use config::diagnostics::{Code, Diagnostic};
 use pulumi_proto::property::PropertyValue;
 use serde_json::{Value, json};
 
-use crate::registry::recipe::{Handle, Hole, Package, Place, Provider, Recipe, ResolvedValue, go_json};
+use super::packages::AWS;
+use crate::registry::recipe::{Handle, Hole, Place, Provider, Recipe, ResolvedValue, go_json};
 use crate::registry::types::{
     AwsAccount, AwsAccountConfig, CorsConfig, EcrRepositoryConfig, RdsConfig, RdsMysqlConfig, RdsPostgresConfig,
     S3BucketConfig,
 };
-
-pub(super) const AWS: Package = Package { name: "aws" };
 
 /// `s3-bucket` (docs/spec/simple-container.md#7.3): a private bucket, and a user with an access key for it.
 pub(super) fn s3_bucket(config: &S3BucketConfig, at: &Place<'_>, r: &mut Recipe<'_>) {

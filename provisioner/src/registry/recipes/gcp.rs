@@ -2,14 +2,31 @@
 
 use serde_json::json;
 
-use crate::registry::recipe::{Package, Place, Recipe, trim_middle};
-use crate::registry::types::GcpBucketConfig;
+use super::packages::GCP;
+use crate::registry::recipe::{GoogleApi, Hole, Place, Provider, Recipe, trim_middle};
+use crate::registry::types::{GcpAccountConfig, GcpBucketConfig};
 
-pub(super) const GCP: Package = Package { name: "gcp" };
 const OBJECT_ADMIN: &str = "roles/storage.objectAdmin";
 const BUCKET_WRITER: &str = "roles/storage.legacyBucketWriter";
 /// Endpoint of all buckets for S3 clients.
 const ENDPOINT: &str = "https://storage.googleapis.com";
+
+/// Adds the provider of an account.
+pub(super) fn account_provider(account: &GcpAccountConfig, r: &mut Recipe<'_>) -> Provider {
+    let project = project(account, r);
+    r.provider(GCP, json!({ "credentials": account.credentials, "project": project }))
+}
+
+/// Returns the project of an account; empty if it is not set.
+pub(super) fn project(account: &GcpAccountConfig, r: &mut Recipe<'_>) -> Hole {
+    r.text_or(account.project_id, "")
+}
+
+/// Switches on an API in the project of an account.
+pub(super) fn enable_api(service: &'static str, gcp: Provider, account: &GcpAccountConfig, r: &mut Recipe<'_>) {
+    let (project, credentials) = (project(account, r), r.text_or(account.credentials, ""));
+    r.enable_google_api(gcp, GoogleApi { service, project, credentials });
+}
 
 /// `gcp-bucket` (docs/spec/simple-container.md#7.6): a bucket, created or adopted, and a service account with an HMAC key
 /// for it.
@@ -18,7 +35,7 @@ pub(super) fn gcp_bucket(config: &GcpBucketConfig, at: &Place<'_>, r: &mut Recip
     let base = at.qualified(configured_name.unwrap_or(at.name));
     let part = |suffix: &str| format!("{base}-{suffix}");
     let adopted = configured_name.filter(|_| config.adopt);
-    let gcp = r.provider(GCP, json!({ "credentials": config.credentials, "project": config.project_id }));
+    let gcp = account_provider(&config.account, r);
 
     let inputs = json!({ "name": adopted.unwrap_or(&base), "location": config.location });
     let bucket = gcp.resource("gcp:storage/bucket:Bucket", &base, inputs);

@@ -3,20 +3,26 @@
 
 mod aws;
 mod gcp;
+mod gcp_data;
+mod packages;
 
 use config::types::TypeTable;
 
 use super::recipe::{CoreTypeRecipe, RecipeTable};
 use super::types::templates;
+use packages::{AWS, GCP, RANDOM};
 
 /// Returns the recipes of all core types.
 pub fn core_types() -> RecipeTable {
     RecipeTable::new([
-        CoreTypeRecipe::of(&[aws::AWS], aws::s3_bucket),
-        CoreTypeRecipe::of(&[aws::AWS], aws::ecr_repository),
-        CoreTypeRecipe::of(&[aws::AWS], aws::rds_postgres),
-        CoreTypeRecipe::of(&[aws::AWS], aws::rds_mysql),
-        CoreTypeRecipe::of(&[gcp::GCP], gcp::gcp_bucket),
+        CoreTypeRecipe::of(&[AWS], aws::s3_bucket),
+        CoreTypeRecipe::of(&[AWS], aws::ecr_repository),
+        CoreTypeRecipe::of(&[AWS], aws::rds_postgres),
+        CoreTypeRecipe::of(&[AWS], aws::rds_mysql),
+        CoreTypeRecipe::of(&[GCP], gcp::gcp_bucket),
+        CoreTypeRecipe::of(&[GCP, RANDOM], gcp_data::cloud_sql_postgres),
+        CoreTypeRecipe::of(&[GCP], gcp_data::redis),
+        CoreTypeRecipe::of(&[GCP], gcp_data::pubsub),
     ])
 }
 

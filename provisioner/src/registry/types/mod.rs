@@ -5,10 +5,15 @@
 
 mod aws;
 mod gcp;
+mod gcp_data;
 pub(crate) mod templates;
 
 pub use aws::{
     AwsAccount, AwsAccountConfig, CorsConfig, EcrRepositoryConfig, LifecycleAction, LifecyclePolicy, LifecycleRule,
     LifecycleSelection, RdsConfig, RdsMysqlConfig, RdsPostgresConfig, S3BucketConfig,
 };
-pub use gcp::GcpBucketConfig;
+pub use gcp::{GcpAccountConfig, GcpBucketConfig};
+pub use gcp_data::{
+    DeadLetterPolicy, GcpCloudSqlPostgresConfig, GcpPubSubConfig, GcpRedisConfig, Subscription, Topic,
+    UsersProvisionRuntime,
+};

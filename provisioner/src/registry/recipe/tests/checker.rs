@@ -141,7 +141,7 @@ impl Check<'_, '_> {
             HoleSource::Text(index) => {
                 for part in &self.recipe.texts[*index].parts {
                     match self.kind_of(part)? {
-                        Kind::String | Kind::Any => {}
+                        Kind::String | Kind::Integer | Kind::Any => {}
                         other => return Err(format!("{}: a text is made of {other:?}", self.subject)),
                     }
                 }

@@ -1,0 +1,7 @@
+//! Packages of the core types.
+
+use crate::registry::recipe::Package;
+
+pub(super) const AWS: Package = Package { name: "aws" };
+pub(super) const GCP: Package = Package { name: "gcp" };
+pub(super) const RANDOM: Package = Package { name: "random" };
