@@ -89,6 +89,10 @@ pub(crate) fn urn(goal: &Goal) -> Urn {
     Urn::new("s", "reef", goal.parent.as_ref(), goal.type_token.as_str(), &goal.name)
 }
 
+fn read_urn(goal: &ReadGoal) -> Urn {
+    Urn::new("s", "reef", goal.parent.as_ref(), goal.type_token.as_str(), &goal.name)
+}
+
 #[async_trait]
 impl Registrar for FakeDeployment {
     fn is_preview(&self) -> bool {
@@ -107,7 +111,8 @@ impl Registrar for FakeDeployment {
         let urn = urn(&goal);
         {
             let mut goals = self.goals.lock().unwrap();
-            let known: Vec<Urn> = goals.iter().map(self::urn).collect();
+            let reads = self.reads.lock().unwrap();
+            let known: Vec<Urn> = goals.iter().map(self::urn).chain(reads.iter().map(read_urn)).collect();
             for needed in goal.dependencies.iter().chain(&goal.parent).chain(goal.provider.iter().map(|p| &p.urn)) {
                 assert!(known.contains(needed), "{urn} needs {needed}");
             }
@@ -145,7 +150,7 @@ impl Registrar for FakeDeployment {
     }
 
     async fn read(&self, goal: ReadGoal) -> Result<Registered, Halted> {
-        let urn = Urn::new("s", "reef", goal.parent.as_ref(), goal.type_token.as_str(), &goal.name);
+        let urn = read_urn(&goal);
         let (name, id) = (goal.name.clone(), goal.id.known().cloned());
         self.reads.lock().unwrap().push(goal);
         if self.refused.contains_key(&name) {

@@ -9,6 +9,7 @@ mod defaults;
 mod example;
 mod failures;
 mod gcp_types;
+mod helm;
 mod output_check;
 mod recorded;
 mod references;

@@ -161,7 +161,7 @@ fn invoke(goal: &InvokeGoal) -> Value {
 
 /// Prepares a recorded object for the comparison: without empty members and sorted where the order has no meaning.
 fn recorded(value: &Value) -> Value {
-    let members = value.as_object().unwrap().iter().filter(|(key, _)| *key != "answer");
+    let members = value.as_object().unwrap().iter().filter(|(key, _)| !["answer", "refused"].contains(&key.as_str()));
     let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
     members
         .filter(|(_, value)| !is_empty(value))

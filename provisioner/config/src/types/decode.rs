@@ -14,9 +14,11 @@ use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::reader::{Reader, Section};
 use crate::tree::{Entry, InterpolatedString, Mapping, Node, Part, Scalar, Value};
-use crate::yaml::scalar::{UntypedScalar, go_bool, go_int, go_text, read_untyped};
+use crate::yaml::scalar::{Resolved, UntypedScalar, go_bool, go_int, go_text, read_untyped, resolve};
 
 const TEXT_HANDLE: &str = "$sc::TextHandle";
+/// Name of the newtype that [`FreeValue`](super::FreeValue) is decoded as: its texts are passed to the visitor as handles.
+pub(super) const FREE_VALUE: &str = "$sc::FreeValue";
 const WRONG_KIND: Code = Code("wrong-kind");
 
 /// Name of the field of a struct that is decoded from the same mapping as the struct itself, for fields that several types
@@ -29,6 +31,10 @@ const FLATTENED: &str = "$sc::Flattened";
 pub struct TextHandle(usize);
 
 impl TextHandle {
+    pub(super) fn new(index: u64) -> Option<Self> {
+        usize::try_from(index).ok().map(Self)
+    }
+
     /// Returns the index in [`Decoded::texts`].
     pub fn index(self) -> usize {
         self.0
@@ -37,7 +43,7 @@ impl TextHandle {
     /// Returns the handle that serialized to this object; `None` for any other JSON.
     pub fn from_json(value: &serde_json::Value) -> Option<Self> {
         let index = value.as_object().filter(|members| members.len() == 1)?.get(TEXT_HANDLE)?.as_u64()?;
-        usize::try_from(index).ok().map(Self)
+        Self::new(index)
     }
 }
 
@@ -222,6 +228,27 @@ impl<'n> Decoder<'n> {
         visitor.visit_u64(texts.len() as u64 - 1)
     }
 
+    /// Passes a value of any structure to the visitor, typed as the Go program types it, with its texts as by
+    /// [`Decoder::handle`].
+    fn free_value<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        match &self.node.value {
+            Value::Scalar(scalar) => match resolve(scalar) {
+                Resolved::Null => visitor.visit_unit(),
+                Resolved::Bool(value) => visitor.visit_bool(value),
+                #[expect(clippy::cast_precision_loss, reason = "numbers of the protocol are doubles")]
+                Resolved::Int(value) => visitor.visit_f64(value as f64),
+                Resolved::Float(value) if value.is_finite() => visitor.visit_f64(value),
+                Resolved::Float(_) | Resolved::Date(_) | Resolved::Text => self.handle(visitor),
+            },
+            Value::Interpolated(_) => self.handle(visitor),
+            Value::Sequence(items) => {
+                let items: Vec<&Node> = items.iter().collect();
+                visitor.visit_seq(Items { items: items.into_iter(), context: self.context })
+            }
+            Value::Mapping(_) => self.visit_entries(visitor, None),
+        }
+    }
+
     /// Passes the entries of a mapping to a visitor. With the fields of a struct that has a flattened one, an entry with the
     /// whole mapping follows.
     fn visit_entries<V: Visitor<'n>>(
@@ -333,7 +360,11 @@ impl<'de> de::Deserializer<'de> for Decoder<'de> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
-        if name == TEXT_HANDLE { self.handle(visitor) } else { visitor.visit_newtype_struct(self) }
+        match name {
+            TEXT_HANDLE => self.handle(visitor),
+            FREE_VALUE => self.free_value(visitor),
+            _ => visitor.visit_newtype_struct(self),
+        }
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {

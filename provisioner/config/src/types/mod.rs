@@ -6,10 +6,12 @@
 
 mod core_type;
 mod decode;
+mod free_value;
 mod table;
 mod template_type;
 
 pub use core_type::{CoreConfig, CoreType};
 pub use decode::{Decoded, TextHandle, decode};
+pub use free_value::FreeValue;
 pub use table::TypeTable;
 pub use template_type::{TemplateConfig, TemplateConfigName, TemplateField, TemplateType, TemplateValue};

@@ -138,17 +138,23 @@ fn parse_yaml_1_1_boolean(text: &str) -> Option<bool> {
 
 /// A scalar as the Go library types it for an untyped destination.
 #[derive(Clone, Debug, PartialEq)]
-enum Resolved {
+pub(crate) enum Resolved {
+    /// An empty value, `null` or `~`.
     Null,
+    /// `true` or `false`.
     Bool(bool),
+    /// An integer, in decimal, octal, binary or hexadecimal digits.
     Int(i128),
+    /// A number; may be infinite or no number.
     Float(f64),
     /// A date, rewritten as a full timestamp.
     Date(String),
+    /// Any other text.
     Text,
 }
 
-fn resolve(scalar: &Scalar) -> Resolved {
+/// Types a scalar as the Go library does for an untyped destination.
+pub(crate) fn resolve(scalar: &Scalar) -> Resolved {
     if scalar.is_null() {
         return Resolved::Null;
     }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use config::diagnostics::{Code, Diagnostic, Span};
-use config::types::TextHandle;
+use config::types::{FreeValue, TextHandle};
 use pulumi_proto::property::PropertyValue;
+use pulumi_proto::urn::Urn;
 use serde_json::Value;
 
 use super::core_resource::Package;
@@ -12,7 +13,7 @@ use super::effects::GoogleApi;
 use super::hole::{Handle, Hole, HoleSource, Nulls, Template};
 use super::node::{Node, NodeKind, Provider};
 use super::place::Place;
-use super::resolved::ResolvedValue;
+use super::resolved::{ResolvedValue, distinct};
 
 /// Resources, functions and exports of one core resource, which a function of its type adds in the order in which they
 /// start where several could. The function is pure: the same `config` leads to the same recipe.
@@ -188,6 +189,35 @@ impl<'r> Recipe<'r> {
         String::new()
     }
 
+    /// Returns a value of the `config` as a hole, with the secrets and references of its texts. Null members of mappings are
+    /// left out, as SDKs do.
+    pub fn free_value(&mut self, value: &FreeValue) -> Hole {
+        let mut dependencies = Vec::new();
+        let value = self.property_value(value, &mut dependencies);
+        self.value(ResolvedValue { value, dependencies: distinct(dependencies) })
+    }
+
+    fn property_value(&self, value: &FreeValue, dependencies: &mut Vec<Urn>) -> PropertyValue {
+        match value {
+            FreeValue::Null => PropertyValue::Null,
+            FreeValue::Bool(value) => (*value).into(),
+            FreeValue::Number(value) => PropertyValue::Number(*value),
+            FreeValue::Text(handle) => {
+                let text = self.config_text(*handle);
+                dependencies.extend(text.dependencies.iter().cloned());
+                text.value.clone()
+            }
+            FreeValue::List(items) => {
+                PropertyValue::List(items.iter().map(|item| self.property_value(item, dependencies)).collect())
+            }
+            FreeValue::Map(members) => {
+                let members = members.iter().filter(|(_, value)| **value != FreeValue::Null);
+                let members = members.map(|(key, value)| (key.clone(), self.property_value(value, dependencies)));
+                PropertyValue::Map(members.collect())
+            }
+        }
+    }
+
     /// Returns a known value, with its secrecy and its dependencies, as a hole.
     pub fn value(&mut self, value: ResolvedValue) -> Hole {
         self.values.push(value);
@@ -230,16 +260,25 @@ impl<'r> Recipe<'r> {
         hole: &Hole,
         computed: &dyn Fn(&HoleSource) -> ResolvedValue,
     ) -> Result<ResolvedValue, String> {
-        let resolved = match &hole.source {
+        let resolved = self.resolve_source(&hole.source, computed)?;
+        Ok(if hole.secret { resolved.secret() } else { resolved })
+    }
+
+    fn resolve_source(
+        &self,
+        source: &HoleSource,
+        computed: &dyn Fn(&HoleSource) -> ResolvedValue,
+    ) -> Result<ResolvedValue, String> {
+        Ok(match source {
             HoleSource::Value(index) => self.values[*index].clone(),
             HoleSource::Text(index) => {
                 let text = &self.texts[*index];
                 let parts = text.parts.iter().map(|part| self.resolve(part, computed));
                 ResolvedValue::from_texts(&parts.collect::<Result<Vec<_>, _>>()?, &text.make)?
             }
+            HoleSource::Member(map, key) => self.resolve_source(map, computed)?.member(key),
             source => computed(source),
-        };
-        Ok(if hole.secret { resolved.secret() } else { resolved })
+        })
     }
 
     /// Returns the nodes that have to be registered before a node.
@@ -255,10 +294,15 @@ impl<'r> Recipe<'r> {
 
     /// Returns the nodes that a hole needs.
     pub(super) fn sources(&self, hole: &Hole) -> Vec<Handle> {
-        match &hole.source {
+        self.nodes_of(&hole.source)
+    }
+
+    fn nodes_of(&self, source: &HoleSource) -> Vec<Handle> {
+        match source {
             HoleSource::Id(handle) | HoleSource::Output(handle, _) | HoleSource::Reference(handle) => vec![*handle],
             HoleSource::Value(_) => Vec::new(),
             HoleSource::Text(index) => self.texts[*index].parts.iter().flat_map(|part| self.sources(part)).collect(),
+            HoleSource::Member(map, _) => self.nodes_of(map),
         }
     }
 }

@@ -6,12 +6,20 @@ use config::types::TextHandle;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap as _};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::resolved::{ResolvedValue, distinct};
+use super::resolved::{ResolvedValue, distinct, secret_as_a_whole};
 
 /// The only key of the object that stands for a hole in JSON. Texts of users never become JSON, so none can look like it.
 const HOLE: &str = "$sc::Hole";
+
+/// The only key of the object that stands for a secret value in JSON.
+const SECRET: &str = "$sc::Secret";
+
+/// Marks a value as secret, as a whole.
+pub fn secret(value: Value) -> Value {
+    json!({ SECRET: value })
+}
 
 /// Node of a recipe, for references to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -52,6 +60,8 @@ pub(super) enum HoleSource {
     Value(usize),
     /// Index of a text of the recipe, which is made of other holes.
     Text(usize),
+    /// Text in a map of texts, by its key.
+    Member(Box<HoleSource>, String),
 }
 
 impl Hole {
@@ -59,6 +69,13 @@ impl Hole {
     #[must_use]
     pub fn secret(self) -> Self {
         Self { secret: true, ..self }
+    }
+
+    /// Returns a text of a map of texts, by any key; an empty one if it is missing.
+    #[must_use]
+    pub fn member(&self, key: &str) -> Self {
+        let source = HoleSource::Member(Box::new(self.source.clone()), key.to_owned());
+        Self { source, secret: self.secret }
     }
 }
 
@@ -85,6 +102,7 @@ pub(super) enum Template {
     Known(PropertyValue),
     List(Vec<Template>),
     Map(BTreeMap<String, Template>),
+    Secret(Box<Template>),
     Hole(Hole),
 }
 
@@ -104,6 +122,9 @@ impl Template {
                 if let Some(handle) = TextHandle::from_json(value) {
                     return text(handle);
                 }
+                if let Some(value) = members.get(SECRET).filter(|_| members.len() == 1) {
+                    return Self::Secret(Box::new(Self::read(value, nulls, text)));
+                }
                 let members = members.iter().map(|(key, value)| (key.clone(), Self::read(value, nulls, text)));
                 Self::Map(
                     members
@@ -120,6 +141,7 @@ impl Template {
             Self::Known(_) => {}
             Self::List(items) => items.iter().for_each(|item| item.collect_holes(holes)),
             Self::Map(members) => members.values().for_each(|member| member.collect_holes(holes)),
+            Self::Secret(value) => value.collect_holes(holes),
             Self::Hole(hole) => holes.push(hole),
         }
     }
@@ -158,6 +180,7 @@ impl Template {
                 }
                 PropertyValue::Map(filled)
             }
+            Self::Secret(value) => secret_as_a_whole(value.fill_value(resolve, dependencies)?),
             Self::Hole(hole) => {
                 let resolved = resolve(hole)?;
                 dependencies.extend(resolved.dependencies);

@@ -422,7 +422,7 @@ impl<'r> RecipeRun<'_, 'r> {
             HoleSource::Reference(handle) => self
                 .registered(*handle)
                 .map_or_else(ResolvedValue::unknown, |registered| reference(registered, &self.recipe.nodes[handle.0])),
-            HoleSource::Value(_) | HoleSource::Text(_) => ResolvedValue::unknown(),
+            HoleSource::Value(_) | HoleSource::Text(_) | HoleSource::Member(..) => ResolvedValue::unknown(),
         })
     }
 }
@@ -453,7 +453,8 @@ fn reference(registered: &Registered, node: &Node) -> ResolvedValue {
 }
 
 fn version(node: &Node) -> Option<String> {
-    node.package.and_then(Package::version).map(str::to_owned)
+    let is_in_sdk = node.kind == NodeKind::Function || sdk::resource(&node.token).is_some();
+    node.package.filter(|_| is_in_sdk).and_then(Package::version).map(str::to_owned)
 }
 
 /// Returns a text that may be secret; an empty one for another value.

@@ -26,7 +26,7 @@ pub use core_resource::{CoreResource, Package, RecipeError, RecipeResult};
 pub use core_type_recipe::{BuildRecipe, CoreTypeRecipe, RecipeTable};
 pub use effects::{Effects, GoogleApi};
 pub use graph::Recipe;
-pub use hole::{Handle, Hole};
+pub use hole::{Handle, Hole, secret};
 pub use interpreter::conflict;
 pub use node::{Node, Provider};
 pub use outline::Outline;

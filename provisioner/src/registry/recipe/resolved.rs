@@ -52,6 +52,21 @@ impl ResolvedValue {
         Self::known(PropertyValue::UNKNOWN)
     }
 
+    /// Returns a text of a map by its key; an empty one if it is missing.
+    pub(super) fn member(self, key: &str) -> Self {
+        let (map, is_secret) = match self.value {
+            PropertyValue::Secret(secret) => (secret.into_exposed(), true),
+            value => (value, false),
+        };
+        let value = match map {
+            PropertyValue::Map(mut map) => map.remove(key).unwrap_or_else(|| "".into()),
+            PropertyValue::Unknown(_) => PropertyValue::UNKNOWN,
+            _ => "".into(),
+        };
+        let member = Self { value, ..self };
+        if is_secret { member.secret() } else { member }
+    }
+
     /// Returns a text that `make` builds from other texts: unknown if one of them is unknown, secret if one of them
     /// contains a secret.
     ///
@@ -108,7 +123,7 @@ impl Inputs {
         }
         for name in &added.secret_inputs {
             if let Some(value) = self.values.get_mut(name).filter(|value| !matches!(value, PropertyValue::Unknown(_))) {
-                *value = PropertyValue::secret(std::mem::replace(value, PropertyValue::Null));
+                *value = secret_as_a_whole(std::mem::replace(value, PropertyValue::Null));
             }
         }
         self
@@ -144,6 +159,21 @@ impl Inputs {
         goal.property_dependencies = self.dependencies;
         goal
     }
+}
+
+/// Marks a value as secret, and none of its parts, as SDKs do.
+pub(super) fn secret_as_a_whole(value: PropertyValue) -> PropertyValue {
+    fn exposed(value: PropertyValue) -> PropertyValue {
+        match value {
+            PropertyValue::Secret(secret) => exposed(secret.into_exposed()),
+            PropertyValue::List(items) => PropertyValue::List(items.into_iter().map(exposed).collect()),
+            PropertyValue::Map(map) => {
+                PropertyValue::Map(map.into_iter().map(|(key, value)| (key, exposed(value))).collect())
+            }
+            value => value,
+        }
+    }
+    PropertyValue::secret(exposed(value))
 }
 
 /// Removes unknown parts from a value, as SDKs do outside of previews, where only outputs of skipped resources are

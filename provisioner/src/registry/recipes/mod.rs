@@ -4,13 +4,15 @@
 mod aws;
 mod gcp;
 mod gcp_data;
+mod helm;
+mod kubernetes;
 mod packages;
 
 use config::types::TypeTable;
 
 use super::recipe::{CoreTypeRecipe, RecipeTable};
 use super::types::templates;
-use packages::{AWS, GCP, RANDOM};
+use packages::{AWS, GCP, KUBERNETES, RANDOM};
 
 /// Returns the recipes of all core types.
 pub fn core_types() -> RecipeTable {
@@ -23,6 +25,10 @@ pub fn core_types() -> RecipeTable {
         CoreTypeRecipe::of(&[GCP, RANDOM], gcp_data::cloud_sql_postgres),
         CoreTypeRecipe::of(&[GCP], gcp_data::redis),
         CoreTypeRecipe::of(&[GCP], gcp_data::pubsub),
+        CoreTypeRecipe::of(&[KUBERNETES], helm::postgres_operator),
+        CoreTypeRecipe::of(&[KUBERNETES, RANDOM], helm::mongodb_operator),
+        CoreTypeRecipe::of(&[KUBERNETES], helm::rabbitmq_operator),
+        CoreTypeRecipe::of(&[KUBERNETES], helm::redis_operator),
     ])
 }
 

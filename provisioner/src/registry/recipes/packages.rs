@@ -4,4 +4,5 @@ use crate::registry::recipe::Package;
 
 pub(super) const AWS: Package = Package { name: "aws" };
 pub(super) const GCP: Package = Package { name: "gcp" };
+pub(super) const KUBERNETES: Package = Package { name: "kubernetes" };
 pub(super) const RANDOM: Package = Package { name: "random" };

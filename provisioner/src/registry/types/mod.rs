@@ -6,6 +6,7 @@
 mod aws;
 mod gcp;
 mod gcp_data;
+mod helm;
 pub(crate) mod templates;
 
 pub use aws::{
@@ -16,4 +17,7 @@ pub use gcp::{GcpAccountConfig, GcpBucketConfig};
 pub use gcp_data::{
     DeadLetterPolicy, GcpCloudSqlPostgresConfig, GcpPubSubConfig, GcpRedisConfig, Subscription, Topic,
     UsersProvisionRuntime,
+};
+pub use helm::{
+    HelmChartConfig, MongodbOperatorConfig, PostgresOperatorConfig, RabbitmqOperatorConfig, RedisOperatorConfig,
 };

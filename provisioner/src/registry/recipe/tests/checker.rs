@@ -1,13 +1,25 @@
 //! Checker: holds recipes to the packages, by the kinds of inputs and outputs in the data about their SDKs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::LazyLock;
 
 use pulumi_proto::property::PropertyValue;
+use serde_json::Value;
 
 use crate::registry::recipe::graph::Recipe;
 use crate::registry::recipe::hole::{Handle, Hole, HoleSource, Template};
 use crate::registry::recipe::node::{Node, NodeKind};
 use crate::registry::sdk::tests::shapes::{self, Kind, PackageShapes};
+
+/// Types without a class in an SDK.
+static WITHOUT_CLASS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/tests/interop_clouds/core_types.json");
+    let listed: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let packages = listed["packages"].as_object().unwrap().values();
+    let tokens = packages.flat_map(|package| package["withoutClass"].as_array().into_iter().flatten());
+    tokens.map(|token| token.as_str().unwrap().to_owned()).collect()
+});
 
 /// Returns the mistakes of a recipe, with the parts that it adds once values are known.
 pub(in crate::registry) fn mistakes(recipe: &mut Recipe<'_>) -> Vec<String> {
@@ -54,7 +66,7 @@ impl Check<'_, '_> {
             NodeKind::Provider | NodeKind::Resource | NodeKind::RemoteComponent => {
                 match shapes::resource(&node.token) {
                     Some(shape) => (&shape.inputs, &shape.required),
-                    None => return vec![format!("there is no type {}", node.token)],
+                    None => return self.custom_resource(node),
                 }
             }
             NodeKind::Read => match shapes::resource(&node.token) {
@@ -72,6 +84,34 @@ impl Check<'_, '_> {
         let is_set = |name: &String| node.templates.iter().any(|(set, _)| set == name);
         let missing = required.iter().filter(|name| !is_set(name));
         mistakes.extend(missing.map(|name| format!("{}: {name} is missing", self.subject)));
+        mistakes
+    }
+
+    /// Returns the mistakes of a resource whose type has no class in the SDK: a custom resource of Kubernetes, which is
+    /// listed in the data for the SDKs. Its inputs repeat the type, `kubernetes:GROUP/VERSION:KIND`, and its metadata is
+    /// that of all resources.
+    fn custom_resource(&self, node: &Node) -> Vec<String> {
+        let listed = WITHOUT_CLASS.contains(&node.token);
+        let parts = node.token.strip_prefix("kubernetes:").and_then(|token| token.split_once(':'));
+        let Some((api_version, kind)) = parts.filter(|_| listed) else {
+            return vec![format!("there is no type {}", node.token)];
+        };
+        let input = |name: &str| node.templates.iter().find(|(input, _)| input == name).map(|(_, value)| value);
+        let expected = [("apiVersion", api_version), ("kind", kind)];
+        let mut mistakes: Vec<String> = expected
+            .into_iter()
+            .filter(|(name, text)| input(name) != Some(&Template::Known((*text).into())))
+            .map(|(name, text)| format!("{}: {name} is not {text:?}", self.subject))
+            .collect();
+        let metadata = Kind::Object("meta/v1/ObjectMeta".to_owned());
+        match input("metadata") {
+            Some(value) => {
+                mistakes.extend(self.value("metadata", value, &metadata, shapes::package("kubernetes")).err())
+            }
+            None => mistakes.push(format!("{}: metadata is missing", self.subject)),
+        }
+        let others = node.templates.iter().filter(|(name, _)| !["apiVersion", "kind", "metadata"].contains(&&**name));
+        mistakes.extend(others.filter_map(|(name, value)| self.value(name, value, &Kind::Any, None).err()));
         mistakes
     }
 
@@ -97,6 +137,7 @@ impl Check<'_, '_> {
                 let found = self.kind_of(hole)?;
                 if is_assignable(&found, kind) { Ok(()) } else { wrong(&format!("{found:?}")) }
             }
+            (Template::Secret(value), kind) => self.value(name, value, kind, package),
             (_, Kind::OneOf(kinds)) => match kinds.iter().any(|kind| self.value(name, value, kind, package).is_ok()) {
                 true => Ok(()),
                 false => wrong("of none of these kinds"),
@@ -135,7 +176,11 @@ impl Check<'_, '_> {
 
     /// Returns the kind of a hole.
     fn kind_of(&self, hole: &Hole) -> Result<Kind, String> {
-        match &hole.source {
+        self.kind_of_source(&hole.source)
+    }
+
+    fn kind_of_source(&self, source: &HoleSource) -> Result<Kind, String> {
+        match source {
             HoleSource::Id(_) => Ok(Kind::String),
             HoleSource::Reference(_) => Ok(Kind::Any),
             HoleSource::Text(index) => {
@@ -152,6 +197,11 @@ impl Check<'_, '_> {
                 _ => Kind::Any,
             }),
             HoleSource::Output(handle, path) => self.output(*handle, path),
+            HoleSource::Member(map, key) => match self.kind_of_source(map)? {
+                Kind::Map(item) => Ok(*item),
+                Kind::Any => Ok(Kind::Any),
+                other => Err(format!("{}: {key} is read from {other:?}", self.subject)),
+            },
         }
     }
 
@@ -200,7 +250,7 @@ fn is_assignable(found: &Kind, expected: &Kind) -> bool {
 mod tests {
     use super::*;
     use crate::registry::recipe::{Package, Place};
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     const PLACE: Place<'_> = Place { stack: "s", project: "reef", environment: "e", type_name: "t", name: "n" };
 
@@ -267,6 +317,30 @@ mod tests {
         for (found, expected) in slips {
             assert_eq!(found, [expected]);
         }
+    }
+
+    #[test]
+    fn custom_resources_of_kubernetes_are_listed_and_repeat_their_type() {
+        let found = |token: &str, inputs: Value| {
+            let mut recipe = Recipe::new(PLACE, Vec::new(), false);
+            let kubernetes = recipe.provider(Package { name: "kubernetes" }, json!({}));
+            recipe.add(kubernetes.resource(token, "r", inputs));
+            mistakes(&mut recipe)
+        };
+        let (token, version) = ("kubernetes:rabbitmq.com/v1beta1:RabbitmqCluster", "rabbitmq.com/v1beta1");
+        let metadata = json!({ "name": "r" });
+        let correct = json!({ "apiVersion": version, "kind": "RabbitmqCluster", "metadata": metadata, "spec": { "replicas": 1 } });
+        assert_eq!(found(token, correct.clone()), [""; 0]);
+        let misspelt = "kubernetes:rabbitmq.com/v1beta1:RabbitmqCluser";
+        assert_eq!(found(misspelt, correct), [format!("there is no type {misspelt}")]);
+        let wrong = json!({ "apiVersion": "rabbitmq.com/v1", "metadata": { "nome": "r" } });
+        let subject = format!("{token} r");
+        let expected = [
+            format!("{subject}: apiVersion is not {version:?}"),
+            format!("{subject}: kind is not \"RabbitmqCluster\""),
+            format!("{subject}: metadata: there is no nome"),
+        ];
+        assert_eq!(found(token, wrong), expected);
     }
 
     #[test]
