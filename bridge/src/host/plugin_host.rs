@@ -30,7 +30,7 @@ use crate::provider::{Provider, ProviderError, SchemaRequest};
 /// has no reference. A process whose start fails is killed.
 pub struct PluginHost {
     run: Arc<Run>,
-    plugins: Vec<Arc<Plugin>>,
+    plugins: Mutex<Vec<Arc<Plugin>>>,
     leases: Mutex<Vec<Arc<Lease>>>,
 }
 
@@ -48,11 +48,28 @@ impl PluginHost {
         settings: HostSettings,
         plugins: Vec<DeclaredPlugin>,
     ) -> Result<Self, Vec<(PluginName, HostError)>> {
-        let mut host = Self::new(settings);
+        let host = Self::new(settings);
+        match host.add(plugins).await {
+            Ok(()) => Ok(host),
+            Err(failed) => {
+                host.close().await;
+                Err(failed)
+            }
+        }
+    }
+
+    /// Adds plugins, as [`PluginHost::load`] does. If one fails, none is added.
+    ///
+    /// # Errors
+    /// Returns the errors of [`PluginHost::load`].
+    ///
+    /// # Cancellation
+    /// Plugins that are being started stay in the pool.
+    pub async fn add(&self, plugins: Vec<DeclaredPlugin>) -> Result<(), Vec<(PluginName, HostError)>> {
         let enabled = plugins.into_iter().filter(|plugin| plugin.config.enabled);
         let resolve = async |declared: DeclaredPlugin| {
             let name = declared.config.name.clone();
-            host.run.resolve(declared).await.map(Arc::new).map_err(|error| (name, error))
+            self.run.resolve(declared).await.map(Arc::new).map_err(|error| (name, error))
         };
         let (mut resolved, mut failed) = (Vec::new(), Vec::new());
         for result in join_all(enabled.map(resolve)).await {
@@ -64,17 +81,13 @@ impl PluginHost {
         if !failed.is_empty() {
             return Err(failed);
         }
-        host.plugins = resolved;
         let start = async |plugin: &Arc<Plugin>| {
-            let started = host.start_first_instance(plugin).await;
+            let started = self.start_first_instance(plugin).await;
             started.map_err(|error| vec![(plugin.declared.config.name.clone(), error)])
         };
-        let started = try_join_all(host.plugins.iter().map(start)).await.map(drop);
-        if let Err(failed) = started {
-            host.close().await;
-            return Err(failed);
-        }
-        Ok(host)
+        try_join_all(resolved.iter().map(start)).await?;
+        self.lock_plugins().extend(resolved);
+        Ok(())
     }
 
     /// Checks in parallel that plugins can be resolved, verified and started, and returns the types of their packages in
@@ -102,12 +115,12 @@ impl PluginHost {
 
     /// Creates a host without plugins.
     fn new(settings: HostSettings) -> Self {
-        Self { run: Arc::new(Run::new(settings)), plugins: Vec::new(), leases: Mutex::default() }
+        Self { run: Arc::new(Run::new(settings)), plugins: Mutex::default(), leases: Mutex::default() }
     }
 
     /// Returns true if an enabled plugin serves a package.
     pub fn serves(&self, package: &str) -> bool {
-        self.plugins.iter().any(|plugin| plugin.declared.config.package.as_str() == package)
+        self.lock_plugins().iter().any(|plugin| plugin.declared.config.package.as_str() == package)
     }
 
     /// Returns the schemas (GetSchema) of the packages of all enabled plugins as JSON texts; `None` for a plugin
@@ -117,11 +130,11 @@ impl PluginHost {
     /// [`HostError`] of the first plugin that does not start or whose GetSchema fails.
     pub async fn schemas(&self) -> Result<BTreeMap<String, Option<String>>, HostError> {
         let mut first = BTreeMap::new();
-        for plugin in &self.plugins {
+        for plugin in self.plugins() {
             first.entry(plugin.declared.config.package.to_string()).or_insert(plugin);
         }
         let load_schema =
-            async |(package, plugin): (String, &Arc<Plugin>)| Ok((package, self.schema_of(plugin).await?));
+            async |(package, plugin): (String, Arc<Plugin>)| Ok((package, self.schema_of(&plugin).await?));
         Ok(try_join_all(first.into_iter().map(load_schema)).await?.into_iter().collect())
     }
 
@@ -132,6 +145,15 @@ impl PluginHost {
         let leases = std::mem::take(&mut *self.leases());
         join_all(leases.iter().map(|lease| lease.close())).await;
         self.run.end().await;
+    }
+
+    fn lock_plugins(&self) -> MutexGuard<'_, Vec<Arc<Plugin>>> {
+        self.plugins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the plugins of the run.
+    fn plugins(&self) -> Vec<Arc<Plugin>> {
+        self.lock_plugins().clone()
     }
 
     fn leases(&self) -> MutexGuard<'_, Vec<Arc<Lease>>> {
@@ -232,9 +254,9 @@ impl PluginHost {
 
     /// Returns the plugin for a request: the plugin of the package with the name of the provider resource, else the
     /// only plugin of the package.
-    fn find_plugin(&self, request: &ProviderRequest) -> Result<&Arc<Plugin>, HostError> {
-        let of_package =
-            || self.plugins.iter().filter(|plugin| plugin.declared.config.package.as_str() == request.package);
+    fn find_plugin(&self, request: &ProviderRequest) -> Result<Arc<Plugin>, HostError> {
+        let plugins = self.plugins();
+        let of_package = || plugins.iter().filter(|plugin| plugin.declared.config.package.as_str() == request.package);
         let by_name = of_package().find(|plugin| plugin.name() == request.name);
         let found = match (by_name, of_package().count()) {
             (Some(plugin), _) => plugin,
@@ -254,7 +276,7 @@ impl PluginHost {
         {
             self.run.warn(found, format!("version {requested} is requested, but version {declared} is declared"));
         }
-        Ok(found)
+        Ok(Arc::clone(found))
     }
 }
 
@@ -262,7 +284,7 @@ impl PluginHost {
 impl ProviderHost for PluginHost {
     async fn start_provider(&self, request: &ProviderRequest) -> Result<Arc<dyn Provider>, HostError> {
         let plugin = self.find_plugin(request)?;
-        Ok(self.lease(plugin, &request.name).await?)
+        Ok(self.lease(&plugin, &request.name).await?)
     }
 
     fn directory(&self) -> &Path {
@@ -274,16 +296,17 @@ impl ProviderHost for PluginHost {
     }
 
     async fn package_types(&self, plugin: &str) -> Result<PackageTypes, HostError> {
-        let Some(plugin) = self.plugins.iter().find(|known| known.name() == plugin) else {
-            return Ok(PackageTypes::default());
-        };
-        self.types_of(plugin).await
+        match self.plugins().iter().find(|known| known.name() == plugin) {
+            Some(plugin) => self.types_of(plugin).await,
+            None => Ok(PackageTypes::default()),
+        }
     }
 }
 
 impl fmt::Debug for PluginHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plugins: Vec<_> = self.plugins.iter().map(|plugin| plugin.name()).collect();
+        let plugins = self.plugins();
+        let plugins: Vec<_> = plugins.iter().map(|plugin| plugin.name()).collect();
         f.debug_struct("PluginHost").field("plugins", &plugins).finish_non_exhaustive()
     }
 }

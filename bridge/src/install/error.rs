@@ -108,6 +108,12 @@ pub enum InstallError {
         /// Names of the assets that the release has.
         available: Vec<String>,
     },
+    /// The server publishes no digest of the asset, and none is declared.
+    #[error("no digest of {asset} is published, so that it cannot be verified")]
+    NoDigest {
+        /// Name of the asset.
+        asset: String,
+    },
     /// The downloaded archive is invalid or unsafe.
     #[error("cannot unpack {archive}")]
     Archive {

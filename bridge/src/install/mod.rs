@@ -20,6 +20,7 @@ mod local;
 mod package;
 mod package_cache;
 mod progress;
+mod pulumi_folder;
 mod release;
 mod runtime;
 mod unpack;
@@ -37,6 +38,7 @@ pub use git::GitRepositories;
 pub use local::{LocalPackages, local_digest};
 pub use package::VerifiedPackage;
 pub use progress::{FetchEvent, FetchEvents};
+pub use pulumi_folder::find_in_pulumi_folder;
 pub use release::GithubReleases;
 
 /// Source of packages: this machine, releases, git repositories.

@@ -120,6 +120,12 @@ impl PackageCache {
         Ok(entry.filter(|entry| entry.key == key.0))
     }
 
+    /// Returns the entry of a key whose package is there. Does not read the files of the package.
+    pub(super) fn find_entry(&self, key: &CacheKey) -> Result<Option<CacheEntry>, InstallError> {
+        let entry = self.entry(key)?;
+        Ok(entry.filter(|entry| self.package_path(entry.package_digest).is_dir()))
+    }
+
     /// Finds the package of a key and hashes its files, which takes time for a large package.
     pub(super) fn open(&self, key: &CacheKey) -> Result<Lookup, InstallError> {
         let Some(entry) = self.entry(key)? else { return Ok(Lookup::Missing) };

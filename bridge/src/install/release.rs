@@ -34,6 +34,32 @@ impl GithubReleases {
     pub fn new(settings: CacheSettings) -> Self {
         Self { fetcher: CachedFetcher::new(settings) }
     }
+
+    /// Returns the digest of the download whose package is in the cache for the tag of a plugin; `None` if it is not
+    /// there, or if the plugin has another source. Neither reads the files of the package nor verifies them.
+    ///
+    /// # Errors
+    /// [`InstallError`].
+    pub async fn find_cached(&self, plugin: &PluginConfig) -> Result<Option<Sha256Digest>, InstallError> {
+        let PluginSource::GithubRelease(source) = &plugin.source else { return Ok(None) };
+        let key = self.resolution(plugin, source, &())?.key(&source.tag);
+        let cache = self.fetcher.cache.clone();
+        let entry = run_blocking(move || cache.find_entry(&key)).await?;
+        Ok(entry.and_then(|entry| entry.download_digest))
+    }
+
+    fn resolution<'a>(
+        &'a self,
+        plugin: &'a PluginConfig,
+        source: &'a GithubReleaseSource,
+        events: &'a dyn FetchEvents,
+    ) -> Result<Resolution<'a>, InstallError> {
+        let platform = source.platform.or(Platform::current()).ok_or(InstallError::NoPlatform)?;
+        let expected_digest = expected_digest(source.checksum.as_ref(), Some(platform))?;
+        let spec = PackageSpec { plugin, expected_digest, subdir: Path::new("") };
+        let repository = Repository::of(source)?;
+        Ok(Resolution { fetcher: &self.fetcher, source, repository, platform, spec, events })
+    }
 }
 
 #[async_trait]
@@ -43,14 +69,10 @@ impl PackageSource for GithubReleases {
             return Err(InstallError::Unsupported { kind: plugin.source.kind() });
         };
         check_transport(&plugin.source)?;
-        let platform = source.platform.or(Platform::current()).ok_or(InstallError::NoPlatform)?;
-        let expected_digest = expected_digest(source.checksum.as_ref(), Some(platform))?;
-        let spec = PackageSpec { plugin, expected_digest, subdir: Path::new("") };
-        let repository = Repository::of(source)?;
-        let resolution = Resolution { fetcher: &self.fetcher, source, repository, platform, spec, events };
+        let resolution = self.resolution(plugin, source, events)?;
         let cached =
             if source.tag == LATEST { resolution.resolve_latest().await? } else { resolution.resolve_tag().await? };
-        self.fetcher.package(spec, cached).await
+        self.fetcher.package(resolution.spec, cached).await
     }
 }
 
@@ -153,6 +175,9 @@ impl Resolution<'_> {
         scratch: &Arc<ScratchFolder>,
     ) -> Result<Fetched, InstallError> {
         let asset = self.find_asset(release)?;
+        if self.source.requires_digest && self.spec.expected_digest.is_none() && asset.digest().is_none() {
+            return Err(InstallError::NoDigest { asset: asset.name.clone() });
+        }
         let path = scratch.path().join("download");
         let download_digest = self.download(github, asset, &path).await?;
         let (folder, name) = (scratch.path().join("package"), asset.name.clone());

@@ -18,8 +18,8 @@ pub struct PluginEnvironment {
     pub missing: Vec<String>,
 }
 
-/// Builds the environment of a plugin: `PATH`, `HOME`, `TMPDIR` and `LANG`, the variables declared in `passEnv`, and
-/// the variables that Pulumi's engine sets.
+/// Builds the environment of a plugin: `PATH`, `HOME`, `TMPDIR` and `LANG`, the variables declared in `passEnv`, those
+/// optional ones that are set, and the variables that Pulumi's engine sets.
 pub fn plugin_environment(plugin: &PluginConfig, project: &str, host: &HostEnvironment) -> PluginEnvironment {
     let pulumi = [
         ("PULUMI_PROJECT", project),
@@ -32,10 +32,19 @@ pub fn plugin_environment(plugin: &PluginConfig, project: &str, host: &HostEnvir
     let variables = host
         .select(PASSED_TO_ALL)
         .chain(host.select(declared))
+        .chain(plugin.optional_env.iter().flat_map(|name| matching(host, name)))
         .chain(pulumi.map(|(name, value)| (OsString::from(name), OsString::from(value))))
         .collect();
     let missing = plugin.pass_env.iter().filter(|name| host.get(name).is_none()).cloned().collect();
     PluginEnvironment { variables, missing }
+}
+
+/// Returns the variables that a name stands for: those with its prefix, if it ends with `*`.
+fn matching(host: &HostEnvironment, name: &str) -> Vec<(OsString, OsString)> {
+    match name.strip_suffix('*') {
+        Some(prefix) => host.with_prefix(prefix).collect(),
+        None => host.select([name]).collect(),
+    }
 }
 
 /// Returns the folders for the private folders of sockets: that of the user's session, then those for temporary files.
@@ -72,5 +81,19 @@ mod tests {
         );
         assert_eq!(environment.missing, ["NOT_SET"]);
         assert!(!format!("{host:?}").contains("s3cr3t"));
+    }
+
+    #[test]
+    fn optional_variables_are_inherited_if_they_are_set() {
+        let source = PluginSource::Local(LocalSource { path: "x".into(), checksum: None });
+        let mut plugin = PluginConfig::new("sea".parse().unwrap(), source);
+        plugin.optional_env = ["SEA_*", "NO_PROXY", "NOT_SET"].map(str::to_owned).to_vec();
+        let host = ["SEA_KEY", "SEA_REGION", "SEASIDE", "NO_PROXY", "LAKE_KEY"];
+        let host = HostEnvironment::new(host.map(|name| (name.into(), "1".into())));
+        let environment = plugin_environment(&plugin, "t", &host);
+        let names: Vec<_> = environment.variables.iter().map(|(name, _)| name.to_str().unwrap()).collect();
+        assert_eq!(names[..3], ["SEA_KEY", "SEA_REGION", "NO_PROXY"]);
+        assert_eq!(names[3..], ["PULUMI_PROJECT", "PULUMI_CONFIG", "PYTHONUNBUFFERED"]);
+        assert_eq!(environment.missing, [""; 0]);
     }
 }

@@ -25,6 +25,9 @@ pub struct PluginConfig {
     pub config: PropertyMap,
     /// Names of environment variables that its process inherits, in addition to those that every plugin inherits.
     pub pass_env: Vec<String>,
+    /// Names of environment variables that its process inherits if they are set. `NAME_*` stands for all variables whose
+    /// name begins with `NAME_`.
+    pub optional_env: Vec<String>,
     /// Secrets and `auth` entries of the stack that its `Initialize` receives.
     pub init_secrets: InitSecrets,
     /// Time limit from the start of the process until it prints its port.
@@ -52,6 +55,7 @@ impl PluginConfig {
             source,
             config: PropertyMap::new(),
             pass_env: Vec::new(),
+            optional_env: Vec::new(),
             init_secrets: InitSecrets::default(),
             start_timeout: Self::START_TIMEOUT,
             keep: Keep::default(),
@@ -193,6 +197,25 @@ pub struct GithubReleaseSource {
     pub api_url: Option<String>,
     /// Accepts an address that is not encrypted, even without a checksum.
     pub insecure: bool,
+    /// Refuses an asset without a declared checksum if the server publishes no digest of it.
+    pub requires_digest: bool,
+}
+
+impl GithubReleaseSource {
+    /// Creates the source of a release with the default settings, for the current platform.
+    pub fn new(repository: String, tag: String) -> Self {
+        Self {
+            repository,
+            tag,
+            platform: None,
+            checksum: None,
+            asset: None,
+            token: None,
+            api_url: None,
+            insecure: false,
+            requires_digest: false,
+        }
+    }
 }
 
 /// Plugin in a git repository.
@@ -311,14 +334,10 @@ mod tests {
         };
         let release = |api_url: Option<&str>, checksum: Option<&Checksum>, insecure| {
             PluginSource::GithubRelease(GithubReleaseSource {
-                repository: "acme/reef".into(),
-                tag: "v1.0.0".into(),
-                platform: None,
                 checksum: checksum.cloned(),
-                asset: None,
-                token: None,
                 api_url: api_url.map(str::to_owned),
                 insecure,
+                ..GithubReleaseSource::new("acme/reef".into(), "v1.0.0".into())
             })
         };
         let plain = "http://git.example/a";

@@ -396,16 +396,8 @@ mod tests {
     use super::*;
 
     fn source(repository: &str, api_url: Option<&str>) -> GithubReleaseSource {
-        GithubReleaseSource {
-            repository: repository.into(),
-            tag: "v1.0.0".into(),
-            platform: None,
-            checksum: None,
-            asset: None,
-            token: None,
-            api_url: api_url.map(Into::into),
-            insecure: false,
-        }
+        let release = GithubReleaseSource::new(repository.into(), "v1.0.0".into());
+        GithubReleaseSource { api_url: api_url.map(Into::into), ..release }
     }
 
     #[test]

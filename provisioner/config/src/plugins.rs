@@ -376,11 +376,10 @@ impl SourceReader<'_, '_, '_> {
                 "source.version `latest` cannot have a checksum: name the version that has this checksum",
             );
         }
-        let repository = location;
-        let tag = revision;
         let address_span = api_url.as_ref().map_or(location_span, |(_, span)| *span);
         let api_url = api_url.map(|(url, _)| url);
-        let source = GithubReleaseSource { repository, tag, platform, checksum, asset, token, api_url, insecure };
+        let release = GithubReleaseSource::new(location, revision);
+        let source = GithubReleaseSource { platform, checksum, asset, token, api_url, insecure, ..release };
         self.protected(PluginSource::GithubRelease(source), address_span)
     }
 

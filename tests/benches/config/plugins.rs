@@ -53,6 +53,7 @@ pub(crate) fn compare(pinned: Pinned, plugins: usize, rounds: usize) -> anyhow::
             token: None,
             api_url: Some(server.api_url()),
             insecure: false,
+            requires_digest: false,
         };
         configs.push(PluginConfig::new(format!("p{plugin}").parse()?, PluginSource::GithubRelease(release)));
     }

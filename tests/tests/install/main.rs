@@ -107,14 +107,9 @@ fn script(words: &str) -> Vec<u8> {
 /// Returns the source of the plugin `reef` in a release.
 fn release_source(api_url: &str, tag: &str) -> GithubReleaseSource {
     GithubReleaseSource {
-        repository: "acme/pulumi-reef".into(),
-        tag: tag.into(),
         platform: Some("linux-amd64".parse().unwrap()),
-        checksum: None,
-        asset: None,
-        token: None,
         api_url: Some(api_url.into()),
-        insecure: false,
+        ..GithubReleaseSource::new("acme/pulumi-reef".into(), tag.into())
     }
 }
 

@@ -1,9 +1,10 @@
 //! Tests of releases: the choice of the asset, the receivers of the token, and faults of servers.
 
+use std::fs;
 use std::sync::Arc;
 
-use bridge::install::FetchEvent;
-use bridge::plugin::{Checksum, Platform};
+use bridge::install::{FetchEvent, GithubReleases};
+use bridge::plugin::{Checksum, GithubReleaseSource, Platform};
 use tests::http::{HttpServer, Request, Response};
 use tests::releases::{Entry, ReleaseServer, sha256, tar_gz};
 
@@ -164,6 +165,26 @@ async fn published_digest_is_verified() {
     let error = machine.refusal(&plugin(release_source(&server.api_url(), "v1.2.0"))).await;
     assert!(error.starts_with("checksum mismatch"), "{error}");
     machine.assert_empty();
+}
+
+#[tokio::test]
+async fn asset_without_a_digest_is_refused_where_one_is_required() {
+    let (machine, server) = (Machine::new(), server().await);
+    let source = GithubReleaseSource { requires_digest: true, ..release_source(&server.api_url(), "v1.2.0") };
+    let pinned = GithubReleaseSource { checksum: checksum(&sha256(&archive("one"))), ..source.clone() };
+    let plugin = plugin(source);
+    let releases = GithubReleases::new(machine.settings());
+    let error = machine.refusal(&plugin).await;
+    assert_eq!(error, format!("no digest of {} is published, so that it cannot be verified", asset_name("1.2.0")));
+    assert_eq!(server.requests().len(), 1, "the asset is not downloaded");
+    machine.assert_empty();
+    assert_eq!(releases.find_cached(&plugin).await.unwrap(), None);
+    server.add_digests();
+    assert_eq!(run(&machine.install(&plugin).await.unwrap()).await, "one");
+    assert_eq!(releases.find_cached(&plugin).await.unwrap().unwrap().to_hex(), sha256(&archive("one")));
+    assert_eq!(run(&machine.install(&super::plugin(pinned)).await.unwrap()).await, "one");
+    fs::remove_dir_all(machine.path("cache/packages")).unwrap();
+    assert_eq!(releases.find_cached(&plugin).await.unwrap(), None);
 }
 
 #[tokio::test]
