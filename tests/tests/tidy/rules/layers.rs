@@ -16,13 +16,28 @@ const BRIDGE: [&str; 13] = [
     "error",
 ];
 
-const PROVISIONER: [Row<'_>; 8] = [
-    ("cli", &["operation", "schema", "program", "registry::recipes", "registry::recipe", "registry::types"]),
-    ("operation", &["schema", "program", "registry::recipes", "registry::recipe", "registry::types"]),
+const PROVISIONER: [Row<'_>; 9] = [
+    (
+        "cli",
+        &[
+            "operation",
+            "schema",
+            "program",
+            "registry::recipes",
+            "registry::recipe",
+            "registry::packages",
+            "registry::types",
+        ],
+    ),
+    (
+        "operation",
+        &["schema", "program", "registry::recipes", "registry::recipe", "registry::packages", "registry::types"],
+    ),
     ("schema", &["registry::types"]),
-    ("program", &["registry::recipes", "registry::recipe", "registry::types"]),
+    ("program", &["registry::recipes", "registry::recipe", "registry::packages", "registry::types"]),
     ("registry::recipes", &["registry::recipe", "registry::types"]),
     ("registry::recipe", &["registry::types", "registry::sdk"]),
+    ("registry::packages", &["registry::sdk"]),
     ("registry::types", &[]),
     ("registry::sdk", &[]),
 ];
