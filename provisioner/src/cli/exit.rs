@@ -221,6 +221,9 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
                 "declare and enable the plugin in `plugins`: it is needed to delete these resources".to_owned(),
             );
         }
+        Some(OperationError::DownloadDeclined(_)) => {
+            return Some("declare plugins of these packages in `plugins`, or run `sc plugin install`".to_owned());
+        }
         Some(OperationError::NotPending { pending, .. }) => {
             return Some(match pending.as_slice() {
                 [] => "there are no pending creates: omit --import-pending-creates".to_owned(),
@@ -230,6 +233,7 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
         Some(
             OperationError::State(_)
             | OperationError::Types(_)
+            | OperationError::Packages(_)
             | OperationError::SeveralPlugins(_)
             | OperationError::Stopped,
         )

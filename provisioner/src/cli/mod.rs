@@ -11,6 +11,7 @@ mod attached_plugins;
 mod commands;
 mod completions;
 mod display;
+mod downloads;
 mod echo;
 mod exit;
 mod guard;

@@ -17,6 +17,7 @@ use super::access::access_for_change;
 use super::args::{LockArgs, ProgramArgs, ReplaceArgs, RunArgs, ScopeArgs, ShowArgs, TimeLimitArgs};
 use super::attached_plugins;
 use super::display::Secrets;
+use super::downloads::DownloadQuestions;
 use super::exit::{Changes, CliError, Exit, secrets_error};
 use super::prompt;
 use super::session::{self, Session, SessionOptions};
@@ -39,6 +40,8 @@ pub(crate) struct Runs {
     pub(crate) changes: Changes,
     /// Wait for the lock of a stack.
     pub(crate) lock: LockArgs,
+    /// True if the user has agreed to all questions, with `--yes`.
+    pub(crate) yes: bool,
 }
 
 impl Runs {
@@ -51,7 +54,8 @@ impl Runs {
             scope: scope(&args.scope),
             ..RunOptions::default()
         };
-        Self { options, diff, secrets: args.show.secrets(), limit: time.limit(), changes, lock: LockArgs::default() }
+        let (secrets, limit, lock) = (args.show.secrets(), time.limit(), LockArgs::default());
+        Self { options, diff, secrets, limit, changes, lock, yes: false }
     }
 
     /// Creates the settings of an import, which has no refresh before it and the whole stack in scope.
@@ -119,13 +123,37 @@ pub(crate) async fn on_stacks(
 ) -> anyhow::Result<Exit> {
     runs.check_resource_names(stacks)?;
     let options = SessionOptions { diff: runs.diff, secrets: runs.secrets, limit: runs.limit };
-    let plugins = plugin_settings(stacks)?;
+    let mut plugins = plugin_settings(stacks)?;
+    let (approval, questions) = DownloadQuestions::new(ui, runs.yes);
+    plugins.packages.approval = approval;
     session::run(ui, options, async |session| {
-        let exit = on_each_stack(ui, stacks, &runs, &plugins, session, operation).await;
+        let work = async {
+            match provide_packages(ui, stacks, &plugins, session).await {
+                Ok(()) => on_each_stack(ui, stacks, &runs, &plugins, session, operation).await,
+                Err(error) => Err(error),
+            }
+        };
+        let exit = tokio::select! {
+            exit = work => exit,
+            never = questions.ask(ui, session) => match never {},
+        };
         plugins.pool.close().await;
         exit
     })
     .await
+}
+
+/// Locates or downloads the packages that the core types of all requested stacks need, before the first stack is changed.
+/// Prints the reasons of an error.
+async fn provide_packages(
+    ui: &Ui,
+    stacks: &Stacks,
+    plugins: &PluginSettings,
+    session: &Session<'_>,
+) -> anyhow::Result<()> {
+    let events = session.sink("", None);
+    let provided = plugins.provide_packages(&stacks.programs(), &events, &session.signals).await;
+    provided.map(drop).map_err(anyhow::Error::from).inspect_err(|error| print_reasons(ui, session, stacks, error))
 }
 
 async fn on_each_stack(

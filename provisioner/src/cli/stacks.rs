@@ -1,5 +1,6 @@
 //! Loading of the stacks that a command works on, from the repository. Errors in their files are printed.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -34,13 +35,21 @@ pub(crate) fn only(stacks: &Stacks) -> anyhow::Result<&Arc<Stack>> {
     stacks.requested().next().context("no stack was read")
 }
 
-/// Checks the core types of the stacks: their packages, and the names that they register.
+/// Checks the core types of the stacks: the plugins of their packages, and the names that they register. Prints warnings, each
+/// once.
 ///
 /// # Errors
-/// Some packages are not served, or names are in conflict; the reasons have been printed.
+/// Plugins of packages are disabled or ambiguous, or names are in conflict; the reasons have been printed.
 pub(crate) fn check_core_types(ui: &Ui, stacks: &Stacks) -> anyhow::Result<()> {
     let found: Vec<Diagnostic> = stacks.programs().iter().flat_map(Program::check_core_types).collect();
-    if found.is_empty() { Ok(()) } else { Err(configuration_error(ui, &found, &stacks.sources)) }
+    if has_errors(&found) {
+        return Err(configuration_error(ui, &found, &stacks.sources));
+    }
+    // Several stacks may declare a plugin alike.
+    let mut seen = BTreeSet::new();
+    let warnings: Vec<Diagnostic> = found.into_iter().filter(|warning| seen.insert(warning.summary.clone())).collect();
+    ui.print_diagnostics(&warnings, &stacks.sources);
+    Ok(())
 }
 
 /// Returns the function that finds positions for messages about a program's registrations.

@@ -5,12 +5,15 @@
 //! system knows of the process and of the caller comes in as values ([`ProcessIdentity`], [`config::ProcessContext`]).
 //! Excluded: decisions about resources, the grammar of files, terminals, the environment.
 
+mod approval;
 mod clouds;
+mod core_packages;
 mod deploy;
 mod destroy;
 mod import;
 mod locking;
 mod migration;
+mod plugin_events;
 mod plugin_settings;
 mod plugins;
 mod preview;
@@ -38,19 +41,23 @@ use bridge::host::{HostError, PluginHost};
 use config::diagnostics::Diagnostic;
 use engine::BUILT_IN;
 use engine::events::{Event, Message, Operation, Severity, Summary};
-use state::ResourceState;
 use state::{Snapshot, StackState, StateError, UnexplainedEmptyState};
 
 use pulumi_proto::urn::{TypeToken, Urn};
 
+use crate::registry::packages::CorePackage;
+
+use self::core_packages::CorePackagesError;
 use self::secrets_access::other_provider_text;
 
+pub use approval::Approval;
+pub use core_packages::{CorePackages, DownloadApproval, LocatedPackage, PackageLocation, PackageRequest};
 pub use destroy::destroy;
 pub use import::import;
 pub use plugin_settings::PluginSettings;
 pub use plugins::InstalledPlugin;
 pub use preview::{preview, preview_destroy, preview_refresh};
-pub use provision::{Approval, ProvisionOptions, provision};
+pub use provision::{ProvisionOptions, provision};
 pub use refresh::{PendingCreateResolution, RefreshOptions, recovery_text, refresh};
 pub use run_options::RunOptions;
 pub use secrets_access::{secrets_change_text, secrets_diagnostic};
@@ -87,6 +94,12 @@ pub enum OperationError {
     /// Several plugins could not be fetched. No plugin was started.
     #[error("failed to load {} plugins; nothing was changed", .0.len())]
     SeveralPlugins(Vec<Diagnostic>),
+    /// Packages of core types could not be installed.
+    #[error("packages of core types cannot be installed")]
+    Packages(Vec<Diagnostic>),
+    /// The user declined the download of these packages of core types.
+    #[error("the download of packages of core types was declined: {}; nothing was changed", package_names(.0))]
+    DownloadDeclined(Vec<CorePackage>),
     /// The state could not be loaded, locked or saved.
     #[error(transparent)]
     State(#[from] StateError),
@@ -121,14 +134,37 @@ impl OperationError {
     /// Returns the errors in the files of the stack that are the reason; they are not reported yet.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {
-            Self::Plugins { found, .. } | Self::SeveralPlugins(found) | Self::Types(found) => found,
-            Self::State(_) | Self::Stopped | Self::NotPending { .. } | Self::Schema(_) | Self::Unserved { .. } => &[],
+            Self::Plugins { found, .. } | Self::SeveralPlugins(found) | Self::Packages(found) | Self::Types(found) => {
+                found
+            }
+            Self::DownloadDeclined(_)
+            | Self::State(_)
+            | Self::Stopped
+            | Self::NotPending { .. }
+            | Self::Schema(_)
+            | Self::Unserved { .. } => &[],
+        }
+    }
+}
+
+impl From<CorePackagesError> for OperationError {
+    fn from(error: CorePackagesError) -> Self {
+        match error {
+            CorePackagesError::NotInstalled(found) => Self::Packages(found),
+            CorePackagesError::Declined(packages) => Self::DownloadDeclined(packages),
+            CorePackagesError::Stopped => Self::Stopped,
         }
     }
 }
 
 fn count_errors(found: &[Diagnostic]) -> String {
     if found.len() == 1 { "1 error".to_owned() } else { format!("{} errors", found.len()) }
+}
+
+/// Returns the names and versions of packages.
+fn package_names(packages: &[CorePackage]) -> String {
+    let names: Vec<String> = packages.iter().map(|package| format!("{} {}", package.name, package.version)).collect();
+    names.join(", ")
 }
 
 /// Returns the names of the first ten resources, and the number of further resources.
@@ -149,10 +185,7 @@ impl StackRun {
         self.report_unexplained_empty(emptied.as_ref().filter(|_| self.options.allow_empty));
         let checked = match emptied.filter(|_| !self.options.allow_empty) {
             Some(emptied) => Err(StateError::from(Box::new(emptied)).into()),
-            None => match check_packages_are_served(host, state.snapshot()) {
-                Ok(()) => self.check_outputs(host, operation, state.snapshot()).await,
-                error => error,
-            },
+            None => self.check_recorded(host, operation, state.snapshot()).await,
         };
         match checked {
             Ok(()) => Ok(state),
@@ -161,6 +194,19 @@ impl StackRun {
                 Err(error)
             }
         }
+    }
+
+    /// Loads the packages that only recorded resources need. Checks that each recorded resource is served, and the references
+    /// to outputs.
+    async fn check_recorded(
+        &self,
+        host: &PluginHost,
+        operation: Operation,
+        recorded: &Snapshot,
+    ) -> Result<(), OperationError> {
+        self.load_recorded_packages(host, recorded).await?;
+        check_packages_are_served(host, recorded)?;
+        self.check_outputs(host, operation, recorded).await
     }
 
     /// Emits that the state is encrypted anew with another secrets provider, and warns of two providers.
@@ -179,17 +225,22 @@ impl StackRun {
     }
 }
 
-/// Checks that an enabled plugin serves the package of each recorded resource.
-fn check_packages_are_served(host: &PluginHost, snapshot: &Snapshot) -> Result<(), OperationError> {
-    let unserved = |resource: &ResourceState| {
+/// Returns the recorded resources whose packages no plugin of a run serves, each with its package.
+fn unserved_resources<'s>(host: &PluginHost, snapshot: &'s Snapshot) -> impl Iterator<Item = (String, &'s Urn)> {
+    snapshot.resources.iter().filter_map(move |resource| {
         let provider = TypeToken::new(resource.provider.as_ref()?.urn.type_token());
         let package = provider.provider_package()?;
         // A resource with `retainOnDelete` is removed from the state without a call to its provider.
-        (!resource.retain_on_delete && package != BUILT_IN && !host.serves(package)).then(|| package.to_owned())
-    };
-    let mut found = snapshot.resources.iter().filter_map(|resource| Some((unserved(resource)?, resource.urn.clone())));
+        let is_unserved = !resource.retain_on_delete && package != BUILT_IN && !host.serves(package);
+        is_unserved.then(|| (package.to_owned(), &resource.urn))
+    })
+}
+
+/// Checks that an enabled plugin serves the package of each recorded resource.
+fn check_packages_are_served(host: &PluginHost, snapshot: &Snapshot) -> Result<(), OperationError> {
+    let mut found = unserved_resources(host, snapshot);
     let Some((package, first)) = found.next() else { return Ok(()) };
     let others = found.filter(|(other, _)| *other == package).map(|(_, urn)| urn);
-    let urns = std::iter::once(first).chain(others).collect();
+    let urns = std::iter::once(first).chain(others).cloned().collect();
     Err(OperationError::Unserved { package, urns })
 }

@@ -11,6 +11,7 @@ use bridge::process::{HostEnvironment, Spawner};
 use bridge::provider::grpc::Limits;
 
 use super::Stacks;
+use super::core_packages::CorePackages;
 
 /// Settings for finding and starting plugins.
 #[derive(Clone)]
@@ -23,6 +24,8 @@ pub struct PluginSettings {
     pub spawner: Spawner,
     /// Sources that packages are fetched from.
     pub sources: Sources,
+    /// Packages of core types that no plugin declares.
+    pub packages: CorePackages,
     /// Folder that caches the information about types from schemas.
     pub type_cache: PathBuf,
     /// Time limits for quick calls to plugins.
@@ -55,7 +58,9 @@ impl PluginSettings {
             environment: environment.clone(),
             spawner: spawner.clone(),
         };
+        let packages = CorePackages::new(stacks, fetched.clone());
         Self {
+            packages,
             directory: root,
             environment,
             spawner,
@@ -69,6 +74,13 @@ impl PluginSettings {
             pool,
             attached: BTreeMap::new(),
         }
+    }
+}
+
+impl PluginSettings {
+    /// Returns whether a package is served by a process that runs already.
+    pub(super) fn is_attached(&self, package: &str) -> bool {
+        self.attached.contains_key(package)
     }
 }
 

@@ -1,27 +1,28 @@
 //! Loading of the plugins that a stack declares.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use bridge::error::{Hint as _, chain};
-use bridge::host::{
-    DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PackageTypes, PluginHost, ProviderHost as _,
-};
-use bridge::install::{FetchEvent, InstallError, VerifiedPackage, local_digest};
+use bridge::host::{DeclaredPlugin, HostError, HostSettings, PackageTypes, PluginHost, ProviderHost as _};
+use bridge::install::{InstallError, VerifiedPackage, local_digest};
 use bridge::plugin::{PluginConfig, PluginName, Sha256Digest};
 use bridge::provider::grpc::{AuthEntry, PluginInit};
 use futures_util::future::{join_all, try_join_all};
 
-use crate::program::SchemaFindings;
+use crate::program::{Program, SchemaFindings};
+use crate::registry::packages;
 use crate::schema::Package;
 use config::diagnostics::{Code, Diagnostic, Span, finish};
 use config::{PluginDeclaration, Stack, values};
-use engine::events::{Download, DownloadStage, Event, EventSink, Message, Operation, Severity};
+use engine::events::{Event, EventSink, Operation};
 use engine::{DeploymentOptions, StopSignals};
 use pulumi_proto::property::PropertyValue;
 use state::Snapshot;
 
-use super::{OperationError, PluginSettings, StackRun};
+use super::core_packages::{LocatedPackage, PackageRequest};
+use super::plugin_events::run_event_sink;
+use super::{OperationError, PluginSettings, StackRun, unserved_resources};
 
 const PLUGIN_LOAD: Code = Code("plugin-load");
 
@@ -29,8 +30,43 @@ impl StackRun {
     /// Fetches, verifies and starts every enabled plugin once, so that a plugin which cannot start fails the run before
     /// the stack is changed. Returns the plugins that an earlier operation of the run has loaded.
     pub(super) async fn load_plugins(&self) -> Result<Arc<PluginHost>, OperationError> {
-        let load = || self.plugins.load(self.program.stack(), &self.events, &self.signals);
+        let load = async || {
+            let requests: Vec<_> = self.program.undeclared_packages().into_iter().map(PackageRequest::from).collect();
+            let provided = self.plugins.provide(requests.clone(), &self.events, &self.signals).await?;
+            self.plugins.load(self.program.stack(), provided, &requests, &self.events, &self.signals).await
+        };
         self.host.get_or_try_init(load).await.cloned()
+    }
+
+    /// Loads the packages that only recorded resources need, such as those of a core type that has left the file. Packages of
+    /// plugins that the stack declares are not loaded, also if the plugins are disabled.
+    ///
+    /// # Errors
+    /// Returns the errors of [`StackRun::load_plugins`].
+    pub(super) async fn load_recorded_packages(
+        &self,
+        host: &PluginHost,
+        recorded: &Snapshot,
+    ) -> Result<(), OperationError> {
+        let stack = self.program.stack();
+        let mut seen = BTreeSet::new();
+        let requests: Vec<PackageRequest> = unserved_resources(host, recorded)
+            .filter(|(package, _)| !stack.plugins.iter().any(|plugin| plugin.package() == package))
+            .filter_map(|(package, urn)| {
+                let package = packages::find(&package).filter(|package| seen.insert(package.name))?;
+                let needed_by = format!("the recorded resource {}", urn.name());
+                Some(PackageRequest { package, needed_by, span: None })
+            })
+            .collect();
+        if requests.is_empty() {
+            return Ok(());
+        }
+        let provided = self.plugins.provide(requests.clone(), &self.events, &self.signals).await?;
+        let adding = host.add(provided.into_iter().map(|config| undeclared(config, stack)).collect());
+        tokio::select! {
+            added = adding => added.map_err(|failed| load_error(stack, &requests, failed)),
+            () = self.signals.stop.cancelled() => Err(OperationError::Stopped),
+        }
     }
 
     /// Ends the plugins that only this run can use. Call it once the last operation of the run has returned.
@@ -99,6 +135,12 @@ impl StackRun {
     }
 }
 
+/// Returns the plugin of a package that no plugin of the stack declares.
+fn undeclared(config: PluginConfig, stack: &Stack) -> DeclaredPlugin {
+    let init = PluginInit { project: stack.project.clone(), stack: stack.name.clone(), ..PluginInit::default() };
+    DeclaredPlugin { config, init }
+}
+
 /// Returns the input of a plugin's Initialize. It never includes the profile, which holds keys.
 fn plugin_init(plugin: &PluginDeclaration, project: &str, stack: &str) -> PluginInit {
     let map = |value: PropertyValue| match value {
@@ -120,11 +162,6 @@ fn plugin_init(plugin: &PluginDeclaration, project: &str, stack: &str) -> Plugin
             .collect(),
         config: map(values::evaluate_constant(&plugin.config).without_wrappers()),
     }
-}
-
-/// Returns a receiver of plugin events that emits them as events of the run.
-fn run_event_sink(events: &Arc<dyn EventSink>) -> Arc<dyn HostEvents> {
-    Arc::new(RunEventSink { events: Arc::clone(events), downloads: Mutex::default() })
 }
 
 /// Enabled plugin of a stack, and the result of its installation.
@@ -151,7 +188,7 @@ impl PluginSettings {
         events: &Arc<dyn EventSink>,
         signals: &StopSignals,
     ) -> Result<Vec<Package>, OperationError> {
-        let host = self.load(stack, events, signals).await?;
+        let host = self.load(stack, Vec::new(), &[], events, signals).await?;
         let schemas = tokio::select! {
             result = host.schemas() => result.map_err(unlocated),
             () = signals.stop.cancelled() => Err(OperationError::Stopped),
@@ -168,9 +205,45 @@ impl PluginSettings {
         schemas?.into_iter().map(read).collect()
     }
 
+    /// Locates or downloads all packages that the programs of a command need and no plugin declares, before the first stack is
+    /// changed. Emits where they are taken from.
+    ///
+    /// # Errors
+    /// [`OperationError::Packages`] if packages cannot be installed; [`OperationError::DownloadDeclined`];
+    /// [`OperationError::Stopped`] if the user stopped the operation.
+    pub async fn provide_packages(
+        &self,
+        programs: &[Program],
+        events: &Arc<dyn EventSink>,
+        signals: &StopSignals,
+    ) -> Result<Vec<PluginConfig>, OperationError> {
+        let requests = programs.iter().flat_map(Program::undeclared_packages).map(PackageRequest::from).collect();
+        self.provide(requests, events, signals).await
+    }
+
+    /// Returns the packages that a program needs and no plugin declares, and where they are. Downloads none.
+    ///
+    /// # Errors
+    /// [`OperationError::Packages`] if the cache cannot be used.
+    pub async fn locate_packages(&self, program: &Program) -> Result<Vec<LocatedPackage>, OperationError> {
+        Ok(self.packages.locate(program, |package| self.is_attached(package)).await?)
+    }
+
+    async fn provide(
+        &self,
+        requests: Vec<PackageRequest>,
+        events: &Arc<dyn EventSink>,
+        signals: &StopSignals,
+    ) -> Result<Vec<PluginConfig>, OperationError> {
+        Ok(self.packages.provide(requests, |package| self.is_attached(package), events, signals).await?)
+    }
+
+    /// Loads the plugins of a stack, and packages that no plugin declares, with the requests for them.
     async fn load(
         &self,
         stack: &Stack,
+        provided: Vec<PluginConfig>,
+        requests: &[PackageRequest],
         events: &Arc<dyn EventSink>,
         signals: &StopSignals,
     ) -> Result<Arc<PluginHost>, OperationError> {
@@ -178,9 +251,10 @@ impl PluginSettings {
             config: plugin.plugin.clone(),
             init: plugin_init(plugin, &stack.project, &stack.name),
         });
-        let loading = PluginHost::load(self.host_settings(&stack.project, events, signals), declared.collect());
+        let all = declared.chain(provided.into_iter().map(|config| undeclared(config, stack))).collect();
+        let loading = PluginHost::load(self.host_settings(&stack.project, events, signals), all);
         tokio::select! {
-            loaded = loading => loaded.map(Arc::new).map_err(|failed| load_error(stack, failed)),
+            loaded = loading => loaded.map(Arc::new).map_err(|failed| load_error(stack, requests, failed)),
             // What is being started stays in the pool, which its owner closes.
             () = signals.stop.cancelled() => Err(OperationError::Stopped),
         }
@@ -208,14 +282,15 @@ impl PluginSettings {
         }
     }
 
-    /// Fetches and verifies all enabled plugins of a stack concurrently, without starting them. A plugin that fails
-    /// does not stop the other plugins.
+    /// Fetches and verifies all enabled plugins of a stack concurrently, and packages that no plugin declares, without
+    /// starting them. A plugin that fails does not stop the other plugins.
     ///
     /// # Errors
     /// [`OperationError::Stopped`] if the user stopped the operation.
     pub async fn install(
         &self,
         stack: &Stack,
+        provided: &[PluginConfig],
         events: &Arc<dyn EventSink>,
         signals: &StopSignals,
     ) -> Result<Vec<InstalledPlugin>, OperationError> {
@@ -231,7 +306,7 @@ impl PluginSettings {
         };
         let enabled = stack.plugins.iter().map(|declared| &declared.plugin).filter(|plugin| plugin.enabled);
         tokio::select! {
-            installed = join_all(enabled.map(resolve)) => Ok(installed),
+            installed = join_all(enabled.chain(provided).map(resolve)) => Ok(installed),
             // Dropping the future discards incomplete downloads.
             () = signals.stop.cancelled() => Err(OperationError::Stopped),
         }
@@ -243,10 +318,17 @@ fn unlocated(error: HostError) -> OperationError {
     OperationError::Plugins { error, found: Vec::new() }
 }
 
-/// Returns the error of plugins that were not loaded, with the positions of their declarations.
-pub(super) fn load_error(stack: &Stack, mut failed: Vec<(PluginName, HostError)>) -> OperationError {
+/// Returns the error of plugins that were not loaded, with the positions of their declarations, or of the requests for their
+/// packages.
+pub(super) fn load_error(
+    stack: &Stack,
+    requests: &[PackageRequest],
+    mut failed: Vec<(PluginName, HostError)>,
+) -> OperationError {
+    let requested = |name: &PluginName| requests.iter().find(|request| request.package.name == name.as_str())?.span;
     let span = |name: &PluginName| {
-        stack.plugins.iter().find(|plugin| plugin.plugin.name == *name).map(|plugin| plugin.name_span)
+        let declared = stack.plugins.iter().find(|plugin| plugin.plugin.name == *name);
+        declared.map(|plugin| plugin.name_span).or_else(|| requested(name))
     };
     if failed.len() == 1 {
         let (name, error) = failed.swap_remove(0);
@@ -265,145 +347,5 @@ pub(super) fn plugin_error(name_span: Option<Span>, error: &HostError) -> Diagno
     match error.hint() {
         Some(hint) => diagnostic.help(hint),
         None => diagnostic,
-    }
-}
-
-/// Receiver of plugin events that emits them as events of the run.
-struct RunEventSink {
-    events: Arc<dyn EventSink>,
-    /// Downloads by plugin.
-    downloads: Mutex<HashMap<String, Option<Download>>>,
-}
-
-impl RunEventSink {
-    fn fetch(&self, plugin: String, event: FetchEvent) {
-        let about = |severity, text| Message { plugin: Some(plugin.clone()), ..Message::new(severity, text) };
-        let message = match event {
-            FetchEvent::Waiting => about(Severity::Info, "waiting for another run that fetches it".to_owned()),
-            FetchEvent::Warning(text) => about(Severity::Warning, text),
-            FetchEvent::Started { name, bytes } => {
-                return self.download(plugin.clone(), |known| {
-                    let stage = DownloadStage::Started;
-                    *known = Some(Download { plugin, name, received: 0, total: bytes, stage });
-                });
-            }
-            FetchEvent::Received { bytes } => {
-                return self.download(plugin, |known| {
-                    if let Some(download) = known {
-                        (download.received, download.stage) = (bytes, DownloadStage::Running);
-                    }
-                });
-            }
-            FetchEvent::Ended { complete } => {
-                return self.download(plugin, |known| {
-                    if let Some(download) = known {
-                        download.stage = if complete { DownloadStage::Done } else { DownloadStage::Failed };
-                        download.received = download.total.filter(|_| complete).unwrap_or(download.received);
-                    }
-                });
-            }
-        };
-        self.events.emit(Event::Message(message));
-    }
-
-    /// Updates and emits the progress of a plugin's download.
-    fn download(&self, plugin: String, change: impl FnOnce(&mut Option<Download>)) {
-        let mut downloads = self.downloads.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = downloads.entry(plugin).or_default();
-        change(known);
-        if let Some(download) = known {
-            self.events.emit(Event::Download(download.clone()));
-        }
-    }
-}
-
-impl HostEvents for RunEventSink {
-    fn emit(&self, event: HostEvent) {
-        let message = match event {
-            HostEvent::Fetch { plugin, event } => return self.fetch(plugin, event),
-            HostEvent::Loaded { plugin, version, sandbox } => {
-                let version = version.map(|version| format!(" v{version}")).unwrap_or_default();
-                let text = format!("Loaded plugin: {plugin}{version}");
-                self.events.emit(Event::Message(Message::new(Severity::Info, text)));
-                Message { plugin: Some(plugin), ..Message::new(Severity::Debug, format!("sandbox: {sandbox}")) }
-            }
-            HostEvent::Log { plugin, message } => Message {
-                urn: message.urn.and_then(|urn| urn.parse().ok()),
-                plugin: Some(plugin),
-                ephemeral: message.ephemeral,
-                logged: true,
-                ..Message::new(severity(message.severity), message.text)
-            },
-            HostEvent::Output { plugin, line, .. } => {
-                Message { plugin: Some(plugin), logged: true, ..Message::new(Severity::Debug, line) }
-            }
-            HostEvent::ForeignConnection { uid } => Message {
-                hint: Some("if a plugin runs under another account, it must run under that of sc".to_owned()),
-                ..Message::new(
-                    Severity::Warning,
-                    format!("another account of this machine (user id {uid}) tried to call this run; it was refused"),
-                )
-            },
-            HostEvent::UnverifiedConnection => Message::new(
-                Severity::Warning,
-                "this system does not report which account opens a connection: other accounts of this machine can call \
-                 this run while plugins run",
-            ),
-            HostEvent::TooManyConnections { limit } => Message {
-                hint: Some("a higher limit of open files (`ulimit -n`) allows more connections".to_owned()),
-                ..Message::new(
-                    Severity::Warning,
-                    format!("plugins have opened more than {limit} connections to sc; further ones are closed"),
-                )
-            },
-            HostEvent::Warning { plugin, message } => {
-                Message { plugin: Some(plugin), ..Message::new(Severity::Warning, message) }
-            }
-        };
-        self.events.emit(Event::Message(message));
-    }
-}
-
-fn severity(severity: bridge::host::Severity) -> Severity {
-    match severity {
-        bridge::host::Severity::Debug => Severity::Debug,
-        bridge::host::Severity::Info => Severity::Info,
-        bridge::host::Severity::Warning => Severity::Warning,
-        bridge::host::Severity::Error => Severity::Error,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use bridge::host::{LogMessage, Severity as LogSeverity};
-    use bridge::process::OutputStream;
-
-    use super::*;
-
-    #[derive(Default)]
-    struct Messages(Mutex<Vec<Message>>);
-
-    impl EventSink for Messages {
-        fn emit(&self, event: Event) {
-            if let Event::Message(message) = event {
-                self.0.lock().unwrap().push(message);
-            }
-        }
-    }
-
-    #[test]
-    fn only_texts_that_plugins_logged_or_printed_may_be_dropped() {
-        let messages = Arc::new(Messages::default());
-        let sink = RunEventSink { events: Arc::clone(&messages) as Arc<dyn EventSink>, downloads: Mutex::default() };
-        let plugin = || "p".to_owned();
-        let text = "x".to_owned();
-        let severity = LogSeverity::Info;
-        let message = LogMessage { severity, text: text.clone(), urn: None, stream_id: 0, ephemeral: false };
-        sink.emit(HostEvent::Log { plugin: plugin(), message });
-        sink.emit(HostEvent::Output { plugin: plugin(), stream: OutputStream::Stdout, line: text.clone() });
-        sink.emit(HostEvent::Warning { plugin: plugin(), message: text });
-        sink.emit(HostEvent::Fetch { plugin: plugin(), event: FetchEvent::Waiting });
-        let logged: Vec<bool> = messages.0.lock().unwrap().iter().map(|message| message.logged).collect();
-        assert_eq!(logged, [true, true, false, false]);
     }
 }

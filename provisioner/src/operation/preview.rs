@@ -4,7 +4,7 @@ use engine::events::Operation;
 use state::{StackView, StateError};
 
 use super::deploy::DeployMode;
-use super::{OperationError, Report, StackRun, check_packages_are_served};
+use super::{OperationError, Report, StackRun};
 
 /// Previews [`super::provision()`]. With `refresh`, reads the actual state of all resources first, without recording
 /// it.
@@ -48,8 +48,7 @@ impl StackRun {
         // Only a destroy may continue after its preview, if the user confirms it.
         let mode = DeployMode::Preview(view.secrets().filter(|_| operation == Operation::Destroy));
         let snapshot = view.snapshot.unwrap_or_default();
-        check_packages_are_served(&host, &snapshot)?;
-        self.check_outputs(&host, operation, &snapshot).await?;
+        self.check_recorded(&host, operation, &snapshot).await?;
         self.report_pending_creates(&snapshot);
         Ok(self.deploy(&host, operation, refresh, snapshot, mode).await)
     }

@@ -8,7 +8,7 @@ use engine::events::{Operation, Outcome};
 use state::format::{UpdateInfo, UpdateKind, UpdateResult};
 
 use super::deploy::DeployMode;
-use super::{OperationError, Report, RunOptions, StackRun};
+use super::{Approval, OperationError, Report, RunOptions, StackRun};
 
 /// Optional phases of a provision.
 #[derive(Clone, Copy, Debug)]
@@ -17,15 +17,6 @@ pub struct ProvisionOptions {
     pub refresh: bool,
     /// True if a preview comes before the update.
     pub preview: bool,
-}
-
-/// Decision whether a provision applies the changes of its preview.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Approval {
-    /// The changes are applied.
-    Granted,
-    /// The run ends without a change.
-    Declined,
 }
 
 /// Creates, updates and deletes resources until they match the stack. If there is a preview, `approve` decides about its

@@ -77,7 +77,7 @@ async fn unless_stopped<T>(
     work: impl Future<Output = Result<T, HostError>>,
 ) -> Result<T, OperationError> {
     tokio::select! {
-        result = work => result.map_err(|error| load_error(stack, vec![(plugin.name.clone(), error)])),
+        result = work => result.map_err(|error| load_error(stack, &[], vec![(plugin.name.clone(), error)])),
         () = signals.stop.cancelled() => Err(OperationError::Stopped),
     }
 }

@@ -33,6 +33,7 @@ use pulumi_proto::urn::TypeToken;
 use types::ResolvedType;
 
 pub use imports::ImportLookupError;
+pub use packages::UndeclaredPackage;
 pub use run::ProgramResult;
 pub use type_check::{SchemaFindings, SchemaWarning};
 
@@ -54,10 +55,15 @@ impl Program {
         &self.stack
     }
 
-    /// Checks that plugins of the stack serve the packages of its core types, and that no two resources of core types register
-    /// different resources under one name. Returns errors.
+    /// Checks the plugins that the stack declares for the packages of its core types, and that no two resources of core types
+    /// register different resources under one name. Returns errors and warnings.
     pub fn check_core_types(&self) -> Vec<Diagnostic> {
         [packages::check(&self.stack, &self.core), core_names::check(&self.stack, &self.core)].concat()
+    }
+
+    /// Returns the packages that core types of the stack use and that no plugin of the stack declares.
+    pub fn undeclared_packages(&self) -> Vec<UndeclaredPackage> {
+        packages::undeclared(&self.stack, &self.core)
     }
 
     /// Returns the names of the plugins whose package types [`Program::check_types`] needs.

@@ -2,11 +2,42 @@
 
 use std::collections::BTreeSet;
 
+use crate::registry::packages::{self, CorePackage};
 use crate::registry::recipe::{Package, RecipeTable};
-use config::diagnostics::{Code, Diagnostic};
+use config::diagnostics::{Code, Diagnostic, Span};
 use config::{PluginDeclaration, Resource, ResourceImplementation, Stack};
 
 const PACKAGE: Code = Code("package");
+
+/// Package that core types of a stack use and that no plugin of the stack declares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UndeclaredPackage {
+    /// The package.
+    pub package: CorePackage,
+    /// Key of the first resource that uses it.
+    pub resource: String,
+    /// Core type of that resource.
+    pub type_name: String,
+    /// Position of that type.
+    pub span: Span,
+}
+
+/// Returns the packages that core types of the stack use and that no plugin of the stack declares, in the order of the file.
+pub(super) fn undeclared(stack: &Stack, core: &RecipeTable) -> Vec<UndeclaredPackage> {
+    let mut seen = BTreeSet::new();
+    core_resources(stack, core)
+        .filter(|(_, _, package)| !stack.plugins.iter().any(|plugin| plugin.package() == package.name))
+        .filter(|(_, _, package)| seen.insert(package.name))
+        .filter_map(|(resource, type_name, package)| {
+            Some(UndeclaredPackage {
+                package: packages::find(package.name)?,
+                resource: resource.key.clone(),
+                type_name: type_name.to_owned(),
+                span: resource.type_span,
+            })
+        })
+        .collect()
+}
 
 /// Returns the resources of core types with their packages, in the order of the file.
 fn core_resources<'s>(
@@ -64,8 +95,8 @@ pub(super) fn core_type_packages(stack: &Stack, core: &RecipeTable) -> BTreeSet<
     core_resources(stack, core).map(|(_, _, package)| package.name).collect()
 }
 
-/// Checks that plugins serve the packages of core types. Returns one error per package, at the first resource that
-/// needs it.
+/// Checks the plugins that are declared for the packages of core types. Returns one error or warning per package, about the
+/// first resource that needs it.
 pub(super) fn check(stack: &Stack, core: &RecipeTable) -> Vec<Diagnostic> {
     let mut seen = BTreeSet::new();
     core_resources(stack, core)
@@ -81,24 +112,23 @@ fn check_package(stack: &Stack, resource: &Resource, type_name: &str, package: P
     let error = |summary: String| Diagnostic::error(PACKAGE, resource.type_span, summary);
     match enabled[..] {
         [] => {
-            let missing = error(format!(
-                "the core type {type_name:?} needs the package {name:?}, and no enabled plugin serves it"
-            ));
-            Some(match declared.first() {
-                Some(disabled) => {
-                    missing.label(disabled.name_span, "this plugin is disabled").help("set `enabled: true` to use it")
-                }
-                None => missing.help(format!(
-                    "declare it in `plugins`: `name: {name}`, version {version} of pulumi/pulumi-{name}"
-                )),
-            })
+            let disabled = declared.first()?;
+            let summary =
+                format!("the core type {type_name:?} needs the package {name:?}, and no enabled plugin serves it");
+            let help = format!("set `enabled: true` to use it, or remove it, so that version {version} is used");
+            Some(error(summary).label(disabled.name_span, "this plugin is disabled").help(help))
         }
         [plugin] => {
             let declared_version = plugin.plugin.source.version().filter(|declared| declared.to_string() != version)?;
-            let summary = format!("the core type {type_name:?} needs version {version} of the package {name:?}");
+            let summary = format!(
+                "the plugin {:?} is declared with version {declared_version}, but the core types are written for version \
+                 {version} of the package {name:?}",
+                plugin.name()
+            );
             Some(
-                error(summary)
-                    .label(plugin.name_span, format!("the plugin is declared with version {declared_version}")),
+                Diagnostic::warning(PACKAGE, plugin.name_span, summary)
+                    .label(resource.type_span, "this type uses it")
+                    .help(format!("declare version {version}, or remove the declaration, so that it is used")),
             )
         }
         [first, ..] => {

@@ -57,8 +57,8 @@ fn plugin_ls_shows_declared_plugins() {
     insta::assert_snapshot!(check(PLUGINS, &["plugin", "ls", "--json"]), @r#"
     exit 0
     --- out
-    {"stack":"reef","name":"files","package":"files","enabled":true,"source":"local","location":"./plugins/files","version":"","pinned":false,"sandbox":"basic","checksum":null}
-    {"stack":"reef","name":"tls","package":"tls","enabled":false,"source":"github-release","location":"pulumi/pulumi-tls","version":"v5.2.2","pinned":true,"sandbox":"basic","checksum":"sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}
+    {"stack":"reef","name":"files","package":"files","enabled":true,"source":"local","location":"./plugins/files","version":"","pinned":false,"sandbox":"basic","checksum":null,"declared":true,"found":null}
+    {"stack":"reef","name":"tls","package":"tls","enabled":false,"source":"github-release","location":"pulumi/pulumi-tls","version":"v5.2.2","pinned":true,"sandbox":"basic","checksum":"sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef","declared":true,"found":null}
     --- err
     "#);
 }
@@ -138,15 +138,15 @@ fn missing_stack_or_folder_is_usage_error() {
 
 #[test]
 fn core_type_with_unserved_package_fails_before_any_change() {
-    let bucket =
-        "resources: { resources: { e: { resources: { b: { type: s3-bucket, config: { region: sea } } } } } }\n";
+    let bucket = "plugins: [{ name: aws, enabled: false, source: { type: local, path: aws } }]\n\
+        resources: { resources: { e: { resources: { b: { type: s3-bucket, config: { region: sea } } } } } }\n";
     for arguments in [&["provision", "--yes"][..], &["preview"]] {
         let folder = repository("reef", "hush", bucket);
         let mut command = sc(arguments);
         command.current_dir(folder.path());
         let output = run(command);
         assert!(output.starts_with("exit 1\n"), "{output}");
-        assert!(output.contains("needs the package \"aws\"") && output.contains("server.yaml:7:56"), "{output}");
+        assert!(output.contains("needs the package \"aws\"") && output.contains("server.yaml:8:56"), "{output}");
         assert!(output.contains("the configuration has an error; nothing was changed"), "{output}");
         assert_eq!(fs::read_dir(folder.path().join("backend")).unwrap().count(), 0);
     }

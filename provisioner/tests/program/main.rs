@@ -11,6 +11,7 @@ mod failures;
 mod gcp_types;
 mod helm;
 mod output_check;
+mod packages;
 mod recorded;
 mod references;
 mod schemas;

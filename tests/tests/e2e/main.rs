@@ -6,6 +6,7 @@
 mod attaching;
 mod components;
 mod config_errors;
+mod core_packages;
 mod core_types;
 mod crash_points;
 mod crashes;

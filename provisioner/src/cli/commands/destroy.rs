@@ -93,6 +93,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> any
     runs.options.exclude_protected = args.exclude_protected;
     runs.options.allow_empty = args.empty.allow_empty;
     runs.lock = args.lock;
+    runs.yes = args.confirm.yes;
     let refresh = !args.run.skip_refresh;
     if !args.preview {
         check_passphrases(ui, &stacks)?;

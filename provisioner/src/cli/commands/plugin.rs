@@ -1,18 +1,23 @@
 //! `sc plugin`: the provider plugins that stacks declare.
 
 use bridge::error::chain;
+use bridge::host::PluginPool;
 use bridge::install::{InstallError, VerifiedPackage, local_digest};
 use bridge::launch::describe_sandbox;
 use bridge::plugin::{Platform, PluginConfig, PluginSource, Sha256Digest};
+use bridge::process::Spawner;
 use bridge::source::without_credentials;
 use clap::{Args, Subcommand};
-use provisioner::operation::{InstalledPlugin, OperationError, Stacks};
+use provisioner::operation::{
+    InstalledPlugin, LocatedPackage, OperationError, PackageLocation, PluginSettings, Stacks, program,
+};
 
 use super::plugin_debug::{self, DebugArgs};
 use crate::cli::args::{GlobalArgs, StacksArgs};
+use crate::cli::attached_plugins;
 use crate::cli::display::{Line, Secrets};
 use crate::cli::exit::Exit;
-use crate::cli::runs::plugin_settings;
+use crate::cli::runs::{plugin_settings, print_reasons};
 use crate::cli::session::{self, SessionOptions};
 use crate::cli::stacks::read_stacks;
 use crate::cli::table::table;
@@ -28,12 +33,12 @@ pub(crate) struct PluginCommand {
 /// Subcommands of `sc plugin`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginVerb {
-    /// Download and verify the plugins that the stacks declare, without starting them
+    /// Download and verify the plugins that the stacks declare and the packages of their core types, without starting them
     ///
-    /// Plugins in the cache are not downloaded again. Prints the checksum of each installed plugin for the current
+    /// Plugins in the cache are not downloaded again, nor are packages of core types that `pulumi` has installed. Prints the checksum of each installed plugin for the current
     /// platform: set it as `checksum` in server.yaml to pin the plugin, so that no other file is ever run.
     Install(InstallArgs),
-    /// List the plugins that the stacks declare: version, source, sandbox, and whether a checksum pins them
+    /// List the plugins that the stacks declare and the packages of their core types: version, source, sandbox, pins
     ///
     /// Prints the declared checksum of a pinned plugin for the current platform, and the checksum that pins a `local`
     /// plugin. `sc plugin install` prints those of the other plugins.
@@ -78,8 +83,18 @@ async fn install(ui: &Ui, global: &GlobalArgs, args: &InstallArgs) -> anyhow::Re
         let mut failed = Vec::new();
         for stack in stacks.requested() {
             let events = session.sink(&stack.name, None);
+            let provided = match settings.provide_packages(&[program(stack)], &events, &session.signals).await {
+                Err(OperationError::Stopped) => return Err(OperationError::Stopped.into()),
+                Err(error) => {
+                    let error = anyhow::Error::from(error);
+                    print_reasons(ui, session, &stacks, &error);
+                    failed.push(error);
+                    Vec::new()
+                }
+                Ok(provided) => provided,
+            };
             for InstalledPlugin { plugin, package, digest } in
-                settings.install(stack, &events, &session.signals).await?
+                settings.install(stack, &provided, &events, &session.signals).await?
             {
                 match package {
                     Ok(package) => rows.push(Installed {
@@ -88,7 +103,7 @@ async fn install(ui: &Ui, global: &GlobalArgs, args: &InstallArgs) -> anyhow::Re
                         plugin,
                         package,
                     }),
-                    Err(error) => failed.push(OperationError::Plugins { error, found: Vec::new() }),
+                    Err(error) => failed.push(OperationError::Plugins { error, found: Vec::new() }.into()),
                 }
             }
         }
@@ -102,9 +117,9 @@ async fn install(ui: &Ui, global: &GlobalArgs, args: &InstallArgs) -> anyhow::Re
         // The last error is returned as the error of the command.
         let last = failed.pop();
         for error in failed {
-            ui.fail(&error.into());
+            ui.fail(&error);
         }
-        last.map_or(Ok(Exit::Done), |error| Err(error.into()))
+        last.map_or(Ok(Exit::Done), Err)
     })
     .await
 }
@@ -157,20 +172,41 @@ fn digest_or_warning(
 struct Listed<'s> {
     stack: &'s str,
     plugin: &'s PluginConfig,
+    /// Package of core types that no plugin of the stack declares.
+    undeclared: Option<&'s LocatedPackage>,
     digest: Option<Sha256Digest>,
 }
 
 async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exit> {
-    let Stacks { stacks, repository, .. } = read_stacks(ui, global, &args.stacks)?;
+    let stacks = read_stacks(ui, global, &args.stacks)?;
+    // Nothing is started.
+    let settings = PluginSettings {
+        attached: attached_plugins::read(&stacks.process_context.environment)?,
+        ..PluginSettings::new(&stacks, Spawner::unsupervised(), PluginPool::new())
+    };
+    let mut undeclared = Vec::new();
+    for stack in &stacks.stacks {
+        let located = settings.locate_packages(&program(stack)).await;
+        undeclared.push(located.inspect_err(|error| ui.print_diagnostics(error.diagnostics(), &stacks.sources))?);
+    }
+    let Stacks { stacks, repository, .. } = &stacks;
     let mut listed = Vec::new();
-    for stack in &stacks {
+    for (stack, undeclared) in stacks.iter().zip(&undeclared) {
         for plugin in stack.plugins.iter().map(|declared| &declared.plugin) {
             let digest = match plugin.source.checksum() {
                 Some(checksum) => checksum.for_platform(Platform::current()),
                 // A plugin that is missing is reported by the commands that need it.
                 None => local_digest(&repository.root, plugin).await.unwrap_or_default(),
             };
-            listed.push(Listed { stack: &stack.name, plugin, digest });
+            listed.push(Listed { stack: &stack.name, plugin, undeclared: None, digest });
+        }
+        for located in undeclared {
+            let digest = match &located.location {
+                PackageLocation::Cache(digest) => Some(*digest),
+                PackageLocation::Attached | PackageLocation::PulumiFolder(_) | PackageLocation::Release => None,
+            };
+            let (stack, plugin) = (&stack.name, &located.plugin);
+            listed.push(Listed { stack, plugin, undeclared: Some(located), digest });
         }
     }
     if ui.results_are_json() {
@@ -180,6 +216,16 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
     let rows: Vec<Vec<String>> = listed.iter().map(Listed::as_row).collect();
     ui.print(&table(&["STACK", "PLUGIN", "PACKAGE", "VERSION", "PINNED", "SANDBOX", "SOURCE", "CHECKSUM"], &rows))?;
     Ok(Exit::Done)
+}
+
+/// Returns where a package of core types is, in a word.
+fn found(location: &PackageLocation) -> &'static str {
+    match location {
+        PackageLocation::Attached => "attached",
+        PackageLocation::Cache(_) => "cached",
+        PackageLocation::PulumiFolder(_) => "installed by pulumi",
+        PackageLocation::Release => "not installed",
+    }
 }
 
 /// Returns the location of a plugin's source, and the version or revision that it declares.
@@ -192,18 +238,30 @@ fn origin(source: &PluginSource) -> (String, &str) {
 }
 
 impl Listed<'_> {
+    /// Returns the location of the plugin's source, and its version or revision.
+    fn origin(&self) -> (String, String) {
+        let (place, version) = origin(&self.plugin.source);
+        let version =
+            self.undeclared.map_or_else(|| version.to_owned(), |located| format!("v{}", located.package.version));
+        (place, version)
+    }
+
     fn as_row(&self) -> Vec<String> {
         let plugin = self.plugin;
-        let (place, version) = origin(&plugin.source);
+        let (place, version) = self.origin();
         let pinned = if plugin.source.checksum().is_some() { "yes" } else { "no" };
-        let disabled = if plugin.enabled { "" } else { " (disabled)" };
-        let source = format!("{} {place}{disabled}", plugin.source.kind());
+        let mark = match self.undeclared {
+            Some(located) => format!(" (core types, {})", found(&located.location)),
+            None if plugin.enabled => String::new(),
+            None => " (disabled)".to_owned(),
+        };
+        let source = format!("{} {place}{mark}", plugin.source.kind());
         let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
         vec![
             self.stack.to_owned(),
             plugin.name.to_string(),
             plugin.package.to_string(),
-            or_dash(version.to_owned()),
+            or_dash(version),
             pinned.to_owned(),
             describe_sandbox(&plugin.sandbox),
             source,
@@ -213,7 +271,7 @@ impl Listed<'_> {
 
     fn as_json(&self) -> String {
         let plugin = self.plugin;
-        let (place, version) = origin(&plugin.source);
+        let (place, version) = self.origin();
         serde_json::json!({
             "stack": self.stack,
             "name": plugin.name.to_string(),
@@ -225,6 +283,8 @@ impl Listed<'_> {
             "pinned": plugin.source.checksum().is_some(),
             "sandbox": describe_sandbox(&plugin.sandbox),
             "checksum": self.digest.map(|digest| digest.to_string()),
+            "declared": self.undeclared.is_none(),
+            "found": self.undeclared.map(|located| found(&located.location)),
         })
         .to_string()
     }

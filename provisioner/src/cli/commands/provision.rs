@@ -77,6 +77,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> a
     let mut runs = Runs::new(&args.run, args.diff.diff, args.time, changes).with_replacements(&args.replace);
     runs.options.allow_empty = args.empty.allow_empty;
     runs.lock = args.lock;
+    runs.yes = args.guard.yes || args.guard.skip_preview;
     let refresh = !args.run.skip_refresh;
     // Before the first stack is changed, so that a stack that cannot be confirmed does not stop the run in the middle.
     for stack in stacks.requested().filter(|_| !args.preview) {

@@ -65,7 +65,7 @@ pub(crate) struct RefreshArgs {
     pub(crate) lock: LockArgs,
     #[command(flatten)]
     pub(crate) show: ShowArgs,
-    /// Do not ask about pending creates; leave them pending
+    /// Do not ask: leave pending creates pending, and download packages that core types need
     #[arg(short, long)]
     pub(crate) yes: bool,
     #[command(flatten)]
@@ -92,6 +92,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
     let mut runs = Runs::new(&run, args.diff.diff, args.time, changes);
     runs.options.allow_empty = args.empty.allow_empty;
     runs.lock = args.lock;
+    runs.yes = args.yes;
     if !args.preview {
         check_passphrases(ui, &stacks)?;
     }

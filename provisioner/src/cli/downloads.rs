@@ -1,0 +1,71 @@
+//! Questions whether packages of core types may be downloaded.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use provisioner::operation::{Approval, DownloadApproval};
+use provisioner::registry::packages::CorePackage;
+use tokio::sync::{mpsc, oneshot};
+
+use super::display::Line;
+use super::prompt::Confirmation;
+use super::session::Session;
+use super::ui::Ui;
+
+/// Question whether these packages may be downloaded.
+struct DownloadQuestion {
+    packages: Vec<CorePackage>,
+    reply: oneshot::Sender<Approval>,
+}
+
+/// Asks the session of a command.
+struct AskedApproval(mpsc::Sender<DownloadQuestion>);
+
+#[async_trait]
+impl DownloadApproval for AskedApproval {
+    async fn approve(&self, packages: &[CorePackage]) -> Approval {
+        let (reply, received) = oneshot::channel();
+        let question = DownloadQuestion { packages: packages.to_vec(), reply };
+        match self.0.send(question).await {
+            Ok(()) => received.await.unwrap_or(Approval::Declined),
+            Err(_) => Approval::Declined,
+        }
+    }
+}
+
+/// Questions of the operations of a command, which its session asks one after the other.
+pub(crate) struct DownloadQuestions(mpsc::Receiver<DownloadQuestion>);
+
+impl DownloadQuestions {
+    /// Returns the approval for operations, and the questions that it asks. There is no approval, and no question, if `agreed`
+    /// is true, or if the user cannot be asked: without a terminal, and in a pipeline.
+    pub(crate) fn new(ui: &Ui, agreed: bool) -> (Option<Arc<dyn DownloadApproval>>, Self) {
+        let (sender, receiver) = mpsc::channel(1);
+        let approval = (!agreed && ui.is_interactive()).then(|| Arc::new(AskedApproval(sender)) as _);
+        (approval, Self(receiver))
+    }
+
+    /// Asks the questions that arrive. Does not return.
+    pub(crate) async fn ask(mut self, ui: &Ui, session: &Session<'_>) -> std::convert::Infallible {
+        while let Some(DownloadQuestion { packages, reply }) = self.0.recv().await {
+            session.pause();
+            let lines = packages.iter().map(|package| {
+                let CorePackage { name, version, .. } = package;
+                Line::plain(format!("  {name} {version}, release v{version} of github.com/{}", package.repository()))
+            });
+            let head = Line::plain("The core types need packages that are not on this machine:");
+            ui.print_messages(&[head].into_iter().chain(lines).collect::<Vec<_>>());
+            let approval = match session.confirm("Download them?", false).await {
+                Ok(Confirmation::Yes) => Approval::Granted,
+                Ok(Confirmation::No) => Approval::Declined,
+                Err(error) => {
+                    ui.warn(&format!("{error:#}"));
+                    Approval::Declined
+                }
+            };
+            // The operation may have been stopped; the error is ignored.
+            reply.send(approval).unwrap_or_default();
+        }
+        std::future::pending().await
+    }
+}

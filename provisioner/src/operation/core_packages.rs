@@ -1,0 +1,436 @@
+//! Packages of core types that no plugin declares: found on this machine, or downloaded from their releases.
+//!
+//! The cache of packages comes first, then the folder of plugins of the `pulumi` command line, which is only read, then the
+//! release on GitHub, whose digest is verified. Excluded: the start of the packages; plugins of stacks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bridge::error::{Hint as _, chain};
+use bridge::fs::TrustError;
+use bridge::host::{HostEvent, HostEvents};
+use bridge::install::{
+    CacheSettings, FetchEvent, FetchEvents, GithubReleases, InstallError, PackageSource as _, find_in_pulumi_folder,
+};
+use bridge::plugin::{
+    GithubReleaseSource, LocalSource, PluginConfig, PluginSource, PluginValueError, Sha256Digest, SourceToken,
+};
+use bridge::source::FetchError;
+use engine::StopSignals;
+use engine::events::{Event, EventSink, Message, Severity};
+use futures_util::future::join_all;
+use tokio::sync::Mutex;
+
+use crate::program::{Program, UndeclaredPackage};
+use crate::registry::packages::CorePackage;
+use config::diagnostics::{Code, Diagnostic, Span, finish};
+
+use super::plugin_events::run_event_sink;
+use super::{Approval, Stacks};
+
+const PACKAGE: Code = Code("package");
+
+/// Variable with the base URL of a server with the API of GitHub that has the releases.
+const API_URL: &str = "SC_PACKAGES_API_URL";
+/// API of GitHub.
+const GITHUB_API: &str = "https://api.github.com";
+
+/// Decides about downloads of packages.
+#[async_trait]
+pub trait DownloadApproval: Send + Sync {
+    /// Returns whether these packages may be downloaded.
+    async fn approve(&self, packages: &[CorePackage]) -> Approval;
+}
+
+/// Package that a run needs, and why.
+#[derive(Clone, Debug)]
+pub struct PackageRequest {
+    /// The package.
+    pub package: CorePackage,
+    /// Name of the resource that needs it, in words: `the core type "s3-bucket" of media`.
+    pub needed_by: String,
+    /// Position of what needs it.
+    pub span: Option<Span>,
+}
+
+impl From<UndeclaredPackage> for PackageRequest {
+    fn from(undeclared: UndeclaredPackage) -> Self {
+        let UndeclaredPackage { package, resource, type_name, span } = undeclared;
+        Self { package, needed_by: format!("the core type {type_name:?} of {resource}"), span: Some(span) }
+    }
+}
+
+/// Place that a package is taken from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PackageLocation {
+    /// A process that runs already.
+    Attached,
+    /// The cache of packages, which has the download with this digest.
+    Cache(Sha256Digest),
+    /// Folder in the folder of plugins of the `pulumi` command line.
+    PulumiFolder(PathBuf),
+    /// The release on GitHub: the package is not on this machine.
+    Release,
+}
+
+impl PackageLocation {
+    /// Returns the first place that has a package.
+    fn first(is_attached: bool, cached: Option<Sha256Digest>, pulumi_folder: Option<PathBuf>) -> Self {
+        match (is_attached, cached, pulumi_folder) {
+            (true, ..) => Self::Attached,
+            (false, Some(digest), _) => Self::Cache(digest),
+            (false, None, Some(folder)) => Self::PulumiFolder(folder),
+            (false, None, None) => Self::Release,
+        }
+    }
+}
+
+/// Package with the place that it is taken from.
+#[derive(Clone, Debug)]
+pub struct LocatedPackage {
+    /// The package.
+    pub package: CorePackage,
+    /// Plugin of the package, with the source that has it.
+    pub plugin: PluginConfig,
+    /// Place of the package.
+    pub location: PackageLocation,
+    /// Reason why the folder of the `pulumi` command line is not used although it has the package.
+    pub refused: Option<String>,
+}
+
+/// Reason why packages are not provided.
+#[derive(Debug)]
+pub(super) enum CorePackagesError {
+    /// Packages cannot be installed.
+    NotInstalled(Vec<Diagnostic>),
+    /// The user declined the download of these packages.
+    Declined(Vec<CorePackage>),
+    /// The user stopped the operation.
+    Stopped,
+}
+
+/// Reason why a package cannot be located or installed.
+#[derive(Debug, thiserror::Error)]
+enum PackageError {
+    #[error(transparent)]
+    Install(#[from] InstallError),
+    #[error(transparent)]
+    Name(#[from] PluginValueError),
+}
+
+/// Packages of core types of a command. Clones share what was found and approved.
+#[derive(Clone)]
+pub struct CorePackages {
+    releases: GithubReleases,
+    cache: PathBuf,
+    /// Folder of plugins of the `pulumi` command line.
+    pulumi_plugins: Option<PathBuf>,
+    api_url: Option<String>,
+    token: Option<SourceToken>,
+    /// Decides about downloads; `None`: packages are downloaded.
+    pub approval: Option<Arc<dyn DownloadApproval>>,
+    provided: Arc<Mutex<Provided>>,
+}
+
+/// Packages that a command has located or installed.
+#[derive(Debug, Default)]
+struct Provided {
+    packages: BTreeMap<&'static str, LocatedPackage>,
+    is_approved: bool,
+}
+
+impl CorePackages {
+    /// Returns the packages of core types for stacks, in the environment of their caller.
+    pub(super) fn new(stacks: &Stacks, settings: CacheSettings) -> Self {
+        let variable = |name: &str| stacks.process_context.environment.get(name).filter(|value| !value.is_empty());
+        let pulumi_home = variable("PULUMI_HOME").map(PathBuf::from);
+        let pulumi_home = pulumi_home.or_else(|| variable("HOME").map(|home| Path::new(home).join(".pulumi")));
+        let token = github_token(&stacks.process_context.environment);
+        token.iter().for_each(|token| stacks.masker.add_text(token.expose()));
+        Self {
+            cache: settings.folder.clone(),
+            releases: GithubReleases::new(settings),
+            pulumi_plugins: pulumi_home.map(|home| home.join("plugins")),
+            api_url: variable(API_URL).cloned(),
+            token,
+            approval: None,
+            provided: Arc::default(),
+        }
+    }
+
+    /// Returns the packages that a program needs and no plugin declares, and where they are. Downloads none.
+    ///
+    /// # Errors
+    /// [`CorePackagesError::NotInstalled`] if the cache cannot be used.
+    pub(super) async fn locate(
+        &self,
+        program: &Program,
+        is_attached: impl Fn(&str) -> bool,
+    ) -> Result<Vec<LocatedPackage>, CorePackagesError> {
+        let requests = program.undeclared_packages().into_iter().map(PackageRequest::from).collect();
+        self.locate_all(requests, &is_attached)
+            .await
+            .map(|located| located.into_iter().map(|(_, located)| located).collect())
+    }
+
+    /// Returns the plugins of packages. Downloads those that are not on this machine, once they are approved. Emits where
+    /// each package is taken from, once per package.
+    ///
+    /// # Errors
+    /// [`CorePackagesError::NotInstalled`] if packages cannot be installed; [`CorePackagesError::Declined`];
+    /// [`CorePackagesError::Stopped`] if the user stopped the operation.
+    pub(super) async fn provide(
+        &self,
+        requests: Vec<PackageRequest>,
+        is_attached: impl Fn(&str) -> bool,
+        events: &Arc<dyn EventSink>,
+        signals: &StopSignals,
+    ) -> Result<Vec<PluginConfig>, CorePackagesError> {
+        let mut provided = self.provided.lock().await;
+        let mut seen: BTreeSet<&str> = provided.packages.keys().copied().collect();
+        let names: Vec<&str> = requests.iter().map(|request| request.package.name).collect();
+        let new = requests.into_iter().filter(|request| seen.insert(request.package.name)).collect();
+        let work = async {
+            let located = self.locate_all(new, &is_attached).await?;
+            self.approve(&located, &mut provided.is_approved, signals).await?;
+            self.download(&located, events).await?;
+            emit_locations(&located, events);
+            let located = located.into_iter().map(|(_, located)| (located.package.name, located));
+            provided.packages.extend(located);
+            Ok(names.iter().filter_map(|name| Some(provided.packages.get(name)?.plugin.clone())).collect())
+        };
+        tokio::select! {
+            result = work => result,
+            // Dropping the future discards incomplete downloads.
+            () = signals.stop.cancelled() => Err(CorePackagesError::Stopped),
+        }
+    }
+
+    async fn locate_all(
+        &self,
+        requests: Vec<PackageRequest>,
+        is_attached: &impl Fn(&str) -> bool,
+    ) -> Result<Vec<(PackageRequest, LocatedPackage)>, CorePackagesError> {
+        let locate = async |request: PackageRequest| {
+            let is_attached = is_attached(request.package.name);
+            let located = self.locate_one(request.package, is_attached).await;
+            located.map_err(|error| self.diagnostic(&request, &error)).map(|located| (request, located))
+        };
+        all_or_errors(join_all(requests.into_iter().map(locate)).await)
+    }
+
+    async fn locate_one(&self, package: CorePackage, is_attached: bool) -> Result<LocatedPackage, PackageError> {
+        let release = GithubReleaseSource {
+            token: self.token.clone(),
+            api_url: self.api_url.clone(),
+            requires_digest: true,
+            ..GithubReleaseSource::new(package.repository(), format!("v{}", package.version))
+        };
+        let mut plugin = PluginConfig::new(package.name.parse()?, PluginSource::GithubRelease(release));
+        plugin.optional_env = package.variables().map(str::to_owned).collect();
+        let cached = match self.releases.find_cached(&plugin).await {
+            // The package may be in the folder of the `pulumi` command line.
+            Err(InstallError::NoPlatform) => None,
+            cached => cached?,
+        };
+        let version = package.version.parse()?;
+        let find = |plugins: &PathBuf| find_in_pulumi_folder(plugins, &plugin.package, &version);
+        let (pulumi_folder, refused) = match self.pulumi_plugins.as_ref().map_or(Ok(None), find) {
+            Ok(found) => (found, None),
+            Err(error) => (None, Some(refusal(package, &error))),
+        };
+        let location = PackageLocation::first(is_attached, cached, pulumi_folder);
+        if let PackageLocation::PulumiFolder(path) = &location {
+            plugin.source = PluginSource::Local(LocalSource { path: path.clone(), checksum: None });
+        }
+        let refused = refused.filter(|_| location == PackageLocation::Release);
+        Ok(LocatedPackage { package, plugin, location, refused })
+    }
+
+    async fn approve(
+        &self,
+        located: &[(PackageRequest, LocatedPackage)],
+        is_approved: &mut bool,
+        signals: &StopSignals,
+    ) -> Result<(), CorePackagesError> {
+        let missing = located.iter().filter(|(_, located)| located.location == PackageLocation::Release);
+        let missing: Vec<CorePackage> = missing.map(|(_, located)| located.package).collect();
+        let Some(approval) = self.approval.as_ref().filter(|_| !missing.is_empty() && !*is_approved) else {
+            return Ok(());
+        };
+        match approval.approve(&missing).await {
+            Approval::Granted => {
+                *is_approved = true;
+                Ok(())
+            }
+            // The end of a question by a stop is not a reply.
+            Approval::Declined if signals.stop.is_cancelled() => Err(CorePackagesError::Stopped),
+            Approval::Declined => Err(CorePackagesError::Declined(missing)),
+        }
+    }
+
+    /// Downloads the packages that are not on this machine, in parallel.
+    async fn download(
+        &self,
+        located: &[(PackageRequest, LocatedPackage)],
+        events: &Arc<dyn EventSink>,
+    ) -> Result<(), CorePackagesError> {
+        let host_events = run_event_sink(events);
+        let missing = located.iter().filter(|(_, located)| located.location == PackageLocation::Release);
+        let download = async |(request, located): &(PackageRequest, LocatedPackage)| {
+            if let Some(refused) = &located.refused {
+                events.emit(Event::Message(Message::new(Severity::Warning, refused.clone())));
+            }
+            let events = DownloadEvents { package: request.package.name, events: Arc::clone(&host_events) };
+            let installed = self.releases.resolve(&located.plugin, &events).await;
+            installed.map(drop).map_err(|error| self.diagnostic(request, &error.into()))
+        };
+        all_or_errors(join_all(missing.map(download)).await).map(drop)
+    }
+
+    /// Returns the error of a package that cannot be installed, with the ways to provide it.
+    fn diagnostic(&self, request: &PackageRequest, error: &PackageError) -> Diagnostic {
+        let PackageRequest { package: CorePackage { name, version, .. }, needed_by, span } = request;
+        let summary = format!(
+            "{needed_by} needs version {version} of the package {name:?}, which cannot be installed: {}",
+            chain(error)
+        );
+        let declare = format!("declare a plugin of the package in `plugins`: `name: {name}`");
+        let found = Diagnostic::error(PACKAGE, *span, summary);
+        let PackageError::Install(error) = error else { return found.help(declare) };
+        match error {
+            InstallError::Fetch(FetchError::RateLimited { authenticated: false, .. }) => {
+                found.help("set GITHUB_TOKEN: requests with a token have a higher rate limit")
+            }
+            InstallError::Fetch(fetch) if fetch.is_unreachable() => {
+                let pulumi = self.pulumi_plugins.as_deref().unwrap_or(Path::new("~/.pulumi/plugins"));
+                found
+                    .help(format!(
+                        "on a machine with network, run `sc plugin install` and copy {}, or run `pulumi plugin install \
+                         resource {name} {version}` and copy {}",
+                        self.cache.display(),
+                        pulumi.display()
+                    ))
+                    .help(format!("or {declare}, with a source that is available here"))
+            }
+            InstallError::Fetch(FetchError::AccessDenied { authenticated: true, .. }) => {
+                found.help("the token in GITHUB_TOKEN may be wrong or expired; without it, none is sent")
+            }
+            InstallError::NoAsset { .. } | InstallError::NoPlatform => {
+                found.help(format!("{declare}, with a source that is built for this platform"))
+            }
+            InstallError::ChecksumMismatch { .. } => found
+                .help("the download was deleted: it may have been changed on its way; run the command again")
+                .help(format!("if the digest still differs, {declare}, with a `checksum` that you trust")),
+            InstallError::NoDigest { .. } => found.help(format!(
+                "{declare}, with a `checksum`, or run `pulumi plugin install resource {name} {version}`"
+            )),
+            other => match other.hint() {
+                Some(hint) => found.help(hint),
+                None => found.help(declare),
+            },
+        }
+    }
+}
+
+/// Returns the token for requests to GitHub, of which it accepts few without one; `None` if the requests, or those of the
+/// pipeline that has set the token, go to another server.
+fn github_token(environment: &BTreeMap<String, String>) -> Option<SourceToken> {
+    let variable = |name: &str| environment.get(name).filter(|value| !value.is_empty());
+    // On a runner of GitHub Enterprise, the token is for another server.
+    let is_for_github = variable("GITHUB_API_URL").is_none_or(|url| url.trim_end_matches('/') == GITHUB_API);
+    let token = variable("GITHUB_TOKEN").filter(|_| is_for_github && variable(API_URL).is_none());
+    token.cloned().and_then(SourceToken::new)
+}
+
+/// Returns the warning about a plugin in the folder of the `pulumi` command line that another user could have changed.
+fn refusal(package: CorePackage, error: &TrustError) -> String {
+    let CorePackage { name, version, .. } = package;
+    let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+    format!("the package {name} {version} that pulumi has installed is not used: {}{hint}", chain(error))
+}
+
+/// Returns all values, or all errors if there is one.
+fn all_or_errors<T>(results: Vec<Result<T, Diagnostic>>) -> Result<Vec<T>, CorePackagesError> {
+    let (mut values, mut errors) = (Vec::new(), Vec::new());
+    for result in results {
+        match result {
+            Ok(value) => values.push(value),
+            Err(error) => errors.push(error),
+        }
+    }
+    finish(&mut errors);
+    if errors.is_empty() { Ok(values) } else { Err(CorePackagesError::NotInstalled(errors)) }
+}
+
+/// Emits the places of packages, in one line.
+fn emit_locations(located: &[(PackageRequest, LocatedPackage)], events: &Arc<dyn EventSink>) {
+    let place = |LocatedPackage { package, location, .. }: &LocatedPackage| {
+        let CorePackage { name, version, .. } = package;
+        match location {
+            PackageLocation::Attached => format!("{name} {version} from a process that runs already"),
+            PackageLocation::Cache(_) => format!("{name} {version} from the cache"),
+            PackageLocation::PulumiFolder(folder) => format!("{name} {version} from {}", folder.display()),
+            PackageLocation::Release => format!("{name} {version} from a release of {}", package.repository()),
+        }
+    };
+    let places: Vec<String> = located.iter().map(|(_, located)| place(located)).collect();
+    if !places.is_empty() {
+        let text = format!("Packages of core types: {}", places.join(", "));
+        events.emit(Event::Message(Message::new(Severity::Info, text)));
+    }
+}
+
+/// Receiver of the events of a download.
+struct DownloadEvents {
+    package: &'static str,
+    events: Arc<dyn HostEvents>,
+}
+
+impl FetchEvents for DownloadEvents {
+    fn emit(&self, event: FetchEvent) {
+        self.events.emit(HostEvent::Fetch { plugin: self.package.to_owned(), event });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn token_is_sent_to_github_only() {
+        let token = ("GITHUB_TOKEN", "t0ken");
+        for (variables, expected) in [
+            (&[token][..], Some("t0ken")),
+            (&[token, ("GITHUB_API_URL", "https://api.github.com")], Some("t0ken")),
+            (&[token, ("GITHUB_API_URL", "https://git.reef.example/api/v3")], None),
+            (&[token, (API_URL, "https://mirror.example/api/v3")], None),
+            (&[("GITHUB_TOKEN", "")], None),
+            (&[], None),
+        ] {
+            let environment = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            let token = github_token(&environment);
+            assert_eq!(token.as_ref().map(SourceToken::expose), expected, "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn attached_process_precedes_cache_and_cache_precedes_pulumi_folder_and_release() {
+        let digest = Sha256Digest::from_bytes([7; 32]);
+        let (cached, folder) = (PackageLocation::Cache(digest), PackageLocation::PulumiFolder("p".into()));
+        for (is_attached, is_cached, is_in_folder, expected) in [
+            (true, true, true, &PackageLocation::Attached),
+            (true, false, false, &PackageLocation::Attached),
+            (false, true, true, &cached),
+            (false, true, false, &cached),
+            (false, false, true, &folder),
+            (false, false, false, &PackageLocation::Release),
+        ] {
+            let location =
+                PackageLocation::first(is_attached, is_cached.then_some(digest), is_in_folder.then(|| "p".into()));
+            assert_eq!(location, *expected, "{is_attached} {is_cached} {is_in_folder}");
+        }
+    }
+}

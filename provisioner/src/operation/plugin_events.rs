@@ -1,0 +1,153 @@
+//! Events of plugins and of their installation, as events of a run.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bridge::host::{HostEvent, HostEvents};
+use bridge::install::FetchEvent;
+use engine::events::{Download, DownloadStage, Event, EventSink, Message, Severity};
+
+/// Returns a receiver of plugin events that emits them as events of the run.
+pub(super) fn run_event_sink(events: &Arc<dyn EventSink>) -> Arc<dyn HostEvents> {
+    Arc::new(RunEventSink { events: Arc::clone(events), downloads: Mutex::default() })
+}
+
+/// Receiver of plugin events that emits them as events of the run.
+struct RunEventSink {
+    events: Arc<dyn EventSink>,
+    /// Downloads by plugin.
+    downloads: Mutex<HashMap<String, Option<Download>>>,
+}
+
+impl RunEventSink {
+    fn fetch(&self, plugin: String, event: FetchEvent) {
+        let about = |severity, text| Message { plugin: Some(plugin.clone()), ..Message::new(severity, text) };
+        let message = match event {
+            FetchEvent::Waiting => about(Severity::Info, "waiting for another run that fetches it".to_owned()),
+            FetchEvent::Warning(text) => about(Severity::Warning, text),
+            FetchEvent::Started { name, bytes } => {
+                return self.download(plugin.clone(), |known| {
+                    let stage = DownloadStage::Started;
+                    *known = Some(Download { plugin, name, received: 0, total: bytes, stage });
+                });
+            }
+            FetchEvent::Received { bytes } => {
+                return self.download(plugin, |known| {
+                    if let Some(download) = known {
+                        (download.received, download.stage) = (bytes, DownloadStage::Running);
+                    }
+                });
+            }
+            FetchEvent::Ended { complete } => {
+                return self.download(plugin, |known| {
+                    if let Some(download) = known {
+                        download.stage = if complete { DownloadStage::Done } else { DownloadStage::Failed };
+                        download.received = download.total.filter(|_| complete).unwrap_or(download.received);
+                    }
+                });
+            }
+        };
+        self.events.emit(Event::Message(message));
+    }
+
+    /// Updates and emits the progress of a plugin's download.
+    fn download(&self, plugin: String, change: impl FnOnce(&mut Option<Download>)) {
+        let mut downloads = self.downloads.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = downloads.entry(plugin).or_default();
+        change(known);
+        if let Some(download) = known {
+            self.events.emit(Event::Download(download.clone()));
+        }
+    }
+}
+
+impl HostEvents for RunEventSink {
+    fn emit(&self, event: HostEvent) {
+        let message = match event {
+            HostEvent::Fetch { plugin, event } => return self.fetch(plugin, event),
+            HostEvent::Loaded { plugin, version, sandbox } => {
+                let version = version.map(|version| format!(" v{version}")).unwrap_or_default();
+                let text = format!("Loaded plugin: {plugin}{version}");
+                self.events.emit(Event::Message(Message::new(Severity::Info, text)));
+                Message { plugin: Some(plugin), ..Message::new(Severity::Debug, format!("sandbox: {sandbox}")) }
+            }
+            HostEvent::Log { plugin, message } => Message {
+                urn: message.urn.and_then(|urn| urn.parse().ok()),
+                plugin: Some(plugin),
+                ephemeral: message.ephemeral,
+                logged: true,
+                ..Message::new(severity(message.severity), message.text)
+            },
+            HostEvent::Output { plugin, line, .. } => {
+                Message { plugin: Some(plugin), logged: true, ..Message::new(Severity::Debug, line) }
+            }
+            HostEvent::ForeignConnection { uid } => Message {
+                hint: Some("if a plugin runs under another account, it must run under that of sc".to_owned()),
+                ..Message::new(
+                    Severity::Warning,
+                    format!("another account of this machine (user id {uid}) tried to call this run; it was refused"),
+                )
+            },
+            HostEvent::UnverifiedConnection => Message::new(
+                Severity::Warning,
+                "this system does not report which account opens a connection: other accounts of this machine can call \
+                 this run while plugins run",
+            ),
+            HostEvent::TooManyConnections { limit } => Message {
+                hint: Some("a higher limit of open files (`ulimit -n`) allows more connections".to_owned()),
+                ..Message::new(
+                    Severity::Warning,
+                    format!("plugins have opened more than {limit} connections to sc; further ones are closed"),
+                )
+            },
+            HostEvent::Warning { plugin, message } => {
+                Message { plugin: Some(plugin), ..Message::new(Severity::Warning, message) }
+            }
+        };
+        self.events.emit(Event::Message(message));
+    }
+}
+
+fn severity(severity: bridge::host::Severity) -> Severity {
+    match severity {
+        bridge::host::Severity::Debug => Severity::Debug,
+        bridge::host::Severity::Info => Severity::Info,
+        bridge::host::Severity::Warning => Severity::Warning,
+        bridge::host::Severity::Error => Severity::Error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bridge::host::{LogMessage, Severity as LogSeverity};
+    use bridge::process::OutputStream;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Messages(Mutex<Vec<Message>>);
+
+    impl EventSink for Messages {
+        fn emit(&self, event: Event) {
+            if let Event::Message(message) = event {
+                self.0.lock().unwrap().push(message);
+            }
+        }
+    }
+
+    #[test]
+    fn only_texts_that_plugins_logged_or_printed_may_be_dropped() {
+        let messages = Arc::new(Messages::default());
+        let sink = RunEventSink { events: Arc::clone(&messages) as Arc<dyn EventSink>, downloads: Mutex::default() };
+        let plugin = || "p".to_owned();
+        let text = "x".to_owned();
+        let severity = LogSeverity::Info;
+        let message = LogMessage { severity, text: text.clone(), urn: None, stream_id: 0, ephemeral: false };
+        sink.emit(HostEvent::Log { plugin: plugin(), message });
+        sink.emit(HostEvent::Output { plugin: plugin(), stream: OutputStream::Stdout, line: text.clone() });
+        sink.emit(HostEvent::Warning { plugin: plugin(), message: text });
+        sink.emit(HostEvent::Fetch { plugin: plugin(), event: FetchEvent::Waiting });
+        let logged: Vec<bool> = messages.0.lock().unwrap().iter().map(|message| message.logged).collect();
+        assert_eq!(logged, [true, true, false, false]);
+    }
+}
