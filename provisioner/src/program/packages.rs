@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::registry::packages::{self, CorePackage};
-use crate::registry::recipe::{Package, RecipeTable};
+use crate::registry::recipe::{Package, Place, RecipeTable};
 use config::diagnostics::{Code, Diagnostic, Span};
 use config::{PluginDeclaration, Resource, ResourceImplementation, Stack};
 
@@ -44,13 +44,21 @@ fn core_resources<'s>(
     stack: &'s Stack,
     core: &'s RecipeTable,
 ) -> impl Iterator<Item = (&'s Resource, &'s str, Package)> {
-    stack.resources().flat_map(|(_, resource)| {
+    stack.resources().flat_map(move |(environment, resource)| {
         let recipe = match &resource.implementation {
             ResourceImplementation::Core { type_name } => core.get(type_name).map(|recipe| (type_name, recipe)),
             ResourceImplementation::Plugin { .. } => None,
         };
         recipe.into_iter().flat_map(move |(type_name, recipe)| {
-            recipe.packages().iter().map(move |package| (resource, type_name.as_str(), *package))
+            let place = Place {
+                stack: &stack.name,
+                project: &stack.project,
+                environment: &environment.name,
+                type_name,
+                name: &resource.name,
+            };
+            let packages = recipe.packages(&resource.config, place).into_iter();
+            packages.map(move |package| (resource, type_name.as_str(), package))
         })
     })
 }

@@ -91,7 +91,7 @@ fn registration(goal: &Goal) -> String {
 }
 
 /// Runs a program, and formats its registrations in order, except components, and then the stack outputs.
-async fn registrations(subject: &StackProgram, deployment: &FakeDeployment) -> String {
+pub(crate) async fn registrations(subject: &StackProgram, deployment: &FakeDeployment) -> String {
     subject.run(deployment).await;
     let goals = deployment.goals.lock().unwrap();
     let outputs = properties(deployment.stack_outputs.lock().unwrap().as_ref().unwrap());

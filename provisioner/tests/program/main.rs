@@ -3,6 +3,7 @@
 
 mod fake;
 
+mod atlas;
 mod buckets;
 mod core_types;
 mod defaults;

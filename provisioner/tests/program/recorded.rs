@@ -26,6 +26,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("gcp-pubsub: one topic in two environments", "two different resources of one name: an error before the run"),
     ("gcp-redis: nothing", "`projectId` and `memorySizeGb` are required: errors at the line of the `config`"),
     ("gcp-cloudsql-postgres: nothing, not even a version", "`projectId` and `version` are required, as above"),
+    ("mongodb-atlas: one user as admin and developer", "the same user twice: an error at its line"),
     // Types and sections that are not supported yet.
     ("s3-bucket: with a domain, and nothing else", "no registrar yet"),
     ("s3-bucket: a site with all keys", "no registrar yet"),

@@ -25,18 +25,38 @@ pub type BuildRecipe<C> = for<'r> fn(&'r C, &'r Place<'r>, &mut Recipe<'r>);
 pub struct CoreTypeRecipe {
     core_type: CoreType,
     packages: &'static [Package],
+    /// Packages that only some `config`s need.
+    optional: &'static [Package],
     register: Arc<dyn RegisterRecipe>,
 }
 
 impl CoreTypeRecipe {
     /// Creates the recipe of a type with the packages that it uses.
     pub fn of<C: CoreConfig + Send + Sync + 'static>(packages: &'static [Package], build: BuildRecipe<C>) -> Self {
-        Self { core_type: CoreType::of::<C>(), packages, register: Arc::new(TypedRecipe { build }) }
+        let register = Arc::new(TypedRecipe { build });
+        Self { core_type: CoreType::of::<C>(), packages, optional: &[], register }
     }
 
-    /// Returns the packages of the registered resources, with the versions that their inputs are written for.
-    pub fn packages(&self) -> &'static [Package] {
-        self.packages
+    /// Adds packages that only some `config`s need: those for which the recipe has a provider from the beginning.
+    #[must_use]
+    pub fn with_optional(self, optional: &'static [Package]) -> Self {
+        Self { optional, ..self }
+    }
+
+    /// Returns the packages that a `config` needs. Those that only some need are left out for an invalid one.
+    pub fn packages(&self, config: &Node, place: Place<'_>) -> Vec<Package> {
+        let mut used = Vec::new();
+        if !self.optional.is_empty() {
+            self.inspect(config, place, &mut |recipe| used.extend(recipe.packages()));
+        }
+        let optional = self.optional.iter().filter(|package| used.contains(package));
+        self.packages.iter().chain(optional).copied().collect()
+    }
+
+    /// Returns the packages that some `config` needs.
+    #[cfg(test)]
+    pub(in crate::registry) fn all_packages(&self) -> impl Iterator<Item = Package> {
+        self.packages.iter().chain(self.optional).copied()
     }
 
     /// Passes the recipe for a `config` to a function. Texts with references are unknown. An invalid `config` has no recipe.

@@ -132,7 +132,27 @@ impl<'r> Recipe<'r> {
         self.continuations.push(Continuation { value, build: Box::new(build) });
     }
 
-    /// Exports the members of an object as outputs of the stack, as `<base>-<member>`.
+    /// Adds what `build` adds once several texts are known. No text may contain a NUL. It must keep a secret text secret.
+    pub fn then_texts<const N: usize>(
+        &mut self,
+        texts: [Hole; N],
+        build: impl FnOnce([&str; N], &mut Self) + Send + Sync + 'r,
+    ) {
+        let joined = self.text(texts, |texts| texts.join("\0"));
+        self.then(joined, move |joined, r| {
+            let joined = joined.without_wrappers();
+            let mut texts = joined.as_str().unwrap_or_default().split('\0');
+            build(std::array::from_fn(|_| texts.next().unwrap_or_default()), r);
+        });
+    }
+
+    /// Returns the packages of the nodes.
+    pub(super) fn packages(&self) -> impl Iterator<Item = Package> {
+        self.nodes.iter().filter_map(|node| node.package)
+    }
+
+    /// Exports the members of an object as outputs of the stack, as `<base>-<member>`. A later export replaces an earlier
+    /// one of the same name.
     pub fn export(&mut self, base: &str, values: Value) {
         let values = self.members(&values, Nulls::LeaveOut);
         self.exports.extend(values.map(|(suffix, value)| (format!("{base}-{suffix}"), value)));

@@ -25,7 +25,7 @@ impl Place<'_> {
     }
 
     /// Returns the name of the provider of all other resources (docs/spec/simple-container.md#7.2).
-    pub(super) fn provider_name(&self) -> String {
+    pub fn provider_name(&self) -> String {
         let resource = format!("{}--{}--{}", self.stack, self.type_name, self.qualified(self.name));
         self.qualified(&format!("{resource}--provider"))
     }

@@ -38,10 +38,11 @@ impl ResolvedValue {
         }
     }
 
-    /// Returns a text or a whole number as text, if it is known.
+    /// Returns a text, a whole number as text, or an empty text for a null; `None` for an unknown value.
     fn as_part_of_text(&self) -> Option<Cow<'_, str>> {
         let value = if let PropertyValue::Secret(secret) = &self.value { secret.expose() } else { &self.value };
         match value {
+            PropertyValue::Null => Some(Cow::Borrowed("")),
             PropertyValue::Number(number) if number.fract() == 0.0 => Some(Cow::Owned(format!("{number:.0}"))),
             _ => self.exposed_text().map(Cow::Borrowed),
         }
@@ -68,7 +69,7 @@ impl ResolvedValue {
     }
 
     /// Returns a text that `make` builds from other texts: unknown if one of them is unknown, secret if one of them
-    /// contains a secret.
+    /// contains a secret. A null is an empty text, as in SDKs.
     ///
     /// # Errors
     /// Returns the error of `make`.

@@ -131,13 +131,9 @@ struct RdsKind {
 /// Adds a database in the default network of the account, with a default subnet per zone.
 fn rds_instance<'r>(config: &'r RdsConfig, kind: RdsKind, at: &'r Place<'r>, r: &mut Recipe<'r>) {
     let (aws, region) = provider(&config.account, r);
-    let arguments = json!({ "filters": [{ "name": "region-name", "values": [region] }] });
-    let zones = r.add(aws.function("aws:index/getAvailabilityZones:getAvailabilityZones", arguments));
-    r.then(zones.out("names"), move |zones, r| {
-        let zones = if let PropertyValue::List(zones) = zones { &zones[..] } else { &[] };
-        let subnets: Vec<Handle> = zones
-            .iter()
-            .filter_map(PropertyValue::as_str)
+    let zones = availability_zones(aws, region, r);
+    r.then(zones, move |zones, r| {
+        let subnets: Vec<Handle> = texts(zones)
             .map(|zone| {
                 let name = format!("default-subnet-{}-{zone}", at.environment);
                 r.add(aws.resource("aws:ec2/defaultSubnet:DefaultSubnet", &name, json!({ "availabilityZone": zone })))
@@ -228,13 +224,31 @@ fn account(config: &AwsAccountConfig, r: &mut Recipe<'_>) -> [Hole; 3] {
 
 /// Adds the provider of a core resource. Returns it with the region.
 fn provider(config: &AwsAccountConfig, r: &mut Recipe<'_>) -> (Provider, Hole) {
+    let (inputs, region) = provider_inputs(config, r);
+    (r.provider(AWS, inputs), region)
+}
+
+/// Adds the call that looks up the zones of a region. Returns their names.
+pub(super) fn availability_zones(aws: Provider, region: Hole, r: &mut Recipe<'_>) -> Hole {
+    let arguments = json!({ "filters": [{ "name": "region-name", "values": [region] }] });
+    r.add(aws.function("aws:index/getAvailabilityZones:getAvailabilityZones", arguments)).out("names")
+}
+
+/// Returns the texts in a list.
+pub(super) fn texts(list: &PropertyValue) -> impl Iterator<Item = &str> {
+    let items = if let PropertyValue::List(items) = list { &items[..] } else { &[] };
+    items.iter().filter_map(PropertyValue::as_str)
+}
+
+/// Returns the inputs of the provider of an account, and the region.
+pub(super) fn provider_inputs(config: &AwsAccountConfig, r: &mut Recipe<'_>) -> (Value, Hole) {
     let [access_key, secret_key, region] = account(config, r);
     let inputs = match r.known_text(&access_key) {
         // Without keys, the provider finds credentials itself, for example in its environment.
         Some("") => json!({ "region": region, "skipCredentialsValidation": true }),
         _ => json!({ "region": region, "accessKey": access_key, "secretKey": secret_key }),
     };
-    (r.provider(AWS, inputs), region)
+    (inputs, region)
 }
 
 /// Returns the rules of `corsConfig`; `None` without an allowed origin.

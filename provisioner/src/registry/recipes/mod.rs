@@ -6,13 +6,14 @@ mod gcp;
 mod gcp_data;
 mod helm;
 mod kubernetes;
+mod mongodb;
 mod packages;
 
 use config::types::TypeTable;
 
 use super::recipe::{CoreTypeRecipe, RecipeTable};
 use super::types::templates;
-use packages::{AWS, GCP, KUBERNETES, RANDOM};
+use packages::{ATLAS, AWS, GCP, KUBERNETES, RANDOM};
 
 /// Returns the recipes of all core types.
 pub fn core_types() -> RecipeTable {
@@ -29,6 +30,7 @@ pub fn core_types() -> RecipeTable {
         CoreTypeRecipe::of(&[KUBERNETES, RANDOM], helm::mongodb_operator),
         CoreTypeRecipe::of(&[KUBERNETES], helm::rabbitmq_operator),
         CoreTypeRecipe::of(&[KUBERNETES], helm::redis_operator),
+        CoreTypeRecipe::of(&[ATLAS, RANDOM], mongodb::mongodb_atlas).with_optional(&[AWS]),
     ])
 }
 
@@ -102,8 +104,8 @@ mod tests {
     fn packages_of_recipes_have_an_sdk() {
         for name in core_types().names() {
             let recipes = core_types();
-            let packages = recipes.get(name).unwrap().packages();
-            assert!(packages.iter().all(|package| package.version().is_some()), "{name}");
+            let mut packages = recipes.get(name).unwrap().all_packages();
+            assert!(packages.all(|package| package.version().is_some()), "{name}");
         }
     }
 }

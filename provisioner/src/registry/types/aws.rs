@@ -252,7 +252,7 @@ impl CoreConfig for RdsMysqlConfig {
 }
 
 /// Returns errors in an account, and warnings about ignored keys.
-fn check_account<T>(decoded: &Decoded<T>, config: &AwsAccountConfig, node: &Node) -> Vec<Diagnostic> {
+pub(super) fn check_account<T>(decoded: &Decoded<T>, config: &AwsAccountConfig, node: &Node) -> Vec<Diagnostic> {
     let span_of = |key: &str| node.get_path([key]).map(|value| value.span);
     let fields =
         [("accessKey", config.access_key), ("secretAccessKey", config.secret_access_key), ("region", config.region)];

@@ -7,6 +7,7 @@ mod aws;
 mod gcp;
 mod gcp_data;
 mod helm;
+mod mongodb;
 pub(crate) mod templates;
 
 pub use aws::{
@@ -20,4 +21,8 @@ pub use gcp_data::{
 };
 pub use helm::{
     HelmChartConfig, MongodbOperatorConfig, PostgresOperatorConfig, RabbitmqOperatorConfig, RedisOperatorConfig,
+};
+pub use mongodb::{
+    AtlasAdvancedBackup, AtlasBackup, AtlasBackupExport, AtlasBackupPolicy, AtlasConfig, AtlasNetwork, ExtraProvider,
+    PointInTimeRecovery, PrivateLinkEndpoint,
 };
