@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -273,6 +274,7 @@ impl PluginHost {
         let requested = request.version.as_ref().and_then(|version| version.parse::<PluginVersion>().ok());
         if let (Some(requested), Some(declared)) = (requested, found.package().and_then(VerifiedPackage::version))
             && requested > *declared
+            && !found.is_later_version_reported.swap(true, Ordering::Relaxed)
         {
             self.run.warn(found, format!("version {requested} is requested, but version {declared} is declared"));
         }

@@ -42,6 +42,8 @@ pub(super) struct Plugin {
     pub(super) group: GroupId,
     /// Types of the package, loaded on first use.
     pub(super) package_types: OnceCell<PackageTypes>,
+    /// True once a request for a later version than the declared one was reported.
+    pub(super) is_later_version_reported: AtomicBool,
 }
 
 /// Program of a plugin.
@@ -53,6 +55,11 @@ pub(super) enum Program {
 }
 
 impl Plugin {
+    fn new(group: GroupId, declared: DeclaredPlugin, program: Program, environment: PluginEnvironment) -> Self {
+        let (package_types, is_later_version_reported) = (OnceCell::new(), AtomicBool::new(false));
+        Self { declared, program, environment, group, package_types, is_later_version_reported }
+    }
+
     /// Returns the package; `None` if the host does not start the plugin.
     pub(super) fn package(&self) -> Option<&VerifiedPackage> {
         match &self.program {
@@ -88,7 +95,7 @@ impl Run {
         if let Some(attached) = settings.attached_to(&declared.config) {
             let group = self.pool().group(ProcessKey::of_attached(&declared.config, &settings.directory, self.id));
             let (program, environment) = (Program::Attached(attached.clone()), PluginEnvironment::default());
-            let plugin = Plugin { group, declared, program, environment, package_types: OnceCell::new() };
+            let plugin = Plugin::new(group, declared, program, environment);
             self.warn(&plugin, attached.message());
             return Ok(plugin);
         }
@@ -97,7 +104,7 @@ impl Run {
         let variables = environment.variables.clone();
         let key = ProcessKey::new(&declared.config, &package, variables, &settings.directory, self.id);
         let (group, program) = (self.pool().group(key), Program::Package(package));
-        Ok(Plugin { group, declared, program, environment, package_types: OnceCell::new() })
+        Ok(Plugin::new(group, declared, program, environment))
     }
 
     /// Leases the idle instance of a plugin with the highest rank.

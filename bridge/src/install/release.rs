@@ -48,6 +48,20 @@ impl GithubReleases {
         Ok(entry.and_then(|entry| entry.download_digest))
     }
 
+    /// Asks the server for the size of the asset that [`PackageSource::resolve`] downloads for the tag of a plugin, in bytes.
+    ///
+    /// # Errors
+    /// [`InstallError`] if the server cannot be reached, or if the release has no asset for the platform.
+    pub async fn download_size(&self, plugin: &PluginConfig) -> Result<u64, InstallError> {
+        let PluginSource::GithubRelease(source) = &plugin.source else {
+            return Err(InstallError::Unsupported { kind: plugin.source.kind() });
+        };
+        check_transport(&plugin.source)?;
+        let resolution = self.resolution(plugin, source, &())?;
+        let release = resolution.github()?.release(Some(&source.tag)).await?;
+        Ok(resolution.find_asset(&release)?.size)
+    }
+
     fn resolution<'a>(
         &'a self,
         plugin: &'a PluginConfig,

@@ -3,18 +3,17 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use provisioner::operation::{Approval, DownloadApproval};
-use provisioner::registry::packages::CorePackage;
+use provisioner::operation::{Approval, DownloadApproval, PackageDownload};
 use tokio::sync::{mpsc, oneshot};
 
-use super::display::Line;
+use super::display::{Line, bytes as bytes_text};
 use super::prompt::Confirmation;
 use super::session::Session;
 use super::ui::Ui;
 
 /// Question whether these packages may be downloaded.
 struct DownloadQuestion {
-    packages: Vec<CorePackage>,
+    downloads: Vec<PackageDownload>,
     reply: oneshot::Sender<Approval>,
 }
 
@@ -23,9 +22,9 @@ struct AskedApproval(mpsc::Sender<DownloadQuestion>);
 
 #[async_trait]
 impl DownloadApproval for AskedApproval {
-    async fn approve(&self, packages: &[CorePackage]) -> Approval {
+    async fn approve(&self, downloads: &[PackageDownload]) -> Approval {
         let (reply, received) = oneshot::channel();
-        let question = DownloadQuestion { packages: packages.to_vec(), reply };
+        let question = DownloadQuestion { downloads: downloads.to_vec(), reply };
         match self.0.send(question).await {
             Ok(()) => received.await.unwrap_or(Approval::Declined),
             Err(_) => Approval::Declined,
@@ -47,11 +46,11 @@ impl DownloadQuestions {
 
     /// Asks the questions that arrive. Does not return.
     pub(crate) async fn ask(mut self, ui: &Ui, session: &Session<'_>) -> std::convert::Infallible {
-        while let Some(DownloadQuestion { packages, reply }) = self.0.recv().await {
+        while let Some(DownloadQuestion { downloads, reply }) = self.0.recv().await {
             session.pause();
-            let lines = packages.iter().map(|package| {
-                let CorePackage { name, version, .. } = package;
-                Line::plain(format!("  {name} {version}, release v{version} of github.com/{}", package.repository()))
+            let lines = downloads.iter().map(|PackageDownload { package, bytes }| {
+                let (name, version, repository) = (package.name, package.version, package.repository());
+                Line::plain(format!("  {name} {version} ({}), a release of {repository}", bytes_text(*bytes)))
             });
             let head = Line::plain("The core types need packages that are not on this machine:");
             ui.print_messages(&[head].into_iter().chain(lines).collect::<Vec<_>>());

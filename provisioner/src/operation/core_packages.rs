@@ -41,7 +41,16 @@ const GITHUB_API: &str = "https://api.github.com";
 #[async_trait]
 pub trait DownloadApproval: Send + Sync {
     /// Returns whether these packages may be downloaded.
-    async fn approve(&self, packages: &[CorePackage]) -> Approval;
+    async fn approve(&self, downloads: &[PackageDownload]) -> Approval;
+}
+
+/// Package that is not on this machine.
+#[derive(Clone, Copy, Debug)]
+pub struct PackageDownload {
+    /// The package.
+    pub package: CorePackage,
+    /// Size of the download in bytes.
+    pub bytes: u64,
 }
 
 /// Package that a run needs, and why.
@@ -255,19 +264,28 @@ impl CorePackages {
         is_approved: &mut bool,
         signals: &StopSignals,
     ) -> Result<(), CorePackagesError> {
+        let Some(approval) = self.approval.as_ref().filter(|_| !*is_approved) else { return Ok(()) };
         let missing = located.iter().filter(|(_, located)| located.location == PackageLocation::Release);
-        let missing: Vec<CorePackage> = missing.map(|(_, located)| located.package).collect();
-        let Some(approval) = self.approval.as_ref().filter(|_| !missing.is_empty() && !*is_approved) else {
-            return Ok(());
+        // A package that cannot be downloaded is reported instead of a question.
+        let find_size = async |(request, located): &(PackageRequest, LocatedPackage)| {
+            let bytes = self.releases.download_size(&located.plugin).await;
+            let bytes = bytes.map_err(|error| self.diagnostic(request, &error.into()))?;
+            Ok(PackageDownload { package: located.package, bytes })
         };
-        match approval.approve(&missing).await {
+        let downloads = all_or_errors(join_all(missing.map(find_size)).await)?;
+        if downloads.is_empty() {
+            return Ok(());
+        }
+        match approval.approve(&downloads).await {
             Approval::Granted => {
                 *is_approved = true;
                 Ok(())
             }
             // The end of a question by a stop is not a reply.
             Approval::Declined if signals.stop.is_cancelled() => Err(CorePackagesError::Stopped),
-            Approval::Declined => Err(CorePackagesError::Declined(missing)),
+            Approval::Declined => {
+                Err(CorePackagesError::Declined(downloads.iter().map(|download| download.package).collect()))
+            }
         }
     }
 

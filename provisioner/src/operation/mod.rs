@@ -51,7 +51,9 @@ use self::core_packages::CorePackagesError;
 use self::secrets_access::other_provider_text;
 
 pub use approval::Approval;
-pub use core_packages::{CorePackages, DownloadApproval, LocatedPackage, PackageLocation, PackageRequest};
+pub use core_packages::{
+    CorePackages, DownloadApproval, LocatedPackage, PackageDownload, PackageLocation, PackageRequest,
+};
 pub use destroy::destroy;
 pub use import::import;
 pub use plugin_settings::PluginSettings;

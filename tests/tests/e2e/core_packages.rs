@@ -215,21 +215,29 @@ fn declared_plugin_precedes_the_package() {
 #[test]
 fn declared_plugin_of_another_version_is_used_with_one_warning() {
     let server = Server::new();
-    let asset = format!("pulumi-resource-aws-v7.1.0-{}.tar.gz", platform());
-    server.releases.publish("pulumi/pulumi-aws", "v7.1.0", &[(&asset, &archive("aws"))]);
     let url = server.releases.api_url();
-    let aws = format!(
-        "- {{ name: aws, source: {{ type: github-release, repository: pulumi/pulumi-aws, version: v7.1.0, apiUrl: '{url}' }} }}"
-    );
-    let sections = Sections { plugins: &aws, resources: BUCKET, outputs: "" };
-    let repository = Repository::new(sections);
-    repository.write_stack("shore", PROVISIONER, sections);
-    let output = expect_success(&repository, "provision", &[]);
-    let warnings = lines_with(&output, "warning[package]");
-    let expected = "warning[package]: the plugin \"aws\" is declared with version 7.1.0, but the core types are written for \
-                    version 6.83.4 of the package \"aws\"";
-    assert_eq!(warnings, [expected]);
-    assert_eq!(lines_with(&output, "Packages of"), [""; 0]);
+    for version in ["7.1.0", "6.50.0"] {
+        let asset = format!("pulumi-resource-aws-v{version}-{}.tar.gz", platform());
+        server.releases.publish("pulumi/pulumi-aws", &format!("v{version}"), &[(&asset, &archive("aws"))]);
+        let aws = format!(
+            "- {{ name: aws, source: {{ type: github-release, repository: pulumi/pulumi-aws, version: v{version}, \
+             apiUrl: '{url}' }} }}"
+        );
+        let buckets = format!("{BUCKET}\n{}", BUCKET.replace("media", "films"));
+        let sections = Sections { plugins: &aws, resources: &buckets, outputs: "" };
+        let repository = Repository::new(sections);
+        repository.write_stack("shore", PROVISIONER, sections);
+        let output = expect_success(&repository, "provision", &[]);
+        let expected = format!(
+            "warning[package]: the plugin \"aws\" is declared with version {version}, but the core types are written for \
+             version 6.83.4 of the package \"aws\""
+        );
+        assert_eq!(lines_with(&output, "warning[package]"), [expected]);
+        // The host of each stack reports that a later version is requested.
+        let of_host = lines_with(&output, "version 6.83.4 is requested").len();
+        assert_eq!(of_host, if version == "6.50.0" { 2 } else { 0 }, "{output}");
+        assert_eq!(lines_with(&output, "Packages of"), [""; 0]);
+    }
 }
 
 #[test]
@@ -314,6 +322,11 @@ fn missing_network_is_reported_with_the_ways_to_provide_the_package() {
     "#);
     assert!(!repository.path("backend/.pulumi").exists());
     assert_eq!(run(&repository, "plugin install", &with_server(&url, &[])).lines().next(), Some("exit 1"));
+    expect_success(&repository, "validate", &with_server(&url, &[]));
+    // On a terminal there is no question that would be in vain.
+    let mut terminal = on_terminal(&repository, "provision", &with_server(&url, &[]));
+    assert_eq!(terminal.wait(), 1);
+    assert!(!terminal.screen().contains("[y/N]"), "{}", terminal.screen());
 }
 
 #[test]
@@ -326,21 +339,23 @@ fn terminal_asks_once_for_all_packages_and_pipeline_does_not_ask() {
     terminal.wait_until_shown("Download them? [y/N]");
     terminal.type_line("n");
     assert_eq!(terminal.wait(), 1);
-    insta::assert_snapshot!(terminal.screen(), @r"
+    let size = |package: &str| format!("({} B)", archive(package).len());
+    let screen = terminal.screen().replace(&size("aws"), "([size])").replace(&size("gcp"), "([size])");
+    insta::assert_snapshot!(screen, @r"
     The core types need packages that are not on this machine:
-      aws 6.83.4, release v6.83.4 of github.com/pulumi/pulumi-aws
-      gcp 8.41.1, release v8.41.1 of github.com/pulumi/pulumi-gcp
+      aws 6.83.4 ([size]), a release of pulumi/pulumi-aws
+      gcp 8.41.1 ([size]), a release of pulumi/pulumi-gcp
     Download them? [y/N] n
     error: the download of packages of core types was declined: aws 6.83.4, gcp 8.41.1; nothing was changed
       hint: declare plugins of these packages in `plugins`, or run `sc plugin install`
     ");
-    assert_eq!(server.releases.requests().len(), 0);
+    assert_eq!(server.downloads(), 0);
 
     let mut terminal = on_terminal(&repository, "preview", &with_server(&url, &[]));
     terminal.wait_until_shown("Download them? [y/N]");
     terminal.press_ctrl_c();
     assert_eq!(terminal.wait(), 130);
-    assert_eq!(server.releases.requests().len(), 0);
+    assert_eq!(server.downloads(), 0);
 
     let mut terminal = on_terminal(&repository, "preview", &with_server(&url, &[]));
     terminal.wait_until_shown("Download them? [y/N]");

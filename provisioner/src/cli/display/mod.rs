@@ -44,7 +44,7 @@ pub(crate) use painter::SHOW_CURSOR;
 pub(crate) use palette::Palette;
 pub(crate) use plain::PlainDisplay;
 pub(crate) use stop::StopNotice;
-pub(crate) use text::Line;
+pub(crate) use text::{Line, bytes};
 pub(crate) use value::{DisplayValue, Secrets, map_to_json};
 
 use filter::MessageFilter;
