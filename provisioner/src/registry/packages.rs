@@ -80,6 +80,17 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::registry::recipes::core_types;
+
+    #[test]
+    fn packages_of_all_core_types_need_no_declaration() {
+        let recipes = core_types();
+        let used = recipes.names().flat_map(|name| recipes.get(name).unwrap().all_packages());
+        for package in used {
+            let found = find(package.name).unwrap_or_else(|| panic!("{} is missing", package.name));
+            assert_eq!(Some(found.version), package.version());
+        }
+    }
 
     #[test]
     fn versions_are_those_of_the_sdks_and_of_simple_container() {
