@@ -5,6 +5,7 @@ mod fake;
 
 mod atlas;
 mod buckets;
+mod caddy;
 mod core_types;
 mod defaults;
 mod example;

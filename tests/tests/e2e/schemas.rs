@@ -34,7 +34,7 @@ fn only_changed_schemas_are_written() {
     insta::assert_snapshot!(filter_output(&output, &[(&repository.path(""), "[repo]/")]), @r"
     exit 0
     --- out
-    23 schemas in [repo]/out, 23 of them changed
+    24 schemas in [repo]/out, 24 of them changed
     --- err
     ");
     assert!(repository.expect_exit(0, "schema-gen out --core").contains("0 of them changed"));

@@ -1,8 +1,10 @@
 //! Checks against the SDK packages on PyPI: the files about them that core types and fake clouds use, the forms of
-//! resource types that Pulumi documents, and the stacks in the documentation.
+//! resource types that Pulumi documents, and the stacks in the documentation. Checks of what reaches a cluster of
+//! Kubernetes.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
+mod caddy;
 mod documented_stacks;
 mod sdk_data;
 

@@ -447,7 +447,7 @@ fn reference(registered: &Registered, node: &Node) -> ResolvedValue {
     let reference = ResourceReference {
         urn: registered.urn.clone(),
         id: is_custom.then(|| ReferenceId::from(registered.id.as_ref())),
-        package_version: version(node),
+        package_version: None,
     };
     ResolvedValue { value: PropertyValue::Resource(reference), dependencies: vec![registered.urn.clone()] }
 }

@@ -7,7 +7,7 @@ use base64::prelude::BASE64_STANDARD as BASE64;
 use config::types::FreeValue;
 use serde_json::{Map, Value, json};
 
-use super::kubernetes::{annotations, cluster, labels, resource_name};
+use super::kubernetes::{annotations, cluster, labels, merged, resource_name};
 use super::packages::RANDOM;
 use crate::registry::recipe::{Handle, Hole, Place, Provider, Recipe, ResolvedValue, secret};
 use crate::registry::types::{
@@ -314,15 +314,4 @@ impl Operator {
 fn chart_values(values: &BTreeMap<String, FreeValue>, own: Value, r: &mut Recipe<'_>) -> Value {
     let values = values.iter().map(|(key, value)| (key.clone(), json!(r.free_value(value))));
     merged(Value::Object(values.collect()), own)
-}
-
-/// Returns the members of both objects. Those of the second one come first.
-fn merged(first: Value, second: Value) -> Value {
-    match (first, second) {
-        (Value::Object(mut first), Value::Object(second)) => {
-            first.extend(second);
-            first.into()
-        }
-        (_, second) => second,
-    }
 }

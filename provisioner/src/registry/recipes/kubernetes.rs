@@ -44,6 +44,17 @@ pub(super) fn resource_name(text: &str) -> String {
     name.replace("--", "-")
 }
 
+/// Returns the members of both objects. Those of the second one override those of the first.
+pub(super) fn merged(first: Value, second: Value) -> Value {
+    match (first, second) {
+        (Value::Object(mut first), Value::Object(second)) => {
+            first.extend(second);
+            first.into()
+        }
+        (_, second) => second,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

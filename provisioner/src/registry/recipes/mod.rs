@@ -2,6 +2,7 @@
 //! the table.
 
 mod aws;
+mod caddy;
 mod gcp;
 mod gcp_data;
 mod helm;
@@ -31,6 +32,7 @@ pub fn core_types() -> RecipeTable {
         CoreTypeRecipe::of(&[KUBERNETES], helm::rabbitmq_operator),
         CoreTypeRecipe::of(&[KUBERNETES], helm::redis_operator),
         CoreTypeRecipe::of(&[ATLAS, RANDOM], mongodb::mongodb_atlas).with_optional(&[AWS]),
+        CoreTypeRecipe::of(&[KUBERNETES], caddy::kubernetes_caddy),
     ])
 }
 

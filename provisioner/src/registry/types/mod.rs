@@ -4,6 +4,7 @@
 //! ([`super::recipes`]).
 
 mod aws;
+mod caddy;
 mod gcp;
 mod gcp_data;
 mod helm;
@@ -14,6 +15,7 @@ pub use aws::{
     AwsAccount, AwsAccountConfig, CorsConfig, EcrRepositoryConfig, LifecycleAction, LifecyclePolicy, LifecycleRule,
     LifecycleSelection, RdsConfig, RdsMysqlConfig, RdsPostgresConfig, S3BucketConfig,
 };
+pub use caddy::{CaddyConfig, ContainerResources, KubernetesCaddyConfig, VpaConfig, VpaContainerPolicy, VpaResources};
 pub use gcp::{GcpAccountConfig, GcpBucketConfig};
 pub use gcp_data::{
     DeadLetterPolicy, GcpCloudSqlPostgresConfig, GcpPubSubConfig, GcpRedisConfig, Subscription, Topic,

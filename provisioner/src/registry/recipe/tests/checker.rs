@@ -197,10 +197,11 @@ impl Check<'_, '_> {
                 _ => Kind::Any,
             }),
             HoleSource::Output(handle, path) => self.output(*handle, path),
-            HoleSource::Member(map, key) => match self.kind_of_source(map)? {
-                Kind::Map(item) => Ok(*item),
-                Kind::Any => Ok(Kind::Any),
-                other => Err(format!("{}: {key} is read from {other:?}", self.subject)),
+            HoleSource::Member(map, key) => match (self.kind_of_source(map)?, &**map) {
+                (Kind::Map(item), _) => Ok(*item),
+                (Kind::Object(_), HoleSource::Output(handle, path)) => self.output(*handle, &format!("{path}.{key}")),
+                (Kind::Any, _) => Ok(Kind::Any),
+                (other, _) => Err(format!("{}: {key} is read from {other:?}", self.subject)),
             },
         }
     }
