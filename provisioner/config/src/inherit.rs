@@ -8,6 +8,9 @@ use crate::raw::RawStack;
 use crate::secrets::{Auth, AuthDeclaration, Secrets};
 use crate::tree::Node;
 
+/// Key of the registrar in `resources`.
+pub(super) const REGISTRAR: &str = "registrar";
+
 pub(super) type RawStacks = BTreeMap<String, RawStack>;
 
 /// Error of a block whose diagnostic is already reported.
@@ -20,11 +23,12 @@ struct Link<'n> {
     span: Span,
 }
 
-/// Returns the stacks that a stack inherits from directly. The `inherit` of a registrar, an environment or a resource
-/// is not supported, so its stack is not returned.
+/// Returns the stacks that a stack inherits from directly. The `inherit` of an environment or a resource is not supported,
+/// so its stack is not returned.
 pub(super) fn inherited_stacks(raw: &RawStack) -> Vec<String> {
-    let blocks =
-        ["provisioner", "secrets", "cicd"].into_iter().filter_map(|key| Some(block_link(raw, key)?.target.to_owned()));
+    let blocks = ["provisioner", "secrets", "cicd", REGISTRAR]
+        .into_iter()
+        .filter_map(|key| Some(block_link(raw, key)?.target.to_owned()));
     let auth = raw.secrets.auth.values().filter_map(|declaration| match declaration {
         AuthDeclaration::Inherited { stack, .. } => Some(stack.clone()),
         AuthDeclaration::Own(_) => None,
@@ -74,7 +78,7 @@ pub(super) fn block<'r>(
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<Option<&'r Node>, Reported> {
     let owner = find_owner(name, key, stacks, diagnostics)?;
-    Ok(stacks[owner].root().and_then(|root| root.get(key)))
+    Ok(find_block(&stacks[owner], key))
 }
 
 /// Returns the secrets of a stack, or of the stack that its `secrets` block is inherited from. Resolves inherited
@@ -194,7 +198,13 @@ fn find_owner<'r>(
 }
 
 fn block_link<'n>(raw: &'n RawStack, key: &str) -> Option<Link<'n>> {
-    inherit_link(raw.root()?.get(key)?)
+    inherit_link(find_block(raw, key)?)
+}
+
+/// Returns a block of a stack: a section, or the registrar in `resources`.
+fn find_block<'n>(raw: &'n RawStack, key: &str) -> Option<&'n Node> {
+    let root = raw.root()?;
+    if key == REGISTRAR { root.get("resources")?.as_mapping()?.get(key) } else { root.get(key) }
 }
 
 /// Returns the `inherit` of a block; `None` if it is missing or empty.

@@ -62,6 +62,7 @@ mod profile;
 mod provisioner;
 mod raw;
 mod reader;
+mod registrar;
 mod resources;
 mod routing;
 mod secret_text;

@@ -16,6 +16,7 @@ use crate::profile::Profile;
 use crate::provisioner;
 use crate::raw::RawStack;
 use crate::reader::{Reader, Section};
+use crate::registrar;
 use crate::resources;
 use crate::routing::RoutingContext;
 use crate::secret_text::SecretText;
@@ -257,7 +258,11 @@ impl Loader<'_> {
         let plugins_node = root.and_then(|root| root.get("plugins"));
         let plugins = plugins::read(plugins_node, &mut resolver);
         let invalid = invalid_plugins(plugins_node, &plugins);
-        let routing = RoutingContext { plugins: &plugins, invalid_plugins: &invalid, types: self.workspace.types };
+        let (reported, types) = (diagnostics.len(), self.workspace.types);
+        let registrar = registrar::read(name, &self.raw, types, &mut resolver, &mut diagnostics);
+        // An invalid registrar is reported: domains that need it are not reported again.
+        let has_registrar = registrar.is_some() || diagnostics.len() > reported;
+        let routing = RoutingContext { plugins: &plugins, invalid_plugins: &invalid, types, has_registrar };
         let environments = root.map(|root| resources::read(root, routing, &mut resolver)).unwrap_or_default();
         let mut outputs = root.map(|root| read_outputs(root, &mut resolver)).unwrap_or_default();
         let organization =
@@ -285,6 +290,7 @@ impl Loader<'_> {
             provisioner: provisioner?,
             plugins,
             environments,
+            registrar,
             outputs,
             variables,
             secrets: secrets.values.clone(),

@@ -4,17 +4,19 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::diagnostics::{Code, Diagnostic, Span};
+use crate::inherit::REGISTRAR;
 use crate::options;
 use crate::placeholder::{ReferenceRule, Resolver};
 use crate::reader::{Reader, Section, unknown_key_error};
 use crate::routing::{RoutingContext, RoutingRequest, missing_type_error};
 use crate::stack::{Environment, Resource, ResourceImplementation};
 use crate::tree::{Entry, Mapping, Node, Value};
+use crate::types::TypeTable;
 use crate::values;
 
 const RESOURCE_KEYS: [&str; 5] = ["type", "name", "config", "inherit", "options"];
 const ENVIRONMENT_KEYS: [&str; 3] = ["template", "resources", "inherit"];
-const SECTION_KEYS: [&str; 2] = ["registrar", "resources"];
+const SECTION_KEYS: [&str; 2] = [REGISTRAR, "resources"];
 const SHORTHAND: Code = Code("shorthand");
 const MISSING_LEVEL: Code = Code("missing-level");
 
@@ -51,8 +53,28 @@ pub(super) fn read(root: Section<'_>, routing: RoutingContext<'_>, resolver: &mu
         });
         environments[index].resources.extend(resource);
     }
+    reject_repeated_domains(&environments, routing.types, &mut diagnostics);
     resolver.diagnostics.extend(diagnostics);
     environments
+}
+
+/// Reports domains of several resources, because a domain can lead to one of them.
+fn reject_repeated_domains(environments: &[Environment], types: &TypeTable, diagnostics: &mut Vec<Diagnostic>) {
+    let mut seen: HashMap<String, Span> = HashMap::new();
+    for resource in environments.iter().flat_map(|environment| &environment.resources) {
+        let ResourceImplementation::Core { type_name } = &resource.implementation else { continue };
+        let Some(domain) = types.get(type_name).and_then(|core| core.domain(&resource.config)) else { continue };
+        let text = match &domain.value.value {
+            Value::Scalar(scalar) => scalar.text.clone(),
+            Value::Interpolated(string) => string.known().unwrap_or_default(),
+            Value::Sequence(_) | Value::Mapping(_) => continue,
+        };
+        if let Some(first) = seen.insert(text, domain.value.span) {
+            let error =
+                Diagnostic::error(Code("duplicate-domain"), domain.value.span, "two resources have this domain");
+            diagnostics.push(error.label(first, "the other one").help("give each resource a domain of its own"));
+        }
+    }
 }
 
 /// Finds all resources, in full form and in shorthand.
@@ -179,6 +201,13 @@ pub(super) fn declared(root: Section<'_>) -> HashSet<(&str, &str)> {
     entries.into_iter().map(|entry| (entry.environment.key.as_str(), entry.resource.key.as_str())).collect()
 }
 
+/// Returns the error of a domain in a stack without a registrar.
+fn missing_registrar_error(domain: &Entry) -> Diagnostic {
+    let summary = format!("`{}` needs a registrar, which the stack does not have", domain.key);
+    Diagnostic::error(Code("missing-registrar"), domain.value.span, summary)
+        .help("add `resources.registrar` with `type: cloudflare`, or leave the key out")
+}
+
 /// Returns true for a mapping with a string `type`.
 fn is_resource(node: &Node) -> bool {
     let kind = node.as_mapping().and_then(|mapping| mapping.get_non_null("type"));
@@ -244,6 +273,8 @@ fn read_resource(
         ResourceImplementation::Core { type_name } => {
             if let Some(core) = routing.types.get(type_name) {
                 core.check(&config, diagnostics);
+                diagnostics
+                    .extend(core.domain(&config).filter(|_| !routing.has_registrar).map(missing_registrar_error));
             }
         }
     }

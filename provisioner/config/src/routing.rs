@@ -37,6 +37,7 @@ pub(super) struct RoutingContext<'a> {
     /// Names and packages of plugins whose declaration is invalid. Their resources are skipped without an error.
     pub(super) invalid_plugins: &'a [String],
     pub(super) types: &'a TypeTable,
+    pub(super) has_registrar: bool,
 }
 
 /// Number of packages that an unknown one is compared with, for a suggestion.

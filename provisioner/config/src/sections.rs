@@ -1,5 +1,4 @@
-//! Reads `variables` of server.yaml. Checks `schemaVersion` and the types of `secrets`, `cicd` and
-//! `resources.registrar`, and reports a registrar, which is not supported.
+//! Reads `variables` of server.yaml. Checks `schemaVersion` and the types of `secrets` and `cicd`.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +7,6 @@ use bridge::error::shorten;
 use crate::diagnostics::{Code, Diagnostic, closest};
 use crate::reader::{Reader, Section, unknown_key_error};
 use crate::routing::GO_TYPES;
-use crate::tree::Node;
 use crate::types::{TemplateType, TypeTable};
 use crate::yaml::Document;
 
@@ -66,7 +64,7 @@ pub(super) fn reject_unknown_keys(root: Section<'_>, document: &Document, known:
     }
 }
 
-/// Checks `schemaVersion`, and the types of `secrets`, `cicd` and `resources.registrar`.
+/// Checks `schemaVersion`, and the types of `secrets` and `cicd`.
 pub(super) fn check(root: Section<'_>, types: &TypeTable, diagnostics: &mut Vec<Diagnostic>) {
     let mut reader = Reader::new(diagnostics);
     if let Some((version, span)) = reader.text_at(root, "schemaVersion")
@@ -83,7 +81,6 @@ pub(super) fn check(root: Section<'_>, types: &TypeTable, diagnostics: &mut Vec<
             check_type(section, what, MissingType::Allowed, types, &mut reader);
         }
     }
-    check_registrar(root, types, &mut reader);
 }
 
 /// Rule for a section without a type.
@@ -123,21 +120,4 @@ pub(super) fn check_type(
 pub(super) fn template_types_hint(types: &TypeTable) -> String {
     let names: Vec<_> = types.templates().iter().map(TemplateType::name).collect();
     format!("the types of templates are {}", names.join(", "))
-}
-
-fn check_registrar(root: Section<'_>, types: &TypeTable, reader: &mut Reader<'_>) {
-    let Some(resources) = root.get("resources").and_then(Node::as_mapping) else { return };
-    let Some(node) = resources.get_non_null("registrar") else { return };
-    let Some(registrar) = reader.mapping(node, "`resources.registrar`") else { return };
-    if !check_type(registrar, "registrar", MissingType::Allowed, types, reader) {
-        return;
-    }
-    let named =
-        ["inherit", "type"].into_iter().find_map(|key| reader.text_at(registrar, key).filter(|(t, _)| !t.is_empty()));
-    if let Some((_, span)) = named {
-        reader.push(
-            Diagnostic::error(Code("not-supported"), span, "DNS records through a registrar are not supported yet")
-                .help("remove `registrar`, or keep managing this stack's records with the Go program"),
-        );
-    }
 }

@@ -23,6 +23,8 @@ pub struct Stack {
     pub plugins: Vec<PluginDeclaration>,
     /// The environments in the order of the file.
     pub environments: Vec<Environment>,
+    /// `registrar`: of a core type, in no environment, and without references.
+    pub registrar: Option<Resource>,
     /// `outputs`; then the templates, by the names that client stacks use.
     pub outputs: Vec<Output>,
     /// `variables`.
@@ -38,6 +40,13 @@ impl Stack {
     pub fn resources(&self) -> impl Iterator<Item = (&Environment, &Resource)> {
         let environments = self.environments.iter();
         environments.flat_map(|environment| environment.resources.iter().map(move |resource| (environment, resource)))
+    }
+
+    /// Returns all resources with the names of their environments, in the order of the file, then the registrar, whose
+    /// environment has an empty name.
+    pub fn declarations(&self) -> impl Iterator<Item = (&str, &Resource)> {
+        let resources = self.resources().map(|(environment, resource)| (environment.name.as_str(), resource));
+        resources.chain(self.registrar.iter().map(|registrar| ("", registrar)))
     }
 }
 

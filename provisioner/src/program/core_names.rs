@@ -11,16 +11,10 @@ use config::{Resource, ResourceImplementation, Stack};
 pub(super) fn check(stack: &Stack, core: &RecipeTable) -> Vec<Diagnostic> {
     let mut first: BTreeMap<(String, String), (Outline, &Resource)> = BTreeMap::new();
     let mut conflicts = Vec::new();
-    for (environment, resource) in stack.resources() {
+    for (environment, resource) in stack.declarations() {
         let ResourceImplementation::Core { type_name } = &resource.implementation else { continue };
         let Some(recipe) = core.get(type_name) else { continue };
-        let place = Place {
-            stack: &stack.name,
-            project: &stack.project,
-            environment: &environment.name,
-            type_name,
-            name: &resource.name,
-        };
+        let place = Place::new(stack, environment, type_name, resource);
         let mut found = None;
         for outline in recipe.outline(&resource.config, place) {
             let key = (outline.token.clone(), outline.name.clone());

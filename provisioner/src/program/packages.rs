@@ -44,19 +44,13 @@ fn core_resources<'s>(
     stack: &'s Stack,
     core: &'s RecipeTable,
 ) -> impl Iterator<Item = (&'s Resource, &'s str, Package)> {
-    stack.resources().flat_map(move |(environment, resource)| {
+    stack.declarations().flat_map(move |(environment, resource)| {
         let recipe = match &resource.implementation {
             ResourceImplementation::Core { type_name } => core.get(type_name).map(|recipe| (type_name, recipe)),
             ResourceImplementation::Plugin { .. } => None,
         };
         recipe.into_iter().flat_map(move |(type_name, recipe)| {
-            let place = Place {
-                stack: &stack.name,
-                project: &stack.project,
-                environment: &environment.name,
-                type_name,
-                name: &resource.name,
-            };
+            let place = Place::new(stack, environment, type_name, resource);
             let packages = recipe.packages(&resource.config, place).into_iter();
             packages.map(move |package| (resource, type_name.as_str(), package))
         })

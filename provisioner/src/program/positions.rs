@@ -15,7 +15,7 @@ pub(super) fn plugin_ref(index: usize) -> SourceRef {
     SourceRef(1 + index as u64)
 }
 
-/// Returns the reference of a resource, given its index in [`Stack::resources`].
+/// Returns the reference of a resource, given its index in [`Stack::declarations`].
 pub(super) fn resource_ref(plugins: usize, index: usize) -> SourceRef {
     SourceRef(1 + plugins as u64 + index as u64)
 }
@@ -25,7 +25,7 @@ pub(super) fn find(stack: &Stack, source: SourceRef, property: Option<&PropertyP
     let index = usize::try_from(source.0).ok()?.checked_sub(1)?;
     let (span, config) = match index.checked_sub(stack.plugins.len()) {
         None => stack.plugins.get(index).map(|plugin| (plugin.name_span, &plugin.config))?,
-        Some(index) => stack.resources().nth(index).map(|(_, resource)| (resource.key_span, &resource.config))?,
+        Some(index) => stack.declarations().nth(index).map(|(_, resource)| (resource.key_span, &resource.config))?,
     };
     Some(property.map_or(span, |path| deepest_position(config, span, path)))
 }

@@ -68,7 +68,7 @@ enum RegistrationOutcome {
     Diagnostic(Box<Diagnostic>),
 }
 
-/// Resource at an index of [`Stack::resources`], with its environment.
+/// Resource at an index of [`Stack::declarations`], with its environment.
 #[derive(Clone, Copy)]
 struct ResourceNode<'r> {
     environment: &'r str,
@@ -113,11 +113,11 @@ impl<'r> Run<'r> {
         types: BTreeMap<String, PackageTypes>,
     ) -> Self {
         let plugins = stack.plugins.len();
-        let resolved_types = types::resolve_all(stack, &types);
+        let mut resolved_types = types::resolve_all(stack, &types);
+        resolved_types.extend(stack.registrar.iter().map(|_| None));
         let has_components = types.values().any(PackageTypes::has_components);
         let child_plugins = if has_components { packages::plugins_for_children(stack, core) } else { Vec::new() };
-        let resources =
-            stack.resources().map(|(environment, resource)| ResourceNode { environment: &environment.name, resource });
+        let resources = stack.declarations().map(|(environment, resource)| ResourceNode { environment, resource });
         let resources: Vec<ResourceNode<'r>> = resources.collect();
         let by_key: BTreeMap<_, _> = resources
             .iter()
@@ -331,13 +331,7 @@ impl<'r> Run<'r> {
             };
             let depends_on = depends_on(resource, environment, &referenced);
             let core = CoreResource {
-                place: Place {
-                    stack: &stack.name,
-                    project: &stack.project,
-                    environment,
-                    type_name,
-                    name: &resource.name,
-                },
+                place: Place::new(stack, environment, type_name, resource),
                 root,
                 config: &resource.config,
                 options: &resource.options,

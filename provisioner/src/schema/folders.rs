@@ -19,7 +19,7 @@ const TEMPLATE: &str = "template";
 
 pub(super) fn files(types: &TypeTable, packages: &[Package]) -> BTreeMap<String, String> {
     let mut folders: BTreeMap<&str, Folder<'_>> = BTreeMap::new();
-    for core in types.iter() {
+    for core in types.iter().chain(types.registrars()) {
         let folder = folders.entry(provider_of(core)).or_insert_with(|| Folder::new(title(provider_of(core))));
         folder.add_core(core);
     }
@@ -272,6 +272,8 @@ fn provider_of(core: &CoreType) -> &'static str {
         "kubernetes"
     } else if is(&["mongodb"]) {
         "mongodb"
+    } else if is(&["cloudflare"]) {
+        "cloudflare"
     } else {
         "unknown"
     }

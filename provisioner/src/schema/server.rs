@@ -31,6 +31,9 @@ pub(super) fn server_schema(types: &TypeTable, packages: Option<Vec<Package>>) -
         let then = definitions.add(&format!("{provider} {name}"), closed_schema(template.schema()));
         templates.push(if_type(const_schema(template.name()), &then));
     }
+    let registrars =
+        types.registrars().map(|core| if_type(const_schema(core.name()), &definitions.add_core_type(core)));
+    let registrars: Vec<Value> = registrars.collect();
     let mut configurations: Vec<Value> = Vec::new();
     if packages.is_none() {
         open.push(json!({ "type": "string", "pattern": "^[^:]+(:[^:]+){1,2}$" }));
@@ -69,6 +72,10 @@ pub(super) fn server_schema(types: &TypeTable, packages: Option<Vec<Package>>) -
     replace("/$defs/resource/allOf", non_empty(choices));
     let template_types: Vec<_> = types.templates().iter().map(TemplateType::name).collect();
     replace("/$defs/template/else/properties/type/enum", json!(template_types));
+    let registrar_types: Vec<_> = types.registrars().map(CoreType::name).collect();
+    // The type is null or empty for no registrar.
+    replace("/$defs/registrar/else/properties/type/enum", json!([&registrar_types[..], &[""]].concat()));
+    replace("/$defs/registrar/else/allOf", non_empty(registrars));
     replace("/$defs/plugin/allOf", non_empty(configurations));
     replace("/$defs/template/else/allOf", non_empty(templates));
     let kind = &mut schema["$defs"]["resource"]["properties"]["type"];

@@ -8,6 +8,7 @@ mod buckets;
 mod caddy;
 mod core_types;
 mod defaults;
+mod domains;
 mod example;
 mod failures;
 mod gcp_types;

@@ -125,15 +125,15 @@ fn missing_and_invalid_credentials_are_reported() {
 }
 
 #[test]
-fn domain_is_not_supported_without_registrar() {
+fn domain_without_registrar_is_reported() {
     insta::assert_snapshot!(s3("credentials: ${auth:reef}\ndomain: reef.example"), @"
-    error[not-supported]: `domain` needs a registrar, which is not supported yet
+    error[missing-registrar]: `domain` needs a registrar, which the stack does not have
       --> .sc/stacks/s/server.yaml:14:21
        |
     14 |             domain: reef.example
        |                     ^^^^^^^^^^^^
        |
-       = hint: leave `domain` out: the bucket is then private
+       = hint: add `resources.registrar` with `type: cloudflare`, or leave the key out
     ");
 }
 
@@ -242,7 +242,7 @@ fn schemas_describe_every_key() {
     region: ["string","number","boolean","null"]
     name: "string"
     allowOnlyHttps: "boolean"
-    domain: ["string","number","boolean","null"]
+    domain: "string"
     indexDocument: ["string","number","boolean","null"]
     errorDocument: ["string","number","boolean","null"]
     corsConfig: "#/$defs/CorsConfig"

@@ -92,7 +92,7 @@ fn outlines(server: &str) -> Vec<Outline> {
     let outlines = loaded.stacks[0].resources().flat_map(|(environment, resource)| {
         let ResourceImplementation::Core { type_name } = &resource.implementation else { panic!("{resource:?}") };
         let (environment, name) = (&*environment.name, &*resource.name);
-        let place = Place { stack: "s", project: "reef", environment, type_name, name };
+        let place = Place { stack: "s", project: "reef", environment, type_name, name, registrar: None };
         recipes.get(type_name).unwrap().outline(&resource.config, place)
     });
     outlines.collect()

@@ -6,6 +6,7 @@
 
 mod caddy;
 mod documented_stacks;
+mod host_rule;
 mod sdk_data;
 
 use std::path::Path;

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::decode::{Decoded, decode};
 use crate::diagnostics::Diagnostic;
-use crate::tree::Node;
+use crate::tree::{Entry, Node};
 
 /// The typed `config` of a core type.
 ///
@@ -15,6 +15,8 @@ pub trait CoreConfig: DeserializeOwned + JsonSchema {
     const TYPE: &'static str;
     /// Outputs that `${resource:KEY.…}` can reference (docs/spec/simple-container.md#8.2).
     const OUTPUTS: &'static [&'static str];
+    /// Key of a domain, for which the stack must have a registrar.
+    const DOMAIN: Option<&'static str> = None;
 
     /// Reports errors that the types of the fields do not exclude. Reports none by default.
     fn validate(_decoded: &Decoded<Self>, _node: &Node, _diagnostics: &mut Vec<Diagnostic>) {}
@@ -25,6 +27,7 @@ pub trait CoreConfig: DeserializeOwned + JsonSchema {
 pub struct CoreType {
     name: &'static str,
     outputs: &'static [&'static str],
+    domain: Option<&'static str>,
     schema: fn() -> Schema,
     check: fn(&Node, &mut Vec<Diagnostic>),
 }
@@ -35,6 +38,7 @@ impl CoreType {
         Self {
             name: C::TYPE,
             outputs: C::OUTPUTS,
+            domain: C::DOMAIN,
             schema: || schema_for!(C),
             check: |node, diagnostics| {
                 if let Some(decoded) = decode::<C>(node, diagnostics) {
@@ -52,6 +56,13 @@ impl CoreType {
     /// Returns the outputs that `${resource:KEY.…}` can reference.
     pub fn outputs(&self) -> &'static [&'static str] {
         self.outputs
+    }
+
+    /// Returns the entry of a `config` with a domain, for which the stack must have a registrar.
+    pub(crate) fn domain<'n>(&self, config: &'n Node) -> Option<&'n Entry> {
+        let entry = config.as_mapping()?.entry(self.domain?)?;
+        let is_empty = entry.value.as_scalar().is_some_and(|scalar| scalar.is_null() || scalar.text.is_empty());
+        (!is_empty).then_some(entry)
     }
 
     /// Returns the JSON Schema of `config`.

@@ -5,17 +5,24 @@ use std::collections::BTreeMap;
 use super::core_type::CoreType;
 use super::template_type::TemplateType;
 
-/// Types that a stack can use without a plugin: core types by name, and types of templates.
+/// Types that a stack can use without a plugin: core types and types of registrars by name, and types of templates.
 #[derive(Clone, Debug, Default)]
 pub struct TypeTable {
     core: BTreeMap<&'static str, CoreType>,
+    registrars: BTreeMap<&'static str, CoreType>,
     templates: Vec<TemplateType>,
 }
 
 impl TypeTable {
-    /// Returns a table of these core types, without templates.
+    /// Returns a table of these core types, without registrars and templates.
     pub fn new(core: impl IntoIterator<Item = CoreType>) -> Self {
-        Self { core: core.into_iter().map(|core| (core.name(), core)).collect(), templates: Vec::new() }
+        Self { core: by_name(core), ..Self::default() }
+    }
+
+    /// Adds types of registrars.
+    #[must_use]
+    pub fn with_registrars(self, registrars: impl IntoIterator<Item = CoreType>) -> Self {
+        Self { registrars: by_name(registrars), ..self }
     }
 
     /// Adds types of templates. Messages list them in this order.
@@ -40,6 +47,16 @@ impl TypeTable {
         self.core.keys().copied()
     }
 
+    /// Returns a type of registrars by name.
+    pub fn registrar(&self, name: &str) -> Option<&CoreType> {
+        self.registrars.get(name)
+    }
+
+    /// Returns all types of registrars, sorted by name.
+    pub fn registrars(&self) -> impl Iterator<Item = &CoreType> {
+        self.registrars.values()
+    }
+
     /// Returns all types of templates, in the order in which they were added.
     pub fn templates(&self) -> &[TemplateType] {
         &self.templates
@@ -49,4 +66,8 @@ impl TypeTable {
     pub fn template(&self, name: &str) -> Option<&TemplateType> {
         self.templates.iter().find(|template| template.name() == name)
     }
+}
+
+fn by_name(types: impl IntoIterator<Item = CoreType>) -> BTreeMap<&'static str, CoreType> {
+    types.into_iter().map(|core| (core.name(), core)).collect()
 }

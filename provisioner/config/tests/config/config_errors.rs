@@ -21,8 +21,6 @@ provisioner:
     organization: acme
     state-storage: { type: pulumi-cloud }
     secrets-provider: { type: aws-kms }
-resources:
-  registrar: { type: cloudflare }
 templates:
   web: { type: ecs-fargate }
 ",
@@ -53,14 +51,6 @@ templates:
       |                               ^^^^^^^
       |
       = hint: write `config: { keyName: "awskms://alias/NAME?region=REGION" }`
-
-    error[not-supported]: DNS records through a registrar are not supported yet
-     --> .sc/stacks/s/server.yaml:9:22
-      |
-    9 |   registrar: { type: cloudflare }
-      |                      ^^^^^^^^^^
-      |
-      = hint: remove `registrar`, or keep managing this stack's records with the Go program
     "#);
 }
 

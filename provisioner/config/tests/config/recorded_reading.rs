@@ -16,7 +16,7 @@ use crate::repository::{compare_with_schema, process_context, recorded_cases};
 use crate::web::templates;
 
 /// The resource types of the Go program.
-const TYPES: [&str; 18] = [
+const TYPES: [&str; 19] = [
     "s3-bucket",
     "ecr-repository",
     "aws-rds-postgres",
@@ -35,6 +35,7 @@ const TYPES: [&str; 18] = [
     "kubernetes-helm-rabbitmq-operator",
     "kubernetes-helm-redis-operator",
     "mongodb-atlas",
+    "cloudflare",
 ];
 
 /// Fields that the cases set, for all types.
@@ -65,16 +66,17 @@ const TEMPLATES: [&str; 7] = [
 
 fn types() -> TypeTable {
     macro_rules! table { ($($n:literal)*) => { TypeTable::new([$(CoreType::of::<Any<$n>>()),*]) } }
-    table!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17).with_templates(templates(TEMPLATES))
+    table!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17)
+        .with_registrars([CoreType::of::<Any<18>>()])
+        .with_templates(templates(TEMPLATES))
 }
 
 /// Cases with an intended difference to the Go program, in addition to those that the recording marks.
-const INTENDED_DIFFERENCES: [(&str, &str); 9] = [
-    ("full", "state in S3, keys in KMS and the registrar are not supported yet"),
+const INTENDED_DIFFERENCES: [(&str, &str); 8] = [
+    ("full", "state in S3 and keys in KMS are not supported yet"),
     ("type-cross", "a type in an unsuitable place is rejected when it is read"),
     ("type-secrets-provider-is-state", "likewise"),
-    ("inherit-registrar", "the registrar is not supported yet"),
-    ("ph-walk", "likewise"),
+    ("ph-walk", "a placeholder within another one, or in a key, is an error"),
     ("unknown-keys", "a key that means nothing may be a misspelt one, which removes resources in silence"),
     ("schema-version-int", "the version 99 is of a format that this program does not know"),
     ("schema-version-10", "likewise"),
@@ -176,6 +178,10 @@ fn differences(stack: &Stack, server: &Json) -> Vec<String> {
     let passphrase = stack.provisioner.secrets_provider.passphrase().map_or("", |text| text.expose());
     if config["secrets-provider"]["config"]["passPhrase"].as_str().unwrap_or_default() != passphrase {
         differences.push(format!("passphrase {passphrase}"));
+    }
+    let (registrar, config) = (stack.registrar.as_ref(), &server["resources"]["registrar"]["config"]);
+    if !config.is_null() && !registrar.is_some_and(|registrar| has_values(&registrar.config, config)) {
+        differences.push(format!("registrar: {config}"));
     }
     for (name, environment) in server["resources"]["resources"].as_object().into_iter().flatten() {
         for (key, resource) in environment["resources"].as_object().into_iter().flatten() {

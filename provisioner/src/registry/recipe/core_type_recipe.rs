@@ -27,6 +27,7 @@ pub struct CoreTypeRecipe {
     packages: &'static [Package],
     /// Packages that only some `config`s need.
     optional: &'static [Package],
+    is_registrar: bool,
     register: Arc<dyn RegisterRecipe>,
 }
 
@@ -34,13 +35,19 @@ impl CoreTypeRecipe {
     /// Creates the recipe of a type with the packages that it uses.
     pub fn of<C: CoreConfig + Send + Sync + 'static>(packages: &'static [Package], build: BuildRecipe<C>) -> Self {
         let register = Arc::new(TypedRecipe { build });
-        Self { core_type: CoreType::of::<C>(), packages, optional: &[], register }
+        Self { core_type: CoreType::of::<C>(), packages, optional: &[], is_registrar: false, register }
     }
 
     /// Adds packages that only some `config`s need: those for which the recipe has a provider from the beginning.
     #[must_use]
     pub fn with_optional(self, optional: &'static [Package]) -> Self {
         Self { optional, ..self }
+    }
+
+    /// Makes the type one of registrars.
+    #[must_use]
+    pub fn for_registrars(self) -> Self {
+        Self { is_registrar: true, ..self }
     }
 
     /// Returns the packages that a `config` needs. Those that only some need are left out for an invalid one.
@@ -142,7 +149,11 @@ impl RecipeTable {
 
     /// Returns the types of the `config`s, for reading files.
     pub fn types(&self) -> TypeTable {
-        TypeTable::new(self.0.values().map(|recipe| recipe.core_type))
+        let types = |is_registrar| {
+            let recipes = self.0.values().filter(move |recipe| recipe.is_registrar == is_registrar);
+            recipes.map(|recipe| recipe.core_type)
+        };
+        TypeTable::new(types(false)).with_registrars(types(true))
     }
 }
 

@@ -191,9 +191,10 @@ impl<'r> RecipeRun<'_, 'r> {
             NodeKind::Function => {
                 let dependencies = distinct(inputs.dependencies().cloned().collect());
                 let goal = self.invoke_goal(node, inputs);
+                let call = goal.map(|goal| (self.core.shared.function(&goal), goal));
                 Box::pin(async move {
-                    let returned = match goal {
-                        Some(goal) => registrar.invoke(goal).await.map(Some),
+                    let returned = match call {
+                        Some((shared, goal)) => shared.get_or_init(|| registrar.invoke(goal)).await.clone().map(Some),
                         None => Ok(None),
                     };
                     let outcome = returned.map(|returned| Outcome::Returned(returned, dependencies));

@@ -1,5 +1,7 @@
 //! Place of a core resource: the names that its resources are made of.
 
+use config::tree::Node;
+use config::{Resource, Stack};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -16,9 +18,17 @@ pub struct Place<'r> {
     pub type_name: &'r str,
     /// Name of the resource: `name`, else the key.
     pub name: &'r str,
+    /// `config` of the stack's registrar.
+    pub registrar: Option<&'r Node>,
 }
 
-impl Place<'_> {
+impl<'r> Place<'r> {
+    /// Returns the place of a resource of a stack. `type_name`: its core type.
+    pub fn new(stack: &'r Stack, environment: &'r str, type_name: &'r str, resource: &'r Resource) -> Self {
+        let registrar = stack.registrar.as_ref().map(|registrar| &registrar.config);
+        Self { stack: &stack.name, project: &stack.project, environment, type_name, name: &resource.name, registrar }
+    }
+
     /// Returns the name of a registered resource: `<base>--<environment>`.
     pub fn qualified(&self, base: &str) -> String {
         format!("{base}--{}", self.environment)

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use config::diagnostics::Span;
 use pulumi_proto::property::PropertyMap;
+use pulumi_proto::urn::Urn;
 use tokio::sync::OnceCell;
 
-use engine::{Halted, Registered};
+use engine::{Halted, InvokeGoal, Registered};
 
 /// Registrations of a run by type and name. Two recipes that would register one resource with equal inputs share it.
 #[derive(Default)]
@@ -15,7 +16,15 @@ pub struct SharedRegistrations {
     registrations: Mutex<BTreeMap<(String, String), SharedRegistration>>,
     /// Effects by what identifies them.
     effects: Mutex<BTreeMap<Vec<String>, Arc<SharedEffect>>>,
+    /// Results of functions by token, URN of the provider, and arguments.
+    functions: Mutex<Vec<(FunctionCall, Arc<SharedReply>)>>,
 }
+
+/// Token, URN of the provider, and arguments.
+type FunctionCall = (String, Option<Urn>, PropertyMap);
+
+/// Result of a function, which the first recipe that needs it calls.
+pub(super) type SharedReply = OnceCell<Result<PropertyMap, Halted>>;
 
 /// Result of an effect, which the first recipe that needs it makes.
 pub(super) type SharedEffect = OnceCell<Result<(), String>>;
@@ -56,6 +65,19 @@ impl SharedRegistrations {
             true => Ok(Arc::clone(&first.result)),
             false => Err(first.span),
         }
+    }
+
+    /// Returns the result of a function.
+    pub(super) fn function(&self, goal: &InvokeGoal) -> Arc<SharedReply> {
+        let provider = goal.provider.as_ref().map(|provider| provider.urn.clone());
+        let call = (goal.token.as_str().to_owned(), provider, goal.arguments.clone());
+        let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, reply)) = functions.iter().find(|(other, _)| *other == call) {
+            return Arc::clone(reply);
+        }
+        let reply = Arc::default();
+        functions.push((call, Arc::clone(&reply)));
+        reply
     }
 
     /// Returns the result of an effect, by what identifies it.

@@ -6,6 +6,7 @@ use config::diagnostics::{Code, Diagnostic};
 use pulumi_proto::property::PropertyValue;
 use serde_json::{Value, json};
 
+use super::cloudflare::{HostRule, Zone};
 use super::packages::AWS;
 use crate::registry::recipe::{Handle, Hole, Place, Provider, Recipe, ResolvedValue, go_json};
 use crate::registry::types::{
@@ -13,13 +14,21 @@ use crate::registry::types::{
     S3BucketConfig,
 };
 
-/// `s3-bucket` (docs/spec/simple-container.md#7.3): a private bucket, and a user with an access key for it.
+/// `s3-bucket` (docs/spec/simple-container.md#7.3): a bucket, private or a static website, and a user with an access key
+/// for it.
 pub(super) fn s3_bucket(config: &S3BucketConfig, at: &Place<'_>, r: &mut Recipe<'_>) {
     let base = at.qualified(if config.name.is_empty() { at.name } else { &config.name });
     let part = |suffix: &str| format!("{base}-{suffix}");
     let (aws, _) = provider(&config.account, r);
 
-    let inputs = json!({ "bucket": base, "acl": "private", "tags": at.tags() });
+    let is_site = !config.domain.is_empty();
+    let website = is_site.then(|| {
+        let documents = [(config.index_document, "index.html"), (config.error_document, "error.html")];
+        let [index, error] = documents.map(|(document, default)| r.text_or(document, default));
+        json!({ "indexDocument": index, "errorDocument": error })
+    });
+    let acl = (!is_site).then_some("private");
+    let inputs = json!({ "bucket": base, "acl": acl, "website": website, "tags": at.tags() });
     let bucket = r.add(aws.resource("aws:s3/bucket:Bucket", &base, inputs));
     if let Some(rules) = cors_rules(&config.cors_config, r) {
         let token = "aws:s3/bucketCorsConfigurationV2:BucketCorsConfigurationV2";
@@ -27,10 +36,10 @@ pub(super) fn s3_bucket(config: &S3BucketConfig, at: &Place<'_>, r: &mut Recipe<
     }
     let inputs = json!({
         "bucket": bucket.id(),
-        "blockPublicAcls": true,
+        "blockPublicAcls": !is_site,
         "ignorePublicAcls": true,
-        "blockPublicPolicy": true,
-        "restrictPublicBuckets": true,
+        "blockPublicPolicy": !is_site,
+        "restrictPublicBuckets": !is_site,
     });
     let token = "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock";
     r.add(aws.resource(token, &part("access-block"), inputs));
@@ -44,10 +53,18 @@ pub(super) fn s3_bucket(config: &S3BucketConfig, at: &Place<'_>, r: &mut Recipe<
     let key = r.add(aws.resource("aws:iam/accessKey:AccessKey", &part("access-key"), inputs).after([ownership]));
     let only_https = config.allow_only_https;
     let policy = r.text([user.out("arn"), bucket.out("arn"), bucket.id()], move |[user, arn, id]| {
-        bucket_policy(user, arn, id, only_https)
+        bucket_policy(user, arn, id, is_site, only_https)
     });
     let inputs = json!({ "bucket": bucket.id(), "policy": policy });
     r.add(aws.resource("aws:s3/bucketPolicy:BucketPolicy", &part("policy"), inputs).after([ownership]));
+
+    if let Some(zone) = is_site.then(|| Zone::of_stack(at, r)).flatten() {
+        let (domain, target) = (config.domain.as_str(), bucket.out("bucketDomainName"));
+        let rule =
+            HostRule { name: &base, domain, target: target.clone(), path_prefix: String::new(), authentication: None };
+        zone.host_rule(rule, at, r);
+        zone.record(domain, domain, "CNAME", target, true, r);
+    }
 
     let secret_key = key.out("secret").secret();
     r.export(
@@ -262,12 +279,18 @@ fn cors_rules(cors: &CorsConfig, r: &Recipe<'_>) -> Option<Value> {
 }
 
 /// Returns the policy of a bucket in the format of Go's JSON encoder: compact, with sorted keys.
-fn bucket_policy(user: &str, bucket: &str, id: &str, only_https: bool) -> String {
+fn bucket_policy(user: &str, bucket: &str, id: &str, is_site: bool, only_https: bool) -> String {
     let allow = json!({
         "Action": "s3:*",
         "Effect": "Allow",
         "Principal": { "AWS": user },
         "Resource": [format!("arn:aws:s3:::{id}"), format!("arn:aws:s3:::{id}/*")],
+    });
+    let public = json!({
+        "Action": ["s3:GetObject"],
+        "Effect": "Allow",
+        "Principal": "*",
+        "Resource": [format!("{bucket}/*")],
     });
     let deny = json!({
         "Action": "s3:*",
@@ -277,6 +300,7 @@ fn bucket_policy(user: &str, bucket: &str, id: &str, only_https: bool) -> String
         "Resource": [format!("{bucket}/*")],
         "Sid": "DenyNonSecureTransport",
     });
-    let statements: Vec<Value> = [allow].into_iter().chain(only_https.then_some(deny)).collect();
+    let statements = [allow].into_iter().chain(is_site.then_some(public)).chain(only_https.then_some(deny));
+    let statements: Vec<Value> = statements.collect();
     json!({ "Statement": statements, "Version": "2012-10-17" }).to_string()
 }

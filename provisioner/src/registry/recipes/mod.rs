@@ -3,6 +3,7 @@
 
 mod aws;
 mod caddy;
+mod cloudflare;
 mod gcp;
 mod gcp_data;
 mod helm;
@@ -14,12 +15,12 @@ use config::types::TypeTable;
 
 use super::recipe::{CoreTypeRecipe, RecipeTable};
 use super::types::templates;
-use packages::{ATLAS, AWS, GCP, KUBERNETES, RANDOM};
+use packages::{ATLAS, AWS, CLOUDFLARE, GCP, KUBERNETES, RANDOM};
 
 /// Returns the recipes of all core types.
 pub fn core_types() -> RecipeTable {
     RecipeTable::new([
-        CoreTypeRecipe::of(&[AWS], aws::s3_bucket),
+        CoreTypeRecipe::of(&[AWS], aws::s3_bucket).with_optional(&[CLOUDFLARE]),
         CoreTypeRecipe::of(&[AWS], aws::ecr_repository),
         CoreTypeRecipe::of(&[AWS], aws::rds_postgres),
         CoreTypeRecipe::of(&[AWS], aws::rds_mysql),
@@ -33,6 +34,7 @@ pub fn core_types() -> RecipeTable {
         CoreTypeRecipe::of(&[KUBERNETES], helm::redis_operator),
         CoreTypeRecipe::of(&[ATLAS, RANDOM], mongodb::mongodb_atlas).with_optional(&[AWS]),
         CoreTypeRecipe::of(&[KUBERNETES], caddy::kubernetes_caddy),
+        CoreTypeRecipe::of(&[CLOUDFLARE], cloudflare::registrar).for_registrars(),
     ])
 }
 
@@ -85,12 +87,11 @@ mod tests {
             let cases: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(folder.join(file)).unwrap()).unwrap();
             for case in cases {
                 let Some(stack) = read(case["server"].as_str().unwrap()) else { continue };
-                for (environment, resource) in stack.resources() {
+                for (environment, resource) in stack.declarations() {
                     let ResourceImplementation::Core { type_name } = &resource.implementation else { continue };
                     let recipes = core_types();
                     let Some(recipe) = recipes.get(type_name) else { continue };
-                    let (stack, environment) = (&*stack.name, &*environment.name);
-                    let place = Place { stack, project: "reef", environment, type_name, name: &resource.name };
+                    let place = Place::new(&stack, environment, type_name, resource);
                     recipe.inspect(&resource.config, place, &mut |mut recipe| {
                         assert_eq!(checker::mistakes(&mut recipe), [""; 0], "{}", case["name"]);
                         checked.insert(type_name.clone());

@@ -29,7 +29,7 @@ pub struct AwsAccountConfig {
 /// `config` of `s3-bucket` (docs/spec/simple-container.md#7.3).
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(description = "A private bucket on S3, and a user of its own with an access key.")]
+#[schemars(description = "A bucket on S3, private or a static website, and a user of its own with an access key.")]
 pub struct S3BucketConfig {
     /// The account.
     #[serde(rename = "$sc::Flattened")]
@@ -39,8 +39,8 @@ pub struct S3BucketConfig {
     pub name: String,
     /// Deny requests that do not use HTTPS.
     pub allow_only_https: bool,
-    /// Domain of a static website. Needs a registrar, which is not supported yet.
-    pub domain: Option<TextHandle>,
+    /// Domain of a static website, which makes the bucket public. Needs a registrar.
+    pub domain: String,
     /// First page of a static website.
     #[schemars(extend("default" = "index.html"))]
     pub index_document: Option<TextHandle>,
@@ -70,19 +70,9 @@ pub struct CorsConfig {
 impl CoreConfig for S3BucketConfig {
     const TYPE: &'static str = "s3-bucket";
     const OUTPUTS: &'static [&'static str] = &["bucket", "region", "access-key", "secret-key"];
+    const DOMAIN: Option<&'static str> = Some("domain");
 
     fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
-        if decoded.non_empty_text(decoded.config.domain).is_some() {
-            let span = node.get_path(["domain"]).map(|domain| domain.span);
-            diagnostics.push(
-                Diagnostic::error(
-                    Code("not-supported"),
-                    span,
-                    "`domain` needs a registrar, which is not supported yet",
-                )
-                .help("leave `domain` out: the bucket is then private"),
-            );
-        }
         diagnostics.extend(check_account(decoded, &decoded.config.account, node));
     }
 }

@@ -5,6 +5,7 @@
 
 mod aws;
 mod caddy;
+mod cloudflare;
 mod gcp;
 mod gcp_data;
 mod helm;
@@ -16,6 +17,7 @@ pub use aws::{
     LifecycleSelection, RdsConfig, RdsMysqlConfig, RdsPostgresConfig, S3BucketConfig,
 };
 pub use caddy::{CaddyConfig, ContainerResources, KubernetesCaddyConfig, VpaConfig, VpaContainerPolicy, VpaResources};
+pub use cloudflare::{CloudflareConfig, DnsRecord};
 pub use gcp::{GcpAccountConfig, GcpBucketConfig};
 pub use gcp_data::{
     DeadLetterPolicy, GcpCloudSqlPostgresConfig, GcpPubSubConfig, GcpRedisConfig, Subscription, Topic,

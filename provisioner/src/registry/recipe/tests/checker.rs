@@ -253,7 +253,8 @@ mod tests {
     use crate::registry::recipe::{Package, Place};
     use serde_json::json;
 
-    const PLACE: Place<'_> = Place { stack: "s", project: "reef", environment: "e", type_name: "t", name: "n" };
+    const PLACE: Place<'_> =
+        Place { stack: "s", project: "reef", environment: "e", type_name: "t", name: "n", registrar: None };
 
     /// Returns the mistakes of a recipe with one resource.
     fn mistakes_of(token: &str, inputs: impl FnOnce(Handle, Handle, &mut Recipe<'_>) -> Value) -> Vec<String> {
