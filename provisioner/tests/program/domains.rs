@@ -107,6 +107,20 @@ async fn preview_registers_what_leads_a_domain_to_a_new_bucket() {
     assert_eq!(deployment.goal("a.reef.example-record").inputs["content"], PropertyValue::UNKNOWN);
 }
 
+#[tokio::test]
+async fn registry_asks_for_its_password_at_the_domain() {
+    let config = "credentials: '{}', projectId: tide, location: EU, docker: {}, domain: i.reef.example, basicAuth: { username: joe, password: '${secret:s}' }";
+    let subject = program(REGISTRAR, &format!("images: {{ type: gcp-artifact-registry, config: {{ {config} }} }}"));
+    let deployment = cloudflare("zone");
+    subject.run(&deployment).await;
+    assert_eq!(deployment.goal("i.reef.example-record").inputs["content"], "eu-docker.pkg.dev".into());
+    let script = deployment.goal("si-reef-example-host-override-script");
+    let PropertyValue::Secret(content) = &script.inputs["content"] else { panic!("{script:?}") };
+    // Base64 of `joe:hush`.
+    let settings = r#"{"host":"eu-docker.pkg.dev","pathPrefix":"/tide/images--e","credentials":"am9lOmh1c2g=","realm":"s / e / images"}"#;
+    assert!(content.expose().as_str().unwrap().contains(settings), "{content:?}");
+}
+
 #[test]
 fn packages_of_registrar_and_domains_are_needed() {
     let of = |subject: &StackProgram| {

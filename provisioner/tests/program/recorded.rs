@@ -29,6 +29,8 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("mongodb-atlas: one user as admin and developer", "the same user twice: an error at its line"),
     ("kubernetes-caddy: a service without a status", "the Go program panics; the address in the output is empty"),
     ("kubernetes-caddy: nothing but a kubeconfig", "the Go program panics; all other keys have defaults"),
+    ("gcp-artifact-registry: a domain without a registrar", "an error at the line of `domain`"),
+    ("gcp-artifact-registry: no project", "`projectId` is required: an error at the line of the `config`"),
     ("cloudflare: one record twice", "an error at the line of the second record"),
     ("cloudflare: a record without a name, a zone that is not found", "both are errors"),
     ("cloudflare: a record without a value", "an error at the line of the record"),

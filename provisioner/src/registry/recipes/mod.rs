@@ -6,6 +6,7 @@ mod caddy;
 mod cloudflare;
 mod gcp;
 mod gcp_data;
+mod gcp_registry;
 mod helm;
 mod kubernetes;
 mod mongodb;
@@ -28,6 +29,7 @@ pub fn core_types() -> RecipeTable {
         CoreTypeRecipe::of(&[GCP, RANDOM], gcp_data::cloud_sql_postgres),
         CoreTypeRecipe::of(&[GCP], gcp_data::redis),
         CoreTypeRecipe::of(&[GCP], gcp_data::pubsub),
+        CoreTypeRecipe::of(&[GCP], gcp_registry::artifact_registry).with_optional(&[CLOUDFLARE]),
         CoreTypeRecipe::of(&[KUBERNETES], helm::postgres_operator),
         CoreTypeRecipe::of(&[KUBERNETES, RANDOM], helm::mongodb_operator),
         CoreTypeRecipe::of(&[KUBERNETES], helm::rabbitmq_operator),

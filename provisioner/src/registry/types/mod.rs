@@ -8,6 +8,7 @@ mod caddy;
 mod cloudflare;
 mod gcp;
 mod gcp_data;
+mod gcp_registry;
 mod helm;
 mod mongodb;
 pub(crate) mod templates;
@@ -23,6 +24,7 @@ pub use gcp_data::{
     DeadLetterPolicy, GcpCloudSqlPostgresConfig, GcpPubSubConfig, GcpRedisConfig, Subscription, Topic,
     UsersProvisionRuntime,
 };
+pub use gcp_registry::{BasicAuth, DockerFormat, GcpArtifactRegistryConfig};
 pub use helm::{
     HelmChartConfig, MongodbOperatorConfig, PostgresOperatorConfig, RabbitmqOperatorConfig, RedisOperatorConfig,
 };
