@@ -186,6 +186,39 @@ async fn references_give_the_access_of_the_first_user() {
 }
 
 #[tokio::test]
+async fn uri_of_a_reference_keeps_hosts_and_options() {
+    let config = format!("{KEYS}, {SIZE}, orgId: o, admins: [u/]");
+    let subject = cluster(&config, "outputs: { uri: '${resource:e/db.uri}' }\n");
+    for (uri, expected) in [
+        ("mongodb+srv://c.example", "mongodb+srv://u%2F:p@c.example/s--e"),
+        ("mongodb://a:1,b:2/?ssl=true", "mongodb://u%2F:p@a:1,b:2/s--e?ssl=true"),
+        ("mongodb://x:y@a/old?w=1", "mongodb://u%2F:p@a/s--e?w=1"),
+        ("none", "none"),
+    ] {
+        let deployment = FakeDeployment::default().with("s--db--e-cluster", "mongoUriWithOptions", uri);
+        let deployment = deployment.with("s--db--e-1-u/-password", "result", "p");
+        subject.run(&deployment).await;
+        assert_eq!(deployment.output("uri"), PropertyValue::secret(expected.into()));
+    }
+}
+
+#[tokio::test]
+async fn long_name_of_a_cluster_is_cut_and_ends_with_a_hash() {
+    // The hashes are those of an implementation of the rule in Python.
+    for (environment, name) in [
+        ("exactly-23-bytes", "s--db--exactly-23-bytes"),
+        ("staging-of-all-teams", "s--db--staging-of-8f75"),
+        ("ааааааааа", "s--db--ааааа-65b4"),
+    ] {
+        let server =
+            server(&format!("{KEYS}, {SIZE}, orgId: o"), "").replace("    e:\n", &format!("    {environment}:\n"));
+        let deployment = FakeDeployment::default();
+        StackProgram::with_secrets(&server, "values: { s: hush }").run(&deployment).await;
+        assert_eq!(deployment.goal(&format!("{name}-cluster")).inputs["name"], name.into());
+    }
+}
+
+#[tokio::test]
 async fn adopted_cluster_keeps_what_is_not_configured() {
     let subject = cluster(&format!("{KEYS}, projectId: prj, adopt: true, clusterName: old"), "");
     let found = map([

@@ -21,25 +21,9 @@ const ACCESS_LIST: &str = "mongodbatlas:index/projectIpAccessList:ProjectIpAcces
 const ADMIN: &str = "readWriteAnyDatabase";
 const DEVELOPER: &str = "readAnyDatabase";
 /// Inputs of an adopted cluster that may differ from the actual ones.
-const IGNORED_IF_ADOPTED: [&str; 17] = [
-    "diskSizeGb",
-    "numShards",
-    "cloudBackup",
-    "providerAutoScalingComputeEnabled",
-    "providerAutoScalingComputeScaleDownEnabled",
-    "providerDiskIops",
-    "providerEncryptEbsVolume",
-    "providerVolumeType",
-    "mongoDbMajorVersion",
-    "pitEnabled",
-    "rootCertType",
-    "advancedConfiguration",
-    "labels",
-    "tags",
-    "backupEnabled",
-    "mongoDbVersion",
-    "paused",
-];
+const IGNORED_IF_ADOPTED: &str = "diskSizeGb numShards cloudBackup providerAutoScalingComputeEnabled \
+     providerAutoScalingComputeScaleDownEnabled providerDiskIops providerEncryptEbsVolume providerVolumeType \
+     mongoDbMajorVersion pitEnabled rootCertType advancedConfiguration labels tags backupEnabled mongoDbVersion paused";
 /// Characters that are escaped in the name and the password of a user in a URI.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
@@ -200,7 +184,7 @@ impl<'r> Atlas<'r> {
                 "backingProviderName": (!backing.is_empty()).then_some(backing),
             });
             let node = self.provider.resource(CLUSTER, &self.name, inputs).import(&format!("{id}-{name}"));
-            let cluster = r.add(node.protect(true).ignore_changes(IGNORED_IF_ADOPTED));
+            let cluster = r.add(node.protect(true).ignore_changes(IGNORED_IF_ADOPTED.split(' ')));
             r.export(&self.project, json!({ "id": id, "users": [] }));
             let exports = json!({
                 "cluster-id": cluster.out("clusterId"),
@@ -405,34 +389,4 @@ fn uri_with_user(uri: &str, user: &str, password: &str, database: &str) -> Strin
     let hosts = hosts.split('/').next().unwrap_or_default();
     let [user, password] = [user, password].map(|text| utf8_percent_encode(text, ESCAPED));
     format!("{scheme}://{user}:{password}@{hosts}/{database}{options}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_names_are_cut_and_end_with_a_hash() {
-        for (name, expected) in [
-            ("s--db--staging", "s--db--staging"),
-            ("exactly-23-bytes--e-345", "exactly-23-bytes--e-345"),
-            ("s--the-database-of-all-teams--staging", "s--the-database-of-09e4"),
-            ("seventeen-bytes--x--production", "seventeen-bytes--x-b712"),
-            ("ааааааааааааааа--production", "ааааааааа-5fa8"),
-        ] {
-            assert_eq!(hashed_name(name), expected);
-        }
-    }
-
-    #[test]
-    fn connection_strings_take_user_and_database() {
-        for (uri, expected) in [
-            ("mongodb+srv://c.example", "mongodb+srv://u%2F:p@c.example/d"),
-            ("mongodb://a:1,b:2/?ssl=true", "mongodb://u%2F:p@a:1,b:2/d?ssl=true"),
-            ("mongodb://x:y@a/old?w=1", "mongodb://u%2F:p@a/d?w=1"),
-            ("", ""),
-        ] {
-            assert_eq!(uri_with_user(uri, "u/", "p", "d"), expected);
-        }
-    }
 }

@@ -29,6 +29,5 @@ pub use helm::{
     HelmChartConfig, MongodbOperatorConfig, PostgresOperatorConfig, RabbitmqOperatorConfig, RedisOperatorConfig,
 };
 pub use mongodb::{
-    AtlasAdvancedBackup, AtlasBackup, AtlasBackupExport, AtlasBackupPolicy, AtlasConfig, AtlasNetwork, ExtraProvider,
-    PointInTimeRecovery, PrivateLinkEndpoint,
+    AtlasAdvancedBackup, AtlasBackup, AtlasBackupPolicy, AtlasConfig, AtlasNetwork, ExtraProvider, PrivateLinkEndpoint,
 };

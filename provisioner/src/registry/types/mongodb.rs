@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use config::diagnostics::{Code, Diagnostic, Span};
 use config::tree::Node;
-use config::types::{CoreConfig, Decoded, TextHandle};
+use config::types::{CoreConfig, Decoded, FreeValue, TextHandle};
 use pulumi_proto::duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -100,9 +100,9 @@ pub struct AtlasAdvancedBackup {
     /// Backups every few months. `unit` defaults to `months`.
     pub monthly: Option<AtlasBackupPolicy>,
     /// Recovery of any moment. Not used.
-    pub point_in_time_recovery: Option<PointInTimeRecovery>,
+    pub point_in_time_recovery: Option<FreeValue>,
     /// Copies of backups in a bucket. Not used.
-    pub export: Option<AtlasBackupExport>,
+    pub export: Option<FreeValue>,
 }
 
 /// Backups of one kind.
@@ -121,33 +121,6 @@ pub struct AtlasBackupPolicy {
     pub day_of_week: Option<i64>,
     /// Day of monthly backups. Not used.
     pub day_of_month: Option<i64>,
-}
-
-/// Recovery of any moment.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false))]
-pub struct PointInTimeRecovery {
-    /// Switch.
-    pub enabled: bool,
-    /// Size of the log in GB.
-    #[serde(rename = "oplogSizeGB")]
-    pub oplog_size_gb: Option<f64>,
-    /// Hours that the log covers at least.
-    pub oplog_min_retention_hours: Option<i64>,
-}
-
-/// Copies of backups in a bucket.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false))]
-pub struct AtlasBackupExport {
-    /// Kind of the copied backups.
-    pub frequency_type: String,
-    /// Id of the bucket.
-    pub export_bucket_id: String,
-    /// URL of the bucket.
-    pub export_bucket_url: String,
 }
 
 /// Access to a cluster.
@@ -293,9 +266,8 @@ impl Check<'_> {
             let summary = format!("`{}` is not used, as in the Go program", path.last().unwrap_or(&""));
             Diagnostic::warning(Code("unused"), self.span(path), summary)
         };
-        let recovery = advanced.point_in_time_recovery.as_ref().is_some_and(|recovery| recovery.enabled);
-        let ignored = [(recovery, "pointInTimeRecovery"), (advanced.export.is_some(), "export")];
-        let ignored = ignored.into_iter().filter(|(is_set, _)| *is_set);
+        let ignored = [(&advanced.point_in_time_recovery, "pointInTimeRecovery"), (&advanced.export, "export")];
+        let ignored = ignored.into_iter().filter(|(value, _)| value.is_some());
         diagnostics.extend(ignored.map(|(_, key)| unused(&["backup", "advanced", key])));
         let kinds = [
             ("hourly", &advanced.hourly),
