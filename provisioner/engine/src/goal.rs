@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bridge::provider::Alias;
 use pulumi_proto::duration::Timeouts;
@@ -146,6 +147,8 @@ pub struct ReadGoal {
     pub id: ReferenceId,
     /// Known properties, which help the provider to find the resource.
     pub properties: PropertyMap,
+    /// Time for which a run waits for a resource that does not exist yet; a preview does not.
+    pub patience: Duration,
     /// Parent of the resource.
     pub parent: Option<Urn>,
     /// URNs of all dependencies.

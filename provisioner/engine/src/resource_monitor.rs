@@ -102,6 +102,7 @@ impl Monitor for ResourceMonitor {
 
     async fn read(&self, request: ResourceRead) -> Result<ResourceReply, MonitorError> {
         let goal = ReadGoal {
+            patience: std::time::Duration::ZERO,
             type_token: request.type_token,
             name: request.name,
             id: request.id,

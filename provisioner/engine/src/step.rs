@@ -1,6 +1,7 @@
 //! Steps and the errors that they fail with: values only.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bridge::host::HostError;
 use bridge::provider::{Provider, ProviderError};
@@ -38,6 +39,8 @@ pub(crate) struct Step {
     /// Inputs of the import goal; empty for the import of a registration. Values that are secret among them are secret
     /// in the inputs that are read, too.
     pub(crate) known_inputs: Arc<PropertyMap>,
+    /// Time for which a read waits for a resource that does not exist yet.
+    pub(crate) patience: Duration,
     /// Reports the deletion of the entry.
     pub(crate) deletion_report: Option<DeletionReport>,
     /// Deletions by other registrations that must be done before this step.
@@ -99,6 +102,7 @@ impl Step {
             delete_before_replace: false,
             carry_over: None,
             known_inputs: Arc::default(),
+            patience: Duration::ZERO,
             deletion_report: None,
             waits_for: Vec::new(),
         }

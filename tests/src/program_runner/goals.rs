@@ -58,6 +58,7 @@ pub(super) fn read(resource: &Resource, get: &Get, values: &ProgramValues<'_>, s
         _ => ReferenceId::Unknown,
     };
     ReadGoal {
+        patience: std::time::Duration::ZERO,
         type_token: TypeToken::new(&resource.type_token),
         name: resource.name.clone(),
         id,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bridge::provider::{Alias, AliasParent};
 use engine::{
@@ -46,7 +47,7 @@ enum Kind {
     /// Component that its plugin constructs, with a child `<name>-child` that gets its inputs.
     RemoteComponent,
     Provider,
-    Get(String),
+    Get(String, Duration),
     Invoke,
 }
 
@@ -106,7 +107,12 @@ pub(crate) fn provider(name: &str) -> ProgramResource {
 
 /// Creates a read of an external resource.
 pub(crate) fn get(name: &str, id: &str) -> ProgramResource {
-    new(name, Kind::Get(id.to_owned()))
+    patient_get(name, id, Duration::ZERO)
+}
+
+/// Creates a read of an external resource, for which a run waits.
+pub(crate) fn patient_get(name: &str, id: &str, patience: Duration) -> ProgramResource {
+    new(name, Kind::Get(id.to_owned(), patience))
 }
 
 /// Creates a function call.
@@ -193,7 +199,7 @@ impl ProgramResource {
 
     fn token_of(&self, type_name: &str) -> TypeToken {
         match self.kind {
-            Kind::Custom | Kind::Get(_) | Kind::Invoke => TypeToken::new(&format!("cloud:index:{type_name}")),
+            Kind::Custom | Kind::Get(..) | Kind::Invoke => TypeToken::new(&format!("cloud:index:{type_name}")),
             Kind::Component => TypeToken::new(&format!("my:index:{}", type_name.replace("Thing", "Group"))),
             Kind::RemoteComponent => TypeToken::new("cloud:index:Group"),
             Kind::Provider => TypeToken::provider("cloud"),
@@ -320,8 +326,9 @@ fn register<'a>(
         Kind::Custom | Kind::Provider => Goal::custom(type_token, name.as_str(), inputs),
         Kind::Component => Goal::component(type_token, name.as_str(), inputs),
         Kind::RemoteComponent => Goal { remote: true, ..Goal::component(type_token, name.as_str(), inputs) },
-        Kind::Get(id) => {
+        Kind::Get(id, patience) => {
             let goal = ReadGoal {
+                patience: *patience,
                 type_token,
                 name: name.clone(),
                 id: ReferenceId::from(id.as_str()),

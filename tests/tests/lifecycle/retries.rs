@@ -7,7 +7,7 @@ use state::{OperationKind, Snapshot};
 
 use crate::deploy;
 use crate::fake_cloud::{CallFailure, FakeCloud, VIEWS, yield_until_idle};
-use crate::program::{ProgramResource, get, provider, resource};
+use crate::program::{ProgramResource, get, patient_get, provider, resource};
 use crate::run::entry;
 
 fn busy(attempts: usize) -> CallFailure {
@@ -149,4 +149,42 @@ async fn views_of_a_repeated_call_are_recorded_once() {
     assert_eq!(entry(&ended.state, "x").view_of.as_ref(), Some(&entry(&ended.state, "a").urn));
     // The root stack, `a` and its two views.
     assert_eq!(ended.counts.values().sum::<usize>(), 4, "{:?}", ended.counts);
+}
+
+/// Returns a read of a resource that something else creates within a minute.
+fn awaited() -> ProgramResource {
+    patient_get("b", "later", Duration::from_secs(60))
+}
+
+#[tokio::test(start_paused = true)]
+async fn read_waits_for_a_resource_that_something_else_creates() {
+    let cloud = FakeCloud::default();
+    let run = cloud.up(&Snapshot::default(), &[awaited()]).run_on_paused_clock();
+    let (ended, ()) = tokio::join!(run, async {
+        tokio::time::sleep(Duration::from_millis(3_500)).await;
+        cloud.add("later");
+    });
+    let ended = ended.expect(Outcome::Succeeded);
+    assert_eq!((ended.call_count("read later"), ended.entries()), (5, vec!["later".to_owned()]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn read_of_a_resource_that_never_appears_fails_after_its_patience_and_at_once_in_a_preview() {
+    let cloud = FakeCloud::default();
+    let ended = cloud.up(&Snapshot::default(), &[awaited()]).run_on_paused_clock().await.expect(Outcome::Failed);
+    assert_eq!(ended.call_count("read later"), 61);
+    let ended = cloud.up(&Snapshot::default(), &[awaited()]).preview().run_on_paused_clock().await;
+    assert_eq!(ended.expect(Outcome::Failed).call_count("read later"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopped_run_does_not_wait_for_a_resource() {
+    let cloud = FakeCloud::default();
+    let run = cloud.up(&Snapshot::default(), &[awaited()]);
+    let stop = run.signals().stop;
+    let (ended, ()) = tokio::join!(run.run_on_paused_clock(), async {
+        tokio::time::sleep(Duration::from_millis(3_500)).await;
+        stop.cancel();
+    });
+    assert_eq!(ended.call_count("read later"), 5);
 }

@@ -55,7 +55,7 @@ pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registere
         let text = format!("{urn} is registered twice");
         return Err(ctx.report_fatal(&urn, goal.source, Message::new(Severity::Error, text)).into());
     };
-    let source = goal.source;
+    let (source, patience) = (goal.source, goal.patience);
     let (id, new) = new_state(goal, &urn, reference);
     let is_update = ctx.options.operation == Operation::Update;
     let incomplete = missing_dependency(&ctx.state(), &new, is_update);
@@ -74,6 +74,7 @@ pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registere
     step.new = Some(Arc::new(new));
     step.actor = Actor::Instance(instance);
     step.source = source;
+    step.patience = patience;
     let mut steps = vec![step];
     if op == StepOp::ReadReplacement {
         ctx.state().mark_for_replacement(&urn);

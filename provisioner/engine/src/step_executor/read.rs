@@ -1,9 +1,12 @@
 //! Read: a resource that the stack does not own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use bridge::provider::ProviderError;
 use jiff::Timestamp;
-use state::OperationKind;
+use state::{OperationKind, ResourceState};
+use tokio::time::Instant;
 
 use super::provider_read::{Reading, read};
 use super::step_result::{StepResult, new_entry};
@@ -11,8 +14,36 @@ use super::view_log::ViewLog;
 use crate::context::Context;
 use crate::events::StepOp;
 use crate::messages;
+use crate::providers::Instance;
 use crate::secret_outputs::mark_secrets;
 use crate::step::{Actor, Step, StepError};
+
+/// Pause between two reads of a resource that does not exist yet.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Reads a resource, again and again while it does not exist and the step has patience.
+async fn read_patiently(
+    ctx: &Context,
+    step: &Step,
+    instance: &Instance,
+    new: &ResourceState,
+    views: &Arc<ViewLog>,
+) -> Result<Option<Reading>, ProviderError> {
+    let patience = if ctx.is_preview() { Duration::ZERO } else { step.patience };
+    let end = Instant::now() + patience;
+    loop {
+        let known = Some(Arc::clone(&new.inputs));
+        let reading = read(instance, &new.urn, new.id.as_ref(), known.clone(), known, None, views.views()).await?;
+        let is_missing = reading.as_ref().is_some_and(|reading| reading.reply.outputs.is_none());
+        if !is_missing || Instant::now() >= end || ctx.signals.stop.is_cancelled() {
+            return Ok(reading);
+        }
+        tokio::select! {
+            () = tokio::time::sleep(PAUSE) => {}
+            () = ctx.signals.stop.cancelled() => {}
+        }
+    }
+}
 
 pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) -> Result<StepResult, StepError> {
     let planned = step.new.as_ref().ok_or_else(|| StepError::Failed("nothing to read".into()))?;
@@ -22,8 +53,7 @@ pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) ->
     if let Actor::Instance(instance) = &step.actor
         && new.id.is_some()
     {
-        let known = Some(Arc::clone(&new.inputs));
-        match read(instance, &new.urn, new.id.as_ref(), known.clone(), known, None, views.views()).await {
+        match read_patiently(ctx, step, instance, &new, views).await {
             Ok(None) => {}
             Ok(Some(Reading { reply, failure })) => {
                 let Some(outputs) = reply.outputs else {

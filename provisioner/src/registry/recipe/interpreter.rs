@@ -9,17 +9,18 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use pulumi_proto::duration::Timeouts;
-use pulumi_proto::property::{PropertyMap, PropertyValue, ResourceReference};
+use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::ReferenceId;
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
-use super::core_resource::{CoreResource, Package, RecipeError, RecipeResult};
+use super::core_resource::{CoreResource, RecipeError, RecipeResult};
 use super::effects::GoogleApi;
 use super::graph::Recipe;
 use super::hole::{Handle, Hole, HoleSource, Template};
 use super::node::{Node, NodeKind};
 use super::resolved::{Inputs, ResolvedValue, distinct, without_unknowns};
 use super::shared_registrations::SharedResult;
+use super::values::{exposed_text, id, output, part, reference, version};
 use crate::registry::sdk;
 use engine::{Goal, Halted, InvokeGoal, ReadGoal, Registered, RegistrationResult};
 
@@ -168,6 +169,10 @@ impl<'r> RecipeRun<'_, 'r> {
                     (index, registered.map(Outcome::Registered).map_err(NodeError::from))
                 })
             }
+            // What the resources before it have made can exist only if they do.
+            NodeKind::Read if registrar.is_preview() && !self.have_ids(&node.after) => {
+                Box::pin(async move { (index, Ok(Outcome::Completed)) })
+            }
             NodeKind::Read => {
                 let goal = self.read_goal(node, inputs).map_err(|error| self.text_error(error))?;
                 let identity = Inputs::default().plain("id", goal.id.as_str());
@@ -293,6 +298,12 @@ impl<'r> RecipeRun<'_, 'r> {
         })
     }
 
+    /// Returns whether these resources exist, apart from components.
+    fn have_ids(&self, handles: &[Handle]) -> bool {
+        let resources = handles.iter().filter(|Handle(index)| self.recipe.nodes[*index].kind == NodeKind::Resource);
+        resources.into_iter().all(|handle| self.registered(*handle).is_some_and(|registered| registered.id.is_some()))
+    }
+
     /// Returns the outputs of a component. Unknown ones are left out, except in a preview.
     fn component_outputs(&self, node: &Node) -> Result<PropertyMap, String> {
         let mut outputs = PropertyMap::new();
@@ -376,6 +387,7 @@ impl<'r> RecipeRun<'_, 'r> {
             parent: Some(self.parent(node)),
             dependencies: distinct(dependencies),
             properties: inputs.into_values(),
+            patience: node.patience,
             provider: self.provider(node),
             additional_secret_outputs: sdk::resource(&node.token)
                 .map(|added| added.secret_outputs.clone())
@@ -426,64 +438,6 @@ impl<'r> RecipeRun<'_, 'r> {
             HoleSource::Value(_) | HoleSource::Text(_) | HoleSource::Member(..) => ResolvedValue::unknown(),
         })
     }
-}
-
-/// Returns an output of a registered resource, with the resource as its dependency. An output that does not exist is
-/// null.
-fn output(registered: &Registered, path: &str) -> ResolvedValue {
-    let missing = if registered.has_all_outputs { PropertyValue::Null } else { PropertyValue::UNKNOWN };
-    let value = part(&registered.outputs, path).unwrap_or(missing);
-    ResolvedValue { value, dependencies: vec![registered.urn.clone()] }
-}
-
-/// Returns the id of a registered resource, with the resource as its dependency.
-fn id(registered: &Registered) -> ResolvedValue {
-    let value = registered.id.as_deref().map_or(PropertyValue::UNKNOWN, PropertyValue::from);
-    ResolvedValue { value, dependencies: vec![registered.urn.clone()] }
-}
-
-/// Returns a reference to a registered resource as a value, with the resource as its dependency.
-fn reference(registered: &Registered, node: &Node) -> ResolvedValue {
-    let is_custom = node.kind != NodeKind::Component;
-    let reference = ResourceReference {
-        urn: registered.urn.clone(),
-        id: is_custom.then(|| ReferenceId::from(registered.id.as_ref())),
-        package_version: None,
-    };
-    ResolvedValue { value: PropertyValue::Resource(reference), dependencies: vec![registered.urn.clone()] }
-}
-
-fn version(node: &Node) -> Option<String> {
-    let is_in_sdk = node.kind == NodeKind::Function || sdk::resource(&node.token).is_some();
-    node.package.filter(|_| is_in_sdk).and_then(Package::version).map(str::to_owned)
-}
-
-/// Returns a text that may be secret; an empty one for another value.
-fn exposed_text(value: &PropertyValue) -> &str {
-    match value {
-        PropertyValue::Secret(secret) => secret.expose().as_str().unwrap_or_default(),
-        value => value.as_str().unwrap_or_default(),
-    }
-}
-
-/// Returns the part of a value at a path of names and indices that are joined by dots. A part of a secret is secret, a part
-/// of an unknown is unknown.
-fn part(outputs: &PropertyMap, path: &str) -> Option<PropertyValue> {
-    let mut names = path.split('.');
-    let mut value = outputs.get(names.next()?)?;
-    let mut secret = false;
-    for name in names {
-        while let PropertyValue::Secret(inner) = value {
-            (value, secret) = (inner.expose(), true);
-        }
-        value = match value {
-            PropertyValue::Map(map) => map.get(name)?,
-            PropertyValue::List(items) => items.get(name.parse::<usize>().ok()?)?,
-            PropertyValue::Unknown(_) => return Some(PropertyValue::UNKNOWN),
-            _ => return None,
-        };
-    }
-    Some(if secret { PropertyValue::secret(value.clone()) } else { value.clone() })
 }
 
 /// Returns the alias that an SDK sends for a resource whose type was renamed.

@@ -21,6 +21,7 @@ mod resolved;
 mod shared_registrations;
 #[cfg(test)]
 pub(super) mod tests;
+mod values;
 
 pub use core_resource::{CoreResource, Package, RecipeError, RecipeResult};
 pub use core_type_recipe::{BuildRecipe, CoreTypeRecipe, RecipeTable};

@@ -1,5 +1,7 @@
 //! Nodes of a recipe: resources, components, functions, reads, and effects.
 
+use std::time::Duration;
+
 use pulumi_proto::duration::Timeouts;
 use pulumi_proto::resource_id::ResourceId;
 use serde_json::Value;
@@ -51,6 +53,8 @@ pub struct Node {
     pub(super) import_id: Option<ResourceId>,
     /// Id of the resource to read.
     pub(super) read_id: Option<Hole>,
+    /// Time for which a run waits for the resource to read.
+    pub(super) patience: Duration,
     pub(super) protect: Option<bool>,
     pub(super) retain_on_delete: Option<bool>,
     pub(super) timeouts: Timeouts,
@@ -72,6 +76,7 @@ impl Node {
             ignore_changes: Vec::new(),
             import_id: None,
             read_id: None,
+            patience: Duration::ZERO,
             protect: None,
             retain_on_delete: None,
             timeouts: Timeouts::default(),
@@ -131,6 +136,13 @@ impl Node {
         self
     }
 
+    /// Lets a run wait for the resource to read, which something else creates.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
     /// Protects the resource against deletion, unless the option `protect` of the core resource says otherwise.
     #[must_use]
     pub fn protect(mut self, protect: bool) -> Self {
@@ -187,7 +199,8 @@ impl Provider {
         self.node(NodeKind::RemoteComponent, token, name, inputs).passing(self)
     }
 
-    /// Returns the node of the read of a resource that the stack does not own, with its token, its name and its id.
+    /// Returns the node of the read of a resource that the stack does not own, with its token, its name and its id. A preview
+    /// reads it only if the custom resources before it exist.
     pub fn read(self, token: &str, name: &str, id: Hole) -> Node {
         Node { read_id: Some(id), ..self.node(NodeKind::Read, token, name, Value::Null) }
     }

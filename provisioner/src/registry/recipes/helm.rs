@@ -1,6 +1,7 @@
 //! Recipes of the operators that Helm charts install, and of what they run (docs/spec/simple-container.md#7.11).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as BASE64;
@@ -15,6 +16,8 @@ use crate::registry::types::{
 };
 
 const REDIS_CHARTS: &str = "https://ot-container-kit.github.io/helm-charts";
+/// Time that an operator has to make a secret.
+const SECRET_PATIENCE: Duration = Duration::from_secs(60);
 /// Keys of the secret with the default user of a cluster of RabbitMQ.
 const RABBITMQ_KEYS: [&str; 8] =
     ["connection_string", "default_user.conf", "host", "password", "port", "provider", "type", "username"];
@@ -49,18 +52,16 @@ pub(super) fn postgres_operator(config: &PostgresOperatorConfig, at: &Place<'_>,
     let secret_id = format!("{namespace}/root.{name}.credentials.postgresql.acid.zalan.do");
     let [password] = operator.secret_texts(&secret_id, database, ["password"], r);
     let host = format!("{name}.{namespace}.svc.cluster.local");
-    if !r.is_preview() {
-        let address = format!("{host}:5432");
-        let url = r.text([password.clone()], move |[password]| format!("postgresql://root:{password}@{address}"));
-        let init_sql = r.text_or(config.init_sql, "").secret();
-        let exports = json!({
-            "pg-root-username": "root",
-            "pg-root-password": password.clone().secret(),
-            "pg-root-url": url.secret(),
-            "pg-init-sql": init_sql,
-        });
-        r.export(name, exports);
-    }
+    let address = format!("{host}:5432");
+    let url = r.text([password.clone()], move |[password]| format!("postgresql://root:{password}@{address}"));
+    let init_sql = r.text_or(config.init_sql, "").secret();
+    let exports = json!({
+        "pg-root-username": "root",
+        "pg-root-password": password.clone().secret(),
+        "pg-root-url": url.secret(),
+        "pg-init-sql": init_sql,
+    });
+    export_once_there(database, name, exports, r);
     r.publish(json!({
         "password": password.secret(),
         "user": "root",
@@ -188,11 +189,9 @@ pub(super) fn rabbitmq_operator(config: &RabbitmqOperatorConfig, at: &Place<'_>,
     let brokers = operator.run("rabbitmq.com/v1beta1", "RabbitmqCluster", others, &[], at, r);
     let secret_id = format!("{namespace}/{name}-default-user");
     let texts = operator.secret_texts(&secret_id, brokers, RABBITMQ_KEYS, r);
-    if !r.is_preview() {
-        let connection: Map<String, Value> =
-            RABBITMQ_KEYS.iter().zip(&texts).map(|(key, text)| ((*key).to_owned(), json!(text))).collect();
-        r.export(name, json!({ "rabbitmq-connection": secret(connection.into()) }));
-    }
+    let connection: Map<String, Value> =
+        RABBITMQ_KEYS.iter().zip(&texts).map(|(key, text)| ((*key).to_owned(), json!(text))).collect();
+    export_once_there(brokers, name, json!({ "rabbitmq-connection": secret(connection.into()) }), r);
     let [uri, _, host, password, port, _, _, user] = texts;
     let (password, uri) = (password.secret(), uri.secret());
     r.publish(json!({ "password": password, "user": user, "host": host, "port": port, "uri": uri }));
@@ -286,7 +285,7 @@ impl Operator {
     }
 
     /// Returns texts of the secret with an id (`NAMESPACE/NAME`) that the operator makes for a custom resource; a missing one
-    /// is empty. A preview does not read the secret: it may not exist yet.
+    /// is empty.
     fn secret_texts<const N: usize>(
         &self,
         secret_id: &str,
@@ -294,12 +293,9 @@ impl Operator {
         keys: [&'static str; N],
         r: &mut Recipe<'_>,
     ) -> [Hole; N] {
-        if r.is_preview() {
-            return keys.map(|_| r.value(ResolvedValue::unknown()));
-        }
         let id = r.value(ResolvedValue::known(secret_id));
         let read = self.kubernetes.read("kubernetes:core/v1:Secret", &format!("{secret_id}-get-0"), id);
-        let data = r.add(read.after([self.chart, resource])).out("data");
+        let data = r.add(read.after([self.chart, resource]).patience(SECRET_PATIENCE)).out("data");
         keys.map(|key| {
             let error = format!("{key:?} of the secret {secret_id} is not the base64 of a text");
             r.try_text([data.member(key)], move |[text]| {
@@ -308,6 +304,12 @@ impl Operator {
             })
         })
     }
+}
+
+/// Exports what comes from the secret of a custom resource. A preview leaves it out as long as the resource does not exist.
+fn export_once_there(resource: Handle, name: &str, exports: Value, r: &mut Recipe<'_>) {
+    let name = name.to_owned();
+    r.then(resource.id(), move |_, r| r.export(&name, exports));
 }
 
 /// Returns the values of the user, overridden by those that a type sets.
