@@ -137,6 +137,13 @@ fn mistakes_are_reported_at_their_lines() {
         ("gcp-cloudsql-postgres", "projectId: tide\nadopt: true\ninstanceName: old"),
         ("gcp-pubsub", "topics: [{ name: orders }]\nsubscriptions:\n- { name: in, topic: order }\n- { name: out }"),
         ("gcp-pubsub", "topics: [{ labels: {} }]"),
+        ("gcp-gke-autopilot-cluster", "projectId: tide"),
+        ("gcp-gke-autopilot-cluster", "projectId: tide\nlocation: eu\nadopt: true\ntimeouts: { create: soon }"),
+        (
+            "gcp-gke-autopilot-cluster",
+            "projectId: tide\nlocation: eu\nexternalEgressIp: { enabled: true, existing: out }",
+        ),
+        ("gcp-gke-autopilot-cluster", "projectId: tide\nlocation: eu\ncaddy: { trustedProxies: [near] }"),
     ];
     let errors = cases.map(|(type_name, config)| errors(type_name, config));
     insta::assert_snapshot!(errors.join("\n\n"), @r#"
@@ -169,5 +176,24 @@ fn mistakes_are_reported_at_their_lines() {
 
     error[missing-key]: a topic or a subscription has no `name`
       --> server.yaml:10:13
+
+    error[missing-key]: `location` is missing
+      --> server.yaml:10:13
+       = hint: add the region, such as `location: europe-north1`
+
+    error[missing-key]: `adopt` needs `clusterName` of what exists
+      --> server.yaml:13:20
+       = hint: add `clusterName`
+    error[invalid-duration]: this is not a duration
+      --> server.yaml:14:33
+       = hint: write a number and a unit, such as `30m`
+
+    error[invalid-address]: this is not the path of an address
+      --> server.yaml:13:58
+       = hint: write `projects/PROJECT/regions/REGION/addresses/NAME`
+
+    error[trusted-proxies]: the trusted proxy "near" is no address and no network
+      --> server.yaml:13:38
+       = hint: write it as `192.0.2.1` or `192.0.2.0/24`
     "#);
 }

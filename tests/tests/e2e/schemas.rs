@@ -34,7 +34,7 @@ fn only_changed_schemas_are_written() {
     insta::assert_snapshot!(filter_output(&output, &[(&repository.path(""), "[repo]/")]), @r"
     exit 0
     --- out
-    27 schemas in [repo]/out, 27 of them changed
+    28 schemas in [repo]/out, 28 of them changed
     --- err
     ");
     assert!(repository.expect_exit(0, "schema-gen out --core").contains("0 of them changed"));

@@ -3,7 +3,7 @@
 use config::tree::Node;
 use config::{Resource, Stack};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 /// Names of a core resource and of what it belongs to.
 #[derive(Clone, Copy, Debug)]
@@ -42,11 +42,12 @@ impl<'r> Place<'r> {
 
     /// Returns the tags of every resource on AWS that has tags.
     pub fn tags(&self) -> Value {
-        let tags = [("stack", self.stack), ("env", self.environment)];
-        tags.into_iter()
-            .map(|(key, value)| (format!("simple-container.com/{key}"), value.into()))
-            .collect::<Map<_, _>>()
-            .into()
+        json!({ "simple-container.com/stack": self.stack, "simple-container.com/env": self.environment })
+    }
+
+    /// Returns the labels of every resource on Google Cloud that has labels.
+    pub fn labels(&self) -> Value {
+        json!({ "simple_container_com_stack": self.stack, "simple_container_com_env": self.environment })
     }
 }
 
@@ -60,6 +61,18 @@ pub fn trim_middle(text: &str, length: usize, separator: &str) -> String {
     }
     let (head, tail) = (&characters[..length / 2], &characters[characters.len() - length / 2..]);
     head.iter().chain(&separator.chars().collect::<Vec<_>>()).chain(tail).collect()
+}
+
+/// Shortens a text that has more than `length` bytes: its beginning, a dash, and four digits of its hash
+/// (docs/spec/simple-container.md#7.2).
+pub fn trim_hash(text: &str, length: usize) -> String {
+    if text.len() <= length {
+        return text.to_owned();
+    }
+    // FNV-1a of 32 bits, of which 16 are shown.
+    let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let head = &text[..text.floor_char_boundary(length.saturating_sub(5))];
+    format!("{}-{:04x}", head.trim_end_matches('-'), hash & 0xffff)
 }
 
 /// Returns JSON in the format of Go's encoder: compact, and with escapes for the characters that HTML gives a meaning.

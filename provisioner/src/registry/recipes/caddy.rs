@@ -69,7 +69,6 @@ pub(super) struct CaddyDeployment {
 
 /// Returns the lines at the beginning of the Caddyfile: the global options, with a block about the storage of
 /// certificates, and the lines of the user.
-#[expect(dead_code, reason = "for gcp-gke-autopilot-cluster, which follows")]
 pub(super) fn caddyfile_prefix<'r>(config: &'r CaddyConfig, storage: Hole, r: &mut Recipe<'r>) -> Hole {
     let lines = r.text_or(config.caddyfile_prefix, "");
     r.text([storage, lines], move |[storage, lines]| {
@@ -92,18 +91,24 @@ pub(super) fn caddy<'r>(config: &'r CaddyConfig, deployment: CaddyDeployment, at
     let cluster = deployment.cluster.clone();
     let service = Set { config, deployment, kubernetes, account, at }.add(&namespace, r);
 
+    let exported = exported_config(config, r);
+    let address = service.out("status.loadBalancer.ingress.0").member("ip");
+    r.export(&cluster, json!({ "ingress-ip": address, "caddy-config": exported }));
+}
+
+/// Returns the keys of the `config` as JSON, as the Go program exports them.
+pub(super) fn exported_config<'r>(config: &CaddyConfig, r: &mut Recipe<'r>) -> Hole {
+    let value = config.exported();
     let texts = [config.caddyfile, config.caddyfile_prefix].map(|text| r.text_or(text, ""));
-    let exported = r.text(texts, move |[caddyfile, prefix]| {
-        let mut value = config.exported();
+    r.text(texts, move |[caddyfile, prefix]| {
+        let mut value = value.clone();
         for (key, text) in [("caddyfile", caddyfile), ("caddyfilePrefix", prefix)] {
             if let Some(handle) = value.get_mut(key) {
                 *handle = text.into();
             }
         }
         go_json(&value)
-    });
-    let address = service.out("status.loadBalancer.ingress.0").member("ip");
-    r.export(&cluster, json!({ "ingress-ip": address, "caddy-config": exported }));
+    })
 }
 
 /// Adds an account that may read the services of the cluster. Returns its name.

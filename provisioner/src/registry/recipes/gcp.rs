@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::packages::GCP;
-use crate::registry::recipe::{GoogleApi, Hole, Place, Provider, Recipe, trim_middle};
+use crate::registry::recipe::{GoogleApi, Hole, Place, Provider, Recipe, trim_hash, trim_middle};
 use crate::registry::types::{GcpAccountConfig, GcpBucketConfig};
 
 const OBJECT_ADMIN: &str = "roles/storage.objectAdmin";
@@ -20,6 +20,11 @@ pub(super) fn account_provider(account: &GcpAccountConfig, r: &mut Recipe<'_>) -
 /// Returns the project of an account; empty if it is not set.
 pub(super) fn project(account: &GcpAccountConfig, r: &mut Recipe<'_>) -> Hole {
     r.text_or(account.project_id, "")
+}
+
+/// Returns a text as the id of a service account.
+pub(super) fn service_account_id(text: &str) -> String {
+    trim_hash(&text.replace('_', "-"), 28).replace("--", "-")
 }
 
 /// Switches on an API in the project of an account.

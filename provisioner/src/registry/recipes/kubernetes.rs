@@ -4,12 +4,10 @@ use config::types::TextHandle;
 use serde_json::{Value, json};
 
 use super::packages::KUBERNETES;
-use crate::registry::recipe::{Place, Provider, Recipe};
+use crate::registry::recipe::{Place, Provider, Recipe, trim_hash};
 
 /// Greatest length of a name of a resource in a cluster.
 const MAX_NAME: usize = 63;
-/// Length of the beginning of a longer name that is kept.
-const KEPT_NAME: usize = 58;
 
 /// Adds the provider of a cluster.
 pub(super) fn cluster(kubeconfig: Option<TextHandle>, r: &mut Recipe<'_>) -> Provider {
@@ -35,13 +33,7 @@ pub(super) fn annotations(at: &Place<'_>) -> Value {
 pub(super) fn resource_name(text: &str) -> String {
     let characters = text.to_lowercase().replace('_', "-");
     let characters = characters.chars().filter(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '-');
-    let mut name = characters.collect::<String>().trim_matches('-').to_owned();
-    if name.len() > MAX_NAME {
-        // FNV-1a of 32 bits, of which 16 are shown.
-        let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-        name = format!("{}-{:04x}", name[..KEPT_NAME].trim_end_matches('-'), hash & 0xffff);
-    }
-    name.replace("--", "-")
+    trim_hash(characters.collect::<String>().trim_matches('-'), MAX_NAME).replace("--", "-")
 }
 
 /// Returns the members of both objects. Those of the second one override those of the first.

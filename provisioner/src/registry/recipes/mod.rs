@@ -7,6 +7,7 @@ mod cloudflare;
 mod gcp;
 mod gcp_data;
 mod gcp_registry;
+mod gke;
 mod helm;
 mod kubernetes;
 mod mongodb;
@@ -36,6 +37,7 @@ pub fn core_types() -> RecipeTable {
         CoreTypeRecipe::of(&[KUBERNETES], helm::redis_operator),
         CoreTypeRecipe::of(&[ATLAS, RANDOM], mongodb::mongodb_atlas).with_optional(&[AWS]),
         CoreTypeRecipe::of(&[KUBERNETES], caddy::kubernetes_caddy),
+        CoreTypeRecipe::of(&[GCP], gke::gke_autopilot).with_optional(&[KUBERNETES]),
         CoreTypeRecipe::of(&[CLOUDFLARE], cloudflare::registrar).for_registrars(),
     ])
 }

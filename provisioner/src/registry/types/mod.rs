@@ -9,6 +9,7 @@ mod cloudflare;
 mod gcp;
 mod gcp_data;
 mod gcp_registry;
+mod gke;
 mod helm;
 mod mongodb;
 pub(crate) mod templates;
@@ -25,6 +26,7 @@ pub use gcp_data::{
     UsersProvisionRuntime,
 };
 pub use gcp_registry::{BasicAuth, DockerFormat, GcpArtifactRegistryConfig};
+pub use gke::{EgressIpConfig, GkeAutopilotConfig, GkeTimeouts};
 pub use helm::{
     HelmChartConfig, MongodbOperatorConfig, PostgresOperatorConfig, RabbitmqOperatorConfig, RedisOperatorConfig,
 };
