@@ -27,13 +27,15 @@ const SDKS: [&str; 6] = [
 ];
 
 /// Inputs whose change replaces a resource. SDKs do not contain this information.
-const REPLACE_KEYS: [(&str, &[&str]); 9] = [
+const REPLACE_KEYS: [(&str, &[&str]); 11] = [
     ("aws:iam/accessKey:AccessKey", &["user"]),
     ("aws:s3/bucket:Bucket", &["bucket"]),
     ("aws:s3/bucketCorsConfigurationV2:BucketCorsConfigurationV2", &["bucket"]),
     ("aws:s3/bucketOwnershipControls:BucketOwnershipControls", &["bucket"]),
     ("aws:s3/bucketPolicy:BucketPolicy", &["bucket"]),
     ("aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock", &["bucket"]),
+    ("gcp:kms/cryptoKey:CryptoKey", &["name", "keyRing"]),
+    ("gcp:kms/keyRing:KeyRing", &["name", "location"]),
     ("gcp:serviceaccount/account:Account", &["accountId"]),
     ("gcp:storage/bucket:Bucket", &["name", "location"]),
     ("gcp:storage/bucketIAMMember:BucketIAMMember", &["bucket", "role", "member"]),

@@ -84,5 +84,5 @@ pub use secret_text::SecretText;
 pub use secrets::{Auth, AuthKind};
 pub use stack::{
     AliasOption, AliasParentOption, AwsAccount, CloudAccount, Confirm, Environment, MaxDeletes, Options, Output,
-    Provisioner, Resource, ResourceImplementation, SecretsProvider, Stack, StateStorage,
+    ProvisionedKey, Provisioner, Resource, ResourceImplementation, SecretsProvider, Stack, StateStorage,
 };

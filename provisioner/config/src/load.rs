@@ -250,6 +250,12 @@ impl Loader<'_> {
         let provisioner = inherit::block(name, "provisioner", &self.raw, &mut diagnostics)
             .ok()
             .and_then(|node| provisioner::read(node, raw.file_start(), &mut resolver));
+        let key = provisioner.as_ref().and_then(|provisioner| provisioner.secrets_provider.provisioned_key());
+        if let Some(key) = key
+            && let Some(key_type) = self.workspace.types.key_type(key.type_name)
+        {
+            key_type.check(&key.config, &mut diagnostics);
+        }
         if let Some(root) = root {
             sections::check(root, self.workspace.types, &mut diagnostics);
         }
@@ -287,6 +293,7 @@ impl Loader<'_> {
         Some(Stack {
             name: name.to_owned(),
             project: project.to_owned(),
+            key_of: None,
             provisioner: provisioner?,
             plugins,
             environments,

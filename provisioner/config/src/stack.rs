@@ -17,6 +17,9 @@ pub struct Stack {
     pub name: String,
     /// The Pulumi project.
     pub project: String,
+    /// Name of the stack whose key is the only resource of this one; `None` for a stack of the repository
+    /// (docs/spec/simple-container.md#6.4).
+    pub key_of: Option<String>,
     /// Location of the state and secrets manager.
     pub provisioner: Provisioner,
     /// All plugins in the order of the file, disabled ones too.
@@ -36,6 +39,11 @@ pub struct Stack {
 }
 
 impl Stack {
+    /// Returns the name that names and tags of core types are made of: that of the stack whose key this one has, else its own.
+    pub fn base_name(&self) -> &str {
+        self.key_of.as_deref().unwrap_or(&self.name)
+    }
+
     /// Returns all resources with their environments, in the order of the file.
     pub fn resources(&self) -> impl Iterator<Item = (&Environment, &Resource)> {
         let environments = self.environments.iter();
@@ -112,7 +120,7 @@ pub enum StateStorage {
 }
 
 /// Secrets manager of a state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum SecretsProvider {
     /// `passphrase`.
     Passphrase {
@@ -130,6 +138,23 @@ pub enum SecretsProvider {
         /// Account that uses the key.
         account: CloudAccount,
     },
+    /// `aws-kms` and `gcp-kms` with `provision: true`: a key that a run creates, in a stack of its own.
+    ProvisionedKey(Box<ProvisionedKey>),
+}
+
+/// Key that a run creates (docs/spec/simple-container.md#6.4).
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProvisionedKey {
+    /// Type of the secrets provider: `aws-kms` or `gcp-kms`.
+    pub type_name: &'static str,
+    /// Position of the type.
+    pub type_span: Span,
+    /// Position of `provision`.
+    pub span: Span,
+    /// `config` with resolved placeholders, without `keyName` and `provision`.
+    pub config: Node,
+    /// Account that creates and uses the key.
+    pub account: CloudAccount,
 }
 
 impl SecretsProvider {
@@ -137,6 +162,15 @@ impl SecretsProvider {
     pub fn span(&self) -> Span {
         match self {
             Self::Passphrase { span, .. } | Self::Key { span, .. } => *span,
+            Self::ProvisionedKey(key) => key.span,
+        }
+    }
+
+    /// Returns the key that a run creates, if the block asks for one.
+    pub fn provisioned_key(&self) -> Option<&ProvisionedKey> {
+        match self {
+            Self::ProvisionedKey(key) => Some(key),
+            Self::Passphrase { .. } | Self::Key { .. } => None,
         }
     }
 
@@ -144,19 +178,26 @@ impl SecretsProvider {
     pub fn passphrase(&self) -> Option<&SecretText> {
         match self {
             Self::Passphrase { passphrase, .. } => passphrase.as_ref(),
-            Self::Key { .. } => None,
+            Self::Key { .. } | Self::ProvisionedKey(_) => None,
+        }
+    }
+
+    /// Returns the account that uses the key; `None` without a key.
+    pub fn account(&self) -> Option<&CloudAccount> {
+        match self {
+            Self::Passphrase { .. } => None,
+            Self::Key { account, .. } => Some(account),
+            Self::ProvisionedKey(key) => Some(&key.account),
         }
     }
 
     /// Returns the secrets of the block.
     pub fn secrets(&self) -> Vec<&SecretText> {
-        match self {
-            Self::Passphrase { passphrase, .. } => passphrase.iter().collect(),
-            Self::Key { account: CloudAccount::Environment, .. } => Vec::new(),
-            Self::Key { account: CloudAccount::Aws(account), .. } => {
-                account.access_key.iter().map(|(_, secret)| secret).collect()
-            }
-            Self::Key { account: CloudAccount::Google(credentials), .. } => vec![credentials],
+        match self.account() {
+            None => self.passphrase().into_iter().collect(),
+            Some(CloudAccount::Environment) => Vec::new(),
+            Some(CloudAccount::Aws(account)) => account.access_key.iter().map(|(_, secret)| secret).collect(),
+            Some(CloudAccount::Google(credentials)) => vec![credentials],
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Operations on stacks, one stack after the other, and their combined outcome.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -9,9 +10,10 @@ use config::Stack;
 use engine::events::{Event, Message, Outcome, Severity, Summary};
 use engine::{Scope, UrnPattern};
 use provisioner::operation::{
-    OperationError, PluginSettings, Report, RunInputs, RunOptions, StackRun, Stacks, program, secrets_diagnostic,
+    OperationError, PluginSettings, Report, RunInputs, RunOptions, StackRun, Stacks, key_stack, program,
+    secrets_diagnostic,
 };
-use state::drop_in_background;
+use state::{StackAccess, drop_in_background};
 
 use super::access::access_for_change;
 use super::args::{LockArgs, ProgramArgs, ReplaceArgs, RunArgs, ScopeArgs, ShowArgs, TimeLimitArgs};
@@ -42,6 +44,8 @@ pub(crate) struct Runs {
     pub(crate) lock: LockArgs,
     /// True if the user has agreed to all questions, with `--yes`.
     pub(crate) yes: bool,
+    /// True if the operation comes to the key of a stack first, if the stack asks for one that has not been created.
+    pub(crate) creates_keys: bool,
 }
 
 impl Runs {
@@ -55,7 +59,7 @@ impl Runs {
             ..RunOptions::default()
         };
         let (secrets, limit, lock) = (args.show.secrets(), time.limit(), LockArgs::default());
-        Self { options, diff, secrets, limit, changes, lock, yes: false }
+        Self { options, diff, secrets, limit, changes, lock, yes: false, creates_keys: false }
     }
 
     /// Creates the settings of an import, which has no refresh before it and the whole stack in scope.
@@ -76,6 +80,19 @@ impl Runs {
         self.options.scope.targets.extend(patterns(&args.target_replace));
         self.options.replace.extend(patterns(&args.replace).chain(patterns(&args.target_replace)));
         self
+    }
+
+    /// Comes to the keys of the stacks that have not been created, before the stacks.
+    pub(crate) fn with_keys(self) -> Self {
+        Self { creates_keys: true, ..self }
+    }
+
+    /// Returns the options of the operation on a stack. Resources are selected in the stack itself, not in that of its key.
+    fn options_for(&self, stack: &Stack) -> RunOptions {
+        if stack.key_of.is_none() {
+            return self.options.clone();
+        }
+        RunOptions { scope: Scope::default(), replace: Vec::new(), ..self.options.clone() }
     }
 
     /// Rejects resource names for several stacks, as the other stacks do not have these resources.
@@ -165,10 +182,22 @@ async fn on_each_stack(
     operation: impl AsyncFn(&StackRun, &Session<'_>) -> anyhow::Result<Option<Report>>,
 ) -> anyhow::Result<Exit> {
     let mut summaries: Vec<Summary> = Vec::new();
-    let requested: Vec<&Arc<Stack>> = stacks.requested().collect();
-    for (index, stack) in requested.iter().enumerate() {
-        let run = session.unless_stopped(stack_run(ui, stacks, stack, session, plugins, runs)).await;
-        let ended = match run {
+    let mut waiting: VecDeque<Arc<Stack>> = stacks.requested().cloned().collect();
+    let mut keys: Vec<String> = Vec::new();
+    while let Some(stack) = waiting.pop_front() {
+        let access = session.unless_stopped(access_for_change(ui, stacks, &stack, runs.lock)).await;
+        if let Ok(access) = &access
+            && runs.creates_keys
+            && access.keyring.awaits_key()
+            && let Some(key) = key_stack(&stack).filter(|key| !keys.contains(&key.name))
+        {
+            keys.push(key.name.clone());
+            waiting.push_front(stack);
+            waiting.push_front(key);
+            continue;
+        }
+        let run = async { stack_run(stacks, &stack, access?, session, plugins, runs).await };
+        let ended = match session.unless_stopped(run).await {
             Ok(run) => {
                 let ended = operation(&run, session).await;
                 run.close().await;
@@ -178,10 +207,10 @@ async fn on_each_stack(
         };
         if let Err(error) = &ended {
             print_reasons(ui, session, stacks, error);
-            print_secrets_reason(ui, session, stacks, stack, error);
+            print_secrets_reason(ui, session, stacks, &stack, error);
         }
         if !matches!(&ended, Ok(Some(report)) if report.summary.outcome == Outcome::Succeeded) {
-            report_left_out(session, &stack.name, &requested[index + 1..]);
+            report_left_out(session, &stack.name, &waiting);
         }
         let Some(report) = ended? else { return Ok(declined(ui, session, &summaries)) };
         let Report { summary, snapshot, diagnostics } = report;
@@ -215,7 +244,7 @@ fn print_secrets_reason(ui: &Ui, session: &Session<'_>, stacks: &Stacks, stack: 
 }
 
 /// Names the stacks that are left out, as the operation on one before them did not succeed.
-fn report_left_out(session: &Session<'_>, stack: &str, left_out: &[&Arc<Stack>]) {
+fn report_left_out(session: &Session<'_>, stack: &str, left_out: &VecDeque<Arc<Stack>>) {
     let names: Vec<&str> = left_out.iter().map(|stack| stack.name.as_str()).collect();
     let (stacks, are) = match names[..] {
         [] => return,
@@ -236,20 +265,19 @@ fn declined(ui: &Ui, session: &Session<'_>, earlier: &[Summary]) -> Exit {
 }
 
 async fn stack_run(
-    ui: &Ui,
     stacks: &Stacks,
     stack: &Arc<Stack>,
+    access: StackAccess,
     session: &Session<'_>,
     plugins: &PluginSettings,
     runs: &Runs,
 ) -> anyhow::Result<StackRun> {
-    let access = access_for_change(ui, stacks, stack, runs.lock).await?;
     let locate = locate(Arc::clone(&stacks.sources), program(stack));
     let inputs = RunInputs {
         plugins: plugins.clone(),
         events: session.sink(&stack.name, Some(locate)),
         signals: session.signals.clone(),
-        options: runs.options.clone(),
+        options: runs.options_for(stack),
     };
     Ok(stacks.run(stack, access, inputs).await?)
 }

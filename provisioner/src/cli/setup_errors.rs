@@ -66,6 +66,7 @@ pub(crate) fn hint(error: &SetupError) -> Option<String> {
         | SetupError::UnreadableSettings { .. }
         | SetupError::PassphraseFile { .. }
         | SetupError::SecretsProvider(_)
+        | SetupError::KeyStack { .. }
         | SetupError::Config(_) => None,
     }
 }

@@ -41,7 +41,8 @@ pub(crate) fn only(stacks: &Stacks) -> anyhow::Result<&Arc<Stack>> {
 /// # Errors
 /// Plugins of packages are disabled or ambiguous, or names are in conflict; the reasons have been printed.
 pub(crate) fn check_core_types(ui: &Ui, stacks: &Stacks) -> anyhow::Result<()> {
-    let found: Vec<Diagnostic> = stacks.programs().iter().flat_map(Program::check_core_types).collect();
+    let programs = [stacks.programs(), stacks.key_programs()].concat();
+    let found: Vec<Diagnostic> = programs.iter().flat_map(Program::check_core_types).collect();
     if has_errors(&found) {
         return Err(configuration_error(ui, &found, &stacks.sources));
     }

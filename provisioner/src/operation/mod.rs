@@ -11,6 +11,8 @@ mod core_packages;
 mod deploy;
 mod destroy;
 mod import;
+mod key_access;
+mod key_stack;
 mod locking;
 mod migration;
 mod plugin_events;
@@ -56,6 +58,7 @@ pub use core_packages::{
 };
 pub use destroy::destroy;
 pub use import::import;
+pub use key_stack::key_stack;
 pub use plugin_settings::PluginSettings;
 pub use plugins::InstalledPlugin;
 pub use preview::{preview, preview_destroy, preview_refresh};

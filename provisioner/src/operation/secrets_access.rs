@@ -16,6 +16,8 @@ use super::{SetupError, Stacks, clouds};
 /// or the path of a file that contains it.
 const PASSPHRASE: &str = "PULUMI_CONFIG_PASSPHRASE";
 const PASSPHRASE_FILE: &str = "PULUMI_CONFIG_PASSPHRASE_FILE";
+/// Passphrase of the stacks of keys without one in the environment (docs/spec/simple-container.md#6.4). Known to everyone.
+const KEY_STACK_PASSPHRASE: &str = "simple-container.com";
 /// Environment variable for a key in place of the configured one.
 const SUBSTITUTE: &str = "PULUMI_CLOUD_SECRET_OVERRIDE";
 
@@ -36,6 +38,9 @@ impl Stacks {
             return Vec::new();
         }
         let missing = |stack: &Arc<Stack>| {
+            if stack.key_of.is_some() {
+                return None;
+            }
             let SecretsProvider::Passphrase { passphrase: None, span } = &stack.provisioner.secrets_provider else {
                 return None;
             };
@@ -49,22 +54,34 @@ impl Stacks {
         found
     }
 
-    /// Returns the keys of a stack. Derives and requests none.
-    pub(super) fn keyring(&self, stack: &Stack, name: &StackReference) -> Result<Keyring, SetupError> {
+    /// Returns the keys of a stack. Derives and requests none. `key_url` is the URL of the key that a run has created for it.
+    pub(super) fn keyring(
+        &self,
+        stack: &Stack,
+        name: &StackReference,
+        key_url: Option<String>,
+    ) -> Result<Keyring, SetupError> {
         let environment = &self.process_context.environment;
-        let (provider, account) = match &stack.provisioner.secrets_provider {
-            SecretsProvider::Passphrase { .. } => (Provider::Passphrase, None),
-            SecretsProvider::Key { url, account, .. } => (Provider::Key { url: url.clone() }, Some(account)),
+        let secrets_provider = &stack.provisioner.secrets_provider;
+        let provider = match secrets_provider {
+            SecretsProvider::Passphrase { .. } => Some(Provider::Passphrase),
+            SecretsProvider::Key { url, .. } => Some(Provider::Key { url: url.clone() }),
+            SecretsProvider::ProvisionedKey(_) => key_url.map(|url| Provider::Key { url }),
         };
         let substitute = environment.get(SUBSTITUTE).filter(|url| !url.is_empty()).cloned();
-        Ok(Keyring::new(self.passphrase(stack)?)
-            .with_key_service(clouds::key_service(account, &self.process_context), &name.to_string())
-            .with_provider(provider)
-            .with_substitute(substitute))
+        let service = clouds::key_service(secrets_provider.account(), &self.process_context);
+        let keyring = Keyring::new(self.passphrase(stack)?)
+            .with_key_service(service, &name.to_string())
+            .with_substitute(substitute);
+        Ok(match provider {
+            Some(provider) => keyring.with_provider(provider),
+            None => keyring.awaiting_key(),
+        })
     }
 
     /// Returns the passphrase: that of the configuration, else of the environment, else of the file named in the
-    /// environment. Adds the last two to the masked secrets; that of the configuration is masked already.
+    /// environment. Adds the last two to the masked secrets; that of the configuration is masked already. The stack of a key
+    /// has that of the environment, else a default.
     fn passphrase(&self, stack: &Stack) -> Result<Option<Passphrase>, SetupError> {
         if let Some(passphrase) = stack.provisioner.secrets_provider.passphrase() {
             return Ok(Some(Passphrase::new(passphrase.expose())));
@@ -74,6 +91,9 @@ impl Stacks {
             Ok(Some(Passphrase::new(passphrase)))
         };
         let environment = &self.process_context.environment;
+        if stack.key_of.is_some() && environment.get(PASSPHRASE).is_none_or(String::is_empty) {
+            return Ok(Some(Passphrase::new(KEY_STACK_PASSPHRASE)));
+        }
         if let Some(passphrase) = environment.get(PASSPHRASE) {
             return known(passphrase);
         }
@@ -93,7 +113,7 @@ pub fn secrets_diagnostic(stack: &Stack, error: &SecretsError) -> Option<Diagnos
     let provider = &stack.provisioner.secrets_provider;
     let (code, summary) = match (error, provider) {
         (SecretsError::NoPassphrase, SecretsProvider::Passphrase { .. }) => (PASSPHRASE_CODE, MISSING_PASSPHRASE),
-        (SecretsError::NoPassphrase, SecretsProvider::Key { .. }) => {
+        (SecretsError::NoPassphrase, SecretsProvider::Key { .. } | SecretsProvider::ProvisionedKey(_)) => {
             let summary = "the state is protected by a passphrase so far, and none was given";
             let help = format!("set {PASSPHRASE} or {PASSPHRASE_FILE} until the state has this key");
             return Some(Diagnostic::error(PASSPHRASE_CODE, provider.span(), summary).help(help));
@@ -103,6 +123,10 @@ pub fn secrets_diagnostic(stack: &Stack, error: &SecretsError) -> Option<Diagnos
         }
         (SecretsError::Key(error), SecretsProvider::Key { url, .. }) if error.url == *url => {
             (KEY_CODE, "this key cannot be used")
+        }
+        (SecretsError::Key(_), SecretsProvider::ProvisionedKey(_)) => (KEY_CODE, "this key cannot be used"),
+        (SecretsError::KeyNotCreated, SecretsProvider::ProvisionedKey(_)) => {
+            (KEY_CODE, "this key has not been created yet")
         }
         _ => return None,
     };

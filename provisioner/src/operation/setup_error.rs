@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use config::ForeignOwner;
-use state::SettingsError;
+use state::{SettingsError, StateError};
 use state::secrets::SecretsError;
 use state::store::{ReferenceError, StackReference, StoreError};
 
@@ -153,6 +153,14 @@ pub enum SetupError {
     /// An interrupted change of the secrets provider cannot be finished.
     #[error("an interrupted change of the secrets provider cannot be finished")]
     SecretsProvider(#[source] Box<SecretsProviderError>),
+    /// The state of the stack of a key cannot be read.
+    #[error("the stack {stack}, which has the key of the secrets, cannot be read")]
+    KeyStack {
+        /// Name of the stack.
+        stack: String,
+        /// Reason.
+        source: Box<StateError>,
+    },
     /// A secret of the configuration in the settings file cannot be decrypted.
     #[error("the configuration in the stack file cannot be read")]
     Config(#[source] SecretsError),

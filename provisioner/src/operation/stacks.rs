@@ -12,6 +12,7 @@ use state::Unrecorded;
 use state::store::{LockHolder, LockInfo, LockLease, ProcessFingerprint};
 
 use super::SetupError;
+use super::key_stack::{key_stack, owner_name};
 use crate::program::Program;
 use crate::registry::recipes;
 
@@ -55,7 +56,7 @@ pub struct StacksRequest<'a> {
     pub unrecorded: Unrecorded,
 }
 
-/// Selection among the stacks of a repository.
+/// Selection among the stacks of a repository. The stack of a key (`<stack>--sc`) can be named as well.
 #[derive(Clone, Copy, Debug)]
 pub enum Selection<'a> {
     /// Stacks with these names; all if there is no name here, of which there must be one.
@@ -178,9 +179,10 @@ impl Stacks {
     }
 }
 
-/// Creates the program of a stack.
+/// Creates the program of a stack, or of the key of one.
 pub fn program(stack: &Arc<Stack>) -> Program {
-    Program::new(Arc::clone(stack), recipes::core_types())
+    let recipes = if stack.key_of.is_some() { recipes::keys() } else { recipes::core_types() };
+    Program::new(Arc::clone(stack), recipes)
 }
 
 /// Checks that a repository belongs to an account whose programs the process may run.
@@ -228,13 +230,24 @@ fn load(
         Err(found) => return Ok(Err(vec![*found])),
     };
     let requested = choose(&names)?;
-    let LoadedStacks { stacks, diagnostics, secrets, from_store } = workspace.load(&requested, sources);
+    let mut files: Vec<String> = Vec::new();
+    for name in requested.iter().filter_map(|name| stack_in_files(&names, name)) {
+        if !files.iter().any(|known| known == name) {
+            files.push(name.to_owned());
+        }
+    }
+    let LoadedStacks { mut stacks, diagnostics, secrets, from_store } = workspace.load(&files, sources);
     let of_profile = [&profile.private_key, &profile.private_key_password];
     let masker = &request.masker;
     secrets.iter().chain(of_profile.into_iter().flatten()).for_each(|secret| masker.add_text(secret.expose()));
     stacks.iter().for_each(|stack| add_stack_secrets(masker, stack));
     if has_errors(&diagnostics) {
         return Ok(Err(diagnostics));
+    }
+    for name in requested.iter().filter(|name| !names.contains(name)) {
+        let unknown = || SetupError::UnknownStack { name: name.clone(), existing: names.clone() };
+        let key = stacks.iter().filter_map(key_stack).find(|key| key.name == *name).ok_or_else(unknown)?;
+        stacks.push(Arc::unwrap_or_clone(key));
     }
     Ok(Ok(Loaded { repository, stacks, warnings: diagnostics, requested, from_store }))
 }
@@ -283,10 +296,16 @@ fn check_exists(existing: &[String], name: &str) -> Result<(), SetupError> {
     if existing.is_empty() {
         return Err(SetupError::NoStacks);
     }
-    if existing.iter().any(|known| known == name) {
+    if stack_in_files(existing, name).is_some() {
         return Ok(());
     }
     Err(SetupError::UnknownStack { name: name.to_owned(), existing: existing.to_vec() })
+}
+
+/// Returns the name of the stack with the files of a stack, which may be that of a key; `None` if there is none.
+fn stack_in_files<'n>(existing: &[String], name: &'n str) -> Option<&'n str> {
+    let exists = |name: &&str| existing.iter().any(|known| known == name);
+    Some(name).filter(exists).or_else(|| owner_name(name).filter(exists))
 }
 
 #[cfg(test)]

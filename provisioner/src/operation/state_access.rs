@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use config::Stack;
-use state::store::{RenameOutcome, StackReference};
-use state::{LockSettings, StackAccess};
+use state::store::{RenameOutcome, StackReference, StateStore};
+use state::{JournalFolders, LockSettings, StackAccess};
 
 use super::secrets_provider_change::finish_settings;
 use super::settings_file::{move_settings, read_settings};
@@ -72,13 +72,26 @@ impl Stacks {
     /// Returns the access to the state of a stack, without completing or undoing an interrupted rename.
     ///
     /// # Errors
-    /// [`SetupError`]: the store is missing or the environment variables for it contradict each other; the settings file
-    /// or the passphrase file cannot be read.
+    /// [`SetupError`]: the store is missing or the environment variables for it contradict each other; the settings file,
+    /// the passphrase file or the stack of the key cannot be read.
     pub async fn open_access(&self, stack: &Stack) -> Result<StackAccess, SetupError> {
         self.lease_duration()?;
         let (store, journals) = self.open_store(stack).await?;
+        let key_url = self.key_url(stack, &store, &journals).await?;
+        self.stack_access(stack, store, journals, key_url)
+    }
+
+    /// Returns the access to the state of a stack in a store that is open. `key_url` is the URL of the key that the stack asks
+    /// for, if it has been created.
+    pub(super) fn stack_access(
+        &self,
+        stack: &Stack,
+        store: Arc<dyn StateStore>,
+        journals: JournalFolders,
+        key_url: Option<String>,
+    ) -> Result<StackAccess, SetupError> {
         let name = StackReference::new(&stack.project, &stack.name)?;
-        let keyring = self.keyring(stack, &name)?;
+        let keyring = self.keyring(stack, &name, key_url)?;
         let settings = read_settings(&self.repository.root, stack)?;
         Ok(StackAccess {
             journals,

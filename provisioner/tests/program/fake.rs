@@ -11,6 +11,7 @@ use config::diagnostics::{Diagnostic, SourceFiles, Style, render};
 use config::types::TypeTable;
 use config::{LoadedStacks, ProcessContext, Profile, Repository, Stack, Workspace};
 use engine::{Goal, Halted, InvokeGoal, ProgramEnd, ReadGoal, Registered, Registrar, RegistrationResult};
+use provisioner::operation::{key_stack, program};
 use provisioner::program::Program;
 use provisioner::registry::recipe::{Effects, RecipeTable};
 use provisioner::registry::recipes;
@@ -241,14 +242,36 @@ resources:
         }
     }
 
+    /// Reads the stack of the key of a stack; `None` if the stack asks for no key.
+    ///
+    /// # Errors
+    /// Returns the errors of the file as text.
+    pub(crate) fn key(server: &str, project: &str, stack: &str) -> Result<Option<Self>, String> {
+        let (loaded, sources, diagnostics) = Self::load_named(server, "", &recipes::built_in_types(), project, stack);
+        match loaded.filter(|_| !diagnostics.contains("error")) {
+            Some(stack) => Ok(key_stack(&stack).map(|key| Self { program: program(&key), sources })),
+            None => Err(diagnostics),
+        }
+    }
+
     fn load(server: &str, secrets: &str, types: &TypeTable) -> (Option<Stack>, SourceFiles, String) {
+        Self::load_named(server, secrets, types, "reef", "s")
+    }
+
+    fn load_named(
+        server: &str,
+        secrets: &str,
+        types: &TypeTable,
+        project: &str,
+        name: &str,
+    ) -> (Option<Stack>, SourceFiles, String) {
         let folder = tempfile::tempdir().unwrap();
-        let stack = folder.path().join(".sc/stacks/s");
+        let stack = folder.path().join(".sc/stacks").join(name);
         fs::create_dir_all(&stack).unwrap();
-        fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: reef").unwrap();
+        fs::write(folder.path().join(".sc/cfg.default.yaml"), format!("projectName: {project}")).unwrap();
         fs::write(stack.join("server.yaml"), server).unwrap();
         fs::write(stack.join("secrets.yaml"), secrets).unwrap();
-        load(folder.path(), "s", types)
+        load(folder.path(), name, types)
     }
 
     /// Runs the program, which must complete without diagnostics.

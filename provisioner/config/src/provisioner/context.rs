@@ -66,17 +66,23 @@ impl Context<'_, '_> {
         None
     }
 
-    /// Reads a string field. The scalar is converted to a string before its placeholders are resolved, as in the Go
-    /// program.
+    /// Reads a string field.
     pub(super) fn read_field(&mut self, section: Section<'_>, key: &str) -> Option<Field> {
-        let span = section.mapping.get(key)?.span;
-        let text = read_config_field(section, key, &mut self.reader())?;
-        let text = match self.resolver.resolve(&Node::text(text, span), ReferenceRule::Rejected).value {
+        let Node { value, span } = self.resolve_field(section, key)?;
+        let text = match value {
             Value::Scalar(scalar) => scalar.text,
             Value::Interpolated(string) => string.known()?,
             Value::Sequence(_) | Value::Mapping(_) => return None,
         };
         Some(Field { text, span })
+    }
+
+    /// Reads a string field as a node, which holds whether the text is secret. The scalar is converted to a string before
+    /// its placeholders are resolved, as in the Go program.
+    pub(super) fn resolve_field(&mut self, section: Section<'_>, key: &str) -> Option<Node> {
+        let span = section.mapping.get(key)?.span;
+        let text = read_config_field(section, key, &mut self.reader())?;
+        Some(self.resolver.resolve(&Node::text(text, span), ReferenceRule::Rejected))
     }
 }
 

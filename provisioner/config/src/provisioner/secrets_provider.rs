@@ -7,7 +7,8 @@ use super::context::{CODE, Context, Field, SECRETS_PROVIDERS, has_scheme};
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::reader::Section;
 use crate::secret_text::SecretText;
-use crate::stack::{AwsAccount, CloudAccount, SecretsProvider};
+use crate::stack::{AwsAccount, CloudAccount, ProvisionedKey, SecretsProvider};
+use crate::tree::{Entry, Mapping, Node, Value};
 
 /// Code of errors about the credentials of a key.
 const CREDENTIALS: Code = Code("credentials");
@@ -48,14 +49,6 @@ impl Service {
             Self::Google => "gcpkms://projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/NAME",
         }
     }
-
-    /// Returns how to create a key.
-    fn creation(self) -> &'static str {
-        match self {
-            Self::Aws => "`aws kms create-key` and `aws kms create-alias`",
-            Self::Google => "`gcloud kms keyrings create` and `gcloud kms keys create --purpose encryption`",
-        }
-    }
 }
 
 impl Context<'_, '_> {
@@ -89,20 +82,35 @@ impl Context<'_, '_> {
             Service::Google => self.read_text(config, "credentials").map(|field| CloudAccount::Google(field.into())),
         };
         if self.reader().boolean(config, "provision") == Some(true) {
-            let span = config.mapping.get("provision").map_or(span, |node| node.span);
-            let help = format!(
-                "create the key with {}, write its URL as `keyName` (`{}`), and remove `provision`; the URL of a key that \
-                 the Go program has made is `url` below `secrets_providers` in the state",
-                service.creation(),
-                service.example()
-            );
-            return self.report("`provision` of a key is not supported: the key must exist".to_owned(), span, &help);
+            let account = account.unwrap_or_default();
+            return Some(SecretsProvider::ProvisionedKey(Box::new(ProvisionedKey {
+                type_name: service.kind(),
+                type_span: span,
+                span: config.mapping.get("provision").map_or(span, |node| node.span),
+                config: self.read_key_settings(service, config),
+                account,
+            })));
         }
         let Some(Field { text: url, span }) = self.read_text(config, "keyName") else {
             return self.report_missing_key(service, span);
         };
         self.check_url(service, &url, config, span)?;
         Some(SecretsProvider::Key { url, span, account: account.unwrap_or_default() })
+    }
+
+    /// Reads the settings of a key that a run creates.
+    fn read_key_settings(&mut self, service: Service, config: Section<'_>) -> Node {
+        if let Some(Field { span, .. }) = self.read_text(config, "keyName") {
+            let summary = "`keyName` has no effect beside `provision: true`, which creates a key";
+            self.diagnostics.push(Diagnostic::warning(CODE, span, summary).help("remove one of them"));
+        }
+        let names = service.keys().iter().filter(|name| !["keyName", "provision"].contains(name));
+        let entries = names.filter_map(|name| {
+            let entry = config.mapping.entry(name)?;
+            let value = self.resolve_field(config, name)?;
+            Some(Entry { key: entry.key.clone(), key_span: entry.key_span, value })
+        });
+        Node { value: Value::Mapping(Mapping(entries.collect())), span: config.span }
     }
 
     fn read_passphrase(&mut self, config: Option<Section<'_>>, span: Span) -> SecretsProvider {

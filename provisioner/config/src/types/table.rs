@@ -1,20 +1,22 @@
-//! Table of all core types and types of templates.
+//! Table of all core types, types of registrars, types of keys and types of templates.
 
 use std::collections::BTreeMap;
 
 use super::core_type::CoreType;
 use super::template_type::TemplateType;
 
-/// Types that a stack can use without a plugin: core types and types of registrars by name, and types of templates.
+/// Types that a stack can use without a plugin: core types, types of registrars and types of keys by name, and types of
+/// templates.
 #[derive(Clone, Debug, Default)]
 pub struct TypeTable {
     core: BTreeMap<&'static str, CoreType>,
     registrars: BTreeMap<&'static str, CoreType>,
+    keys: BTreeMap<&'static str, CoreType>,
     templates: Vec<TemplateType>,
 }
 
 impl TypeTable {
-    /// Returns a table of these core types, without registrars and templates.
+    /// Returns a table of these core types, without registrars, keys and templates.
     pub fn new(core: impl IntoIterator<Item = CoreType>) -> Self {
         Self { core: by_name(core), ..Self::default() }
     }
@@ -23,6 +25,12 @@ impl TypeTable {
     #[must_use]
     pub fn with_registrars(self, registrars: impl IntoIterator<Item = CoreType>) -> Self {
         Self { registrars: by_name(registrars), ..self }
+    }
+
+    /// Adds types of secrets providers whose keys a run creates. They are no types of resources.
+    #[must_use]
+    pub fn with_keys(self, keys: impl IntoIterator<Item = CoreType>) -> Self {
+        Self { keys: by_name(keys), ..self }
     }
 
     /// Adds types of templates. Messages list them in this order.
@@ -35,6 +43,11 @@ impl TypeTable {
     /// Returns a core type by name.
     pub fn get(&self, name: &str) -> Option<&CoreType> {
         self.core.get(name)
+    }
+
+    /// Returns a type of keys by name.
+    pub fn key_type(&self, name: &str) -> Option<&CoreType> {
+        self.keys.get(name)
     }
 
     /// Returns all core types, sorted by name.

@@ -1,5 +1,6 @@
 //! Keys that protect the secrets of a state.
 
+use config::tree::Value;
 use config::{AwsAccount, CloudAccount, SecretsProvider};
 
 use crate::repository::Files;
@@ -63,6 +64,35 @@ fn key_is_read_with_its_account() {
 }
 
 #[test]
+fn key_to_create_is_read_with_its_settings_and_its_account() {
+    let fields = "credentials: '${auth:gcp}', projectId: '${auth:gcp.projectId}', keyLocation: l, provision: true";
+    let read = Files::server(&server(&format!("{{ type: gcp-kms, config: {{ {fields} }} }}"))).secrets(AUTH).read(&["s"]);
+    assert_eq!(read.messages(), "");
+    let provider = &read.loaded.stacks[0].provisioner.secrets_provider;
+    let shown = format!("{provider:?}");
+    assert!(!shown.contains("service_account"), "{shown}");
+    assert!(matches!(provider.secrets()[..], [secret] if secret.expose().contains("service_account")));
+    let key = provider.provisioned_key().unwrap();
+    assert_eq!(key.type_name, "gcp-kms");
+    assert!(matches!(key.account, CloudAccount::Google(_)));
+    let settings = key.config.as_mapping().unwrap();
+    assert_eq!(settings.keys().collect::<Vec<_>>(), ["keyLocation", "credentials", "projectId"]);
+    let text = |name: &str| match &settings.get(name).unwrap().value {
+        Value::Scalar(scalar) => (scalar.text.clone(), false),
+        Value::Interpolated(string) => (string.known().unwrap(), string.secret),
+        _ => panic!(),
+    };
+    assert_eq!(text("keyLocation"), ("l".to_owned(), false));
+    assert_eq!(text("credentials"), ("{\"type\":\"service_account\"}".to_owned(), true));
+
+    let provider = "{ type: aws-kms, config: { provision: true, credentials: '${auth:aws}' } }";
+    let read = Files::server(&server(provider)).secrets(AUTH).read(&["s"]);
+    let key = read.loaded.stacks[0].provisioner.secrets_provider.provisioned_key().unwrap();
+    let CloudAccount::Aws(AwsAccount { region, .. }) = &key.account else { panic!("{key:?}") };
+    assert_eq!((key.type_name, region.as_deref()), ("aws-kms", Some("eu-west-3")));
+}
+
+#[test]
 fn name_of_a_key_is_refused_with_its_url() {
     let hint = |provider: &str| {
         let messages = Files::server(&server(provider)).messages();
@@ -95,7 +125,7 @@ fn unusable_keys_are_reported_at_their_line() {
         "{ type: aws-kms }",
         "{ type: gcp-kms, config: { keyName: '' } }",
         "{ type: aws-kms, config: { keyName: 'awskms://k', provision: true } }",
-        "{ type: gcp-kms, config: { provision: true, keyLocation: l } }",
+        "{ type: aws-kms, config: { provision: true, credentials: hidden } }",
         "{ type: aws-kms, config: { keyName: 'gcpkms://projects/p' } }",
         "{ type: aws-kms, config: { keyName: 'azurekeyvault://reef.vault.azure.net/keys/k' } }",
         "{ type: gcp-kms, config: { keyName: 'hashivault://k' } }",
@@ -123,21 +153,21 @@ fn unusable_keys_are_reported_at_their_line() {
       |
       = hint: write `config: { keyName: "gcpkms://projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/NAME" }`
 
-    error[not-supported]: `provision` of a key is not supported: the key must exist
-     --> .sc/stacks/s/server.yaml:6:84
+    warning[provisioner]: `keyName` has no effect beside `provision: true`, which creates a key
+     --> .sc/stacks/s/server.yaml:6:59
       |
     6 |     secrets-provider: { type: aws-kms, config: { keyName: 'awskms://k', provision: true } }
-      |                                                                                    ^^^^
+      |                                                           ^^^^^^^^^^^^
       |
-      = hint: create the key with `aws kms create-key` and `aws kms create-alias`, write its URL as `keyName` (`awskms://alias/NAME?region=REGION`), and remove `provision`; the URL of a key that the Go program has made is `url` below `secrets_providers` in the state
+      = hint: remove one of them
 
-    error[not-supported]: `provision` of a key is not supported: the key must exist
-     --> .sc/stacks/s/server.yaml:6:61
+    error[credentials]: these are not the credentials of an AWS account
+     --> .sc/stacks/s/server.yaml:6:80
       |
-    6 |     secrets-provider: { type: gcp-kms, config: { provision: true, keyLocation: l } }
-      |                                                             ^^^^
+    6 |     secrets-provider: { type: aws-kms, config: { provision: true, credentials: hidden } }
+      |                                                                                ^^^^^^
       |
-      = hint: create the key with `gcloud kms keyrings create` and `gcloud kms keys create --purpose encryption`, write its URL as `keyName` (`gcpkms://projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/NAME`), and remove `provision`; the URL of a key that the Go program has made is `url` below `secrets_providers` in the state
+      = hint: write `${auth:NAME}`, where NAME is an `aws-token` in the stack's secrets.yaml
 
     error[provisioner]: this is not a key of aws-kms
      --> .sc/stacks/s/server.yaml:6:59

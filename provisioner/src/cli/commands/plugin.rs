@@ -1,5 +1,7 @@
 //! `sc plugin`: the provider plugins that stacks declare.
 
+use std::iter;
+
 use bridge::error::chain;
 use bridge::host::PluginPool;
 use bridge::install::{InstallError, VerifiedPackage, local_digest};
@@ -9,7 +11,7 @@ use bridge::process::Spawner;
 use bridge::source::without_credentials;
 use clap::{Args, Subcommand};
 use provisioner::operation::{
-    InstalledPlugin, LocatedPackage, OperationError, PackageLocation, PluginSettings, Stacks, program,
+    InstalledPlugin, LocatedPackage, OperationError, PackageLocation, PluginSettings, Stacks, key_stack, program,
 };
 
 use super::plugin_debug::{self, DebugArgs};
@@ -83,7 +85,9 @@ async fn install(ui: &Ui, global: &GlobalArgs, args: &InstallArgs) -> anyhow::Re
         let mut failed = Vec::new();
         for stack in stacks.requested() {
             let events = session.sink(&stack.name, None);
-            let provided = match settings.provide_packages(&[program(stack)], &events, &session.signals).await {
+            let programs: Vec<_> =
+                iter::once(program(stack)).chain(key_stack(stack).map(|key| program(&key))).collect();
+            let provided = match settings.provide_packages(&programs, &events, &session.signals).await {
                 Err(OperationError::Stopped) => return Err(OperationError::Stopped.into()),
                 Err(error) => {
                     let error = anyhow::Error::from(error);

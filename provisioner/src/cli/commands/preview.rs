@@ -44,7 +44,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &PreviewArgs) -> any
     let stacks = read_stacks(ui, global, &args.stacks)?;
     check_core_types(ui, &stacks)?;
     let runs = Runs::new(&args.run, args.diff.diff, args.time, Changes::from_expect_no_changes(args.expect_no_changes));
-    let runs = runs.with_replacements(&args.replace);
+    let runs = runs.with_replacements(&args.replace).with_keys();
     let refresh = !args.run.skip_refresh;
     on_stacks(ui, &stacks, runs, async |run, _| Ok(Some(operation::preview(run, refresh).await?))).await
 }

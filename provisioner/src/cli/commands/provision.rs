@@ -74,7 +74,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> a
     let stacks = read_stacks(ui, global, &args.stacks)?;
     check_core_types(ui, &stacks)?;
     let changes = Changes::from_expect_no_changes(args.expect_no_changes);
-    let mut runs = Runs::new(&args.run, args.diff.diff, args.time, changes).with_replacements(&args.replace);
+    let mut runs = Runs::new(&args.run, args.diff.diff, args.time, changes).with_replacements(&args.replace).with_keys();
     runs.options.allow_empty = args.empty.allow_empty;
     runs.lock = args.lock;
     runs.yes = args.guard.yes || args.guard.skip_preview;

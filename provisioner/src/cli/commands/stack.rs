@@ -13,11 +13,13 @@ mod tag;
 use std::fs::OpenOptions;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use bridge::fs::{Access, FileError, read_named, read_to_limit, utf8, write_atomically};
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
+use provisioner::operation::key_stack;
 use state::store::{MigrationDirection, MigrationMark};
 use state::{self, ExportedSecrets, MAX_STATE_BYTES, StackSummary, StackView};
 
@@ -142,8 +144,10 @@ struct StackRow {
 async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exit> {
     let stacks = read_all(ui, global, &args.dir)?;
     let (mut stack_rows, mut unreadable) = (Vec::new(), Vec::new());
-    for stack in &stacks.stacks {
-        let summary = match access(ui, &stacks, stack).await {
+    // A stack and that of its key, which no file declares.
+    let listed = stacks.stacks.iter().flat_map(|stack| [Some(Arc::clone(stack)), key_stack(stack)]).flatten();
+    for stack in listed {
+        let summary = match access(ui, &stacks, &stack).await {
             Ok(access) => state::summary(&access).await.map_err(anyhow::Error::from),
             Err(error) => Err(error),
         };
@@ -154,6 +158,9 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
                 None
             }
         };
+        if stack.key_of.is_some() && summary.as_ref().is_some_and(is_absent) {
+            continue;
+        }
         stack_rows.push(StackRow { stack: stack.name.clone(), project: stack.project.clone(), summary });
     }
     let lines = if ui.results_are_json() {
@@ -166,6 +173,11 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
     // Unreadable stacks do not prevent the list; their errors follow it.
     let exits: Vec<Exit> = unreadable.iter().map(|error| ui.fail(error)).collect();
     Ok(exits.first().copied().unwrap_or(Exit::Done))
+}
+
+/// Returns whether nothing of a stack is in its store.
+fn is_absent(summary: &StackSummary) -> bool {
+    summary.resources.is_none() && !summary.is_locked && !summary.is_interrupted && summary.mark.is_none()
 }
 
 impl StackRow {

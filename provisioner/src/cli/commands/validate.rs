@@ -53,7 +53,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ValidateArgs) -> an
         StacksRead::Errors(found, sources) => return report(ui, &found, &sources, None),
     };
     let programs = stacks.programs();
-    found.extend(programs.iter().flat_map(Program::check_core_types));
+    found.extend(programs.iter().chain(&stacks.key_programs()).flat_map(Program::check_core_types));
     if !args.no_plugins {
         let plugins = plugin_settings(&stacks)?;
         let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None };

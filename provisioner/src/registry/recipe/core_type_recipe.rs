@@ -155,6 +155,11 @@ impl RecipeTable {
         };
         TypeTable::new(types(false)).with_registrars(types(true))
     }
+
+    /// Returns the types of the `config`s, sorted by name.
+    pub fn core_types(&self) -> impl Iterator<Item = CoreType> + '_ {
+        self.0.values().map(|recipe| recipe.core_type)
+    }
 }
 
 impl fmt::Debug for RecipeTable {

@@ -12,7 +12,7 @@ pub struct Place<'r> {
     pub stack: &'r str,
     /// Name of the project.
     pub project: &'r str,
-    /// Name of the environment.
+    /// Name of the environment; empty for the key of a stack.
     pub environment: &'r str,
     /// Value of `type` in server.yaml.
     pub type_name: &'r str,
@@ -26,18 +26,19 @@ impl<'r> Place<'r> {
     /// Returns the place of a resource of a stack. `type_name`: its core type.
     pub fn new(stack: &'r Stack, environment: &'r str, type_name: &'r str, resource: &'r Resource) -> Self {
         let registrar = stack.registrar.as_ref().map(|registrar| &registrar.config);
-        Self { stack: &stack.name, project: &stack.project, environment, type_name, name: &resource.name, registrar }
+        let name = &resource.name;
+        Self { stack: stack.base_name(), project: &stack.project, environment, type_name, name, registrar }
     }
 
-    /// Returns the name of a registered resource: `<base>--<environment>`.
+    /// Returns the name of a registered resource: `<base>--<environment>`, without an environment `<base>`.
     pub fn qualified(&self, base: &str) -> String {
-        format!("{base}--{}", self.environment)
+        if self.environment.is_empty() { base.to_owned() } else { format!("{base}--{}", self.environment) }
     }
 
     /// Returns the name of the provider of all other resources (docs/spec/simple-container.md#7.2).
     pub fn provider_name(&self) -> String {
-        let resource = format!("{}--{}--{}", self.stack, self.type_name, self.qualified(self.name));
-        self.qualified(&format!("{resource}--provider"))
+        let Self { stack, environment, type_name, name, .. } = self;
+        self.qualified(&format!("{stack}--{type_name}--{name}--{environment}--provider"))
     }
 
     /// Returns the tags of every resource on AWS that has tags.

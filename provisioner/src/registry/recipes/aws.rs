@@ -240,7 +240,7 @@ fn account(config: &AwsAccountConfig, r: &mut Recipe<'_>) -> [Hole; 3] {
 }
 
 /// Adds the provider of a core resource. Returns it with the region.
-fn provider(config: &AwsAccountConfig, r: &mut Recipe<'_>) -> (Provider, Hole) {
+pub(super) fn provider(config: &AwsAccountConfig, r: &mut Recipe<'_>) -> (Provider, Hole) {
     let (inputs, region) = provider_inputs(config, r);
     (r.provider(AWS, inputs), region)
 }

@@ -9,6 +9,7 @@ mod gcp_data;
 mod gcp_registry;
 mod gke;
 mod helm;
+mod keys;
 mod kubernetes;
 mod mongodb;
 mod packages;
@@ -42,9 +43,14 @@ pub fn core_types() -> RecipeTable {
     ])
 }
 
-/// Returns the table of all core types and types of templates, for reading files.
+/// Returns the recipes of the keys that secrets providers create (docs/spec/simple-container.md#6.4).
+pub fn keys() -> RecipeTable {
+    RecipeTable::new([CoreTypeRecipe::of(&[AWS], keys::aws_kms), CoreTypeRecipe::of(&[GCP], keys::gcp_kms)])
+}
+
+/// Returns the table of all core types, types of keys and types of templates, for reading files.
 pub fn built_in_types() -> TypeTable {
-    core_types().types().with_templates(templates::all())
+    core_types().types().with_keys(keys().core_types()).with_templates(templates::all())
 }
 
 #[cfg(test)]
@@ -91,6 +97,14 @@ mod tests {
             let cases: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(folder.join(file)).unwrap()).unwrap();
             for case in cases {
                 let Some(stack) = read(case["server"].as_str().unwrap()) else { continue };
+                if let Some(key) = stack.provisioner.secrets_provider.provisioned_key() {
+                    let (recipes, type_name) = (keys(), key.type_name);
+                    let place = Place { stack: "s", project: "reef", environment: "", type_name, name: "reef-s-sc", registrar: None };
+                    recipes.get(type_name).unwrap().inspect(&key.config, place, &mut |mut recipe| {
+                        assert_eq!(checker::mistakes(&mut recipe), [""; 0], "{}", case["name"]);
+                        checked.insert(type_name.to_owned());
+                    });
+                }
                 for (environment, resource) in stack.declarations() {
                     let ResourceImplementation::Core { type_name } = &resource.implementation else { continue };
                     let recipes = core_types();
@@ -103,16 +117,17 @@ mod tests {
                 }
             }
         }
-        let names: BTreeSet<String> = core_types().names().map(str::to_owned).collect();
+        let names: BTreeSet<String> = core_types().names().chain(keys().names()).map(str::to_owned).collect();
         assert_eq!(checked, names);
     }
 
     #[test]
     fn packages_of_recipes_have_an_sdk() {
-        for name in core_types().names() {
-            let recipes = core_types();
-            let mut packages = recipes.get(name).unwrap().all_packages();
-            assert!(packages.all(|package| package.version().is_some()), "{name}");
+        for recipes in [core_types(), keys()] {
+            for name in recipes.names() {
+                let mut packages = recipes.get(name).unwrap().all_packages();
+                assert!(packages.all(|package| package.version().is_some()), "{name}");
+            }
         }
     }
 }

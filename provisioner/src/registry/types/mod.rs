@@ -11,6 +11,7 @@ mod gcp_data;
 mod gcp_registry;
 mod gke;
 mod helm;
+mod keys;
 mod mongodb;
 pub(crate) mod templates;
 
@@ -30,6 +31,7 @@ pub use gke::{EgressIpConfig, GkeAutopilotConfig, GkeTimeouts};
 pub use helm::{
     HelmChartConfig, MongodbOperatorConfig, PostgresOperatorConfig, RabbitmqOperatorConfig, RedisOperatorConfig,
 };
+pub use keys::{AwsKmsConfig, GcpKmsConfig};
 pub use mongodb::{
     AtlasAdvancedBackup, AtlasBackup, AtlasBackupPolicy, AtlasConfig, AtlasNetwork, ExtraProvider, PrivateLinkEndpoint,
 };

@@ -36,6 +36,9 @@ pub enum SecretsError {
         /// URL of the key.
         url: String,
     },
+    /// The key that protects the secrets has not been created yet.
+    #[error("the key that protects the secrets of the stack has not been created yet")]
+    KeyNotCreated,
     /// A key management service did not encrypt or decrypt the data key.
     #[error(transparent)]
     Key(Box<KeyError>),
@@ -70,6 +73,7 @@ impl Hint for SecretsError {
             Self::DataKey { .. } => {
                 "restore an earlier state with `sc stack restore`, or the data key in the state or in the stack file"
             }
+            Self::KeyNotCreated => "`sc provision` creates it before the stack",
             Self::Key(error) => return key_hint(error.failure.kind).map(Cow::Borrowed),
             _ => return None,
         };

@@ -15,6 +15,7 @@ pub struct Keyring {
     passphrase: Option<Passphrase>,
     keys: Option<StackKeys>,
     provider: Option<Provider>,
+    awaits_key: bool,
     substitute: Option<String>,
     managers: Mutex<Vec<Arc<dyn SecretsManager>>>,
 }
@@ -22,7 +23,14 @@ pub struct Keyring {
 impl Keyring {
     /// Creates a keyring with the passphrase, if the user provided one.
     pub fn new(passphrase: Option<Passphrase>) -> Self {
-        Self { passphrase, keys: None, provider: None, substitute: None, managers: Mutex::default() }
+        Self {
+            passphrase,
+            keys: None,
+            provider: None,
+            awaits_key: false,
+            substitute: None,
+            managers: Mutex::default(),
+        }
     }
 
     /// Adds an existing manager.
@@ -43,6 +51,17 @@ impl Keyring {
     #[must_use]
     pub fn with_provider(self, provider: Provider) -> Self {
         Self { provider: Some(provider), ..self }
+    }
+
+    /// Sets that the user chose a key that has not been created yet. A state keeps its provider, and a new stack has none.
+    #[must_use]
+    pub fn awaiting_key(self) -> Self {
+        Self { awaits_key: true, ..self }
+    }
+
+    /// Returns whether the user chose a key that has not been created yet.
+    pub fn awaits_key(&self) -> bool {
+        self.awaits_key
     }
 
     /// Sets the URL of the key that is used in place of that of the provider, if the provider is a key
@@ -83,8 +102,9 @@ impl Keyring {
     /// manager of the stack file.
     ///
     /// # Errors
-    /// [`SecretsError::NoPassphrase`] without a passphrase, [`SecretsError::Key`] if the key management service fails,
-    /// [`SecretsError::Encrypt`] if the system returns no random numbers.
+    /// [`SecretsError::NoPassphrase`] without a passphrase, [`SecretsError::KeyNotCreated`] without the key that the user
+    /// chose, [`SecretsError::Key`] if the key management service fails, [`SecretsError::Encrypt`] if the system returns no
+    /// random numbers.
     pub async fn new_manager(
         &self,
         configured: Option<&SecretsDescription>,
@@ -94,6 +114,7 @@ impl Keyring {
                 let keys = self.keys(&cloud::describe(&url, ""))?;
                 Arc::new(CloudManager::create(&keys, &url).await?)
             }
+            None if self.awaits_key => return Err(SecretsError::KeyNotCreated),
             Some(Provider::Passphrase) | None => {
                 let passphrase = self.passphrase.clone().ok_or(SecretsError::NoPassphrase)?;
                 Arc::new(PassphraseManager::create(passphrase).await?)

@@ -31,12 +31,12 @@ impl StackSecrets {
     /// new one. The ciphertexts of the state are reused only if it names the same manager.
     ///
     /// # Errors
-    /// [`SecretsError::Key`] if a new data key cannot be encrypted: no change begins then.
+    /// [`SecretsError::Key`] if a new data key cannot be encrypted, [`SecretsError::KeyNotCreated`]: no change begins then.
     pub(super) async fn for_writing(access: &StackAccess, loaded: Option<&LoadedStack>) -> Result<Self, SecretsError> {
         let snapshot = loaded.and_then(|loaded| loaded.checkpoint.checkpoint.snapshot.as_ref());
         let in_state = snapshot.and_then(|snapshot| snapshot.secrets.as_ref());
         let manager = access.keyring.manager_for_writing(access.configured_secrets.as_ref(), in_state).await;
-        if let Err(error @ SecretsError::Key(_)) = manager {
+        if let Err(error @ (SecretsError::Key(_) | SecretsError::KeyNotCreated)) = manager {
             return Err(error);
         }
         // Secrets that were encrypted with another key have to be encrypted again.

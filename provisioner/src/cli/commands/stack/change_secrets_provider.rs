@@ -4,7 +4,7 @@ use std::io::{BufRead as _, IsTerminal as _};
 
 use anyhow::Context as _;
 use clap::Args;
-use state::secrets::Provider;
+use state::secrets::{Provider, SecretsError};
 use state::{SecretsChange, StackAccess};
 use tokio_util::sync::CancellationToken;
 
@@ -49,6 +49,9 @@ pub(crate) struct ChangeSecretsProviderArgs {
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ChangeSecretsProviderArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
     let access = access_for_change(ui, &stacks, only(&stacks)?, args.lock).await?;
+    if access.keyring.awaits_key() {
+        return Err(SecretsError::KeyNotCreated.into());
+    }
     let new_passphrase = match stacks.needs_new_passphrase(&access).await? {
         false => None,
         true if ui.can_ask() => match ask_passphrase(ui).await? {

@@ -47,7 +47,12 @@ pub(crate) struct RenameArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RenameArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access_for_change(ui, &stacks, only(&stacks)?, args.lock).await?;
+    let stack = only(&stacks)?;
+    if let Some(owner) = &stack.key_of {
+        let hint = format!("rename {owner}; its next provision creates another key");
+        return Err(CliError::usage("the stack of a key cannot be renamed: its name is part of the key's", hint).into());
+    }
+    let access = access_for_change(ui, &stacks, stack, args.lock).await?;
     let (from, to) = (&access.stack, parse_new_name(&args.name, &access.stack)?);
     let root = &stacks.repository.root;
     check_settings(root, from, &to)?;
