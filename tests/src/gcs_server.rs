@@ -22,6 +22,8 @@ pub struct GcsServer {
 #[derive(Debug, Default)]
 struct State {
     bucket: Bucket,
+    /// True as long as the bucket does not exist.
+    is_missing: bool,
     /// Token that requests need, with its requests at `/token`.
     token: Option<String>,
     /// Replies to the next requests, before they are processed.
@@ -42,6 +44,11 @@ impl GcsServer {
         })
         .await?;
         Ok(Self { http, state })
+    }
+
+    /// Makes the bucket missing until a request creates it.
+    pub fn remove_bucket(&self) {
+        self.state().is_missing = true;
     }
 
     /// Returns the base URL: `http://127.0.0.1:PORT`.
@@ -92,6 +99,12 @@ impl State {
             (_, None) => return error(401, "AuthenticationRequired", "Authentication required."),
             (_, Some(_)) => return error(401, "AuthenticationRequired", "Invalid Credentials."),
         }
+        if let Some(name) = path.strip_prefix("/storage/v1/b") {
+            return self.respond_about_bucket(&request.method, name, request);
+        }
+        if self.is_missing {
+            return error(404, "NoSuchBucket", "The specified bucket does not exist.");
+        }
         let key = match key_of(path) {
             Ok(key) => key,
             Err(refused) => return refused,
@@ -111,6 +124,30 @@ impl State {
                 }
             }
             _ => error(405, "MethodNotAllowed", "The specified method is not allowed against this resource."),
+        }
+    }
+
+    /// Responds to a request of the JSON API for the attributes of the bucket, or for its creation.
+    fn respond_about_bucket(&mut self, method: &str, name: &str, request: &Request) -> Response {
+        let refuse = |code: u16, message: &str| {
+            let body = format!(r#"{{"error":{{"code":{code},"message":"{message}"}}}}"#);
+            Response::new(code, body).with("Content-Type", "application/json")
+        };
+        let attributes: serde_json::Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        match (method, name) {
+            ("GET", "/reef") if !self.is_missing => {
+                Response::new(200, r#"{"name":"reef"}"#).with("Content-Type", "application/json")
+            }
+            ("GET", _) => refuse(404, "The specified bucket does not exist."),
+            ("POST", "") if attributes["name"] != "reef" || !request.path.contains("project=") => {
+                refuse(400, "Invalid argument.")
+            }
+            ("POST", "") if !self.is_missing => refuse(409, "Your previous request to create the bucket succeeded."),
+            ("POST", "") => {
+                self.is_missing = false;
+                Response::new(200, request.body.clone()).with("Content-Type", "application/json")
+            }
+            _ => refuse(405, "The specified method is not allowed."),
         }
     }
 

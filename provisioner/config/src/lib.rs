@@ -83,6 +83,6 @@ pub use profile::Profile;
 pub use secret_text::SecretText;
 pub use secrets::{Auth, AuthKind};
 pub use stack::{
-    AliasOption, AliasParentOption, AwsAccount, CloudAccount, Confirm, Environment, MaxDeletes, Options, Output,
-    ProvisionedKey, Provisioner, Resource, ResourceImplementation, SecretsProvider, Stack, StateStorage,
+    AliasOption, AliasParentOption, AwsAccount, CloudAccount, Confirm, Environment, MaxDeletes, NewBucket, Options,
+    Output, ProvisionedKey, Provisioner, Resource, ResourceImplementation, SecretsProvider, Stack, StateStorage,
 };

@@ -116,7 +116,20 @@ pub enum StateStorage {
         span: Span,
         /// Account that reads and writes the state.
         account: CloudAccount,
+        /// Bucket that a run creates if there is none (`provision` of `gcp-bucket`).
+        new_bucket: Option<NewBucket>,
     },
+}
+
+/// Bucket of Google Cloud Storage that a run creates if there is none (docs/spec/simple-container.md#6.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewBucket {
+    /// Project that gets the bucket.
+    pub project: String,
+    /// Location, such as `EU`; `None`: the default of the service.
+    pub location: Option<String>,
+    /// Position of `provision`.
+    pub span: Span,
 }
 
 /// Secrets manager of a state.

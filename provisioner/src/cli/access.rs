@@ -47,6 +47,20 @@ pub(crate) async fn access_for_change(
     Ok(access)
 }
 
+/// Creates the buckets of the requested stacks' state storages that ask for it and are not there, before a run that records
+/// changes.
+///
+/// # Errors
+/// Returns the errors of [`Stacks::create_bucket`].
+pub(crate) async fn create_buckets(ui: &Ui, stacks: &Stacks) -> anyhow::Result<()> {
+    for stack in stacks.requested() {
+        if let Some(url) = stacks.create_bucket(stack).await? {
+            ui.inform(&format!("created the bucket {url} for the state of {}", stack.name));
+        }
+    }
+    Ok(())
+}
+
 /// Checks that a passphrase is given for each requested stack, before a run that records changes.
 ///
 /// # Errors

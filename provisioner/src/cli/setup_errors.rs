@@ -49,6 +49,10 @@ pub(crate) fn hint(error: &SetupError) -> Option<String> {
             "use a build with the feature `cloud`, which is on by default, or keep the state in a folder (`file://…`)"
                 .to_owned(),
         ),
+        SetupError::Bucket { .. } => Some(
+            "give the account the permission storage.buckets.create (role `Storage Admin`), or create the bucket yourself"
+                .to_owned(),
+        ),
         SetupError::Renamed { from, to } => Some(rename_hint(from, to)),
         SetupError::SettingsExist { .. } => Some("remove or move one of them".to_owned()),
         SetupError::UnsupportedTarget { .. } => Some(

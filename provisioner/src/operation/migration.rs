@@ -52,7 +52,8 @@ fn target_storage(url: &str, source: &StateStorage) -> Result<StateStorage, Setu
         _ if url.contains("${") => unsupported(UnsupportedTarget::Placeholder),
         Some(("file", _)) => Ok(StateStorage::FileSystem { url: url.to_owned(), span, private }),
         Some(("s3" | "gs" | "postgres", _)) => {
-            Ok(StateStorage::Remote { url: SecretText::new(url), span, account: CloudAccount::Environment })
+            let (url, account) = (SecretText::new(url), CloudAccount::Environment);
+            Ok(StateStorage::Remote { url, span, account, new_bucket: None })
         }
         Some(("azblob", _)) => unsupported(UnsupportedTarget::Azure),
         Some(("http" | "https", _)) => unsupported(UnsupportedTarget::Service),

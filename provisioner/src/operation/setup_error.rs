@@ -6,9 +6,9 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use config::ForeignOwner;
-use state::{SettingsError, StateError};
 use state::secrets::SecretsError;
 use state::store::{ReferenceError, StackReference, StoreError};
+use state::{SettingsError, StateError};
 
 use super::secrets_provider_error::SecretsProviderError;
 
@@ -69,6 +69,14 @@ pub enum SetupError {
         /// Name of the stack.
         stack: String,
         /// Reason why the URL is invalid.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The bucket of the backend cannot be created.
+    #[error("the bucket for the state of stack {stack} cannot be created")]
+    Bucket {
+        /// Name of the stack.
+        stack: String,
+        /// Reason.
         source: Box<dyn Error + Send + Sync>,
     },
     /// The backend is in a cloud or a database, and this build has no clients of them.

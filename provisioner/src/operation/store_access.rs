@@ -8,6 +8,7 @@ use config::{Stack, StateStorage};
 use state::JournalFolders;
 use state::store::{FileStore, FileUrl, ObjectStore, StateStore, StoreOptions};
 
+use super::remote_store::masked_url;
 use super::store_options::store_options;
 use super::{SetupError, Stacks, clouds, remote_store};
 
@@ -39,6 +40,20 @@ impl Stacks {
                 Ok((Arc::new(ObjectStore::open(objects, options).await.map_err(failed)?), journals))
             }
         }
+    }
+
+    /// Creates the bucket of a stack's store, if the stack asks for that and there is none. Returns its URL if it was created.
+    /// Call it before a run that records changes.
+    ///
+    /// # Errors
+    /// [`SetupError::Bucket`].
+    pub async fn create_bucket(&self, stack: &Stack) -> Result<Option<String>, SetupError> {
+        let StateStorage::Remote { url, account, new_bucket: Some(bucket), .. } = &stack.provisioner.state_storage
+        else {
+            return Ok(None);
+        };
+        let created = clouds::create_bucket(&stack.name, url.expose(), bucket, account, &self.process_context).await?;
+        Ok(created.then(|| masked_url(url.expose())))
     }
 
     /// Returns the folders of journals: that of the backend, and private folders for a backend that cannot be written, on

@@ -10,6 +10,7 @@ mod core_packages;
 mod core_types;
 mod crash_points;
 mod crashes;
+mod created_buckets;
 mod created_keys;
 mod error_details;
 mod faulty_plugins;

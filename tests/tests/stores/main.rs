@@ -4,6 +4,7 @@
 
 mod aws_chain;
 mod gcs;
+mod gcs_buckets;
 mod google_apis;
 #[path = "../interop_stores/objects.rs"]
 mod objects;

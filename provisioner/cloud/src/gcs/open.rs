@@ -13,7 +13,7 @@ use super::credentials::Tokens;
 use super::explain::GcsService;
 use super::url::GcsUrl;
 use crate::bucket::{Bucket, LimitedConnector, retry_config};
-use crate::google::{GoogleCredentials, GoogleCredentialsError, load_credentials};
+use crate::google::{GoogleCredentials, GoogleCredentialsError, LoadedCredentials, load_credentials};
 
 /// Variable with the address of an emulator, as Google's own clients read it.
 const EMULATOR: &str = "STORAGE_EMULATOR_HOST";
@@ -44,18 +44,40 @@ pub fn open_gcs(
     environment: &BTreeMap<String, String>,
     home: Option<&Path>,
 ) -> Result<Arc<dyn Objects>, GcsError> {
-    let is_set = |name: &str| environment.get(name).is_some_and(|value| !value.is_empty());
-    let emulator = environment.get(EMULATOR).filter(|host| !host.is_empty()).map(|host| emulator_url(host));
-    let is_given = credentials.is_some() || is_set("GOOGLE_CREDENTIALS") || is_set("GOOGLE_OAUTH_ACCESS_TOKEN");
-    let is_anonymous = url.is_anonymous || (emulator.is_some() && !is_given);
-    let loaded = (!is_anonymous).then(|| load_credentials(credentials, SCOPE, environment, home)).transpose()?;
+    let Service { url: service_url, credentials: loaded, emulator } =
+        service_of(url, credentials, SCOPE, environment, home)?;
     let source = loaded.as_ref().map(|loaded| loaded.source.clone());
-    let service_url = emulator.clone().unwrap_or_else(|| url.service());
     let store = client(url, &service_url, loaded.map(Tokens)).map_err(|error| GcsError::Client(error.into()))?;
     let host = service_url.split_once("://").map_or("", |(_, host)| host).to_owned();
     let service = GcsService { bucket: url.bucket.clone(), host, source };
     let location = url.location(emulator.as_deref());
     Ok(Arc::new(Bucket { store, prefix: url.prefix.clone(), location, base: url.base(), service }))
+}
+
+/// Service of a bucket.
+pub(super) struct Service {
+    /// URL without a slash at its end.
+    pub(super) url: String,
+    /// Credentials; `None`: requests are anonymous.
+    pub(super) credentials: Option<LoadedCredentials>,
+    /// URL of the emulator, if it is one.
+    emulator: Option<String>,
+}
+
+/// Returns the service of a bucket, with credentials for a scope.
+pub(super) fn service_of(
+    url: &GcsUrl,
+    credentials: Option<&GoogleCredentials>,
+    scope: &str,
+    environment: &BTreeMap<String, String>,
+    home: Option<&Path>,
+) -> Result<Service, GoogleCredentialsError> {
+    let is_set = |name: &str| environment.get(name).is_some_and(|value| !value.is_empty());
+    let emulator = environment.get(EMULATOR).filter(|host| !host.is_empty()).map(|host| emulator_url(host));
+    let is_given = credentials.is_some() || is_set("GOOGLE_CREDENTIALS") || is_set("GOOGLE_OAUTH_ACCESS_TOKEN");
+    let is_anonymous = url.is_anonymous || (emulator.is_some() && !is_given);
+    let loaded = (!is_anonymous).then(|| load_credentials(credentials, scope, environment, home)).transpose()?;
+    Ok(Service { url: emulator.clone().unwrap_or_else(|| url.service()), credentials: loaded, emulator })
 }
 
 /// Returns the URL of an emulator whose address may have no scheme.

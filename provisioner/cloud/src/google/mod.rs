@@ -6,8 +6,10 @@
 mod apis;
 mod credentials;
 mod failure;
+mod json_client;
 mod token;
 
 pub use apis::{ApiError, enable_api};
 pub use credentials::{GoogleCredentials, GoogleCredentialsError, LoadedCredentials, load_credentials};
 pub use failure::TokenFailure;
+pub(crate) use json_client::{JsonClient, JsonError, access_token};

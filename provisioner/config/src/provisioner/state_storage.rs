@@ -4,7 +4,7 @@ use super::context::{CODE, Context, Field, STATE_STORAGES, has_scheme};
 use crate::diagnostics::{Diagnostic, Span};
 use crate::reader::Section;
 use crate::secret_text::SecretText;
-use crate::stack::{CloudAccount, StateStorage};
+use crate::stack::{CloudAccount, NewBucket, StateStorage};
 
 /// Schemes of the URLs of buckets and databases.
 const REMOTE_SCHEMES: [&str; 3] = ["s3", "gs", "postgres"];
@@ -97,9 +97,26 @@ impl Context<'_, '_> {
         let Field { text: bucket, span } = self.read_bucket(config, &["bucketName", "name"], "gcp-bucket", span)?;
         let credentials = config.and_then(|config| self.read_field(config, "credentials"));
         let credentials = credentials.filter(|credentials| !credentials.text.is_empty());
-        let credentials = credentials
+        let account = credentials
             .map_or(CloudAccount::Environment, |credentials| CloudAccount::Google(SecretText::new(credentials.text)));
-        Some(remote(format!("gs://{bucket}"), span, credentials))
+        let new_bucket = config.and_then(|config| self.read_new_bucket(config));
+        Some(StateStorage::Remote { url: SecretText::new(format!("gs://{bucket}")), span, account, new_bucket })
+    }
+
+    /// Reads `provision` of `gcp-bucket`.
+    fn read_new_bucket(&mut self, config: Section<'_>) -> Option<NewBucket> {
+        self.reader().boolean(config, "provision").filter(|provision| *provision)?;
+        let span = config.mapping.get("provision").map_or(config.span, |node| node.span);
+        let mut text = |key: &str| self.read_field(config, key).map(|field| field.text).filter(|text| !text.is_empty());
+        let (project, location) = (text("projectId"), text("location"));
+        if project.is_none() {
+            let summary = "`projectId` is missing: the project that gets the bucket";
+            self.diagnostics.push(
+                Diagnostic::error(CODE, span, summary)
+                    .help("add `projectId: \"${auth:NAME.projectId}\"`, or remove `provision` if the bucket exists"),
+            );
+        }
+        Some(NewBucket { project: project?, location, span })
     }
 
     /// Reads the name of a bucket from the first of the keys that has one.
@@ -124,5 +141,5 @@ impl Context<'_, '_> {
 }
 
 fn remote(url: String, span: Span, account: CloudAccount) -> StateStorage {
-    StateStorage::Remote { url: SecretText::new(url), span, account }
+    StateStorage::Remote { url: SecretText::new(url), span, account, new_bucket: None }
 }

@@ -66,7 +66,8 @@ fn key_is_read_with_its_account() {
 #[test]
 fn key_to_create_is_read_with_its_settings_and_its_account() {
     let fields = "credentials: '${auth:gcp}', projectId: '${auth:gcp.projectId}', keyLocation: l, provision: true";
-    let read = Files::server(&server(&format!("{{ type: gcp-kms, config: {{ {fields} }} }}"))).secrets(AUTH).read(&["s"]);
+    let read =
+        Files::server(&server(&format!("{{ type: gcp-kms, config: {{ {fields} }} }}"))).secrets(AUTH).read(&["s"]);
     assert_eq!(read.messages(), "");
     let provider = &read.loaded.stacks[0].provisioner.secrets_provider;
     let shown = format!("{provider:?}");

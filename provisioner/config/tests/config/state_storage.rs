@@ -64,6 +64,25 @@ auth:
 }
 
 #[test]
+fn bucket_to_create_is_read_with_its_project_and_its_location() {
+    let table = [
+        ("provision: true, projectId: p, location: EU", Some(("p", Some("EU")))),
+        ("provision: true, projectId: p, location: ''", Some(("p", None))),
+        ("provision: false, projectId: p, location: EU", None),
+        ("projectId: p, location: EU", None),
+    ];
+    for (settings, expected) in table {
+        let read =
+            Files::server(&server(&format!("type: gcp-bucket, config: {{ bucketName: b, {settings} }}"))).read(&["s"]);
+        assert_eq!(read.messages(), "", "{settings}");
+        let storage = &read.loaded.stacks[0].provisioner.state_storage;
+        let StateStorage::Remote { new_bucket, .. } = storage else { panic!("{storage:?}") };
+        let found = new_bucket.as_ref().map(|bucket| (bucket.project.as_str(), bucket.location.as_deref()));
+        assert_eq!(found, expected, "{settings}");
+    }
+}
+
+#[test]
 fn incomplete_bucket_is_reported_with_what_to_write() {
     let table = [
         ("type: s3-bucket", "needs the name of a bucket", "write `config: { bucketName: my-bucket }`"),
@@ -75,6 +94,11 @@ fn incomplete_bucket_is_reported_with_what_to_write() {
         ),
         ("type: s3-bucket, config: { bucketName: b, bucket: c }", "the key `bucket` is ignored", "bucketName"),
         ("type: fs, config: { path: \"gs://b\", private: true }", "`private` has no effect", ""),
+        (
+            "type: gcp-bucket, config: { bucketName: b, provision: true }",
+            "`projectId` is missing",
+            "or remove `provision` if the bucket exists",
+        ),
         ("type: fs, config: { path: \"mem://b\" }", "must be a URL", "`s3://bucket`"),
     ];
     for (storage, expected, hint) in table {

@@ -5,7 +5,7 @@ use provisioner::operation;
 use provisioner::program::ImportLookupError;
 use pulumi_proto::resource_id::ResourceId;
 
-use crate::cli::access::check_passphrases;
+use crate::cli::access::{check_passphrases, create_buckets};
 use crate::cli::args::{EmptyStateArgs, GlobalArgs, LockArgs, ShowArgs, StackArgs, TimeLimitArgs};
 use crate::cli::exit::{Changes, CliError, Exit};
 use crate::cli::runs::{Runs, on_stacks};
@@ -58,6 +58,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyh
     runs.options.allow_empty = args.empty.allow_empty;
     runs.lock = args.lock;
     check_passphrases(ui, &stacks)?;
+    create_buckets(ui, &stacks).await?;
     on_stacks(ui, &stacks, runs, async |run, _| {
         let goals = args.resources.iter().map(|(name, id)| run.program.import(name, id).map_err(import_error));
         let goals = goals.collect::<Result<_, _>>()?;

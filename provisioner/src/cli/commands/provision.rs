@@ -3,7 +3,7 @@
 use clap::Args;
 use provisioner::operation::{self, ProvisionOptions};
 
-use crate::cli::access::check_passphrases;
+use crate::cli::access::{check_passphrases, create_buckets};
 use crate::cli::args::{
     DiffArgs, EmptyStateArgs, GlobalArgs, GuardArgs, LockArgs, ReplaceArgs, RunArgs, StacksArgs, TimeLimitArgs,
 };
@@ -74,7 +74,8 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> a
     let stacks = read_stacks(ui, global, &args.stacks)?;
     check_core_types(ui, &stacks)?;
     let changes = Changes::from_expect_no_changes(args.expect_no_changes);
-    let mut runs = Runs::new(&args.run, args.diff.diff, args.time, changes).with_replacements(&args.replace).with_keys();
+    let mut runs =
+        Runs::new(&args.run, args.diff.diff, args.time, changes).with_replacements(&args.replace).with_keys();
     runs.options.allow_empty = args.empty.allow_empty;
     runs.lock = args.lock;
     runs.yes = args.guard.yes || args.guard.skip_preview;
@@ -85,6 +86,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> a
     }
     if !args.preview {
         check_passphrases(ui, &stacks)?;
+        create_buckets(ui, &stacks).await?;
     }
     on_stacks(ui, &stacks, runs, async |run, session| {
         if args.preview {

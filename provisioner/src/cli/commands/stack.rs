@@ -23,7 +23,7 @@ use provisioner::operation::key_stack;
 use state::store::{MigrationDirection, MigrationMark};
 use state::{self, ExportedSecrets, MAX_STATE_BYTES, StackSummary, StackView};
 
-use crate::cli::access::{access, access_for_change};
+use crate::cli::access::{access, access_for_change, create_buckets};
 use crate::cli::args::{DirArgs, GlobalArgs, LockArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
@@ -276,6 +276,7 @@ fn write_export(path: &Path, content: &[u8]) -> Result<(), FileError> {
 
 async fn import(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
+    create_buckets(ui, &stacks).await?;
     let access = access_for_change(ui, &stacks, only(&stacks)?, args.lock).await?;
     let text = match &args.file {
         Some(file) => {

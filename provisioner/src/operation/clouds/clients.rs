@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bridge::error::chain;
 use cloud::aws::AwsKeys;
-use cloud::gcs::{GcsUrl, open_gcs};
+use cloud::gcs::{GcsUrl, NewBucket, create_bucket as create_bucket_of, open_gcs};
 use cloud::google::{GoogleCredentials, enable_api};
 use cloud::kms::KeyServices;
 use cloud::postgres::{PostgresObjects, PostgresUrl};
@@ -46,16 +46,29 @@ async fn open(url: &str, account: &CloudAccount, context: &ProcessContext) -> Re
             };
             Ok(open_s3(&S3Url::parse(url, environment)?, keys.as_ref(), environment, home).await?)
         }
-        "gs" => {
-            let credentials = match account {
-                CloudAccount::Google(json) => Some(GoogleCredentials::new(json.expose())),
-                CloudAccount::Environment | CloudAccount::Aws(_) => None,
-            };
-            Ok(open_gcs(&GcsUrl::parse(url)?, credentials.as_ref(), environment, home)?)
-        }
+        "gs" => Ok(open_gcs(&GcsUrl::parse(url)?, google_credentials(account).as_ref(), environment, home)?),
         "postgres" => Ok(Arc::new(PostgresObjects::new(PostgresUrl::parse(url, environment, home)?))),
         scheme => Err(format!("a state storage at {scheme}:// is not supported").into()),
     }
+}
+
+/// Creates the bucket of a store in Google Cloud Storage, unless it is there. Returns whether it was created.
+///
+/// # Errors
+/// [`SetupError::Bucket`].
+pub(in super::super) async fn create_bucket(
+    stack: &str,
+    url: &str,
+    bucket: &config::NewBucket,
+    account: &CloudAccount,
+    context: &ProcessContext,
+) -> Result<bool, SetupError> {
+    let failed = |source: UrlError| SetupError::Bucket { stack: stack.to_owned(), source };
+    let url = GcsUrl::parse(url).map_err(|error| failed(error.into()))?;
+    let bucket = NewBucket { project: &bucket.project, location: bucket.location.as_deref() };
+    let (credentials, environment) = (google_credentials(account), &context.environment);
+    let created = create_bucket_of(&url, &bucket, credentials.as_ref(), environment, home(context)).await;
+    created.map_err(|error| failed(error.into()))
 }
 
 /// Returns the services of keys. Requests nothing.
@@ -92,6 +105,13 @@ impl Effects for CloudEffects {
         let credentials = GoogleCredentials::new(credentials);
         let enabled = enable_api(project, service, &credentials, &self.environment).await;
         enabled.map_err(|error| chain(&error))
+    }
+}
+
+fn google_credentials(account: &CloudAccount) -> Option<GoogleCredentials> {
+    match account {
+        CloudAccount::Google(json) => Some(GoogleCredentials::new(json.expose())),
+        CloudAccount::Environment | CloudAccount::Aws(_) => None,
     }
 }
 

@@ -7,6 +7,6 @@ mod clients;
 mod refusals;
 
 #[cfg(feature = "cloud")]
-pub(super) use clients::{effects, key_service, objects};
+pub(super) use clients::{create_bucket, effects, key_service, objects};
 #[cfg(not(feature = "cloud"))]
-pub(super) use refusals::{effects, key_service, objects};
+pub(super) use refusals::{create_bucket, effects, key_service, objects};

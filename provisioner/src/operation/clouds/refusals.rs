@@ -27,6 +27,20 @@ pub(in super::super) async fn objects(
     Err(SetupError::NoClients { stack: stack.to_owned(), scheme: scheme(url).to_owned() })
 }
 
+/// Refuses the creation of a bucket.
+///
+/// # Errors
+/// [`SetupError::NoClients`].
+pub(in super::super) async fn create_bucket(
+    stack: &str,
+    url: &str,
+    _: &config::NewBucket,
+    _: &CloudAccount,
+    _: &ProcessContext,
+) -> Result<bool, SetupError> {
+    Err(SetupError::NoClients { stack: stack.to_owned(), scheme: scheme(url).to_owned() })
+}
+
 /// Returns a service of keys that refuses each key.
 pub(in super::super) fn key_service(_: Option<&CloudAccount>, _: &ProcessContext) -> Arc<dyn KeyService> {
     Arc::new(NoKeyServices)

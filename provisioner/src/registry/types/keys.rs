@@ -45,6 +45,7 @@ impl CoreConfig for GcpKmsConfig {
     fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
         diagnostics.extend(decoded.config.account.check_with_project(decoded, node));
         let location = missing_key(decoded.non_empty_text(decoded.config.key_location).is_none(), node, "keyLocation");
-        diagnostics.extend(location.map(|error| error.help("add the location of the key, such as `keyLocation: global`")));
+        diagnostics
+            .extend(location.map(|error| error.help("add the location of the key, such as `keyLocation: global`")));
     }
 }

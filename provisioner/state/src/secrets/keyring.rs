@@ -23,14 +23,7 @@ pub struct Keyring {
 impl Keyring {
     /// Creates a keyring with the passphrase, if the user provided one.
     pub fn new(passphrase: Option<Passphrase>) -> Self {
-        Self {
-            passphrase,
-            keys: None,
-            provider: None,
-            awaits_key: false,
-            substitute: None,
-            managers: Mutex::default(),
-        }
+        Self { passphrase, keys: None, provider: None, awaits_key: false, substitute: None, managers: Mutex::default() }
     }
 
     /// Adds an existing manager.
