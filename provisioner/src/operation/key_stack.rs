@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use config::{Environment, MaxDeletes, Options, Provisioner, Resource, ResourceImplementation, SecretsProvider, Stack};
 
-use crate::registry::recipe::Place;
 use crate::registry::recipes;
 
 /// End of the names of the stacks of keys.
@@ -26,15 +25,7 @@ pub fn key_stack(stack: &Stack) -> Option<Arc<Stack>> {
         config: key.config.clone(),
         options: Options::default(),
     };
-    let recipes = recipes::keys();
-    let place = Place {
-        stack: &stack.name,
-        project: &stack.project,
-        environment: "",
-        type_name: key.type_name,
-        name: &resource.name,
-    };
-    let packages = recipes.get(key.type_name).map(|recipe| recipe.packages(&key.config, place)).unwrap_or_default();
+    let packages = recipes::key_packages(key);
     let plugins = stack.plugins.iter().filter(|plugin| packages.iter().any(|package| package.name == plugin.package()));
     Some(Arc::new(Stack {
         name: format!("{}{SUFFIX}", stack.name),

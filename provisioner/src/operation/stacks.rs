@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::diagnostics::{Diagnostic, SourceFiles, has_errors};
+use config::diagnostics::{Code, Diagnostic, SourceFiles, has_errors};
 use config::{LoadedStacks, ProcessContext, Profile, Repository, Stack, Workspace};
 use engine::masking::SecretMasker;
 use state::Unrecorded;
@@ -241,6 +241,8 @@ fn load(
     let masker = &request.masker;
     secrets.iter().chain(of_profile.into_iter().flatten()).for_each(|secret| masker.add_text(secret.expose()));
     stacks.iter().for_each(|stack| add_stack_secrets(masker, stack));
+    let mut diagnostics = diagnostics;
+    diagnostics.extend(stacks.iter().filter_map(|stack| key_stack_clash(stack, &names)));
     if has_errors(&diagnostics) {
         return Ok(Err(diagnostics));
     }
@@ -250,6 +252,15 @@ fn load(
         stacks.push(Arc::unwrap_or_clone(key));
     }
     Ok(Ok(Loaded { repository, stacks, warnings: diagnostics, requested, from_store }))
+}
+
+/// Returns the error of a stack whose key has a stack with the name of another one in files: both would have one state.
+fn key_stack_clash(stack: &Stack, names: &[String]) -> Option<Diagnostic> {
+    let key = key_stack(stack).filter(|key| names.contains(&key.name))?;
+    let summary =
+        format!("the key of stack {} belongs to the stack {}, which is also that of a folder", stack.name, key.name);
+    let span = key.provisioner.secrets_provider.span();
+    Some(Diagnostic::error(Code("stack-name"), span, summary).help("rename the folder, or the stack"))
 }
 
 /// Adds the secrets of a stack's files to those that are masked: what its plugins and their sources receive, and

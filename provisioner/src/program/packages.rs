@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::registry::packages::{self, CorePackage};
 use crate::registry::recipe::{Package, Place, RecipeTable};
+use crate::registry::recipes::key_packages;
 use config::diagnostics::{Code, Diagnostic, Span};
 use config::{PluginDeclaration, Resource, ResourceImplementation, Stack};
 
@@ -92,9 +93,11 @@ pub(super) fn plugins_for_children(stack: &Stack, core: &RecipeTable) -> Vec<usi
     enabled().filter(|(_, plugin)| serves(plugin)).map(|(index, _)| index).collect()
 }
 
-/// Returns the packages that core types of the stack need.
+/// Returns the packages that core types of the stack need, and the one that creates its key.
 pub(super) fn core_type_packages(stack: &Stack, core: &RecipeTable) -> BTreeSet<&'static str> {
-    core_resources(stack, core).map(|(_, _, package)| package.name).collect()
+    let key = stack.provisioner.secrets_provider.provisioned_key();
+    let of_key = key.into_iter().flat_map(key_packages).map(|package| package.name);
+    core_resources(stack, core).map(|(_, _, package)| package.name).chain(of_key).collect()
 }
 
 /// Checks the plugins that are declared for the packages of core types. Returns one error or warning per package, about the

@@ -140,6 +140,10 @@ async fn key_is_created_before_the_stack_and_used_from_then_on() {
         ]
     );
 
+    let resources = reef.repository.resources();
+    let of_gcp = |resource: &String| resource.contains("pulumi:providers:gcp");
+    assert!(!resources.iter().any(of_gcp), "the package of the key is none of the stack: {resources:?}");
+
     let key = reef.key_state();
     assert_eq!(key["checkpoint"]["latest"]["secrets_providers"]["type"], "passphrase");
     let root = &key["checkpoint"]["latest"]["resources"][0];
@@ -164,6 +168,15 @@ async fn key_is_created_before_the_stack_and_used_from_then_on() {
     let refused = reef.run("stack rename -s reef--sc shore--sc --yes");
     assert!(refused.starts_with("exit 2\n") && refused.contains("cannot be renamed"), "{refused}");
     assert_eq!(reef.changes(), CREATES);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn folder_with_the_name_of_the_stack_of_a_key_is_refused() {
+    let reef = Reef::new().await;
+    reef.repository.write_stack("reef--sc", PROVISIONER, Sections::default());
+    let output = reef.run("preview -s reef");
+    assert!(output.starts_with("exit 1\n") && output.contains("the key of stack reef belongs to"), "{output}");
+    assert!(reef.run("preview -s reef--sc").starts_with("exit 0\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

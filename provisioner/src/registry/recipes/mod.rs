@@ -14,9 +14,10 @@ mod kubernetes;
 mod mongodb;
 mod packages;
 
+use config::ProvisionedKey;
 use config::types::TypeTable;
 
-use super::recipe::{CoreTypeRecipe, RecipeTable};
+use super::recipe::{CoreTypeRecipe, Package, Place, RecipeTable};
 use super::types::templates;
 use packages::{ATLAS, AWS, CLOUDFLARE, GCP, KUBERNETES, RANDOM};
 
@@ -48,6 +49,12 @@ pub fn keys() -> RecipeTable {
     RecipeTable::new([CoreTypeRecipe::of(&[AWS], keys::aws_kms), CoreTypeRecipe::of(&[GCP], keys::gcp_kms)])
 }
 
+/// Returns the packages that create a key.
+pub fn key_packages(key: &ProvisionedKey) -> Vec<Package> {
+    let place = Place { stack: "", project: "", environment: "", type_name: key.type_name, name: "", registrar: None };
+    keys().get(key.type_name).map(|recipe| recipe.packages(&key.config, place)).unwrap_or_default()
+}
+
 /// Returns the table of all core types, types of keys and types of templates, for reading files.
 pub fn built_in_types() -> TypeTable {
     core_types().types().with_keys(keys().core_types()).with_templates(templates::all())
@@ -63,7 +70,6 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::registry::recipe::Place;
     use crate::registry::recipe::tests::checker;
 
     /// Reads a server.yaml; `None` if it has errors.
@@ -99,7 +105,14 @@ mod tests {
                 let Some(stack) = read(case["server"].as_str().unwrap()) else { continue };
                 if let Some(key) = stack.provisioner.secrets_provider.provisioned_key() {
                     let (recipes, type_name) = (keys(), key.type_name);
-                    let place = Place { stack: "s", project: "reef", environment: "", type_name, name: "reef-s-sc", registrar: None };
+                    let place = Place {
+                        stack: "s",
+                        project: "reef",
+                        environment: "",
+                        type_name,
+                        name: "reef-s-sc",
+                        registrar: None,
+                    };
                     recipes.get(type_name).unwrap().inspect(&key.config, place, &mut |mut recipe| {
                         assert_eq!(checker::mistakes(&mut recipe), [""; 0], "{}", case["name"]);
                         checked.insert(type_name.to_owned());

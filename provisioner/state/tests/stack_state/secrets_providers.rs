@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use state::secrets::{KeyFailure, KeyFailureKind, KeyService, Keyring, Passphrase, Provider};
+use state::secrets::{KeyFailure, KeyFailureKind, KeyService, Keyring, Passphrase, Provider, SecretsError};
 use state::{SecretsChange, SecretsDescription, Snapshot, StackAccess, StackState, StackView, StateError};
 use zeroize::Zeroizing;
 
@@ -98,6 +98,23 @@ impl Stack {
 
 fn key(url: &str) -> Option<Provider> {
     Some(Provider::Key { url: url.to_owned() })
+}
+
+#[tokio::test]
+async fn state_keeps_its_provider_and_a_new_one_waits_until_the_key_is_created() {
+    let stack = Stack::new().await;
+    let awaiting = || {
+        let keyring = Arc::new(Keyring::new(Some(Passphrase::new("tide-pool 42"))).awaiting_key());
+        StackAccess { keyring, ..stack.access(None, None) }
+    };
+    let error = stack.run(&awaiting()).await.unwrap_err();
+    assert!(matches!(error, StateError::Secrets(SecretsError::KeyNotCreated)), "{error}");
+    assert_eq!(stack.fixture.access.store.text(&stack.fixture.stack).await.unwrap(), None);
+    assert_eq!(stack.fixture.access.store.locks(&stack.fixture.stack).await.unwrap(), []);
+    stack.run(&stack.access(Some(Provider::Passphrase), None)).await.unwrap();
+    let described = stack.description(&awaiting()).await;
+    assert_eq!(stack.run(&awaiting()).await.unwrap(), None);
+    assert_eq!(stack.description(&awaiting()).await, described);
 }
 
 #[tokio::test]
