@@ -41,6 +41,24 @@ const REPLACE_KEYS: [(&str, &[&str]); 11] = [
     ("gcp:storage/bucketIAMMember:BucketIAMMember", &["bucket", "role", "member"]),
 ];
 
+/// Outputs that are no texts, by type, as JSON.
+const OUTPUTS: [(&str, &str); 5] = [
+    ("gcp:container/cluster:Cluster", r#"{ "masterAuth": { "clusterCaCertificate": "Q0E=" } }"#),
+    ("gcp:redis/instance:Instance", r#"{ "port": 6379 }"#),
+    ("gcp:serviceaccount/key:Key", r#"{ "privateKey": "e30=" }"#),
+    ("kubernetes:core/v1:Service", r#"{ "status": { "loadBalancer": { "ingress": [{ "ip": "192.0.2.5" }] } } }"#),
+    (
+        "mongodbatlas:index/cluster:Cluster",
+        r#"{ "connectionStrings": [{ "standardSrv": "mongodb+srv://reef.example" }], "srvAddress": "mongodb+srv://reef.example" }"#,
+    ),
+];
+
+/// Results of functions, by token, as JSON.
+const RESULTS: [(&str, &str); 2] = [
+    ("aws:index/getAvailabilityZones:getAvailabilityZones", r#"{ "names": ["eu-north-1a", "eu-north-1b"] }"#),
+    ("cloudflare:index/getZone:getZone", r#"{ "id": "zone-7", "zoneId": "zone-7" }"#),
+];
+
 /// Shapes in an SDK package.
 #[derive(Clone, Debug, Deserialize)]
 pub struct PackageShape {
@@ -49,6 +67,9 @@ pub struct PackageShape {
     pub version: String,
     /// Shapes of resources, by type; also of the provider.
     pub resources: BTreeMap<String, ResourceShape>,
+    /// Functions by token.
+    #[serde(default)]
+    functions: BTreeMap<String, serde_json::Value>,
     #[serde(default)]
     types: BTreeMap<String, ObjectShape>,
 }
@@ -172,14 +193,34 @@ impl PackageShape {
 }
 
 impl ResourceShape {
-    /// Returns the outputs of a resource: its inputs, and a value for each other output of the type string.
-    fn outputs(&self, name: &str, mut inputs: PropertyMap) -> PropertyMap {
+    /// Returns the outputs of a resource: its inputs, those of [`OUTPUTS`], and a value for each other output of the type
+    /// string.
+    fn outputs(&self, token: &str, name: &str, mut inputs: PropertyMap) -> PropertyMap {
+        inputs.extend(constants(&OUTPUTS, token));
         for (output, kind) in &self.outputs {
             if *kind == Kind::String && !inputs.contains_key(output) {
                 inputs.insert(output.clone(), format!("{name}.{output}").into());
             }
         }
         inputs
+    }
+}
+
+/// Returns the properties of a token in a list.
+fn constants(list: &[(&str, &str)], token: &str) -> PropertyMap {
+    let text = list.iter().find(|(known, _)| *known == token).map_or("{}", |(_, text)| text);
+    let value = serde_json::from_str(text).ok().as_ref().map(property);
+    value.as_ref().and_then(PropertyValue::as_map).cloned().unwrap_or_default()
+}
+
+/// Converts a value from JSON.
+fn property(json: &serde_json::Value) -> PropertyValue {
+    match json {
+        serde_json::Value::Array(items) => items.iter().map(property).collect::<Vec<_>>().into(),
+        serde_json::Value::Object(members) => {
+            members.iter().map(|(key, member)| (key.clone(), property(member))).collect::<PropertyMap>().into()
+        }
+        json => scalar(json),
     }
 }
 
@@ -299,8 +340,8 @@ impl ResourceProvider for FakeCloudProvider {
             return Ok(Response::new(rpc::CreateResponse { properties, ..Default::default() }));
         }
         self.record("Create", &request);
-        let (_, name) = type_and_name(&request.urn);
-        let outputs = self.shape(&request.urn)?.outputs(name, decode_properties(request.properties)?);
+        let (token, name) = type_and_name(&request.urn);
+        let outputs = self.shape(&request.urn)?.outputs(token, name, decode_properties(request.properties)?);
         let id = format!("{name}-id");
         Ok(Response::new(rpc::CreateResponse {
             id,
@@ -315,8 +356,8 @@ impl ResourceProvider for FakeCloudProvider {
             return Ok(Response::new(rpc::UpdateResponse { properties: request.news, ..Default::default() }));
         }
         self.record("Update", &request);
-        let (_, name) = type_and_name(&request.urn);
-        let outputs = self.shape(&request.urn)?.outputs(name, decode_properties(request.news)?);
+        let (token, name) = type_and_name(&request.urn);
+        let outputs = self.shape(&request.urn)?.outputs(token, name, decode_properties(request.news)?);
         Ok(Response::new(rpc::UpdateResponse { properties: Some(encode_properties(&outputs)?), ..Default::default() }))
     }
 
@@ -324,7 +365,8 @@ impl ResourceProvider for FakeCloudProvider {
     async fn read(&self, request: Request<rpc::ReadRequest>) -> Reply<rpc::ReadResponse> {
         let request = request.into_inner();
         let mut inputs = decode_properties(request.inputs)?;
-        if inputs.is_empty() {
+        let is_import = decode_properties(request.properties)?.is_empty();
+        if inputs.is_empty() && is_import {
             self.record(
                 "Read",
                 &rpc::ReadRequest { urn: request.urn.clone(), id: request.id.clone(), ..Default::default() },
@@ -334,10 +376,20 @@ impl ResourceProvider for FakeCloudProvider {
                 ("location".to_owned(), "EU".into()),
             ]);
         }
-        let (_, name) = type_and_name(&request.urn);
-        let outputs = self.shape(&request.urn)?.outputs(name, inputs.clone());
+        let (token, name) = type_and_name(&request.urn);
+        let outputs = self.shape(&request.urn)?.outputs(token, name, inputs.clone());
         let (inputs, properties) = (Some(encode_properties(&inputs)?), Some(encode_properties(&outputs)?));
         Ok(Response::new(rpc::ReadResponse { id: request.id, inputs, properties, ..Default::default() }))
+    }
+
+    async fn invoke(&self, request: Request<rpc::InvokeRequest>) -> Reply<rpc::InvokeResponse> {
+        let request = request.into_inner();
+        let package = self.packages.get(package_of(&request.tok));
+        if package.is_none_or(|package| !package.functions.contains_key(&request.tok)) {
+            return Err(Status::not_found(format!("no function has the token {}", request.tok)));
+        }
+        let result = encode_properties(&constants(&RESULTS, &request.tok))?;
+        Ok(Response::new(rpc::InvokeResponse { r#return: Some(result), failures: Vec::new() }))
     }
 
     async fn delete(&self, request: Request<rpc::DeleteRequest>) -> Reply<()> {
@@ -360,16 +412,7 @@ mod tests {
     use super::*;
 
     fn failures(token: &str, inputs: &serde_json::Value) -> Vec<String> {
-        fn value(json: &serde_json::Value) -> PropertyValue {
-            match json {
-                serde_json::Value::Array(items) => items.iter().map(value).collect::<Vec<_>>().into(),
-                serde_json::Value::Object(members) => {
-                    members.iter().map(|(key, member)| (key.clone(), value(member))).collect::<PropertyMap>().into()
-                }
-                json => scalar(json),
-            }
-        }
-        let (packages, inputs) = (packages(), value(inputs));
+        let (packages, inputs) = (packages(), property(inputs));
         let failures = packages[package_of(token)].check_inputs(token, inputs.as_map().unwrap());
         failures.into_iter().map(|(path, _)| path).collect()
     }

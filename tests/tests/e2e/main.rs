@@ -54,3 +54,4 @@ mod terminal;
 mod unrecorded;
 mod unusable_states;
 mod validate;
+mod whole_repositories;
