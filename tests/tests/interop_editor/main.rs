@@ -191,5 +191,5 @@ print(count)
     let mut command = Command::new(python);
     command.args(["-c", check]).arg(folder.path()).arg(committed);
     let count = String::from_utf8(run(&mut command).unwrap()).unwrap();
-    assert_eq!(count.trim(), "90");
+    assert_eq!(count.trim(), "94");
 }
