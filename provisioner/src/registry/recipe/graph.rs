@@ -38,8 +38,8 @@ pub struct Recipe<'r> {
 /// Function that makes a text of others, or says what is wrong with them.
 type MakeText<'r> = dyn Fn(&[&str]) -> Result<String, String> + Send + Sync + 'r;
 
-/// Function that adds to a recipe what needs a value.
-type Continue<'r> = dyn FnOnce(&PropertyValue, &mut Recipe<'r>) + Send + Sync + 'r;
+/// Function that adds to a recipe what needs values.
+type Continue<'r> = dyn FnOnce(&[ResolvedValue], &mut Recipe<'r>) + Send + Sync + 'r;
 
 /// Text that is made of other values.
 pub(super) struct Text<'r> {
@@ -47,9 +47,9 @@ pub(super) struct Text<'r> {
     pub(super) make: Box<MakeText<'r>>,
 }
 
-/// Part of a recipe that needs a value.
+/// Part of a recipe that needs values.
 pub(super) struct Continuation<'r> {
-    pub(super) value: Hole,
+    pub(super) values: Vec<Hole>,
     pub(super) build: Box<Continue<'r>>,
 }
 
@@ -70,7 +70,7 @@ impl<'r> Recipe<'r> {
         }
     }
 
-    /// Returns whether the run is a preview, in which some resources are not read.
+    /// Returns whether the run is a preview, in which the outputs of new and changed resources are unknown.
     pub fn is_preview(&self) -> bool {
         self.is_preview
     }
@@ -129,20 +129,26 @@ impl<'r> Recipe<'r> {
 
     /// Adds what `build` adds once a value is known. Nothing is added in a preview that leaves the value unknown.
     pub fn then(&mut self, value: Hole, build: impl FnOnce(&PropertyValue, &mut Self) + Send + Sync + 'r) {
-        self.continuations.push(Continuation { value, build: Box::new(build) });
+        self.then_all(vec![value], move |values, r| {
+            if let [ResolvedValue { value, .. }] = values {
+                build(value, r);
+            }
+        });
     }
 
-    /// Adds what `build` adds once several texts are known. No text may contain a NUL. It must keep a secret text secret.
+    fn then_all(&mut self, values: Vec<Hole>, build: impl FnOnce(&[ResolvedValue], &mut Self) + Send + Sync + 'r) {
+        self.continuations.push(Continuation { values, build: Box::new(build) });
+    }
+
+    /// Adds what `build` adds once several texts are known. It must keep a secret text secret.
     pub fn then_texts<const N: usize>(
         &mut self,
         texts: [Hole; N],
         build: impl FnOnce([&str; N], &mut Self) + Send + Sync + 'r,
     ) {
-        let joined = self.text(texts, |texts| texts.join("\0"));
-        self.then(joined, move |joined, r| {
-            let joined = joined.without_wrappers();
-            let mut texts = joined.as_str().unwrap_or_default().split('\0');
-            build(std::array::from_fn(|_| texts.next().unwrap_or_default()), r);
+        self.then_all(texts.into(), move |values, r| {
+            let texts: Vec<_> = values.iter().map(|value| value.as_part_of_text().unwrap_or_default()).collect();
+            build(std::array::from_fn(|index| texts.get(index).map_or("", |text| text)), r);
         });
     }
 

@@ -124,24 +124,31 @@ impl<'r> RecipeRun<'_, 'r> {
         Diagnostic::error(CORE_TYPE, self.core.config.span, error).into()
     }
 
-    /// Adds the nodes of all parts of the recipe whose value is known.
+    /// Adds the nodes of all parts of the recipe whose values are known.
     fn continue_recipe(&mut self) -> Result<(), String> {
         loop {
             self.states.resize_with(self.recipe.nodes.len(), || NodeState::Waiting);
             let mut next = None;
             for (index, part) in self.recipe.continuations.iter().enumerate() {
-                if self.recipe.sources(&part.value).into_iter().all(|handle| self.is_done(handle)) {
-                    let value = self.resolve(&part.value)?.value;
-                    if !value.contains_unknowns() {
-                        next = Some((index, value));
-                        break;
-                    }
+                if let Some(values) = self.known_values(&part.values)? {
+                    next = Some((index, values));
+                    break;
                 }
             }
-            let Some((index, value)) = next else { return Ok(()) };
+            let Some((index, values)) = next else { return Ok(()) };
             let part = self.recipe.continuations.remove(index);
-            (part.build)(&value, &mut self.recipe);
+            (part.build)(&values, &mut self.recipe);
         }
+    }
+
+    /// Returns the values of holes; `None` if one is not known.
+    fn known_values(&self, holes: &[Hole]) -> Result<Option<Vec<ResolvedValue>>, String> {
+        let mut sources = holes.iter().flat_map(|hole| self.recipe.sources(hole));
+        if !sources.all(|handle| self.is_done(handle)) {
+            return Ok(None);
+        }
+        let values = holes.iter().map(|hole| self.resolve(hole)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Some(values).filter(|values| !values.iter().any(|resolved| resolved.value.contains_unknowns())))
     }
 
     fn next_ready(&self) -> Option<usize> {

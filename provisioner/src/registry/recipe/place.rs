@@ -1,5 +1,7 @@
 //! Place of a core resource: the names that its resources are made of.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use config::tree::Node;
 use config::{Resource, Stack};
 use serde::Serialize;
@@ -74,6 +76,11 @@ pub fn trim_hash(text: &str, length: usize) -> String {
     let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     let head = &text[..text.floor_char_boundary(length.saturating_sub(5))];
     format!("{}-{:04x}", head.trim_end_matches('-'), hash & 0xffff)
+}
+
+/// Returns the text that base64 stands for; `None` if it stands for none.
+pub fn decode_base64(text: &str) -> Option<String> {
+    String::from_utf8(BASE64_STANDARD.decode(text).ok()?).ok()
 }
 
 /// Returns JSON in the format of Go's encoder: compact, and with escapes for the characters that HTML gives a meaning.

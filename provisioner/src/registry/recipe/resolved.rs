@@ -39,7 +39,7 @@ impl ResolvedValue {
     }
 
     /// Returns a text, a whole number as text, or an empty text for a null; `None` for an unknown value.
-    fn as_part_of_text(&self) -> Option<Cow<'_, str>> {
+    pub(super) fn as_part_of_text(&self) -> Option<Cow<'_, str>> {
         let value = if let PropertyValue::Secret(secret) = &self.value { secret.expose() } else { &self.value };
         match value {
             PropertyValue::Null => Some(Cow::Borrowed("")),

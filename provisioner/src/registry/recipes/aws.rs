@@ -1,14 +1,12 @@
 //! Recipes of the core types on AWS.
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD as BASE64;
 use config::diagnostics::{Code, Diagnostic};
 use pulumi_proto::property::PropertyValue;
 use serde_json::{Value, json};
 
 use super::cloudflare::{HostRule, Zone};
 use super::packages::AWS;
-use crate::registry::recipe::{Handle, Hole, Place, Provider, Recipe, ResolvedValue, go_json};
+use crate::registry::recipe::{Handle, Hole, Place, Provider, Recipe, ResolvedValue, decode_base64, go_json};
 use crate::registry::types::{
     AwsAccount, AwsAccountConfig, CorsConfig, EcrRepositoryConfig, RdsConfig, RdsMysqlConfig, RdsPostgresConfig,
     S3BucketConfig,
@@ -106,7 +104,7 @@ pub(super) fn ecr_repository(config: &EcrRepositoryConfig, at: &Place<'_>, r: &m
     let token = r.add(aws.function("aws:ecr/getAuthorizationToken:getAuthorizationToken", arguments));
     let repository_name = name.clone();
     let password = r.try_text([token.out("authorizationToken")], move |[token]| {
-        let decoded = BASE64.decode(token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        let decoded = decode_base64(token);
         let text = decoded.ok_or_else(|| format!("the token for the registry of {repository_name:?} is not base64"))?;
         Ok(text.strip_prefix("AWS:").unwrap_or(&text).to_owned())
     });

@@ -1,7 +1,5 @@
 //! Recipe of clusters on Google Kubernetes Engine.
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD as BASE64;
 use pulumi_proto::duration::{self, Timeouts};
 use pulumi_proto::property::PropertyValue;
 use serde_json::json;
@@ -9,7 +7,7 @@ use serde_json::json;
 use super::caddy::{CaddyDeployment, caddy as deploy_caddy, caddyfile_prefix, exported_config};
 use super::gcp::{account_provider, enable_api, project, service_account_id};
 use super::packages::KUBERNETES;
-use crate::registry::recipe::{Handle, Hole, Place, Provider, Recipe, ResolvedValue};
+use crate::registry::recipe::{Handle, Hole, Place, Provider, Recipe, ResolvedValue, decode_base64};
 use crate::registry::types::{CaddyConfig, EgressIpConfig, GkeAutopilotConfig, GkeTimeouts};
 
 const CLUSTER: &str = "gcp:container/cluster:Cluster";
@@ -95,7 +93,7 @@ fn new_caddy<'r>(
     let inputs = json!({ "project": project, "member": account.out("member"), "role": role });
     r.add(gcp.resource("gcp:projects/iAMMember:IAMMember", &format!("{id}-{role}-iam"), inputs).parent(account));
     let credentials = r.try_text([key.out("privateKey")], |[key]| {
-        let decoded = BASE64.decode(key).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        let decoded = decode_base64(key);
         decoded.ok_or_else(|| "the key of the account of Caddy is not base64".to_owned())
     });
     // The name is known before the bucket exists, so nothing has to wait for the bucket.

@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD as BASE64;
 use config::types::FreeValue;
 use serde_json::{Map, Value, json};
 
 use super::kubernetes::{annotations, cluster, labels, merged, resource_name};
 use super::packages::RANDOM;
-use crate::registry::recipe::{Handle, Hole, Place, Provider, Recipe, ResolvedValue, secret};
+use crate::registry::recipe::{Handle, Hole, Place, Provider, Recipe, ResolvedValue, decode_base64, secret};
 use crate::registry::types::{
     HelmChartConfig, MongodbOperatorConfig, PostgresOperatorConfig, RabbitmqOperatorConfig, RedisOperatorConfig,
 };
@@ -299,7 +297,7 @@ impl Operator {
         keys.map(|key| {
             let error = format!("{key:?} of the secret {secret_id} is not the base64 of a text");
             r.try_text([data.member(key)], move |[text]| {
-                let decoded = BASE64.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+                let decoded = decode_base64(text);
                 decoded.ok_or_else(|| error.clone())
             })
         })

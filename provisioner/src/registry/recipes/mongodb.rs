@@ -17,6 +17,9 @@ use crate::registry::types::{AtlasBackup, AtlasBackupPolicy, AtlasConfig};
 const SHARED_SIZES: [&str; 3] = ["M0", "M2", "M5"];
 const CLUSTER: &str = "mongodbatlas:index/cluster:Cluster";
 const ACCESS_LIST: &str = "mongodbatlas:index/projectIpAccessList:ProjectIpAccessList";
+/// Comment of an access list with all addresses. It is that of the Go program, to the letter: another one would change the
+/// lists of all clusters that it has made.
+const COMMENT_OF_OPEN_ACCESS: &str = "Allow all access to the cluster (TODO: restrict to our cluster only)";
 /// Roles of users with their databases.
 const ADMIN: &str = "readWriteAnyDatabase";
 const DEVELOPER: &str = "readAnyDatabase";
@@ -60,8 +63,7 @@ pub(super) fn mongodb_atlas<'r>(config: &'r AtlasConfig, at: &'r Place<'r>, r: &
     let cidrs = network.and_then(|network| network.allow_cidrs.as_deref());
     let link = network.and_then(|network| network.private_link_endpoint.as_ref());
     if network.is_none_or(|network| network.allow_all_ips) {
-        let comment = "Allow all access to the cluster (TODO: restrict to our cluster only)";
-        atlas.allow("ip-access-list", "0.0.0.0/0", comment, &project_id, r);
+        atlas.allow("ip-access-list", "0.0.0.0/0", COMMENT_OF_OPEN_ACCESS, &project_id, r);
     }
     for cidr in cidrs.unwrap_or_default() {
         if link.is_none() {

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::registry::recipe::graph::Recipe;
 use crate::registry::recipe::hole::{Handle, Hole, HoleSource, Template};
 use crate::registry::recipe::node::{Node, NodeKind};
+use crate::registry::recipe::resolved::ResolvedValue;
 use crate::registry::sdk::tests::shapes::{self, Kind, PackageShapes};
 
 /// Types without a class in an SDK.
@@ -25,8 +26,13 @@ static WITHOUT_CLASS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
 pub(in crate::registry) fn mistakes(recipe: &mut Recipe<'_>) -> Vec<String> {
     let mut mistakes = Vec::new();
     while let Some(part) = recipe.continuations.pop() {
-        match (Check { recipe, subject: "a continuation" }).kind_of(&part.value) {
-            Ok(kind) => (part.build)(&sample(&kind), recipe),
+        let check = Check { recipe, subject: "a continuation" };
+        let kinds: Result<Vec<Kind>, String> = part.values.iter().map(|value| check.kind_of(value)).collect();
+        match kinds {
+            Ok(kinds) => {
+                let samples = kinds.iter().map(|kind| ResolvedValue::known(sample(kind)));
+                (part.build)(&samples.collect::<Vec<_>>(), recipe);
+            }
             Err(mistake) => mistakes.push(mistake),
         }
     }
