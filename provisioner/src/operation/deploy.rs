@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use bridge::host::ProviderHost;
-
 use engine::events::{Event, EventSink, Operation, StepOp};
 use engine::{Deployment, DeploymentOptions, StopSignals};
 use state::secrets::SecretsManager;
 use state::{JournalRecorder, Snapshot, StateRecorder};
+use tokio_util::sync::CancellationToken;
 
 use super::{Report, StackRun};
+use crate::registry::recipe::Effects;
 
 /// Mode of a deployment.
 pub(super) enum DeployMode {
@@ -77,7 +79,8 @@ impl StackRun {
             if !has_program {
                 return Vec::new();
             }
-            let result = self.program.run(&deployment, &*self.effects).await;
+            let effects = StoppableEffects { effects: &*self.effects, stop: &stop };
+            let result = self.program.run(&deployment, &effects).await;
             deployment.finish(result.end).await;
             result.diagnostics
         };
@@ -91,6 +94,22 @@ impl StackRun {
             never = stop_without_lock => never,
         };
         Report { summary: end.summary, snapshot: end.snapshot, diagnostics }
+    }
+}
+
+/// Effects of a run that its stop ends.
+struct StoppableEffects<'r> {
+    effects: &'r dyn Effects,
+    stop: &'r CancellationToken,
+}
+
+#[async_trait]
+impl Effects for StoppableEffects<'_> {
+    async fn enable_google_api(&self, project: &str, service: &str, credentials: &str) -> Result<(), String> {
+        tokio::select! {
+            enabled = self.effects.enable_google_api(project, service, credentials) => enabled,
+            () = self.stop.cancelled() => Err("the run was stopped before it was on".to_owned()),
+        }
     }
 }
 

@@ -5,12 +5,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
 
+use rustix::process::Signal;
 use tests::fake_clouds::packages;
 use tests::http::{HttpServer, Response};
 use tokio::runtime::Runtime;
 
-use crate::repository::{Repository, Sections};
+use crate::repository::{Repository, Running, Sections};
 
 /// AWS with Atlas and Cloudflare.
 const AWS: &str = "
@@ -79,24 +82,35 @@ fn install(repository: &Repository) {
     }
 }
 
+/// Operation of the Service Usage API that has ended.
+const DONE: &str = r#"{"name":"operations/a","done":true}"#;
+
 /// Server of Google's tokens, and of its Service Usage API, where all APIs are off at first.
 struct Google {
     server: HttpServer,
+    /// Receives a message for each API that is about to be switched on.
+    enabled: Receiver<()>,
     _runtime: Runtime,
 }
 
 impl Google {
-    fn start() -> Self {
+    /// Starts the server. `operation`: reply to a request that switches an API on.
+    fn start(operation: &'static str) -> Self {
+        let (sender, enabled) = mpsc::channel();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let server = runtime.block_on(HttpServer::start(|request| {
+        let server = runtime.block_on(HttpServer::start(move |request| {
             let reply = match request.path.as_str() {
                 "/token" => r#"{"access_token":"ya29.hidden","expires_in":3600,"token_type":"Bearer"}"#,
-                path if path.ends_with(":enable") => r#"{"name":"operations/a","done":true}"#,
+                path if path.ends_with(":enable") => {
+                    sender.send(()).unwrap_or_default();
+                    operation
+                }
+                path if path.ends_with("/operations/a") => operation,
                 _ => r#"{"state":"DISABLED"}"#,
             };
             async move { Response::new(200, reply).with("Content-Type", "application/json") }
         }));
-        Self { server: server.unwrap(), _runtime: runtime }
+        Self { server: server.unwrap(), enabled, _runtime: runtime }
     }
 
     /// Returns the APIs that were switched on.
@@ -143,18 +157,23 @@ values: {{ db: s1, atlas-public: s2, atlas-private: s3, cloudflare: s4 }}
     repository
 }
 
-/// Runs a command with the address of Google's server, which must succeed.
-fn sc(repository: &Repository, arguments: &str, google: &Google) -> String {
+/// Starts a command with the address of Google's server.
+fn start<'r>(repository: &'r Repository, arguments: &str, google: &Google) -> Running<'r> {
     let mut command = repository.command(arguments);
     command.env("CLOUDSDK_API_ENDPOINT_OVERRIDES_SERVICEUSAGE", google.server.url());
-    let output = repository.start_command(command).output();
+    repository.start_command(command)
+}
+
+/// Runs a command with the address of Google's server, which must succeed.
+fn sc(repository: &Repository, arguments: &str, google: &Google) -> String {
+    let output = start(repository, arguments, google).output();
     assert!(output.starts_with("exit 0\n"), "{arguments}: {output}");
     output
 }
 
 /// Creates a repository, leaves it alone, changes it, and destroys it. Returns its resources and the APIs of Google.
 fn live(resources: &str, registrar: &str, change: (&str, &str), parallel: usize) -> (Vec<String>, BTreeSet<String>) {
-    let google = Google::start();
+    let google = Google::start(DONE);
     let repository = hidden(resources, registrar, &google);
     let mut seen = 0;
     sc(&repository, "preview", &google);
@@ -290,4 +309,19 @@ fn gke_with_caddy_and_data_is_provisioned_by_a_pipeline() {
     random:index/randomPassword:RandomPassword db--prod-root-password
     simple-container.com:k8s:SimpleContainer caddy-prod
     ");
+}
+
+#[test]
+fn stop_ends_the_wait_for_an_api() {
+    let google = Google::start(r#"{"name":"operations/a"}"#);
+    let cache =
+        "cache: { type: gcp-redis, config: { credentials: '${auth:tide}', projectId: tide-7, memorySizeGb: 1 } }";
+    let repository = hidden(cache, "", &google);
+    let running = start(&repository, "provision", &google);
+    google.enabled.recv_timeout(Duration::from_secs(60)).unwrap();
+    running.signal(Signal::INT);
+    let output = running.output();
+    assert!(output.starts_with("exit 130\n"), "{output}");
+    assert!(output.contains("the run was stopped before it was on"), "{output}");
+    assert!(repository.processes().is_empty());
 }
