@@ -2,24 +2,21 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics at its first failure")]
 
-mod fake_provider;
-
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use config::diagnostics::SourceFiles;
-use config::{ProcessContext, Profile, Repository, Stack, Workspace};
+use config::Stack;
 use engine::events::{Event, EventSink, Operation, Outcome, StepOp};
 use engine::{Deployment, DeploymentEnd, DeploymentOptions, ProgramEnd, StopSignals};
 use provisioner::program::Program;
 use provisioner::registry::recipe::Effects;
 use provisioner::registry::recipes;
-use pulumi_proto::property::PropertyValue;
+use pulumi_proto::property::{PropertyMap, PropertyValue};
 use state::{MemoryRecorder, ResourceState, Snapshot, StateRecorder, integrity};
-
-use crate::fake_provider::FakeProviderHost;
+use tests::echo_cloud::EchoHost;
+use tests::stack_files::read_stack;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens/example")
@@ -27,25 +24,34 @@ fn folder() -> PathBuf {
 
 /// Returns the stack of the example.
 fn stack() -> Stack {
-    let process_context = ProcessContext {
-        environment: BTreeMap::new(),
-        now: "2024-01-02T03:04:05Z".parse().unwrap(),
-        time_zone: Some(jiff::tz::TimeZone::UTC),
-        account: None,
+    let (stack, diagnostics) = read_stack(&folder().join("repo"), "aquarium").unwrap();
+    assert_eq!(diagnostics, []);
+    stack.unwrap()
+}
+
+/// Returns the id of a new resource, and its outputs that are not inputs.
+fn created(token: &str, name: &str, inputs: &PropertyMap) -> (String, PropertyMap) {
+    let (id, outputs) = match token {
+        "aws:s3/bucket:Bucket" => {
+            let bucket = inputs.get("bucket").and_then(PropertyValue::as_str).unwrap_or_default().to_owned();
+            let arn = format!("arn:aws:s3:::{bucket}");
+            (bucket, vec![("arn", arn), ("region", "eu-north-1".to_owned())])
+        }
+        "aws:iam/user:User" => {
+            let id = format!("{name}-0001");
+            (id.clone(), vec![("arn", format!("arn:aws:iam::0:user/{id}")), ("name", id)])
+        }
+        "aws:iam/accessKey:AccessKey" => {
+            ("KEY0001".to_owned(), vec![("secret", "hush".to_owned()), ("sesSmtpPasswordV4", "hush, too".to_owned())])
+        }
+        "tls:index/privateKey:PrivateKey" => {
+            ("key".to_owned(), vec![("privateKeyPem", "pem".to_owned()), ("privateKeyPemPkcs8", "pem 8".to_owned())])
+        }
+        "tls:index/selfSignedCert:SelfSignedCert" => ("cert".to_owned(), vec![("certPem", "cert pem".to_owned())]),
+        "files:random:Password" => ("password".to_owned(), vec![("result", "correct horse".to_owned())]),
+        _ => (format!("{name}-id"), Vec::new()),
     };
-    let repository = Repository { root: folder().join("repo"), git: None };
-    let (mut sources, types) = (SourceFiles::default(), recipes::built_in_types());
-    let profile = Profile::read("default", &repository, &process_context, &mut sources).unwrap();
-    let workspace = Workspace {
-        repository: &repository,
-        profile: &profile,
-        stacks_dir: None,
-        process_context: &process_context,
-        types: &types,
-    };
-    let mut loaded = workspace.load(&["aquarium".to_owned()], &mut sources);
-    assert_eq!(loaded.diagnostics, []);
-    loaded.stacks.remove(0)
+    (id, outputs.into_iter().map(|(name, value)| (name.to_owned(), value.as_str().into())).collect())
 }
 
 #[derive(Debug)]
@@ -78,7 +84,7 @@ async fn run(snapshot: Snapshot, operation: Operation, effect: Effect) -> Deploy
     let recorder = (!preview).then(|| Box::new(MemoryRecorder::new(snapshot.clone())) as Box<dyn StateRecorder>);
     let signals = StopSignals::default();
     let (deployment, run) =
-        Deployment::new(options, snapshot, Arc::new(FakeProviderHost), recorder, Arc::new(NoEvents), signals);
+        Deployment::new(options, snapshot, Arc::new(EchoHost::new(created)), recorder, Arc::new(NoEvents), signals);
     let drive = async {
         if operation == Operation::Update {
             let result = program.run(&deployment, &NoEffects).await;

@@ -1,7 +1,6 @@
 //! Checks of what the types on Kubernetes send to a cluster: the schemas of Kubernetes accept the resources, and Caddy
 //! the Caddyfile that its start script writes.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -9,14 +8,14 @@ use std::process::Command;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as BASE64;
-use config::diagnostics::SourceFiles;
-use config::{ProcessContext, Profile, Repository, ResourceImplementation, Workspace};
+use config::ResourceImplementation;
 use provisioner::registry::recipe::{Outline, Place};
 use provisioner::registry::recipes;
 use pulumi_proto::property::PropertyValue;
 use serde_json::{Value, json};
 use tests::commands::run;
 use tests::sdks::python_venv;
+use tests::stack_files::read_server;
 
 const SERVER: &str = "
 provisioner: { type: pulumi, config: { state-storage: { type: fs, config: { path: 'file:///x' } }, secrets-provider: { type: passphrase } } }
@@ -69,27 +68,11 @@ http://files.example {
 
 /// Returns what the core resources of a server.yaml register.
 fn outlines(server: &str) -> Vec<Outline> {
-    let folder = tempfile::tempdir().unwrap();
-    let stack = folder.path().join(".sc/stacks/s");
-    fs::create_dir_all(&stack).unwrap();
-    fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: reef").unwrap();
-    fs::write(stack.join("server.yaml"), server).unwrap();
-    let now = "2024-01-02T03:04:05Z".parse().unwrap();
-    let process_context = ProcessContext { environment: BTreeMap::new(), now, time_zone: None, account: None };
-    let repository = Repository { root: folder.path().to_owned(), git: None };
-    let (mut sources, types) = (SourceFiles::default(), recipes::built_in_types());
-    let profile = Profile::read("default", &repository, &process_context, &mut sources).unwrap();
-    let workspace = Workspace {
-        repository: &repository,
-        profile: &profile,
-        stacks_dir: None,
-        process_context: &process_context,
-        types: &types,
-    };
-    let loaded = workspace.load(&["s".to_owned()], &mut sources);
-    assert_eq!(loaded.diagnostics, []);
+    let (stack, diagnostics) = read_server(server, "").unwrap();
+    assert_eq!(diagnostics, []);
+    let stack = stack.unwrap();
     let recipes = recipes::core_types();
-    let outlines = loaded.stacks[0].resources().flat_map(|(environment, resource)| {
+    let outlines = stack.resources().flat_map(|(environment, resource)| {
         let ResourceImplementation::Core { type_name } = &resource.implementation else { panic!("{resource:?}") };
         let (environment, name) = (&*environment.name, &*resource.name);
         let place = Place { stack: "s", project: "reef", environment, type_name, name, registrar: None };

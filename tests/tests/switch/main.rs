@@ -2,29 +2,26 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
-mod provider;
 mod recording;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use config::diagnostics::SourceFiles;
-use config::{ProcessContext, Profile, Repository, Stack, Workspace};
+use config::Stack;
+use config::diagnostics::has_errors;
 use engine::events::{Event, EventSink, Operation, Outcome, StepInfo, StepOp};
 use engine::{Deployment, DeploymentEnd, DeploymentOptions, StopSignals};
 use provisioner::program::Program;
 use provisioner::registry::recipe::Effects;
 use provisioner::registry::recipes;
+use pulumi_proto::property::PropertyMap;
 use serde_json::Value;
 use state::{MemoryRecorder, Snapshot, StateRecorder};
+use tests::echo_cloud::EchoHost;
+use tests::stack_files::read_server;
 
-use crate::provider::RecordedHost;
 use crate::recording::{LEFT_OUT, Recording};
-
-/// Recordings after which `sc` has something to do, on purpose, with the reason.
-const EXCEPTIONS: &[(&str, &str)] = &[];
 
 /// Program that registers a stack.
 enum Registrations<'a> {
@@ -59,7 +56,7 @@ impl Effects for NoEffects {
 async fn run(
     registrations: Registrations<'_>,
     snapshot: Snapshot,
-    host: &RecordedHost,
+    host: &EchoHost,
     preview: bool,
 ) -> (DeploymentEnd, Vec<Arc<StepInfo>>) {
     let options = DeploymentOptions { preview, ..DeploymentOptions::new("s", "reef", Operation::Update) };
@@ -79,28 +76,22 @@ async fn run(
     (end, changes)
 }
 
-/// Reads the stack of a recording; `None` if `sc` refuses it.
-fn stack(recording: &Recording) -> Option<Stack> {
-    let folder = tempfile::tempdir().unwrap();
-    let stack = folder.path().join(".sc/stacks/s");
-    std::fs::create_dir_all(&stack).unwrap();
-    std::fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: reef").unwrap();
-    std::fs::write(stack.join("server.yaml"), recording.server()).unwrap();
-    let now = "2024-01-02T03:04:05Z".parse().unwrap();
-    let process_context = ProcessContext { environment: BTreeMap::new(), now, time_zone: None, account: None };
-    let repository = Repository { root: folder.path().to_owned(), git: None };
-    let (mut sources, types) = (SourceFiles::default(), recipes::built_in_types());
-    let profile = Profile::read("default", &repository, &process_context, &mut sources).unwrap();
-    let workspace = Workspace {
-        repository: &repository,
-        profile: &profile,
-        stacks_dir: None,
-        process_context: &process_context,
-        types: &types,
+/// Reads the stack of a server.yaml; `None` if `sc` refuses it.
+fn stack(server: &str, secrets: &str) -> Option<Stack> {
+    let (stack, diagnostics) = read_server(server, secrets).unwrap();
+    stack.filter(|_| !has_errors(&diagnostics))
+}
+
+/// Returns the provider of a recording: with its outputs and replies.
+fn host(recording: &Recording) -> EchoHost {
+    let outputs = recording.properties("outputs");
+    let created = move |token: &str, name: &str, _: &PropertyMap| {
+        let of_resource = outputs.get(&format!("{token}::{name}")).or_else(|| outputs.get(name));
+        (format!("{name}-1"), of_resource.cloned().unwrap_or_default())
     };
-    let mut loaded = workspace.load(&["s".to_owned()], &mut sources);
-    let has_errors = config::diagnostics::has_errors(&loaded.diagnostics);
-    loaded.stacks.pop().filter(|_| !has_errors)
+    let mut host = EchoHost::new(created);
+    (host.imported, host.replies) = (recording.imported().into(), recording.properties("answers").into());
+    host
 }
 
 /// Returns the changes, except of resources with a text that the recordings leave out.
@@ -116,11 +107,7 @@ fn described(changes: &[Arc<StepInfo>]) -> Vec<String> {
 /// Returns the mistakes of a switch to `sc` and back.
 async fn switch(recording: &Recording, stack: Stack) -> Vec<String> {
     let program = Program::new(stack.into(), recipes::core_types());
-    let host = RecordedHost {
-        outputs: recording.properties("outputs").into(),
-        imported: recording.imported().into(),
-        replies: recording.properties("answers").into(),
-    };
+    let host = host(recording);
     let (of_go, _) = run(Registrations::OfGo(recording), Snapshot::default(), &host, false).await;
     if of_go.outcome != Outcome::Succeeded {
         return vec!["the registrations of the Go program fail".to_owned()];
@@ -138,28 +125,54 @@ async fn switch(recording: &Recording, stack: Stack) -> Vec<String> {
     mistakes
 }
 
+/// Returns the recordings of runs that have completed. A run that failed, or whose engine refuses a name, leaves no state to
+/// switch from.
+fn recordings() -> Vec<Recording> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens/simple-container/registrations");
+    let read = |file| serde_json::from_slice::<Vec<Value>>(&std::fs::read(folder.join(file)).unwrap()).unwrap();
+    let has_completed =
+        |case: &Value| ["mode", "preview", "crash", "error", "twice"].iter().all(|member| case[member].is_null());
+    ["buckets.json", "cases.json"].into_iter().flat_map(read).filter(has_completed).map(Recording).collect()
+}
+
 #[tokio::test]
 async fn first_run_after_a_switch_finds_nothing_to_do() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens/simple-container/registrations");
     let (mut switched, mut mistakes) = (0, Vec::new());
-    for file in ["buckets.json", "cases.json"] {
-        let cases: Vec<Value> = serde_json::from_slice(&std::fs::read(folder.join(file)).unwrap()).unwrap();
-        for recording in cases.into_iter().map(Recording) {
-            let case = &recording.0;
-            // A run that failed, or whose engine refuses a name, leaves no state to switch from.
-            let is_run = case["mode"].is_null() && case["preview"].is_null() && case["crash"].is_null();
-            let has_completed = is_run && case["error"].is_null() && case["twice"].is_null();
-            if !has_completed || EXCEPTIONS.iter().any(|(name, _)| *name == recording.name()) {
-                continue;
-            }
-            let Some(stack) = stack(&recording) else { continue };
-            switched += 1;
-            let found = switch(&recording, stack).await;
-            if !found.is_empty() {
-                mistakes.push(format!("{}\n  {}", recording.name(), found.join("\n  ")));
-            }
+    for recording in recordings() {
+        let Some(stack) = stack(recording.server(), "") else { continue };
+        switched += 1;
+        let found = switch(&recording, stack).await;
+        if !found.is_empty() {
+            mistakes.push(format!("{}\n  {}", recording.name(), found.join("\n  ")));
         }
     }
     assert!(mistakes.is_empty(), "{} of {switched}:\n{}", mistakes.len(), mistakes.join("\n"));
-    assert!(switched >= 40, "{switched}");
+    assert_eq!(switched, 75);
+}
+
+/// The Go program stores the values of an account in plain text, `sc` as secrets.
+#[tokio::test]
+async fn secret_marks_of_an_account_are_no_change() {
+    const KEY: &str = r#"{"type":"service_account","project_id":"tide-7"}"#;
+    let secrets = format!(
+        "auth: {{ tide: {{ type: gcp-service-account, config: {{ projectId: tide-7, credentials: '{KEY}' }} }} }}"
+    );
+    let mut switched = 0;
+    for recording in recordings() {
+        let literal = serde_json::to_string(KEY).unwrap();
+        let server = recording.server().replace(&literal, r#""${auth:tide}""#);
+        let Some(stack) = stack(&server, &secrets).filter(|_| server != recording.server()) else { continue };
+        let mut host = host(&recording);
+        host.ignores_secret_marks = true;
+        let (of_go, _) = run(Registrations::OfGo(&recording), Snapshot::default(), &host, false).await;
+        let program = Program::new(stack.into(), recipes::core_types());
+        let (end, changes) = run(Registrations::OfSc(&program), of_go.snapshot, &host, false).await;
+        assert_eq!((end.outcome, described(&changes)), (Outcome::Succeeded, Vec::new()), "{}", recording.name());
+        let is_secret = |resource: &state::ResourceState| {
+            resource.urn.type_token() == "pulumi:providers:gcp" && resource.inputs["credentials"].contains_secrets()
+        };
+        assert!(end.snapshot.resources.iter().any(|resource| is_secret(resource)), "{}", recording.name());
+        switched += 1;
+    }
+    assert_eq!(switched, 24);
 }
