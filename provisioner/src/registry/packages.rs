@@ -1,7 +1,8 @@
 //! Pulumi packages that core types use without a declaration: their versions, and the environment variables that the tools
 //! of their clouds read.
 //!
-//! The versions are those of Simple Container, as its registrations name them (docs/spec/simple-container.md#7.2). Excluded: where a package is installed.
+//! The versions are those of Simple Container, as its registrations name them (docs/spec/simple-container.md#7.2). Excluded:
+//! where a package is installed.
 
 use super::sdk;
 

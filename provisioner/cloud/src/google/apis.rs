@@ -16,7 +16,7 @@ const ENDPOINT: &str = "CLOUDSDK_API_ENDPOINT_OVERRIDES_SERVICEUSAGE";
 const DEFAULT_ENDPOINT: &str = "https://serviceusage.googleapis.com/";
 /// Limit of everything.
 const LIMIT: Duration = Duration::from_secs(300);
-/// Longest pause between two requests for the state of an operation.
+/// Longest pause between two requests for the state of an operation, whose end the service does not report by itself.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// Reason why an API cannot be switched on. Contains no part of the credentials.

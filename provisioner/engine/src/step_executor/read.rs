@@ -18,7 +18,7 @@ use crate::providers::Instance;
 use crate::secret_outputs::mark_secrets;
 use crate::step::{Actor, Step, StepError};
 
-/// Pause between two reads of a resource that does not exist yet.
+/// Pause between two reads of a resource that does not exist yet: a provider reports no creation by others.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Reads a resource, again and again while it does not exist and the step has patience.

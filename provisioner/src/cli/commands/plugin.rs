@@ -37,8 +37,9 @@ pub(crate) struct PluginCommand {
 pub(crate) enum PluginVerb {
     /// Download and verify the plugins that the stacks declare and the packages of their core types, without starting them
     ///
-    /// Plugins in the cache are not downloaded again, nor are packages of core types that `pulumi` has installed. Prints the checksum of each installed plugin for the current
-    /// platform: set it as `checksum` in server.yaml to pin the plugin, so that no other file is ever run.
+    /// Plugins in the cache are not downloaded again, nor are packages of core types that `pulumi` has installed. Prints the
+    /// checksum of each installed plugin for the current platform: set it as `checksum` in server.yaml to pin the plugin, so
+    /// that no other file is ever run.
     Install(InstallArgs),
     /// List the plugins that the stacks declare and the packages of their core types: version, source, sandbox, pins
     ///
