@@ -15,6 +15,19 @@ pub struct Timeouts {
     pub read: Option<Duration>,
 }
 
+impl Timeouts {
+    /// Returns these timeouts, with those of `others` in the place of missing ones.
+    #[must_use]
+    pub fn or(self, others: Self) -> Self {
+        Self {
+            create: self.create.or(others.create),
+            update: self.update.or(others.update),
+            delete: self.delete.or(others.delete),
+            read: self.read.or(others.read),
+        }
+    }
+}
+
 /// Parses a Go duration that is not negative. `0` needs no unit.
 pub fn parse(text: &str) -> Option<Duration> {
     let mut rest = text.strip_prefix('+').unwrap_or(text);

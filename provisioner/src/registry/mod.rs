@@ -2,10 +2,11 @@
 //!
 //! [`types`] has the typed `config` of each type. [`recipes`] has a function of each, which makes a [`recipe`] of a `config`: what
 //! the type registers. The interpreter of recipes adds what Pulumi's SDKs add. [`packages`] has the Pulumi packages that they
-//! use. Excluded: resource types of plugins.
+//! use. `templates` has the types of templates. Excluded: resource types of plugins.
 
 pub mod packages;
 pub mod recipe;
 pub mod recipes;
 mod sdk;
+mod templates;
 pub mod types;

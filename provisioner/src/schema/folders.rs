@@ -17,6 +17,24 @@ const SHARED: &str = "types.json";
 const RESOURCE: &str = "resource";
 const TEMPLATE: &str = "template";
 
+/// Names of core types whose name in Simple Container is not made of the words of the type. It is the name of a Go struct.
+const NAMES: [(&str, &str); 14] = [
+    ("aws-rds-mysql", "MysqlConfig"),
+    ("aws-rds-postgres", "PostgresConfig"),
+    ("cloudflare", "RegistrarConfig"),
+    ("gcp-artifact-registry", "ArtifactRegistryConfig"),
+    ("gcp-cloudsql-postgres", "PostgresGcpCloudsqlConfig"),
+    ("gcp-gke-autopilot-cluster", "GkeAutopilotResource"),
+    ("gcp-pubsub", "PubSubConfig"),
+    ("gcp-redis", "RedisConfig"),
+    ("kubernetes-caddy", "CaddyResource"),
+    ("kubernetes-helm-mongodb-operator", "HelmMongodbOperator"),
+    ("kubernetes-helm-postgres-operator", "HelmPostgresOperator"),
+    ("kubernetes-helm-rabbitmq-operator", "HelmRabbitmqOperator"),
+    ("kubernetes-helm-redis-operator", "HelmRedisOperator"),
+    ("mongodb-atlas", "AtlasConfig"),
+];
+
 pub(super) fn files(types: &TypeTable, packages: &[Package]) -> BTreeMap<String, String> {
     let mut folders: BTreeMap<&str, Folder<'_>> = BTreeMap::new();
     for core in types.iter().chain(types.registrars()) {
@@ -179,10 +197,11 @@ impl<'p> Folder<'p> {
     }
 
     fn add_core(&mut self, core: &CoreType) {
+        let known = NAMES.iter().find(|(type_name, _)| *type_name == core.name()).map(|(_, name)| (*name).to_owned());
         // The type `s3-bucket` becomes `S3Bucket`, as in Simple Container.
-        let words = core.name().split('-').map(capitalize);
-        let name: String = words.collect();
-        let description = format!("{} {} configuration", self.title, name.to_lowercase());
+        let name: String = known.unwrap_or_else(|| core.name().split('-').map(capitalize).collect());
+        let about = name.to_lowercase();
+        let description = format!("{} {} configuration", self.title, about.trim_end_matches("config"));
         self.types.push(Type {
             file: name.to_lowercase(),
             name,
@@ -296,6 +315,21 @@ fn capitalize(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry::recipes;
+
+    #[test]
+    fn core_types_have_the_names_and_folders_of_simple_container() {
+        // Lines of PATH, name, type and description of the files that Simple Container writes.
+        let expected = include_str!("../../../tests/goldens/simple-container/schemas.tsv");
+        let files = files(&recipes::core_types().types(), &[]);
+        let mut found: Vec<String> = Vec::new();
+        for (path, text) in files.iter().filter(|(path, _)| path.contains('/') && !path.ends_with("/index.json")) {
+            let file: Value = serde_json::from_str(text).unwrap();
+            let text = |key: &str| file[key].as_str().unwrap().to_owned();
+            found.push([path.clone(), text("name"), text("resourceType"), text("description")].join("\t"));
+        }
+        assert_eq!(found, expected.lines().collect::<Vec<_>>());
+    }
 
     #[test]
     fn long_file_name_is_shortened_to_a_name_of_its_own() {

@@ -151,20 +151,20 @@ fn mistakes_are_reported_at_their_lines() {
       --> server.yaml:11:27
        = hint: write it without quotes
 
-    error[missing-key]: `adopt` needs `instanceId` of what exists
-      --> server.yaml:12:20
-       = hint: add `instanceId`
-    error[missing-key]: `adopt` needs `region` of what exists
-      --> server.yaml:12:20
-       = hint: add `region`
+    error[missing-key]: `instanceId` is missing
+      --> server.yaml:10:13
+       = hint: add the name of the existing instance: `adopt` imports it
+    error[missing-key]: `region` is missing
+      --> server.yaml:10:13
+       = hint: add the region of the existing instance
 
     error[unknown-value]: "zonal" is not a valid value
       --> server.yaml:13:31
        = hint: the values are ZONAL, REGIONAL
 
-    error[missing-key]: `adopt` needs `connectionName` of what exists
-      --> server.yaml:12:20
-       = hint: add `connectionName`
+    error[missing-key]: `connectionName` is missing
+      --> server.yaml:10:13
+       = hint: add the connection name of the existing instance: `PROJECT:REGION:NAME`
 
     error[unknown-topic]: the subscription "out" names no topic of this resource
       --> server.yaml:10:13
@@ -181,9 +181,9 @@ fn mistakes_are_reported_at_their_lines() {
       --> server.yaml:10:13
        = hint: add the region, such as `location: europe-north1`
 
-    error[missing-key]: `adopt` needs `clusterName` of what exists
-      --> server.yaml:13:20
-       = hint: add `clusterName`
+    error[missing-key]: `clusterName` is missing
+      --> server.yaml:10:13
+       = hint: add the name of the existing cluster: `adopt` imports it
     error[invalid-duration]: this is not a duration
       --> server.yaml:14:33
        = hint: write a number and a unit, such as `30m`

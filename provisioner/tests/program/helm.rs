@@ -174,10 +174,7 @@ resources:
     for operator in OF_KUBERNETES {
         for config in ["namespace: x", "kubeconfig: ''"] {
             let diagnostics = read(operator, config);
-            assert!(
-                diagnostics.contains("error[credentials]: the kubeconfig of the cluster is missing"),
-                "{diagnostics}"
-            );
+            assert!(diagnostics.contains("error[missing-key]: `kubeconfig` is missing"), "{diagnostics}");
             assert!(diagnostics.contains("server.yaml:9:"), "{diagnostics}");
         }
     }

@@ -106,7 +106,7 @@ fn missing_and_invalid_credentials_are_reported() {
        |                     ^^^^
     ");
     insta::assert_snapshot!(gcs("projectId: tide-7"), @r#"
-    error[credentials]: the credentials of a Google Cloud account are missing
+    error[missing-key]: `credentials` is missing
       --> .sc/stacks/s/server.yaml:13:13
        |
     13 |             projectId: tide-7
@@ -187,13 +187,13 @@ fn wrong_kinds_and_misspelled_keys_are_reported_at_their_lines() {
        = hint: did you mean `bucketName`?
     ");
     insta::assert_snapshot!(gcs("credentials: ${auth:cloud}\nlocation: EU\nadopt: true"), @"
-    error[missing-key]: `adopt` needs the name of the existing bucket
-      --> .sc/stacks/s/server.yaml:15:20
+    error[missing-key]: `bucketName` is missing
+      --> .sc/stacks/s/server.yaml:13:13
        |
-    15 |             adopt: true
-       |                    ^^^^
+    13 |             credentials: ${auth:cloud}
+       |             ^^^^^^^^^^^^^^^^^^^^^^^^^^
        |
-       = hint: add `bucketName`
+       = hint: add the name of the existing bucket: `adopt` imports it
     ");
 }
 

@@ -4,8 +4,11 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::de::DeserializeOwned;
 
 use super::decode::{Decoded, decode};
-use crate::diagnostics::Diagnostic;
-use crate::tree::{Entry, Node};
+use crate::diagnostics::{Code, Diagnostic};
+use crate::tree::{Entry, Node, Value};
+
+/// Key that must have a value, and a hint for a `config` that lacks it.
+pub type RequiredKey = (&'static str, &'static str);
 
 /// The typed `config` of a core type.
 ///
@@ -14,11 +17,18 @@ pub trait CoreConfig: DeserializeOwned + JsonSchema {
     /// Value of `type` in server.yaml.
     const TYPE: &'static str;
     /// Outputs that `${resource:KEY.…}` can reference (docs/spec/simple-container.md#8.2).
-    const OUTPUTS: &'static [&'static str];
+    const OUTPUTS: &'static [&'static str] = &[];
+    /// Required keys.
+    const REQUIRED: &'static [RequiredKey] = &[];
     /// Key of a domain, for which the stack must have a registrar.
     const DOMAIN: Option<&'static str> = None;
 
-    /// Reports errors that the types of the fields do not exclude. Reports none by default.
+    /// Returns further required keys, which depend on others. Returns none by default.
+    fn required_by(_decoded: &Decoded<Self>) -> Vec<RequiredKey> {
+        Vec::new()
+    }
+
+    /// Reports errors that the types of the fields and the required keys do not exclude. Reports none by default.
     fn validate(_decoded: &Decoded<Self>, _node: &Node, _diagnostics: &mut Vec<Diagnostic>) {}
 }
 
@@ -39,9 +49,11 @@ impl CoreType {
             name: C::TYPE,
             outputs: C::OUTPUTS,
             domain: C::DOMAIN,
-            schema: || schema_for!(C),
+            schema: schema::<C>,
             check: |node, diagnostics| {
                 if let Some(decoded) = decode::<C>(node, diagnostics) {
+                    let required = C::REQUIRED.iter().copied().chain(C::required_by(&decoded));
+                    diagnostics.extend(required.filter_map(|key| missing(node, key)));
                     C::validate(&decoded, node, diagnostics);
                 }
             },
@@ -74,4 +86,32 @@ impl CoreType {
     pub fn check(&self, config: &Node, diagnostics: &mut Vec<Diagnostic>) {
         (self.check)(config, diagnostics);
     }
+}
+
+/// Returns the schema of a `config`: with its required keys, and without further keys in its nested objects.
+fn schema<C: CoreConfig>() -> Schema {
+    let mut schema = schema_for!(C);
+    if !C::REQUIRED.is_empty() {
+        let keys: Vec<&str> = C::REQUIRED.iter().map(|(key, _)| *key).collect();
+        schema.insert("required".to_owned(), keys.into());
+    }
+    let nested = schema.get_mut("$defs").and_then(|defs| defs.as_object_mut());
+    for object in nested.into_iter().flatten().filter_map(|(_, nested)| nested.as_object_mut()) {
+        if object.contains_key("properties") {
+            object.insert("additionalProperties".to_owned(), false.into());
+        }
+    }
+    schema
+}
+
+/// Returns the error for a required key without a value.
+fn missing(config: &Node, (key, help): RequiredKey) -> Option<Diagnostic> {
+    let value = config.get_path([key]);
+    let has_value = value.is_some_and(|value| match &value.value {
+        Value::Scalar(scalar) => !scalar.is_null() && !scalar.text.is_empty(),
+        Value::Interpolated(string) => string.known().as_deref() != Some(""),
+        Value::Sequence(_) | Value::Mapping(_) => true,
+    });
+    let span = value.unwrap_or(config).span;
+    (!has_value).then(|| Diagnostic::error(Code("missing-key"), span, format!("`{key}` is missing")).help(help))
 }

@@ -22,6 +22,7 @@ pub type BuildRecipe<C> = for<'r> fn(&'r C, &'r Place<'r>, &mut Recipe<'r>);
 
 /// Recipe of a core type.
 #[derive(Clone)]
+#[must_use]
 pub struct CoreTypeRecipe {
     core_type: CoreType,
     packages: &'static [Package],
@@ -34,18 +35,16 @@ pub struct CoreTypeRecipe {
 impl CoreTypeRecipe {
     /// Creates the recipe of a type with the packages that it uses.
     pub fn of<C: CoreConfig + Send + Sync + 'static>(packages: &'static [Package], build: BuildRecipe<C>) -> Self {
-        let register = Arc::new(TypedRecipe { build });
-        Self { core_type: CoreType::of::<C>(), packages, optional: &[], is_registrar: false, register }
+        let core_type = CoreType::of::<C>();
+        Self { core_type, packages, optional: &[], is_registrar: false, register: Arc::new(build) }
     }
 
     /// Adds packages that only some `config`s need: those for which the recipe has a provider from the beginning.
-    #[must_use]
     pub fn with_optional(self, optional: &'static [Package]) -> Self {
         Self { optional, ..self }
     }
 
     /// Makes the type one of registrars.
-    #[must_use]
     pub fn for_registrars(self) -> Self {
         Self { is_registrar: true, ..self }
     }
@@ -94,11 +93,7 @@ trait RegisterRecipe: Send + Sync {
     fn register<'r>(&'r self, core: CoreResource<'r>) -> BoxFuture<'r, Result<RecipeResult, RecipeError>>;
 }
 
-struct TypedRecipe<C> {
-    build: BuildRecipe<C>,
-}
-
-impl<C: CoreConfig + Send + Sync> RegisterRecipe for TypedRecipe<C> {
+impl<C: CoreConfig + Send + Sync> RegisterRecipe for BuildRecipe<C> {
     fn inspect(&self, config: &Node, place: Place<'_>, visit: &mut dyn FnMut(Recipe<'_>)) {
         let Some(decoded) = decode::<C>(config, &mut Vec::new()) else { return };
         let value = |text: &InterpolatedString| match evaluate_text(text, &mut |_| Ok(PropertyValue::UNKNOWN)) {
@@ -106,7 +101,7 @@ impl<C: CoreConfig + Send + Sync> RegisterRecipe for TypedRecipe<C> {
             Err(_) => ResolvedValue::unknown(),
         };
         let mut recipe = Recipe::new(place, decoded.texts().map(|(text, span)| (value(text), span)).collect(), false);
-        (self.build)(&decoded.config, &place, &mut recipe);
+        self(&decoded.config, &place, &mut recipe);
         visit(recipe);
     }
 
@@ -121,7 +116,7 @@ impl<C: CoreConfig + Send + Sync> RegisterRecipe for TypedRecipe<C> {
             let texts = decoded.texts().map(|(text, span)| Ok(((core.resolve_text)(text)?, span)));
             let texts = texts.collect::<Result<Vec<_>, RecipeError>>()?;
             let mut recipe = Recipe::new(core.place, texts, core.registrar.is_preview());
-            (self.build)(&decoded.config, &core.place, &mut recipe);
+            self(&decoded.config, &core.place, &mut recipe);
             interpret(recipe, &core).await
         })
     }

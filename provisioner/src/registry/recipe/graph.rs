@@ -17,6 +17,7 @@ use super::resolved::{ResolvedValue, distinct};
 
 /// Resources, functions and exports of one core resource, which a function of its type adds in the order in which they
 /// start where several could. The function is pure: the same `config` leads to the same recipe.
+#[derive(Default)]
 pub struct Recipe<'r> {
     place: Place<'r>,
     /// Texts of the `config` with their positions, by index of their handle.
@@ -55,19 +56,7 @@ pub(super) struct Continuation<'r> {
 
 impl<'r> Recipe<'r> {
     pub(super) fn new(place: Place<'r>, config_texts: Vec<(ResolvedValue, Span)>, is_preview: bool) -> Self {
-        Self {
-            place,
-            config_texts,
-            nodes: Vec::new(),
-            effects: Vec::new(),
-            is_preview,
-            values: Vec::new(),
-            texts: Vec::new(),
-            continuations: Vec::new(),
-            exports: Vec::new(),
-            outputs: Vec::new(),
-            diagnostics: Vec::new(),
-        }
+        Self { place, config_texts, is_preview, ..Self::default() }
     }
 
     /// Returns whether the run is a preview, in which the outputs of new and changed resources are unknown.
@@ -311,23 +300,21 @@ impl<'r> Recipe<'r> {
     pub(super) fn dependencies(&self, node: &Node) -> Vec<Handle> {
         let mut holes: Vec<&Hole> = node.read_id.iter().collect();
         node.templates.iter().for_each(|(_, template)| template.collect_holes(&mut holes));
-        let in_inputs = holes.into_iter().flat_map(|hole| self.sources(hole));
+        let in_inputs = holes.into_iter().flat_map(|hole| self.nodes_of(&hole.source));
         let providers = node.providers.iter().map(|(_, handle)| *handle);
         let in_options =
             node.provider.into_iter().chain(providers).chain(node.parent).chain(node.after.iter().copied());
         in_inputs.chain(in_options).collect()
     }
 
-    /// Returns the nodes that a hole needs.
-    pub(super) fn sources(&self, hole: &Hole) -> Vec<Handle> {
-        self.nodes_of(&hole.source)
-    }
-
-    fn nodes_of(&self, source: &HoleSource) -> Vec<Handle> {
+    /// Returns the nodes that the source of a hole needs.
+    pub(super) fn nodes_of(&self, source: &HoleSource) -> Vec<Handle> {
         match source {
             HoleSource::Id(handle) | HoleSource::Output(handle, _) | HoleSource::Reference(handle) => vec![*handle],
             HoleSource::Value(_) => Vec::new(),
-            HoleSource::Text(index) => self.texts[*index].parts.iter().flat_map(|part| self.sources(part)).collect(),
+            HoleSource::Text(index) => {
+                self.texts[*index].parts.iter().flat_map(|part| self.nodes_of(&part.source)).collect()
+            }
             HoleSource::Member(map, _) => self.nodes_of(map),
         }
     }

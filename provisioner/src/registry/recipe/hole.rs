@@ -45,6 +45,7 @@ impl Handle {
 
 /// Value that is known later. It serializes to an object that a recipe reads back.
 #[derive(Clone, Debug, PartialEq)]
+#[must_use]
 pub struct Hole {
     pub(super) source: HoleSource,
     pub(super) secret: bool,
@@ -66,13 +67,11 @@ pub(super) enum HoleSource {
 
 impl Hole {
     /// Marks the value as secret.
-    #[must_use]
     pub fn secret(self) -> Self {
         Self { secret: true, ..self }
     }
 
     /// Returns a text of a map of texts, by any key; an empty one if it is missing.
-    #[must_use]
     pub fn member(&self, key: &str) -> Self {
         let source = HoleSource::Member(Box::new(self.source.clone()), key.to_owned());
         Self { source, secret: self.secret }

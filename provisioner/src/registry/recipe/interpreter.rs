@@ -8,7 +8,6 @@ use config::diagnostics::{Code, Diagnostic, Span};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use pulumi_proto::duration::Timeouts;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::ReferenceId;
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
@@ -18,9 +17,9 @@ use super::effects::GoogleApi;
 use super::graph::Recipe;
 use super::hole::{Handle, Hole, HoleSource, Template};
 use super::node::{Node, NodeKind};
-use super::resolved::{Inputs, ResolvedValue, distinct, without_unknowns};
+use super::resolved::{Inputs, ResolvedValue, distinct, exposed_text, without_unknowns};
 use super::shared_registrations::SharedResult;
-use super::values::{exposed_text, id, output, part, reference, version};
+use super::values::{id, output, part, reference, version};
 use crate::registry::sdk;
 use engine::{Goal, Halted, InvokeGoal, ReadGoal, Registered, RegistrationResult};
 
@@ -35,7 +34,7 @@ pub(super) async fn interpret<'r>(
     if let Some(diagnostic) = recipe.diagnostics.pop() {
         return Err(RecipeError::Diagnostic(diagnostic.into()));
     }
-    let mut run = RecipeRun { core, recipe, states: Vec::new(), has_failed: false, halted: None, error: None };
+    let mut run = RecipeRun { core, recipe, states: Vec::new(), halted: None, error: None };
     let mut running: FuturesUnordered<Running<'r>> = FuturesUnordered::new();
     loop {
         run.begin_ready(&mut running);
@@ -46,22 +45,7 @@ pub(super) async fn interpret<'r>(
 }
 
 /// Node that is being registered: its index, and its outcome.
-type Running<'r> = BoxFuture<'r, (usize, Result<Outcome, NodeError>)>;
-
-/// Error of a node.
-#[derive(Debug)]
-enum NodeError {
-    /// The deployment accepts no more registrations.
-    Halted(Halted),
-    /// An effect failed.
-    Effect(Box<Diagnostic>),
-}
-
-impl From<Halted> for NodeError {
-    fn from(halted: Halted) -> Self {
-        Self::Halted(halted)
-    }
-}
+type Running<'r> = BoxFuture<'r, (usize, Result<Outcome, RecipeError>)>;
 
 const CORE_TYPE: Code = Code("core-type");
 
@@ -95,7 +79,6 @@ struct RecipeRun<'c, 'r> {
     core: &'c CoreResource<'r>,
     recipe: Recipe<'r>,
     states: Vec<NodeState>,
-    has_failed: bool,
     halted: Option<Halted>,
     /// First error that is detected while the recipe is registered.
     error: Option<Box<Diagnostic>>,
@@ -143,7 +126,7 @@ impl<'r> RecipeRun<'_, 'r> {
 
     /// Returns the values of holes; `None` if one is not known.
     fn known_values(&self, holes: &[Hole]) -> Result<Option<Vec<ResolvedValue>>, String> {
-        let mut sources = holes.iter().flat_map(|hole| self.recipe.sources(hole));
+        let mut sources = holes.iter().flat_map(|hole| self.recipe.nodes_of(&hole.source));
         if !sources.all(|handle| self.is_done(handle)) {
             return Ok(None);
         }
@@ -173,7 +156,7 @@ impl<'r> RecipeRun<'_, 'r> {
                 let goal = self.goal(node, inputs);
                 Box::pin(async move {
                     let registered = shared.get_or_init(|| registrar.register(goal)).await.clone();
-                    (index, registered.map(Outcome::Registered).map_err(NodeError::from))
+                    (index, registered.map(Outcome::Registered).map_err(RecipeError::from))
                 })
             }
             // What the resources before it have made can exist only if they do.
@@ -186,7 +169,7 @@ impl<'r> RecipeRun<'_, 'r> {
                 let shared = self.shared_registration(node, &identity)?;
                 Box::pin(async move {
                     let registered = shared.get_or_init(|| registrar.read(goal)).await.clone();
-                    (index, registered.map(Outcome::Registered).map_err(NodeError::from))
+                    (index, registered.map(Outcome::Registered).map_err(RecipeError::from))
                 })
             }
             NodeKind::ComponentOutputs => {
@@ -197,7 +180,7 @@ impl<'r> RecipeRun<'_, 'r> {
                         Some(component) => registrar.register_outputs(&component.urn, outputs).await,
                         None => Ok(()),
                     };
-                    (index, registered.map(|()| Outcome::Completed).map_err(NodeError::from))
+                    (index, registered.map(|()| Outcome::Completed).map_err(RecipeError::from))
                 })
             }
             NodeKind::Function => {
@@ -210,7 +193,7 @@ impl<'r> RecipeRun<'_, 'r> {
                         None => Ok(None),
                     };
                     let outcome = returned.map(|returned| Outcome::Returned(returned, dependencies));
-                    (index, outcome.map_err(NodeError::from))
+                    (index, outcome.map_err(RecipeError::from))
                 })
             }
             NodeKind::GoogleApi => self.enable_google_api(index, node, &inputs),
@@ -219,7 +202,7 @@ impl<'r> RecipeRun<'_, 'r> {
 
     /// Switches on an API of Google, unless the run changes no resources, or the provider is out of scope.
     fn enable_google_api(&self, index: usize, node: &Node, inputs: &Inputs) -> Running<'r> {
-        let text = |name: &str| inputs.values().get(name).map(exposed_text).unwrap_or_default().to_owned();
+        let text = |name: &str| inputs.values().get(name).and_then(exposed_text).unwrap_or_default().to_owned();
         let (project, credentials) = (text(GoogleApi::PROJECT), text(GoogleApi::CREDENTIALS));
         let provider = node.provider.and_then(|handle| self.registered(handle));
         let is_in_scope = provider.is_some_and(|provider| provider.result != RegistrationResult::Skipped);
@@ -235,7 +218,7 @@ impl<'r> RecipeRun<'_, 'r> {
                 let summary = format!("cannot switch on the API {service} in the project {project:?}: {error}");
                 let command = format!("gcloud services enable {service} --project {project}");
                 let hint = format!("give the account the role `Service Usage Admin`, or run `{command}` yourself");
-                NodeError::Effect(Diagnostic::error(CORE_TYPE, core.config.span, summary).help(hint).into())
+                RecipeError::Diagnostic(Diagnostic::error(CORE_TYPE, core.config.span, summary).help(hint).into())
             };
             (index, result.map(|()| Outcome::Completed).map_err(failure))
         })
@@ -254,19 +237,16 @@ impl<'r> RecipeRun<'_, 'r> {
         claimed.map_err(|other| conflict(&node.token, &node.name, span, other).into())
     }
 
-    fn end(&mut self, index: usize, outcome: Result<Outcome, NodeError>) {
+    fn end(&mut self, index: usize, outcome: Result<Outcome, RecipeError>) {
         self.states[index] = match outcome {
-            Ok(Outcome::Registered(registered)) if registered.result == RegistrationResult::Failed => {
-                self.has_failed = true;
-                NodeState::Failed
-            }
+            Ok(Outcome::Registered(registered)) if registered.result == RegistrationResult::Failed => NodeState::Failed,
             Ok(outcome) => NodeState::Done(outcome),
-            Err(NodeError::Halted(halted)) => {
-                self.halted.get_or_insert(halted);
-                NodeState::Failed
-            }
-            Err(NodeError::Effect(error)) => {
-                self.error = Some(error);
+            Err(error) => {
+                match error {
+                    RecipeError::Halted(halted) => drop(self.halted.get_or_insert(halted)),
+                    RecipeError::Diagnostic(error) => self.error = Some(error),
+                    RecipeError::Failed => {}
+                }
                 NodeState::Failed
             }
         };
@@ -279,7 +259,7 @@ impl<'r> RecipeRun<'_, 'r> {
         if let Some(error) = self.error.take().or_else(|| self.recipe.diagnostics.pop().map(Box::new)) {
             return Err(error.into());
         }
-        if self.has_failed {
+        if self.states.iter().any(|state| matches!(state, NodeState::Failed)) {
             return Err(RecipeError::Failed);
         }
         let fill = |(name, template): &(String, Template)| match template.fill(&|hole| self.resolve(hole)) {
@@ -351,7 +331,14 @@ impl<'r> RecipeRun<'_, 'r> {
         let mut goal = inputs.into_goal(TypeToken::new(&node.token), &node.name, &after);
         if let Some(added) = added {
             goal.additional_secret_outputs.clone_from(&added.secret_outputs);
-            goal.aliases = added.aliases.iter().map(|former| former_type(former)).collect();
+            let former_type = |token: &String| Alias::Spec {
+                name: None,
+                type_token: Some(token.clone()),
+                stack: None,
+                project: None,
+                parent: AliasParent::Same,
+            };
+            goal.aliases = added.aliases.iter().map(former_type).collect();
         }
         goal.custom = !matches!(node.kind, NodeKind::Component | NodeKind::RemoteComponent);
         goal.remote = node.kind == NodeKind::RemoteComponent;
@@ -368,13 +355,7 @@ impl<'r> RecipeRun<'_, 'r> {
             goal.providers = passed.collect();
             goal.protect = core.options.protect.or(node.protect);
             goal.retain_on_delete = core.options.retain_on_delete.or(node.retain_on_delete);
-            let (ours, theirs) = (node.timeouts, core.options.custom_timeouts);
-            goal.custom_timeouts = Timeouts {
-                create: theirs.create.or(ours.create),
-                update: theirs.update.or(ours.update),
-                delete: theirs.delete.or(ours.delete),
-                read: theirs.read.or(ours.read),
-            };
+            goal.custom_timeouts = core.options.custom_timeouts.or(node.timeouts);
         }
         goal
     }
@@ -390,7 +371,7 @@ impl<'r> RecipeRun<'_, 'r> {
         Ok(ReadGoal {
             type_token: TypeToken::new(&node.token),
             name: node.name.clone(),
-            id: ReferenceId::from(exposed_text(&id.value)),
+            id: ReferenceId::from(id.exposed_text().unwrap_or_default()),
             parent: Some(self.parent(node)),
             dependencies: distinct(dependencies),
             properties: inputs.into_values(),
@@ -444,16 +425,5 @@ impl<'r> RecipeRun<'_, 'r> {
                 .map_or_else(ResolvedValue::unknown, |registered| reference(registered, &self.recipe.nodes[handle.0])),
             HoleSource::Value(_) | HoleSource::Text(_) | HoleSource::Member(..) => ResolvedValue::unknown(),
         })
-    }
-}
-
-/// Returns the alias that an SDK sends for a resource whose type was renamed.
-fn former_type(type_token: &str) -> Alias {
-    Alias::Spec {
-        name: None,
-        type_token: Some(type_token.to_owned()),
-        stack: None,
-        project: None,
-        parent: AliasParent::Same,
     }
 }

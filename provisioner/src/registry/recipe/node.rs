@@ -11,11 +11,12 @@ use super::effects::GoogleApi;
 use super::hole::{Handle, Hole, Template};
 
 /// Kind of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum NodeKind {
     /// Registers a provider.
     Provider,
     /// Registers a custom resource.
+    #[default]
     Resource,
     /// Registers a component of the program.
     Component,
@@ -32,7 +33,8 @@ pub(super) enum NodeKind {
 }
 
 /// Node of the graph. Methods set its options.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct Node {
     pub(super) kind: NodeKind,
     pub(super) token: String,
@@ -62,25 +64,7 @@ pub struct Node {
 
 impl Node {
     fn new(kind: NodeKind, token: &str, name: &str, package: Option<Package>, inputs: Value) -> Self {
-        Self {
-            kind,
-            token: token.to_owned(),
-            name: name.to_owned(),
-            package,
-            inputs,
-            templates: Vec::new(),
-            provider: None,
-            providers: Vec::new(),
-            parent: None,
-            after: Vec::new(),
-            ignore_changes: Vec::new(),
-            import_id: None,
-            read_id: None,
-            patience: Duration::ZERO,
-            protect: None,
-            retain_on_delete: None,
-            timeouts: Timeouts::default(),
-        }
+        Self { kind, token: token.to_owned(), name: name.to_owned(), package, inputs, ..Self::default() }
     }
 
     pub(super) fn provider(package: Package, name: &str, inputs: Value) -> Self {
@@ -102,49 +86,42 @@ impl Node {
     }
 
     /// Makes the resource depend on others.
-    #[must_use]
     pub fn after(mut self, others: impl IntoIterator<Item = Handle>) -> Self {
         self.after.extend(others);
         self
     }
 
     /// Makes the resource a child of another one.
-    #[must_use]
     pub fn parent(mut self, parent: Handle) -> Self {
         self.parent = Some(parent);
         self
     }
 
     /// Passes a provider on to the children of the component.
-    #[must_use]
     pub fn passing(mut self, provider: Provider) -> Self {
         self.providers.extend(provider.handle.map(|handle| (provider.package, handle)));
         self
     }
 
     /// Ignores changes of inputs.
-    #[must_use]
     pub fn ignore_changes<'p>(mut self, paths: impl IntoIterator<Item = &'p str>) -> Self {
         self.ignore_changes.extend(paths.into_iter().map(str::to_owned));
         self
     }
 
     /// Imports the existing resource with this id.
-    #[must_use]
     pub fn import(mut self, id: &str) -> Self {
         self.import_id = ResourceId::new(id);
         self
     }
 
     /// Lets a run wait for the resource to read, which something else creates.
-    #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
     /// Protects the resource against deletion, unless the option `protect` of the core resource says otherwise.
-    #[must_use]
     pub fn protect(mut self, protect: bool) -> Self {
         self.protect = protect.then_some(true);
         self
@@ -152,14 +129,12 @@ impl Node {
 
     /// Keeps the actual resource when its entry is deleted, unless the option `retainOnDelete` of the core resource says
     /// otherwise.
-    #[must_use]
     pub fn retain_on_delete(mut self) -> Self {
         self.retain_on_delete = Some(true);
         self
     }
 
     /// Sets timeouts, which the option `customTimeouts` of the core resource overrides.
-    #[must_use]
     pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
         self

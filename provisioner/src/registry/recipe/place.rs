@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 /// Names of a core resource and of what it belongs to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Place<'r> {
     /// Name of the stack.
     pub stack: &'r str,

@@ -25,17 +25,13 @@ impl ResolvedValue {
     }
 
     /// Marks the value as secret.
-    #[must_use]
     pub fn secret(self) -> Self {
         Self { value: PropertyValue::secret(self.value), ..self }
     }
 
     /// Returns the text, if it is known. The caller must keep a secret text secret.
     pub fn exposed_text(&self) -> Option<&str> {
-        match &self.value {
-            PropertyValue::Secret(secret) => secret.expose().as_str(),
-            value => value.as_str(),
-        }
+        exposed_text(&self.value)
     }
 
     /// Returns a text, a whole number as text, or an empty text for a null; `None` for an unknown value.
@@ -90,8 +86,17 @@ impl ResolvedValue {
     }
 }
 
+/// Returns a text that may be secret; `None` for another value.
+pub(super) fn exposed_text(value: &PropertyValue) -> Option<&str> {
+    match value {
+        PropertyValue::Secret(secret) => secret.expose().as_str(),
+        value => value.as_str(),
+    }
+}
+
 /// Inputs of one resource.
 #[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct Inputs {
     values: PropertyMap,
     dependencies: BTreeMap<String, Vec<Urn>>,
@@ -99,7 +104,6 @@ pub struct Inputs {
 
 impl Inputs {
     /// Sets a property. A null value is omitted from the inputs, but its dependencies are kept.
-    #[must_use]
     pub fn set(mut self, name: &str, resolved: ResolvedValue) -> Self {
         if resolved.value != PropertyValue::Null {
             self.values.insert(name.to_owned(), resolved.value);
@@ -109,14 +113,12 @@ impl Inputs {
     }
 
     /// Sets a property without dependencies.
-    #[must_use]
     pub fn plain(self, name: &str, value: impl Into<PropertyValue>) -> Self {
         self.set(name, ResolvedValue::known(value))
     }
 
     /// Returns the inputs as the SDK of the package sends them: with the constants that it adds, and marked secrets. An unknown
     /// value is not marked.
-    #[must_use]
     pub(super) fn completed(mut self, added: &SdkResource) -> Self {
         for (name, constant) in &added.defaults {
             self.values.entry(name.clone()).or_insert_with(|| constant.into());
@@ -136,7 +138,6 @@ impl Inputs {
     }
 
     /// Removes unknown values, but keeps their dependencies.
-    #[must_use]
     pub(super) fn without_unknowns(mut self) -> Self {
         let values = self.values.into_iter().map(|(name, value)| (name, without_unknowns(value)));
         self.values = values.filter(|(_, value)| *value != PropertyValue::Null).collect();

@@ -39,14 +39,6 @@ pub(super) fn version(node: &Node) -> Option<String> {
     node.package.filter(|_| is_in_sdk).and_then(Package::version).map(str::to_owned)
 }
 
-/// Returns a text that may be secret; an empty one for another value.
-pub(super) fn exposed_text(value: &PropertyValue) -> &str {
-    match value {
-        PropertyValue::Secret(secret) => secret.expose().as_str().unwrap_or_default(),
-        value => value.as_str().unwrap_or_default(),
-    }
-}
-
 /// Returns the part of a value at a path of names and indices that are joined by dots. A part of a secret is secret, a part
 /// of an unknown is unknown.
 pub(super) fn part(outputs: &PropertyMap, path: &str) -> Option<PropertyValue> {

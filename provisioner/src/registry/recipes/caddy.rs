@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::kubernetes::{annotations, cluster, labels, merged, resource_name};
 use super::packages::KUBERNETES;
 use crate::registry::recipe::{Handle, Hole, Node, Place, Provider, Recipe, ResolvedValue, go_json};
-use crate::registry::types::{CaddyConfig, KubernetesCaddyConfig, VpaConfig, VpaContainerPolicy, VpaResources};
+use crate::registry::types::caddy::{CaddyConfig, KubernetesCaddyConfig, VpaConfig, VpaContainerPolicy, VpaResources};
 
 /// Image of Caddy of the release of Simple Container that `sc` follows.
 const IMAGE: &str = "simplecontainer/caddy:2026.7.2";

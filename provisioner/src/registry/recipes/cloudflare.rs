@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::packages::CLOUDFLARE;
 use crate::registry::recipe::{Hole, Place, Provider, Recipe, ResolvedValue};
-use crate::registry::types::CloudflareConfig;
+use crate::registry::types::cloudflare::CloudflareConfig;
 
 /// Script of a worker for a [`HostRule`].
 const HOST_RULE: &str = include_str!("../texts/host_rule.js");

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::packages::GCP;
 use crate::registry::recipe::{GoogleApi, Hole, Place, Provider, Recipe, trim_hash, trim_middle};
-use crate::registry::types::{GcpAccountConfig, GcpBucketConfig};
+use crate::registry::types::gcp::{GcpAccountConfig, GcpBucketConfig};
 
 const OBJECT_ADMIN: &str = "roles/storage.objectAdmin";
 const BUCKET_WRITER: &str = "roles/storage.legacyBucketWriter";

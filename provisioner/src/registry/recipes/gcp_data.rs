@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::gcp::{account_provider, enable_api, project};
 use super::packages::RANDOM;
 use crate::registry::recipe::{Handle, Place, Provider, Recipe, ResolvedValue};
-use crate::registry::types::{GcpCloudSqlPostgresConfig, GcpPubSubConfig, GcpRedisConfig};
+use crate::registry::types::gcp_data::{GcpCloudSqlPostgresConfig, GcpPubSubConfig, GcpRedisConfig};
 
 /// `gcp-redis` (docs/spec/simple-container.md#7.9): an instance of Redis, created or adopted.
 pub(super) fn redis(config: &GcpRedisConfig, at: &Place<'_>, r: &mut Recipe<'_>) {
@@ -179,8 +179,8 @@ enum Part {
     Number,
     /// Labels.
     Texts,
-    /// Object that the result has as the first item of the list with this name. It is left out if the list is empty.
-    First(&'static str, Parts),
+    /// Object that the result has as the first item of a list, whose name is the plural. It is left out if the list is empty.
+    First(Parts),
     /// List of objects. It is left out if it is empty.
     Each(Parts),
 }
@@ -188,88 +188,61 @@ enum Part {
 type Parts = &'static [(&'static str, Part)];
 
 /// Settings of an existing instance.
-const SETTINGS: Parts = &[
-    ("tier", Part::Text),
-    ("databaseFlags", Part::Each(&[("name", Part::Text), ("value", Part::Text)])),
-    (
-        "insightsConfig",
-        Part::First(
-            "insightsConfigs",
-            &[
-                ("queryInsightsEnabled", Part::Flag),
-                ("queryStringLength", Part::Number),
-                ("recordApplicationTags", Part::Flag),
-                ("recordClientAddress", Part::Flag),
-            ],
+const SETTINGS: Parts = {
+    use Part::{Each, First, Flag, Number, Text, Texts};
+    &[
+        ("tier", Text),
+        ("databaseFlags", Each(&[("name", Text), ("value", Text)])),
+        (
+            "insightsConfig",
+            First(&[
+                ("queryInsightsEnabled", Flag),
+                ("queryStringLength", Number),
+                ("recordApplicationTags", Flag),
+                ("recordClientAddress", Flag),
+            ]),
         ),
-    ),
-    (
-        "backupConfiguration",
-        Part::First(
-            "backupConfigurations",
-            &[
-                ("enabled", Part::Flag),
-                ("startTime", Part::Text),
-                ("location", Part::Text),
-                ("binaryLogEnabled", Part::Flag),
-                ("pointInTimeRecoveryEnabled", Part::Flag),
-                ("transactionLogRetentionDays", Part::Number),
-                (
-                    "backupRetentionSettings",
-                    Part::First(
-                        "backupRetentionSettings",
-                        &[("retainedBackups", Part::Number), ("retentionUnit", Part::Text)],
-                    ),
-                ),
-            ],
+        (
+            "backupConfiguration",
+            First(&[
+                ("enabled", Flag),
+                ("startTime", Text),
+                ("location", Text),
+                ("binaryLogEnabled", Flag),
+                ("pointInTimeRecoveryEnabled", Flag),
+                ("transactionLogRetentionDays", Number),
+                ("backupRetentionSettings", First(&[("retainedBackups", Number), ("retentionUnit", Text)])),
+            ]),
         ),
-    ),
-    (
-        "ipConfiguration",
-        Part::First(
-            "ipConfigurations",
-            &[
-                ("ipv4Enabled", Part::Flag),
-                ("privateNetwork", Part::Text),
-                ("allocatedIpRange", Part::Text),
-                (
-                    "authorizedNetworks",
-                    Part::Each(&[("name", Part::Text), ("value", Part::Text), ("expirationTime", Part::Text)]),
-                ),
-                ("enablePrivatePathForGoogleCloudServices", Part::Flag),
-            ],
+        (
+            "ipConfiguration",
+            First(&[
+                ("ipv4Enabled", Flag),
+                ("privateNetwork", Text),
+                ("allocatedIpRange", Text),
+                ("authorizedNetworks", Each(&[("name", Text), ("value", Text), ("expirationTime", Text)])),
+                ("enablePrivatePathForGoogleCloudServices", Flag),
+            ]),
         ),
-    ),
-    (
-        "maintenanceWindow",
-        Part::First(
-            "maintenanceWindows",
-            &[("day", Part::Number), ("hour", Part::Number), ("updateTrack", Part::Text)],
-        ),
-    ),
-    (
-        "locationPreference",
-        Part::First(
-            "locationPreferences",
-            &[("followGaeApplication", Part::Text), ("zone", Part::Text), ("secondaryZone", Part::Text)],
-        ),
-    ),
-    ("activationPolicy", Part::Text),
-    ("availabilityType", Part::Text),
-    ("collation", Part::Text),
-    ("connectorEnforcement", Part::Text),
-    ("deletionProtectionEnabled", Part::Flag),
-    ("diskAutoresize", Part::Flag),
-    ("diskAutoresizeLimit", Part::Number),
-    ("diskSize", Part::Number),
-    ("diskType", Part::Text),
-    ("edition", Part::Text),
-    ("enableDataplexIntegration", Part::Flag),
-    ("enableGoogleMlIntegration", Part::Flag),
-    ("pricingPlan", Part::Text),
-    ("timeZone", Part::Text),
-    ("userLabels", Part::Texts),
-];
+        ("maintenanceWindow", First(&[("day", Number), ("hour", Number), ("updateTrack", Text)])),
+        ("locationPreference", First(&[("followGaeApplication", Text), ("zone", Text), ("secondaryZone", Text)])),
+        ("activationPolicy", Text),
+        ("availabilityType", Text),
+        ("collation", Text),
+        ("connectorEnforcement", Text),
+        ("deletionProtectionEnabled", Flag),
+        ("diskAutoresize", Flag),
+        ("diskAutoresizeLimit", Number),
+        ("diskSize", Number),
+        ("diskType", Text),
+        ("edition", Text),
+        ("enableDataplexIntegration", Flag),
+        ("enableGoogleMlIntegration", Flag),
+        ("pricingPlan", Text),
+        ("timeZone", Text),
+        ("userLabels", Texts),
+    ]
+};
 
 fn copy(parts: Parts, from: &PropertyMap, r: &mut Recipe<'_>) -> Map<String, Value> {
     let mut copied = Map::new();
@@ -289,7 +262,7 @@ fn copy(parts: Parts, from: &PropertyMap, r: &mut Recipe<'_>) -> Map<String, Val
             Part::Texts => {
                 json!(r.value(ResolvedValue::known(value.cloned().unwrap_or_else(|| PropertyMap::new().into()))))
             }
-            Part::First(key, parts) => match objects(key).first() {
+            Part::First(parts) => match objects(&format!("{}s", name.trim_end_matches('s'))).first() {
                 Some(PropertyValue::Map(first)) => copy(parts, first, r).into(),
                 _ => continue,
             },

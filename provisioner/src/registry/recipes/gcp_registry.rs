@@ -5,7 +5,7 @@ use serde_json::json;
 use super::cloudflare::{HostRule, Zone};
 use super::gcp::{account_provider, enable_api, project};
 use crate::registry::recipe::{Hole, Place, Provider, Recipe, trim_middle};
-use crate::registry::types::GcpArtifactRegistryConfig;
+use crate::registry::types::gcp_registry::GcpArtifactRegistryConfig;
 
 /// Policy of a public registry, byte by byte as the Go program writes it.
 const PUBLIC: &str = "{\n\t\t\t\t\"bindings\": [\n\t\t\t\t\t{\n\t\t\t\t\t\t\"role\": \"roles/artifactregistry.reader\",\
@@ -22,7 +22,7 @@ pub(super) fn artifact_registry<'r>(config: &'r GcpArtifactRegistryConfig, at: &
         "repositoryId": name,
         "location": location,
         "project": project,
-        "labels": { "simple_container_com_stack": at.stack, "simple_container_com_env": at.environment },
+        "labels": at.labels(),
         "format": "DOCKER",
         "dockerConfig": { "immutableTags": config.docker.as_ref().is_some_and(|docker| docker.immutable_tags) },
     });

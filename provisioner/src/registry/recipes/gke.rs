@@ -8,7 +8,8 @@ use super::caddy::{CaddyDeployment, caddy as deploy_caddy, caddyfile_prefix, exp
 use super::gcp::{account_provider, enable_api, project, service_account_id};
 use super::packages::KUBERNETES;
 use crate::registry::recipe::{Handle, Hole, Place, Provider, Recipe, ResolvedValue, decode_base64};
-use crate::registry::types::{CaddyConfig, EgressIpConfig, GkeAutopilotConfig, GkeTimeouts};
+use crate::registry::types::caddy::CaddyConfig;
+use crate::registry::types::gke::{EgressIpConfig, GkeAutopilotConfig, GkeTimeouts};
 
 const CLUSTER: &str = "gcp:container/cluster:Cluster";
 

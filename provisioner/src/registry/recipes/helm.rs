@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::kubernetes::{annotations, cluster, labels, merged, resource_name};
 use super::packages::RANDOM;
 use crate::registry::recipe::{Handle, Hole, Place, Provider, Recipe, ResolvedValue, decode_base64, secret};
-use crate::registry::types::{
+use crate::registry::types::helm::{
     HelmChartConfig, MongodbOperatorConfig, PostgresOperatorConfig, RabbitmqOperatorConfig, RedisOperatorConfig,
 };
 

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{aws, gcp};
 use crate::registry::recipe::{Hole, Place, Recipe, ResolvedValue};
-use crate::registry::types::{AwsKmsConfig, GcpKmsConfig};
+use crate::registry::types::keys::{AwsKmsConfig, GcpKmsConfig};
 
 /// APIs of Google that a key needs, in the order in which they are switched on.
 const APIS: [&str; 2] = ["serviceusage.googleapis.com", "cloudkms.googleapis.com"];

@@ -18,7 +18,7 @@ use config::ProvisionedKey;
 use config::types::TypeTable;
 
 use super::recipe::{CoreTypeRecipe, Package, Place, RecipeTable};
-use super::types::templates;
+use super::templates;
 use packages::{ATLAS, AWS, CLOUDFLARE, GCP, KUBERNETES, RANDOM};
 
 /// Returns the recipes of all core types.

@@ -11,7 +11,7 @@ use super::packages::{ATLAS, AWS, RANDOM};
 use crate::registry::recipe::{
     Handle, Hole, Node, Place, Provider, Recipe, ResolvedValue, go_json, secret, trim_middle,
 };
-use crate::registry::types::{AtlasBackup, AtlasBackupPolicy, AtlasConfig};
+use crate::registry::types::mongodb::{AtlasBackup, AtlasBackupPolicy, AtlasConfig};
 
 /// Sizes of clusters that share machines.
 const SHARED_SIZES: [&str; 3] = ["M0", "M2", "M5"];

@@ -2,9 +2,9 @@
 
 use config::diagnostics::{Code, Diagnostic, Span};
 use config::tree::Node;
-use config::types::{CoreConfig, Decoded, TextHandle};
+use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 const CREDENTIALS: Code = Code("credentials");
 
@@ -58,7 +58,6 @@ pub struct S3BucketConfig {
 /// Rules for cross-origin requests of browsers to a bucket.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false))]
 pub struct CorsConfig {
     /// Allowed origin, such as `https://example.org`. Without it, no rule is created.
     pub allowed_origins: Option<TextHandle>,
@@ -81,7 +80,6 @@ impl CoreConfig for S3BucketConfig {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(description = "A repository for container images on ECR.")]
-#[schemars(extend("required" = ["name"]))]
 pub struct EcrRepositoryConfig {
     /// The account.
     #[serde(rename = "$sc::Flattened")]
@@ -96,7 +94,6 @@ pub struct EcrRepositoryConfig {
 /// Rules that delete images of a repository. They serialize as in the Go program.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false))]
 pub struct LifecyclePolicy {
     /// Rules, in any order.
     pub rules: Vec<LifecycleRule>,
@@ -105,7 +102,6 @@ pub struct LifecyclePolicy {
 /// Rule of a lifecycle policy.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false))]
 pub struct LifecycleRule {
     /// Rank of the rule: rules with lower ranks apply first.
     pub rule_priority: i64,
@@ -120,7 +116,6 @@ pub struct LifecycleRule {
 /// Images that a rule of a lifecycle policy applies to.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false))]
 pub struct LifecycleSelection {
     /// `tagged`, `untagged` or `any`.
     pub tag_status: String,
@@ -142,7 +137,6 @@ pub struct LifecycleSelection {
 /// Action of a rule of a lifecycle policy.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false))]
 pub struct LifecycleAction {
     /// `expire`.
     #[serde(rename = "type")]
@@ -151,13 +145,9 @@ pub struct LifecycleAction {
 
 impl CoreConfig for EcrRepositoryConfig {
     const TYPE: &'static str = "ecr-repository";
-    const OUTPUTS: &'static [&'static str] = &[];
+    const REQUIRED: &'static [RequiredKey] = &[("name", "add the name of the repository, such as `name: apps`")];
 
     fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
-        if decoded.config.name.is_empty() {
-            let missing = Diagnostic::error(Code("missing-key"), node.span, "`name` is missing");
-            diagnostics.push(missing.help("add the name of the repository, such as `name: apps`"));
-        }
         diagnostics.extend(check_account(decoded, &decoded.config.account, node));
     }
 }
@@ -290,31 +280,27 @@ fn check_credentials(text: &str, span: Option<Span>) -> Option<Diagnostic> {
 }
 
 /// Account in the JSON of an `aws-token` (docs/spec/simple-container.md#3.2). It is secret, so it has no `Debug`.
-#[derive(Default)]
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct AwsAccount {
     /// Access key; may be empty.
+    #[serde(deserialize_with = "null_as_empty")]
     pub access_key: String,
     /// Secret of the access key; may be empty.
+    #[serde(deserialize_with = "null_as_empty")]
     pub secret_access_key: String,
     /// Region; may be empty.
+    #[serde(deserialize_with = "null_as_empty")]
     pub region: String,
+}
+
+fn null_as_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 impl AwsAccount {
     /// Parses the JSON; `None` if that fails. The reason is not returned, as it would show parts of the secret.
     pub fn parse(text: &str) -> Option<Self> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Account {
-            access_key: Option<String>,
-            secret_access_key: Option<String>,
-            region: Option<String>,
-        }
-        let Account { access_key, secret_access_key, region } = serde_json::from_str(text).ok()?;
-        Some(Self {
-            access_key: access_key.unwrap_or_default(),
-            secret_access_key: secret_access_key.unwrap_or_default(),
-            region: region.unwrap_or_default(),
-        })
+        serde_json::from_str(text).ok()
     }
 }

@@ -5,12 +5,12 @@ use std::net::IpAddr;
 
 use config::diagnostics::{Code, Diagnostic};
 use config::tree::Node;
-use config::types::{CoreConfig, Decoded, TextHandle};
+use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::helm::check_kubeconfig;
+use super::helm::KUBECONFIG;
 
 /// Caddy, which serves the sites of all services in a cluster.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -63,7 +63,6 @@ pub struct CaddyConfig {
 /// Limits and requests of a container.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false))]
 pub struct ContainerResources {
     /// Limits by resource, such as `cpu: 500m`, `memory: 256Mi`.
     pub limits: BTreeMap<String, String>,
@@ -76,7 +75,6 @@ pub struct ContainerResources {
 /// Vertical autoscaler of pods.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false))]
 pub struct VpaConfig {
     /// Create the autoscaler.
     pub enabled: bool,
@@ -97,7 +95,6 @@ pub struct VpaConfig {
 /// Resources in a policy of a vertical autoscaler.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
-#[schemars(extend("additionalProperties" = false))]
 pub struct VpaResources {
     /// Processor time, such as `100m`.
     pub cpu: Option<String>,
@@ -110,7 +107,7 @@ pub struct VpaResources {
 /// Policy of a vertical autoscaler for one container.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false, "required" = ["containerName"]))]
+#[schemars(extend("required" = ["containerName"]))]
 pub struct VpaContainerPolicy {
     /// Name of the container.
     pub container_name: String,
@@ -187,7 +184,6 @@ fn is_network(text: &str) -> bool {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(description = "Caddy in a cluster of Kubernetes, which serves the sites of all services.")]
-#[schemars(extend("required" = ["kubeconfig"]))]
 pub struct KubernetesCaddyConfig {
     /// Content of the kubeconfig file of the cluster, usually `${auth:NAME}`.
     #[schemars(extend("writeOnly" = true))]
@@ -200,10 +196,9 @@ pub struct KubernetesCaddyConfig {
 
 impl CoreConfig for KubernetesCaddyConfig {
     const TYPE: &'static str = "kubernetes-caddy";
-    const OUTPUTS: &'static [&'static str] = &[];
+    const REQUIRED: &'static [RequiredKey] = &[KUBECONFIG];
 
     fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
-        diagnostics.extend(check_kubeconfig(decoded, decoded.config.kubeconfig, node));
         diagnostics.extend(decoded.config.caddy.mistakes(node));
         let CaddyConfig { caddyfile_prefix, trusted_proxies, .. } = &decoded.config.caddy;
         let has_prefix = decoded.non_empty_text(*caddyfile_prefix).is_some();

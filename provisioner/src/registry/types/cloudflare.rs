@@ -4,17 +4,14 @@ use std::collections::BTreeMap;
 
 use config::diagnostics::{Code, Diagnostic};
 use config::tree::Node;
-use config::types::{CoreConfig, Decoded, TextHandle};
+use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle};
 use schemars::JsonSchema;
 use serde::Deserialize;
-
-const MISSING_KEY: Code = Code("missing-key");
 
 /// `config` of `cloudflare` (docs/spec/simple-container.md#7.19).
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(description = "A zone on Cloudflare, with DNS records of the stack and of its resources.")]
-#[schemars(extend("required" = ["credentials", "accountId", "zoneName"]))]
 pub struct CloudflareConfig {
     /// API token.
     #[schemars(extend("writeOnly" = true))]
@@ -30,7 +27,7 @@ pub struct CloudflareConfig {
 /// DNS record of a zone.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false, "required" = ["name", "type", "value"]))]
+#[schemars(extend("required" = ["name", "type", "value"]))]
 pub struct DnsRecord {
     /// Name, such as `www.example.org`, or `@` for that of the zone.
     pub name: String,
@@ -45,21 +42,14 @@ pub struct DnsRecord {
 
 impl CoreConfig for CloudflareConfig {
     const TYPE: &'static str = "cloudflare";
-    const OUTPUTS: &'static [&'static str] = &[];
+    const REQUIRED: &'static [RequiredKey] = &[
+        ("credentials", "add an API token of Cloudflare, from secrets.yaml: `\"${secret:NAME}\"`"),
+        ("accountId", "add the id of the account at Cloudflare"),
+        ("zoneName", "add the zone, such as `zoneName: example.org`"),
+    ];
 
     fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
         let config = &decoded.config;
-        let has_credentials = decoded.non_empty_text(config.credentials).is_some();
-        for (is_set, key, help) in [
-            (has_credentials, "credentials", "add an API token of Cloudflare, from secrets.yaml: `\"${secret:NAME}\"`"),
-            (!config.account_id.is_empty(), "accountId", "add the id of the account at Cloudflare"),
-            (!config.zone_name.is_empty(), "zoneName", "add the zone, such as `zoneName: example.org`"),
-        ] {
-            if !is_set {
-                let span = node.get_path([key]).unwrap_or(node).span;
-                diagnostics.push(Diagnostic::error(MISSING_KEY, span, format!("`{key}` is missing")).help(help));
-            }
-        }
         let mut seen = BTreeMap::new();
         for (index, record) in config.dns_records.iter().enumerate() {
             let span = node.get_path(["dnsRecords", &index.to_string()]).unwrap_or(node).span;
@@ -68,7 +58,11 @@ impl CoreConfig for CloudflareConfig {
                 [(!record.name.is_empty(), "name"), (!record.kind.is_empty(), "type"), (value.is_some(), "value")]
             {
                 if !is_set {
-                    diagnostics.push(Diagnostic::error(MISSING_KEY, span, format!("a DNS record has no `{key}`")));
+                    diagnostics.push(Diagnostic::error(
+                        Code("missing-key"),
+                        span,
+                        format!("a DNS record has no `{key}`"),
+                    ));
                 }
             }
             if let (Some(value), false) = (value, record.name.is_empty())

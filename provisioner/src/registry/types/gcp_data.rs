@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use config::diagnostics::{Code, Diagnostic};
 use config::tree::Node;
-use config::types::{CoreConfig, Decoded, TextHandle};
+use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::gcp::{GcpAccountConfig, missing_key, missing_key_of_adopted};
+use super::gcp::{CREDENTIALS, GcpAccountConfig, PROJECT};
 
 /// `config` of `gcp-redis` (docs/spec/simple-container.md#7.9).
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(description = "A Redis instance on Memorystore.", extend("required" = ["credentials", "projectId"]))]
+#[schemars(description = "A Redis instance on Memorystore.")]
 pub struct GcpRedisConfig {
     /// The account.
     #[serde(rename = "$sc::Flattened")]
@@ -41,15 +41,16 @@ impl CoreConfig for GcpRedisConfig {
     const TYPE: &'static str = "gcp-redis";
     const OUTPUTS: &'static [&'static str] = &["host", "port"];
 
-    fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
+    const REQUIRED: &'static [RequiredKey] = &[CREDENTIALS, PROJECT];
+
+    fn required_by(decoded: &Decoded<Self>) -> Vec<RequiredKey> {
         let config = &decoded.config;
-        diagnostics.extend(config.account.check_with_project(decoded, node));
-        if config.adopt {
-            let has_no_region = decoded.non_empty_text(config.region).is_none();
-            diagnostics.extend(missing_key_of_adopted(config.instance_id.is_empty(), node, "instanceId"));
-            diagnostics.extend(missing_key_of_adopted(has_no_region, node, "region"));
-        } else {
-            diagnostics.extend(missing_key(config.memory_size_gb == 0, node, "memorySizeGb"));
+        match config.adopt {
+            true => vec![
+                ("instanceId", "add the name of the existing instance: `adopt` imports it"),
+                ("region", "add the region of the existing instance"),
+            ],
+            false => vec![("memorySizeGb", "add the memory in GiB, such as `memorySizeGb: 1`")],
         }
     }
 }
@@ -57,7 +58,7 @@ impl CoreConfig for GcpRedisConfig {
 /// `config` of `gcp-cloudsql-postgres` (docs/spec/simple-container.md#7.8).
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(description = "A PostgreSQL database on Cloud SQL.", extend("required" = ["credentials", "projectId"]))]
+#[schemars(description = "A PostgreSQL database on Cloud SQL.")]
 pub struct GcpCloudSqlPostgresConfig {
     /// The account.
     #[serde(rename = "$sc::Flattened")]
@@ -114,7 +115,6 @@ pub struct GcpCloudSqlPostgresConfig {
 /// Place where users of a database are made.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false))]
 pub struct UsersProvisionRuntime {
     /// Kind of the place, such as `gke`.
     pub r#type: Option<TextHandle>,
@@ -126,18 +126,21 @@ impl CoreConfig for GcpCloudSqlPostgresConfig {
     const TYPE: &'static str = "gcp-cloudsql-postgres";
     const OUTPUTS: &'static [&'static str] = &["user", "password"];
 
-    fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
+    const REQUIRED: &'static [RequiredKey] = &[CREDENTIALS, PROJECT];
+
+    fn required_by(decoded: &Decoded<Self>) -> Vec<RequiredKey> {
         let config = &decoded.config;
-        let is_missing = |handle| decoded.non_empty_text(handle).is_none();
-        diagnostics.extend(config.account.check_with_project(decoded, node));
-        if config.adopt {
-            diagnostics.extend(missing_key_of_adopted(is_missing(config.instance_name), node, "instanceName"));
-            diagnostics.extend(missing_key_of_adopted(is_missing(config.connection_name), node, "connectionName"));
-        } else {
-            let version = missing_key(is_missing(config.version), node, "version");
-            diagnostics.extend(version.map(|error| error.help("add the version, such as `version: POSTGRES_14`")));
+        match config.adopt {
+            true => vec![
+                ("instanceName", "add the name of the existing instance: `adopt` imports it"),
+                ("connectionName", "add the connection name of the existing instance: `PROJECT:REGION:NAME`"),
+            ],
+            false => vec![("version", "add the version, such as `version: POSTGRES_14`")],
         }
-        if let Some((text, span)) = config.availability_type.map(|handle| decoded.text(handle))
+    }
+
+    fn validate(decoded: &Decoded<Self>, _: &Node, diagnostics: &mut Vec<Diagnostic>) {
+        if let Some((text, span)) = decoded.config.availability_type.map(|handle| decoded.text(handle))
             && let Some(text) = text.known()
             && !["ZONAL", "REGIONAL"].contains(&&*text)
         {
@@ -150,7 +153,7 @@ impl CoreConfig for GcpCloudSqlPostgresConfig {
 /// `config` of `gcp-pubsub` (docs/spec/simple-container.md#7.9).
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(description = "Topics and subscriptions of Pub/Sub.", extend("required" = ["credentials"]))]
+#[schemars(description = "Topics and subscriptions of Pub/Sub.")]
 pub struct GcpPubSubConfig {
     /// The account.
     #[serde(rename = "$sc::Flattened")]
@@ -167,7 +170,7 @@ pub struct GcpPubSubConfig {
 /// Topic of Pub/Sub.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false, "required" = ["name"]))]
+#[schemars(extend("required" = ["name"]))]
 pub struct Topic {
     /// Name of the topic. No environment is added.
     pub name: String,
@@ -180,7 +183,7 @@ pub struct Topic {
 /// Subscription of Pub/Sub.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false, "required" = ["name", "topic"]))]
+#[schemars(extend("required" = ["name", "topic"]))]
 pub struct Subscription {
     /// Name of the subscription. No environment is added.
     pub name: String,
@@ -201,7 +204,6 @@ pub struct Subscription {
 /// Treatment of messages that cannot be delivered.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false))]
 pub struct DeadLetterPolicy {
     /// Topic that receives these messages.
     pub dead_letter_topic: Option<TextHandle>,
@@ -211,11 +213,11 @@ pub struct DeadLetterPolicy {
 
 impl CoreConfig for GcpPubSubConfig {
     const TYPE: &'static str = "gcp-pubsub";
-    const OUTPUTS: &'static [&'static str] = &[];
+
+    const REQUIRED: &'static [RequiredKey] = &[CREDENTIALS];
 
     fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
         let config = &decoded.config;
-        diagnostics.extend(config.account.check(decoded, node));
         let names = config.topics.iter().map(|topic| &topic.name);
         let nameless = names.chain(config.subscriptions.iter().map(|subscription| &subscription.name));
         let summary = "a topic or a subscription has no `name`";

@@ -2,17 +2,16 @@
 
 use config::diagnostics::{Code, Diagnostic};
 use config::tree::Node;
-use config::types::{CoreConfig, Decoded, TextHandle};
+use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::gcp::{GcpAccountConfig, missing_key};
+use super::gcp::{CREDENTIALS, GcpAccountConfig, PROJECT};
 
 /// `config` of `gcp-artifact-registry` (docs/spec/simple-container.md#7.7).
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(description = "A registry for container images, and two service accounts with keys for it.")]
-#[schemars(extend("required" = ["credentials", "projectId", "location", "docker"]))]
 pub struct GcpArtifactRegistryConfig {
     /// The account.
     #[serde(rename = "$sc::Flattened")]
@@ -33,7 +32,6 @@ pub struct GcpArtifactRegistryConfig {
 /// Format of a registry for container images.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false))]
 pub struct DockerFormat {
     /// Refuse to move a tag to another image.
     pub immutable_tags: bool,
@@ -42,7 +40,7 @@ pub struct DockerFormat {
 /// User and password.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false, "required" = ["username", "password"]))]
+#[schemars(extend("required" = ["username", "password"]))]
 pub struct BasicAuth {
     /// Name of the user.
     pub username: Option<TextHandle>,
@@ -53,20 +51,23 @@ pub struct BasicAuth {
 
 impl CoreConfig for GcpArtifactRegistryConfig {
     const TYPE: &'static str = "gcp-artifact-registry";
-    const OUTPUTS: &'static [&'static str] = &[];
     const DOMAIN: Option<&'static str> = Some("domain");
+    const REQUIRED: &'static [RequiredKey] = &[
+        CREDENTIALS,
+        PROJECT,
+        ("location", "add a location, such as `location: europe-north1`"),
+        ("docker", "add `docker: {}`: other formats are not supported"),
+    ];
 
     fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
         let config = &decoded.config;
-        diagnostics.extend(config.account.check_with_project(decoded, node));
-        let location = missing_key(decoded.non_empty_text(config.location).is_none(), node, "location");
-        diagnostics.extend(location.map(|error| error.help("add a location, such as `location: europe-north1`")));
-        let docker = missing_key(config.docker.is_none(), node, "docker");
-        diagnostics.extend(docker.map(|error| error.help("add `docker: {}`: other formats are not supported")));
         let Some(auth) = &config.basic_auth else { return };
         let node = node.get_path(["basicAuth"]).unwrap_or(node);
-        diagnostics.extend(missing_key(decoded.non_empty_text(auth.username).is_none(), node, "username"));
-        diagnostics.extend(missing_key(decoded.non_empty_text(auth.password).is_none(), node, "password"));
+        for (key, handle) in [("username", auth.username), ("password", auth.password)] {
+            if decoded.non_empty_text(handle).is_none() {
+                diagnostics.push(Diagnostic::error(Code("missing-key"), node.span, format!("`{key}` is missing")));
+            }
+        }
         if config.domain.is_empty() {
             let warning = Diagnostic::warning(Code("unused"), node.span, "`basicAuth` is ignored without `domain`");
             diagnostics.push(warning.help("the service accounts give access to the registry itself"));

@@ -2,19 +2,18 @@
 
 use config::diagnostics::{Code, Diagnostic};
 use config::tree::Node;
-use config::types::{CoreConfig, Decoded, TextHandle};
+use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle};
 use pulumi_proto::duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::caddy::CaddyConfig;
-use super::gcp::{GcpAccountConfig, missing_key, missing_key_of_adopted};
+use super::gcp::{CREDENTIALS, GcpAccountConfig, PROJECT};
 
 /// `config` of `gcp-gke-autopilot-cluster` (docs/spec/simple-container.md#7.14).
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(description = "A cluster of Google Kubernetes Engine in the mode Autopilot.")]
-#[schemars(extend("required" = ["credentials", "projectId", "location"]))]
 pub struct GkeAutopilotConfig {
     /// The account.
     #[serde(rename = "$sc::Flattened")]
@@ -43,7 +42,6 @@ pub struct GkeAutopilotConfig {
 /// Timeouts of the operations on a cluster, such as `10m`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false))]
 pub struct GkeTimeouts {
     /// Timeout of the creation.
     #[schemars(extend("default" = "10m"))]
@@ -59,7 +57,6 @@ pub struct GkeTimeouts {
 /// Address from which traffic leaves a cluster.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false))]
 pub struct EgressIpConfig {
     /// Let traffic leave from one address. The nodes have no addresses of their own then.
     pub enabled: bool,
@@ -70,16 +67,17 @@ pub struct EgressIpConfig {
 impl CoreConfig for GkeAutopilotConfig {
     const TYPE: &'static str = "gcp-gke-autopilot-cluster";
     const OUTPUTS: &'static [&'static str] = &["kubeconfig"];
+    const REQUIRED: &'static [RequiredKey] =
+        &[CREDENTIALS, PROJECT, ("location", "add the region, such as `location: europe-north1`")];
+
+    fn required_by(decoded: &Decoded<Self>) -> Vec<RequiredKey> {
+        let config = &decoded.config;
+        let name = ("clusterName", "add the name of the existing cluster: `adopt` imports it");
+        config.adopt.then_some(name).into_iter().collect()
+    }
 
     fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
         let config = &decoded.config;
-        let is_missing = |handle| decoded.non_empty_text(handle).is_none();
-        diagnostics.extend(config.account.check_with_project(decoded, node));
-        let location = missing_key(is_missing(config.location), node, "location");
-        diagnostics.extend(location.map(|error| error.help("add the region, such as `location: europe-north1`")));
-        if config.adopt {
-            diagnostics.extend(missing_key_of_adopted(is_missing(config.cluster_name), node, "clusterName"));
-        }
         let GkeTimeouts { create, update, delete } = config.timeouts;
         for handle in [create, update, delete].into_iter().flatten() {
             let (text, span) = decoded.text(handle);

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use config::diagnostics::{Code, Diagnostic};
-use config::tree::Node;
-use config::types::{CoreConfig, Decoded, FreeValue, TextHandle};
+use config::types::{CoreConfig, FreeValue, RequiredKey, TextHandle};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -24,25 +22,16 @@ pub struct HelmChartConfig {
     pub namespace: Option<String>,
 }
 
-/// Returns the error for a missing kubeconfig.
-pub(super) fn check_kubeconfig<T>(
-    decoded: &Decoded<T>,
-    kubeconfig: Option<TextHandle>,
-    node: &Node,
-) -> Option<Diagnostic> {
-    decoded.non_empty_text(kubeconfig).is_none().then(|| {
-        let span = node.get_path(["kubeconfig"]).map_or(node.span, |kubeconfig| kubeconfig.span);
-        Diagnostic::error(Code("credentials"), span, "the kubeconfig of the cluster is missing").help(
-            "add `kubeconfig: \"${auth:NAME}\"`, where NAME is an entry of type `kubernetes` in the stack's secrets.yaml",
-        )
-    })
-}
+/// Kubeconfig of a type on Kubernetes.
+pub(super) const KUBECONFIG: RequiredKey = (
+    "kubeconfig",
+    "add `kubeconfig: \"${auth:NAME}\"`, where NAME is an entry of type `kubernetes` in the stack's secrets.yaml",
+);
 
 /// `config` of `kubernetes-helm-postgres-operator`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(description = "The PostgreSQL operator of Zalando, and a database that it runs.")]
-#[schemars(extend("required" = ["kubeconfig"]))]
 pub struct PostgresOperatorConfig {
     /// The chart.
     #[serde(rename = "$sc::Flattened")]
@@ -69,7 +58,6 @@ pub struct PostgresOperatorConfig {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(description = "The community operator of MongoDB, and a replica set that it runs.")]
-#[schemars(extend("required" = ["kubeconfig"]))]
 pub struct MongodbOperatorConfig {
     /// The chart.
     #[serde(rename = "$sc::Flattened")]
@@ -87,7 +75,6 @@ pub struct MongodbOperatorConfig {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(description = "The cluster operator of RabbitMQ, and a cluster that it runs.")]
-#[schemars(extend("required" = ["kubeconfig"]))]
 pub struct RabbitmqOperatorConfig {
     /// The chart.
     #[serde(rename = "$sc::Flattened")]
@@ -102,7 +89,6 @@ pub struct RabbitmqOperatorConfig {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(description = "The Redis operator of Opstree, and a Redis that it runs.")]
-#[schemars(extend("required" = ["kubeconfig"]))]
 pub struct RedisOperatorConfig {
     /// The chart.
     #[serde(rename = "$sc::Flattened")]
@@ -110,23 +96,26 @@ pub struct RedisOperatorConfig {
     pub chart: HelmChartConfig,
 }
 
-macro_rules! operators {
-    ($($config:ident $type_name:literal $outputs:expr;)*) => {
-        $(impl CoreConfig for $config {
-            const TYPE: &'static str = $type_name;
-            const OUTPUTS: &'static [&'static str] = &$outputs;
-
-            fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
-                diagnostics.extend(check_kubeconfig(decoded, decoded.config.chart.kubeconfig, node));
-            }
-        })*
-    };
+impl CoreConfig for PostgresOperatorConfig {
+    const TYPE: &'static str = "kubernetes-helm-postgres-operator";
+    const OUTPUTS: &'static [&'static str] = &["password", "user", "database", "host", "port"];
+    const REQUIRED: &'static [RequiredKey] = &[KUBECONFIG];
 }
 
-operators! {
-    PostgresOperatorConfig "kubernetes-helm-postgres-operator" ["password", "user", "database", "host", "port"];
-    MongodbOperatorConfig "kubernetes-helm-mongodb-operator"
-        ["password", "user", "host", "port", "uri", "dbName", "oplogUri"];
-    RabbitmqOperatorConfig "kubernetes-helm-rabbitmq-operator" ["password", "user", "host", "port", "uri"];
-    RedisOperatorConfig "kubernetes-helm-redis-operator" ["host", "port"];
+impl CoreConfig for MongodbOperatorConfig {
+    const TYPE: &'static str = "kubernetes-helm-mongodb-operator";
+    const OUTPUTS: &'static [&'static str] = &["password", "user", "host", "port", "uri", "dbName", "oplogUri"];
+    const REQUIRED: &'static [RequiredKey] = &[KUBECONFIG];
+}
+
+impl CoreConfig for RabbitmqOperatorConfig {
+    const TYPE: &'static str = "kubernetes-helm-rabbitmq-operator";
+    const OUTPUTS: &'static [&'static str] = &["password", "user", "host", "port", "uri"];
+    const REQUIRED: &'static [RequiredKey] = &[KUBECONFIG];
+}
+
+impl CoreConfig for RedisOperatorConfig {
+    const TYPE: &'static str = "kubernetes-helm-redis-operator";
+    const OUTPUTS: &'static [&'static str] = &["host", "port"];
+    const REQUIRED: &'static [RequiredKey] = &[KUBECONFIG];
 }

@@ -1,13 +1,11 @@
 //! Types for the `config` of the keys that secrets providers create (docs/spec/simple-container.md#6.4).
 
-use config::diagnostics::Diagnostic;
-use config::tree::Node;
-use config::types::{CoreConfig, Decoded, TextHandle};
+use config::types::{CoreConfig, RequiredKey, TextHandle};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::aws::AwsAccountConfig;
-use super::gcp::{GcpAccountConfig, missing_key};
+use super::gcp::{CREDENTIALS, GcpAccountConfig, PROJECT};
 
 /// `config` of `aws-kms` with `provision: true`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -21,7 +19,6 @@ pub struct AwsKmsConfig {
 
 impl CoreConfig for AwsKmsConfig {
     const TYPE: &'static str = "aws-kms";
-    const OUTPUTS: &'static [&'static str] = &[];
 }
 
 /// `config` of `gcp-kms` with `provision: true`.
@@ -40,12 +37,6 @@ pub struct GcpKmsConfig {
 
 impl CoreConfig for GcpKmsConfig {
     const TYPE: &'static str = "gcp-kms";
-    const OUTPUTS: &'static [&'static str] = &[];
-
-    fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
-        diagnostics.extend(decoded.config.account.check_with_project(decoded, node));
-        let location = missing_key(decoded.non_empty_text(decoded.config.key_location).is_none(), node, "keyLocation");
-        diagnostics
-            .extend(location.map(|error| error.help("add the location of the key, such as `keyLocation: global`")));
-    }
+    const REQUIRED: &'static [RequiredKey] =
+        &[CREDENTIALS, PROJECT, ("keyLocation", "add the location of the key, such as `keyLocation: global`")];
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use config::diagnostics::{Code, Diagnostic, Span};
 use config::tree::Node;
-use config::types::{CoreConfig, Decoded, FreeValue, TextHandle};
+use config::types::{CoreConfig, Decoded, FreeValue, RequiredKey, TextHandle};
 use pulumi_proto::duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,6 +14,7 @@ use super::aws::{AwsAccountConfig, check_account};
 
 const MISSING_KEY: Code = Code("missing-key");
 const UNKNOWN_VALUE: Code = Code("unknown-value");
+const API_KEY: &str = "an API key of Atlas has a public and a private part; keep the private one in secrets.yaml";
 /// Units of the retention of backups.
 const RETENTION_UNITS: [&str; 4] = ["days", "weeks", "months", "years"];
 
@@ -21,7 +22,6 @@ const RETENTION_UNITS: [&str; 4] = ["days", "weeks", "months", "years"];
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(description = "A MongoDB cluster on Atlas, in a project of its own or an existing one, with its users.")]
-#[schemars(extend("required" = ["publicKey", "privateKey"]))]
 pub struct AtlasConfig {
     /// Public part of an API key.
     pub public_key: Option<TextHandle>,
@@ -69,7 +69,6 @@ pub struct AtlasConfig {
 /// Backups of a cluster: `every` and `retention`, or `advanced`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false))]
 pub struct AtlasBackup {
     /// Time between two backups, such as `6h`. Less than a day means hourly backups, less than a week daily ones, else weekly ones.
     pub every: String,
@@ -89,7 +88,6 @@ impl AtlasBackup {
 /// Backups of several kinds.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false))]
 pub struct AtlasAdvancedBackup {
     /// Backups every few hours. `unit` defaults to `days`.
     pub hourly: Option<AtlasBackupPolicy>,
@@ -108,7 +106,7 @@ pub struct AtlasAdvancedBackup {
 /// Backups of one kind.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false, "required" = ["every", "retainFor"]))]
+#[schemars(extend("required" = ["every", "retainFor"]))]
 pub struct AtlasBackupPolicy {
     /// Hours, days, weeks or months between two backups.
     pub every: i64,
@@ -126,7 +124,6 @@ pub struct AtlasBackupPolicy {
 /// Access to a cluster.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false))]
 pub struct AtlasNetwork {
     /// Private link from the default network of an account on AWS.
     pub private_link_endpoint: Option<PrivateLinkEndpoint>,
@@ -139,7 +136,7 @@ pub struct AtlasNetwork {
 /// Private link to a cluster.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false, "required" = ["providerName"]))]
+#[schemars(extend("required" = ["providerName"]))]
 pub struct PrivateLinkEndpoint {
     /// Cloud of the private link, in the spelling of Atlas: `AWS`. `extraProviders` has an account of this name.
     pub provider_name: String,
@@ -148,7 +145,7 @@ pub struct PrivateLinkEndpoint {
 /// Account of another cloud.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("additionalProperties" = false, "required" = ["type", "config"]))]
+#[schemars(extend("required" = ["type", "config"]))]
 pub struct ExtraProvider {
     /// `aws-token`.
     #[serde(rename = "type")]
@@ -161,10 +158,28 @@ pub struct ExtraProvider {
 impl CoreConfig for AtlasConfig {
     const TYPE: &'static str = "mongodb-atlas";
     const OUTPUTS: &'static [&'static str] = &["uri", "dbName", "password", "user", "oplogUri"];
+    const REQUIRED: &'static [RequiredKey] = &[("publicKey", API_KEY), ("privateKey", API_KEY)];
+
+    fn required_by(decoded: &Decoded<Self>) -> Vec<RequiredKey> {
+        let config = &decoded.config;
+        if config.adopt {
+            return vec![
+                ("projectId", "add the project of the existing cluster: `adopt` imports it"),
+                ("clusterName", "add the name of the existing cluster: `adopt` imports it"),
+            ];
+        }
+        let has_project = decoded.non_empty_text(config.project_id).is_some();
+        let organization = (!has_project).then_some(("orgId", "add it, or the `projectId` of an existing project"));
+        let of_cluster = [
+            ("instanceSize", "add a size, such as `instanceSize: M10`"),
+            ("region", "add a region of Atlas, such as `region: EU_NORTH_1`"),
+            ("cloudProvider", "add a cloud, such as `cloudProvider: AWS`"),
+        ];
+        organization.into_iter().chain(of_cluster).collect()
+    }
 
     fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
         let check = Check { decoded, node };
-        check.required_keys(diagnostics);
         check.users(diagnostics);
         check.backup(diagnostics);
         check.network(diagnostics);
@@ -192,27 +207,6 @@ impl Check<'_> {
 
     fn missing(&self, path: &[&str], key: &str, help: &str) -> Diagnostic {
         Diagnostic::error(MISSING_KEY, self.span(path), format!("`{key}` is missing")).help(help)
-    }
-
-    fn required_keys(&self, diagnostics: &mut Vec<Diagnostic>) {
-        let config = &self.decoded.config;
-        let is_set = |handle| self.decoded.non_empty_text(handle).is_some();
-        let key = "an API key of Atlas has a public and a private part; keep the private one in secrets.yaml";
-        let (created, adopted) = (!config.adopt, config.adopt);
-        let project = is_set(config.project_id);
-        let name = "add the name of the existing cluster: `adopt` imports it";
-        let keys = [
-            (is_set(config.public_key), "publicKey", key),
-            (is_set(config.private_key), "privateKey", key),
-            (adopted || project || is_set(config.org_id), "orgId", "add it, or the `projectId` of an existing project"),
-            (created || project, "projectId", "add the project of the existing cluster: `adopt` imports it"),
-            (created || !config.cluster_name.is_empty(), "clusterName", name),
-            (adopted || !config.instance_size.is_empty(), "instanceSize", "add a size, such as `instanceSize: M10`"),
-            (adopted || is_set(config.region), "region", "add a region of Atlas, such as `region: EU_NORTH_1`"),
-            (adopted || is_set(config.cloud_provider), "cloudProvider", "add a cloud, such as `cloudProvider: AWS`"),
-        ];
-        let missing = keys.iter().filter(|(is_set, ..)| !is_set);
-        diagnostics.extend(missing.map(|(_, key, help)| self.missing(&[*key], key, help)));
     }
 
     fn users(&self, diagnostics: &mut Vec<Diagnostic>) {
