@@ -10,8 +10,7 @@ use config::Stack;
 use engine::events::{Event, Message, Outcome, Severity, Summary};
 use engine::{Scope, UrnPattern};
 use provisioner::operation::{
-    OperationError, PluginSettings, Report, RunInputs, RunOptions, StackRun, Stacks, key_stack, program,
-    secrets_diagnostic,
+    OperationError, PluginSettings, Report, RunInputs, RunOptions, StackRun, Stacks, key_stack, secrets_diagnostic,
 };
 use state::{StackAccess, drop_in_background};
 
@@ -272,7 +271,7 @@ async fn stack_run(
     plugins: &PluginSettings,
     runs: &Runs,
 ) -> anyhow::Result<StackRun> {
-    let locate = locate(Arc::clone(&stacks.sources), program(stack));
+    let locate = locate(Arc::clone(&stacks.sources), stacks.program(stack));
     let inputs = RunInputs {
         plugins: plugins.clone(),
         events: session.sink(&stack.name, Some(locate)),

@@ -8,14 +8,13 @@ use state::store::StateStore;
 use state::{JournalFolders, Snapshot, StackView};
 
 use super::key_stack::{key_name, key_stack};
-use super::stacks::program;
 use super::{SetupError, Stacks};
 use crate::program::Program;
 
 impl Stacks {
     /// Returns the programs of the keys that the requested stacks ask for.
     pub fn key_programs(&self) -> Vec<Program> {
-        self.requested().filter_map(|stack| key_stack(stack)).map(|key| program(&key)).collect()
+        self.requested().filter_map(|stack| key_stack(stack)).map(|key| self.program(&key)).collect()
     }
 
     /// Returns the URL of the key that a stack asks for: an output of the stack of the key, in the same store. Reads it without

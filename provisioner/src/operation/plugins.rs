@@ -138,7 +138,14 @@ impl StackRun {
 /// Returns the plugin of a package that no plugin of the stack declares.
 fn undeclared(config: PluginConfig, stack: &Stack) -> DeclaredPlugin {
     let init = PluginInit { project: stack.project.clone(), stack: stack.name.clone(), ..PluginInit::default() };
-    DeclaredPlugin { config, init }
+    declared(config, init)
+}
+
+/// Returns a plugin of a run. Provider resources of the packages of core types share instances: these providers pay no
+/// attention to their provider resource.
+fn declared(config: PluginConfig, init: PluginInit) -> DeclaredPlugin {
+    let shares_equal_configurations = packages::find(config.package.as_str()).is_some();
+    DeclaredPlugin { config, init, shares_equal_configurations }
 }
 
 /// Returns the input of a plugin's Initialize. It never includes the profile, which holds keys.
@@ -247,11 +254,11 @@ impl PluginSettings {
         events: &Arc<dyn EventSink>,
         signals: &StopSignals,
     ) -> Result<Arc<PluginHost>, OperationError> {
-        let declared = stack.plugins.iter().map(|plugin| DeclaredPlugin {
-            config: plugin.plugin.clone(),
-            init: plugin_init(plugin, &stack.project, &stack.name),
-        });
-        let all = declared.chain(provided.into_iter().map(|config| undeclared(config, stack))).collect();
+        let of_stack = stack
+            .plugins
+            .iter()
+            .map(|plugin| declared(plugin.plugin.clone(), plugin_init(plugin, &stack.project, &stack.name)));
+        let all = of_stack.chain(provided.into_iter().map(|config| undeclared(config, stack))).collect();
         let loading = PluginHost::load(self.host_settings(&stack.project, events, signals), all);
         tokio::select! {
             loaded = loading => loaded.map(Arc::new).map_err(|failed| load_error(stack, requests, failed)),

@@ -17,7 +17,7 @@ use super::plugin_settings::PluginSettings;
 use super::run_options::RunOptions;
 use super::setup_error::SetupError;
 use super::stack_config::decrypt_config;
-use super::stacks::{Stacks, program};
+use super::stacks::Stacks;
 use crate::program::Program;
 use crate::registry::recipe::Effects;
 
@@ -85,7 +85,7 @@ impl Stacks {
         access.locks.wait.report = Arc::new(move |locks| inform(locks.to_string()));
         access.locks.wait.stop = signals.stop.clone();
         Ok(StackRun {
-            program: program(stack),
+            program: self.program(stack),
             effects: clouds::effects(&self.process_context),
             holder: self.holder(),
             host: Arc::default(),

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use config::diagnostics::{Code, Diagnostic, SourceFiles, has_errors};
@@ -87,6 +87,8 @@ pub struct Stacks {
     pub(super) process: ProcessIdentity,
     /// Names of the requested stacks.
     requested: Vec<String>,
+    /// Programs of stacks that were asked for.
+    programs: Arc<Mutex<Vec<Program>>>,
 }
 
 /// Result of reading stacks.
@@ -121,6 +123,7 @@ impl Stacks {
                     from_store,
                     process,
                     requested,
+                    programs: Arc::default(),
                 };
                 Ok(StacksRead::Stacks(Box::new(stacks), warnings))
             }
@@ -148,7 +151,18 @@ impl Stacks {
 
     /// Returns the programs of the requested stacks.
     pub fn programs(&self) -> Vec<Program> {
-        self.requested().map(program).collect()
+        self.requested().map(|stack| self.program(stack)).collect()
+    }
+
+    /// Returns the program of a stack, or of the key of one, always the same one.
+    pub fn program(&self, stack: &Arc<Stack>) -> Program {
+        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = programs.iter().find(|known| known.is_of(stack)) {
+            return known.clone();
+        }
+        let program = program(stack);
+        programs.push(program.clone());
+        program
     }
 
     /// Returns the time for which a lock is held unless it is renewed.

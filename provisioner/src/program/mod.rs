@@ -4,7 +4,7 @@
 //! each as soon as its dependencies are registered; the position of every registration in the files. Excluded: targets
 //! and excludes, treatment of failures (both are decided by the deployment), reading of files.
 
-mod core_names;
+mod core_resources;
 mod goals;
 mod imports;
 mod output_check;
@@ -16,7 +16,7 @@ mod type_check;
 mod types;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bridge::host::PackageTypes;
 
@@ -30,6 +30,7 @@ use pulumi_proto::property::path::PropertyPath;
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::TypeToken;
 
+use core_resources::CoreResources;
 use types::ResolvedType;
 
 pub use imports::ImportLookupError;
@@ -42,12 +43,13 @@ pub use type_check::{SchemaFindings, SchemaWarning};
 pub struct Program {
     stack: Arc<Stack>,
     core: RecipeTable,
+    core_resources: Arc<OnceLock<CoreResources>>,
 }
 
 impl Program {
     /// Creates the program of a stack. `core` has the recipes of its core types.
     pub fn new(stack: Arc<Stack>, core: RecipeTable) -> Self {
-        Self { stack, core }
+        Self { stack, core, core_resources: Arc::default() }
     }
 
     /// Returns the stack.
@@ -55,20 +57,30 @@ impl Program {
         &self.stack
     }
 
+    /// Returns whether this is the program of a stack.
+    pub fn is_of(&self, stack: &Arc<Stack>) -> bool {
+        Arc::ptr_eq(&self.stack, stack)
+    }
+
+    /// Returns what the core resources need and would register. It is found out once.
+    fn core_resources(&self) -> &CoreResources {
+        self.core_resources.get_or_init(|| CoreResources::inspect(&self.stack, &self.core))
+    }
+
     /// Checks the plugins that the stack declares for the packages of its core types, and that no two resources of core types
     /// register different resources under one name. Returns errors and warnings.
     pub fn check_core_types(&self) -> Vec<Diagnostic> {
-        [packages::check(&self.stack, &self.core), core_names::check(&self.stack, &self.core)].concat()
+        [packages::check(&self.stack, self.core_resources()), self.core_resources().conflicts.clone()].concat()
     }
 
     /// Returns the packages that core types of the stack use and that no plugin of the stack declares.
     pub fn undeclared_packages(&self) -> Vec<UndeclaredPackage> {
-        packages::undeclared(&self.stack, &self.core)
+        packages::undeclared(&self.stack, self.core_resources())
     }
 
     /// Returns the names of the plugins whose package types [`Program::check_types`] needs.
     pub fn plugins_with_package_types(&self) -> BTreeSet<String> {
-        packages::plugins_with_package_types(&self.stack, &self.core)
+        packages::plugins_with_package_types(&self.stack, self.core_resources())
     }
 
     /// Checks the resources of plugins against the schemas. `types` are the types of the packages, by name of the
@@ -103,7 +115,7 @@ impl Program {
     /// Once the deployment is stopped, it rejects registrations. The program then waits for the running registrations
     /// and returns.
     pub async fn run(&self, registrar: &dyn Registrar, effects: &dyn Effects) -> ProgramResult {
-        run::run(&self.stack, &self.core, registrar, effects).await
+        run::run(&self.stack, &self.core, self.core_resources(), registrar, effects).await
     }
 
     /// Returns the import goal of an existing resource that the stack declares, by its name in the state:

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::core_resources::CoreResources;
 use crate::registry::packages::{self, CorePackage};
-use crate::registry::recipe::{Package, Place, RecipeTable};
+use crate::registry::recipe::Package;
 use crate::registry::recipes::key_packages;
 use config::diagnostics::{Code, Diagnostic, Span};
 use config::{PluginDeclaration, Resource, ResourceImplementation, Stack};
@@ -24,7 +25,7 @@ pub struct UndeclaredPackage {
 }
 
 /// Returns the packages that core types of the stack use and that no plugin of the stack declares, in the order of the file.
-pub(super) fn undeclared(stack: &Stack, core: &RecipeTable) -> Vec<UndeclaredPackage> {
+pub(super) fn undeclared(stack: &Stack, core: &CoreResources) -> Vec<UndeclaredPackage> {
     let mut seen = BTreeSet::new();
     core_resources(stack, core)
         .filter(|(_, _, package)| !stack.plugins.iter().any(|plugin| plugin.package() == package.name))
@@ -43,24 +44,21 @@ pub(super) fn undeclared(stack: &Stack, core: &RecipeTable) -> Vec<UndeclaredPac
 /// Returns the resources of core types with their packages, in the order of the file.
 fn core_resources<'s>(
     stack: &'s Stack,
-    core: &'s RecipeTable,
+    core: &'s CoreResources,
 ) -> impl Iterator<Item = (&'s Resource, &'s str, Package)> {
-    stack.declarations().flat_map(move |(environment, resource)| {
-        let recipe = match &resource.implementation {
-            ResourceImplementation::Core { type_name } => core.get(type_name).map(|recipe| (type_name, recipe)),
+    let declared: Vec<&Resource> = stack.declarations().map(|(_, resource)| resource).collect();
+    core.packages.iter().filter_map(move |(index, package)| {
+        let resource = declared.get(*index)?;
+        match &resource.implementation {
+            ResourceImplementation::Core { type_name } => Some((*resource, type_name.as_str(), *package)),
             ResourceImplementation::Plugin { .. } => None,
-        };
-        recipe.into_iter().flat_map(move |(type_name, recipe)| {
-            let place = Place::new(stack, environment, type_name, resource);
-            let packages = recipe.packages(&resource.config, place).into_iter();
-            packages.map(move |package| (resource, type_name.as_str(), package))
-        })
+        }
     })
 }
 
 /// Returns the names of the plugins whose package types the program needs: plugins of plugin resources, and enabled
 /// plugins that are configured, unless a core type needs their package.
-pub(super) fn plugins_with_package_types(stack: &Stack, core: &RecipeTable) -> BTreeSet<String> {
+pub(super) fn plugins_with_package_types(stack: &Stack, core: &CoreResources) -> BTreeSet<String> {
     let core_packages = core_type_packages(stack, core);
     let is_configured = |declaration: &&PluginDeclaration| {
         let plugin = &declaration.plugin;
@@ -84,7 +82,7 @@ fn plugins_of_resources(stack: &Stack) -> impl Iterator<Item = &PluginDeclaratio
 
 /// Returns the enabled plugins for children of components: each is the only enabled plugin of its package. Omits
 /// packages that only core types need, because their plugins may have no configuration.
-pub(super) fn plugins_for_children(stack: &Stack, core: &RecipeTable) -> Vec<usize> {
+pub(super) fn plugins_for_children(stack: &Stack, core: &CoreResources) -> Vec<usize> {
     let (core_packages, used) = (core_type_packages(stack, core), plugin_type_packages(stack));
     let enabled = || stack.plugins.iter().enumerate().filter(|(_, plugin)| plugin.plugin.enabled);
     let is_only_plugin = |package: &str| enabled().filter(|(_, plugin)| plugin.package() == package).count() == 1;
@@ -94,7 +92,7 @@ pub(super) fn plugins_for_children(stack: &Stack, core: &RecipeTable) -> Vec<usi
 }
 
 /// Returns the packages that core types of the stack need, and the one that creates its key.
-pub(super) fn core_type_packages(stack: &Stack, core: &RecipeTable) -> BTreeSet<&'static str> {
+pub(super) fn core_type_packages(stack: &Stack, core: &CoreResources) -> BTreeSet<&'static str> {
     let key = stack.provisioner.secrets_provider.provisioned_key();
     let of_key = key.into_iter().flat_map(key_packages).map(|package| package.name);
     core_resources(stack, core).map(|(_, _, package)| package.name).chain(of_key).collect()
@@ -102,7 +100,7 @@ pub(super) fn core_type_packages(stack: &Stack, core: &RecipeTable) -> BTreeSet<
 
 /// Checks the plugins that are declared for the packages of core types. Returns one error or warning per package, about the
 /// first resource that needs it.
-pub(super) fn check(stack: &Stack, core: &RecipeTable) -> Vec<Diagnostic> {
+pub(super) fn check(stack: &Stack, core: &CoreResources) -> Vec<Diagnostic> {
     let mut seen = BTreeSet::new();
     core_resources(stack, core)
         .filter(|(_, _, package)| seen.insert(package.name))

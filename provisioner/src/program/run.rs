@@ -11,6 +11,7 @@ use futures_util::stream::FuturesUnordered;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ProviderReference, Urn};
 
+use super::core_resources::CoreResources;
 use super::goals::{self, PluginResource};
 use super::references::{Mode, ReferencedResource, ReferencedResources};
 use super::types::{self, ResolvedType};
@@ -38,17 +39,18 @@ pub struct ProgramResult {
 pub(super) async fn run(
     stack: &Stack,
     core: &RecipeTable,
+    core_resources: &CoreResources,
     registrar: &dyn Registrar,
     effects: &dyn Effects,
 ) -> ProgramResult {
-    let types = registrar.package_types(packages::plugins_with_package_types(stack, core));
+    let types = registrar.package_types(packages::plugins_with_package_types(stack, core_resources));
     let (root, types) = match tokio::join!(registrar.register(goals::root(stack)), types) {
         (Ok(root), Ok(types)) if root.result != RegistrationResult::Failed => (root.urn, types),
         (Ok(_) | Err(_), _) => {
             return ProgramResult { end: ProgramEnd::Failed, diagnostics: Vec::new() };
         }
     };
-    let mut run = Run::new(stack, core, registrar, effects, &root, types);
+    let mut run = Run::new(stack, core, core_resources, registrar, effects, &root, types);
     run.register_all().await;
     run.register_outputs().await;
     ProgramResult { end: run.end, diagnostics: run.diagnostics }
@@ -107,6 +109,7 @@ impl<'r> Run<'r> {
     fn new(
         stack: &'r Stack,
         core: &'r RecipeTable,
+        core_resources: &CoreResources,
         registrar: &'r dyn Registrar,
         effects: &'r dyn Effects,
         root: &'r Urn,
@@ -116,7 +119,8 @@ impl<'r> Run<'r> {
         let mut resolved_types = types::resolve_all(stack, &types);
         resolved_types.extend(stack.registrar.iter().map(|_| None));
         let has_components = types.values().any(PackageTypes::has_components);
-        let child_plugins = if has_components { packages::plugins_for_children(stack, core) } else { Vec::new() };
+        let child_plugins =
+            if has_components { packages::plugins_for_children(stack, core_resources) } else { Vec::new() };
         let resources = stack.declarations().map(|(environment, resource)| ResourceNode { environment, resource });
         let resources: Vec<ResourceNode<'r>> = resources.collect();
         let by_key: BTreeMap<_, _> = resources
@@ -145,7 +149,7 @@ impl<'r> Run<'r> {
             }
         }
         // A plugin that only core types use is not registered, because each core resource registers its own provider.
-        let core_packages = packages::core_type_packages(stack, core);
+        let core_packages = packages::core_type_packages(stack, core_resources);
         let is_registered = |node: &usize| {
             stack.plugins.get(*node).is_none_or(|declaration| {
                 let is_core_only = dependents[*node].is_empty() && core_packages.contains(declaration.package());

@@ -49,16 +49,6 @@ impl CoreTypeRecipe {
         Self { is_registrar: true, ..self }
     }
 
-    /// Returns the packages that a `config` needs. Those that only some need are left out for an invalid one.
-    pub fn packages(&self, config: &Node, place: Place<'_>) -> Vec<Package> {
-        let mut used = Vec::new();
-        if !self.optional.is_empty() {
-            self.inspect(config, place, &mut |recipe| used.extend(recipe.packages()));
-        }
-        let optional = self.optional.iter().filter(|package| used.contains(package));
-        self.packages.iter().chain(optional).copied().collect()
-    }
-
     /// Returns the packages that some `config` needs.
     #[cfg(test)]
     pub(in crate::registry) fn all_packages(&self) -> impl Iterator<Item = Package> {
@@ -68,6 +58,18 @@ impl CoreTypeRecipe {
     /// Passes the recipe for a `config` to a function. Texts with references are unknown. An invalid `config` has no recipe.
     pub(in crate::registry) fn inspect(&self, config: &Node, place: Place<'_>, visit: &mut dyn FnMut(Recipe<'_>)) {
         self.register.inspect(config, place, visit);
+    }
+
+    /// Returns the packages that a `config` needs, and the types and names of what the recipe for it registers, as far as they are
+    /// known before a run. An invalid `config` needs the packages that all need.
+    pub fn packages_and_names(&self, config: &Node, place: Place<'_>) -> (Vec<Package>, Vec<(String, String)>) {
+        let (mut used, mut names) = (Vec::new(), Vec::new());
+        self.inspect(config, place, &mut |recipe| {
+            used.extend(recipe.packages());
+            names = recipe.names();
+        });
+        let optional = self.optional.iter().filter(|package| used.contains(package));
+        (self.packages.iter().chain(optional).copied().collect(), names)
     }
 
     /// Returns what the recipe for a `config` registers, as far as it is known before a run.

@@ -23,16 +23,24 @@ pub struct Outline {
 impl Recipe<'_> {
     /// Returns the registrations of the recipe, except what it adds once a value is known.
     pub(super) fn outline(&self) -> Vec<Outline> {
-        let is_registered =
-            |kind| !matches!(kind, NodeKind::Function | NodeKind::ComponentOutputs | NodeKind::GoogleApi);
-        let resources = self.nodes.iter().filter(|node| is_registered(node.kind));
-        let outline = resources.map(|node| Outline {
+        let outline = self.registered_nodes().map(|node| Outline {
             token: node.token.clone(),
             name: node.name.clone(),
             inputs: self.known_inputs(node),
             provider: node.provider.map(|Handle(index)| self.known_inputs(&self.nodes[index])).unwrap_or_default(),
         });
         outline.collect()
+    }
+
+    /// Returns the types and names of these registrations.
+    pub(super) fn names(&self) -> Vec<(String, String)> {
+        self.registered_nodes().map(|node| (node.token.clone(), node.name.clone())).collect()
+    }
+
+    fn registered_nodes(&self) -> impl Iterator<Item = &Node> {
+        let is_registered =
+            |kind| !matches!(kind, NodeKind::Function | NodeKind::ComponentOutputs | NodeKind::GoogleApi);
+        self.nodes.iter().filter(move |node| is_registered(node.kind))
     }
 
     fn known_inputs(&self, node: &Node) -> PropertyMap {

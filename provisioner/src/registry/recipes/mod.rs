@@ -52,7 +52,7 @@ pub fn keys() -> RecipeTable {
 /// Returns the packages that create a key.
 pub fn key_packages(key: &ProvisionedKey) -> Vec<Package> {
     let place = Place { stack: "", project: "", environment: "", type_name: key.type_name, name: "", registrar: None };
-    keys().get(key.type_name).map(|recipe| recipe.packages(&key.config, place)).unwrap_or_default()
+    keys().get(key.type_name).map(|recipe| recipe.packages_and_names(&key.config, place).0).unwrap_or_default()
 }
 
 /// Returns the table of all core types, types of keys and types of templates, for reading files.
