@@ -12,7 +12,7 @@ use super::plugin_events::PluginEvents;
 use super::plugin_pool::PluginPool;
 use super::{HostError, HostEvents};
 use crate::install::{FetchEvents, InstallError, PackageSource, VerifiedPackage};
-use crate::plugin::{PluginConfig, PluginName, PluginSource};
+use crate::plugin::{Keep, PluginConfig, PluginName, PluginSource};
 use crate::process::{HostEnvironment, Spawner};
 use crate::provider::grpc::{Limits, PluginInit};
 
@@ -23,6 +23,16 @@ pub struct DeclaredPlugin {
     pub config: PluginConfig,
     /// Input of Initialize, which is called directly after Configure if the plugin serves `simplecontainer.plugin.v1`.
     pub init: PluginInit,
+    /// True if provider resources with equal inputs share an instance. Set it only for a provider that pays no attention to
+    /// the URN and the id in Configure, and keeps nothing between calls that differs from one provider resource to another.
+    pub shares_equal_configurations: bool,
+}
+
+impl DeclaredPlugin {
+    /// Returns whether provider resources with equal inputs share an instance.
+    pub(super) fn shares_instances(&self) -> bool {
+        self.shares_equal_configurations && self.config.keep == Keep::Run
+    }
 }
 
 /// Plugin to check with [`PluginHost::check`](super::PluginHost::check).

@@ -89,10 +89,19 @@ pub(super) struct Configuration {
     pub(super) init: PluginInit,
 }
 
+impl Configuration {
+    /// Returns whether a provider that pays no attention to its provider resource works alike with another configuration.
+    pub(super) fn is_alike(&self, other: &Self) -> bool {
+        let Self { parameters, request: ConfigureRequest { urn: _, id: _, inputs }, init } = self;
+        *parameters == other.parameters && *inputs == other.request.inputs && *init == other.init
+    }
+}
+
 /// Instance of a plugin.
 ///
 /// # Invariants
-/// A lease uses it alone, except for GetSchema. Once it was used in a way that the next user could notice, it is not kept.
+/// A lease uses it alone, except for GetSchema, or shares it with leases that are configured alike. Once it was used in a way
+/// that the next user could notice, it is not kept.
 pub(super) struct Instance {
     pub(super) provider: GrpcProvider,
     pub(super) attachment: Arc<Attachment>,
@@ -163,12 +172,16 @@ impl Instance {
         self.is_used_up.store(true, Ordering::Release);
     }
 
+    /// Returns true if the next user could notice how the instance was used.
+    pub(super) fn is_used_up(&self) -> bool {
+        self.is_used_up.load(Ordering::Acquire) || self.attachment.has_logged_error()
+    }
+
     /// Returns true if another user cannot notice that the instance was used. An instance that serves one package of many
     /// and has no configuration is not recognized again, so it is not kept.
     pub(super) fn is_reusable(&self) -> bool {
-        let is_used_up = self.is_used_up.load(Ordering::Acquire) || self.attachment.has_logged_error();
         let is_known = self.configuration.get().is_some() || self.is_unconfigured();
-        !is_used_up && is_known && self.calls.load(Ordering::Acquire) == 0
+        !self.is_used_up() && is_known && self.calls.load(Ordering::Acquire) == 0
     }
 
     /// Makes a call. A call that is given up before its reply, or whose effect is unknown, uses the instance up.

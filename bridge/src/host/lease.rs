@@ -3,6 +3,9 @@
 //! The configuration is not known when a lease begins. Until Configure it stands on an instance that is likely to have that
 //! configuration, and moves to another one if it has a different one. CheckConfig and DiffConfig depend on no earlier call,
 //! so a configured instance can reply to them: an idle one, or one that another lease of the run has.
+//!
+//! Leases of a plugin whose provider resources share instances have the same instance until Configure, and after it with all
+//! leases that are configured alike.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +18,7 @@ use super::HostError;
 use super::instance::{Configuration, Instance};
 use super::pool::Pooled as _;
 use super::run::{Plugin, Run};
+use super::sharing::SharedInstance;
 use crate::error::{Hint as _, cause};
 use crate::plugin::Keep;
 use crate::provider::{
@@ -27,9 +31,9 @@ use crate::provider::{
 /// Lease of an instance of a plugin.
 ///
 /// # Invariants
-/// No other lease has its instance. Until Configure, another lease of the run may call it beside the lease that has it, which
-/// waits for such calls before it gives the instance back. Closing a lease gives its instance back; dropping it kills the
-/// process.
+/// No other lease has its instance, unless it is shared. Until Configure, another lease of the run may call an instance that is
+/// not shared beside the lease that has it, which waits for such calls before it gives the instance back. Closing a lease gives
+/// its instance back, and dropping it kills the process; that of a shared instance, when its last lease ends.
 pub(super) struct Lease {
     run: Arc<Run>,
     plugin: Arc<Plugin>,
@@ -50,6 +54,8 @@ enum Source {
     Own(Arc<Instance>),
     /// Instance of another lease of the run, which is configured for the same provider resource. Only until Configure.
     Other(Arc<Lease>),
+    /// Instance of this lease and others.
+    Shared(Arc<SharedInstance>),
     /// No instance: it was given back.
     Closed,
 }
@@ -63,6 +69,9 @@ impl Lease {
         name: &str,
         other: impl FnOnce() -> Option<Arc<Self>>,
     ) -> Result<Arc<Self>, HostError> {
+        if plugin.declared.shares_instances() {
+            return Self::begin_shared(run, plugin).await;
+        }
         let is_candidate = |instance: &Instance| match instance.configuration.get() {
             Some(configuration) => (configuration.request.urn.name() == name).then_some(1),
             None => Some(0),
@@ -78,9 +87,23 @@ impl Lease {
                 None => Self::own(run.lease_started(plugin).await?),
             },
         };
+        Ok(Self::new(run, plugin, source, version))
+    }
+
+    async fn begin_shared(run: &Arc<Run>, plugin: &Arc<Plugin>) -> Result<Arc<Self>, HostError> {
+        let shared = plugin.shared.any();
+        let instance = shared.started(async |_| match run.lease_idle(plugin, rank_for(None)) {
+            Some(idle) => Ok(idle),
+            None => run.lease_started(plugin).await,
+        });
+        let version = instance.await?.provider.version().map(str::to_owned);
+        Ok(Self::new(run, plugin, Source::Shared(shared), version))
+    }
+
+    fn new(run: &Arc<Run>, plugin: &Arc<Plugin>, source: Source, version: Option<String>) -> Arc<Self> {
         let state = Mutex::new(LeaseState { source, parameters: None });
         let (run, plugin) = (Arc::clone(run), Arc::clone(plugin));
-        Ok(Arc::new(Self { run, plugin, version, state, calls_of_others: RwLock::default() }))
+        Arc::new(Self { run, plugin, version, state, calls_of_others: RwLock::default() })
     }
 
     fn own(instance: Arc<Instance>) -> (Source, Option<String>) {
@@ -106,7 +129,15 @@ impl Lease {
     pub(super) fn instance(&self) -> Option<Arc<Instance>> {
         match &self.lock().source {
             Source::Own(instance) => Some(Arc::clone(instance)),
+            Source::Shared(shared) => shared.instance().cloned(),
             Source::Other(_) | Source::Closed => None,
+        }
+    }
+
+    fn shared(&self) -> Option<Arc<SharedInstance>> {
+        match &self.lock().source {
+            Source::Shared(shared) => Some(Arc::clone(shared)),
+            Source::Own(_) | Source::Other(_) | Source::Closed => None,
         }
     }
 
@@ -119,7 +150,7 @@ impl Lease {
     fn other(&self) -> Option<Arc<Self>> {
         match &self.lock().source {
             Source::Other(other) => Some(Arc::clone(other)),
-            Source::Own(_) | Source::Closed => None,
+            Source::Own(_) | Source::Shared(_) | Source::Closed => None,
         }
     }
 
@@ -168,40 +199,70 @@ impl Lease {
     async fn instance_for(&self, urn: &Urn, method: Method) -> Result<Arc<Instance>, ProviderError> {
         let instance = self.open_instance(method).await?;
         match instance.configuration.get() {
-            Some(configuration) if configuration.request.urn != *urn => self.move_to(None, method).await,
+            Some(configuration) if configuration.request.urn != *urn && self.shared().is_none() => {
+                self.move_to(None, method).await
+            }
             Some(_) | None => Ok(instance),
+        }
+    }
+
+    /// Configures the instance that this lease shares, or moves to another one if that has a different configuration.
+    async fn configure_shared(&self, current: Arc<SharedInstance>, wanted: Configuration) -> Result<(), ProviderError> {
+        let shared = self.plugin.shared.with_configuration(&wanted, &current);
+        if !Arc::ptr_eq(&shared, &current) {
+            let before = self.replace(Source::Shared(Arc::clone(&shared)));
+            self.end_use(before).await;
+        }
+        self.end_use(Source::Shared(current)).await;
+        let started = shared.started(async |wanted| match self.run.lease_idle(&self.plugin, rank_for(wanted)) {
+            Some(idle) => Ok(idle),
+            None => self.run.lease_started(&self.plugin).await,
+        });
+        let configured = match started.await {
+            Ok(instance) => shared.configure(instance, wanted, self.run.id).await,
+            Err(error) => Err(not_started(Method::Configure, error)),
+        };
+        self.end_use(Source::Shared(shared)).await;
+        configured
+    }
+
+    /// Replaces the source of an open lease, and returns the one before. Returns `source` itself if the lease is closed.
+    fn replace(&self, source: Source) -> Source {
+        let mut state = self.lock();
+        match state.source {
+            Source::Closed => source,
+            Source::Own(_) | Source::Other(_) | Source::Shared(_) => std::mem::replace(&mut state.source, source),
+        }
+    }
+
+    /// Gives the instance of a source back, unless other leases use it.
+    async fn end_use(&self, source: Source) {
+        match source {
+            Source::Own(instance) => self.give_back(instance).await,
+            Source::Shared(shared) => {
+                if let Some(instance) = self.plugin.shared.release(shared) {
+                    self.give_back(instance).await;
+                }
+            }
+            Source::Other(_) | Source::Closed => {}
         }
     }
 
     /// Moves to another instance: an idle one with the configuration `wanted`, else one without any. The instance before is
     /// given back.
     async fn move_to(&self, wanted: Option<&Configuration>, method: Method) -> Result<Arc<Instance>, ProviderError> {
-        let rank = |instance: &Instance| match instance.configuration.get() {
+        let idle = self.run.lease_idle(&self.plugin, |instance| match instance.configuration.get() {
             Some(configuration) => (wanted == Some(configuration)).then_some(1),
             None => Some(0),
-        };
-        let idle = self.run.lease_idle(&self.plugin, rank);
+        });
         let next = match idle {
             Some(instance) => instance,
             None => self.run.lease_started(&self.plugin).await.map_err(|error| not_started(method, error))?,
         };
-        let (before, parameters) = {
-            let mut state = self.lock();
-            let before = match state.source {
-                Source::Closed => Source::Closed,
-                Source::Own(_) | Source::Other(_) => {
-                    std::mem::replace(&mut state.source, Source::Own(Arc::clone(&next)))
-                }
-            };
-            (before, state.parameters.clone())
-        };
-        match before {
-            Source::Own(before) => self.give_back(before).await,
-            Source::Other(_) => {}
-            Source::Closed => {
-                self.give_back(next).await;
-                return Err(self.closed_error(method));
-            }
+        let parameters = self.lock().parameters.clone();
+        self.end_use(self.replace(Source::Own(Arc::clone(&next)))).await;
+        if self.is_closed() {
+            return Err(self.closed_error(method));
         }
         if let Some(parameters) = parameters.filter(|_| next.is_unconfigured()) {
             next.parameterize(parameters).await?;
@@ -215,6 +276,15 @@ impl Lease {
         drop(self.calls_of_others.write().await);
         let keep = is_kept && instance.is_reusable() && !self.run.settings.abort.is_cancelled();
         self.run.pool().give_back(&self.plugin.group, instance, keep).await;
+    }
+}
+
+/// Returns the rank of an idle instance for a shared one with the configuration `wanted`.
+fn rank_for(wanted: Option<&Configuration>) -> impl Fn(&Instance) -> Option<u8> {
+    move |instance| match (instance.configuration.get(), wanted) {
+        (Some(configuration), Some(wanted)) => configuration.is_alike(wanted).then_some(1),
+        (Some(_), None) => Some(1),
+        (None, _) => Some(0),
     }
 }
 
@@ -245,7 +315,11 @@ impl Provider for Lease {
 
     async fn parameterize(&self, request: ParameterizeRequest) -> Result<ParameterizeReply, ProviderError> {
         const METHOD: Method = Method::Parameterize;
-        let instance = self.open_instance(METHOD).await?;
+        // A package of many is not shared.
+        let instance = match self.shared() {
+            Some(_) => self.move_to(None, METHOD).await?,
+            None => self.open_instance(METHOD).await?,
+        };
         self.lock().parameters = Some(request.clone());
         let instance = match instance.parameters.get() {
             Some((known, _)) if *known == request => instance,
@@ -287,6 +361,9 @@ impl Provider for Lease {
         const METHOD: Method = Method::Configure;
         let parameters = self.lock().parameters.clone();
         let wanted = Configuration { parameters, request, init: self.plugin.declared.init.clone() };
+        if let Some(shared) = self.shared() {
+            return self.configure_shared(shared, wanted).await;
+        }
         let instance = match self.instance() {
             Some(instance) if instance.configuration.get().is_none_or(|known| *known == wanted) => instance,
             Some(_) | None => self.move_to(Some(&wanted), METHOD).await?,
@@ -357,6 +434,9 @@ impl Provider for Lease {
     }
 
     async fn cancel(&self) -> Result<(), ProviderError> {
+        if self.shared().is_some_and(|shared| !shared.is_first_cancel()) {
+            return Ok(());
+        }
         // A lease that calls the instance of another one is cancelled with that one.
         match self.instance() {
             Some(instance) => {
@@ -369,9 +449,7 @@ impl Provider for Lease {
 
     async fn close(&self) {
         let source = std::mem::replace(&mut self.lock().source, Source::Closed);
-        if let Source::Own(instance) = source {
-            self.give_back(instance).await;
-        }
+        self.end_use(source).await;
     }
 }
 

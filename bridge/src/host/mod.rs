@@ -33,6 +33,7 @@ mod provider_host;
 mod registration_service;
 mod run;
 mod sandbox_hint;
+mod sharing;
 mod standalone;
 mod status_service;
 mod type_cache;

@@ -100,7 +100,11 @@ impl PluginHost {
     pub async fn check(settings: HostSettings, plugins: Vec<CheckedPlugin>) -> Vec<Result<PackageTypes, HostError>> {
         let host = Self::new(settings);
         let check = async |checked: CheckedPlugin| {
-            let declared = DeclaredPlugin { config: checked.config, init: PluginInit::default() };
+            let declared = DeclaredPlugin {
+                config: checked.config,
+                init: PluginInit::default(),
+                shares_equal_configurations: false,
+            };
             let plugin = Arc::new(host.run.resolve(declared).await?);
             if checked.needs_types {
                 return host.types_of(&plugin).await;

@@ -18,6 +18,7 @@ use super::monitor_relay::MonitorRelay;
 use super::package_types::PackageTypes;
 use super::plugin_pool::InstancePool;
 use super::pool::{GroupId, NotStarted};
+use super::sharing::SharedInstances;
 use super::{HostError, HostEvent};
 use crate::install::VerifiedPackage;
 use crate::launch::{LaunchSpec, PluginEnvironment, launch, plugin_environment, process_sandbox, socket_folders};
@@ -40,6 +41,7 @@ pub(super) struct Plugin {
     pub(super) environment: PluginEnvironment,
     /// Instances that this plugin can use.
     pub(super) group: GroupId,
+    pub(super) shared: SharedInstances,
     /// Types of the package, loaded on first use.
     pub(super) package_types: OnceCell<PackageTypes>,
     /// True once a request for a later version than the declared one was reported.
@@ -56,8 +58,9 @@ pub(super) enum Program {
 
 impl Plugin {
     fn new(group: GroupId, declared: DeclaredPlugin, program: Program, environment: PluginEnvironment) -> Self {
-        let (package_types, is_later_version_reported) = (OnceCell::new(), AtomicBool::new(false));
-        Self { declared, program, environment, group, package_types, is_later_version_reported }
+        let (shared, package_types) = (SharedInstances::default(), OnceCell::new());
+        let is_later_version_reported = AtomicBool::new(false);
+        Self { declared, program, environment, group, shared, package_types, is_later_version_reported }
     }
 
     /// Returns the package; `None` if the host does not start the plugin.

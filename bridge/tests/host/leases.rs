@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use crate::{TestRepository, wait_until};
 
 /// Repository with the plugin `x`, which counts its starts.
-fn repository(has_checksum: bool, faults: &[&str]) -> TestRepository {
+pub(crate) fn repository(has_checksum: bool, faults: &[&str]) -> TestRepository {
     let mut repository = TestRepository::supervised();
     let starts = repository.path("starts");
     let config = repository.plugin("x", &format!("echo $$ >> '{}'", starts.display()), faults);
@@ -26,21 +26,21 @@ fn repository(has_checksum: bool, faults: &[&str]) -> TestRepository {
 }
 
 /// Returns whether a process is gone, also as a zombie.
-fn has_ended(pid: Pid) -> bool {
+pub(crate) fn has_ended(pid: Pid) -> bool {
     test_kill_process(pid).is_err()
 }
 
 /// Returns the process ids of all started instances.
-fn starts(repository: &TestRepository) -> Vec<i32> {
+pub(crate) fn starts(repository: &TestRepository) -> Vec<i32> {
     let text = std::fs::read_to_string(repository.path("starts")).unwrap_or_default();
     text.lines().map(|line| line.parse().unwrap()).collect()
 }
 
-fn count(repository: &TestRepository, call: &str) -> usize {
+pub(crate) fn count(repository: &TestRepository, call: &str) -> usize {
     repository.calls("x").iter().filter(|known| *known == call).count()
 }
 
-async fn lease(host: &PluginHost, name: &str) -> Arc<dyn Provider> {
+pub(crate) async fn lease(host: &PluginHost, name: &str) -> Arc<dyn Provider> {
     let request = ProviderRequest { package: "x".into(), name: name.into(), ..ProviderRequest::default() };
     host.start_provider(&request).await.unwrap()
 }
@@ -119,7 +119,7 @@ async fn two_leases_never_share_a_process() {
     host.close().await;
 }
 
-async fn check_config(provider: &dyn Provider, name: &str) {
+pub(crate) async fn check_config(provider: &dyn Provider, name: &str) {
     let urn = format!("urn:pulumi:dev::t::pulumi:providers:x::{name}").parse().unwrap();
     let request = CheckConfigRequest { urn, olds: Arc::default(), news: Arc::default() };
     provider.check_config(request).await.unwrap();

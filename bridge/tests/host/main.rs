@@ -12,6 +12,7 @@ mod monitor;
 #[path = "../recordings/mod.rs"]
 mod recordings;
 mod registration;
+mod sharing;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -106,7 +107,7 @@ impl TestRepository {
         let mut config = PluginConfig::new(name.parse().unwrap(), source);
         config.sandbox = self.sandbox.clone();
         let init = PluginInit { secrets: BTreeMap::from([("token".into(), "s3cr3t".into())]), ..PluginInit::default() };
-        self.plugins.push(DeclaredPlugin { config, init });
+        self.plugins.push(DeclaredPlugin { config, init, shares_equal_configurations: false });
         &mut self.plugins.last_mut().unwrap().config
     }
 
@@ -127,6 +128,11 @@ impl TestRepository {
     /// Returns the declaration of the plugin that was declared last.
     pub(crate) fn last_plugin(&mut self) -> &mut PluginConfig {
         &mut self.plugins.last_mut().unwrap().config
+    }
+
+    /// Lets the provider resources of the plugin that was declared last share instances.
+    pub(crate) fn share_instances(&mut self) {
+        self.plugins.last_mut().unwrap().shares_equal_configurations = true;
     }
 
     /// Returns the repository for another run with events of its own and the same pool.

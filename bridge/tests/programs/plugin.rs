@@ -122,6 +122,10 @@ impl ResourceProvider for Provider {
 
     async fn configure(&self, _: Request<rpc::ConfigureRequest>) -> Reply<rpc::ConfigureResponse> {
         self.record_call("Configure");
+        let is_first = || std::fs::read_to_string(&self.record).unwrap().matches("Configure\n").count() == 1;
+        if self.has_fault("fail the first Configure") && is_first() {
+            return Err(Status::unknown("no quota"));
+        }
         let mut engine = self.engine().await;
         let message =
             rpc::LogRequest { severity: 2, message: "hello".into(), urn: "u".into(), stream_id: 7, ephemeral: true };

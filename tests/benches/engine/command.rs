@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
+use serde_json::{Value, json};
 use tests::binaries;
 
 use crate::figures::{CommandFigures, Figures, memory_of, seconds};
@@ -52,12 +53,17 @@ pub(crate) struct Repository {
 impl Repository {
     /// Creates a repository below a folder. `storage` is its entry of `state-storage`.
     pub(crate) fn create(sc: PathBuf, workload: Workload, storage: &str, scratch: &Path) -> anyhow::Result<Self> {
+        Self::with_server(sc, &server_yaml(workload, storage), scratch)
+    }
+
+    /// Creates a repository below a folder with a server.yaml.
+    pub(crate) fn with_server(sc: PathBuf, server: &str, scratch: &Path) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir_in(scratch)?;
         for name in [".git", ".sc/stacks/dev", "home"] {
             fs::create_dir_all(folder.path().join(name))?;
         }
         fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: bench\n")?;
-        fs::write(folder.path().join(".sc/stacks/dev/server.yaml"), server_yaml(workload, storage))?;
+        fs::write(folder.path().join(".sc/stacks/dev/server.yaml"), server)?;
         Ok(Self { folder, sc, environment: Vec::new(), memory: 0 })
     }
 
@@ -126,6 +132,17 @@ fn watch(child: &Child, stop: Receiver<()>) -> thread::JoinHandle<u64> {
 
 /// Returns the server.yaml of a workload.
 fn server_yaml(workload: Workload, storage: &str) -> String {
+    let plugins =
+        format!("  - {{ name: rec, source: {{ type: local, path: {} }}, passEnv: [REC_DIR] }}\n", crate::PROVIDER);
+    let resources = workload.resources().into_iter().map(|resource| {
+        let inputs = resource.config(|index| format!("${{resource:thing-{index:06}.v}}"));
+        (resource.name, json!({ "type": TYPE, "config": inputs }))
+    });
+    server_text(storage, &plugins, resources)
+}
+
+/// Returns a server.yaml with these resources, by name.
+pub(crate) fn server_text(storage: &str, plugins: &str, resources: impl Iterator<Item = (String, Value)>) -> String {
     let mut text = format!(
         "schemaVersion: 1.0
 provisioner:
@@ -134,17 +151,14 @@ provisioner:
     state-storage: {storage}
     secrets-provider: {{ type: passphrase, config: {{ passPhrase: low tide }} }}
 plugins:
-  - {{ name: rec, source: {{ type: local, path: {} }}, passEnv: [REC_DIR] }}
-resources:
+{plugins}resources:
   resources:
     dev:
       resources:
-",
-        crate::PROVIDER
+"
     );
-    for resource in workload.resources() {
-        let inputs = resource.config(|index| format!("${{resource:thing-{index:06}.v}}"));
-        writeln!(text, "        {}: {{ type: '{TYPE}', config: {inputs} }}", resource.name).unwrap_or_default();
+    for (name, resource) in resources {
+        writeln!(text, "        {name}: {resource}").unwrap_or_default();
     }
     text
 }

@@ -2,8 +2,8 @@
 //! Pulumi if it is on PATH (`docs/performance.md`).
 //!
 //! `cargo bench -p tests --bench engine` measures; with `-- --test` everything runs once and small. `-- stores` measures the
-//! program with its state in a bucket, and `-- baseline` compares it with another build of it. Each other measurement
-//! has its own process, so that memory is measured separately. Engine and loop take turns, and medians are compared.
+//! program with its state in a bucket, `-- core-types` resources of core types, and `-- baseline` compares the program with another
+//! build of it. Each other measurement has its own process, so that memory is measured separately. Engine and loop take turns, and medians are compared.
 //! Prints the results, and never fails because of a slow result.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark is a program that prints")]
@@ -11,6 +11,7 @@
 mod bare;
 mod baseline;
 mod command;
+mod core_types;
 mod figures;
 mod ours;
 mod pulumi;
@@ -67,6 +68,8 @@ fn main() -> anyhow::Result<ExitCode> {
             let is_quick = arguments.contains(&"--test") || arguments.contains(&"--quick");
             if arguments.contains(&"stores") {
                 stores::compare(is_quick, Path::new(SCRATCH))?;
+            } else if arguments.contains(&"core-types") {
+                core_types::compare(is_quick, Path::new(SCRATCH))?;
             } else if arguments.contains(&"baseline") {
                 baseline::compare(is_quick, Path::new(SCRATCH))?;
             } else {

@@ -204,7 +204,11 @@ impl<'f> Bench<'f> {
         let source = PluginSource::Local(LocalSource { path: crate::PROVIDER.into(), checksum: None });
         let name = "rec".parse().map_err(|_| HostError::new("no name"))?;
         let config = PluginConfig::new(name, source);
-        let loaded = PluginHost::load(settings, vec![DeclaredPlugin { config, init: PluginInit::default() }]).await;
+        let loaded = PluginHost::load(
+            settings,
+            vec![DeclaredPlugin { config, init: PluginInit::default(), shares_equal_configurations: false }],
+        )
+        .await;
         loaded.map_err(|mut failed| failed.swap_remove(0).1)
     }
 }

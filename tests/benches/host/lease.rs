@@ -80,6 +80,10 @@ async fn host(folder: &std::path::Path) -> anyhow::Result<PluginHost> {
         PluginSource::Local(LocalSource { path: env!("CARGO_BIN_EXE_pulumi-resource-rec").into(), checksum: None });
     let mut config = PluginConfig::new("rec".parse()?, source);
     config.sandbox = Sandbox::None;
-    let loaded = PluginHost::load(settings, vec![DeclaredPlugin { config, init: PluginInit::default() }]).await;
+    let loaded = PluginHost::load(
+        settings,
+        vec![DeclaredPlugin { config, init: PluginInit::default(), shares_equal_configurations: false }],
+    )
+    .await;
     loaded.map_err(|mut failed| failed.swap_remove(0).1.into())
 }

@@ -154,7 +154,7 @@ impl SdkPlugin {
         let source = PluginSource::Local(LocalSource { path: self.folder.clone(), checksum: None });
         let mut config = PluginConfig::new(package.parse().expect("packages of tests have valid names"), source);
         config.pass_env = variables.into_iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
-        let plugins = vec![DeclaredPlugin { config, init: PluginInit::default() }];
+        let plugins = vec![DeclaredPlugin { config, init: PluginInit::default(), shares_equal_configurations: false }];
         PluginHost::load(settings, plugins).await.map_err(|mut failed| io::Error::other(failed.swap_remove(0).1))
     }
 }

@@ -278,3 +278,22 @@ fn environments_have_separate_buckets() {
     repository.expect_exit(0, "destroy --parent --yes");
     assert_eq!(repository.resources().len(), 0);
 }
+
+#[test]
+fn providers_of_one_account_share_a_process() {
+    let media =
+        |number| format!("media-{number}: {{ type: s3-bucket, config: {{ credentials: '${{auth:reef}}' }} }}\n");
+    for (keep, buckets, expected) in [("run", 30, 1), ("never", 2, 2 * 2)] {
+        let plugin = format!("- {{ name: aws, source: {{ type: local, path: aws }}, keep: {keep} }}");
+        let repository = repository(&plugin, &(0..buckets).map(media).collect::<String>());
+        repository.write_script("aws", "echo $$ >> \"$HOME/../starts\"\nexec $CLOUD \"$@\"\n");
+        repository.expect_exit(0, "provision");
+        let started = repository.read("starts").lines().count();
+        assert_eq!(started, expected, "keep: {keep}, preview and update");
+        let resources = repository.resources();
+        let providers = resources.iter().filter(|line| line.contains(" pulumi:providers:aws "));
+        assert_eq!(providers.count(), buckets, "in the state they stay apart");
+        repository.expect_exit(0, "provision --expect-no-changes");
+        repository.expect_exit(0, "destroy --parent --yes");
+    }
+}
