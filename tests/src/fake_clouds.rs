@@ -1,9 +1,10 @@
 //! Fake providers of clouds: they check inputs against the SDK packages, and return outputs.
 //!
 //! Input: calls over gRPC, and `provisioner/src/registry/sdk` (what the packages on PyPI say; an interop suite compares
-//! both). Output: replies, and a record of the calls. Excluded: the requests that a core type has to make.
+//! both); the script of a test. Output: replies, and a record of the calls. Excluded: the requests that a core type has to make.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pulumi_proto::property::{PropertyMap, PropertyValue};
@@ -41,11 +42,18 @@ const REPLACE_KEYS: [(&str, &[&str]); 11] = [
     ("gcp:storage/bucketIAMMember:BucketIAMMember", &["bucket", "role", "member"]),
 ];
 
-/// Outputs that are no texts, by type, as JSON.
-const OUTPUTS: [(&str, &str); 5] = [
+/// Outputs that are no texts, by type, as JSON. Inputs of these names come first.
+const OUTPUTS: [(&str, &str); 6] = [
     ("gcp:container/cluster:Cluster", r#"{ "masterAuth": { "clusterCaCertificate": "Q0E=" } }"#),
     ("gcp:redis/instance:Instance", r#"{ "port": 6379 }"#),
     ("gcp:serviceaccount/key:Key", r#"{ "privateKey": "e30=" }"#),
+    (
+        "kubernetes:core/v1:Secret",
+        r#"{ "data": {
+            "password": "bG93LXRpZGUtNg==", "username": "cm9vdA==", "host": "aA==", "port": "NTY3Mg==", "type": "cg==",
+            "provider": "cg==", "default_user.conf": "YQ==", "connection_string": "YW1xcDovLw=="
+        } }"#,
+    ),
     ("kubernetes:core/v1:Service", r#"{ "status": { "loadBalancer": { "ingress": [{ "ip": "192.0.2.5" }] } } }"#),
     (
         "mongodbatlas:index/cluster:Cluster",
@@ -58,6 +66,18 @@ const RESULTS: [(&str, &str); 2] = [
     ("aws:index/getAvailabilityZones:getAvailabilityZones", r#"{ "names": ["eu-north-1a", "eu-north-1b"] }"#),
     ("cloudflare:index/getZone:getZone", r#"{ "id": "zone-7", "zoneId": "zone-7" }"#),
 ];
+
+/// Instructions of a test to the provider, in the file `script.json` in the folder of its calls, which is read at each call.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Script {
+    /// Error of Create, by the name of the resource.
+    fail: BTreeMap<String, String>,
+    /// Inputs of existing resources, by `TYPE::ID`.
+    existing: BTreeMap<String, serde_json::Value>,
+    /// Results of functions, by token, in place of those of [`RESULTS`].
+    results: BTreeMap<String, serde_json::Value>,
+}
 
 /// Shapes in an SDK package.
 #[derive(Clone, Debug, Deserialize)]
@@ -120,6 +140,14 @@ pub fn packages() -> BTreeMap<String, PackageShape> {
 impl PackageShape {
     /// Returns the check failures of the inputs of a resource, each with its property path.
     fn check_inputs(&self, token: &str, inputs: &PropertyMap) -> Vec<(String, String)> {
+        if self.is_custom_resource(token) {
+            return ["apiVersion", "kind"]
+                .into_iter()
+                .zip(token.split(':').skip(1))
+                .filter(|(name, part)| inputs.get(*name).and_then(PropertyValue::as_str) != Some(part))
+                .map(|(name, part)| (name.to_owned(), format!("must be {part}")))
+                .collect();
+        }
         let Some(ResourceShape { inputs: kinds, required, .. }) = self.resources.get(token) else {
             return vec![(String::new(), format!("no resource has the type {token}"))];
         };
@@ -134,6 +162,12 @@ impl PackageShape {
         let mut failures = Vec::new();
         self.check_fields((kinds, required), &inputs.collect(), "", &mut failures);
         failures
+    }
+
+    /// Returns whether a type is that of a custom resource of Kubernetes, which no SDK has.
+    fn is_custom_resource(&self, token: &str) -> bool {
+        let has_group = token.strip_prefix("kubernetes:").is_some_and(|rest| rest.contains('/'));
+        has_group && !self.resources.contains_key(token)
     }
 
     fn check_fields(
@@ -196,7 +230,9 @@ impl ResourceShape {
     /// Returns the outputs of a resource: its inputs, those of [`OUTPUTS`], and a value for each other output of the type
     /// string.
     fn outputs(&self, token: &str, name: &str, mut inputs: PropertyMap) -> PropertyMap {
-        inputs.extend(constants(&OUTPUTS, token));
+        for (output, value) in constants(&OUTPUTS, token) {
+            inputs.entry(output).or_insert(value);
+        }
         for (output, kind) in &self.outputs {
             if *kind == Kind::String && !inputs.contains_key(output) {
                 inputs.insert(output.clone(), format!("{name}.{output}").into());
@@ -252,11 +288,15 @@ pub fn package_of(token: &str) -> &str {
 pub struct FakeCloudProvider {
     packages: BTreeMap<String, PackageShape>,
     call_recorder: Arc<dyn CallRecorder>,
+    script: Option<PathBuf>,
 }
 
-/// Returns the fake provider as a service that records its calls.
-pub fn service(call_recorder: Arc<dyn CallRecorder>) -> ResourceProviderServer<FakeCloudProvider> {
-    ResourceProviderServer::new(FakeCloudProvider { packages: packages(), call_recorder })
+/// Returns the fake provider as a service that records its calls. `script` is the path of the [`Script`].
+pub fn service(
+    call_recorder: Arc<dyn CallRecorder>,
+    script: Option<PathBuf>,
+) -> ResourceProviderServer<FakeCloudProvider> {
+    ResourceProviderServer::new(FakeCloudProvider { packages: packages(), call_recorder, script })
 }
 
 impl FakeCloudProvider {
@@ -264,15 +304,28 @@ impl FakeCloudProvider {
         self.call_recorder.record(Call { rpc: rpc.to_owned(), request: request.request_json(), error: None });
     }
 
+    /// Returns the script; an empty one if there is no file.
+    fn script(&self) -> Result<Script, Status> {
+        match self.script.as_ref().map(std::fs::read) {
+            Some(Ok(text)) => serde_json::from_slice(&text).map_err(|error| Status::internal(error.to_string())),
+            Some(Err(_)) | None => Ok(Script::default()),
+        }
+    }
+
     fn package(&self, token: &str) -> Result<&PackageShape, Status> {
         let package = self.packages.get(package_of(token));
         package.ok_or_else(|| Status::not_found(format!("no package has the type {token}")))
     }
 
-    fn shape(&self, urn: &str) -> Result<&ResourceShape, Status> {
-        let (token, _) = type_and_name(urn);
-        let shape = self.package(token)?.resources.get(token);
-        shape.ok_or_else(|| Status::not_found(format!("no resource has the type {token}")))
+    /// Returns the outputs of a resource with these inputs.
+    fn outputs(&self, urn: &str, inputs: PropertyMap) -> Result<PropertyMap, Status> {
+        let (token, name) = type_and_name(urn);
+        let package = self.package(token)?;
+        match package.resources.get(token) {
+            Some(shape) => Ok(shape.outputs(token, name, inputs)),
+            None if package.is_custom_resource(token) => Ok(inputs),
+            None => Err(Status::not_found(format!("no resource has the type {token}"))),
+        }
     }
 
     fn check_request(&self, request: rpc::CheckRequest) -> Reply<rpc::CheckResponse> {
@@ -340,8 +393,11 @@ impl ResourceProvider for FakeCloudProvider {
             return Ok(Response::new(rpc::CreateResponse { properties, ..Default::default() }));
         }
         self.record("Create", &request);
-        let (token, name) = type_and_name(&request.urn);
-        let outputs = self.shape(&request.urn)?.outputs(token, name, decode_properties(request.properties)?);
+        let (_, name) = type_and_name(&request.urn);
+        if let Some(error) = self.script()?.fail.get(name) {
+            return Err(Status::unknown(error));
+        }
+        let outputs = self.outputs(&request.urn, decode_properties(request.properties)?)?;
         let id = format!("{name}-id");
         Ok(Response::new(rpc::CreateResponse {
             id,
@@ -356,12 +412,12 @@ impl ResourceProvider for FakeCloudProvider {
             return Ok(Response::new(rpc::UpdateResponse { properties: request.news, ..Default::default() }));
         }
         self.record("Update", &request);
-        let (token, name) = type_and_name(&request.urn);
-        let outputs = self.shape(&request.urn)?.outputs(token, name, decode_properties(request.news)?);
+        let outputs = self.outputs(&request.urn, decode_properties(request.news)?)?;
         Ok(Response::new(rpc::UpdateResponse { properties: Some(encode_properties(&outputs)?), ..Default::default() }))
     }
 
-    /// Returns the recorded inputs and their outputs. An import has no inputs; for it, the location is `EU`.
+    /// Returns the recorded inputs and their outputs. Those of an import are in the script, by default a name and the location
+    /// `EU`.
     async fn read(&self, request: Request<rpc::ReadRequest>) -> Reply<rpc::ReadResponse> {
         let request = request.into_inner();
         let mut inputs = decode_properties(request.inputs)?;
@@ -371,13 +427,14 @@ impl ResourceProvider for FakeCloudProvider {
                 "Read",
                 &rpc::ReadRequest { urn: request.urn.clone(), id: request.id.clone(), ..Default::default() },
             );
-            inputs = PropertyMap::from([
-                ("name".to_owned(), request.id.as_str().into()),
-                ("location".to_owned(), "EU".into()),
-            ]);
+            let (token, _) = type_and_name(&request.urn);
+            let script = self.script()?;
+            let existing = script.existing.get(&format!("{token}::{}", request.id)).map(property);
+            inputs = existing.as_ref().and_then(PropertyValue::as_map).cloned().unwrap_or_else(|| {
+                [("name".to_owned(), request.id.as_str().into()), ("location".to_owned(), "EU".into())].into()
+            });
         }
-        let (token, name) = type_and_name(&request.urn);
-        let outputs = self.shape(&request.urn)?.outputs(token, name, inputs.clone());
+        let outputs = self.outputs(&request.urn, inputs.clone())?;
         let (inputs, properties) = (Some(encode_properties(&inputs)?), Some(encode_properties(&outputs)?));
         Ok(Response::new(rpc::ReadResponse { id: request.id, inputs, properties, ..Default::default() }))
     }
@@ -388,7 +445,9 @@ impl ResourceProvider for FakeCloudProvider {
         if package.is_none_or(|package| !package.functions.contains_key(&request.tok)) {
             return Err(Status::not_found(format!("no function has the token {}", request.tok)));
         }
-        let result = encode_properties(&constants(&RESULTS, &request.tok))?;
+        let scripted = self.script()?.results.get(&request.tok).map(property);
+        let result = scripted.as_ref().and_then(PropertyValue::as_map).cloned();
+        let result = encode_properties(&result.unwrap_or_else(|| constants(&RESULTS, &request.tok)))?;
         Ok(Response::new(rpc::InvokeResponse { r#return: Some(result), failures: Vec::new() }))
     }
 
@@ -448,6 +507,7 @@ mod tests {
             ("kubernetes:core/v1:Service", service(json!("http")), vec![]),
             ("kubernetes:core/v1:Service", service(json!([80])), vec!["spec.ports[0].targetPort"]),
             ("random:index/randomPassword:RandomPassword", json!({ "length": 0.5 }), vec!["length"]),
+            ("kubernetes:acid.zalan.do/v1:postgresql", json!({ "apiVersion": "acid.zalan.do/v1" }), vec!["kind"]),
         ];
         for (token, inputs, mut expected) in table {
             let mut found = failures(token, &inputs);

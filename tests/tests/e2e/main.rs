@@ -54,4 +54,3 @@ mod terminal;
 mod unrecorded;
 mod unusable_states;
 mod validate;
-mod whole_repositories;

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics at its first failure")]
 
+mod core_types;
 mod server;
 
 use std::fs;
