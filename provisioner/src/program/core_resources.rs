@@ -1,4 +1,4 @@
-//! What the core resources of a stack need and would register, as far as it is known before a run.
+//! Inspection of the core resources of a stack: what they need and would register, as far as it is known before a run.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

@@ -16,7 +16,7 @@ const BRIDGE: [&str; 13] = [
     "error",
 ];
 
-const PROVISIONER: [Row<'_>; 9] = [
+const PROVISIONER: [Row<'_>; 10] = [
     (
         "cli",
         &[
@@ -35,9 +35,10 @@ const PROVISIONER: [Row<'_>; 9] = [
     ),
     ("schema", &["registry::types"]),
     ("program", &["registry::recipes", "registry::recipe", "registry::packages", "registry::types"]),
-    ("registry::recipes", &["registry::recipe", "registry::types"]),
+    ("registry::recipes", &["registry::recipe", "registry::templates", "registry::types"]),
     ("registry::recipe", &["registry::types", "registry::sdk"]),
     ("registry::packages", &["registry::sdk"]),
+    ("registry::templates", &[]),
     ("registry::types", &[]),
     ("registry::sdk", &[]),
 ];
