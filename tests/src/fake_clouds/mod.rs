@@ -71,6 +71,8 @@ pub struct Script {
     fail: BTreeMap<String, String>,
     /// Inputs of existing resources, by `TYPE::ID`.
     existing: BTreeMap<String, serde_json::Value>,
+    /// Resources that do not exist, as `TYPE::ID`.
+    missing: Vec<String>,
     /// Results of functions, by token, in place of those of [`RESULTS`].
     results: BTreeMap<String, serde_json::Value>,
 }
@@ -269,8 +271,11 @@ impl ResourceProvider for FakeCloudProvider {
                 &rpc::ReadRequest { urn: request.urn.clone(), id: request.id.clone(), ..Default::default() },
             );
             let (token, _) = type_and_name(&request.urn);
-            let script = self.script()?;
-            let existing = script.existing.get(&format!("{token}::{}", request.id)).map(property);
+            let (script, resource) = (self.script()?, format!("{token}::{}", request.id));
+            if script.missing.contains(&resource) {
+                return Ok(Response::new(rpc::ReadResponse::default()));
+            }
+            let existing = script.existing.get(&resource).map(property);
             inputs = existing.as_ref().and_then(PropertyValue::as_map).cloned().unwrap_or_else(|| {
                 [("name".to_owned(), request.id.as_str().into()), ("location".to_owned(), "EU".into())].into()
             });

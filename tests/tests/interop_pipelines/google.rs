@@ -12,6 +12,9 @@ use tokio::runtime::Runtime;
 pub(crate) const DONE: &str = r#"{"name":"operations/a","done":true}"#;
 /// Operation of the Service Usage API that is in progress.
 pub(crate) const IN_PROGRESS: &str = r#"{"name":"operations/a"}"#;
+/// Operation of the Service Usage API that has failed.
+pub(crate) const REFUSED: &str =
+    r#"{"name":"operations/a","done":true,"error":{"code":7,"message":"Permission denied to enable service"}}"#;
 /// Key that protects the states.
 pub(crate) const KEY: &str = "projects/tide-7/locations/europe-north1/keyRings/reef/cryptoKeys/states";
 

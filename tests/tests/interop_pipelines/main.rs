@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tests::moto::MotoServer;
 
-use google::{DONE, Google, IN_PROGRESS};
+use google::{DONE, Google, IN_PROGRESS, REFUSED};
 use repository::Repository;
 
 /// Creates a repository's resources with a failure in between, leaves them alone, changes one, adopts one, and destroys them.
@@ -216,15 +216,10 @@ print(client('s3').get_bucket_policy(Bucket={bucket:?})['Policy'])"
     }
 }
 
-#[test]
-fn gke_with_caddy_data_and_operators() {
-    let steps = Steps {
-        failing: "gcp:redis/instance:Instance cache--prod",
-        change: ("memorySizeGb: 1", "memorySizeGb: 2"),
-        changed: "gcp:redis/instance:Instance cache--prod",
-        adoption: (
-            "        bus:",
-            r#"        old:
+/// Replacement in server.yaml that adopts an instance of Redis.
+const ADOPTED_REDIS: (&str, &str) = (
+    "        bus:",
+    r#"        old:
           type: gcp-redis
           config:
             credentials: "${auth:tide}"
@@ -233,7 +228,15 @@ fn gke_with_caddy_data_and_operators() {
             region: europe-north1
             adopt: true
         bus:"#,
-        ),
+);
+
+#[test]
+fn gke_with_caddy_data_and_operators() {
+    let steps = Steps {
+        failing: "gcp:redis/instance:Instance cache--prod",
+        change: ("memorySizeGb: 1", "memorySizeGb: 2"),
+        changed: "gcp:redis/instance:Instance cache--prod",
+        adoption: ADOPTED_REDIS,
         adopted: "gcp:redis/instance:Instance old--prod",
         existing: &json!({
             "existing": { "gcp:redis/instance:Instance::projects/tide-7/locations/europe-north1/instances/old": {
@@ -349,6 +352,43 @@ fn gke_with_caddy_data_and_operators() {
     simple-container.com:k8s:SimpleContainer caddy-edge
     simple-container.com:k8s:SimpleContainer caddy-prod
     ");
+}
+
+#[test]
+fn api_that_cannot_be_switched_on_leaves_out_what_needs_it() {
+    let google = Google::start(REFUSED);
+    let repository = Repository::new("gke", &google.account(), &google.environment());
+    let output = repository.end_with(1, "provision");
+    assert!(output.contains("cannot switch on the API redis.googleapis.com in the project"), "{output}");
+    assert!(output.contains("Permission denied to enable service"), "{output}");
+    assert!(output.contains("gcloud services enable redis.googleapis.com --project"), "{output}");
+    let created = repository.changes(&mut 0);
+    let of_cache = "Create gcp:redis/instance:Instance cache--prod".to_owned();
+    assert!(!created.contains(&of_cache) && created.iter().any(|call| call.contains("films")), "{created:?}");
+}
+
+#[test]
+fn adopted_instance_that_is_missing_is_named() {
+    let google = Google::start(DONE);
+    let repository = Repository::new("gke", &google.account(), &google.environment());
+    repository.change(ADOPTED_REDIS.0, ADOPTED_REDIS.1);
+    let instance = "gcp:redis/instance:Instance::projects/tide-7/locations/europe-north1/instances/old";
+    repository.script(&json!({ "missing": [instance] }));
+    let output = repository.end_with(1, "provision --skip-preview");
+    assert!(output.contains("instances/old\" does not exist\n  at .sc/stacks/reef/server.yaml:"), "{output}");
+    assert!(!repository.resources().iter().any(|resource| resource.ends_with("old--prod")));
+}
+
+#[test]
+fn secret_that_never_appears_is_named_after_a_minute() {
+    let google = Google::start(DONE);
+    let repository = Repository::new("gke", &google.account(), &google.environment());
+    let secret = "default/root.pg--edge.credentials.postgresql.acid.zalan.do";
+    repository.script(&json!({ "missing": [format!("kubernetes:core/v1:Secret::{secret}")] }));
+    let output = repository.end_with(1, "provision --skip-preview");
+    assert!(output.contains(secret) && output.contains("does not exist"), "{output}");
+    repository.script(&json!({}));
+    repository.pipeline(0, 16);
 }
 
 #[test]
