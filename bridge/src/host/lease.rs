@@ -92,11 +92,8 @@ impl Lease {
 
     async fn begin_shared(run: &Arc<Run>, plugin: &Arc<Plugin>) -> Result<Arc<Self>, HostError> {
         let shared = plugin.shared.any();
-        let instance = shared.started(async |_| match run.lease_idle(plugin, rank_for(None)) {
-            Some(idle) => Ok(idle),
-            None => run.lease_started(plugin).await,
-        });
-        let version = instance.await?.provider.version().map(str::to_owned);
+        let instance = shared.started(async |wanted| run.lease(plugin, rank_for(wanted)).await).await?;
+        let version = instance.provider.version().map(str::to_owned);
         Ok(Self::new(run, plugin, Source::Shared(shared), version))
     }
 
@@ -213,12 +210,10 @@ impl Lease {
             let before = self.replace(Source::Shared(Arc::clone(&shared)));
             self.end_use(before).await;
         }
+        // If the lease was closed meanwhile, this is the last use.
         self.end_use(Source::Shared(current)).await;
-        let started = shared.started(async |wanted| match self.run.lease_idle(&self.plugin, rank_for(wanted)) {
-            Some(idle) => Ok(idle),
-            None => self.run.lease_started(&self.plugin).await,
-        });
-        let configured = match started.await {
+        let started = shared.started(async |wanted| self.run.lease(&self.plugin, rank_for(wanted)).await).await;
+        let configured = match started {
             Ok(instance) => shared.configure(instance, wanted, self.run.id).await,
             Err(error) => Err(not_started(Method::Configure, error)),
         };
@@ -251,14 +246,11 @@ impl Lease {
     /// Moves to another instance: an idle one with the configuration `wanted`, else one without any. The instance before is
     /// given back.
     async fn move_to(&self, wanted: Option<&Configuration>, method: Method) -> Result<Arc<Instance>, ProviderError> {
-        let idle = self.run.lease_idle(&self.plugin, |instance| match instance.configuration.get() {
+        let rank = |instance: &Instance| match instance.configuration.get() {
             Some(configuration) => (wanted == Some(configuration)).then_some(1),
             None => Some(0),
-        });
-        let next = match idle {
-            Some(instance) => instance,
-            None => self.run.lease_started(&self.plugin).await.map_err(|error| not_started(method, error))?,
         };
+        let next = self.run.lease(&self.plugin, rank).await.map_err(|error| not_started(method, error))?;
         let parameters = self.lock().parameters.clone();
         self.end_use(self.replace(Source::Own(Arc::clone(&next)))).await;
         if self.is_closed() {

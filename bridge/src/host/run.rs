@@ -121,6 +121,18 @@ impl Run {
         Some(instance)
     }
 
+    /// Leases the idle instance of a plugin with the highest rank, or one that is started now.
+    pub(super) async fn lease<R: Ord>(
+        self: &Arc<Self>,
+        plugin: &Arc<Plugin>,
+        rank: impl Fn(&Instance) -> Option<R>,
+    ) -> Result<Arc<Instance>, HostError> {
+        match self.lease_idle(plugin, rank) {
+            Some(idle) => Ok(idle),
+            None => self.lease_started(plugin).await,
+        }
+    }
+
     /// Leases an instance that is started now.
     pub(super) async fn lease_started(self: &Arc<Self>, plugin: &Arc<Plugin>) -> Result<Arc<Instance>, HostError> {
         self.check_not_stopped(plugin)?;
