@@ -70,7 +70,7 @@ pub use secrets_provider_error::SecretsProviderError;
 pub use settings_file::{check_settings, move_settings, settings_file};
 pub use setup_error::{SetupError, UnsupportedTarget};
 pub use stack_run::{RunInputs, StackRun};
-pub use stacks::{ProcessIdentity, Selection, Stacks, StacksRead, StacksRequest, check_owner, program};
+pub use stacks::{ProcessIdentity, Selection, Stacks, StacksRead, StacksRequest, check_owner};
 pub use state_access::ResumedRename;
 pub use validate::validate;
 

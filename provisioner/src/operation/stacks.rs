@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use config::diagnostics::{Code, Diagnostic, SourceFiles, has_errors};
@@ -87,8 +87,8 @@ pub struct Stacks {
     pub(super) process: ProcessIdentity,
     /// Names of the requested stacks.
     requested: Vec<String>,
-    /// Programs of stacks that were asked for.
-    programs: Arc<Mutex<Vec<Program>>>,
+    /// Programs of all loaded stacks.
+    programs: Vec<Program>,
 }
 
 /// Result of reading stacks.
@@ -112,7 +112,8 @@ impl Stacks {
             Err(found) => Ok(StacksRead::Errors(found, sources)),
             Ok(Loaded { repository, stacks, warnings, requested, from_store }) => {
                 let StacksRequest { process_context, process, masker, unrecorded, .. } = request;
-                let (sources, stacks) = (Arc::new(sources), stacks.into_iter().map(Arc::new).collect());
+                let (sources, stacks) = (Arc::new(sources), stacks.into_iter().map(Arc::new).collect::<Vec<_>>());
+                let programs = stacks.iter().map(program).collect();
                 let stacks = Self {
                     repository,
                     process_context,
@@ -123,7 +124,7 @@ impl Stacks {
                     from_store,
                     process,
                     requested,
-                    programs: Arc::default(),
+                    programs,
                 };
                 Ok(StacksRead::Stacks(Box::new(stacks), warnings))
             }
@@ -154,15 +155,9 @@ impl Stacks {
         self.requested().map(|stack| self.program(stack)).collect()
     }
 
-    /// Returns the program of a stack, or of the key of one, always the same one.
+    /// Returns the program of a stack, or of the key of one. A loaded stack has one program, which inspects its recipes once.
     pub fn program(&self, stack: &Arc<Stack>) -> Program {
-        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = programs.iter().find(|known| known.is_of(stack)) {
-            return known.clone();
-        }
-        let program = program(stack);
-        programs.push(program.clone());
-        program
+        self.programs.iter().find(|program| program.is_of(stack)).cloned().unwrap_or_else(|| program(stack))
     }
 
     /// Returns the time for which a lock is held unless it is renewed.
@@ -194,7 +189,7 @@ impl Stacks {
 }
 
 /// Creates the program of a stack, or of the key of one.
-pub fn program(stack: &Arc<Stack>) -> Program {
+fn program(stack: &Arc<Stack>) -> Program {
     let recipes = if stack.key_of.is_some() { recipes::keys() } else { recipes::core_types() };
     Program::new(Arc::clone(stack), recipes)
 }

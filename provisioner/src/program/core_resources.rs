@@ -20,38 +20,58 @@ pub(super) struct CoreResources {
 impl CoreResources {
     /// Inspects the recipes of a stack. It takes about as long as a run needs to make them.
     pub(super) fn inspect(stack: &Stack, core: &RecipeTable) -> Self {
-        let declared: Vec<_> =
-            stack.declarations().map(|(environment, it)| CoreResource::of(stack, core, environment, it)).collect();
-        let mut first: BTreeMap<(String, String), usize> = BTreeMap::new();
-        let mut outlines = Outlines::default();
+        let declared = stack.declarations().map(|(environment, it)| CoreResource::of(stack, core, environment, it));
+        let mut registrations = Registrations { declared: declared.collect(), ..Registrations::default() };
         let mut inspected = Self::default();
-        for (index, resource) in declared.iter().enumerate() {
-            let Some(resource) = resource else { continue };
+        for index in 0..registrations.declared.len() {
+            let Some(resource) = registrations.declared[index] else { continue };
             let (packages, names) = resource.recipe.packages_and_names(&resource.resource.config, resource.place);
             inspected.packages.extend(packages.into_iter().map(|package| (index, package)));
-            let mut found = None;
-            for name in names {
-                match first.entry(name) {
-                    Entry::Vacant(entry) => drop(entry.insert(index)),
-                    Entry::Occupied(entry) => {
-                        let Some(other) = declared.get(*entry.get()).and_then(Option::as_ref) else { continue };
-                        let both = [(*entry.get(), other), (index, resource)];
-                        let mut of_both = both.into_iter().flat_map(|(index, it)| outlines.of(index, it, entry.key()));
-                        let one = of_both.next();
-                        if of_both.any(|other| Some(other) != one) {
-                            let ((token, name), span) = (entry.key(), resource.resource.key_span);
-                            found.get_or_insert_with(|| conflict(token, name, span, other.resource.key_span));
-                        }
-                    }
-                }
-            }
-            inspected.conflicts.extend(found);
+            // Each name is added, also after the first conflict.
+            let conflicts: Vec<Diagnostic> =
+                names.into_iter().filter_map(|name| registrations.add(index, resource, name)).collect();
+            inspected.conflicts.extend(conflicts.into_iter().next());
         }
         inspected
     }
 }
 
+/// Registrations of the core resources that were inspected.
+#[derive(Default)]
+struct Registrations<'s> {
+    /// All resources, by index of [`Stack::declarations`]; `None` for those of plugins.
+    declared: Vec<Option<CoreResource<'s>>>,
+    /// First resource that registers a type and a name.
+    first: BTreeMap<(String, String), usize>,
+    /// Outlines of the resources that have a type and a name in common with another one.
+    outlines: BTreeMap<usize, Vec<Outline>>,
+}
+
+impl<'s> Registrations<'s> {
+    /// Adds a registration of a resource. Returns an error if an earlier one has the same type and name and differs.
+    fn add(&mut self, index: usize, resource: CoreResource<'s>, name: (String, String)) -> Option<Diagnostic> {
+        let first = match self.first.entry(name.clone()) {
+            Entry::Vacant(entry) => {
+                entry.insert(index);
+                return None;
+            }
+            Entry::Occupied(entry) => *entry.get(),
+        };
+        let other = self.declared[first]?;
+        let outlines = [self.outlines_of(first, other, &name), self.outlines_of(index, resource, &name)].concat();
+        let differs = outlines.windows(2).any(|pair| pair[0] != pair[1]);
+        differs.then(|| conflict(&name.0, &name.1, resource.resource.key_span, other.resource.key_span))
+    }
+
+    fn outlines_of(&mut self, index: usize, resource: CoreResource<'s>, name: &(String, String)) -> Vec<Outline> {
+        let outline = || resource.recipe.outline(&resource.resource.config, resource.place);
+        let outlines = self.outlines.entry(index).or_insert_with(outline);
+        outlines.iter().filter(|outline| outline.token == name.0 && outline.name == name.1).cloned().collect()
+    }
+}
+
 /// Core resource with its recipe.
+#[derive(Clone, Copy)]
 struct CoreResource<'s> {
     recipe: &'s CoreTypeRecipe,
     place: Place<'s>,
@@ -66,18 +86,5 @@ impl<'s> CoreResource<'s> {
             place: Place::new(stack, environment, type_name, resource),
             resource,
         })
-    }
-}
-
-/// Outlines of the core resources that have a name in common with another one, by index.
-#[derive(Default)]
-struct Outlines(BTreeMap<usize, Vec<Outline>>);
-
-impl Outlines {
-    /// Returns the outlines of the registrations of a resource with a type and a name.
-    fn of(&mut self, index: usize, resource: &CoreResource<'_>, (token, name): &(String, String)) -> Vec<Outline> {
-        let outline = || resource.recipe.outline(&resource.resource.config, resource.place);
-        let outlines = self.0.entry(index).or_insert_with(outline);
-        outlines.iter().filter(|outline| outline.token == *token && outline.name == *name).cloned().collect()
     }
 }

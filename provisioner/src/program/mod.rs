@@ -43,6 +43,7 @@ pub use type_check::{SchemaFindings, SchemaWarning};
 pub struct Program {
     stack: Arc<Stack>,
     core: RecipeTable,
+    /// Result of the inspection of the core resources, which all copies of the program share.
     core_resources: Arc<OnceLock<CoreResources>>,
 }
 
@@ -62,7 +63,7 @@ impl Program {
         Arc::ptr_eq(&self.stack, stack)
     }
 
-    /// Returns what the core resources need and would register. It is found out once.
+    /// Returns what the core resources need and would register. The first call inspects their recipes.
     fn core_resources(&self) -> &CoreResources {
         self.core_resources.get_or_init(|| CoreResources::inspect(&self.stack, &self.core))
     }

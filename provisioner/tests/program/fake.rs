@@ -11,7 +11,7 @@ use config::diagnostics::{Diagnostic, SourceFiles, Style, render};
 use config::types::TypeTable;
 use config::{LoadedStacks, ProcessContext, Profile, Repository, Stack, Workspace};
 use engine::{Goal, Halted, InvokeGoal, ProgramEnd, ReadGoal, Registered, Registrar, RegistrationResult};
-use provisioner::operation::{key_stack, program};
+use provisioner::operation::key_stack;
 use provisioner::program::Program;
 use provisioner::registry::recipe::{Effects, RecipeTable};
 use provisioner::registry::recipes;
@@ -249,7 +249,9 @@ resources:
     pub(crate) fn key(server: &str, project: &str, stack: &str) -> Result<Option<Self>, String> {
         let (loaded, sources, diagnostics) = Self::load_named(server, "", &recipes::built_in_types(), project, stack);
         match loaded.filter(|_| !diagnostics.contains("error")) {
-            Some(stack) => Ok(key_stack(&stack).map(|key| Self { program: program(&key), sources })),
+            Some(stack) => {
+                Ok(key_stack(&stack).map(|key| Self { program: Program::new(key, recipes::keys()), sources }))
+            }
             None => Err(diagnostics),
         }
     }

@@ -11,7 +11,7 @@ use bridge::process::Spawner;
 use bridge::source::without_credentials;
 use clap::{Args, Subcommand};
 use provisioner::operation::{
-    InstalledPlugin, LocatedPackage, OperationError, PackageLocation, PluginSettings, Stacks, key_stack, program,
+    InstalledPlugin, LocatedPackage, OperationError, PackageLocation, PluginSettings, Stacks, key_stack,
 };
 
 use super::plugin_debug::{self, DebugArgs};
@@ -87,7 +87,7 @@ async fn install(ui: &Ui, global: &GlobalArgs, args: &InstallArgs) -> anyhow::Re
         for stack in stacks.requested() {
             let events = session.sink(&stack.name, None);
             let programs: Vec<_> =
-                iter::once(program(stack)).chain(key_stack(stack).map(|key| program(&key))).collect();
+                iter::once(stacks.program(stack)).chain(key_stack(stack).map(|key| stacks.program(&key))).collect();
             let provided = match settings.provide_packages(&programs, &events, &session.signals).await {
                 Err(OperationError::Stopped) => return Err(OperationError::Stopped.into()),
                 Err(error) => {
@@ -191,7 +191,7 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
     };
     let mut undeclared = Vec::new();
     for stack in &stacks.stacks {
-        let located = settings.locate_packages(&program(stack)).await;
+        let located = settings.locate_packages(&stacks.program(stack)).await;
         undeclared.push(located.inspect_err(|error| ui.print_diagnostics(error.diagnostics(), &stacks.sources))?);
     }
     let Stacks { stacks, repository, .. } = &stacks;
