@@ -132,6 +132,7 @@ maxConnections: 7\nqueryInsightsEnabled: true";
 fn mistakes_are_reported_at_their_lines() {
     let cases = [
         ("gcp-redis", "memorySizeGb: 'two'"),
+        ("gcp-redis", "projectId: tide\nmemorySizeGb: 0"),
         ("gcp-redis", "projectId: tide\nadopt: true"),
         ("gcp-cloudsql-postgres", "projectId: tide\nversion: POSTGRES_16\navailabilityType: zonal"),
         ("gcp-cloudsql-postgres", "projectId: tide\nadopt: true\ninstanceName: old"),
@@ -150,6 +151,10 @@ fn mistakes_are_reported_at_their_lines() {
     error[wrong-kind]: expected a whole number, found a single value
       --> server.yaml:11:27
        = hint: write it without quotes
+
+    error[unknown-value]: an instance needs memory
+      --> server.yaml:12:27
+       = hint: write the memory in GiB, such as `memorySizeGb: 1`
 
     error[missing-key]: `instanceId` is missing
       --> server.yaml:10:13

@@ -8,8 +8,8 @@ use pulumi_proto::property::{PropertyMap, PropertyValue};
 use serde_json::{Map, Value, json};
 
 use super::gcp::{account_provider, enable_api, project};
-use super::packages::RANDOM;
-use crate::registry::recipe::{Handle, Place, Provider, Recipe, ResolvedValue};
+use super::random::root_password;
+use crate::registry::recipe::{Handle, Hole, Place, Provider, Recipe, ResolvedValue};
 use crate::registry::types::gcp_data::{GcpCloudSqlPostgresConfig, GcpPubSubConfig, GcpRedisConfig};
 
 /// `gcp-redis` (docs/spec/simple-container.md#7.9): an instance of Redis, created or adopted.
@@ -61,17 +61,15 @@ pub(super) fn cloud_sql_postgres<'r>(config: &'r GcpCloudSqlPostgresConfig, at: 
         r.text_or(config.root_password, "").secret()
     } else {
         enable_api("sqladmin.googleapis.com", gcp, &config.account, r);
-        create_instance(config, &name, gcp, r).out("result").secret()
+        create_instance(config, &name, gcp, r).secret()
     };
     r.export(&name, json!({ "root-password": password }));
     r.publish(json!({ "user": "postgres", "password": password }));
 }
 
-/// Adds a new instance, and returns the resource with its password.
-fn create_instance(config: &GcpCloudSqlPostgresConfig, name: &str, gcp: Provider, r: &mut Recipe<'_>) -> Handle {
-    let inputs = json!({ "length": 16, "special": true, "overrideSpecial": "-_" });
-    let token = "random:index/randomPassword:RandomPassword";
-    let password = r.add(Provider::default_of(RANDOM).resource(token, &format!("{name}-root-password"), inputs));
+/// Adds a new instance, and returns its password.
+fn create_instance(config: &GcpCloudSqlPostgresConfig, name: &str, gcp: Provider, r: &mut Recipe<'_>) -> Hole {
+    let password = root_password(&format!("{name}-root-password"), r);
     let backups = config.backup_enabled.then(|| {
         let retention = |count| json!({ "retainedBackups": count, "retentionUnit": "COUNT" });
         json!({
@@ -90,7 +88,7 @@ fn create_instance(config: &GcpCloudSqlPostgresConfig, name: &str, gcp: Provider
         "name": name,
         "region": r.given(config.region),
         "databaseVersion": config.version,
-        "rootPassword": password.out("result"),
+        "rootPassword": password,
         "deletionProtection": config.deletion_protection.unwrap_or_default(),
         "settings": {
             "tier": r.given(config.tier).map_or(json!("db-f1-micro"), |tier| json!(tier)),

@@ -7,7 +7,7 @@ use config::types::FreeValue;
 use serde_json::{Map, Value, json};
 
 use super::kubernetes::{annotations, cluster, labels, merged, resource_name};
-use super::packages::RANDOM;
+use super::random::root_password;
 use crate::registry::recipe::{Handle, Hole, Place, Provider, Recipe, ResolvedValue, decode_base64, secret};
 use crate::registry::types::helm::{
     HelmChartConfig, MongodbOperatorConfig, PostgresOperatorConfig, RabbitmqOperatorConfig, RedisOperatorConfig,
@@ -82,11 +82,7 @@ pub(super) fn mongodb_operator(config: &MongodbOperatorConfig, at: &Place<'_>, r
     let (kubernetes, name, namespace) = (operator.kubernetes, &operator.name, &operator.namespace);
     let secret_name = format!("{name}-root-password");
 
-    let inputs = json!({ "length": 16, "overrideSpecial": "-_", "special": true });
-    let token = "random:index/randomPassword:RandomPassword";
-    let random = Provider::default_of(RANDOM);
-    let password = r.add(random.resource(token, &format!("{secret_name}-root-generated-password"), inputs));
-    let password = password.out("result");
+    let password = root_password(&format!("{secret_name}-root-generated-password"), r);
     let inputs = json!({
         "metadata": operator.metadata(&secret_name, at),
         "type": "Opaque",

@@ -13,6 +13,7 @@ mod keys;
 mod kubernetes;
 mod mongodb;
 mod packages;
+mod random;
 
 use config::ProvisionedKey;
 use config::types::TypeTable;

@@ -7,7 +7,8 @@ use pulumi_proto::property::PropertyValue;
 use serde_json::{Value, json};
 
 use super::aws;
-use super::packages::{ATLAS, AWS, RANDOM};
+use super::packages::{ATLAS, AWS};
+use super::random::password;
 use crate::registry::recipe::{
     Handle, Hole, Node, Place, Provider, Recipe, ResolvedValue, go_json, secret, trim_middle,
 };
@@ -306,10 +307,7 @@ impl<'r> Atlas<'r> {
             let admins = self.config.admins.iter().map(|user| (user, ADMIN));
             for (user, role) in admins.chain(self.config.developers.iter().map(|user| (user, DEVELOPER))) {
                 let inputs = json!({ "length": 20, "special": false });
-                let token = "random:index/randomPassword:RandomPassword";
-                let node =
-                    Provider::default_of(RANDOM).resource(token, &format!("{project_id}-{user}-password"), inputs);
-                let password = r.add(node).out("result");
+                let password = password(&format!("{project_id}-{user}-password"), inputs, r);
                 let inputs = json!({
                     "authDatabaseName": "admin",
                     "password": password,

@@ -53,6 +53,15 @@ impl CoreConfig for GcpRedisConfig {
             false => vec![("memorySizeGb", "add the memory in GiB, such as `memorySizeGb: 1`")],
         }
     }
+
+    fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
+        let config = &decoded.config;
+        let size = node.get_path(["memorySizeGb"]).filter(|size| !size.is_null());
+        if let Some(size) = size.filter(|_| !config.adopt && config.memory_size_gb == 0) {
+            let error = Diagnostic::error(Code("unknown-value"), size.span, "an instance needs memory");
+            diagnostics.push(error.help("write the memory in GiB, such as `memorySizeGb: 1`"));
+        }
+    }
 }
 
 /// `config` of `gcp-cloudsql-postgres` (docs/spec/simple-container.md#7.8).

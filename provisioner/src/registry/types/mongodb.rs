@@ -276,11 +276,8 @@ impl Check<'_> {
                 diagnostics.push(self.missing(&path(key)[..3], key, help));
             }
             if !policy.unit.is_empty() && !RETENTION_UNITS.contains(&policy.unit.as_str()) {
-                let error = Diagnostic::error(
-                    UNKNOWN_VALUE,
-                    self.span(&path("unit")),
-                    format!("{:?} is not a unit of a retention", policy.unit),
-                );
+                let summary = format!("{:?} is not a unit of a retention", policy.unit);
+                let error = Diagnostic::error(UNKNOWN_VALUE, self.span(&path("unit")), summary);
                 let units = format!("the units are {}", RETENTION_UNITS.join(", "));
                 diagnostics.push(error.did_you_mean(&policy.unit, RETENTION_UNITS).help(units));
             }
@@ -301,11 +298,8 @@ impl Check<'_> {
             } else if let Some(account) = self.node.get_path(path("config")) {
                 diagnostics.extend(check_account(self.decoded, &provider.config, account));
             } else {
-                diagnostics.push(self.missing(
-                    &path("config")[..2],
-                    "config",
-                    "add the account, such as `credentials`",
-                ));
+                let help = "add the account, such as `credentials`";
+                diagnostics.push(self.missing(&path("config")[..2], "config", help));
             }
         }
         let Some(network) = &config.network_config else { return };
@@ -323,11 +317,8 @@ impl Check<'_> {
                 );
             }
         } else if network.allow_cidrs.is_none() {
-            let error = Diagnostic::error(
-                MISSING_KEY,
-                self.span(&["networkConfig"]),
-                "`networkConfig` has neither `privateLinkEndpoint` nor `allowCidrs`",
-            );
+            let summary = "`networkConfig` has neither `privateLinkEndpoint` nor `allowCidrs`";
+            let error = Diagnostic::error(MISSING_KEY, self.span(&["networkConfig"]), summary);
             diagnostics.push(error.help("leave `networkConfig` out to let all addresses have access"));
         }
     }

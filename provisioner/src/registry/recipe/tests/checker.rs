@@ -8,7 +8,7 @@ use pulumi_proto::property::PropertyValue;
 use serde_json::Value;
 
 use crate::registry::recipe::graph::Recipe;
-use crate::registry::recipe::hole::{Handle, Hole, HoleSource, Template};
+use crate::registry::recipe::hole::{Handle, HoleSource, Template};
 use crate::registry::recipe::node::{Node, NodeKind};
 use crate::registry::recipe::resolved::ResolvedValue;
 use crate::registry::sdk::tests::shapes::{self, Kind, PackageShapes};
@@ -27,7 +27,7 @@ pub(in crate::registry) fn mistakes(recipe: &mut Recipe<'_>) -> Vec<String> {
     let mut mistakes = Vec::new();
     while let Some(part) = recipe.continuations.pop() {
         let check = Check { recipe, subject: "a continuation" };
-        let kinds: Result<Vec<Kind>, String> = part.values.iter().map(|value| check.kind_of(value)).collect();
+        let kinds: Result<Vec<Kind>, String> = part.values.iter().map(|value| check.kind_of(&value.source)).collect();
         match kinds {
             Ok(kinds) => {
                 let samples = kinds.iter().map(|kind| ResolvedValue::known(sample(kind)));
@@ -140,7 +140,7 @@ impl Check<'_, '_> {
         let wrong = |found: &str| Err(format!("{}: {name} is {found}, expected {kind:?}", self.subject));
         match (value, kind) {
             (Template::Hole(hole), kind) => {
-                let found = self.kind_of(hole)?;
+                let found = self.kind_of(&hole.source)?;
                 if is_assignable(&found, kind) { Ok(()) } else { wrong(&format!("{found:?}")) }
             }
             (Template::Secret(value), kind) => self.value(name, value, kind, package),
@@ -180,18 +180,14 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Returns the kind of a hole.
-    fn kind_of(&self, hole: &Hole) -> Result<Kind, String> {
-        self.kind_of_source(&hole.source)
-    }
-
-    fn kind_of_source(&self, source: &HoleSource) -> Result<Kind, String> {
+    /// Returns the kind of a hole, by its source.
+    fn kind_of(&self, source: &HoleSource) -> Result<Kind, String> {
         match source {
             HoleSource::Id(_) => Ok(Kind::String),
             HoleSource::Reference(_) => Ok(Kind::Any),
             HoleSource::Text(index) => {
                 for part in &self.recipe.texts[*index].parts {
-                    match self.kind_of(part)? {
+                    match self.kind_of(&part.source)? {
                         Kind::String | Kind::Integer | Kind::Any => {}
                         other => return Err(format!("{}: a text is made of {other:?}", self.subject)),
                     }
@@ -203,7 +199,7 @@ impl Check<'_, '_> {
                 _ => Kind::Any,
             }),
             HoleSource::Output(handle, path) => self.output(*handle, path),
-            HoleSource::Member(map, key) => match (self.kind_of_source(map)?, &**map) {
+            HoleSource::Member(map, key) => match (self.kind_of(map)?, &**map) {
                 (Kind::Map(item), _) => Ok(*item),
                 (Kind::Object(_), HoleSource::Output(handle, path)) => self.output(*handle, &format!("{path}.{key}")),
                 (Kind::Any, _) => Ok(Kind::Any),
