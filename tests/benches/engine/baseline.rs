@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use tests::binaries;
 
 use crate::command::{CREATE, DESTROY, FOLDER, NO_OP, Repository};
-use crate::figures::median;
+use crate::figures::{median, verdict};
 use crate::workload::{Shape, Workload};
 
 /// Environment variable with the path of the earlier build.
@@ -43,8 +43,7 @@ pub(crate) fn compare(is_quick: bool, scratch: &Path) -> anyhow::Result<()> {
     for ((name, _), times) in COMMANDS.iter().zip(&times) {
         let [ours, theirs] = [0, 1].map(|build| median(times.iter().map(|times| times[build])) * 1e3);
         let ratio = median(times.iter().map(|[ours, theirs]| ours / theirs));
-        let result = if ratio <= LIMIT { "within the limit" } else { "above the limit" };
-        println!("| {name} | {ours:.0} ms | {theirs:.0} ms | {ratio:.3} | {LIMIT} {result} |");
+        println!("| {name} | {ours:.0} ms | {theirs:.0} ms | {ratio:.3} | {LIMIT} {} |", verdict(ratio <= LIMIT));
     }
     Ok(())
 }

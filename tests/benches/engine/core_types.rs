@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tests::binaries;
 
 use crate::command::{CREATE, FOLDER, NO_OP, Repository, server_text};
-use crate::figures::median;
+use crate::figures::{current_memory_of, median, verdict};
 
 /// Provider of all packages, which accepts what the SDK packages accept.
 const CLOUD: &str = env!("CARGO_BIN_EXE_pulumi-resource-cloud");
@@ -95,10 +95,6 @@ fn shared_processes(rounds: usize, buckets: usize, scratch: &Path) -> anyhow::Re
         shared / apart,
     );
     Ok(())
-}
-
-fn verdict(holds: bool) -> &'static str {
-    if holds { "within the limit" } else { "above the limit" }
 }
 
 /// Name of a resource, and its entry in server.yaml.
@@ -219,7 +215,5 @@ fn watch(stop: &Receiver<()>) -> Peak {
 /// Returns the resident memory of a process in bytes, if it is one of the provider.
 fn memory(process: fs::DirEntry) -> Option<u64> {
     let is_provider = fs::read_link(process.path().join("exe")).ok()? == Path::new(CLOUD);
-    let status = fs::read_to_string(process.path().join("status")).ok().filter(|_| is_provider)?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+    is_provider.then(|| current_memory_of(&process.file_name().to_string_lossy()))
 }

@@ -66,8 +66,17 @@ pub(crate) fn peak_memory() -> u64 {
 
 /// Returns the peak resident memory of another process in bytes; 0 if the system does not report it.
 pub(crate) fn memory_of(process: &str) -> u64 {
+    memory_in_status(process, "VmHWM:")
+}
+
+/// Returns the resident memory of another process in bytes; 0 if the system does not report it.
+pub(crate) fn current_memory_of(process: &str) -> u64 {
+    memory_in_status(process, "VmRSS:")
+}
+
+fn memory_in_status(process: &str, field: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
     let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     kibibytes.unwrap_or_default() * 1024
 }
@@ -77,6 +86,11 @@ pub(crate) fn median(times: impl IntoIterator<Item = f64>) -> f64 {
     let mut times: Vec<f64> = times.into_iter().collect();
     times.sort_by(f64::total_cmp);
     times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+/// Returns whether a figure is within its limit, in words.
+pub(crate) fn verdict(holds: bool) -> &'static str {
+    if holds { "within the limit" } else { "above the limit" }
 }
 
 /// Returns a duration in seconds.

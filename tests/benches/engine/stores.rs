@@ -14,7 +14,7 @@ use tests::s3_server::S3Server;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::command::{CREATE, DESTROY, FOLDER, NO_OP, Repository};
-use crate::figures::median;
+use crate::figures::{median, verdict};
 use crate::pulumi::{self, Checkpoints, Project, RemoteBackend, UP};
 use crate::workload::{Shape, Workload};
 
@@ -241,8 +241,4 @@ fn is_call_that_needs_the_state(line: &str) -> bool {
 fn in_bucket(server: &S3Server) -> String {
     let url = format!("s3://reef/team?endpoint={}&s3ForcePathStyle=true&region=us-east-1", server.url());
     format!("{{ type: fs, config: {{ path: '{url}' }} }}")
-}
-
-fn verdict(holds: bool) -> &'static str {
-    if holds { "within the limit" } else { "above the limit" }
 }

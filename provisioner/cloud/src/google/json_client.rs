@@ -84,6 +84,7 @@ impl JsonClient {
                 Err(error) => JsonError::Unreachable(chain(&error.without_url())),
             };
             match waits.next() {
+                // The service does not report that it can be reached again.
                 Some(wait) => tokio::time::sleep(wait).await,
                 None => return Err(error),
             }
