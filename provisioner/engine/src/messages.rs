@@ -102,6 +102,14 @@ pub(crate) fn undeletable_hint(urn: &Urn, reason: Undeletable) -> String {
     }
 }
 
+/// Returns the message about the update of a resource whose initialization failed; `None` if its entry has no
+/// initialization errors.
+pub(crate) fn not_initialized(old: &ResourceState) -> Option<Message> {
+    let errors = old.init_errors.join("; ");
+    let text = format!("it exists, but its initialization has failed: it is updated again ({errors})");
+    (!old.init_errors.is_empty()).then(|| Message::new(Severity::Info, text))
+}
+
 /// Returns the package of the type of a resource.
 pub(crate) fn package_of(urn: &Urn) -> String {
     pulumi_proto::urn::TypeToken::new(urn.type_token()).package().to_owned()

@@ -76,6 +76,27 @@ pub(crate) fn created_unchecked(calls: &[Call]) -> impl Iterator<Item = &String>
     calls.iter().filter(move |call| call.verb == "create" && !checked.contains(&*call.name)).map(|call| &call.id)
 }
 
+/// Returns the entries that lost their initialization errors without a successful Update.
+pub(crate) fn init_errors_without_update(base: &Snapshot, state: &Snapshot, calls: &[Call]) -> Vec<String> {
+    let has_errors = |state: &&Arc<ResourceState>| !state.init_errors.is_empty() && !state.external;
+    let errors: BTreeSet<&str> = base.resources.iter().filter(has_errors).map(|state| state.id_text()).collect();
+    let changed = calls.iter().filter(|call| matches!(call.verb, "create" | "update")).map(|call| &*call.id);
+    let changed: BTreeSet<&str> = changed.collect();
+    let live = state.resources.iter().filter(|state| state.custom && !state.delete && !state.external);
+    live.filter(|state| state.init_errors.is_empty() && errors.contains(state.id_text()))
+        .filter(|state| !changed.contains(state.id_text()))
+        .map(|state| format!("{} lost its initialization errors without an update", state.id_text()))
+        .collect()
+}
+
+/// Returns the live entries with initialization errors: after an update that succeeded there are none.
+pub(crate) fn uninitialized_entries(state: &Snapshot) -> Vec<String> {
+    let live = state.resources.iter().filter(|state| !state.delete && !state.external);
+    live.filter(|state| !state.init_errors.is_empty())
+        .map(|state| format!("{} counts as unchanged, but is not initialized", state.id_text()))
+        .collect()
+}
+
 /// Returns the resources that succeeded although a dependency failed.
 pub(crate) fn successes_after_failed_dependency(
     resources: &[ProgramResource],

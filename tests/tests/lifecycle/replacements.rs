@@ -105,6 +105,45 @@ async fn partially_failed_replacement_is_updated_by_next_run() {
 }
 
 #[tokio::test]
+async fn replaced_resource_stays_until_the_new_one_is_initialized() {
+    let program = |k: &str| [resource("a").input("k", k)];
+    let (cloud, state) = deploy(&program("1")).await;
+    cloud.fail("create a", CallFailure::Partial).fail("update a-2", CallFailure::Partial);
+    let mut ended = cloud.up(&state, &program("2")).continue_on_error().run().await.expect(Outcome::Failed);
+    assert_eq!(ended.changes(), ["create a"]);
+    for _ in 0..2 {
+        let refreshed = cloud.refresh(&ended.state).run().await.expect(Outcome::Succeeded);
+        let run = cloud.up(&refreshed.state, &program("2")).refresh_first().continue_on_error();
+        ended = run.run().await.expect(Outcome::Failed);
+        assert_eq!(ended.changes(), ["update a-2"]);
+        assert_eq!(ended.entries(), ["a-2", "a-1 (delete)"]);
+    }
+    cloud.clear_failures();
+    let ended = cloud.up(&ended.state, &program("2")).refresh_first().run().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["update a-2", "delete a-1"]);
+}
+
+#[tokio::test]
+async fn destroy_deletes_a_replaced_resource_whose_successor_is_not_initialized() {
+    let program = |k: &str| [resource("a").input("k", k)];
+    let (cloud, state) = deploy(&program("1")).await;
+    cloud.fail("create a", CallFailure::Partial);
+    let failed = cloud.up(&state, &program("2")).run().await.expect(Outcome::Failed);
+    let ended = cloud.destroy(&failed.state).run().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes().len(), 2);
+}
+
+#[tokio::test]
+async fn resource_that_the_program_drops_is_deleted_with_its_uninitialized_successor() {
+    let program = |k: &str| [resource("a").input("k", k)];
+    let (cloud, state) = deploy(&program("1")).await;
+    cloud.fail("create a", CallFailure::Partial);
+    let failed = cloud.up(&state, &program("2")).run().await.expect(Outcome::Failed);
+    let ended = cloud.up(&failed.state, &[]).continue_on_error().run().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes().len(), 2);
+}
+
+#[tokio::test]
 async fn partial_failure_without_id_is_a_pending_create() {
     let program = |k: &str| [resource("a").input("k", k)];
     let (cloud, state) = deploy(&program("1")).await;

@@ -50,6 +50,7 @@ pub(crate) struct EndedRun {
     /// Hints of the messages.
     pub(crate) hints: Vec<String>,
     pub(crate) warnings: Vec<String>,
+    pub(crate) notices: Vec<String>,
     /// Repetitions of calls, such as `Create a 2` for the second attempt.
     pub(crate) retries: Vec<String>,
     /// Calls that the provider received in this run.
@@ -237,7 +238,7 @@ impl Run {
         let events = Arc::new(Events { masker: Arc::clone(&masker), events: Mutex::default() });
         let recorder = (!preview).then(|| Box::new(checking_recorder.clone()) as Box<dyn StateRecorder>);
         let host = Arc::new(self.cloud.clone());
-        let has_program = self.options.has_program();
+        let (operation, has_program) = (self.options.operation, self.options.has_program());
         let has_no_scope = self.options.scope.targets.is_empty() && self.options.scope.excludes.is_empty();
         let (deployment, run) = Deployment::new(
             self.options,
@@ -285,6 +286,11 @@ impl Run {
                 violations.push("an operation is pending, but the run was not aborted, and no reply lost".to_owned());
             }
             violations.extend(invariants::repeated_changes(&ended.calls));
+            violations.extend(invariants::init_errors_without_update(&self.base, &end.snapshot, &ended.calls));
+            let is_complete = end.outcome == Outcome::Succeeded && operation == Operation::Update;
+            if is_complete && has_no_scope && self.end == ProgramEnd::Completed {
+                violations.extend(invariants::uninitialized_entries(&end.snapshot));
+            }
             violations.extend(invariants::deletes_out_of_order(
                 &self.base,
                 &ended.calls,
@@ -387,8 +393,8 @@ impl EventSink for Events {
 
 impl Events {
     fn ended(&self, outcome: Outcome, replies: BTreeMap<String, Reply>) -> EndedRun {
-        let (mut steps, mut partial_failures, mut errors, mut warnings) =
-            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut steps, mut partial_failures, mut errors, mut warnings, mut notices) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (mut hints, mut retries) = (Vec::new(), Vec::new());
         let step_text = |step: &StepInfo| format!("{} {}", step.op.as_str(), step.urn.name());
         for event in &*self.events.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -404,7 +410,8 @@ impl Events {
                     let messages = match message.severity {
                         Severity::Error => &mut errors,
                         Severity::Warning => &mut warnings,
-                        Severity::Info | Severity::Debug => continue,
+                        Severity::Info => &mut notices,
+                        Severity::Debug => continue,
                     };
                     let name = message.urn.as_ref().map(Urn::name).unwrap_or_default();
                     messages.push(format!("{name}: {}", message.text));
@@ -422,6 +429,7 @@ impl Events {
             hints,
             errors,
             warnings,
+            notices,
             retries,
             calls: Vec::new(),
             crash_states: Vec::new(),

@@ -10,9 +10,9 @@ use pulumi_proto::urn::Urn;
 use state::{ResourceState, Snapshot};
 
 use crate::deploy;
-use crate::fake_cloud::{CHECKED_SECRET, CallFailure, FakeCloud, map};
+use crate::fake_cloud::{CHECKED_SECRET, CallFailure, FakeCloud, REFRESH_BEFORE_UPDATE, map};
 use crate::program::{invoke, provider, resource};
-use crate::run::{EndedRun, entry};
+use crate::run::{EndedRun, Run, entry};
 
 #[tokio::test]
 async fn output_is_secret_with_its_input_or_additional_secret_outputs() {
@@ -148,6 +148,48 @@ async fn resource_read_with_init_errors_is_updated_by_next_run() {
     cloud.clear_failures();
     let ended = cloud.up(&refreshed.state, &[resource("a")]).run().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), ["update a-1"]);
+}
+
+#[tokio::test]
+async fn resource_that_failed_to_initialize_is_updated_after_each_kind_of_refresh() {
+    let program = [resource("a").input(REFRESH_BEFORE_UPDATE, "1")];
+    let cloud = FakeCloud::default();
+    cloud.fail("create a", CallFailure::Partial);
+    let failed = cloud.up(&Snapshot::default(), &program).run().await.expect(Outcome::Failed);
+    cloud.clear_failures();
+    let states = [
+        failed.state.clone(),
+        cloud.refresh(&failed.state).run().await.expect(Outcome::Succeeded).state,
+        cloud.refresh_with(&failed.state, &program).run().await.expect(Outcome::Succeeded).state,
+    ];
+    for state in states {
+        assert!(!entry(&state, "a").init_errors.is_empty());
+        let runs =
+            [cloud.up(&state, &program), cloud.up(&state, &program).refresh_first()].map(Run::preview).into_iter();
+        for preview in runs.chain([cloud.up(&state, &program).refresh_first().run_program().preview()]) {
+            let ended = preview.run().await.expect(Outcome::Succeeded);
+            assert_eq!(ended.counts.get(&StepOp::Update), Some(&1));
+            assert!(ended.notices.iter().any(|text| text.contains("not ready")), "{:?}", ended.notices);
+        }
+    }
+    let ended = cloud.up(&failed.state, &program).refresh_first().run().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["update a-1"]);
+    assert_eq!(entry(&ended.state, "a").init_errors, [""; 0]);
+    let ended = cloud.up(&ended.state, &program).refresh_first().run().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), [""; 0]);
+}
+
+#[tokio::test]
+async fn dependents_of_a_resource_that_failed_to_initialize_wait_until_its_update_succeeds() {
+    let program = [resource("a"), resource("b").input_from("v", "a")];
+    let cloud = FakeCloud::default();
+    cloud.fail("create a", CallFailure::Partial).fail("update a-1", CallFailure::Partial);
+    let ended = cloud.up(&Snapshot::default(), &program).run().await.expect(Outcome::Failed);
+    let ended = cloud.up(&ended.state, &program).refresh_first().run().await.expect(Outcome::Failed);
+    assert_eq!(ended.changes(), ["update a-1"]);
+    cloud.clear_failures();
+    let ended = cloud.up(&ended.state, &program).refresh_first().run().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["update a-1", "create b"]);
 }
 
 #[tokio::test]

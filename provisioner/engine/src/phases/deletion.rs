@@ -13,7 +13,7 @@ use super::orphans::report_orphans;
 use super::phase_end::PhaseEnd;
 use crate::context::Context;
 use crate::decisions::deletions::{deletion_batches, deletion_step};
-use crate::deployment_state::{EmptyKeys, EntriesByUrn, by_urn, rename_view};
+use crate::deployment_state::{DeploymentState, EmptyKeys, EntriesByUrn, by_urn, rename_view};
 use crate::entry::Entry;
 use crate::events::{Operation, StepOp};
 use crate::step_executor::StepExecutor;
@@ -189,6 +189,15 @@ async fn carry_over_staying(ctx: &Arc<Context>, candidates: &[(Entry, StepOp)], 
     }
 }
 
+/// Returns whether the replacement of a pending delete is not finished: the new resource is not initialized, or was deleted
+/// before a replacement that failed. The old resource may be the only one that works. Only a run that continues on errors
+/// reaches its deletions with such a resource.
+fn has_unfinished_successor(state: &DeploymentState, pending_delete: &ResourceState) -> bool {
+    let urn = state.new_urn(&pending_delete.urn);
+    let is_unfinished = |new: &ResourceState| !new.init_errors.is_empty() || new.pending_replacement;
+    state.is_registered(urn) && state.ledger().entries_of(urn).any(|(_, new)| !new.delete && is_unfinished(new))
+}
+
 /// Returns the entries to delete, each with the kind of step that deletes it: those that were not registered, and
 /// pending deletes; in a destroy, all entries. Views are deleted with their resource.
 fn unregistered(ctx: &Context) -> Vec<(Entry, StepOp)> {
@@ -200,6 +209,9 @@ fn unregistered(ctx: &Context) -> Vec<(Entry, StepOp)> {
         let now = state.ledger().get(*id)?;
         // If the deletion of the entry before a replacement failed or did not start, this run does not try it again.
         if unknown.contains(id) || state.is_deletion_unfinished(*id) {
+            return None;
+        }
+        if !is_destroy && now.delete && has_unfinished_successor(&state, loaded) {
             return None;
         }
         // The parent may have been renamed meanwhile, and the entry been carried over under its new URN.

@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::decisions::registration::Plan;
 use crate::deployment_state::Incomplete;
 use crate::events::{Message, Operation, Severity, StepOp};
+use crate::messages;
 use crate::reporter::ErrorReported;
 use crate::step::{CarryOver, Step};
 
@@ -38,7 +39,12 @@ pub(super) async fn steps(
         Plan::KeepUntilDeleted => keep_until_deleted(ctx, registration),
         Plan::Same { inputs } => vec![registration.step_to(StepOp::Same, inputs)],
         Plan::Create { inputs } => vec![registration.step_to(StepOp::Create, inputs)],
-        Plan::Update { inputs, change } => vec![Step { change, ..registration.step_to(StepOp::Update, inputs) }],
+        Plan::Update { inputs, change } => {
+            if let Some(message) = registration.old_state().and_then(messages::not_initialized) {
+                ctx.emit_message(&registration.urn, registration.goal.source, message);
+            }
+            vec![Step { change, ..registration.step_to(StepOp::Update, inputs) }]
+        }
         Plan::CarryOver => carry_over_untouched(ctx, registration)?,
         Plan::Skip => {
             ctx.state().mark_incomplete(&registration.urn, Incomplete::Skipped);

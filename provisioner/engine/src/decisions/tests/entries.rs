@@ -217,7 +217,7 @@ fn row_14_read_state_is_recorded_regardless_of_diff() {
         (ResourceId::text(read.id.as_ref()), &*read.inputs, &*read.outputs),
         ("a-2", &props(&[("v", 2.0)]), &props(&[("out", 2.0)]))
     );
-    assert_eq!(read.init_errors, [""; 0]);
+    assert_eq!(read.init_errors, ["cold"]);
     assert_eq!(refresh_result(&Change::replacement(&["v".to_owned()])), StepOp::Update);
     let without_inputs = refreshed_state(&old, reply("a-1", Some(PropertyMap::new()), None), Vec::new()).unwrap();
     assert_eq!(without_inputs.inputs, old.inputs, "without inputs in the reply, the old ones stay");
@@ -235,6 +235,22 @@ fn row_16_init_errors_of_read_are_recorded() {
     let read = refreshed_state(&entry("a", |_| {}), reply("a-1", Some(PropertyMap::new()), None), vec!["cold".into()])
         .unwrap();
     assert_eq!(read.init_errors, ["cold"]);
+}
+
+#[test]
+fn recorded_init_errors_stay_after_those_of_a_read() {
+    let after = |recorded: Vec<String>, read: &[&str]| {
+        let old = entry("a", |a| a.init_errors.clone_from(&recorded));
+        let read = read.iter().map(|error| (*error).to_owned()).collect();
+        refreshed_state(&old, reply("a-1", Some(PropertyMap::new()), None), read).unwrap().init_errors
+    };
+    let cold = || vec!["cold".to_owned()];
+    assert_eq!(after(cold(), &[]), ["cold"]);
+    assert_eq!(after(cold(), &["cold"]), ["cold"]);
+    assert_eq!(after(cold(), &["1 of 2 ready"]), ["1 of 2 ready", "cold"]);
+    let many: Vec<String> = (0..16).map(|number| number.to_string()).collect();
+    let errors = after(many, &["new"]);
+    assert_eq!((errors.len(), &*errors[0]), (16, "new"), "repeated reads do not add up");
 }
 
 #[test]
