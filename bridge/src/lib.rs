@@ -1,7 +1,8 @@
 //! The plugin host: installs plugins, starts them, calls them over gRPC and stops them.
 //!
 //! Excluded: server.yaml, stacks, states, decisions about the steps of a resource. Modules import downwards only:
-//! `host → provider → launch → install → source → plugin → json → yaml → process → peer → fs → terminal → error`.
+//! `host → provider → launch → install → source → plugin → json → yaml → process → peer → fs → speed →
+//! terminal → error`.
 
 #![warn(missing_docs)]
 
@@ -16,5 +17,6 @@ pub mod plugin;
 pub mod process;
 pub mod provider;
 pub mod source;
+pub mod speed;
 pub mod terminal;
 pub mod yaml;

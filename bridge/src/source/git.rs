@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use super::error::FetchError;
 use super::remote::Remote;
-use super::speed::{MIN_SPEED, WINDOW};
 use super::tree_limits::{TreeCounter, TreeLimits};
 use crate::fs::Access;
 use crate::plugin::Transport;
 use crate::process::{
     FirstLine, HostEnvironment, OutputSink, OutputStream, Process, ProcessSandbox, ProcessSpec, Spawner, describe_exit,
 };
+use crate::speed::{MIN_SPEED, WINDOW};
 
 /// Time limit of a command. Large repositories on slow connections take minutes.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(15 * 60);
@@ -364,14 +364,18 @@ async fn wait_for_success(action: &'static str, process: &Process) -> Result<(),
     Err(FetchError::Git { action, status, output })
 }
 
-/// Lines of a command's standard output after the first line.
+/// Maximum number of lines that are kept of a command's output: each command prints a few.
+const MAX_LINES: usize = 1000;
+
+/// Lines of a command's standard output after the first line, up to [`MAX_LINES`].
 #[derive(Debug, Default)]
 struct Lines(Mutex<Vec<String>>);
 
 impl OutputSink for Lines {
     fn line(&self, stream: OutputStream, line: &str) {
-        if stream == OutputStream::Stdout {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line.to_owned());
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if stream == OutputStream::Stdout && lines.len() < MAX_LINES {
+            lines.push(line.to_owned());
         }
     }
 }
@@ -379,6 +383,14 @@ impl OutputSink for Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn output_of_a_command_does_not_fill_the_memory() {
+        let lines = Lines::default();
+        (0..2 * MAX_LINES).for_each(|number| lines.line(OutputStream::Stdout, &number.to_string()));
+        let kept = lines.0.lock().unwrap();
+        assert_eq!((kept.len(), kept.last().map(String::as_str)), (MAX_LINES, Some("999")));
+    }
 
     #[test]
     fn full_commit_id_is_resolved_without_a_request() {

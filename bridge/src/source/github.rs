@@ -16,16 +16,18 @@ use url::Url;
 
 use super::address::{is_below, without_credentials};
 use super::error::FetchError;
-use super::speed::{SpeedWindow, TooSlow};
 use super::web::{self, chain};
 use crate::error::cut;
 use crate::fs::FileError;
 use crate::plugin::{GithubReleaseSource, Sha256Digest, SourceToken, is_loopback, is_plain_text};
+use crate::speed::{SpeedWindow, TooSlow};
 
 /// Maximum number of redirects of a request.
 const MAX_REDIRECTS: usize = 10;
 /// Maximum length of a JSON response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 32 << 20;
+/// Limit of the time for a JSON response, with its redirects.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(120);
 const GITHUB_API: &str = "https://api.github.com";
 
 /// Repository and the address of its API.
@@ -205,10 +207,16 @@ impl Github {
             None => ("latest".to_owned(), format!("the latest release of {name}")),
         };
         let route = format!("/repos/{name}/releases/{path}");
-        let request = || async {
+        let received = || async {
             let mut window = SpeedWindow::start();
             let (_, body) = self.get(&route, "application/vnd.github+json", &item, &mut window).await?;
-            let body = read_body(body, &mut window).await.map_err(|error| self.body_error(&item, error))?;
+            read_body(body, &mut window).await.map_err(|error| self.body_error(&item, error))
+        };
+        let request = || async {
+            let body = tokio::time::timeout(RESPONSE_TIMEOUT, received()).await.unwrap_or_else(|_| {
+                let reason = format!("the response was not complete after {} seconds", RESPONSE_TIMEOUT.as_secs());
+                Err(FetchError::TooSlow { item: item.clone(), host: self.host(), reason })
+            })?;
             serde_json::from_slice(&body).map_err(|error| FetchError::UnexpectedStatus {
                 item: item.clone(),
                 host: self.host(),

@@ -8,7 +8,6 @@ mod error;
 mod git;
 mod github;
 mod remote;
-mod speed;
 mod tree_limits;
 mod web;
 

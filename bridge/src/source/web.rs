@@ -9,9 +9,9 @@ use backon::{ExponentialBuilder, Retryable as _};
 use reqwest::ClientBuilder;
 use url::Url;
 
-use super::speed::{SpeedWindow, TooSlow};
 use crate::error::chain_with;
 use crate::plugin::is_loopback;
+use crate::speed::{SpeedWindow, TooSlow};
 
 /// Time limit for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

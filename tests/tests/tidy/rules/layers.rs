@@ -11,9 +11,9 @@ use crate::workspace::test_workspace;
 type Row<'a> = (&'a str, &'a [&'a str]);
 
 /// Modules from the top down: each may import from all below it.
-const BRIDGE: [&str; 13] = [
-    "host", "provider", "launch", "install", "source", "plugin", "json", "yaml", "process", "peer", "fs", "terminal",
-    "error",
+const BRIDGE: [&str; 14] = [
+    "host", "provider", "launch", "install", "source", "plugin", "json", "yaml", "process", "peer", "fs", "speed",
+    "terminal", "error",
 ];
 
 const PROVISIONER: [Row<'_>; 10] = [

@@ -1,4 +1,4 @@
-//! Lower limit for the speed of a download.
+//! Lower limit for the speed of what is received.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -6,21 +6,21 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Minimum speed in bytes per second, averaged over [`WINDOW`].
-pub(super) const MIN_SPEED: u64 = 1024;
-/// Time over which the speed is averaged.
-pub(super) const WINDOW: Duration = Duration::from_secs(60);
+/// Minimum speed in bytes per second, averaged over a window.
+pub const MIN_SPEED: u64 = 1024;
+/// Time over which the speed of a download is averaged.
+pub const WINDOW: Duration = Duration::from_secs(60);
 /// Number of intervals of a window. Bytes of one interval count as received at its beginning.
 const INTERVALS: u32 = 60;
 
-/// The download was slower than the limit.
-#[derive(Debug, thiserror::Error)]
-#[error("less than {MIN_SPEED} bytes per second were received for {} seconds", WINDOW.as_secs())]
-pub(super) struct TooSlow;
+/// What was received came slower than the limit, for the time of the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("less than {MIN_SPEED} bytes per second were received for {} seconds", .0.as_secs())]
+pub struct TooSlow(Duration);
 
-/// Sliding window over the received bytes of one download.
+/// Sliding window over the received bytes of one download or reply.
 #[derive(Debug)]
-pub(super) struct SpeedWindow {
+pub struct SpeedWindow {
     started: Instant,
     window: Duration,
     /// Times and numbers of bytes, oldest first.
@@ -29,24 +29,29 @@ pub(super) struct SpeedWindow {
 
 impl SpeedWindow {
     /// Starts the window of a download that begins now.
-    pub(super) fn start() -> Self {
-        Self::new(Instant::now(), WINDOW)
+    pub fn start() -> Self {
+        Self::of(WINDOW)
+    }
+
+    /// Starts a window of another length for what is received from now on.
+    pub fn of(window: Duration) -> Self {
+        Self::new(Instant::now(), window)
     }
 
     fn new(started: Instant, window: Duration) -> Self {
         Self { started, window, received: VecDeque::new() }
     }
 
-    /// Waits for the next part of the download.
+    /// Waits for the next part.
     ///
     /// # Errors
-    /// [`TooSlow`], once the speed has fallen below the limit.
-    pub(super) async fn limit<T>(&self, next: impl Future<Output = T>) -> Result<T, TooSlow> {
-        tokio::time::timeout_at(self.deadline(), next).await.map_err(|_| TooSlow)
+    /// [`TooSlow`] once the speed has fallen below the limit.
+    pub async fn limit<T>(&self, next: impl Future<Output = T>) -> Result<T, TooSlow> {
+        tokio::time::timeout_at(self.deadline(), next).await.map_err(|_| TooSlow(self.window))
     }
 
     /// Counts received bytes.
-    pub(super) fn record(&mut self, bytes: usize) {
+    pub fn record(&mut self, bytes: usize) {
         self.record_at(Instant::now(), bytes as u64);
     }
 
@@ -61,7 +66,7 @@ impl SpeedWindow {
     }
 
     /// Returns the time at which the speed falls below the limit if nothing more is received.
-    fn deadline(&self) -> Instant {
+    pub fn deadline(&self) -> Instant {
         let required = MIN_SPEED * self.window.as_secs().max(1);
         let mut left: u64 = self.received.iter().map(|(_, bytes)| bytes).sum();
         let earliest = self.started + self.window;
