@@ -22,6 +22,7 @@ mod process;
 mod prompt;
 mod runs;
 mod session;
+mod session_events;
 mod setup_errors;
 mod signals;
 mod stacks;

@@ -133,6 +133,7 @@ fn request<'a>(ui: &Ui, global: &'a GlobalArgs, dir: &'a DirArgs, folder: &'a Pa
         process_context,
         masker: Arc::clone(ui.masker()),
         unrecorded: ui.unrecorded().clone(),
+        outages: ui.outage_report(),
     }
 }
 

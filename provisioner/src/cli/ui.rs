@@ -11,6 +11,7 @@ use config::diagnostics::{Diagnostic, MAX_SHOWN, Severity, SourceFiles, Style, e
 use engine::masking::SecretMasker;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
+use state::store::OutageReport;
 use state::{Unrecorded, UnrecordedReport};
 
 use super::args::{ColorArg, GlobalArgs};
@@ -19,6 +20,7 @@ use super::display::{
     SHOW_CURSOR, Secrets, describe_diagnostic, describe_error, print_lines, write_event,
 };
 use super::exit::{Exit, error_lines, error_texts, info_lines, kept_journal_lines, unrecorded_lines, warning_lines};
+use super::session_events::SessionEvents;
 use super::signals::{RESTORE_LIMIT, SignalReceiver, TimeLimit, within};
 use super::standard_output::StandardOutput;
 
@@ -68,6 +70,8 @@ pub(crate) struct Ui {
     stdout_color: bool,
     stderr_color: bool,
     unrecorded: Unrecorded,
+    /// Events of the session that runs, if one does.
+    session: SessionEvents,
     /// Start of the command.
     started: Instant,
     is_silent: bool,
@@ -90,6 +94,7 @@ impl Ui {
             stdout_color: color(streams.stdout_has_color),
             stderr_color: color(streams.stderr_has_color),
             unrecorded: Unrecorded::default(),
+            session: SessionEvents::default(),
             started: Instant::now(),
             is_silent: false,
         }
@@ -274,6 +279,21 @@ impl Ui {
     /// Prints a warning.
     pub(crate) fn warn(&self, text: &str) {
         self.print_messages(&warning_lines(&self.masker.mask(text)));
+    }
+
+    /// Returns the receiver of the outages of stores: a warning, which the display of a session shows if one runs.
+    pub(crate) fn outage_report(&self) -> OutageReport {
+        let ui = self.clone();
+        OutageReport::new(move |outage| {
+            if !ui.session.warn(&outage.to_string()) {
+                ui.warn(&outage.to_string());
+            }
+        })
+    }
+
+    /// Returns the events of the session that runs.
+    pub(crate) fn session(&self) -> &SessionEvents {
+        &self.session
     }
 
     /// Prints a message on standard error.

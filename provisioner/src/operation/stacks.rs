@@ -9,7 +9,7 @@ use config::diagnostics::{Code, Diagnostic, SourceFiles, has_errors};
 use config::{LoadedStacks, ProcessContext, Profile, Repository, Stack, Workspace};
 use engine::masking::SecretMasker;
 use state::Unrecorded;
-use state::store::{LockHolder, LockInfo, LockLease, ProcessFingerprint};
+use state::store::{LockHolder, LockInfo, LockLease, OutageReport, ProcessFingerprint};
 
 use super::SetupError;
 use super::key_stack::{key_stack, owner_name};
@@ -54,6 +54,8 @@ pub struct StacksRequest<'a> {
     pub masker: Arc<SecretMasker>,
     /// Receives what operations on the stacks could not record.
     pub unrecorded: Unrecorded,
+    /// Receives the outages of stores, while requests to them are still tried.
+    pub outages: OutageReport,
 }
 
 /// Selection among the stacks of a repository. The stack of a key (`<stack>--sc`) can be named as well.
@@ -82,6 +84,8 @@ pub struct Stacks {
     pub masker: Arc<SecretMasker>,
     /// Receives what operations on the stacks could not record.
     pub unrecorded: Unrecorded,
+    /// Receives the outages of stores, while requests to them are still tried.
+    pub outages: OutageReport,
     /// Paths of the files that were read from the store of the repository, because they are not on the disk.
     pub from_store: Vec<String>,
     pub(super) process: ProcessIdentity,
@@ -111,7 +115,7 @@ impl Stacks {
         match load(&request, &mut sources, |names| select(names, selection))? {
             Err(found) => Ok(StacksRead::Errors(found, sources)),
             Ok(Loaded { repository, stacks, warnings, requested, from_store }) => {
-                let StacksRequest { process_context, process, masker, unrecorded, .. } = request;
+                let StacksRequest { process_context, process, masker, unrecorded, outages, .. } = request;
                 let (sources, stacks) = (Arc::new(sources), stacks.into_iter().map(Arc::new).collect::<Vec<_>>());
                 let programs = stacks.iter().map(program).collect();
                 let stacks = Self {
@@ -121,6 +125,7 @@ impl Stacks {
                     stacks,
                     masker,
                     unrecorded,
+                    outages,
                     from_store,
                     process,
                     requested,

@@ -35,7 +35,8 @@ impl Stacks {
                 for secret in remote_store::secrets(url.expose(), account, &context.environment) {
                     self.masker.add_text(&secret);
                 }
-                let objects = clouds::objects(&stack.name, url.expose(), account, context).await?;
+                let objects =
+                    clouds::objects(&stack.name, url.expose(), account, context, self.outages.clone()).await?;
                 let journals = self.remote_journal_folders(&objects.location());
                 Ok((Arc::new(ObjectStore::open(objects, options).await.map_err(failed)?), journals))
             }

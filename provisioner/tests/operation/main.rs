@@ -17,6 +17,7 @@ use provisioner::operation::{
 };
 use pulumi_proto::property::PropertyValue;
 use state::secrets::SecretsError;
+use state::store::OutageReport;
 use state::{StackView, Unrecorded};
 
 /// Stack without resources, with an output from the environment of the caller.
@@ -81,6 +82,7 @@ fn request<'a>(folder: &'a Path, environment: &[(&str, &str)]) -> StacksRequest<
         process: process(),
         masker: Arc::new(SecretMasker::default()),
         unrecorded: Unrecorded::default(),
+        outages: OutageReport::default(),
     }
 }
 

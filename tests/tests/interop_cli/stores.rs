@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cloud::postgres::{PostgresObjects, PostgresUrl};
 use cloud::s3::{S3Url, open_s3};
-use state::store::Objects;
+use state::store::{Objects, OutageReport};
 use tests::moto::MotoServer;
 use tests::postgres_server::PostgresServer;
 use tests::sdk_providers::{RemoteStore, Repository, Sdk};
@@ -82,7 +82,9 @@ impl<'s> Stores<'s> {
         let url = format!("s3://{name}/team/a?endpoint={}&s3ForcePathStyle=true&region=us-east-1", moto.url());
         let environment = KEYS.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let parsed = S3Url::parse(&url, &environment).unwrap();
-        RemoteStore::open(url, &KEYS, async move { open_s3(&parsed, None, &environment, None).await.unwrap() })
+        RemoteStore::open(url, &KEYS, async move {
+            open_s3(&parsed, None, &environment, None, OutageReport::default()).await.unwrap()
+        })
     }
 
     fn table(self) -> RemoteStore {
@@ -95,7 +97,9 @@ impl<'s> Stores<'s> {
         let (port, name) = (server.port(), self.new_name());
         let url = format!("postgres://ada:kelp@localhost:{port}/tide?table={name}&sslmode=disable");
         let parsed = PostgresUrl::parse(&url, &BTreeMap::new(), None).unwrap();
-        RemoteStore::open(url, &[], async move { Arc::new(PostgresObjects::new(parsed)) as Arc<dyn Objects> })
+        RemoteStore::open(url, &[], async move {
+            Arc::new(PostgresObjects::new(parsed, OutageReport::default())) as Arc<dyn Objects>
+        })
     }
 
     fn moto(self) -> &'s MotoServer {

@@ -232,6 +232,6 @@ async fn missing_credentials_of_google_name_the_chain() {
     let url = "gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k";
     let (kind, text) = failure(&services, url, None).await;
     assert_eq!(kind, KeyFailureKind::Credentials, "{text}");
-    let chain = "no access token from the metadata server (no credentials in GOOGLE_CREDENTIALS, ";
+    let chain = "the credentials of the metadata server (no credentials in GOOGLE_CREDENTIALS, ";
     assert!(text.contains(chain), "{text}");
 }

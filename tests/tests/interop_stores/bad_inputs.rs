@@ -137,7 +137,7 @@ fn unusable_buckets_and_locks_end_a_run_with_an_error() {
     # half a reply, always: exit 1
     error: the backend of stack reef cannot be opened
       caused by: cannot list s3://reef/row7/.pulumi/stacks
-      caused by: the connection to HOST failed: end of file before message length reached
+      caused by: the connection to HOST failed: end of file before message length reached; check the network and the endpoint of the bucket
 
     # layout without projects: exit 1
     error: the backend of stack reef cannot be opened

@@ -10,7 +10,8 @@ use cloud::gcs::{GcsUrl, open_gcs};
 use futures_util::future::join_all;
 use serde_json::Value;
 use state::store::{
-    LockHolder, LockLease, ObjectStore, Objects, StackReference, StateStore as _, StoreError, StoreOptions,
+    LockHolder, LockLease, ObjectStore, Objects, OutageReport, StackReference, StateStore as _, StoreError,
+    StoreOptions,
 };
 use tests::gcs_server::GcsServer;
 
@@ -75,7 +76,7 @@ async fn twenty_clients_lock_a_stack_in_google_cloud_storage_one_after_another()
     let server = GcsServer::start(None).await.unwrap();
     let environment = [("STORAGE_EMULATOR_HOST".to_owned(), server.url())].into();
     let url = GcsUrl::parse("gs://reef/team").unwrap();
-    check_clients(|| async { open_gcs(&url, None, &environment, None).unwrap() }).await;
+    check_clients(|| async { open_gcs(&url, None, &environment, None, OutageReport::default()).unwrap() }).await;
 }
 
 /// Starts processes that provision the same stack. All of them succeed, one after another, and one creates the resource.

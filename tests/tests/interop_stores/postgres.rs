@@ -11,7 +11,7 @@ use std::time::Duration;
 use cloud::postgres::{PostgresObjects, PostgresUrl, TimeLimits};
 use futures_util::future::join_all;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair};
-use state::store::{ObjectError, ObjectErrorKind, Objects, WriteCondition, WriteError};
+use state::store::{ObjectError, ObjectErrorKind, Objects, OutageReport, WriteCondition, WriteError};
 use tests::postgres_server::PostgresServer;
 use tests::sdks::go_program;
 
@@ -46,7 +46,7 @@ pub(crate) fn open(url: &str) -> PostgresObjects {
 
 fn open_with(url: &str, limits: TimeLimits) -> PostgresObjects {
     let url = PostgresUrl::parse(url, &BTreeMap::new(), Some(Path::new("/nonexistent"))).unwrap();
-    PostgresObjects::with_time_limits(url, limits)
+    PostgresObjects::with_time_limits(url, limits, OutageReport::default())
 }
 
 async fn write(objects: &dyn Objects, key: &str, text: &str, condition: &WriteCondition) -> Result<(), WriteError> {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use cloud::aws::AwsKeys;
 use cloud::s3::{S3Error, S3Url, open_s3};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair};
-use state::store::{ObjectError, ObjectErrorKind, Objects, WriteCondition, WriteError};
+use state::store::{ObjectError, ObjectErrorKind, Objects, OutageReport, WriteCondition, WriteError};
 use tests::moto::MotoServer;
 
 use crate::objects::check_objects;
@@ -24,7 +24,8 @@ async fn open_with(url: &str, variables: &[(&str, &str)]) -> Result<Arc<dyn Obje
     let keys = [("AWS_ACCESS_KEY_ID", "AKIATEST"), ("AWS_SECRET_ACCESS_KEY", "test"), ("AWS_REGION", "us-east-1")];
     let variables = keys.iter().chain(variables).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let environment: BTreeMap<_, _> = variables.collect();
-    open_s3(&S3Url::parse(url, &environment).unwrap(), None, &environment, Some(home.path())).await
+    open_s3(&S3Url::parse(url, &environment).unwrap(), None, &environment, Some(home.path()), OutageReport::default())
+        .await
 }
 
 pub(crate) async fn open(server: &MotoServer, path: &str) -> Arc<dyn Objects> {
@@ -162,7 +163,8 @@ async fn invalid_keys_and_missing_permissions_are_reported() {
     let home = tempfile::tempdir().unwrap();
     for (secret, kind) in [(secret_key, ObjectErrorKind::Denied), ("wrong", ObjectErrorKind::Credentials)] {
         let keys = AwsKeys::new(access_key, secret).with_region("us-east-1");
-        let objects = open_s3(&url, Some(&keys), &BTreeMap::new(), Some(home.path())).await.unwrap();
+        let objects =
+            open_s3(&url, Some(&keys), &BTreeMap::new(), Some(home.path()), OutageReport::default()).await.unwrap();
         for error in failures(&*objects).await {
             let text = text(&error);
             assert_eq!(error.kind, kind, "{text}");
@@ -192,7 +194,7 @@ async fn user_with_the_documented_permissions_needs_no_others() {
         let url = format!("s3://reef/{prefix}?endpoint={}&s3ForcePathStyle=true", server.url());
         let url = S3Url::parse(&url, &BTreeMap::new()).unwrap();
         let keys = keys.clone();
-        async move { open_s3(&url, Some(&keys), &BTreeMap::new(), None).await.unwrap() }
+        async move { open_s3(&url, Some(&keys), &BTreeMap::new(), None, OutageReport::default()).await.unwrap() }
     };
     check_objects(open("team").await).await;
 
@@ -207,7 +209,7 @@ async fn missing_keys_are_reported_with_the_chain() {
     let home = tempfile::tempdir().unwrap();
     let environment = BTreeMap::from([("AWS_EC2_METADATA_DISABLED".to_owned(), "true".to_owned())]);
     let url = S3Url::parse(&url, &environment).unwrap();
-    let objects = open_s3(&url, None, &environment, Some(home.path())).await.unwrap();
+    let objects = open_s3(&url, None, &environment, Some(home.path()), OutageReport::default()).await.unwrap();
     for error in failures(&*objects).await {
         assert_eq!(error.kind, ObjectErrorKind::Credentials);
         assert!(
@@ -227,7 +229,8 @@ async fn host_without_a_server_is_reported_within_seconds() {
     assert_eq!(error.kind, ObjectErrorKind::Unreachable);
     assert_eq!(
         text(&error).replace(&port.to_string(), "PORT"),
-        "cannot read s3://reef/a.json: the connection to 127.0.0.1:PORT failed: Connection refused (os error 111)"
+        "cannot read s3://reef/a.json: the connection to 127.0.0.1:PORT failed: Connection refused (os error 111); check \
+         the network and the endpoint of the bucket"
     );
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }

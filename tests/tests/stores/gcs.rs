@@ -8,7 +8,8 @@ use std::sync::Arc;
 use cloud::gcs::{GcsError, GcsUrl, open_gcs};
 use cloud::google::GoogleCredentials;
 use state::store::{
-    ObjectError, ObjectErrorKind, ObjectStore, Objects, StoreOptions, WriteCondition, WriteError, compliance,
+    ObjectError, ObjectErrorKind, ObjectStore, Objects, OutageReport, StoreOptions, WriteCondition, WriteError,
+    compliance,
 };
 use tests::gcs_server::GcsServer;
 
@@ -21,7 +22,13 @@ fn open_with(url: &str, credentials: Option<&str>, variables: &[(&str, &str)]) -
     let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let environment: BTreeMap<_, _> = variables.collect();
     let credentials = credentials.map(GoogleCredentials::new);
-    open_gcs(&GcsUrl::parse(url).unwrap(), credentials.as_ref(), &environment, Some(Path::new("/nonexistent")))
+    open_gcs(
+        &GcsUrl::parse(url).unwrap(),
+        credentials.as_ref(),
+        &environment,
+        Some(Path::new("/nonexistent")),
+        OutageReport::default(),
+    )
 }
 
 /// Opens a bucket of the stand-in without credentials.

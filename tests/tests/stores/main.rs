@@ -6,8 +6,10 @@ mod aws_chain;
 mod gcs;
 mod gcs_buckets;
 mod google_apis;
+mod limits;
 #[path = "../interop_stores/objects.rs"]
 mod objects;
+mod outages;
 mod postgres;
 mod s3;
 mod s3_credentials;

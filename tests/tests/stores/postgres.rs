@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cloud::postgres::{PostgresObjects, PostgresUrl, TimeLimits};
 use futures_util::future::join_all;
-use state::store::{ObjectError, ObjectErrorKind, Objects, WriteCondition, WriteError};
+use state::store::{ObjectError, ObjectErrorKind, Objects, OutageReport, WriteCondition, WriteError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
@@ -21,7 +21,11 @@ const LIMITS: TimeLimits = TimeLimits {
 
 fn open(port: u16, limits: TimeLimits) -> PostgresObjects {
     let url = format!("postgres://ada:hidden@127.0.0.1:{port}/reef?sslmode=disable");
-    PostgresObjects::with_time_limits(PostgresUrl::parse(&url, &BTreeMap::new(), None).unwrap(), limits)
+    PostgresObjects::with_time_limits(
+        PostgresUrl::parse(&url, &BTreeMap::new(), None).unwrap(),
+        limits,
+        OutageReport::default(),
+    )
 }
 
 fn text(error: &ObjectError, port: u16) -> String {
@@ -44,7 +48,8 @@ async fn server_without_a_reply_fails_all_waiting_requests_at_once() {
     });
     for error in join_all(requests).await {
         assert_eq!(error.kind, ObjectErrorKind::Unreachable);
-        let expected = "cannot read a in postgres://127.0.0.1:PORT/reef?table=pulumi_state: no connection within 400ms";
+        let expected = "cannot read a in postgres://127.0.0.1:PORT/reef?table=pulumi_state: no connection within 400ms; check the \
+                        host and the port of the URL, and the network";
         assert_eq!(text(&error, port), expected);
     }
     assert!(began.elapsed() < LIMITS.connect * 10, "{:?}", began.elapsed());

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use cloud::s3::{S3Url, open_s3};
 use state::store::{
-    ObjectError, ObjectErrorKind, ObjectStore, Objects, StoreOptions, WriteCondition, WriteError, compliance,
+    ObjectError, ObjectErrorKind, ObjectStore, Objects, OutageReport, StoreOptions, WriteCondition, WriteError,
+    compliance,
 };
 use tests::http::{HttpServer, Request, Response};
 use tests::s3_server::S3Server;
@@ -30,7 +31,7 @@ pub(crate) async fn open_in(home: &Path, url: &str, variables: &[(&str, &str)]) 
     let variables = [("AWS_REGION", "us-east-1")].iter().chain(variables);
     let environment = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let url = S3Url::parse(&format!("s3://reef/team?endpoint={url}"), &environment).unwrap();
-    open_s3(&url, None, &environment, Some(home)).await.unwrap()
+    open_s3(&url, None, &environment, Some(home), OutageReport::default()).await.unwrap()
 }
 
 const KEYS: [(&str, &str); 2] = [("AWS_ACCESS_KEY_ID", "AKIATEST"), ("AWS_SECRET_ACCESS_KEY", "hidden")];

@@ -19,6 +19,7 @@ use rustls::pki_types::pem::PemObject as _;
 
 use super::failure::ExplainedCredentials;
 use super::keys::AwsKeys;
+use super::limited::LimitedClient;
 use super::parameters::AwsParameters;
 
 /// Limits of a request to a service that issues credentials, and defaults of the SDK's clients.
@@ -96,9 +97,7 @@ pub async fn load_config(
         .operation_timeout(OPERATION_LIMIT)
         .build();
     let mut loader = aws_config::defaults(BehaviorVersion::latest()).env(variables.into()).timeout_config(limits);
-    if let Some(bundle) = ca_bundle(environment)? {
-        loader = loader.http_client(client_that_trusts(bundle)?);
-    }
+    loader = loader.http_client(LimitedClient(client(ca_bundle(environment)?)?));
     if let Some(region) = parameters.region.as_deref().or_else(|| keys.and_then(AwsKeys::region)) {
         loader = loader.region(Region::new(region.to_owned()));
     }
@@ -215,11 +214,14 @@ async fn check_profile(profile: &str, variables: &HashMap<String, String>) -> Re
     }
 }
 
-fn client_that_trusts(bundle: Vec<u8>) -> Result<SharedHttpClient, AwsConfigError> {
+/// Returns a client that trusts certificates beside those of the platform.
+fn client(bundle: Option<Vec<u8>>) -> Result<SharedHttpClient, AwsConfigError> {
+    let builder = Builder::new().tls_provider(Provider::Rustls(CryptoMode::AwsLc));
+    let Some(bundle) = bundle else { return Ok(builder.build_https()) };
     let store = TrustStore::default().with_pem_certificate(bundle);
     let context = TlsContext::builder().with_trust_store(store).build();
     let context = context.map_err(|error| AwsConfigError::Tls(Box::new(error)))?;
-    Ok(Builder::new().tls_provider(Provider::Rustls(CryptoMode::AwsLc)).tls_context(context).build_https())
+    Ok(builder.tls_context(context).build_https())
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 mod config;
 mod failure;
 mod keys;
+mod limited;
 mod parameters;
 
 pub use config::{AwsConfigError, ca_bundle, credential_sources, load_config};

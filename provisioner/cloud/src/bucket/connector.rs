@@ -1,29 +1,33 @@
 //! Connections with deadlines.
 
-use std::error::Error;
-use std::io;
-use std::pin::Pin;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use http_body::{Body, Frame, SizeHint};
+use http::{StatusCode, header};
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
 };
 use object_store::{BackoffConfig, ClientOptions, RetryConfig};
 use reqwest::Certificate;
 use reqwest::redirect::Policy;
-use tokio::time::{Instant, Sleep, sleep, timeout};
+use state::store::OutageWatch;
+use tokio::time::{Instant, timeout};
 
+use super::expected::{ExpectedReply, Verdict};
+use super::paced::{PacedBody, receive_beginning, receive_whole};
 use super::reply::Reply;
+use super::transport::TransportFailure;
 
 /// Limit of the time until there is a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// Bytes per second that a content is sent at, at least.
-const SLOWEST_UPLOAD: u64 = 64 << 10;
+/// Bytes per second that a content is sent or received at on average, at least.
+const SLOWEST: u64 = 64 << 10;
+/// Maximum size of a reply that is not the content of an object. A page of a listing has 1,000 names of at most 1,024 bytes.
+const MAX_REPLY: usize = 16 << 20;
+/// Part of the reply to a failed request that is received.
+const MAX_FAILURE: usize = 64 << 10;
 /// Time for which a failed request is repeated.
 const RETRY_BUDGET: Duration = Duration::from_secs(60);
 /// Limits of the time that is waited for a host.
@@ -31,50 +35,10 @@ const RETRY_BUDGET: Duration = Duration::from_secs(60);
 pub(crate) struct TimeLimits {
     /// Until there is a reply to a request without content.
     reply: Duration,
-    /// Between two parts of a content that is received.
-    idle: Duration,
+    /// Over which the lowest speed of a content that is received is averaged.
+    window: Duration,
     /// For which a host that has never replied is tried: its name is probably wrong.
     first_contact: Duration,
-}
-
-/// Reason why there is no reply, or no whole one.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum TransportFailure {
-    /// A deadline has passed.
-    #[error("{host} did not reply within {} s", .limit.as_secs())]
-    NoReply {
-        /// Host with its port.
-        host: String,
-        /// The deadline.
-        limit: Duration,
-    },
-    /// The rest of a content did not come.
-    #[error("no more data came within {} s", .0.as_secs())]
-    Stalled(Duration),
-    /// The certificate of the host is not trusted.
-    #[error("the certificate of {host} is not trusted: {reason}")]
-    Certificate {
-        /// Host with its port.
-        host: String,
-        /// Words of the TLS implementation.
-        reason: String,
-    },
-    /// The name of the host has no address.
-    #[error("the name of {host} cannot be resolved: {reason}")]
-    Name {
-        /// Host with its port.
-        host: String,
-        /// Words of the resolver.
-        reason: String,
-    },
-    /// Any other failure of the connection.
-    #[error("the connection to {host} failed: {reason}")]
-    Connection {
-        /// Host with its port.
-        host: String,
-        /// Words of the client.
-        reason: String,
-    },
 }
 
 /// Returns how failed requests are repeated: with jitter, for a minute.
@@ -85,28 +49,47 @@ pub(crate) fn retry_config() -> RetryConfig {
     RetryConfig { backoff, max_retries: usize::MAX, retry_timeout: RETRY_BUDGET }
 }
 
-/// Connector whose clients have a deadline for each request and each part of a reply, follow no redirections, and reduce
-/// the replies to failed requests to a [`Reply`].
+/// Returns the time after which a request with a content of a size is given up at the latest: its last attempt may begin when
+/// the time for repetitions ends.
+pub(super) fn longest_request(size: usize) -> Duration {
+    RETRY_BUDGET + TimeLimits::default().of_content(size as u64)
+}
+
+/// Connector whose clients limit the time and the size of each reply, follow no redirections, refuse replies that are none of
+/// a store, and reduce the replies to failed requests to a [`Reply`].
 #[derive(Debug, Default)]
 pub(crate) struct LimitedConnector {
     limits: TimeLimits,
     certificates: Vec<Certificate>,
+    watch: OutageWatch,
 }
 
 impl Default for TimeLimits {
     fn default() -> Self {
-        let (reply, idle) = (Duration::from_secs(30), Duration::from_secs(30));
-        Self { reply, idle, first_contact: Duration::from_secs(5) }
+        let (reply, window) = (Duration::from_secs(30), Duration::from_secs(30));
+        Self { reply, window, first_contact: Duration::from_secs(5) }
+    }
+}
+
+impl TimeLimits {
+    /// Returns the time for a request or a reply with a content of a size.
+    fn of_content(&self, size: u64) -> Duration {
+        self.reply + Duration::from_secs(size / SLOWEST)
     }
 }
 
 impl LimitedConnector {
+    /// Creates a connector that reports failed attempts.
+    pub(crate) fn watched_by(watch: &OutageWatch) -> Self {
+        Self { watch: watch.clone(), ..Self::default() }
+    }
+
     /// Trusts certificates (PEM) beside those of the platform.
     ///
     /// # Errors
     /// Returns an error if they are malformed.
-    pub(crate) fn trusting(bundle: &[u8]) -> reqwest::Result<Self> {
-        Ok(Self { certificates: Certificate::from_pem_bundle(bundle)?, ..Self::default() })
+    pub(crate) fn trusting(self, bundle: &[u8]) -> reqwest::Result<Self> {
+        Ok(Self { certificates: Certificate::from_pem_bundle(bundle)?, ..self })
     }
 }
 
@@ -120,8 +103,8 @@ impl HttpConnector for LimitedConnector {
             .build()
             .map_err(|error| object_store::Error::Generic { store: "client", source: error.into() })?;
         let (first_request, has_replied) = (OnceLock::new(), AtomicBool::new(false));
-        let client = HttpClient::new(client);
-        Ok(HttpClient::new(LimitedService { client, limits: self.limits, first_request, has_replied }))
+        let (client, limits, watch) = (HttpClient::new(client), self.limits, self.watch.clone());
+        Ok(HttpClient::new(LimitedService { client, limits, watch, first_request, has_replied }))
     }
 }
 
@@ -129,6 +112,7 @@ impl HttpConnector for LimitedConnector {
 struct LimitedService {
     client: HttpClient,
     limits: TimeLimits,
+    watch: OutageWatch,
     first_request: OnceLock<Instant>,
     has_replied: AtomicBool,
 }
@@ -138,34 +122,84 @@ impl HttpService for LimitedService {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         self.first_request.get_or_init(Instant::now);
         let host = request.uri().authority().map_or_else(String::new, ToString::to_string);
-        let is_object_read = request.method() == http::Method::GET
-            && !request.uri().query().is_some_and(|query| query.contains("list-type="));
-        let limit = self.limits.reply + Duration::from_secs(request.body().content_length() as u64 / SLOWEST_UPLOAD);
+        let expected = ExpectedReply::to(&request);
+        let limit = self.limits.of_content(request.body().content_length() as u64);
         let exchange = async {
-            let (parts, body) = self.client.execute(request).await?.into_parts();
-            let body = if is_object_read && parts.status.is_success() {
-                let limit = self.limits.idle;
-                HttpResponseBody::new(IdleLimitedBody { body, limit, deadline: Box::pin(sleep(limit)) })
-            } else {
-                // A reply that is cut is repeated with its request.
-                body.bytes().await?.into()
-            };
-            Ok(HttpResponse::from_parts(parts, body))
+            let response = self.client.execute(request).await.map_err(|error| Failed::Request(Box::new(error)))?;
+            self.receive(response, expected, &host).await
         };
-        match timeout(limit, exchange).await {
+        let failure = match timeout(limit, exchange).await {
             Ok(Ok(response)) => {
                 self.has_replied.store(true, Ordering::Relaxed);
-                Reply::put_in(response).await
+                let response = Reply::put_in(response).await?;
+                self.note_status(response.status(), &host);
+                return Ok(response);
             }
-            Ok(Err(error)) => Err(self.describe(&error, host)),
-            Err(_) => Err(HttpError::new(HttpErrorKind::Timeout, TransportFailure::NoReply { host, limit })),
-        }
+            Ok(Err(Failed::Request(error))) => return Err(self.describe(&error, host)),
+            Ok(Err(Failed::Reply(failure))) => HttpError::new(HttpErrorKind::Unknown, failure),
+            Err(_) => {
+                let failure = TransportFailure::NoReply { host, limit };
+                self.watch.attempt_failed(failure.to_string());
+                HttpError::new(HttpErrorKind::Timeout, failure)
+            }
+        };
+        Err(failure)
     }
 }
 
+/// Reason why a request has no reply that can be used.
+enum Failed {
+    Request(Box<HttpError>),
+    Reply(TransportFailure),
+}
+
 impl LimitedService {
+    /// Receives a reply, except for the content of an object, and checks that a store has sent it.
+    async fn receive(
+        &self,
+        response: HttpResponse,
+        expected: ExpectedReply,
+        host: &str,
+    ) -> Result<HttpResponse, Failed> {
+        let (mut parts, body) = response.into_parts();
+        let request_failed = |error| Failed::Request(Box::new(error));
+        if !parts.status.is_success() {
+            let content = receive_beginning(body, MAX_FAILURE).await.map_err(request_failed)?;
+            return Ok(HttpResponse::from_parts(parts, content.into()));
+        }
+        let no_store = |reason| Failed::Reply(TransportFailure::NoStore { host: host.to_owned(), reason });
+        if expected == ExpectedReply::Object {
+            if let Verdict::Other(reason) = ExpectedReply::judge_headers(&parts.headers) {
+                return Err(no_store(reason));
+            }
+            let size = parts.headers.get(header::CONTENT_LENGTH);
+            let size = size.and_then(|size| size.to_str().ok()?.parse().ok()).unwrap_or_default();
+            let body = PacedBody::new(body, host.to_owned(), self.limits.window, self.limits.of_content(size));
+            return Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(body)));
+        }
+        // A reply that is cut is repeated with its request.
+        let content = receive_whole(body, MAX_REPLY).await.map_err(request_failed)?;
+        let too_long = || Failed::Reply(TransportFailure::TooLong { host: host.to_owned(), limit: MAX_REPLY });
+        let content = content.ok_or_else(too_long)?;
+        match expected.judge(&content) {
+            Verdict::Store => {}
+            Verdict::Failure => parts.status = StatusCode::INTERNAL_SERVER_ERROR,
+            Verdict::Other(reason) => return Err(no_store(reason)),
+        }
+        Ok(HttpResponse::from_parts(parts, content.into()))
+    }
+
+    /// Reports to the watch whether the store works.
+    fn note_status(&self, status: StatusCode, host: &str) {
+        self.watch.replied();
+        if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
+            self.watch.attempt_failed(format!("{host} replied {status}"));
+        }
+    }
+
     fn describe(&self, error: &HttpError, host: String) -> HttpError {
         let failure = TransportFailure::of(error, host);
+        self.watch.attempt_failed(failure.to_string());
         let waited = self.first_request.get().map_or(Duration::ZERO, Instant::elapsed);
         let is_first_contact = !self.has_replied.load(Ordering::Relaxed);
         let is_final = matches!(failure, TransportFailure::Certificate { .. })
@@ -176,69 +210,10 @@ impl LimitedService {
     }
 }
 
-impl TransportFailure {
-    fn of(error: &HttpError, host: String) -> Self {
-        let mut reason = error.to_string();
-        let mut is_name = false;
-        let mut current: Option<&(dyn Error + 'static)> = Some(error);
-        while let Some(cause) = current {
-            if let Some(tls @ rustls::Error::InvalidCertificate(_)) = tls_error(cause) {
-                return Self::Certificate { host, reason: tls.to_string() };
-            }
-            reason = cause.to_string();
-            is_name |= reason.contains("dns error");
-            current = cause.source();
-        }
-        if is_name { Self::Name { host, reason } } else { Self::Connection { host, reason } }
-    }
-}
-
-/// Returns the error of TLS in an I/O error: it is not part of the chain.
-fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
-    match error.downcast_ref::<io::Error>() {
-        Some(io) => tls_error(io.get_ref()?),
-        None => error.downcast_ref(),
-    }
-}
-
-/// Content that fails if its next part does not come in time.
-#[derive(Debug)]
-struct IdleLimitedBody {
-    body: HttpResponseBody,
-    limit: Duration,
-    deadline: Pin<Box<Sleep>>,
-}
-
-impl Body for IdleLimitedBody {
-    type Data = <HttpResponseBody as Body>::Data;
-    type Error = HttpError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        if polled.is_ready() {
-            let next = Instant::now() + self.limit;
-            self.deadline.as_mut().reset(next);
-        } else if self.deadline.as_mut().poll(context).is_ready() {
-            let stalled = HttpError::new(HttpErrorKind::Timeout, TransportFailure::Stalled(self.limit));
-            return Poll::Ready(Some(Err(stalled)));
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::error::Error as _;
+
     use object_store::client::HttpRequestBody;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
@@ -247,7 +222,7 @@ mod tests {
 
     const LIMITS: TimeLimits = TimeLimits {
         reply: Duration::from_millis(200),
-        idle: Duration::from_millis(200),
+        window: Duration::from_millis(200),
         first_contact: Duration::from_millis(200),
     };
 
@@ -290,7 +265,8 @@ mod tests {
         assert!(matches!(failure(&silent), TransportFailure::NoReply { .. }), "{silent}");
 
         let half = request("HTTP/1.1 200 X\r\nContent-Length: 4\r\n\r\nab").await.unwrap_err();
-        assert_eq!((half.kind(), failure(&half)), (HttpErrorKind::Timeout, TransportFailure::Stalled(LIMITS.idle)));
+        assert_eq!(half.kind(), HttpErrorKind::Timeout);
+        assert!(matches!(failure(&half), TransportFailure::TooSlow { .. }), "{half}");
 
         // The content of an error belongs to the reply.
         let half = request("HTTP/1.1 403 X\r\nContent-Length: 4\r\n\r\nab").await.unwrap_err();

@@ -2,8 +2,8 @@
 
 use std::error::Error;
 
-use super::connector::TransportFailure;
 use super::reply::Reply;
+use super::transport::TransportFailure;
 use crate::aws::CredentialsFailure;
 use crate::google::TokenFailure;
 

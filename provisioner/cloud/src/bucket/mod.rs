@@ -3,17 +3,22 @@
 //! Input: a client of `object_store`, and the words of its service. Output: an implementation of
 //! [`state::store::Objects`]. Excluded: URLs, credentials, regions.
 //!
-//! Each request has deadlines ([`LimitedConnector`]) and is repeated for a minute where that is safe. What a store replies
-//! to a failed request is reduced to what a message may show ([`Reply`]): the whole text may contain credentials.
+//! Each request and each reply is limited in time and size ([`LimitedConnector`]), and is repeated for a minute where that is
+//! safe; a reply that no store sends is an error ([`expected`]). What a store replies to a failed request is reduced to what a message may show ([`Reply`]): the whole text may contain credentials.
 
 mod connector;
+mod expected;
 mod failure;
 mod objects;
+mod paced;
+mod pages;
 mod prefix;
 mod reply;
+mod transport;
 
-pub(crate) use connector::{LimitedConnector, TransportFailure, retry_config};
+pub(crate) use connector::{LimitedConnector, retry_config};
 pub(crate) use failure::Failure;
 pub(crate) use objects::{Bucket, BucketService};
 pub(crate) use prefix::parse_prefix;
 pub(crate) use reply::Reply;
+pub(crate) use transport::TransportFailure;

@@ -10,13 +10,19 @@ use object_store::{
     Attribute, Attributes, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, UpdateVersion,
 };
 use state::store::{
-    ListedObject, ObjectError, ObjectErrorKind, ObjectVersion, Objects, StoredObject, WriteCondition, WriteError,
+    ListedObject, ObjectError, ObjectErrorKind, ObjectVersion, Objects, OutageWatch, StoredObject, WriteCondition,
+    WriteError,
 };
 
+use super::connector::longest_request;
 use super::failure::Failure;
+use super::pages::{EndlessListing, Pages};
+use super::transport::TransportFailure;
 
 /// Number of attempts to read an object whose content ends early, each with the repetitions of the client.
 const READ_ATTEMPTS: usize = 2;
+/// Largest part of a content for which memory is reserved before it is received.
+const MAX_RESERVED: u64 = 64 << 20;
 
 /// Words and credentials of a service with buckets.
 #[async_trait]
@@ -44,7 +50,12 @@ pub(crate) struct Bucket<S, E> {
     pub(crate) base: String,
     /// Service of the bucket.
     pub(crate) service: E,
+    /// Watch over the requests, which the client informs about failed attempts.
+    pub(crate) watch: OutageWatch,
 }
+
+/// Request for messages: operation, key or folder, and size of the content.
+type Described<'d> = (&'static str, &'d str, usize);
 
 impl<S: ObjectStore + PaginatedListStore, E: BucketService> Bucket<S, E> {
     fn error(&self, operation: &'static str, key: &str, kind: ObjectErrorKind, text: String) -> ObjectError {
@@ -61,25 +72,32 @@ impl<S: ObjectStore + PaginatedListStore, E: BucketService> Bucket<S, E> {
             .map_err(|error| self.error(operation, key, ObjectErrorKind::Other, error.to_string()))
     }
 
-    /// Sends a request, and once more with new credentials if those of the first one have expired.
+    /// Sends a request, and once more with new credentials if those of the first one have expired. Reports one that is tried
+    /// for long.
     async fn request<'a, T>(
         &self,
+        (operation, key, size): Described<'_>,
         send: impl Fn() -> BoxFuture<'a, object_store::Result<T>> + Send + Sync,
     ) -> Result<T, Failure> {
-        let failure = match send().await {
+        let location = || format!("{}{key}", self.base);
+        let watched = async || {
+            let sent = self.watch.watch((operation, location), size, longest_request(size), send());
+            sent.await.map_err(|error| Failure::of(&error))
+        };
+        let failure = match watched().await {
             Ok(reply) => return Ok(reply),
-            Err(error) => Failure::of(&error),
+            Err(failure) => failure,
         };
         if !self.service.renew_credentials(&failure).await {
             return Err(failure);
         }
-        send().await.map_err(|error| Failure::of(&error))
+        watched().await
     }
 
     /// Returns `None` if there is no object, and an error within the result if its content ended early.
     async fn read_once(&self, key: &str, limit: u64) -> Result<Option<Result<StoredObject, Failure>>, ObjectError> {
         let path = self.path("read", key)?;
-        let result = match self.request(|| Box::pin(self.store.get(&path))).await {
+        let result = match self.request(("read", key, 0), || Box::pin(self.store.get(&path))).await {
             Ok(result) => result,
             Err(failure) if failure.has_code("NoSuchKey") => return Ok(None),
             Err(failure) => return Err(self.explain("read", key, &failure)),
@@ -115,10 +133,12 @@ impl<S: ObjectStore + PaginatedListStore, E: BucketService> Bucket<S, E> {
         delimiter: Option<&'static str>,
     ) -> Result<Vec<ListedObject>, ObjectError> {
         let prefix = if folder.is_empty() { self.prefix.clone() } else { format!("{}{folder}/", self.prefix) };
-        let mut listed = Vec::new();
+        let endless =
+            |reason: EndlessListing| self.error("list", folder, ObjectErrorKind::TooLarge, reason.to_string());
+        let (mut listed, mut pages) = (Vec::new(), Pages::begin());
         let mut token: Option<String> = None;
         loop {
-            let page = self.request(|| {
+            let page = self.request(("list", folder, 0), || {
                 let page_token = token.clone();
                 let options =
                     PaginatedListOptions { delimiter: delimiter.map(Into::into), page_token, ..Default::default() };
@@ -129,11 +149,12 @@ impl<S: ObjectStore + PaginatedListStore, E: BucketService> Bucket<S, E> {
             for object in &page.result.objects {
                 // An object that marks the folder itself has its name without the slash.
                 let Some(name) = object.location.as_ref().strip_prefix(prefix.as_str()) else { continue };
+                pages.add_name(name).map_err(endless)?;
                 listed.push(ListedObject { name: name.to_owned(), modified: self.modified("list", folder, object)? });
             }
-            match page.page_token {
-                Some(next) => token = Some(next),
-                None => break,
+            token = pages.next(page.page_token).map_err(endless)?;
+            if token.is_none() {
+                break;
             }
         }
         listed.sort_unstable_by(|one, other| one.name.cmp(&other.name));
@@ -141,13 +162,22 @@ impl<S: ObjectStore + PaginatedListStore, E: BucketService> Bucket<S, E> {
     }
 }
 
+/// Returns whether a content came too slowly. The client has asked for the rest again, for as long as it repeats requests.
+fn is_slow(failure: &Failure) -> bool {
+    matches!(failure, Failure::Transport(TransportFailure::TooSlow { .. }))
+}
+
 /// Receives a content whole.
 async fn receive(result: GetResult) -> Result<Vec<u8>, Failure> {
     let size = result.meta.size;
-    let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+    let mut content = Vec::with_capacity(usize::try_from(size.min(MAX_RESERVED)).unwrap_or_default());
     let mut parts = result.into_stream();
     while let Some(part) = parts.try_next().await.map_err(|error| Failure::of(&error))? {
         content.extend_from_slice(&part);
+        // The rest of a content that was cut may be another one.
+        if content.len() as u64 > size {
+            return Err(Failure::Other(format!("more than the {size} bytes of the object were received")));
+        }
     }
     if content.len() as u64 == size {
         return Ok(content);
@@ -171,7 +201,7 @@ impl<S: ObjectStore + PaginatedListStore, E: BucketService> Objects for Bucket<S
             match self.read_once(key, limit).await? {
                 None => return Ok(None),
                 Some(Ok(object)) => return Ok(Some(object)),
-                Some(Err(failure)) if attempt == READ_ATTEMPTS => {
+                Some(Err(failure)) if attempt == READ_ATTEMPTS || is_slow(&failure) => {
                     let (_, text) = self.service.explain("read", &failure);
                     return Err(self.error("read", key, ObjectErrorKind::Unreachable, text));
                 }
@@ -200,7 +230,8 @@ impl<S: ObjectStore + PaginatedListStore, E: BucketService> Objects for Bucket<S
         let options = PutOptions { mode, attributes, ..PutOptions::default() };
         // Copies of it share the content.
         let content = object_store::PutPayload::from(content);
-        let written = self.request(|| Box::pin(self.store.put_opts(&path, content.clone(), options.clone()))).await;
+        let put = || self.store.put_opts(&path, content.clone(), options.clone());
+        let written = self.request(("write", key, content.content_length()), || Box::pin(put())).await;
         match written {
             Ok(result) => Ok(self.service.version(result.e_tag, result.version)),
             Err(failure) if *condition != WriteCondition::None && failure.is_condition() => Err(WriteError::Condition),
@@ -210,7 +241,7 @@ impl<S: ObjectStore + PaginatedListStore, E: BucketService> Objects for Bucket<S
 
     async fn copy(&self, from: &str, to: &str) -> Result<bool, ObjectError> {
         let (source, target) = (self.path("copy", from)?, self.path("copy", to)?);
-        match self.request(|| Box::pin(self.store.copy(&source, &target))).await {
+        match self.request(("copy", from, 0), || Box::pin(self.store.copy(&source, &target))).await {
             Ok(()) => Ok(true),
             Err(failure) if failure.has_code("NoSuchKey") => Ok(false),
             Err(failure) => Err(self.explain("copy", from, &failure)),
@@ -219,7 +250,7 @@ impl<S: ObjectStore + PaginatedListStore, E: BucketService> Objects for Bucket<S
 
     async fn remove(&self, key: &str) -> Result<(), ObjectError> {
         let path = self.path("remove", key)?;
-        match self.request(|| Box::pin(self.store.delete(&path))).await {
+        match self.request(("remove", key, 0), || Box::pin(self.store.delete(&path))).await {
             Ok(()) => Ok(()),
             Err(failure) if failure.has_code("NoSuchKey") => Ok(()),
             Err(failure) => Err(self.explain("remove", key, &failure)),

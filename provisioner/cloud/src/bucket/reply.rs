@@ -78,7 +78,7 @@ impl Reply {
 }
 
 /// Returns the text of the first XML element with a name, on one line.
-fn element(content: &str, name: &str) -> Option<String> {
+pub(super) fn element(content: &str, name: &str) -> Option<String> {
     let (_, rest) = content.split_once(&format!("<{name}>"))?;
     let (text, _) = rest.split_once(&format!("</{name}>"))?;
     let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -9,11 +9,11 @@ use crate::bucket::LimitedConnector;
 
 /// Connector whose requests have no credentials.
 #[derive(Debug)]
-pub(super) struct AnonymousConnector;
+pub(super) struct AnonymousConnector(pub(super) LimitedConnector);
 
 impl HttpConnector for AnonymousConnector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        Ok(HttpClient::new(AnonymousService(LimitedConnector::default().connect(options)?)))
+        Ok(HttpClient::new(AnonymousService(self.0.connect(options)?)))
     }
 }
 

@@ -9,7 +9,9 @@ use url::form_urlencoded;
 
 use super::open::service_of;
 use super::url::GcsUrl;
-use crate::google::{GoogleCredentials, GoogleCredentialsError, JsonClient, JsonError, TokenFailure, access_token};
+use crate::google::{
+    Authentication, GoogleCredentials, GoogleCredentialsError, JsonClient, JsonError, TokenFailure, access_token,
+};
 
 /// Permission that the access tokens ask for.
 const SCOPE: &str = "https://www.googleapis.com/auth/devstorage.full_control";
@@ -53,8 +55,8 @@ pub async fn create_bucket(
 ) -> Result<bool, CreateBucketError> {
     let service = service_of(url, credentials, SCOPE, environment, home)?;
     let token = match &service.credentials {
-        Some(loaded) => Some(access_token(loaded).await?),
-        None => None,
+        Some(loaded) => Authentication::Token(access_token(loaded).await?),
+        None => Authentication::None,
     };
     let failed = |error: JsonError| CreateBucketError::Service(error.to_string());
     let client = JsonClient::new(token).map_err(failed)?;

@@ -32,12 +32,18 @@ impl BucketService for GcsService {
                 let hint = "check the network, `universe_domain` and STORAGE_EMULATOR_HOST";
                 (ObjectErrorKind::Unreachable, format!("{failure}; {hint}"))
             }
-            Failure::Transport(failure) => (ObjectErrorKind::Unreachable, failure.to_string()),
+            Failure::Transport(failure @ (TransportFailure::NoStore { .. } | TransportFailure::TooLong { .. })) => {
+                let hint = "check STORAGE_EMULATOR_HOST, and a proxy or login page on the way";
+                (ObjectErrorKind::Other, format!("{failure}; {hint}"))
+            }
+            Failure::Transport(failure) => (ObjectErrorKind::Unreachable, format!("{failure}; check the network")),
             Failure::Reply(reply) => self.explain_reply(operation, reply),
             Failure::Condition => {
                 (ObjectErrorKind::Other, "the store reports a conflict with another request".to_owned())
             }
-            Failure::Other(text) => (ObjectErrorKind::Other, text.clone()),
+            Failure::Other(text) => {
+                (ObjectErrorKind::Other, format!("the reply of {} is not understood: {text}", self.host))
+            }
         }
     }
 
@@ -92,7 +98,7 @@ impl GcsService {
                 (ObjectErrorKind::Unreachable, format!("{host} has no capacity or is out of order ({words})"))
             }
             // A server that is no store, for instance.
-            ("", 404) => {
+            ("", _) => {
                 (ObjectErrorKind::Other, format!("{host} is no store of objects, or not at this path ({words})"))
             }
             _ => (ObjectErrorKind::Other, words),

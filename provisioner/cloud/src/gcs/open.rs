@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use object_store::StaticCredentialProvider;
 use object_store::gcp::{GcpCredential, GcpSigningCredential, GoogleCloudStorage, GoogleCloudStorageBuilder};
-use state::store::Objects;
+use state::store::{Objects, OutageReport, OutageWatch};
 
 use super::anonymous::AnonymousConnector;
 use super::credentials::Tokens;
@@ -34,7 +34,7 @@ pub enum GcsError {
 /// Returns the objects of a bucket. Sends no request. An emulator (`STORAGE_EMULATOR_HOST`) gets the credentials of the
 /// configuration, `GOOGLE_CREDENTIALS` or `GOOGLE_OAUTH_ACCESS_TOKEN`, never those of the machine.
 ///
-/// Arguments are those of [`load_credentials`]. Must be called within a tokio runtime.
+/// Arguments are those of [`load_credentials`], and the receiver of outages. Must be called within a tokio runtime.
 ///
 /// # Errors
 /// [`GcsError`].
@@ -43,15 +43,18 @@ pub fn open_gcs(
     credentials: Option<&GoogleCredentials>,
     environment: &BTreeMap<String, String>,
     home: Option<&Path>,
+    outages: OutageReport,
 ) -> Result<Arc<dyn Objects>, GcsError> {
     let Service { url: service_url, credentials: loaded, emulator } =
         service_of(url, credentials, SCOPE, environment, home)?;
     let source = loaded.as_ref().map(|loaded| loaded.source.clone());
-    let store = client(url, &service_url, loaded.map(Tokens)).map_err(|error| GcsError::Client(error.into()))?;
+    let watch = OutageWatch::new(outages);
+    let store =
+        client(url, &service_url, loaded.map(Tokens), &watch).map_err(|error| GcsError::Client(error.into()))?;
     let host = service_url.split_once("://").map_or("", |(_, host)| host).to_owned();
     let service = GcsService { bucket: url.bucket.clone(), host, source };
     let location = url.location(emulator.as_deref());
-    Ok(Arc::new(Bucket { store, prefix: url.prefix.clone(), location, base: url.base(), service }))
+    Ok(Arc::new(Bucket { store, prefix: url.prefix.clone(), location, base: url.base(), service, watch }))
 }
 
 /// Service of a bucket.
@@ -86,7 +89,12 @@ fn emulator_url(host: &str) -> String {
     url.trim_end_matches('/').to_owned()
 }
 
-fn client(url: &GcsUrl, service_url: &str, tokens: Option<Tokens>) -> object_store::Result<GoogleCloudStorage> {
+fn client(
+    url: &GcsUrl,
+    service_url: &str,
+    tokens: Option<Tokens>,
+    watch: &OutageWatch,
+) -> object_store::Result<GoogleCloudStorage> {
     // Nothing is signed; without this, the client would look for a key to sign with.
     let signing = StaticCredentialProvider::new(GcpSigningCredential { email: String::new(), private_key: None });
     let builder = GoogleCloudStorageBuilder::new()
@@ -97,12 +105,12 @@ fn client(url: &GcsUrl, service_url: &str, tokens: Option<Tokens>) -> object_sto
     match tokens {
         Some(tokens) => {
             let builder = builder.with_credentials(Arc::new(tokens));
-            builder.with_http_connector(LimitedConnector::default()).build()
+            builder.with_http_connector(LimitedConnector::watched_by(watch)).build()
         }
         None => {
             let empty = StaticCredentialProvider::new(GcpCredential { bearer: String::new() });
             let builder = builder.with_credentials(Arc::new(empty)).with_skip_signature(true);
-            builder.with_http_connector(AnonymousConnector).build()
+            builder.with_http_connector(AnonymousConnector(LimitedConnector::watched_by(watch))).build()
         }
     }
 }

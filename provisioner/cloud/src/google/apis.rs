@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::credentials::{GoogleCredentials, GoogleCredentialsError, load_credentials};
 use super::failure::TokenFailure;
-use super::json_client::{JsonClient, JsonError, access_token, waits, words};
+use super::json_client::{Authentication, JsonClient, JsonError, access_token, waits, words};
 
 /// Scope of the access token.
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
@@ -43,7 +43,7 @@ impl From<JsonError> for ApiError {
     fn from(error: JsonError) -> Self {
         match error {
             JsonError::Unreachable(reason) => Self::Unreachable(reason),
-            refused @ JsonError::Refused { .. } => Self::Refused(refused.to_string()),
+            refused @ (JsonError::Refused { .. } | JsonError::Unexpected { .. }) => Self::Refused(refused.to_string()),
         }
     }
 }
@@ -60,7 +60,7 @@ pub async fn enable_api(
     environment: &BTreeMap<String, String>,
 ) -> Result<(), ApiError> {
     let loaded = load_credentials(Some(credentials), SCOPE, environment, None)?;
-    let client = JsonClient::new(Some(access_token(&loaded).await?))?;
+    let client = JsonClient::new(Authentication::Token(access_token(&loaded).await?))?;
     let endpoint = environment.get(ENDPOINT).filter(|endpoint| !endpoint.is_empty());
     let endpoint = endpoint.map_or(DEFAULT_ENDPOINT, String::as_str).trim_end_matches('/').to_owned();
     let usage = ServiceUsage { client, endpoint };

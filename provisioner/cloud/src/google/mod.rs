@@ -12,4 +12,4 @@ mod token;
 pub use apis::{ApiError, enable_api};
 pub use credentials::{GoogleCredentials, GoogleCredentialsError, LoadedCredentials, load_credentials};
 pub use failure::TokenFailure;
-pub(crate) use json_client::{JsonClient, JsonError, access_token};
+pub(crate) use json_client::{Authentication, JsonClient, JsonError, access_headers, access_token};

@@ -90,7 +90,7 @@ impl Key {
     pub(super) async fn encrypt(&self, data_key: &[u8]) -> Result<Vec<u8>, KeyFailure> {
         let request = self.client.encrypt().key_id(&self.id).set_encryption_context(self.context.clone());
         let reply = request.plaintext(Blob::new(data_key)).send().await.map_err(|error| failure_of(&error))?;
-        let missing = || failure(KeyFailureKind::Other, "the reply has no ciphertext");
+        let missing = || no_reply("it has no ciphertext");
         reply.ciphertext_blob.map(Blob::into_inner).ok_or_else(missing)
     }
 
@@ -101,7 +101,7 @@ impl Key {
     pub(super) async fn decrypt(&self, encrypted: &[u8]) -> Result<Zeroizing<Vec<u8>>, KeyFailure> {
         let request = self.client.decrypt().set_encryption_context(self.context.clone());
         let reply = request.ciphertext_blob(Blob::new(encrypted)).send().await.map_err(|error| failure_of(&error))?;
-        let missing = || failure(KeyFailureKind::Other, "the reply has no plaintext");
+        let missing = || no_reply("it has no plaintext");
         reply.plaintext.map(|plaintext| Zeroizing::new(plaintext.into_inner())).ok_or_else(missing)
     }
 }
@@ -138,6 +138,7 @@ where
         return failure(KeyFailureKind::Credentials, credentials.to_string());
     }
     match error {
+        SdkError::ServiceError(reply) if reply.raw().status().is_success() => no_reply("it cannot be parsed"),
         SdkError::ServiceError(reply) => match (reply.err().code(), reply.err().message()) {
             (Some(code), Some(message)) => failure(kind_of(code), format!("{code}: {message}")),
             (Some(code), None) => failure(kind_of(code), code),
@@ -148,8 +149,16 @@ where
             }
         },
         SdkError::TimeoutError(_) | SdkError::DispatchFailure(_) => failure(KeyFailureKind::Unreachable, chain(error)),
+        SdkError::ResponseError(_) => no_reply(&chain(error)),
         _ => failure(KeyFailureKind::Other, chain(error)),
     }
+}
+
+/// Returns the failure of a reply with success that AWS KMS does not send.
+fn no_reply(reason: &str) -> KeyFailure {
+    let text =
+        format!("the reply is none of AWS KMS ({reason}): check the endpoint, and a proxy or login page on the way");
+    failure(KeyFailureKind::Other, text)
 }
 
 /// Returns the kind of an error of the service.

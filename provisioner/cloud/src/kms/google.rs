@@ -3,29 +3,24 @@
 use std::time::Duration;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use bridge::error::chain;
-use google_cloud_auth::errors::CredentialsError;
-use google_cloud_kms_v1::Error;
-use google_cloud_kms_v1::client::KeyManagementService;
+use serde_json::{Value, json};
 use state::secrets::{KeyAction, KeyFailure, KeyFailureKind};
 use zeroize::Zeroizing;
 
 use super::failure::failure;
 use super::services::KeyServices;
 use super::url::{KeyUrl, unknown_parameter};
-use crate::google::load_credentials;
+use crate::google::{Authentication, JsonClient, JsonError, access_headers, load_credentials};
 
 /// Scope of the access tokens.
 const SCOPE: &str = "https://www.googleapis.com/auth/cloudkms";
 /// Variable of gcloud for another endpoint of the service, such as a private one.
 const ENDPOINT: &str = "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDKMS";
-/// Limit of one request.
-const ATTEMPT_LIMIT: Duration = Duration::from_secs(20);
-/// Limit of the request of an access token, with its repetitions.
-const TOKEN_LIMIT: Duration = Duration::from_secs(20);
-/// Waits before the repetitions of a request that had no reply. Both requests change nothing, so they may be repeated.
-const WAITS: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
+const DEFAULT_ENDPOINT: &str = "https://cloudkms.googleapis.com";
+/// Limit of a request with its repetitions.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Parsed URL `gcpkms://projects/…/locations/…/keyRings/…/cryptoKeys/…`.
 #[derive(Debug, PartialEq, Eq)]
@@ -67,9 +62,9 @@ impl KeyReference {
 /// Key with a client that may use it.
 pub(super) struct Key {
     reference: KeyReference,
-    client: KeyManagementService,
-    /// Source of the credentials, for messages.
-    source: String,
+    client: JsonClient,
+    /// URL of the service, without a slash at its end.
+    endpoint: String,
 }
 
 impl Key {
@@ -82,19 +77,13 @@ impl Key {
         let KeyServices { google, environment, home, .. } = services;
         let loaded = load_credentials(google.as_ref(), SCOPE, environment, home.as_deref());
         let loaded = loaded.map_err(|error| failure(KeyFailureKind::Credentials, chain(&error)))?;
-        // The clients of credentials keep repeating their requests for a minute.
-        if tokio::time::timeout(TOKEN_LIMIT, loaded.credentials.access_token()).await.is_err() {
-            let message = format!("no access token from {} within {} s", loaded.source, TOKEN_LIMIT.as_secs());
-            return Err(failure(KeyFailureKind::Credentials, message));
-        }
-        let builder = KeyManagementService::builder().with_credentials(loaded.credentials);
-        let builder = match environment.get(ENDPOINT).filter(|endpoint| !endpoint.is_empty()) {
-            Some(endpoint) => builder.with_endpoint(endpoint),
-            None => builder,
-        };
-        let client = builder.with_attempt_timeout(ATTEMPT_LIMIT).build().await;
-        let client = client.map_err(|error| failure(KeyFailureKind::Other, chain(&error)))?;
-        Ok(Self { reference, client, source: loaded.source })
+        let headers = access_headers(&loaded).await;
+        let headers = headers.map_err(|error| failure(KeyFailureKind::Credentials, error.to_string()))?;
+        let client = JsonClient::new(Authentication::Headers(headers));
+        let client = client.map_err(|error| failure(KeyFailureKind::Other, error.to_string()))?;
+        let endpoint = environment.get(ENDPOINT).filter(|endpoint| !endpoint.is_empty());
+        let endpoint = endpoint.map_or(DEFAULT_ENDPOINT, String::as_str).trim_end_matches('/').to_owned();
+        Ok(Self { reference, client, endpoint })
     }
 
     /// Encrypts a data key.
@@ -102,13 +91,8 @@ impl Key {
     /// # Errors
     /// [`KeyFailure`].
     pub(super) async fn encrypt(&self, data_key: &[u8]) -> Result<Vec<u8>, KeyFailure> {
-        let KeyReference { name, additional_data } = &self.reference;
-        let request = || {
-            let request = self.client.encrypt().set_name(name).set_plaintext(data_key.to_vec());
-            request.set_additional_authenticated_data(additional_data.clone()).send()
-        };
-        let reply = repeat(request).await.map_err(|error| self.failure_of(&error, KeyAction::Encrypt))?;
-        Ok(reply.ciphertext.to_vec())
+        let reply = self.request(KeyAction::Encrypt, "encrypt", "plaintext", data_key).await?;
+        bytes(&reply, "ciphertext")
     }
 
     /// Decrypts a data key.
@@ -116,64 +100,52 @@ impl Key {
     /// # Errors
     /// [`KeyFailure`].
     pub(super) async fn decrypt(&self, encrypted: &[u8]) -> Result<Zeroizing<Vec<u8>>, KeyFailure> {
+        let reply = self.request(KeyAction::Decrypt, "decrypt", "ciphertext", encrypted).await?;
+        bytes(&reply, "plaintext").map(Zeroizing::new)
+    }
+
+    /// Sends bytes to a method of the service (<https://cloud.google.com/kms/docs/reference/rest>). Both methods change
+    /// nothing, so they may be repeated.
+    async fn request(
+        &self,
+        action: KeyAction,
+        method: &str,
+        member: &str,
+        content: &[u8],
+    ) -> Result<Value, KeyFailure> {
         let KeyReference { name, additional_data } = &self.reference;
-        let request = || {
-            let request = self.client.decrypt().set_name(name).set_ciphertext(encrypted.to_vec());
-            request.set_additional_authenticated_data(additional_data.clone()).send()
-        };
-        let reply = repeat(request).await.map_err(|error| self.failure_of(&error, KeyAction::Decrypt))?;
-        Ok(Zeroizing::new(reply.plaintext.to_vec()))
-    }
-
-    /// Returns the failure of a request, in the words of the service.
-    fn failure_of(&self, error: &Error, action: KeyAction) -> KeyFailure {
-        if has_no_token(error) {
-            let message = format!("no access token from {}: {}", self.source, last_cause(error));
-            return failure(KeyFailureKind::Credentials, message);
+        let mut body = json!({ member: STANDARD.encode(content) });
+        if !additional_data.is_empty() {
+            body["additionalAuthenticatedData"] = STANDARD.encode(additional_data).into();
         }
-        let Some(status) = error.status() else {
-            let kind = if is_without_reply(error) { KeyFailureKind::Unreachable } else { KeyFailureKind::Other };
-            return failure(kind, chain(error));
-        };
-        let code = status.code.name();
-        failure(kind_of(code, action), format!("{code}: {}", status.message))
-    }
-}
-
-/// Sends a request, again after a failure that had no reply or that asks for a repetition.
-async fn repeat<T, F>(request: impl Fn() -> F) -> Result<T, Error>
-where
-    F: Future<Output = Result<T, Error>>,
-{
-    for wait in WAITS {
-        match request().await {
-            // The service does not report that it can be reached again.
-            Err(error) if is_without_reply(&error) => tokio::time::sleep(wait).await,
-            replied => return replied,
+        let url = format!("{}/v1/{name}:{method}", self.endpoint);
+        let sent = self.client.send(|client| client.post(&url).json(&body));
+        match tokio::time::timeout(LIMIT, sent).await {
+            Ok(replied) => replied.map_err(|error| failure_of(&error, action)),
+            Err(_) => Err(failure(KeyFailureKind::Unreachable, format!("no reply within {} s", LIMIT.as_secs()))),
         }
     }
-    request().await
 }
 
-/// Returns whether a request was not sent, as the credentials gave no access token.
-fn has_no_token(error: &Error) -> bool {
-    let mut causes = std::iter::successors(Some(error as &dyn std::error::Error), |cause| cause.source());
-    causes.any(|cause| cause.is::<CredentialsError>() || cause.downcast_ref().is_some_and(Error::is_authentication))
+/// Returns the bytes of a member of a reply.
+fn bytes(reply: &Value, member: &str) -> Result<Vec<u8>, KeyFailure> {
+    let decoded = reply.get(member).and_then(Value::as_str).and_then(|text| STANDARD.decode(text).ok());
+    decoded
+        .ok_or_else(|| failure(KeyFailureKind::Other, format!("the reply has no {member}: it is not one of Cloud KMS")))
 }
 
-/// Returns the text of the last cause: the errors above it say no more than that there is no token.
-fn last_cause(error: &dyn std::error::Error) -> String {
-    std::iter::successors(Some(error), |cause| cause.source()).last().map(ToString::to_string).unwrap_or_default()
-}
-
-/// Returns whether a request failed before the service had replied. A client of credentials repeats its own requests.
-fn is_without_reply(error: &Error) -> bool {
-    if has_no_token(error) {
-        return false;
+/// Returns the failure of a request, in the words of the service.
+fn failure_of(error: &JsonError, action: KeyAction) -> KeyFailure {
+    match error {
+        JsonError::Unreachable(_) => failure(KeyFailureKind::Unreachable, error.to_string()),
+        JsonError::Refused { code: Some(code), text, .. } => failure(kind_of(code, action), format!("{code}: {text}")),
+        JsonError::Refused { status, code: None, .. } if status.is_server_error() => {
+            failure(KeyFailureKind::Unreachable, error.to_string())
+        }
+        JsonError::Refused { code: None, .. } | JsonError::Unexpected { .. } => {
+            failure(KeyFailureKind::Other, error.to_string())
+        }
     }
-    let is_unavailable = error.status().is_some_and(|status| status.code.name() == "UNAVAILABLE");
-    let is_cut_off = error.is_timeout() || error.is_connect() || error.is_io() || error.is_exhausted();
-    is_unavailable || is_cut_off || error.is_transient_and_before_rpc()
 }
 
 /// Returns the kind of an error of the service (<https://cloud.google.com/apis/design/errors>).

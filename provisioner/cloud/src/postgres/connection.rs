@@ -15,6 +15,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::failure::{Failure, is_handshake};
 use super::password::{Login, Password, read_password};
+use super::received::{Allowance, PlainConnector, TlsConnector};
 use super::schema::{COLUMNS, Column, check, create, quote};
 use super::tls::SslMode;
 use super::url::PostgresUrl;
@@ -25,8 +26,10 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 /// Connection whose table has been checked. Dropping it closes it.
 pub(super) struct Connection {
     client: Client,
-    /// Words with which the server ended the connection.
-    last_words: Arc<OnceLock<String>>,
+    /// Bytes that the server may send.
+    pub(super) allowance: Allowance,
+    /// Reason why the connection has ended.
+    end: Arc<OnceLock<Failure>>,
     /// Carries the messages between client and server.
     _task: JoinSet<()>,
 }
@@ -47,7 +50,7 @@ impl Connection {
 
     /// Classifies an error of a request on this connection.
     pub(super) fn failure(&self, error: &tokio_postgres::Error) -> Failure {
-        Failure::of(error, self.last_words.get().map(String::as_str))
+        Failure::of(error, self.end.get())
     }
 
     /// Checks the table, and limits the time of statements unless the URL or the role does: one round trip. Creates the table if
@@ -136,9 +139,6 @@ fn config(url: &PostgresUrl, password: Option<&Password>) -> Config {
     }
     config.application_name(&url.application_name);
     config.keepalives_idle(KEEPALIVE);
-    if url.tls.is_direct {
-        config.ssl_negotiation(SslNegotiation::Direct);
-    }
     config
 }
 
@@ -150,42 +150,62 @@ async fn connect(
 ) -> Result<Connection, Failure> {
     let failure = |error: tokio_postgres::Error| Failure::of(&error, None);
     let Some(connector) = connector else {
-        return start(config.ssl_mode(ClientMode::Disable), NoTls).await.map_err(failure);
+        return start_plain(url, &mut config).await.map_err(failure);
     };
     match url.tls.mode {
-        SslMode::Allow => match start(config.ssl_mode(ClientMode::Disable), NoTls).await {
+        SslMode::Allow => match start_plain(url, &mut config).await {
             Err(error) if error.as_db_error().is_some() || error.is_closed() => {
-                start(config.ssl_mode(ClientMode::Require), connector).await.map_err(failure)
+                start_tls(url, &mut config, connector).await.map_err(failure)
             }
             started => started.map_err(failure),
         },
-        SslMode::Prefer => match start(config.ssl_mode(ClientMode::Prefer), connector).await {
-            Err(error) if is_handshake(&error) => {
-                start(config.ssl_mode(ClientMode::Disable), NoTls).await.map_err(failure)
-            }
+        // A server without TLS is one whose handshake fails.
+        SslMode::Prefer => match start_tls(url, &mut config, connector).await {
+            Err(error) if is_handshake(&error) => start_plain(url, &mut config).await.map_err(failure),
             started => started.map_err(failure),
         },
         SslMode::Disable | SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => {
-            start(config.ssl_mode(ClientMode::Require), connector).await.map_err(failure)
+            start_tls(url, &mut config, connector).await.map_err(failure)
         }
     }
 }
 
-async fn start<T>(config: &Config, connector: T) -> Result<Connection, tokio_postgres::Error>
+/// Connects without TLS. What a server behind a Unix socket sends is not counted: it runs on this machine.
+async fn start_plain(url: &PostgresUrl, config: &mut Config) -> Result<Connection, tokio_postgres::Error> {
+    let allowance = Allowance::new();
+    if url.hosts.iter().any(|host| host.name.starts_with('/') && host.address.is_none()) {
+        return start(config.ssl_mode(ClientMode::Disable), NoTls, allowance).await;
+    }
+    // The connector gets the stream at once, and returns it without a handshake.
+    config.ssl_mode(ClientMode::Require).ssl_negotiation(SslNegotiation::Direct);
+    start(config, PlainConnector(allowance.clone()), allowance).await
+}
+
+async fn start_tls(
+    url: &PostgresUrl,
+    config: &mut Config,
+    connector: MakeRustlsConnect,
+) -> Result<Connection, tokio_postgres::Error> {
+    let negotiation = if url.tls.is_direct { SslNegotiation::Direct } else { SslNegotiation::Postgres };
+    config.ssl_mode(ClientMode::Require).ssl_negotiation(negotiation);
+    let allowance = Allowance::new();
+    start(config, TlsConnector(connector, allowance.clone()), allowance).await
+}
+
+async fn start<T>(config: &Config, connector: T, allowance: Allowance) -> Result<Connection, tokio_postgres::Error>
 where
     T: MakeTlsConnect<Socket>,
     T::Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let (client, mut connection) = config.connect(connector).await?;
-    let last_words = Arc::new(OnceLock::new());
+    let end = Arc::new(OnceLock::new());
     let mut task = JoinSet::new();
-    let ended = Arc::clone(&last_words);
+    let ended = Arc::clone(&end);
     task.spawn(async move {
         if let Err(error) = (&mut connection).await {
-            let failure = Failure::of(&error, None);
             // Set before the connection is dropped, which ends the waiting requests.
-            let _first = ended.set(failure.to_string());
+            let _first = ended.set(Failure::of(&error, None));
         }
     });
-    Ok(Connection { client, last_words, _task: task })
+    Ok(Connection { client, allowance, end, _task: task })
 }

@@ -7,6 +7,7 @@ use std::io;
 use state::store::ObjectErrorKind;
 use tokio_postgres::error::{DbError, SqlState};
 
+use super::received::Unusable;
 use super::tls::is_tls_error;
 
 /// Failed request or connection. Its text has the words of the server, and what to do.
@@ -47,10 +48,20 @@ impl Failure {
         Self { is_transient: true, may_have_effect: true, ends_connection: true, ..failure }
     }
 
-    /// Classifies an error of the client. `last_words` are those with which the server ended the connection.
-    pub(super) fn of(error: &tokio_postgres::Error, last_words: Option<&str>) -> Self {
+    /// Server to which there is no connection.
+    pub(super) fn no_connection(words: impl Into<String>) -> Self {
+        let hint = Some("check the host and the port of the URL, and the network");
+        Self { hint, ..Self::timeout(words) }
+    }
+
+    /// Classifies an error of the client. `end` is the failure that has ended the connection.
+    pub(super) fn of(error: &tokio_postgres::Error, end: Option<&Self>) -> Self {
         if let Some(reply) = error.as_db_error() {
             return Self::of_reply(reply);
+        }
+        if Unusable::is_cause_of(error) {
+            let hint = "check the host and the port of the URL, and a proxy on the way";
+            return Self::unusable(ObjectErrorKind::Other, last_cause(error), Some(hint));
         }
         let words = chain(error);
         let begins = |text: &str| words.starts_with(text);
@@ -76,10 +87,19 @@ impl Failure {
             return Self::lasting(ObjectErrorKind::Other, words, None);
         }
         if begins("error connecting") {
-            let hint = Some("check the host and the port of the URL, and the network");
-            return Self { hint, ..Self::timeout(words) };
+            return Self::no_connection(words);
         }
-        Self::timeout(last_words.map_or(words, str::to_owned))
+        match end {
+            Some(end) if !end.is_transient && !end.is_reply => end.clone(),
+            Some(end) => Self::timeout(end.to_string()),
+            None => Self::timeout(words),
+        }
+    }
+
+    /// Reply that no server of a store sends. The request may have been carried out.
+    pub(super) fn unusable(kind: ObjectErrorKind, words: impl Into<String>, hint: Option<&'static str>) -> Self {
+        let failure = Self::lasting(kind, words, hint);
+        Self { may_have_effect: true, ends_connection: true, ..failure }
     }
 
     /// The same failure before a request was sent.
@@ -174,6 +194,11 @@ fn words(reply: &DbError) -> String {
     let text = lines.into_iter().filter_map(|(separator, line)| Some(format!("{separator}{}", line?)));
     let text = text.collect::<String>().replace('\n', " ");
     format!("the server replied: {text} (SQLSTATE {})", reply.code().code())
+}
+
+/// Returns the text of the last cause of an error.
+fn last_cause(error: &dyn Error) -> String {
+    std::iter::successors(Some(error), |&cause| cause.source()).last().map(ToString::to_string).unwrap_or_default()
 }
 
 /// Returns an error and its causes in one line.

@@ -8,6 +8,7 @@ mod failure;
 mod objects;
 mod parameters;
 mod password;
+mod received;
 mod requests;
 mod schema;
 mod tls;

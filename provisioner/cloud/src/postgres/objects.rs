@@ -11,18 +11,23 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use jiff::Timestamp;
 use state::store::{
-    ListedObject, ObjectError, ObjectErrorKind, ObjectVersion, Objects, StoredObject, WriteCondition, WriteError,
+    ListedNames, ListedObject, MAX_NAME_BYTES, MAX_NAMES, ObjectError, ObjectErrorKind, ObjectVersion, Objects,
+    OutageReport, StoredObject, WriteCondition, WriteError,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::failure::Failure;
-use super::requests::{Repetition, Requests, TimeLimits, unexpected_data};
+use super::received::SMALL;
+use super::requests::{Repetition, Requests, Statement, TimeLimits, unexpected_data};
 use super::schema::quote;
 use super::url::PostgresUrl;
 
 /// Digest of the content. The member is compared, not the JSON: its white space does not matter.
 const DIGEST: &str = "encode(sha256(convert_to(t.data ->> 'data', 'UTF8')), 'hex')";
+
+/// Bytes of the reply to a listing: the names, and what surrounds each of them.
+const LISTING: u64 = (MAX_NAME_BYTES + 64 * (MAX_NAMES + 1)) as u64 + SMALL;
 
 type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
@@ -80,14 +85,14 @@ impl Statements {
 
 impl PostgresObjects {
     /// Opens a store. Connects on first use.
-    pub fn new(url: PostgresUrl) -> Self {
-        Self::with_time_limits(url, TimeLimits::default())
+    pub fn new(url: PostgresUrl, outages: OutageReport) -> Self {
+        Self::with_time_limits(url, TimeLimits::default(), outages)
     }
 
     /// Opens a store whose requests have other time limits.
-    pub fn with_time_limits(url: PostgresUrl, limits: TimeLimits) -> Self {
+    pub fn with_time_limits(url: PostgresUrl, limits: TimeLimits, outages: OutageReport) -> Self {
         let statements = Statements::new(&url.table);
-        Self { requests: Requests::new(url, limits), statements }
+        Self { requests: Requests::new(url, limits, outages), statements }
     }
 
     fn key(&self, key: &str) -> String {
@@ -95,8 +100,12 @@ impl PostgresObjects {
     }
 
     fn error(&self, operation: &'static str, key: &str, failure: Failure) -> ObjectError {
-        let location = if key.is_empty() { self.location() } else { self.location_of(key) };
-        ObjectError { operation, location, kind: failure.kind, source: Box::new(failure) }
+        ObjectError {
+            operation,
+            location: self.requests.location_of(key),
+            kind: failure.kind,
+            source: Box::new(failure),
+        }
     }
 
     /// Returns the objects whose key begins with a folder, by a statement that selects them.
@@ -105,14 +114,22 @@ impl PostgresObjects {
         let start = if folder.is_empty() { self.key("") } else { self.key(&format!("{folder}/")) };
         let pattern = format!("{}%", escape(&start));
         let rest = i32::try_from(start.chars().count() + 1).unwrap_or(i32::MAX);
-        let (statements, requests) = (&self.statements, &self.requests);
-        let rows = if is_deep {
-            requests.query(Repetition::Allowed, &statements.list_all, &[(&pattern, Type::TEXT)]).await?
+        let parameters: [Parameter<'_>; 2] = [(&pattern, Type::TEXT), (&rest, Type::INT4)];
+        let (text, parameters) = if is_deep {
+            (&self.statements.list_all, &parameters[..1])
         } else {
-            let parameters: [Parameter<'_>; 2] = [(&pattern, Type::TEXT), (&rest, Type::INT4)];
-            requests.query(Repetition::Allowed, &statements.list, &parameters).await?
+            (&self.statements.list, &parameters[..])
         };
-        let mut objects = rows.iter().map(|row| listed(row, &start)).collect::<Result<Vec<_>, _>>()?;
+        let statement = Statement { reply: LISTING, ..statement("list", folder, text) };
+        let rows = self.requests.query(statement, parameters).await?;
+        let mut names = ListedNames::default();
+        let listed = |row: &Row| {
+            let object = listed(row, &start)?;
+            let counted = names.add(&object.name);
+            counted.map_err(|reason| Failure::lasting(ObjectErrorKind::TooLarge, reason.to_string(), None))?;
+            Ok(object)
+        };
+        let mut objects = rows.iter().map(listed).collect::<Result<Vec<_>, Failure>>()?;
         objects.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(objects)
     }
@@ -123,8 +140,10 @@ impl PostgresObjects {
         // Length of the content in base64.
         let encoded_limit = i32::try_from(limit.div_ceil(3).saturating_mul(4)).unwrap_or(i32::MAX);
         let parameters: [Parameter<'_>; 2] = [(&stored_keys, Type::TEXT_ARRAY), (&encoded_limit, Type::INT4)];
-        let rows = self.requests.query(Repetition::Allowed, &self.statements.read, &parameters).await;
         let first = keys.first().copied().unwrap_or_default();
+        let reply = (u64::from(encoded_limit.unsigned_abs())).saturating_mul(keys.len() as u64).saturating_add(SMALL);
+        let statement = Statement { reply, ..statement("read", first, &self.statements.read) };
+        let rows = self.requests.query(statement, &parameters).await;
         let rows = rows.map_err(|failure| self.error("read", first, failure))?;
         let mut found = BTreeMap::new();
         for row in &rows {
@@ -145,14 +164,14 @@ impl PostgresObjects {
         content: &[u8],
         condition: &WriteCondition,
     ) -> Result<Option<ObjectVersion>, Failure> {
-        let key = self.key(key);
+        let full_key = self.key(key);
         let data = format!(r#"{{"data":"{}"}}"#, BASE64_STANDARD.encode(content));
-        let (statement, repetition) = match condition {
+        let (text, repetition) = match condition {
             WriteCondition::None => (&self.statements.write, Repetition::Allowed),
             WriteCondition::Missing => (&self.statements.insert, Repetition::IfWithoutEffect),
             WriteCondition::Unchanged(_) => (&self.statements.update, Repetition::IfWithoutEffect),
         };
-        let mut parameters: Vec<Parameter<'_>> = vec![(&key, Type::TEXT), (&data, Type::TEXT)];
+        let mut parameters: Vec<Parameter<'_>> = vec![(&full_key, Type::TEXT), (&data, Type::TEXT)];
         let time;
         if let WriteCondition::Unchanged(version) = condition {
             // The version of another store is not that of a row.
@@ -161,7 +180,8 @@ impl PostgresObjects {
             parameters.push((&time, Type::TIMESTAMPTZ));
             parameters.push((&version.tag, Type::TEXT));
         }
-        let rows = self.requests.query(repetition, statement, &parameters).await?;
+        let statement = Statement { repetition, size: data.len(), ..statement("write", key, text) };
+        let rows = self.requests.query(statement, &parameters).await?;
         rows.first().map(|row| row_version(row, 0).map(|(version, _)| version)).transpose()
     }
 }
@@ -173,7 +193,7 @@ impl Objects for PostgresObjects {
     }
 
     fn location_of(&self, key: &str) -> String {
-        format!("{key} in {}", self.location())
+        self.requests.location_of(key)
     }
 
     async fn read(&self, key: &str, limit: u64) -> Result<Option<StoredObject>, ObjectError> {
@@ -198,14 +218,14 @@ impl Objects for PostgresObjects {
     async fn copy(&self, from: &str, to: &str) -> Result<bool, ObjectError> {
         let (source, target) = (self.key(from), self.key(to));
         let parameters: [Parameter<'_>; 2] = [(&source, Type::TEXT), (&target, Type::TEXT)];
-        let copied = self.requests.query(Repetition::Allowed, &self.statements.copy, &parameters).await;
+        let copied = self.requests.query(statement("copy", from, &self.statements.copy), &parameters).await;
         copied.map(|rows| !rows.is_empty()).map_err(|failure| self.error("copy", from, failure))
     }
 
     async fn remove(&self, key: &str) -> Result<(), ObjectError> {
         let full_key = self.key(key);
         let parameters: [Parameter<'_>; 1] = [(&full_key, Type::TEXT)];
-        let removed = self.requests.query(Repetition::Allowed, &self.statements.remove, &parameters).await;
+        let removed = self.requests.query(statement("remove", key, &self.statements.remove), &parameters).await;
         removed.map(|_rows| ()).map_err(|failure| self.error("remove", key, failure))
     }
 
@@ -216,6 +236,11 @@ impl Objects for PostgresObjects {
     async fn list_all(&self, folder: &str) -> Result<Vec<ListedObject>, ObjectError> {
         self.find(folder, true).await.map_err(|failure| self.error("list", folder, failure))
     }
+}
+
+/// Describes a statement that may be repeated, and whose reply is short.
+fn statement<'s>(operation: &'static str, key: &'s str, text: &'s str) -> Statement<'s> {
+    Statement { operation, key, text, repetition: Repetition::Allowed, size: 0, reply: SMALL }
 }
 
 /// Escapes the wildcards of `LIKE`.

@@ -1,11 +1,13 @@
 //! Requests over one connection, which is made on first use and made again after a loss.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable as _};
-use state::store::ObjectErrorKind;
+use futures_util::TryStreamExt as _;
+use state::store::{ListingTooLong, MAX_NAMES, ObjectErrorKind, OutageReport, OutageWatch};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 use tokio_postgres::Row;
@@ -54,10 +56,26 @@ pub(super) enum Repetition {
     IfWithoutEffect,
 }
 
+/// Statement with what messages and limits need to know of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Statement<'s> {
+    /// Requested operation, such as `read`.
+    pub(super) operation: &'static str,
+    /// Key of the object, or folder.
+    pub(super) key: &'s str,
+    pub(super) text: &'s str,
+    pub(super) repetition: Repetition,
+    /// Bytes that are sent.
+    pub(super) size: usize,
+    /// Bytes that the reply may have.
+    pub(super) reply: u64,
+}
+
 /// Sends requests.
 pub(super) struct Requests {
     url: PostgresUrl,
     limits: TimeLimits,
+    watch: OutageWatch,
     /// Held while connecting, so that all requests wait for the same connection.
     state: Mutex<State>,
     was_connected: AtomicBool,
@@ -71,8 +89,9 @@ struct State {
 }
 
 impl Requests {
-    pub(super) fn new(url: PostgresUrl, limits: TimeLimits) -> Self {
-        Self { url, limits, state: Mutex::default(), was_connected: AtomicBool::new(false) }
+    pub(super) fn new(url: PostgresUrl, limits: TimeLimits, outages: OutageReport) -> Self {
+        let (watch, state) = (OutageWatch::new(outages), Mutex::default());
+        Self { url, limits, watch, state, was_connected: AtomicBool::new(false) }
     }
 
     /// Returns the URL.
@@ -80,11 +99,31 @@ impl Requests {
         &self.url
     }
 
-    /// Sends a statement and returns its rows. Repeats it with growing pauses as long as that is allowed and useful.
+    /// Returns the location of an object, or of the store for an empty key.
+    pub(super) fn location_of(&self, key: &str) -> String {
+        let location = self.url.location();
+        if key.is_empty() { location.to_owned() } else { format!("{key} in {location}") }
+    }
+
+    /// Sends a statement and returns its rows. Repeats it with growing pauses as long as that is allowed and useful, and reports
+    /// it if that takes long.
     pub(super) async fn query(
         &self,
-        repetition: Repetition,
-        statement: &str,
+        statement: Statement<'_>,
+        parameters: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Vec<Row>, Failure> {
+        let described = (statement.operation, || self.location_of(statement.key));
+        let limit = if self.was_connected.load(Ordering::Relaxed) {
+            self.limits.repeat + self.limits.request
+        } else {
+            self.limits.repeat_first_connection + self.connect_limit()
+        };
+        self.watch.watch(described, statement.size, limit, self.repeat(statement, parameters)).await
+    }
+
+    async fn repeat(
+        &self,
+        statement: Statement<'_>,
         parameters: &[(&(dyn ToSql + Sync), Type)],
     ) -> Result<Vec<Row>, Failure> {
         let began = Instant::now();
@@ -94,10 +133,20 @@ impl Requests {
             .with_max_delay(LONGEST_PAUSE)
             .without_max_times();
         let is_repeated = |failure: &Failure| {
-            let is_allowed = repetition == Repetition::Allowed || !failure.may_have_effect;
+            let is_allowed = statement.repetition == Repetition::Allowed || !failure.may_have_effect;
+            self.watch.attempt_failed(failure.to_string());
             failure.is_transient && is_allowed && began.elapsed() < self.repeat_limit(failure)
         };
-        (|| self.attempt(statement, parameters)).retry(pauses).when(is_repeated).await
+        let replied = (|| self.attempt(statement, parameters)).retry(pauses).when(is_repeated).await;
+        if replied.is_ok() {
+            self.watch.replied();
+        }
+        replied
+    }
+
+    /// Returns the limit of connecting, with login.
+    fn connect_limit(&self) -> Duration {
+        self.url.connect_timeout.unwrap_or(self.limits.connect)
     }
 
     fn repeat_limit(&self, failure: &Failure) -> Duration {
@@ -106,11 +155,32 @@ impl Requests {
         if is_found { self.limits.repeat } else { self.limits.repeat_first_connection }
     }
 
-    async fn attempt(&self, statement: &str, parameters: &[(&(dyn ToSql + Sync), Type)]) -> Result<Vec<Row>, Failure> {
+    async fn attempt(
+        &self,
+        statement: Statement<'_>,
+        parameters: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Vec<Row>, Failure> {
         let connection = self.connection().await?;
-        let reply = timeout(self.limits.request, connection.client().query_typed(statement, parameters)).await;
+        let allowance = connection.allowance.of_reply(statement.reply);
+        let rows = async {
+            let parameters = parameters.iter().map(|(value, kind)| (*value, kind.clone()));
+            let received = connection.client().query_typed_raw(statement.text, parameters).await?;
+            let (mut received, mut rows) = (pin!(received), Vec::new());
+            while let Some(row) = received.try_next().await? {
+                rows.push(row);
+                if rows.len() > MAX_NAMES {
+                    break;
+                }
+            }
+            Ok(rows)
+        };
+        let reply = timeout(self.limits.request, rows).await;
+        drop(allowance);
         let failure = match reply {
-            Ok(Ok(reply)) => return Ok(reply),
+            Ok(Ok(rows)) if rows.len() > MAX_NAMES => {
+                Failure::unusable(ObjectErrorKind::TooLarge, ListingTooLong::Names.to_string(), None)
+            }
+            Ok(Ok(rows)) => return Ok(rows),
             Ok(Err(error)) => connection.failure(&error),
             Err(_) => Failure::timeout(format!("no reply within {:?}", self.limits.request)),
         };
@@ -131,9 +201,9 @@ impl Requests {
         if let Some((_, failure)) = state.failure.as_ref().filter(|(time, _)| *time >= began) {
             return Err(failure.clone());
         }
-        let limit = self.url.connect_timeout.unwrap_or(self.limits.connect);
+        let limit = self.connect_limit();
         let opened = timeout(limit, Connection::open(&self.url, self.limits.request.saturating_sub(REPLY_TIME))).await;
-        let timed_out = |_| Failure::timeout(format!("no connection within {limit:?}"));
+        let timed_out = |_| Failure::no_connection(format!("no connection within {limit:?}"));
         let opened = opened.map_err(timed_out).flatten();
         match opened {
             Ok(connection) => {

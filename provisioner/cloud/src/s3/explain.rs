@@ -59,12 +59,20 @@ impl BucketService for S3Service {
             Failure::Transport(failure @ TransportFailure::Name { .. }) => {
                 (ObjectErrorKind::Unreachable, format!("{failure}; check the region and the endpoint of the bucket"))
             }
-            Failure::Transport(failure) => (ObjectErrorKind::Unreachable, failure.to_string()),
+            Failure::Transport(failure @ (TransportFailure::NoStore { .. } | TransportFailure::TooLong { .. })) => {
+                let hint = "check the endpoint of the bucket, and a proxy or login page on the way";
+                (ObjectErrorKind::Other, format!("{failure}; {hint}"))
+            }
+            Failure::Transport(failure) => {
+                (ObjectErrorKind::Unreachable, format!("{failure}; check the network and the endpoint of the bucket"))
+            }
             Failure::Reply(reply) => self.explain_reply(operation, reply),
             Failure::Condition => {
                 (ObjectErrorKind::Other, "the store reports a conflict with another request".to_owned())
             }
-            Failure::Other(text) => (ObjectErrorKind::Other, text.clone()),
+            Failure::Other(text) => {
+                (ObjectErrorKind::Other, format!("the reply of {} is not understood: {text}", self.host))
+            }
         }
     }
 
@@ -128,7 +136,7 @@ impl S3Service {
                 (ObjectErrorKind::Unreachable, format!("{host} has no capacity or is out of order ({words})"))
             }
             // A server that is no store, for instance.
-            ("", 404) => {
+            ("", _) => {
                 (ObjectErrorKind::Other, format!("{host} is no store of objects, or not at this path ({words})"))
             }
             _ => (ObjectErrorKind::Other, words),
@@ -284,7 +292,7 @@ mod tests {
             (
                 TransportFailure::NoReply { host: host(), limit: std::time::Duration::from_secs(30) },
                 ObjectErrorKind::Unreachable,
-                "reef.example.org:9000 did not reply within 30 s",
+                "reef.example.org:9000 did not reply within 30 s; check the network and the endpoint of the bucket",
             ),
         ];
         for (failure, kind, text) in cases {

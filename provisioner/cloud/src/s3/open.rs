@@ -7,7 +7,7 @@ use std::sync::Arc;
 use aws_config::SdkConfig;
 use aws_types::service_config::ServiceConfigKey;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey, Checksum};
-use state::store::Objects;
+use state::store::{Objects, OutageReport, OutageWatch};
 
 use super::credentials::ChainCredentials;
 use super::endpoint::{BucketAddress, EndpointSettings};
@@ -43,7 +43,7 @@ pub enum S3Error {
 
 /// Returns the objects of a bucket. Sends no request to it; the region may come from the metadata service of an instance.
 ///
-/// Arguments are those of [`load_config`].
+/// Arguments are those of [`load_config`], and the receiver of outages.
 ///
 /// # Errors
 /// [`S3Error`].
@@ -52,6 +52,7 @@ pub async fn open_s3(
     keys: Option<&AwsKeys>,
     environment: &BTreeMap<String, String>,
     home: Option<&Path>,
+    outages: OutageReport,
 ) -> Result<Arc<dyn Objects>, S3Error> {
     let config = load_config(&url.parameters, keys, environment, home).await?;
     let endpoint = endpoint(url, &config)?;
@@ -70,9 +71,11 @@ pub async fn open_s3(
     }
     let address = BucketAddress::new(url, &region, settings);
     let credentials = config.credentials_provider().map(|provider| Arc::new(ChainCredentials::new(provider)));
+    let watch = OutageWatch::new(outages);
+    let connector = LimitedConnector::watched_by(&watch);
     let connector = match ca_bundle(environment)? {
-        Some(bundle) => LimitedConnector::trusting(&bundle).map_err(|error| S3Error::Client(error.into()))?,
-        None => LimitedConnector::default(),
+        Some(bundle) => connector.trusting(&bundle).map_err(|error| S3Error::Client(error.into()))?,
+        None => connector,
     };
     let store = client(url, &region, &address, credentials.clone(), connector)
         .map_err(|error| S3Error::Client(error.into()))?;
@@ -80,7 +83,7 @@ pub async fn open_s3(
     let sources = credential_sources(&url.parameters, keys, environment);
     let service = S3Service { bucket: url.bucket.clone(), region, host, sources, credentials };
     let location = url.location(endpoint.as_deref());
-    Ok(Arc::new(Bucket { store, prefix: url.prefix.clone(), location, base: url.base(), service }))
+    Ok(Arc::new(Bucket { store, prefix: url.prefix.clone(), location, base: url.base(), service, watch }))
 }
 
 /// Returns the endpoint of the URL, else that of the environment or the profile: for S3, else for all services.

@@ -14,7 +14,7 @@ use cloud::postgres::{PostgresObjects, PostgresUrl};
 use cloud::s3::{S3Url, open_s3};
 use config::{AwsAccount, CloudAccount, ProcessContext};
 use state::secrets::KeyService;
-use state::store::Objects;
+use state::store::{Objects, OutageReport};
 
 use super::super::SetupError;
 use crate::registry::recipe::Effects;
@@ -31,12 +31,18 @@ pub(in super::super) async fn objects(
     url: &str,
     account: &CloudAccount,
     context: &ProcessContext,
+    outages: OutageReport,
 ) -> Result<Arc<dyn Objects>, SetupError> {
-    let opened = open(url, account, context).await;
+    let opened = open(url, account, context, outages).await;
     opened.map_err(|source| SetupError::Url { stack: stack.to_owned(), source })
 }
 
-async fn open(url: &str, account: &CloudAccount, context: &ProcessContext) -> Result<Arc<dyn Objects>, UrlError> {
+async fn open(
+    url: &str,
+    account: &CloudAccount,
+    context: &ProcessContext,
+    outages: OutageReport,
+) -> Result<Arc<dyn Objects>, UrlError> {
     let (environment, home) = (&context.environment, home(context));
     match url.split_once("://").map_or(url, |(scheme, _)| scheme) {
         "s3" => {
@@ -44,10 +50,13 @@ async fn open(url: &str, account: &CloudAccount, context: &ProcessContext) -> Re
                 CloudAccount::Aws(account) => aws_keys(account),
                 CloudAccount::Environment | CloudAccount::Google(_) => None,
             };
-            Ok(open_s3(&S3Url::parse(url, environment)?, keys.as_ref(), environment, home).await?)
+            Ok(open_s3(&S3Url::parse(url, environment)?, keys.as_ref(), environment, home, outages).await?)
         }
-        "gs" => Ok(open_gcs(&GcsUrl::parse(url)?, google_credentials(account).as_ref(), environment, home)?),
-        "postgres" => Ok(Arc::new(PostgresObjects::new(PostgresUrl::parse(url, environment, home)?))),
+        "gs" => {
+            let credentials = google_credentials(account);
+            Ok(open_gcs(&GcsUrl::parse(url)?, credentials.as_ref(), environment, home, outages)?)
+        }
+        "postgres" => Ok(Arc::new(PostgresObjects::new(PostgresUrl::parse(url, environment, home)?, outages))),
         scheme => Err(format!("a state storage at {scheme}:// is not supported").into()),
     }
 }

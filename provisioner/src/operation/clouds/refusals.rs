@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use config::{CloudAccount, ProcessContext};
 use state::secrets::{KeyFailure, KeyFailureKind, KeyService};
-use state::store::Objects;
+use state::store::{Objects, OutageReport};
 use zeroize::Zeroizing;
 
 use super::super::SetupError;
@@ -23,6 +23,7 @@ pub(in super::super) async fn objects(
     url: &str,
     _: &CloudAccount,
     _: &ProcessContext,
+    _: OutageReport,
 ) -> Result<Arc<dyn Objects>, SetupError> {
     Err(SetupError::NoClients { stack: stack.to_owned(), scheme: scheme(url).to_owned() })
 }

@@ -13,6 +13,7 @@ mod error;
 mod files;
 mod history_entry;
 mod layout;
+mod listing;
 mod lock;
 #[cfg(test)]
 mod memory;
@@ -20,6 +21,7 @@ mod meta;
 mod migration_mark;
 mod objects;
 mod options;
+mod outage;
 mod reference;
 mod rename;
 mod rename_intent;
@@ -39,6 +41,7 @@ pub use error::{Damage, StoreError};
 pub use files::FileStore;
 pub use history_entry::HistoryEntry;
 pub use layout::Layout;
+pub use listing::{ListedNames, ListingTooLong, MAX_NAME_BYTES, MAX_NAMES};
 pub use lock::{LockHolder, LockInfo, LockLease, ProcessFingerprint, StackLock};
 #[cfg(test)]
 pub(crate) use memory::MemoryStore;
@@ -50,6 +53,7 @@ pub use objects::{
     WriteError,
 };
 pub use options::{LegacyStores, StoreOptions};
+pub use outage::{Outage, OutageReport, OutageWatch};
 pub use reference::{ReferenceError, StackReference};
 pub use rename::{RenameOutcome, StackRename};
 pub use revision::{Expected, Revision, StoredCheckpoint};

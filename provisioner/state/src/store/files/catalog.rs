@@ -1,12 +1,14 @@
 //! Whole stacks in a folder: list, history, tags, remove.
 
+use std::io;
 use std::path::Path;
 
-use bridge::fs::{MAX_DOCUMENT_BYTES, read_if_exists};
+use bridge::fs::{FileError, MAX_DOCUMENT_BYTES, read_if_exists};
 
 use super::super::catalog::{Backups, Tags};
 use super::super::error::StoreError;
 use super::super::layout::{self, Layout};
+use super::super::listing::ListedNames;
 use super::super::lock::StackLock;
 use super::super::reference::StackReference;
 use super::super::revision::Expected;
@@ -27,8 +29,12 @@ impl Folder {
                 stacks.extend(names(&root)?.iter().filter_map(|name| StackReference::without_project(name).ok()));
             }
             Layout::Projects => {
+                let mut listed = ListedNames::default();
                 for project in list(&root)?.into_iter().filter(|entry| entry.is_folder) {
-                    let names = names(&root.join(&project.name))?;
+                    let folder = root.join(&project.name);
+                    let names = names(&folder)?;
+                    let counted = names.iter().try_for_each(|name| listed.add(name));
+                    counted.map_err(|reason| FileError::of("list", &folder)(io::Error::other(reason)))?;
                     stacks.extend(names.iter().filter_map(|name| StackReference::new(&project.name, name).ok()));
                 }
             }

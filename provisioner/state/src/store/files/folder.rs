@@ -15,6 +15,7 @@ use md5::{Digest as _, Md5};
 use super::super::compression::Compression;
 use super::super::error::StoreError;
 use super::super::layout::{Layout, ROOT};
+use super::super::listing::ListedNames;
 use super::super::options::StoreOptions;
 
 /// Durability of a written file across a loss of power.
@@ -170,11 +171,13 @@ pub(super) fn list(folder: &Path) -> Result<Vec<Entry>, StoreError> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(failed(error).into()),
     };
-    let mut found = Vec::new();
+    let (mut found, mut names) = (Vec::new(), ListedNames::default());
     for entry in entries {
         let entry = entry.map_err(failed)?;
         let is_folder = entry.file_type().map_err(failed)?.is_dir();
-        found.push(Entry { name: entry.file_name().to_string_lossy().into_owned(), is_folder });
+        let name = entry.file_name().to_string_lossy().into_owned();
+        names.add(&name).map_err(|reason| failed(io::Error::other(reason)))?;
+        found.push(Entry { name, is_folder });
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(found)

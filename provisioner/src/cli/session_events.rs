@@ -1,0 +1,31 @@
+//! Events of the session that runs, for warnings that do not come from its work.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use engine::events::{Event, EventSink, Message, Severity};
+
+/// Sink of the session that runs, if one does. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct SessionEvents(Arc<Mutex<Option<Arc<dyn EventSink>>>>);
+
+impl SessionEvents {
+    /// Sets the sink when a session begins, and removes it before the session ends.
+    pub(crate) fn set(&self, sink: Option<Arc<dyn EventSink>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = sink;
+    }
+
+    /// Emits a warning, which the display shows beside the running steps. Returns `false` if no session runs.
+    pub(crate) fn warn(&self, text: &str) -> bool {
+        let sink = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let is_running = sink.is_some();
+        sink.iter().for_each(|sink| sink.emit(Event::Message(Message::new(Severity::Warning, text.to_owned()))));
+        is_running
+    }
+}
+
+impl fmt::Debug for SessionEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionEvents")
+    }
+}
