@@ -3,6 +3,7 @@
 //!
 //! Excluded: the formats of files.
 
+mod below;
 pub mod calls;
 #[cfg(debug_assertions)]
 pub mod faults;
@@ -17,6 +18,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+pub use below::place_below;
 pub use file_call::FileCall;
 pub use private::{create_private_folder, is_own_file, is_private_folder};
 pub(crate) use read::without_waiting;
@@ -66,7 +68,14 @@ pub enum Access {
 /// # Errors
 /// [`FileError`]. The old file is unchanged, unless only the flush of the folder failed.
 pub fn write_atomically(path: &Path, content: &[u8], access: Access) -> Result<(), FileError> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    write_atomically_from(folder_of(path), path, content, access)
+}
+
+/// Replaces a file atomically like [`write_atomically`], with the temporary file in another folder of the same file system.
+///
+/// # Errors
+/// [`FileError`]. The old file is unchanged, unless only the flush of the folder failed.
+pub fn write_atomically_from(folder: &Path, path: &Path, content: &[u8], access: Access) -> Result<(), FileError> {
     let mut options = tempfile::Builder::new();
     options.prefix(".tmp-");
     options.permissions(fs::Permissions::from_mode(access.file_mode()));
@@ -77,7 +86,12 @@ pub fn write_atomically(path: &Path, content: &[u8], access: Access) -> Result<(
     written.map_err(FileError::of("write", path))?;
     let replaced = may_fail(FileCall::Rename, path).and_then(|()| file.persist(path).map_err(|error| error.error));
     replaced.map_err(FileError::of("replace", path))?;
-    sync_folder(folder)
+    sync_folder(folder_of(path))
+}
+
+/// Returns the folder of a file.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 impl Access {

@@ -108,6 +108,11 @@ impl Repository {
         Ok(())
     }
 
+    /// Returns the folder of git, which all work trees of a clone share; `None` outside of a repository.
+    pub fn git_folder(&self) -> Option<PathBuf> {
+        find_git_folder(&self.root.join(".git")).map(|git| common_folder(&git))
+    }
+
     /// Returns a path for display: relative to the root if it is below the root, else unchanged.
     pub fn display_path(&self, path: &Path) -> String {
         path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
@@ -124,11 +129,16 @@ fn find_git_folder(path: &Path) -> Option<PathBuf> {
     Some(path.parent()?.join(target))
 }
 
-fn read_head(git: &Path) -> Option<Head> {
-    let common = match files::read_optional(&git.join("commondir")) {
+/// Returns the folder with the references of a git folder, which may be that of a linked work tree.
+fn common_folder(git: &Path) -> PathBuf {
+    match files::read_optional(&git.join("commondir")) {
         Some(common) => git.join(common.trim()),
         None => git.to_owned(),
-    };
+    }
+}
+
+fn read_head(git: &Path) -> Option<Head> {
+    let common = common_folder(git);
     let head = files::read_optional(&git.join("HEAD"))?;
     match head.trim().strip_prefix("ref:") {
         Some(name) => {

@@ -1,17 +1,19 @@
 //! Edits of the store: each is prepared, confirmed by the caller, and committed.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bridge::fs::calls::remove_file;
 use bridge::fs::{FileError, read_regular};
 use zeroize::Zeroizing;
 
 use crate::ciphers::{decrypt, encrypt, is_legacy};
+use crate::confirmed::Listed;
 use crate::error::SecretsStoreError;
 use crate::gitignore::{add_to_gitignore, remove_from_gitignore};
+use crate::key_files::KeyFiles;
 use crate::keys::{OwnKeys, PublicKey, Recipient};
-use crate::paths::{locate, normalize};
+use crate::paths::normalize;
 use crate::store::{Entry, Store};
 use crate::store_file::{MAX_BYTES, ReadStore, StoreFile};
 
@@ -48,6 +50,10 @@ pub struct Edit {
     store: Store,
     /// Files to encrypt, for each of the recipients.
     changes: Vec<Change>,
+    /// Paths of the files that are encrypted because the store lists them: as they are registered, and behind links.
+    read_files: Vec<String>,
+    /// Key of the profile, if files on the disk are encrypted.
+    own: Option<PublicKey>,
     recipients: Vec<(PublicKey, Recipient)>,
     ignored: Option<String>,
     no_longer_ignored: Option<String>,
@@ -88,16 +94,31 @@ impl Edit {
         let others: Vec<String> = edit.store.files.iter().filter(|known| **known != path).cloned().collect();
         edit.store.register(&path);
         edit.encrypt_changed(&others, keys, Missing::Kept)?;
+        let registered = edit.read_files.len();
         edit.encrypt_changed(std::slice::from_ref(&path), keys, Missing::Refused)?;
+        edit.read_files.truncate(registered);
         edit.ignored = Some(path);
         Ok(edit)
+    }
+
+    /// Returns the recipients other than the key of the profile, and the files, that the edit takes from the store. The
+    /// recipient of [`Edit::allow`] is named by the user.
+    pub fn listed(&self) -> Listed {
+        let Some(own) = &self.own else { return Listed::default() };
+        let others = self.recipients.iter().map(|(key, _)| key).filter(|key| *key != own);
+        Listed { recipients: others.cloned().collect(), files: self.read_files.clone() }
+    }
+
+    /// Returns the file that the user has named, to register it.
+    pub fn named_file(&self) -> Option<&str> {
+        self.ignored.as_deref()
     }
 
     /// Prepares the removal of a file from the store, and with `and_file` from the disk.
     ///
     /// # Errors
     /// [`SecretsStoreError`]: [`SecretsStoreError::NotRegistered`].
-    pub fn delete(file: &StoreFile, path: &str, and_file: bool) -> Result<Self, SecretsStoreError> {
+    pub fn delete(file: &StoreFile, path: &str, and_file: bool, keys: &OwnKeys) -> Result<Self, SecretsStoreError> {
         let mut edit = Self::begin(file)?;
         // Another program may have registered a path in a form of its own.
         let normal = normalize(file.root(), path);
@@ -106,11 +127,13 @@ impl Edit {
             let known = edit.store.files.clone();
             return Err(SecretsStoreError::NotRegistered { path: path.to_owned(), known });
         };
+        // `.gitignore` keeps a key out of git, whoever has registered its file.
+        let place = KeyFiles::of(file.root(), &edit.store, keys).locate(&registered);
         if and_file {
-            edit.removed_file = Some(locate(file.root(), &registered)?);
+            edit.removed_file = Some(place.clone()?);
         }
         edit.store.remove_file(&registered);
-        edit.no_longer_ignored = Some(registered);
+        edit.no_longer_ignored = place.is_ok().then_some(registered);
         Ok(edit)
     }
 
@@ -118,7 +141,7 @@ impl Edit {
     /// the disk.
     ///
     /// # Errors
-    /// [`SecretsStoreError`].
+    /// [`SecretsStoreError`]: [`SecretsStoreError::Path`] if the store has a key that opens it.
     pub fn allow(file: &StoreFile, key: &str, keys: &OwnKeys) -> Result<Self, SecretsStoreError> {
         let mut edit = Self::begin(file)?;
         let key = PublicKey::of_line(key);
@@ -131,8 +154,11 @@ impl Edit {
         let mut missing: Vec<&Entry> = entries.iter().filter(is_missing).collect();
         missing.sort_by_key(|entry| edit.store.files.iter().position(|path| *path == entry.path));
         let mut changes = Vec::new();
+        let key_files = KeyFiles::of(file.root(), &edit.store, keys);
         for entry in missing {
+            key_files.locate(&entry.path)?;
             let after = decrypt_own(entry, &own, keys)?;
+            key_files.check_text(&entry.path, &after)?;
             changes.push(Change { path: entry.path.clone(), before: None, after });
         }
         edit.changes = changes;
@@ -172,6 +198,8 @@ impl Edit {
             before: bytes,
             store,
             changes: Vec::new(),
+            read_files: Vec::new(),
+            own: None,
             recipients: Vec::new(),
             ignored: None,
             no_longer_ignored: None,
@@ -189,8 +217,10 @@ impl Edit {
         }
         keys.check()?;
         let own = keys.public()?.clone();
+        self.own = Some(own.clone());
+        let key_files = KeyFiles::of(self.file.root(), &self.store, keys);
         for path in files {
-            let place = locate(self.file.root(), path)?;
+            let place = key_files.locate(path)?;
             let text = read_regular(&place, MAX_BYTES).map(Zeroizing::new);
             let after = match text.map_err(FileError::of("read", &place)) {
                 Ok(text) => text,
@@ -199,6 +229,7 @@ impl Edit {
                 }
                 Err(source) => return Err(SecretsStoreError::MissingFile { path: path.clone(), source }),
             };
+            key_files.check_text(path, &after)?;
             let entry = self.store.entry(&own, path);
             let before = match entry.filter(|_| keys.has_private()) {
                 Some(entry) => Some(decrypt_own(entry, &own, keys)?),
@@ -209,6 +240,8 @@ impl Edit {
                 self.legacy.extend((is_weak && own.as_str().starts_with("ssh-ed25519 ")).then(|| path.clone()));
             } else {
                 self.changes.push(Change { path: path.clone(), before, after });
+                self.read_files.push(path.clone());
+                self.read_files.extend(behind_link(self.file.root(), path, &place));
             }
         }
         let others = self.store.recipients().iter().map(|recipient| &recipient.key).filter(|key| **key != own);
@@ -258,6 +291,14 @@ impl Edit {
         }
         Ok(self.changes.into_iter().map(|change| change.path).collect())
     }
+}
+
+/// Returns the path from the root of a file that a registered path leads to by a symbolic link; `None` if it leads to
+/// none.
+fn behind_link(root: &Path, path: &str, place: &Path) -> Option<String> {
+    let relative = place.strip_prefix(root.canonicalize().ok()?).ok()?.to_str()?;
+    let is_same = normalize(root, path.trim_start_matches('/')).is_ok_and(|path| path == relative);
+    (!is_same).then(|| relative.to_owned())
 }
 
 fn decrypt_own(entry: &Entry, key: &PublicKey, keys: &OwnKeys) -> Result<Zeroizing<Vec<u8>>, SecretsStoreError> {

@@ -105,7 +105,7 @@ fn unreadable(error: &ReadError) -> String {
     match (error, error.position()) {
         (_, Some((line, column, problem))) => format!("{STORE_PATH}:{line}:{column}: {problem}"),
         (ReadError::TooNew { .. }, None) => format!("{STORE_PATH} was written by a newer program: {error}"),
-        (ReadError::Malformed(_), None) => format!("{STORE_PATH}: {error}"),
+        (ReadError::Malformed(_) | ReadError::Incomplete { .. }, None) => format!("{STORE_PATH}: {error}"),
     }
 }
 
@@ -115,7 +115,7 @@ impl Hint for SecretsStoreError {
             Self::Unreadable(ReadError::TooNew { .. }) => {
                 "use a version of sc that supports it; the store was left as it is".to_owned()
             }
-            Self::Unreadable(ReadError::Malformed(_)) => {
+            Self::Unreadable(ReadError::Malformed(_) | ReadError::Incomplete { .. }) => {
                 "correct the file, or restore it from git; it was not taken for an empty store".to_owned()
             }
             Self::Key(error) => return error.hint(),
@@ -127,6 +127,10 @@ impl Hint for SecretsStoreError {
                 "give the path of a file in the repository; it starts at the root of the repository".to_owned()
             }
             Self::Path(PathError::Reserved(_)) => "give the path of another file".to_owned(),
+            Self::Path(PathError::Profile(path) | PathError::PrivateKey(path)) => format!(
+                "whoever reads it can decrypt all files of the store: keep it out of the store. If the store names it, find out \
+                 who has registered it, and remove it: `sc secrets delete {path:?}`"
+            ),
             Self::NotRecipient { is_empty: true, .. } => {
                 "the store is empty: `sc secrets add PATH` adds a file and the key of the profile".to_owned()
             }

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use bridge::fs::{Access, FileError, MAX_DOCUMENT_BYTES, read_if_exists, utf8, write_atomically};
+use bridge::fs::{Access, FileError, MAX_DOCUMENT_BYTES, place_below, read_if_exists, utf8};
+
+use crate::temporary::TemporaryFolder;
 
 const FILE: &str = ".gitignore";
 
@@ -61,8 +63,9 @@ fn read(root: &Path) -> Result<Option<String>, FileError> {
 }
 
 fn write(root: &Path, text: &str) -> Result<(), FileError> {
-    let path = root.join(FILE);
-    write_atomically(&path.canonicalize().unwrap_or(path), text.as_bytes(), Access::Shared)
+    // A link inside of the repository stays a link.
+    let place = place_below(root, Path::new(FILE))?;
+    TemporaryFolder::open(root)?.write(&place, text.as_bytes(), Access::Shared)
 }
 
 #[cfg(test)]

@@ -12,20 +12,27 @@
 //! - [`ciphers`]: encryption of a text for a recipient.
 //! - [`store`]: the content of the store, and its form as YAML.
 //! - [`edit`], [`reveal`]: what the commands do.
+//! - [`confirmed`]: recipients and files that an edit takes from the store without a question.
+//!
+//! Files that hold a key of the store are never encrypted and never overwritten, whatever the store says.
 
 #![warn(missing_docs)]
 
 pub mod ciphers;
+pub mod confirmed;
 pub mod edit;
 mod error;
 mod gitignore;
+mod key_files;
 pub mod keys;
 mod paths;
 pub mod reveal;
 pub mod store;
 mod store_file;
+mod temporary;
 
 pub use error::SecretsStoreError;
 pub use gitignore::add_to_gitignore;
 pub use paths::{PathError, STORE_PATH, normalize};
 pub use store_file::StoreFile;
+pub use temporary::{TemporaryFolder, remove_abandoned_files};

@@ -1,9 +1,18 @@
 //! Paths of secret files. They start at the root of the repository, whatever the working folder, and do not leave it.
 
+use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
+
+use bridge::fs::place_below;
 
 /// Path of the store, from the root of the repository.
 pub const STORE_PATH: &str = ".sc/secrets.yaml";
+
+/// Folder of the profiles and of the store, from the root of the repository.
+pub(crate) const FOLDER: &str = ".sc";
+
+/// Folder of temporary files, below the folder of the store.
+pub(crate) const TEMPORARY: &str = ".tmp";
 
 /// Reason why a path is not one of a secret file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,6 +26,12 @@ pub enum PathError {
     /// The path is one of git or of the store itself.
     #[error("the path {0:?} is not one of a secret file: it belongs to git or to the store")]
     Reserved(String),
+    /// The path is that of a profile.
+    #[error("the path {0:?} is that of a profile, which can hold a private key")]
+    Profile(String),
+    /// The file is that of a private key which opens the store, or has such a key in its text.
+    #[error("{0:?} has a private key that opens this store")]
+    PrivateKey(String),
 }
 
 /// Returns a path as it is registered: relative to the root, without `.` and `..`.
@@ -30,25 +45,44 @@ pub fn normalize(root: &Path, path: &str) -> Result<String, PathError> {
     components(relative, path)
 }
 
-/// Returns the place of a registered path. An absolute path in a store starts at the root, as it does in the Go
-/// program. Symbolic links that lead out of the repository are refused.
+/// Returns the place of a registered path, behind all symbolic links. An absolute path in a store starts at the root, as
+/// it does in the Go program. A path that leads out of the repository is refused, and so is one that leads to a file of
+/// git, of the store, or to a profile.
 ///
 /// # Errors
 /// [`PathError`].
 pub(crate) fn locate(root: &Path, path: &str) -> Result<PathBuf, PathError> {
-    let place = root.join(components(Path::new(path.trim_start_matches('/')), path)?);
-    let outside = || PathError::Outside(path.to_owned());
+    let relative = components(Path::new(path.trim_start_matches('/')), path)?;
+    let outside = |_| PathError::Outside(path.to_owned());
+    let place = place_below(root, Path::new(&relative)).map_err(outside)?;
     let real_root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-    // The nearest folder that exists decides: those below are created.
-    let existing = place.ancestors().find_map(|ancestor| ancestor.canonicalize().ok()).ok_or_else(outside)?;
-    if !existing.starts_with(&real_root) || existing.starts_with(real_root.join(".git")) {
-        return Err(outside());
+    check_reserved(place.strip_prefix(&real_root).unwrap_or(&place).iter(), path)?;
+    Ok(place)
+}
+
+/// Returns whether a name is that of a profile in its folder, on a file system that may ignore the case.
+pub(crate) fn is_profile_name(name: &OsStr) -> bool {
+    let name = name.to_string_lossy().to_ascii_lowercase();
+    name.strip_prefix("cfg.").is_some_and(|rest| rest.ends_with(".yaml"))
+}
+
+/// Checks the names of a path from the root. `path` is the path that an error shows.
+fn check_reserved<'n>(names: impl Iterator<Item = &'n OsStr>, path: &str) -> Result<(), PathError> {
+    let names: Vec<&OsStr> = names.collect();
+    let is_name = |name: &OsStr, expected: &str| name.eq_ignore_ascii_case(expected);
+    let is_of_git = names.iter().any(|name| is_name(name, ".git"));
+    let is_of_store = match names[..] {
+        [folder, file] => is_name(folder, FOLDER) && is_name(file, "secrets.yaml"),
+        _ => false,
+    };
+    let is_temporary = matches!(names[..], [folder, next, ..] if is_name(folder, FOLDER) && is_name(next, TEMPORARY));
+    if is_of_git || is_of_store || is_temporary {
+        return Err(PathError::Reserved(path.to_owned()));
     }
-    // A link to a file that does not exist could lead anywhere.
-    if !place.exists() && place.symlink_metadata().is_ok() {
-        return Err(outside());
+    match names[..] {
+        [folder, file] if is_name(folder, FOLDER) && is_profile_name(file) => Err(PathError::Profile(path.to_owned())),
+        _ => Ok(()),
     }
-    Ok(if place.exists() { existing } else { place })
 }
 
 /// Joins the components of a relative path. `path` is the path that an error shows.
@@ -68,9 +102,7 @@ fn components(relative: &Path, path: &str) -> Result<String, PathError> {
     if joined.is_empty() || joined.contains(char::is_control) {
         return Err(PathError::Invalid(path.to_owned()));
     }
-    if joined == STORE_PATH || names.iter().any(|name| name.eq_ignore_ascii_case(".git")) {
-        return Err(PathError::Reserved(path.to_owned()));
-    }
+    check_reserved(names.iter().map(OsStr::new), path)?;
     Ok(joined)
 }
 
@@ -82,6 +114,7 @@ mod tests {
     fn registered_path_starts_at_the_root_and_stays_below_it() {
         let outside = |path: &str| Err(PathError::Outside(path.to_owned()));
         let reserved = |path: &str| Err(PathError::Reserved(path.to_owned()));
+        let profile = |path: &str| Err(PathError::Profile(path.to_owned()));
         let invalid = |path: &str| Err(PathError::Invalid(path.to_owned()));
         for (path, expected) in [
             ("a.txt", Ok("a.txt".to_owned())),
@@ -97,6 +130,13 @@ mod tests {
             (".git/config", reserved(".git/config")),
             ("sub/.Git/hooks/x", reserved("sub/.Git/hooks/x")),
             (".sc/secrets.yaml", reserved(".sc/secrets.yaml")),
+            (".SC/Secrets.yaml", reserved(".SC/Secrets.yaml")),
+            (".sc/.tmp/x", reserved(".sc/.tmp/x")),
+            (".sc/cfg.default.yaml", profile(".sc/cfg.default.yaml")),
+            ("a/../.sc/./cfg.a.b.yaml", profile("a/../.sc/./cfg.a.b.yaml")),
+            (".sc/CFG.x.Yaml", profile(".sc/CFG.x.Yaml")),
+            (".sc/cfg.yaml.template", Ok(".sc/cfg.yaml.template".to_owned())),
+            (".sc/a/cfg.x.yaml", Ok(".sc/a/cfg.x.yaml".to_owned())),
         ] {
             assert_eq!(normalize(Path::new("/root"), path), expected, "{path}");
         }
@@ -106,16 +146,25 @@ mod tests {
     fn place_of_a_path_is_below_the_root_also_behind_links() {
         let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let root = folder.path().canonicalize().unwrap();
-        std::fs::create_dir(root.join("inside")).unwrap();
+        for inside in ["inside", ".sc", "module/.git"] {
+            std::fs::create_dir_all(root.join(inside)).unwrap();
+        }
+        std::fs::write(root.join(STORE_PATH), "").unwrap();
         for (link, target) in [
             ("out", elsewhere.path().to_owned()),
             ("in", root.join("inside")),
             ("dangling", elsewhere.path().join("new")),
+            ("folder", root.join(".sc")),
+            ("hooks", root.join("module/.git")),
         ] {
             std::os::unix::fs::symlink(target, root.join(link)).unwrap();
         }
         assert_eq!(locate(&root, "/new/file"), Ok(root.join("new/file")));
-        assert_eq!(locate(&root, "in/file"), Ok(root.join("in/file")));
+        assert_eq!(locate(&root, "in/file"), Ok(root.join("inside/file")));
+        for path in ["folder/secrets.yaml", "hooks/config", "folder/.tmp/x"] {
+            assert_eq!(locate(&root, path), Err(PathError::Reserved(path.to_owned())), "{path}");
+        }
+        assert_eq!(locate(&root, "folder/cfg.new.yaml"), Err(PathError::Profile("folder/cfg.new.yaml".to_owned())));
         for path in ["out/file", "dangling", "../x", "x/../../y"] {
             assert_eq!(locate(&root, path), Err(PathError::Outside(path.to_owned())), "{path}");
         }

@@ -2,19 +2,21 @@
 
 use std::path::PathBuf;
 
-use bridge::fs::{Access, create_folders, read_if_exists, withdraw_access, write_atomically};
+use bridge::fs::{Access, create_folders, read_if_exists, withdraw_access};
 use zeroize::Zeroizing;
 
 use crate::ciphers::{decrypt, is_legacy};
 use crate::edit::Change;
 use crate::error::SecretsStoreError;
+use crate::key_files::KeyFiles;
 use crate::keys::OwnKeys;
-use crate::paths::locate;
 use crate::store_file::{MAX_BYTES, StoreFile};
+use crate::temporary::TemporaryFolder;
 
 /// Files that were decrypted, and are not written yet.
 #[derive(Debug)]
 pub struct Reveal {
+    root: PathBuf,
     files: Vec<RevealedFile>,
     /// Paths of entries with the legacy encryption.
     pub legacy: Vec<String>,
@@ -38,20 +40,24 @@ impl Reveal {
         let entries =
             store.entries(key).ok_or_else(|| SecretsStoreError::NotRecipient { key: key.clone(), is_empty })?;
         let (mut files, mut legacy) = (Vec::new(), Vec::new());
+        let key_files = KeyFiles::of(file.root(), &store, keys);
         for entry in entries {
-            let place = locate(file.root(), &entry.path)?;
+            let place = key_files.locate(&entry.path)?;
             let text = decrypt(&entry.elements, keys.private()?).map_err(|source| SecretsStoreError::Decrypt {
                 path: entry.path.clone(),
                 key: key.clone(),
                 source,
             })?;
             let before = read_if_exists(&place, MAX_BYTES)?.map(Zeroizing::new);
+            if let Some(before) = before.as_ref().filter(|before| **before != text) {
+                key_files.check_text(&entry.path, before)?;
+            }
             if key.as_str().starts_with("ssh-ed25519 ") && is_legacy(&entry.elements) {
                 legacy.push(entry.path.clone());
             }
             files.push(RevealedFile { place, change: Change { path: entry.path.clone(), before, after: text } });
         }
-        Ok(Self { files, legacy })
+        Ok(Self { root: file.root().to_owned(), files, legacy })
     }
 
     /// Returns the paths of all files, in the order of the store.
@@ -69,6 +75,7 @@ impl Reveal {
     /// # Errors
     /// [`SecretsStoreError`]. Files before the one that cannot be written are written.
     pub fn write(&self) -> Result<(), SecretsStoreError> {
+        let temporary = TemporaryFolder::open(&self.root)?;
         for RevealedFile { place, change } in &self.files {
             if let Some(folder) = place.parent() {
                 create_folders(folder)?;
@@ -76,7 +83,7 @@ impl Reveal {
             if change.before.as_ref() == Some(&change.after) {
                 withdraw_access(place)?;
             } else {
-                write_atomically(place, &change.after, Access::Private)?;
+                temporary.write(place, &change.after, Access::Private)?;
             }
         }
         Ok(())

@@ -3,14 +3,15 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use bridge::fs::{Access, FileError, create_folders, read_if_exists, utf8, write_atomically};
+use bridge::fs::{Access, FileError, create_folders, place_below, read_if_exists, utf8};
 use zeroize::Zeroizing;
 
 use crate::ciphers;
 use crate::error::SecretsStoreError;
 use crate::keys::OwnKeys;
-use crate::paths::{STORE_PATH, normalize};
+use crate::paths::{FOLDER, STORE_PATH, normalize};
 use crate::store::Store;
+use crate::temporary::TemporaryFolder;
 
 /// Maximum size of the store, and of a secret file, in bytes.
 pub(crate) const MAX_BYTES: u64 = 64 * 1024 * 1024;
@@ -89,8 +90,9 @@ impl StoreFile {
     /// Waits until no other process edits the store, and checks that the file still has the bytes that the edit began
     /// with. The lock ends with the returned value, or with the process.
     pub(crate) fn lock(&self, before: Option<&[u8]>) -> Result<File, SecretsStoreError> {
-        let folder = self.root.join(".sc");
+        let folder = place_below(&self.root, Path::new(FOLDER))?;
         create_folders(&folder)?;
+        self.place()?;
         let lock = lock(&folder)?;
         if read_if_exists(&self.path(), MAX_BYTES)?.as_deref() != before {
             return Err(SecretsStoreError::Conflict);
@@ -100,12 +102,18 @@ impl StoreFile {
 
     /// Replaces the store, unless it has the same text.
     pub(crate) fn write(&self, before: Option<&[u8]>, store: &Store) -> Result<(), SecretsStoreError> {
-        let (path, text) = (self.path(), store.to_yaml());
+        let text = store.to_yaml();
         if before != Some(text.as_bytes()) {
-            // A link to the store stays a link.
-            write_atomically(&path.canonicalize().unwrap_or(path), text.as_bytes(), Access::Shared)?;
+            // A link to a store inside of the repository stays a link.
+            let place = self.place()?;
+            TemporaryFolder::open(&self.root)?.write(&place, text.as_bytes(), Access::Shared)?;
         }
         Ok(())
+    }
+
+    /// Returns the place of the store, behind links.
+    fn place(&self) -> Result<PathBuf, FileError> {
+        place_below(&self.root, Path::new(STORE_PATH))
     }
 
     fn path(&self) -> PathBuf {

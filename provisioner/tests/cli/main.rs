@@ -6,6 +6,7 @@ mod completion;
 mod init;
 mod repository;
 mod secrets;
+mod secrets_confirmations;
 mod secrets_flows;
 mod state;
 mod state_view;

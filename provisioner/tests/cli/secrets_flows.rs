@@ -40,7 +40,7 @@ fn read_files(root: &Path) -> Files {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                if !path.ends_with(".git") {
+                if !path.ends_with(".git") && !path.ends_with(".sc/.tmp") {
                     read(root, &path, files);
                 }
             } else {
@@ -128,6 +128,8 @@ fn recorded_sequences_of_commands_end_alike() {
         fs::create_dir(&root).unwrap();
         if flow["git"] == true {
             write_file(&root, ".git/HEAD", b"ref: refs/heads/main\n");
+            // The user of the recordings has registered the files, and is not asked about them again.
+            write_file(&root, ".git/sc-secrets-confirmed", b"file a.txt\n");
         }
         for (path, text) in flow["start"].as_object().into_iter().flatten() {
             write_file(&root, path, &content(text));

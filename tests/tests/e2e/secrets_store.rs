@@ -74,6 +74,8 @@ fn passphrase_of_a_key_is_asked_for_and_not_shown() {
     let mut terminal = repository.start_on_terminal("secrets hide");
     terminal.wait_until_shown("test_a-ed25519-openssh-enc:");
     terminal.type_line("test-pass");
+    terminal.wait_until_shown("Encrypt the newly registered file a.txt? It is not confirmed yet. [y/N]");
+    terminal.type_line("y");
     terminal.wait_until_shown("Accept the changes of a.txt? [y/N]");
     assert!(terminal.screen().contains("1 - one line") && terminal.screen().contains("1 + changed"));
     terminal.type_line("n");
@@ -82,6 +84,8 @@ fn passphrase_of_a_key_is_asked_for_and_not_shown() {
     // Without a terminal, the passphrase and each reply are lines of standard input.
     repository.write("replies", "test-pass\ny\n");
     let piped = repository.sc_in_shell("exec < replies", "secrets hide");
+    assert!(piped.starts_with("exit 2\n") && piped.contains("--accept-file \"a.txt\""), "{piped}");
+    let piped = repository.sc_in_shell("exec < replies", "secrets hide --accept-file a.txt");
     assert!(piped.starts_with("exit 0\n"), "{piped}");
     assert!(repository.expect_exit(0, "secrets list").contains("a.txt"));
     let refused = repository.expect_exit(2, "secrets reveal");

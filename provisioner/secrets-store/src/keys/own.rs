@@ -104,8 +104,7 @@ impl OwnKeys {
                 (self.read("privateKeyPath", path)?, format!("the private key {}", self.locate(path)?.display()))
             }
         };
-        let passphrase = config.passphrase.as_ref().map(|passphrase| passphrase.as_str());
-        let key = PrivateKey::parse(&text, passphrase, &name)?;
+        let key = PrivateKey::parse(&text, self.passphrase(), &name)?;
         if !is_same_key(&key.recipient()?, &self.public()?.recipient()?) {
             return Err(KeyError::Mismatch { name });
         }
@@ -123,21 +122,43 @@ impl OwnKeys {
         }
     }
 
+    /// Returns the home folder of the user, in which paths that begin with `~/` start.
+    pub(crate) fn home(&self) -> Option<&Path> {
+        self.config.home.as_deref()
+    }
+
+    /// Returns the passphrase of the private key, if the profile has one.
+    pub(crate) fn passphrase(&self) -> Option<&str> {
+        self.config.passphrase.as_ref().map(|passphrase| passphrase.as_str())
+    }
+
+    /// Returns the file of the private key; `None` if the profile names none, or one in an unknown home folder.
+    pub(crate) fn private_key_file(&self) -> Option<PathBuf> {
+        self.locate(self.config.private_key_path.as_deref()?).ok()
+    }
+
     fn read(&self, field: &'static str, path: &str) -> Result<Zeroizing<String>, KeyError> {
         let file = self.locate(path)?;
         let text = read_regular(&file, MAX_DOCUMENT_BYTES).and_then(utf8).map_err(FileError::of("read", &file));
         text.map(Zeroizing::new).map_err(|source| KeyError::File { field, source })
     }
 
-    /// Returns the file of a path: `~/` and `~user/` are home folders, a relative path starts at the root.
     fn locate(&self, path: &str) -> Result<PathBuf, KeyError> {
-        let no_home = || KeyError::NoHome(path.to_owned());
-        let Some(rest) = path.strip_prefix('~') else { return Ok(self.config.root.join(path)) };
-        match rest.split_once('/') {
-            Some(("", rest)) => Ok(self.config.home.as_ref().ok_or_else(no_home)?.join(rest)),
-            Some((user, rest)) => Ok(home_of(user).ok_or_else(no_home)?.join(rest)),
-            None => Ok(self.config.root.join(path)),
-        }
+        key_file(&self.config.root, self.home(), path)
+    }
+}
+
+/// Returns the file of a path in a profile: `~/` and `~user/` are home folders, a relative path starts at the root.
+///
+/// # Errors
+/// [`KeyError::NoHome`].
+pub(crate) fn key_file(root: &Path, home: Option<&Path>, path: &str) -> Result<PathBuf, KeyError> {
+    let no_home = || KeyError::NoHome(path.to_owned());
+    let Some(rest) = path.strip_prefix('~') else { return Ok(root.join(path)) };
+    match rest.split_once('/') {
+        Some(("", rest)) => Ok(home.ok_or_else(no_home)?.join(rest)),
+        Some((user, rest)) => Ok(home_of(user).ok_or_else(no_home)?.join(rest)),
+        None => Ok(root.join(path)),
     }
 }
 

@@ -82,6 +82,18 @@ impl PrivateKey {
     }
 }
 
+/// Returns the public key of a private one in PEM; `None` if that needs another passphrase, or the key is of no use. The
+/// format of OpenSSH has the public key in plaintext.
+pub(crate) fn public_part(text: &str, passphrase: Option<&str>) -> Option<Recipient> {
+    let block = pem::parse(text).ok()?;
+    if block.tag() == "OPENSSH PRIVATE KEY" {
+        let key = ssh_key::PrivateKey::from_bytes(block.contents()).ok()?;
+        return Recipient::of_key_data(key.public_key().key_data(), &key.public_key().to_string()).ok();
+    }
+    let key = PrivateKey::parse(text, None, "").or_else(|_| PrivateKey::parse(text, passphrase, ""));
+    key.ok()?.recipient().ok()
+}
+
 /// Returns the scalar of an Ed25519 seed, which is that of X25519, too; the caller clamps it.
 pub(crate) fn agreement_scalar(seed: &[u8; 32]) -> Zeroizing<[u8; 32]> {
     let mut hash = Sha512::digest(seed);

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use curve25519_dalek::edwards::CompressedEdwardsY;
 use curve25519_dalek::montgomery::MontgomeryPoint;
+use sha2::{Digest as _, Sha256};
 use ssh_key::public::KeyData;
 
 use super::error::KeyError;
@@ -53,23 +54,19 @@ impl PublicKey {
             Err(_) if self.has_other_type() => return Err(KeyError::UnsupportedPublic(self.kind().to_owned())),
             Err(_) => return Err(not_public()),
         };
-        match parsed.key_data() {
-            KeyData::Ed25519(key) => Recipient::of_ed25519(key.0).ok_or_else(not_public),
-            KeyData::Rsa(key) => {
-                let numbers = (key.n().as_positive_bytes(), key.e().as_positive_bytes());
-                let (Some(n), Some(e)) = numbers else { return Err(not_public()) };
-                let (Some(n), Some(e)) = (number(n), number(e)) else { return Err(not_public()) };
-                let bits = n.bit_width_vartime();
-                rsa::PublicKey::new_with_size_limits(n, e, RSA_BITS).map(Recipient::Rsa).map_err(|error| match error {
-                    rsa::Error::ModulusTooSmall | rsa::Error::ModulusTooLarge => KeyError::RsaSize(bits),
-                    _ => KeyError::InvalidRsa,
-                })
-            }
-            _ => Err(KeyError::UnsupportedPublic(self.kind().to_owned())),
-        }
+        Recipient::of_key_data(parsed.key_data(), &self.0)
     }
 
-    fn kind(&self) -> &str {
+    /// Returns the fingerprint of the key, as `ssh-keygen -l` shows it.
+    pub fn fingerprint(&self) -> String {
+        let key = self.0.split(' ').nth(1).and_then(|key| STANDARD.decode(key).ok());
+        // A text that is no key has the fingerprint of the text, and nothing can be encrypted for it.
+        let digest = Sha256::digest(key.as_deref().unwrap_or(self.0.as_bytes()));
+        format!("SHA256:{}", STANDARD_NO_PAD.encode(digest))
+    }
+
+    /// Returns the type of the key: `ssh-ed25519`.
+    pub fn kind(&self) -> &str {
         self.0.split(' ').next().unwrap_or_default()
     }
 
@@ -106,6 +103,25 @@ pub enum Recipient {
 }
 
 impl Recipient {
+    /// Converts a parsed key. `text` is its text, for errors.
+    pub(super) fn of_key_data(key: &KeyData, text: &str) -> Result<Self, KeyError> {
+        let not_public = || KeyError::NotPublic(text.to_owned());
+        match key {
+            KeyData::Ed25519(key) => Self::of_ed25519(key.0).ok_or_else(not_public),
+            KeyData::Rsa(key) => {
+                let numbers = (key.n().as_positive_bytes(), key.e().as_positive_bytes());
+                let (Some(n), Some(e)) = numbers else { return Err(not_public()) };
+                let (Some(n), Some(e)) = (number(n), number(e)) else { return Err(not_public()) };
+                let bits = n.bit_width_vartime();
+                rsa::PublicKey::new_with_size_limits(n, e, RSA_BITS).map(Self::Rsa).map_err(|error| match error {
+                    rsa::Error::ModulusTooSmall | rsa::Error::ModulusTooLarge => KeyError::RsaSize(bits),
+                    _ => KeyError::InvalidRsa,
+                })
+            }
+            _ => Err(KeyError::UnsupportedPublic(text.split(' ').next().unwrap_or_default().to_owned())),
+        }
+    }
+
     /// Converts an Ed25519 key. `None` if its bytes are no point, or one of small order, for which any secret would
     /// be known.
     pub(super) fn of_ed25519(key: [u8; 32]) -> Option<Self> {

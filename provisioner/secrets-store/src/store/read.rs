@@ -21,6 +21,12 @@ pub enum ReadError {
         /// Version of the store.
         found: i64,
     },
+    /// The text ends too early: a write that failed or an incomplete checkout has left it.
+    #[error("the file is {}", if *.is_empty { "empty" } else { "incomplete: it has no `secrets`" })]
+    Incomplete {
+        /// True if the text has no value at all.
+        is_empty: bool,
+    },
     /// The text is not YAML, or not that of a store.
     #[error("{0}")]
     Malformed(String),
@@ -104,19 +110,21 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for UniqueKeys<T> {
 }
 
 impl Store {
-    /// Reads the text of a store. An empty text is an empty store.
+    /// Reads the text of a store.
     ///
     /// # Errors
-    /// [`ReadError`].
+    /// [`ReadError`]: [`ReadError::Incomplete`] for a text without `secrets`, which each program writes at the end.
     pub fn parse(text: &str) -> Result<Self, ReadError> {
         // First, as a newer store may have another form.
         let version = from_str::<Option<Version>>(text)?.and_then(|version| version.schema_version);
         if let Some(found) = version.filter(|found| *found > SCHEMA_VERSION) {
             return Err(ReadError::TooNew { found });
         }
-        let document = from_str::<Option<Document>>(text)?.unwrap_or_default();
-        let recipients = document.secrets.map(|secrets| secrets.0).unwrap_or_default().into_iter();
+        let document = from_str::<Option<Document>>(text)?.ok_or(ReadError::Incomplete { is_empty: true })?;
+        let recipients = document.secrets.ok_or(ReadError::Incomplete { is_empty: false })?;
         let mut recipients: Vec<RecipientEntries> = recipients
+            .0
+            .into_iter()
             .map(|(key, node)| {
                 let entry =
                     |node: EntryNode| Entry { path: node.path, elements: node.encrypted_data.unwrap_or_default() };

@@ -91,8 +91,12 @@ fn errors_have_a_position() {
     assert!(position("schemaVersion: \"1\"\n").is_some());
     let error = Store::parse("schemaVersion: 7\nsecrets: other\n").unwrap_err();
     assert!(matches!(error, ReadError::TooNew { found: 7 }), "{error}");
-    for empty in ["", "\n", "---\n", "null\n", "schemaVersion: -1\n", "registry:\nsecrets:\n"] {
+    for empty in ["registry:\nsecrets: {}\n", "schemaVersion: -1\nsecrets: {}\n"] {
         assert_eq!(Store::parse(empty).unwrap(), Store::default(), "{empty:?}");
+    }
+    for cut in ["", "\n", "---\n", "null\n", "schemaVersion: -1\n", "registry:\n", "registry:\nsecrets:\n"] {
+        let error = Store::parse(cut).unwrap_err();
+        assert!(matches!(error, ReadError::Incomplete { .. }), "{cut:?}: {error}");
     }
 }
 

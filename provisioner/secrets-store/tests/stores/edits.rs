@@ -58,14 +58,14 @@ fn file_that_is_missing_at_hide_is_an_error_and_nothing_is_written() {
 
 #[test]
 fn deleted_file_loses_its_entries_and_its_line_of_gitignore() {
-    let (case, _) = revealed("three-recipients");
+    let (case, keys) = revealed("three-recipients");
     fs::write(case.root().join(".gitignore"), "\na.txt\nnonl.txt").unwrap();
-    Edit::delete(&case.file(), "./a.txt", false).unwrap().commit().unwrap();
-    Edit::delete(&case.file(), "nonl.txt", true).unwrap().commit().unwrap();
+    Edit::delete(&case.file(), "./a.txt", false, &keys).unwrap().commit().unwrap();
+    Edit::delete(&case.file(), "nonl.txt", true, &keys).unwrap().commit().unwrap();
     assert!(order(&case).concat().iter().all(|path| path != "a.txt" && path != "nonl.txt"));
     assert_eq!(fs::read_to_string(case.root().join(".gitignore")).unwrap(), "");
     assert!(case.root().join("a.txt").exists() && !case.root().join("nonl.txt").exists());
-    let error = Edit::delete(&case.file(), "a.txt", false).unwrap_err();
+    let error = Edit::delete(&case.file(), "a.txt", false, &keys).unwrap_err();
     assert!(matches!(error, SecretsStoreError::NotRegistered { .. }), "{error}");
 }
 
@@ -142,14 +142,17 @@ fn store_that_cannot_be_read_is_refused_by_each_edit() {
         ),
         ("registry:\n  files: a\n", ".sc/secrets.yaml:2:"),
         ("secrets:\n  ssh-rsa AAAA one: {}\n  ssh-rsa AAAA two: {}\n", ".sc/secrets.yaml:"),
-        ("registry:\n  files: []\n  more: 1\n", ".sc/secrets.yaml has keys that this sc does not know: registry.more"),
+        (
+            "registry:\n  files: []\n  more: 1\nsecrets: {}\n",
+            ".sc/secrets.yaml has keys that this sc does not know: registry.more",
+        ),
     ] {
         let (case, keys) = revealed("ed25519-openssh");
         fs::write(case.root().join(".sc/secrets.yaml"), text).unwrap();
         let edits = [
             Edit::hide(&case.file(), &keys),
             Edit::add(&case.file(), "a.txt", &keys),
-            Edit::delete(&case.file(), "a.txt", false),
+            Edit::delete(&case.file(), "a.txt", false, &keys),
             Edit::allow(&case.file(), "ssh-rsa AAAA", &keys),
             Edit::disallow(&case.file(), "ssh-rsa AAAA", &keys),
         ];
@@ -176,7 +179,7 @@ fn second_of_two_edits_at_once_is_refused() {
     let (case, keys) = revealed("ed25519-openssh");
     fs::write(case.root().join("b"), "new").unwrap();
     let first = Edit::add(&case.file(), "b", &keys).unwrap();
-    let second = Edit::delete(&case.file(), "a.txt", false).unwrap();
+    let second = Edit::delete(&case.file(), "a.txt", false, &keys).unwrap();
     first.commit().unwrap();
     assert!(matches!(second.commit(), Err(SecretsStoreError::Conflict)));
     assert!(case.file().read().unwrap().files.contains(&"a.txt".to_owned()));

@@ -29,10 +29,12 @@ fn interrupted_write_leaves_the_old_store_or_the_new_one() {
             let ignored = fs::read_to_string(case.root().join(".gitignore")).unwrap();
             assert!(ignored.ends_with("\nnew"), "the text of a file in the store is ignored by git");
         }
-        let left = fs::read_dir(case.root().join(".sc")).unwrap();
-        let left =
-            left.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with(".tmp")).count();
-        assert_eq!(left, 0, "after call {at}");
+        let is_left = |name: &str| name.starts_with(".tmp-");
+        let names = [".", ".sc", ".sc/.tmp"].into_iter().flat_map(|folder| {
+            let entries = fs::read_dir(case.root().join(folder)).into_iter().flatten();
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
+        });
+        assert_eq!(names.filter(|name| is_left(name)).count(), 0, "after call {at}");
         if committed.is_ok() {
             assert!(calls.is_empty() && is_new && at > 8, "{at}");
             return;

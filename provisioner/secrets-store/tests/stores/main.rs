@@ -4,6 +4,7 @@
 
 mod edits;
 mod faults;
+mod hostile;
 
 use std::collections::BTreeMap;
 use std::fs;

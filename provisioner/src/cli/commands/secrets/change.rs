@@ -1,6 +1,7 @@
 //! Shows the lines of secret files that change, and asks for a confirmation.
 
 use secrets_store::edit::Change;
+use secrets_store::keys::has_private_key;
 use similar::{ChangeTag, TextDiff};
 use tokio_util::sync::CancellationToken;
 
@@ -38,6 +39,10 @@ pub(super) fn warn_of_legacy(ui: &Ui, paths: &[String]) {
 
 /// Returns the lines that a change adds and removes, with their numbers.
 fn lines(change: &Change) -> Vec<Line> {
+    let is_key = has_private_key(&change.after) || change.before.as_ref().is_some_and(|before| has_private_key(before));
+    if is_key {
+        return vec![title(&change.path), Line::plain("  has a private key: its lines are not shown")];
+    }
     let text = |bytes: &[u8]| std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).map(str::to_owned);
     let before = change.before.as_deref().map_or(&[][..], Vec::as_slice);
     let (Some(old), Some(new)) = (text(before), text(&change.after)) else {
@@ -95,6 +100,11 @@ mod tests {
              2 +
              3 + two
         ");
+        for (before, after) in
+            [(None, &b"-----BEGIN PRIVATE KEY-----\nMIIE"[..]), (Some(&b"-----BEGIN EC PRIVATE KEY-----"[..]), b"")]
+        {
+            assert_eq!(shown(before, after), "a.txt:\n  has a private key: its lines are not shown\n");
+        }
         insta::assert_snapshot!(shown(Some(b"text"), b"\0\xff"), @"
         a.txt:
           not a text: 2 bytes instead of 4

@@ -2,20 +2,17 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::sync::Arc;
 
-use anyhow::Context as _;
 use bridge::error::chain;
-use bridge::fs::{Access, create_folders, write_atomically};
-use bridge::process::{HostEnvironment, OutputSink, OutputStream, ProcessSandbox, ProcessSpec, Spawner};
+use bridge::fs::Access;
 use clap::Args;
-use secrets_store::add_to_gitignore;
 use secrets_store::keys::{KeyError, KeyPair};
+use secrets_store::{TemporaryFolder, add_to_gitignore};
 
+use super::git::Git;
 use super::session::SecretsSession;
 use crate::cli::commands::init::project_name;
 use crate::cli::exit::{CliError, Exit};
-use crate::cli::process::process_context;
 use crate::cli::stacks::profile_name;
 
 /// Template of a profile, for those who clone the repository.
@@ -77,17 +74,17 @@ pub(super) async fn run(session: &SecretsSession<'_>, args: &InitArgs) -> anyhow
     }
     let project = project_name(root);
     let text = template(&project);
-    create_folders(&root.join(".sc"))?;
+    let temporary = TemporaryFolder::open(root)?;
     // Before the profile: git never takes it.
     let mut written = Vec::new();
     if add_to_gitignore(root, &profile)? {
         written.push(IGNORED);
     }
     let content = if args.generate { generated(&project)? } else { text.clone() };
-    write_atomically(&root.join(&profile), content.as_bytes(), Access::Private)?;
+    temporary.write(&root.join(&profile), content.as_bytes(), Access::Private)?;
     written.push(&profile);
     if root.join(TEMPLATE).symlink_metadata().is_err() {
-        write_atomically(&root.join(TEMPLATE), text.as_bytes(), Access::Shared)?;
+        temporary.write(&root.join(TEMPLATE), text.as_bytes(), Access::Shared)?;
         written.push(TEMPLATE);
     }
     written.iter().for_each(|path| session.report(format!("wrote {path}")));
@@ -129,36 +126,16 @@ fn check_keys(session: &SecretsSession<'_>, profile: &str) -> anyhow::Result<()>
 
 /// Commits the files that belong into git, and nothing else.
 async fn commit(root: &Path) -> anyhow::Result<()> {
-    let environment: Vec<(OsString, OsString)> =
-        process_context().environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-    let found = HostEnvironment::new(environment.clone()).find_program("git");
-    let program = found.ok_or_else(|| CliError::failed("there is no git on PATH", "install git, or omit --commit"))?;
+    let git =
+        Git::find(root).ok_or_else(|| CliError::failed("there is no git on PATH", "install git, or omit --commit"))?;
     for arguments in [&["add", "--force", "--"][..], &["commit", "--quiet", "-m", COMMIT_MESSAGE, "--"]] {
-        let spec = ProcessSpec {
-            program: program.clone(),
-            arguments: arguments.iter().copied().chain([IGNORED, TEMPLATE]).map(OsString::from).collect(),
-            directory: root.to_owned(),
-            environment: environment.clone(),
-            sandbox: ProcessSandbox::default(),
-        };
-        let process = Spawner::unsupervised().spawn(&spec, Arc::new(Silent)).context("git cannot be started")?;
-        let status = process.wait_for_exit().await;
-        process.wait_for_output_end().await;
-        if !status.success() {
-            let lines = process.last_lines(OutputStream::Stderr).join("\n");
-            return Err(
-                CliError::failed(format!("git {} failed: {lines}", arguments[0]), "the files are written").into()
-            );
+        let output = git.run(&[arguments, &[IGNORED, TEMPLATE]].concat()).await?;
+        if !output.is_success {
+            let message = format!("git {} failed: {}", arguments[0], output.errors);
+            return Err(CliError::failed(message, "the files are written").into());
         }
     }
     Ok(())
-}
-
-/// Drops the output of git, whose last lines an error quotes.
-struct Silent;
-
-impl OutputSink for Silent {
-    fn line(&self, _: OutputStream, _: &str) {}
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! `sc secrets`: the encrypted store of the repository, its files and its recipients.
 
 mod change;
+mod confirmations;
 mod files;
+mod git;
 mod init;
 mod list;
 mod recipients;

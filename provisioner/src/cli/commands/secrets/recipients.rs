@@ -4,6 +4,7 @@ use clap::Args;
 use secrets_store::edit::Edit;
 use secrets_store::keys::{OwnKeys, PublicKey};
 
+use super::confirmations::AcceptArgs;
 use super::session::{Edited, SecretsSession};
 use crate::cli::display::Line;
 use crate::cli::exit::Exit;
@@ -38,7 +39,7 @@ pub(crate) struct DisallowArgs {
 pub(super) async fn allow(session: &SecretsSession<'_>, args: &AllowArgs) -> anyhow::Result<Exit> {
     let mut keys = session.keys()?;
     let prepare = |keys: &OwnKeys| Edit::allow(&session.file, &args.key, keys);
-    if let Edited::Committed(paths) = session.edit(&mut keys, true, prepare).await? {
+    if let Edited::Committed(paths) = session.edit(&mut keys, true, &AcceptArgs::default(), prepare).await? {
         let short = PublicKey::of_line(&args.key).short();
         session.report(match paths.len() {
             0 => format!("the key {short} is allowed already"),
@@ -51,7 +52,8 @@ pub(super) async fn allow(session: &SecretsSession<'_>, args: &AllowArgs) -> any
 /// Runs `sc secrets disallow`.
 pub(super) async fn disallow(session: &SecretsSession<'_>, args: &DisallowArgs) -> anyhow::Result<Exit> {
     let mut keys = session.keys()?;
-    session.edit(&mut keys, true, |keys| Edit::disallow(&session.file, &args.key, keys)).await?;
+    let prepare = |keys: &OwnKeys| Edit::disallow(&session.file, &args.key, keys);
+    session.edit(&mut keys, true, &AcceptArgs::default(), prepare).await?;
     let key = PublicKey::of_line(&args.key);
     session.ui.print(&[Line::plain(format!("removed public key {key}"))])?;
     session.ui.warn(&format!("{} can still decrypt what is in the history of git: replace those secrets", key.short()));

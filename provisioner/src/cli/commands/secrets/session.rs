@@ -5,10 +5,11 @@ use config::{Profile, Repository};
 use provisioner::operation::check_owner;
 use secrets_store::edit::Edit;
 use secrets_store::keys::{KeyError, OwnKeys};
-use secrets_store::{SecretsStoreError, StoreFile};
+use secrets_store::{SecretsStoreError, StoreFile, remove_abandoned_files};
 use tokio_util::sync::CancellationToken;
 
 use super::change;
+use super::confirmations::{AcceptArgs, Confirmations};
 use crate::cli::args::GlobalArgs;
 use crate::cli::display::Line;
 use crate::cli::exit::CliError;
@@ -37,13 +38,14 @@ pub(super) enum Edited {
 }
 
 impl<'a> SecretsSession<'a> {
-    /// Finds the store of the repository.
+    /// Finds the store of the repository, and removes the temporary files of commands that were killed.
     ///
     /// # Errors
     /// The working folder is missing, or the repository belongs to another user.
     pub(super) fn open(ui: &'a Ui, global: &'a GlobalArgs) -> anyhow::Result<Self> {
         let repository = Repository::discover(&working_folder(global.cwd.as_deref())?);
         check_owner(&repository, &identity(&process_context().environment))?;
+        remove_abandoned_files(&repository.root);
         Ok(Self { ui, global, file: StoreFile::of(&repository.root), repository })
     }
 
@@ -85,18 +87,23 @@ impl<'a> SecretsSession<'a> {
         })
     }
 
-    /// Prepares an edit, asks for a confirmation of its changes unless `yes` is true, and commits it. Prepares it
-    /// again if another process has edited the store meanwhile.
+    /// Prepares an edit, asks for confirmations of what it takes from the store, with those of the command line in
+    /// `accepted`, and of its changes unless `yes` is true, and commits it. Prepares it again if another process has edited
+    /// the store meanwhile.
     pub(super) async fn edit(
         &self,
         keys: &mut OwnKeys,
         yes: bool,
+        accepted: &AcceptArgs,
         prepare: impl Fn(&OwnKeys) -> Result<Edit, SecretsStoreError>,
     ) -> anyhow::Result<Edited> {
         let mut attempts = 0;
         loop {
             let edit = self.with_passphrase(keys, &prepare).await?;
-            if !change::confirm_all(self.ui, edit.changes(), yes).await? {
+            let listed = edit.listed();
+            let confirmations = Confirmations::read(&self.repository, accepted).await?;
+            let is_confirmed = confirmations.ask(self.ui, &listed).await?;
+            if !is_confirmed || !change::confirm_all(self.ui, edit.changes(), yes).await? {
                 decline(self.ui);
                 return Ok(Edited::Declined);
             }
@@ -105,9 +112,14 @@ impl<'a> SecretsSession<'a> {
             }
             change::warn_of_legacy(self.ui, &edit.legacy);
             attempts += 1;
+            let named = edit.named_file().map(str::to_owned);
             match edit.commit() {
                 Err(SecretsStoreError::Conflict) if attempts < ATTEMPTS => {}
-                committed => return Ok(Edited::Committed(committed?)),
+                committed => {
+                    let committed = committed?;
+                    confirmations.record(self.ui, &listed, named.as_deref());
+                    return Ok(Edited::Committed(committed));
+                }
             }
         }
     }

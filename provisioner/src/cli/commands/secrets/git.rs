@@ -1,0 +1,96 @@
+//! git, as the commands of the secrets store run it.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Context as _;
+use bridge::process::{FirstLine, HostEnvironment, OutputSink, OutputStream, ProcessSandbox, ProcessSpec, Spawner};
+
+use crate::cli::process::process_context;
+
+/// Maximum size of an output, in bytes: that of the largest store.
+const MAX_OUTPUT_BYTES: usize = 64 * 1024 * 1024;
+
+/// The program git, in the work tree of a repository.
+pub(super) struct Git {
+    program: PathBuf,
+    root: PathBuf,
+    environment: Vec<(OsString, OsString)>,
+}
+
+/// Output of a command of git.
+pub(super) struct Output {
+    pub(super) is_success: bool,
+    pub(super) stdout: String,
+    /// Last lines of standard error.
+    pub(super) errors: String,
+}
+
+impl Git {
+    /// Finds git on PATH.
+    pub(super) fn find(root: &Path) -> Option<Self> {
+        let environment: Vec<(OsString, OsString)> =
+            process_context().environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let program = HostEnvironment::new(environment.clone()).find_program("git")?;
+        Some(Self { program, root: root.to_owned(), environment })
+    }
+
+    /// Runs a command to its end.
+    ///
+    /// # Errors
+    /// git cannot be started.
+    pub(super) async fn run(&self, arguments: &[&str]) -> anyhow::Result<Output> {
+        self.run_with(&[], arguments).await
+    }
+
+    /// Returns the text of a file in a commit; `None` if there is no such commit, or it has no such file. Opens no
+    /// connection.
+    ///
+    /// # Errors
+    /// git cannot be started.
+    pub(super) async fn file_of(&self, commit: &str, path: &str) -> anyhow::Result<Option<String>> {
+        // A clone without objects would fetch the file.
+        let variables = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_OPTIONAL_LOCKS", "0")];
+        let output = self.run_with(&variables, &["cat-file", "blob", &format!("{commit}:./{path}")]).await?;
+        Ok(output.is_success.then_some(output.stdout))
+    }
+
+    async fn run_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> anyhow::Result<Output> {
+        let variables = variables.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let spec = ProcessSpec {
+            program: self.program.clone(),
+            arguments: arguments.iter().map(OsString::from).collect(),
+            directory: self.root.clone(),
+            environment: self.environment.iter().cloned().chain(variables).collect(),
+            sandbox: ProcessSandbox::default(),
+        };
+        let stdout = Arc::new(Stdout::default());
+        let process = Spawner::unsupervised().spawn(&spec, Arc::clone(&stdout) as Arc<dyn OutputSink>);
+        let process = process.context("git cannot be started")?;
+        let status = process.wait_for_exit().await;
+        process.wait_for_output_end().await;
+        let errors = process.last_lines(OutputStream::Stderr).join("\n");
+        // The sink receives the lines behind the first one.
+        let first = match process.first_line().await {
+            FirstLine::Line(line) | FirstLine::Incomplete(line) => line,
+            FirstLine::ExecFailed(error) => return Err(error).context("git cannot be started"),
+        };
+        let rest = std::mem::take(&mut *stdout.0.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(Output { is_success: status.success(), stdout: format!("{first}\n{rest}"), errors })
+    }
+}
+
+/// Lines of standard output.
+#[derive(Default)]
+struct Stdout(Mutex<String>);
+
+impl OutputSink for Stdout {
+    fn line(&self, stream: OutputStream, line: &str) {
+        let mut text = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if stream == OutputStream::Stdout && text.len() + line.len() < MAX_OUTPUT_BYTES {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+}
