@@ -47,6 +47,7 @@
 //! # }
 //! ```
 
+mod declared_names;
 pub mod diagnostics;
 mod files;
 pub mod graph;
@@ -76,6 +77,7 @@ pub mod types;
 pub mod values;
 mod yaml;
 
+pub use declared_names::{DeclaredNames, StackFolders};
 pub use load::{LoadedStacks, Workspace};
 pub use plugins::{PluginDeclaration, PluginSecrets};
 pub use process_context::{Account, ForeignOwner, Git, Head, ProcessContext, Repository};

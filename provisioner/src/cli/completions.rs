@@ -1,7 +1,8 @@
 //! Names that a shell completes: of profiles, stacks, plugins, resources and outputs.
 //!
-//! Reads files only: the profile, the stacks, the recorded state. Starts no plugin, takes no lock, needs no passphrase and
-//! prints nothing, also if a file is invalid: it then has no candidates.
+//! Reads files of the repository, without placeholders and secrets, and the names that commands have kept
+//! ([`recorded_names`]). A repository that was only cloned gets nothing: no state is opened, no connection, no plugin and no
+//! store of secrets is used, and a name is quoted for the shell. Prints no error: an invalid file has no candidates.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -10,15 +11,14 @@ use std::sync::Arc;
 
 use clap::Command;
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
-use provisioner::operation::Stacks;
+use config::{DeclaredNames, Repository, StackFolders};
+use provisioner::operation::check_owner;
 use secrets_store::StoreFile;
 use secrets_store::store::Store;
-use state::StackView;
 
-use super::args::{ColorArg, DirArgs, GlobalArgs, StackArgs};
-use super::process::working_folder;
-use super::stacks::{only, read_all, read_all_names, read_stack};
-use super::ui::Ui;
+use super::process::{identity, process_context, working_folder};
+use super::stacks::DEFAULT_PROFILE;
+use super::{recorded_names, shell_words};
 
 /// Words of the command line that select what is completed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,59 +51,61 @@ impl Selection {
         selection
     }
 
-    fn global(&self) -> GlobalArgs {
-        let (profile, cwd) = (self.profile.clone(), self.cwd.clone());
-        GlobalArgs { verbose: false, profile, cwd, color: ColorArg::Never, json: false }
+    /// Returns the repository, if the user of this process may trust it.
+    fn repository(&self) -> Option<Repository> {
+        let repository = Repository::discover(&working_folder(self.cwd.as_deref()).ok()?);
+        check_owner(&repository, &identity(&process_context().environment)).ok()?;
+        Some(repository)
     }
 
-    fn dir(&self) -> DirArgs {
-        DirArgs { dir: self.dir.clone() }
+    fn folders(&self) -> Option<StackFolders> {
+        let profile = self.profile.as_deref().unwrap_or(DEFAULT_PROFILE);
+        StackFolders::find(&self.repository()?, profile, self.dir.as_deref())
     }
 
-    fn read_stack(&self) -> Option<Stacks> {
-        let global = self.global();
-        let stack = StackArgs { stack: self.stack.clone(), dir: self.dir() };
-        read_stack(&Ui::silent(&global), &global, &stack).ok()
+    /// Returns the name of the selected stack, or of the only one.
+    fn selected(&self, folders: &StackFolders) -> Option<String> {
+        let names = folders.names();
+        match (&self.stack, &names[..]) {
+            (Some(stack), _) => names.iter().find(|name| *name == stack).cloned(),
+            (None, [only]) => Some(only.clone()),
+            (None, _) => None,
+        }
+    }
+
+    fn declared(&self) -> DeclaredNames {
+        let declared = self.folders().and_then(|folders| Some(folders.declared(&self.selected(&folders)?)));
+        declared.unwrap_or_default()
     }
 
     fn profiles(&self) -> Vec<String> {
-        let folder = working_folder(self.cwd.as_deref()).ok();
-        let root = folder.map(|folder| config::Repository::discover(&folder).root);
-        let entries = root.and_then(|root| std::fs::read_dir(root.join(".sc")).ok()).into_iter().flatten();
-        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let entries = self.repository().and_then(|repository| std::fs::read_dir(repository.root.join(".sc")).ok());
+        let names = entries.into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         names.filter_map(|name| Some(name.strip_prefix("cfg.")?.strip_suffix(".yaml")?.to_owned())).collect()
     }
 
     fn stacks(&self) -> Vec<String> {
-        let global = self.global();
-        read_all_names(&Ui::silent(&global), &global, &self.dir()).unwrap_or_default()
+        self.folders().map(|folders| folders.names()).unwrap_or_default()
     }
 
     fn plugins(&self) -> Vec<String> {
-        let global = self.global();
-        let stacks = read_all(&Ui::silent(&global), &global, &self.dir());
-        let declared = stacks.iter().flat_map(|stacks| stacks.requested()).flat_map(|stack| &stack.plugins);
-        let enabled = declared.map(|declared| &declared.plugin).filter(|plugin| plugin.enabled);
-        let names: BTreeSet<String> = enabled.map(|plugin| plugin.name.to_string()).collect();
+        let Some(folders) = self.folders() else { return Vec::new() };
+        let names: BTreeSet<String> =
+            folders.names().iter().flat_map(|stack| folders.declared(stack).plugins).collect();
         names.into_iter().collect()
     }
 
     fn outputs(&self) -> Vec<String> {
-        let stacks = self.read_stack();
-        let stack = stacks.as_ref().and_then(|stacks| only(stacks).ok());
-        stack.into_iter().flat_map(|stack| stack.outputs.iter().map(|output| output.name.clone())).collect()
+        self.declared().outputs
     }
 
-    /// Returns the names of the secrets of the stack.
+    /// Returns the names of the secrets in the file of the stack.
     fn secrets(&self) -> Vec<String> {
-        let stacks = self.read_stack();
-        let stack = stacks.as_ref().and_then(|stacks| only(stacks).ok());
-        stack.into_iter().flat_map(|stack| stack.secrets.keys().cloned()).collect()
+        self.declared().secrets
     }
 
     fn store(&self) -> Option<Store> {
-        let folder = working_folder(self.cwd.as_deref()).ok()?;
-        StoreFile::of(&config::Repository::discover(&folder).root).read().ok()
+        StoreFile::of(&self.repository()?.root).read().ok()
     }
 
     fn hidden_files(&self) -> Vec<String> {
@@ -115,42 +117,34 @@ impl Selection {
         store.recipients().iter().map(|recipient| recipient.key.to_string()).collect()
     }
 
-    /// Returns the names of recorded resources.
+    /// Returns the names of resources that a command has recorded or shown.
     fn recorded(&self) -> Vec<String> {
-        let Some(stacks) = self.read_stack() else { return Vec::new() };
-        let names = recorded_names(&stacks);
-        names.into_iter().collect()
+        self.recorded_names().into_iter().collect()
+    }
+
+    fn recorded_names(&self) -> BTreeSet<String> {
+        let stack = self.folders().and_then(|folders| self.selected(&folders));
+        let (Some(repository), Some(stack)) = (self.repository(), stack) else { return BTreeSet::new() };
+        recorded_names::find(&process_context().environment, &repository.root, &stack)
     }
 
     /// Returns the names of declared and recorded resources, and a pattern for each environment.
     fn resources(&self) -> Vec<String> {
-        let Some(stacks) = self.read_stack() else { return Vec::new() };
-        let mut names = recorded_names(&stacks);
-        for (environment, resource) in only(&stacks).into_iter().flat_map(|stack| stack.resources()) {
-            names.insert(format!("{}--{}", resource.key, environment.name));
-            names.insert(format!("*--{}", environment.name));
+        let mut names = self.recorded_names();
+        for (environment, keys) in self.declared().environments {
+            names.extend(keys.iter().map(|key| format!("{key}--{environment}")));
+            names.insert(format!("*--{environment}"));
         }
         names.into_iter().collect()
     }
 }
 
-/// Returns the names of the recorded resources of a stack.
-fn recorded_names(stacks: &Stacks) -> BTreeSet<String> {
-    let read = async {
-        let access = stacks.open_access(only(stacks).ok()?).await.ok()?;
-        StackView::open_without_secrets(&access).await.ok()?.snapshot
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let snapshot = runtime.ok().and_then(|runtime| runtime.block_on(read)).unwrap_or_default();
-    snapshot.resources.iter().map(|state| state.urn.name().to_owned()).collect()
+/// Adds the names to the arguments of a command and of its subcommands, as words of a shell. `words` is the command line.
+pub(crate) fn with_candidates(command: Command, words: &[OsString], shell: &str) -> Command {
+    add_candidates(command, &Arc::new(Selection::of(words)), &Arc::from(shell))
 }
 
-/// Adds the names to the arguments of a command and of its subcommands. `words` is the command line.
-pub(crate) fn with_candidates(command: Command, words: &[OsString]) -> Command {
-    add_candidates(command, &Arc::new(Selection::of(words)))
-}
-
-fn add_candidates(mut command: Command, selection: &Arc<Selection>) -> Command {
+fn add_candidates(mut command: Command, selection: &Arc<Selection>, shell: &Arc<str>) -> Command {
     let arguments: Vec<clap::Id> = command.get_arguments().map(|argument| argument.get_id().clone()).collect();
     for id in arguments {
         let names: fn(&Selection) -> Vec<String> = match (command.get_name(), id.as_str()) {
@@ -166,13 +160,16 @@ fn add_candidates(mut command: Command, selection: &Arc<Selection>) -> Command {
             ("debug", "plugin") => Selection::plugins,
             _ => continue,
         };
-        let selection = Arc::clone(selection);
-        let candidates = move || names(&selection).into_iter().map(CompletionCandidate::new).collect();
+        let (selection, shell) = (Arc::clone(selection), Arc::clone(shell));
+        let candidates = move || {
+            let words = names(&selection).into_iter().filter_map(|name| shell_words::word(&name, &shell));
+            words.map(CompletionCandidate::new).collect()
+        };
         command = command.mut_arg(id, |argument| argument.add(ArgValueCandidates::new(candidates)));
     }
     let subcommands: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
     for name in subcommands {
-        command = command.mut_subcommand(name, |subcommand| add_candidates(subcommand, selection));
+        command = command.mut_subcommand(name, |subcommand| add_candidates(subcommand, selection, shell));
     }
     command
 }

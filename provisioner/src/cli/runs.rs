@@ -21,6 +21,7 @@ use super::display::Secrets;
 use super::downloads::DownloadQuestions;
 use super::exit::{Changes, CliError, Exit, secrets_error};
 use super::prompt;
+use super::recorded_names;
 use super::session::{self, Session, SessionOptions};
 use super::signals::TimeLimit;
 use super::stacks::locate;
@@ -213,6 +214,8 @@ async fn on_each_stack(
         }
         let Some(report) = ended? else { return Ok(declined(ui, session, &summaries)) };
         let Report { summary, snapshot, diagnostics } = report;
+        let environment = &stacks.process_context.environment;
+        recorded_names::keep(environment, &stacks.repository.root, &stack.name, &snapshot);
         drop_in_background(snapshot);
         session.pause();
         ui.print_diagnostics(&diagnostics, &stacks.sources);

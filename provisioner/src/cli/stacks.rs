@@ -20,7 +20,7 @@ use super::process;
 use super::ui::Ui;
 
 /// Profile that is used if none is named.
-const DEFAULT_PROFILE: &str = "default";
+pub(crate) const DEFAULT_PROFILE: &str = "default";
 
 /// Returns the name of the profile to use.
 pub(crate) fn profile_name(global: &GlobalArgs) -> &str {
@@ -93,12 +93,6 @@ pub(crate) fn read_stack(ui: &Ui, global: &GlobalArgs, args: &StackArgs) -> anyh
 /// Errors in the files, which have been printed.
 pub(crate) fn read_all(ui: &Ui, global: &GlobalArgs, dir: &DirArgs) -> anyhow::Result<Stacks> {
     read(ui, global, dir, Selection::All)
-}
-
-/// Returns the names of all stacks, without loading them; none if the profile or the folder of the stacks has errors.
-pub(crate) fn read_all_names(ui: &Ui, global: &GlobalArgs, dir: &DirArgs) -> anyhow::Result<Vec<String>> {
-    let folder = process::working_folder(global.cwd.as_deref())?;
-    Ok(Stacks::read_names(&request(ui, global, dir, &folder))?.unwrap_or_default())
 }
 
 fn read(ui: &Ui, global: &GlobalArgs, dir: &DirArgs, selection: Selection<'_>) -> anyhow::Result<Stacks> {

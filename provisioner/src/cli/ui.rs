@@ -74,7 +74,6 @@ pub(crate) struct Ui {
     session: SessionEvents,
     /// Start of the command.
     started: Instant,
-    is_silent: bool,
 }
 
 impl Ui {
@@ -96,14 +95,7 @@ impl Ui {
             unrecorded: Unrecorded::default(),
             session: SessionEvents::default(),
             started: Instant::now(),
-            is_silent: false,
         }
-    }
-
-    /// Creates the output of a command that completes words in a shell: errors and warnings are not printed.
-    pub(crate) fn silent(global: &GlobalArgs) -> Self {
-        let ui = Self::new(global, &StreamProperties::default(), SignalReceiver::default());
-        Self { is_silent: true, ..ui }
     }
 
     /// Returns the secrets to mask in texts.
@@ -212,7 +204,7 @@ impl Ui {
 
     /// Writes an event as a line of `--json`, if it was given.
     fn write_event(&self, describe: impl FnOnce(&mut Map<String, Value>)) {
-        if !self.json || self.is_silent {
+        if !self.json {
             return;
         }
         let mut line = self.event_numbers.next_event(Timestamp::now(), "");
@@ -224,9 +216,6 @@ impl Ui {
     /// Prints errors and warnings about the user's files: the first ones in full, and the number of the others. With
     /// `--json`, writes each of them as an event, too.
     pub(crate) fn print_diagnostics(&self, diagnostics: &[Diagnostic], sources: &SourceFiles) {
-        if self.is_silent {
-            return;
-        }
         for diagnostic in diagnostics {
             self.write_event(|line| describe_diagnostic(diagnostic, sources, &self.masker, line));
         }
@@ -303,9 +292,6 @@ impl Ui {
 
     /// Prints lines on standard error.
     pub(crate) fn print_messages(&self, lines: &[Line]) {
-        if self.is_silent {
-            return;
-        }
         // An error means that standard error is closed, so it cannot be reported there.
         drop(print_lines(&mut AutoStream::always(io::stderr()), lines, self.stderr_color));
     }

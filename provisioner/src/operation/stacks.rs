@@ -136,20 +136,6 @@ impl Stacks {
         }
     }
 
-    /// Returns the names of all stacks, without loading them. The inner error holds the errors of the profile and of the
-    /// folder of the stacks.
-    ///
-    /// # Errors
-    /// [`SetupError`] if the repository is not trusted.
-    pub fn read_names(request: &StacksRequest<'_>) -> Result<Result<Vec<String>, Vec<Diagnostic>>, SetupError> {
-        let mut names = Vec::new();
-        let loaded = load(request, &mut SourceFiles::default(), |existing| {
-            names = existing.to_vec();
-            Ok(Vec::new())
-        })?;
-        Ok(loaded.map(|_| names))
-    }
-
     /// Returns the requested stacks, in an order in which each comes after those that it inherits from.
     pub fn requested(&self) -> impl Iterator<Item = &Arc<Stack>> {
         self.stacks.iter().filter(|stack| self.requested.contains(&stack.name))

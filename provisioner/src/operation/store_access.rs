@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bridge::fs::Access;
+use bridge::fs::{Access, FileError, place_below};
 use config::{Stack, StateStorage};
 use state::JournalFolders;
 use state::store::{FileStore, FileUrl, ObjectStore, StateStore, StoreOptions};
@@ -27,6 +27,7 @@ impl Stacks {
                 let options = StoreOptions { access, ..options };
                 let invalid = |source| SetupError::Url { stack: stack.name.clone(), source };
                 let url = url.map_err(|error| invalid(error.into()))?;
+                check_links(&self.repository.root, &url.folder, stack).map_err(|error| failed(error.into()))?;
                 let store = FileStore::open_with(&url, options).await.map_err(failed)?;
                 let journals = self.journal_folders(store.folder());
                 Ok((Arc::new(store), journals))
@@ -88,4 +89,18 @@ impl Stacks {
         let value = self.process_context.environment.get(name);
         value.map(Path::new).filter(|path| path.is_absolute())
     }
+}
+
+/// Checks that a store in a repository is not led out of it by links of somebody who has written the repository.
+///
+/// # Errors
+/// [`FileError`] of the first folder that is.
+fn check_links(root: &Path, folder: &Path, stack: &Stack) -> Result<(), FileError> {
+    let Ok(folder) = folder.strip_prefix(root) else { return Ok(()) };
+    let (project, stack) = (&stack.project, &stack.name);
+    let of_stack = |kind: &str| [format!(".pulumi/{kind}/{project}/{stack}"), format!(".pulumi/{kind}/{stack}")];
+    let kinds = ["stacks", "history", "backups", "locks", "locks/organization"].into_iter().flat_map(of_stack);
+    let own = ["journal", "moved"].into_iter().map(|kind| format!(".sc/{kind}/{project}"));
+    let paths = kinds.chain(own).chain([".sc/renames", ".sc/clock"].map(str::to_owned));
+    paths.into_iter().try_for_each(|path| place_below(root, &folder.join(path)).map(drop))
 }

@@ -10,7 +10,7 @@ use crate::{run, sc};
 fn complete(folder: &tempfile::TempDir, line: &str) -> String {
     let words: Vec<&str> = ["--", "sc"].into_iter().chain(line.split(' ')).collect();
     let mut command = sc(&words);
-    command.current_dir(folder.path()).env("SC_COMPLETE", "fish");
+    command.current_dir(folder.path()).env("SC_COMPLETE", "fish").env("HOME", folder.path().join("home"));
     let output = run(command);
     let words = output.strip_prefix("exit 0\n--- out\n").and_then(|output| output.strip_suffix("--- err\n"));
     let words = words.unwrap_or_else(|| panic!("{line}: {output}"));
@@ -32,6 +32,10 @@ outputs: { token: one, tide: two }
     let end = start + text[start..].find('}').unwrap();
     fs::write(&server, text[..start].to_owned() + &text[end..]).unwrap();
     fs::write(folder.path().join(".sc/cfg.test.yaml"), "projectName: reef\n").unwrap();
+    assert_eq!(complete(&folder, "state show c"), "", "no command has kept the names");
+    let mut shown = sc(&["state", "ls"]);
+    shown.current_dir(folder.path()).env("HOME", folder.path().join("home"));
+    assert!(run(shown).starts_with("exit 0\n"));
     let table = [
         ("provision --stacks d", "dev"),
         ("state show c", "clam crab"),
@@ -58,5 +62,48 @@ fn completion_in_an_invalid_repository_prints_no_error() {
     assert_eq!(complete(&folder, "state show c"), "");
     assert_eq!(complete(&folder, "provision -s d"), "dev");
     fs::remove_file(folder.path().join(".sc/cfg.default.yaml")).unwrap();
-    assert_eq!(complete(&folder, "provision -s d"), "");
+    assert_eq!(complete(&folder, "provision -s d"), "dev", "a folder needs no profile");
+}
+
+#[test]
+fn names_are_quoted_for_the_shell_and_commands_in_them_are_not_run() {
+    let resources = "resources: { resources: { e: { resources: { 'web$(touch${IFS}X)': {}, '--yes': {} } } } }\n";
+    let folder = repository("dev", "hush", resources);
+    for (shell, expected) in [("bash", r"web\$\(touch\$\{IFS\}X\)--e"), ("fish", "web$(touch${IFS}X)--e")] {
+        let mut command = sc(&["--", "sc", "preview", "--target", "web"]);
+        command.current_dir(folder.path()).env("SC_COMPLETE", shell).env("_CLAP_COMPLETE_INDEX", "3");
+        let output = run(command);
+        assert!(output.contains(&format!("--- out\n{expected}")), "{shell}: {output}");
+        assert!(!output.contains("--yes--e"), "{output}");
+    }
+}
+
+#[test]
+fn completion_and_validation_of_files_open_no_connection() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let folder = repository("dev", "hush", "outputs: { host: '${env:TOKEN}' }\n");
+    let server = folder.path().join(".sc/stacks/dev/server.yaml");
+    let port = listener.local_addr().unwrap().port();
+    let url = format!("s3://b-${{env:TOKEN}}/x?endpoint=http://127.0.0.1:{port}&s3ForcePathStyle=true");
+    let storage = format!("    state-storage: {{ type: fs, config: {{ path: \"{url}\" }} }}");
+    let text = fs::read_to_string(&server).unwrap();
+    let lines: Vec<&str> =
+        text.lines().map(|line| if line.contains("state-storage") { storage.as_str() } else { line }).collect();
+    fs::write(&server, lines.join("\n")).unwrap();
+    let credentials =
+        [("TOKEN", "sekret"), ("AWS_ACCESS_KEY_ID", "x"), ("AWS_SECRET_ACCESS_KEY", "x"), ("AWS_REGION", "us-east-1")];
+    let mut validation = sc(&["validate", "--no-plugins"]);
+    validation.current_dir(folder.path()).envs(credentials);
+    assert!(run(validation).starts_with("exit 0\n"));
+    for line in
+        ["state show ", "provision --target ", "stack outputs ", "stack secret-get ", "provision -s ", "plugin debug "]
+    {
+        let words: Vec<&str> = ["--", "sc"].into_iter().chain(line.split(' ')).collect();
+        let mut command = sc(&words);
+        command.current_dir(folder.path()).env("SC_COMPLETE", "fish").envs(credentials);
+        assert!(run(command).starts_with("exit 0\n"), "{line}");
+    }
+    let accepted = listener.accept().map(drop);
+    assert_eq!(accepted.unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "a connection was opened");
 }

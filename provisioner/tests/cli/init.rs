@@ -66,3 +66,22 @@ fn empty_template_can_be_previewed() {
     let previewed = run(command);
     assert!(previewed.starts_with("exit 0\n"), "{previewed}");
 }
+
+#[test]
+fn links_that_lead_out_of_the_repository_are_not_written_through() {
+    let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let place = elsewhere.path().join("bashrc");
+    fs::write(&place, "alias ll=ls").unwrap();
+    std::os::unix::fs::symlink(&place, folder.path().join(".gitignore")).unwrap();
+    let printed = check(&folder, &["init"]);
+    assert!(printed.starts_with("exit 1\n") && printed.contains("a link leads out of"), "{printed}");
+    assert_eq!(fs::read_to_string(&place).unwrap(), "alias ll=ls");
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), folder.path().join(".sc")).unwrap();
+    fs::create_dir(folder.path().join(".git")).unwrap();
+    for arguments in [&["init"][..], &["secrets", "init", "-g"]] {
+        let printed = check(&folder, arguments);
+        assert!(printed.starts_with("exit 1\n"), "{arguments:?}: {printed}");
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 1, "{arguments:?}");
+    }
+}

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test panics at its first failure")]
 
 mod completion;
+mod hostile_clones;
 mod init;
 mod repository;
 mod secrets;

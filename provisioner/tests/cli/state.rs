@@ -412,3 +412,21 @@ fn environment_variable_selects_compression_of_state() {
     import("ANYTHING_ELSE");
     assert!(stored("dev.json").starts_with(b"{\"version\":3"));
 }
+
+#[test]
+fn state_behind_a_link_that_leads_out_of_the_repository_is_refused() {
+    for link in ["backend", "backend/.pulumi", "backend/.pulumi/stacks"] {
+        let (folder, elsewhere) = (with_state("exported"), tempfile::tempdir().unwrap());
+        let place = folder.path().join(link);
+        copy(&place, elsewhere.path());
+        fs::remove_dir_all(&place).unwrap();
+        symlink(elsewhere.path(), &place).unwrap();
+        let printed = check(&folder, &["state", "ls"]);
+        assert!(printed.starts_with("exit 1\n") && printed.contains("a link leads out of"), "{link}: {printed}");
+    }
+    // A link inside of the repository is one of its author.
+    let folder = with_state("exported");
+    fs::rename(folder.path().join("backend"), folder.path().join("real")).unwrap();
+    symlink("real", folder.path().join("backend")).unwrap();
+    assert!(check(&folder, &["state", "ls"]).starts_with("exit 0\n"));
+}

@@ -8,6 +8,7 @@ use clap_complete::env::{CompleteEnv, Shells};
 
 use crate::cli::completions::with_candidates;
 use crate::cli::exit::Exit;
+use crate::cli::shell_words::without_patterns;
 use crate::cli::ui::print_result;
 
 /// Environment variable with which a script asks `sc` for words. Its value is the name of the shell.
@@ -16,7 +17,8 @@ const VARIABLE: &str = "SC_COMPLETE";
 /// Print a shell completion script
 ///
 /// The script completes commands, options, and the names of stacks, resources, outputs and profiles. For a completion it calls
-/// `sc`, which reads files, and starts no plugin, takes no lock and prints no error.
+/// `sc`, which reads the names in the files of the repository and those that commands have kept in your cache folder. It
+/// resolves no placeholder, opens no state and no connection, starts no plugin, takes no lock and prints no error.
 #[derive(Clone, Copy, Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -45,13 +47,15 @@ fn script(shell: Shell) -> std::io::Result<String> {
     let completer = shells.completer(&shell.to_string());
     let completer = completer.ok_or_else(|| std::io::Error::other(format!("{shell} is not supported")))?;
     completer.write_registration(VARIABLE, "sc", "sc", "sc", &mut script)?;
-    Ok(String::from_utf8_lossy(&script).into_owned())
+    let script = String::from_utf8_lossy(&script).into_owned();
+    Ok(if shell == Shell::Bash { without_patterns(&script) } else { script })
 }
 
 /// Prints the words of a completion if a script asks for them. Returns false for any other run of the program.
 pub(crate) fn complete(command: impl Fn() -> Command, arguments: &[OsString]) -> bool {
     let folder = std::env::current_dir().ok();
-    let completion = CompleteEnv::with_factory(|| with_candidates(command(), arguments)).var(VARIABLE);
+    let shell = std::env::var(VARIABLE).unwrap_or_default();
+    let completion = CompleteEnv::with_factory(|| with_candidates(command(), arguments, &shell)).var(VARIABLE);
     // An error, such as a closed pipe, is not printed: the user is typing.
     completion.try_complete(arguments.to_vec(), folder.as_deref()).unwrap_or(true)
 }
@@ -68,5 +72,15 @@ mod tests {
             let script = script(*shell).unwrap();
             assert!(script.contains(VARIABLE) && script.contains("sc"), "{shell}: {script}");
         }
+    }
+
+    #[test]
+    fn script_of_bash_expands_no_patterns_in_the_words() {
+        let script = script(Shell::Bash).unwrap();
+        let places: Vec<_> = ["set -f\n", "COMPREPLY=( $(", "set +f\n", "unset COMPREPLY"]
+            .iter()
+            .map(|text| script.find(text))
+            .collect();
+        assert!(places.is_sorted() && places.iter().all(Option::is_some), "{places:?}: {script}");
     }
 }

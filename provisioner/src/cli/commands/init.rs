@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use bridge::fs::{Access, MAX_DOCUMENT_BYTES, create_folders, read_if_exists, utf8, write_atomically};
+use bridge::fs::{Access, MAX_DOCUMENT_BYTES, create_folders, place_below, read_if_exists, utf8, write_atomically};
 use clap::{Args, ValueEnum};
 use config::Repository;
 use provisioner::operation::check_owner;
@@ -147,14 +147,15 @@ impl Files<'_> {
             self.kept.push(path.to_owned());
             return Ok(());
         }
-        write_file(&target, text)?;
+        write_file(&place_below(self.root, Path::new(path))?, text)?;
         self.written.push(path.to_owned());
         Ok(())
     }
 
     /// Appends the missing ones of these lines to a file.
     fn add_lines(&mut self, path: &str, lines: &[&str]) -> anyhow::Result<()> {
-        let target = self.root.join(path);
+        // A link inside of the repository stays a link; one that leads out of it may lead to any file of the user.
+        let target = place_below(self.root, Path::new(path))?;
         let existing = read_if_exists(&target, MAX_DOCUMENT_BYTES)?.map(utf8).transpose();
         let existing = existing.with_context(|| format!("{} cannot be read", target.display()))?.unwrap_or_default();
         let missing: Vec<&str> = lines
@@ -167,7 +168,7 @@ impl Files<'_> {
             return Ok(());
         }
         let joint = if existing.is_empty() || existing.ends_with('\n') { "" } else { "\n" };
-        write_file(&target.canonicalize().unwrap_or(target), &format!("{existing}{joint}{}\n", missing.join("\n")))?;
+        write_file(&target, &format!("{existing}{joint}{}\n", missing.join("\n")))?;
         let list = if existing.is_empty() { &mut self.written } else { &mut self.extended };
         list.push(path.to_owned());
         Ok(())

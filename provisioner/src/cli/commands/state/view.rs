@@ -10,6 +10,7 @@ use crate::cli::access::access;
 use crate::cli::args::{GlobalArgs, StackArgs};
 use crate::cli::display::Secrets;
 use crate::cli::exit::CliError;
+use crate::cli::recorded_names;
 use crate::cli::stacks::{not_provisioned, only, read_stack};
 use crate::cli::ui::Ui;
 
@@ -43,6 +44,8 @@ pub(super) async fn load_for_display(
         ui.warn(&format!("the state is invalid: {error}\n`sc state repair` can repair it"));
     }
     let Some(snapshot) = view.snapshot else { return Err(not_provisioned(&access.stack).into()) };
+    let environment = &stacks.process_context.environment;
+    recorded_names::keep(environment, &stacks.repository.root, &only(&stacks)?.name, &snapshot);
     Ok((stacks, snapshot))
 }
 
