@@ -26,6 +26,8 @@ pub enum TrustError {
         mode: u32,
         /// User of this process.
         user: u32,
+        /// Program of the file or folder.
+        origin: Origin,
     },
     /// The group or all users may write to the file or folder.
     #[error("{} is refused: other users can write to it (owner {owner}, mode {mode:04o})", path.display())]
@@ -36,24 +38,42 @@ pub enum TrustError {
         owner: u32,
         /// Permissions of the file or folder.
         mode: u32,
+        /// Program of the file or folder.
+        origin: Origin,
     },
+}
+
+/// Program that a file or folder belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// This program, such as its cache: a missing one is created anew.
+    Own,
+    /// The user or another program, such as a home folder: it must stay where it is.
+    Foreign,
 }
 
 impl Hint for TrustError {
     fn hint(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Path(_) => None,
-            Self::ForeignOwner { path, .. } => {
+            Self::ForeignOwner { path, origin: Origin::Own, .. } => {
                 let path = path.display();
                 Some(format!("move it away (`mv {path} {path}.refused`), and it is created anew").into())
             }
-            Self::WritableByOthers { path, .. } => {
+            Self::ForeignOwner { path, user, origin: Origin::Foreign, .. } => {
+                let advice = format!("if you trust its content, let root run `chown {user} {}`", path.display());
+                Some(advice.into())
+            }
+            Self::WritableByOthers { path, origin: Origin::Own, .. } => {
                 let path = path.display();
                 let advice = format!(
                     "move it away (`mv {path} {path}.refused`), and it is created anew; or, if you trust its content, \
                      run `chmod -R go-w {path}`"
                 );
                 Some(advice.into())
+            }
+            Self::WritableByOthers { path, origin: Origin::Foreign, .. } => {
+                Some(format!("if you trust its content, run `chmod go-w {}`", path.display()).into())
             }
         }
     }
@@ -67,7 +87,32 @@ impl Hint for TrustError {
 pub fn check_trusted(path: &Path, metadata: &Metadata) -> Result<(), TrustError> {
     // Links have no permissions of their own.
     let mode = if metadata.is_symlink() { 0 } else { metadata.mode() & 0o7777 };
-    check(path, metadata.uid(), mode, rustix::process::geteuid().as_raw())
+    check(path, metadata.uid(), mode, rustix::process::geteuid().as_raw(), Origin::Own)
+}
+
+/// Checks that a user other than the current one and root cannot change a folder of another program and what is in it, at
+/// any depth: each file, and the target of each link ([`check_trusted_target`]). A link to a missing file leads to nothing.
+///
+/// # Errors
+/// [`TrustError`].
+pub(crate) fn check_trusted_tree(folder: &Path) -> Result<(), TrustError> {
+    let mut open = vec![fs::canonicalize(folder).map_err(FileError::of("read", folder))?];
+    while let Some(path) = open.pop() {
+        let metadata = fs::symlink_metadata(&path).map_err(FileError::of("read", &path))?;
+        if metadata.is_symlink() {
+            if path.exists() {
+                check_trusted_target(&path)?;
+            }
+            continue;
+        }
+        check(&path, metadata.uid(), metadata.mode() & 0o7777, rustix::process::geteuid().as_raw(), Origin::Foreign)?;
+        if metadata.is_dir() {
+            for member in fs::read_dir(&path).map_err(FileError::of("list", &path))? {
+                open.push(member.map_err(FileError::of("list", &path))?.path());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Checks `root`, and each folder between it and `path`, and `path`, like [`check_trusted`]. Stops without an error at
@@ -112,7 +157,7 @@ pub(crate) fn check_trusted_target(path: &Path) -> Result<(), TrustError> {
         let metadata = fs::symlink_metadata(&current).map_err(FileError::of("read", &current))?;
         let mode = metadata.mode() & 0o7777;
         let is_protected = metadata.is_symlink() || metadata.is_dir() && mode & STICKY != 0;
-        check(&current, metadata.uid(), if is_protected { 0 } else { mode }, user)?;
+        check(&current, metadata.uid(), if is_protected { 0 } else { mode }, user, Origin::Foreign)?;
         if metadata.is_symlink() {
             links += 1;
             if links > MAX_LINKS {
@@ -126,14 +171,14 @@ pub(crate) fn check_trusted_target(path: &Path) -> Result<(), TrustError> {
     Ok(())
 }
 
-fn check(path: &Path, owner: u32, mode: u32, user: u32) -> Result<(), TrustError> {
+fn check(path: &Path, owner: u32, mode: u32, user: u32, origin: Origin) -> Result<(), TrustError> {
     const ROOT: u32 = 0;
     let path = || path.to_owned();
     if owner != user && owner != ROOT {
-        return Err(TrustError::ForeignOwner { path: path(), owner, mode, user });
+        return Err(TrustError::ForeignOwner { path: path(), owner, mode, user, origin });
     }
     if mode & 0o022 != 0 {
-        return Err(TrustError::WritableByOthers { path: path(), owner, mode });
+        return Err(TrustError::WritableByOthers { path: path(), owner, mode, origin });
     }
     Ok(())
 }
@@ -146,7 +191,7 @@ mod tests {
 
     #[test]
     fn owner_and_write_permissions_decide_whether_a_path_is_trusted() {
-        let decide = |owner, mode| match check(Path::new("/x"), owner, mode, 1000) {
+        let decide = |owner, mode| match check(Path::new("/x"), owner, mode, 1000, Origin::Own) {
             Ok(()) => "trusted",
             Err(TrustError::ForeignOwner { .. }) => "foreign",
             Err(_) => "writable",
@@ -170,15 +215,44 @@ mod tests {
 
     #[test]
     fn error_names_path_owner_mode_and_the_command_that_mends_it() {
-        let error = check(Path::new("/c/sc"), 1001, 0o755, 1000).unwrap_err();
+        let error = check(Path::new("/c/sc"), 1001, 0o755, 1000, Origin::Own).unwrap_err();
         assert_eq!(
             error.to_string(),
             "/c/sc is refused: it belongs to user 1001 (mode 0755), neither to you (user 1000) nor to root"
         );
         assert!(error.hint().unwrap().contains("`mv /c/sc /c/sc.refused`"));
-        let error = check(Path::new("/c/sc"), 1000, 0o777, 1000).unwrap_err();
+        let error = check(Path::new("/c/sc"), 1000, 0o777, 1000, Origin::Own).unwrap_err();
         assert_eq!(error.to_string(), "/c/sc is refused: other users can write to it (owner 1000, mode 0777)");
         assert!(error.hint().unwrap().contains("`chmod -R go-w /c/sc`"));
+        // What is not one of this program stays where it is.
+        for (owner, expected) in [(1000, "run `chmod go-w /home/me`"), (1001, "run `chown 1000 /home/me`")] {
+            let error = check(Path::new("/home/me"), owner, 0o777, 1000, Origin::Foreign).unwrap_err();
+            let hint = error.hint().unwrap();
+            assert!(hint.contains(expected) && !hint.contains("mv "), "{hint}");
+        }
+    }
+
+    #[test]
+    fn each_file_of_a_tree_is_checked_also_behind_links() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| fs::canonicalize(root.path()).unwrap().join(path);
+        fs::create_dir_all(at("tree/a/b")).unwrap();
+        for file in ["tree/a/b/library", "elsewhere"] {
+            fs::write(at(file), "").unwrap();
+        }
+        std::os::unix::fs::symlink(at("elsewhere"), at("tree/link")).unwrap();
+        std::os::unix::fs::symlink(at("missing"), at("tree/dangling")).unwrap();
+        check_trusted_tree(&at("tree")).unwrap();
+        for path in ["tree", "tree/a", "tree/a/b", "tree/a/b/library", "elsewhere"] {
+            let before = fs::metadata(at(path)).unwrap().permissions();
+            fs::set_permissions(at(path), fs::Permissions::from_mode(0o777)).unwrap();
+            let error = check_trusted_tree(&at("tree")).unwrap_err();
+            assert!(
+                matches!(&error, TrustError::WritableByOthers { path: found, .. } if *found == at(path)),
+                "{error}"
+            );
+            fs::set_permissions(at(path), before).unwrap();
+        }
     }
 
     #[test]

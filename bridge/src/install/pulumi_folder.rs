@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::fs::{TrustError, check_trusted_target};
+use crate::fs::{TrustError, check_trusted_target, check_trusted_tree};
 use crate::plugin::{PluginManifest, PluginName, PluginVersion};
 
 /// Returns the folder of a plugin in the folder of plugins of the `pulumi` command line; `None` if the plugin is missing
 /// there, or if its installation is not complete.
 ///
 /// # Errors
-/// [`TrustError`] if another user could have changed the plugin.
+/// [`TrustError`] if another user could have changed the plugin, or a file beside it.
 pub fn find_in_pulumi_folder(
     plugins: &Path,
     package: &PluginName,
@@ -23,6 +23,8 @@ pub fn find_in_pulumi_folder(
     let program = program.into_iter().map(|name| folder.join(name)).find(|path| path.is_file());
     let Some(program) = program.filter(|_| !is_partial) else { return Ok(None) };
     check_trusted_target(&program)?;
+    // The program loads files beside it: libraries, modules, a virtual environment.
+    check_trusted_tree(&folder)?;
     Ok(Some(folder))
 }
 
@@ -52,6 +54,13 @@ mod tests {
         fs::write(&partial, "").unwrap();
         assert_eq!(find("sea", "1.2.3").unwrap(), None);
         fs::remove_file(&partial).unwrap();
+        let beside = folder.join("lib/module.js");
+        fs::create_dir(folder.join("lib")).unwrap();
+        fs::write(&beside, "").unwrap();
+        fs::set_permissions(&beside, Permissions::from_mode(0o666)).unwrap();
+        let error = find("sea", "1.2.3").unwrap_err();
+        assert!(matches!(&error, TrustError::WritableByOthers { path, .. } if *path == beside), "{error}");
+        fs::remove_file(&beside).unwrap();
         fs::set_permissions(&program, Permissions::from_mode(0o777)).unwrap();
         assert!(matches!(find("sea", "1.2.3"), Err(TrustError::WritableByOthers { .. })));
     }
