@@ -1,4 +1,4 @@
-//! Escapes for characters that a terminal obeys instead of showing them.
+//! Escapes for characters that a terminal obeys instead of showing them, and for commands that a pipeline obeys.
 //!
 //! Everything that writes texts of others to a terminal uses these escapes. They have the form `\u202e`, so that JSON
 //! with escaped characters is still the same JSON.
@@ -8,9 +8,34 @@ use std::fmt::Write as _;
 
 use bridge::terminal::is_invisible;
 
+/// Beginnings of commands that Azure Pipelines and GitHub Actions obey anywhere in a line of output.
+const PIPELINE_COMMANDS: [&str; 2] = ["##[", "##vso["];
+
 /// Returns a text with escapes in place of invisible characters ([`is_invisible`]), control characters, and separators of
-/// lines and paragraphs. Line ends, tabs, and the invisible characters that scripts and emoji need stay.
+/// lines and paragraphs. Line ends, tabs, and the invisible characters that scripts and emoji need stay. A command of a
+/// pipeline (`##[…]`, `##vso[…]`) is obeyed anywhere in a line, and loses a number sign to an escape.
 pub fn escape_controls(text: &str) -> Cow<'_, str> {
+    match PIPELINE_COMMANDS.iter().any(|command| text.contains(command)) {
+        true => {
+            let escape = |text: String, command: &&str| text.replace(command, &format!("#\\u0023{}", &command[2..]));
+            let text = PIPELINE_COMMANDS.iter().fold(text.to_owned(), |text, command| escape(text, command));
+            Cow::Owned(escape_hidden(&text).into_owned())
+        }
+        false => escape_hidden(text),
+    }
+}
+
+/// Returns a line with an escape in place of the first colon of a workflow command (`::…::`), which a pipeline obeys at the
+/// start of a line, also behind spaces.
+pub fn escape_workflow_command(line: &str) -> Cow<'_, str> {
+    let trimmed = line.trim_start();
+    match trimmed.strip_prefix("::") {
+        Some(rest) => Cow::Owned(format!("{}\\u003a:{rest}", &line[..line.len() - trimmed.len()])),
+        None => Cow::Borrowed(line),
+    }
+}
+
+fn escape_hidden(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_hidden) {
         return Cow::Borrowed(text);
     }
@@ -71,6 +96,29 @@ mod tests {
             ("progress\r100%\r\nend", "progress\\u000d100%\r\nend"),
         ] {
             assert_eq!(escape_controls(text), escaped, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn commands_of_pipelines_are_escaped() {
+        for (text, escaped) in [
+            ("a ##vso[task.setvariable variable=x]y", "a #\\u0023vso[task.setvariable variable=x]y"),
+            ("##[add-mask]x ###[y]", "#\\u0023[add-mask]x ##\\u0023[y]"),
+            ("# ## [x] ##vs", "# ## [x] ##vs"),
+        ] {
+            assert_eq!(escape_controls(text), escaped, "{text:?}");
+        }
+        let json = serde_json::json!({ "text": "##vso[x] ##[y]" });
+        let escaped = escape_controls(&json.to_string()).into_owned();
+        assert!(!escaped.contains("##"), "{escaped}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&escaped).unwrap(), json);
+        for (line, escaped) in [
+            ("::set-env name=x::y", "\\u003a:set-env name=x::y"),
+            ("  \t::stop-commands::x", "  \t\\u003a:stop-commands::x"),
+            ("urn::a: ::x", "urn::a: ::x"),
+            (":x", ":x"),
+        ] {
+            assert_eq!(escape_workflow_command(line), escaped, "{line:?}");
         }
     }
 

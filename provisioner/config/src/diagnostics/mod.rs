@@ -11,7 +11,7 @@ mod sources;
 mod suggest;
 
 pub use diagnostic::{Code, Diagnostic, Label, MAX_SHOWN, Severity, finish, has_errors, shown};
-pub use escape::escape_controls;
+pub use escape::{escape_controls, escape_workflow_command};
 pub use render::{Style, excerpt, render};
 pub use sources::{FileId, Position, Sensitivity, SourceFile, SourceFiles, Span};
 pub use suggest::closest;

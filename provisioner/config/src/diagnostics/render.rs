@@ -6,7 +6,7 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 
 use super::diagnostic::{Diagnostic, Severity};
-use super::escape::escape_controls;
+use super::escape::{escape_controls, escape_workflow_command};
 use super::sources::{FileId, Sensitivity, SourceFiles, Span};
 
 /// Style of rendered text.
@@ -28,21 +28,26 @@ pub fn render(diagnostic: &Diagnostic, sources: &SourceFiles, style: Style) -> S
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let mut group = Group::with_title(level.primary_title(escape_controls(&diagnostic.summary)).id(diagnostic.code.0));
+    let mut group = Group::with_title(level.primary_title(escape_message(&diagnostic.summary)).id(diagnostic.code.0));
     for element in snippet_elements(diagnostic, sources) {
         group = group.element(element);
     }
     if let Some(detail) = &diagnostic.detail {
-        group = group.element(Level::NOTE.message(escape_controls(detail)));
+        group = group.element(Level::NOTE.message(escape_message(detail)));
     }
     for help in &diagnostic.help {
-        group = group.element(Level::HELP.with_name("hint").message(escape_controls(help)));
+        group = group.element(Level::HELP.with_name("hint").message(escape_message(help)));
     }
     let renderer = match style {
         Style::Plain => Renderer::plain(),
         Style::Coloured => Renderer::styled(),
     };
     renderer.decor_style(DecorStyle::Ascii).render(&[group])
+}
+
+/// Escapes a text of several lines, each of which could begin with a command of a pipeline.
+fn escape_message(text: &str) -> String {
+    escape_controls(text).split('\n').map(escape_workflow_command).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the numbered source line on which a span starts, with a mark under the span. Characters that a terminal
@@ -215,6 +220,13 @@ mod tests {
          |
          = hint: make one
         ");
+    }
+
+    #[test]
+    fn line_of_a_message_is_no_command_of_a_pipeline() {
+        let diagnostic = Diagnostic::error(Code("sample"), None, "the plugin failed").detail("first\n::add-mask::x");
+        let rendered = render(&diagnostic, &SourceFiles::default(), Style::Plain);
+        assert!(rendered.contains("\\u003a:add-mask::x") && !rendered.contains(" ::add-mask"), "{rendered}");
     }
 
     #[test]

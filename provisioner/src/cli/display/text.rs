@@ -2,11 +2,12 @@
 //!
 //! Removes escape sequences, which texts of providers and programs may contain, and escapes other control characters.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use anstyle::Style;
 use bridge::terminal::{has_escape_sequences, without_escape_sequences};
-use config::diagnostics::escape_controls;
+use config::diagnostics::{escape_controls, escape_workflow_command};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Line of styled text.
@@ -93,12 +94,18 @@ impl Line {
     /// Returns the text, with escape sequences for its styles if `color` is set.
     pub(crate) fn render(&self, color: bool) -> String {
         let mut rendered = String::new();
-        for span in &self.spans {
+        // The first text that is not blank begins the line, also behind escape sequences of styles.
+        let first = self.spans.iter().position(|span| !span.text.trim_start().is_empty());
+        for (at, span) in self.spans.iter().enumerate() {
+            let text = match Some(at) == first {
+                true => escape_workflow_command(&span.text),
+                false => Cow::Borrowed(span.text.as_str()),
+            };
             if color && !span.style.is_plain() {
                 // Writing to a String cannot fail.
-                write!(rendered, "{}{}{}", span.style, span.text, span.style.render_reset()).unwrap_or_default();
+                write!(rendered, "{}{text}{}", span.style, span.style.render_reset()).unwrap_or_default();
             } else {
-                rendered.push_str(&span.text);
+                rendered.push_str(&text);
             }
         }
         rendered.truncate(rendered.trim_end_matches(' ').len());
@@ -181,6 +188,18 @@ mod tests {
         assert_eq!(line.width(), line.render(false).len());
         // A sequence that does not end would hide the rest.
         assert_eq!(Line::plain("a\u{1b}]0;b\u{9f}c").render(true), "a\\u001b]0;b\\u009fc");
+    }
+
+    #[test]
+    fn text_of_others_is_no_command_of_a_pipeline() {
+        for (line, expected) in [
+            (Line::plain("::error::x"), "\\u003a:error::x"),
+            (Line::plain("  ").styled(Palette::ERROR, " ::set-output name=a::b"), "   \\u003a:set-output name=a::b"),
+            (Line::plain("warning: ").text("::error::x"), "warning: ::error::x"),
+            (Line::plain("a ##vso[task.x]"), "a #\\u0023vso[task.x]"),
+        ] {
+            assert_eq!(line.render(false), expected);
+        }
     }
 
     #[test]
