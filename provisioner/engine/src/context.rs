@@ -216,6 +216,11 @@ impl Context {
         self.wait_until(|state| !state.is_carried_over(urn) || state.is_finished(urn)).await;
     }
 
+    /// Waits until the work on all these URNs is finished, or until nothing new may start.
+    pub(crate) async fn wait_until_finished(&self, urns: &[Urn]) {
+        self.wait_until(|state| urns.iter().all(|urn| state.is_finished(urn))).await;
+    }
+
     async fn wait_until(&self, holds: impl Fn(&DeploymentState) -> bool) {
         self.shared.wait_until(|state| holds(state) || self.is_halted()).await;
     }

@@ -45,6 +45,8 @@ pub(crate) struct Step {
     pub(crate) deletion_report: Option<DeletionReport>,
     /// Deletions by other registrations that must be done before this step.
     pub(crate) waits_for: Vec<DeletionWait>,
+    /// Resources whose decided steps must be done before this step.
+    pub(crate) waits_for_steps_of: Vec<Urn>,
 }
 
 /// Form in which an entry is carried over. Steps of other registrations may still change its references.
@@ -105,6 +107,7 @@ impl Step {
             patience: Duration::ZERO,
             deletion_report: None,
             waits_for: Vec::new(),
+            waits_for_steps_of: Vec::new(),
         }
     }
 

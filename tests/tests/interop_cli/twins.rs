@@ -288,7 +288,8 @@ fn comparable(resource: &mut Value) {
 
 /// Returns the calls for each resource, without those that depend on the registration order of independent resources.
 /// The order decides whether a replacement sends a Diff for a former dependent, and the order of Create and Delete in
-/// that dependent's own replacement.
+/// that dependent's own replacement. It also decides whether the former dependent is replaced because of its own Diff, after
+/// which it is checked a second time, or deleted together with the resource that it used, and checked and created again.
 fn without_order_dependent_calls(calls_by_name: &BTreeMap<String, Vec<String>>) -> BTreeMap<&str, Vec<&str>> {
     let texts = calls_by_name.iter().map(|(name, calls)| (name.as_str(), calls.iter().map(String::as_str).collect()));
     let mut calls_by_name: BTreeMap<&str, Vec<&str>> = texts.collect();
@@ -298,6 +299,10 @@ fn without_order_dependent_calls(calls_by_name: &BTreeMap<String, Vec<String>>) 
         let mut retained: Vec<&str> =
             before.iter().filter(|call| !call.starts_with("Diff")).chain(after).copied().collect();
         retained.sort_unstable();
+        if retained.iter().any(|call| call.starts_with("Create")) {
+            retained.retain(|call| !call.starts_with("Diff"));
+            retained.dedup_by(|call, other| call == other && call.starts_with("Check"));
+        }
         *calls = retained;
     }
     calls_by_name.retain(|_, calls| !calls.is_empty());

@@ -129,6 +129,8 @@ struct Inner {
     allows_missing: bool,
     varies_timing: bool,
     rejects_invokes: bool,
+    /// True if Delete fails for a resource whose id is an input of another one that exists.
+    refuses_deletes_in_use: bool,
     can_repeat_mutations: bool,
     checked: Vec<CheckRequest>,
     constructed: Vec<ConstructRequest>,
@@ -243,6 +245,11 @@ impl FakeCloud {
     /// Makes Invoke return a check failure.
     pub(crate) fn reject_invokes(&self) {
         self.inner().rejects_invokes = true;
+    }
+
+    /// Makes Delete fail for a resource whose id is an input of another one that exists.
+    pub(crate) fn refuse_deletes_in_use(&self) {
+        self.inner().refuses_deletes_in_use = true;
     }
 
     /// Accepts deletes and updates of missing resources, as the state is that of another cloud.
@@ -428,6 +435,13 @@ fn may_be_of(id: &str, resource: &ResourceState) -> bool {
 }
 
 impl Inner {
+    /// Returns whether the id of a resource is an input of another one that exists.
+    fn is_in_use(&self, id: &str) -> bool {
+        let others = self.existing.iter().filter(|(other, _)| *other != id);
+        let mut inputs = others.filter_map(|(_, inputs)| inputs.as_ref()).flat_map(PropertyMap::values);
+        inputs.any(|value| matches!(value.without_wrappers(), PropertyValue::String(text) if *text == *id))
+    }
+
     fn vanish(&mut self, id: &str) {
         if Arc::make_mut(&mut self.existing).remove(id).is_some() {
             self.vanished.insert(id.to_owned());

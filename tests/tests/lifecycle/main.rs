@@ -16,6 +16,7 @@ mod concurrency;
 mod crash;
 mod deletes;
 mod fake_cloud;
+mod former_dependents;
 mod imports;
 mod invariants;
 #[cfg(debug_assertions)]

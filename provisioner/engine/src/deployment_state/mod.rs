@@ -7,6 +7,7 @@
 mod dependents;
 mod effects;
 mod entry_deletions;
+mod former_dependents;
 mod imports;
 mod renames;
 mod repairs;

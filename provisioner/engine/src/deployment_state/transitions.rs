@@ -18,7 +18,7 @@ impl DeploymentState {
         self.resources.entry(urn.clone()).or_default()
     }
 
-    fn status(&self, urn: &Urn) -> ResourceStatus {
+    pub(super) fn status(&self, urn: &Urn) -> ResourceStatus {
         self.resources.get(urn).map(|record| record.status).unwrap_or_default()
     }
 

@@ -189,12 +189,22 @@ async fn execute_steps(
 /// Error of a step that failed, or could not begin.
 struct NotExecuted;
 
-async fn execute_step(ctx: &Arc<Context>, step: Step) -> Result<Option<Entry>, NotExecuted> {
+async fn execute_step(ctx: &Arc<Context>, mut step: Step) -> Result<Option<Entry>, NotExecuted> {
     wait_for_all(&step.waits_for).await.map_err(|EntryStays| NotExecuted)?;
+    ctx.wait_until_finished(&step.waits_for_steps_of).await;
+    if step.waits_for_steps_of.iter().any(|urn| ctx.state().has_failed(urn)) {
+        return Err(NotExecuted);
+    }
     let executor = StepExecutor::new(ctx);
-    let Some(entry) = step.old.clone().filter(|_| step.op == StepOp::DeleteReplaced) else {
+    let Some(mut entry) = step.old.clone().filter(|_| step.op == StepOp::DeleteReplaced) else {
         return executor.execute(step).await.map_err(|_| NotExecuted);
     };
+    if !step.delete_before_replace {
+        // The entry was planned to become a pending delete.
+        let now = ctx.state().ledger().get(entry.0).filter(|now| now.delete).cloned();
+        entry.1 = now.ok_or(NotExecuted)?;
+        step.old = Some(entry.clone());
+    }
     ctx.shared.start_entry_deletion(&entry).await;
     let executed = if executor.can_begin(&step).await {
         executor.execute(step).await.map_err(|_| NotExecuted)

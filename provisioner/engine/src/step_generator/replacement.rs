@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use pulumi_proto::urn::Urn;
-use state::ResourceState;
+use state::{EntryId, ResourceState};
 
 use super::delete_step::delete_step;
 use super::dependent_replacements::{SkippedEntries, find_dependent_replacements};
 use super::registration::{Origin, Registration};
 use crate::context::Context;
-use crate::decisions::deletions::{DeletedWithTarget, DeletionKind, DeletionReason, deletion_kind};
+use crate::decisions::deletions::{
+    DeletedWithTarget, DeletionKind, DeletionReason, deletion_batches, deletion_kind, order_pending_deletes_first,
+};
 use crate::decisions::dependent_replacements::DependentReplacement;
 use crate::decisions::registration::{Refusal, ReplaceOrder, Replacement};
 use crate::deployment_state::{Deleted, PlannedDependentReplacement, deletion_channel};
@@ -70,7 +72,25 @@ fn report_refusal(ctx: &Context, registration: &Registration, refusal: Refusal) 
     }
 }
 
-/// Returns the deletions that come before a replacement: dependent replacements in reverse, then the root itself.
+/// Entry that is deleted before a root.
+enum EarlierDeletion {
+    /// Dependent that is replaced together with the root.
+    Dependent(DependentReplacement),
+    /// Old version of a former dependent.
+    OldVersion(Entry),
+}
+
+impl EarlierDeletion {
+    fn entry(&self) -> &Entry {
+        match self {
+            Self::Dependent(dependent) => &dependent.entry,
+            Self::OldVersion(entry) => entry,
+        }
+    }
+}
+
+/// Returns the deletions that come before a replacement: dependent replacements in reverse and old versions of former
+/// dependents, then the root itself.
 async fn delete_steps(
     ctx: &Arc<Context>,
     registration: &Registration,
@@ -82,32 +102,51 @@ async fn delete_steps(
         ctx.report_fatal(&registration.urn, registration.goal.source, message)
     })?;
     dependents.reverse();
-    let mut seen = HashSet::new();
+    let mut seen = HashSet::from([root.0]);
     dependents.retain(|dependent| seen.insert(dependent.entry.0));
     let deleted_urns = dependents.iter().map(|dependent| &dependent.entry.1.urn).chain([&loaded.1.urn]);
     let deleted_urns: HashSet<Urn> = deleted_urns.cloned().collect();
-    let waits_for = {
+    let (waits_for, former) = {
         let state = ctx.state();
-        let waits_for = state.deletions_of_dependents(&deleted_urns);
+        let mut former = state.former_dependents(&deleted_urns, &seen);
+        former.old_versions.retain(|(_, entry)| is_in_scope(ctx, entry));
+        let old_versions = former.old_versions.iter().map(|(_, entry)| entry.urn.clone());
+        let waits_for = state.deletions_of_dependents(&deleted_urns.iter().cloned().chain(old_versions).collect());
         // Deletions by another replacement are only waited for.
         dependents.retain(|dependent| !state.is_deleted_before_replace(dependent.entry.0));
-        waits_for
+        (waits_for, former)
     };
-    for dependent in &dependents {
-        refuse_undeletable(ctx, registration, &dependent.entry.1, &deleted_urns)?;
-    }
     refuse_protected(ctx, registration, &dependents)?;
+    let mut deletions: Vec<_> = dependents.into_iter().map(EarlierDeletion::Dependent).collect();
+    if !former.old_versions.is_empty() {
+        deletions.extend(former.old_versions.into_iter().map(EarlierDeletion::OldVersion));
+        order(ctx, &mut deletions);
+    }
+    for deletion in &deletions {
+        refuse_undeletable(ctx, registration, &deletion.entry().1, &deleted_urns)?;
+    }
     let mut steps = Vec::new();
-    for DependentReplacement { entry, keys } in dependents {
+    for deletion in deletions {
+        let entry = deletion.entry().clone();
         let deleted = if entry.1.pending_replacement { Deleted::Done } else { Deleted::NotYet };
-        let (report, deletion) = deletion_channel(deleted);
-        ctx.state().plan_dependent_replacement(&entry, PlannedDependentReplacement { keys, deletion });
+        let (report, wait) = deletion_channel(deleted);
+        let is_old_version = match deletion {
+            EarlierDeletion::Dependent(DependentReplacement { keys, .. }) => {
+                let planned = PlannedDependentReplacement { keys, deletion: wait };
+                ctx.state().plan_dependent_replacement(&entry, planned);
+                false
+            }
+            EarlierDeletion::OldVersion(_) => {
+                ctx.state().plan_entry_deletion(entry.0, wait);
+                true
+            }
+        };
         match deleted {
             // An entry that an interrupted run has deleted is not deleted again.
             Deleted::Done => {}
             Deleted::NotYet => {
                 let mut step = delete_step(ctx, &entry, StepOp::DeleteReplaced).await;
-                step.delete_before_replace = true;
+                step.delete_before_replace = !is_old_version;
                 step.deletion_report = Some(report);
                 steps.push(step);
             }
@@ -125,8 +164,25 @@ async fn delete_steps(
     }
     if let Some(first) = steps.first_mut() {
         first.waits_for = waits_for;
+        first.waits_for_steps_of = former.changing;
     }
     Ok(steps)
+}
+
+/// Returns whether an old version may be deleted. A resource out of scope keeps all its versions.
+fn is_in_scope(ctx: &Context, entry: &ResourceState) -> bool {
+    let scope = &ctx.options.scope;
+    !scope.is_deletion_refused(&entry.urn) && !scope.is_excluded(&entry.urn)
+}
+
+/// Orders deletions so that each entry is deleted before the entries that it uses.
+fn order(ctx: &Context, deletions: &mut [EarlierDeletion]) {
+    let loaded = order_pending_deletes_first(ctx.state().loaded_entries(), |_| false);
+    let ids = deletions.iter().map(|deletion| deletion.entry().0).collect();
+    let batches = deletion_batches(&loaded, &ids);
+    let places: HashMap<EntryId, usize> =
+        batches.iter().enumerate().flat_map(|(place, batch)| batch.iter().map(move |id| (*id, place))).collect();
+    deletions.sort_by_key(|deletion| places.get(&deletion.entry().0).copied());
 }
 
 /// Refuses to delete dependents that are protected.

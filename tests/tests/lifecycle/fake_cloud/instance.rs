@@ -419,6 +419,9 @@ impl Provider for Instance {
             return Err(provider_error(Method::Delete, failure));
         }
         let inner = &mut *self.cloud.inner();
+        if inner.refuses_deletes_in_use && inner.is_in_use(id) {
+            return Err(provider_error(Method::Delete, CallFailure::Error));
+        }
         let existed = Arc::make_mut(&mut inner.existing).remove(id).is_some();
         if !existed && !inner.allows_missing && !inner.vanished.contains(id) {
             inner.violations.push(format!("delete of {id}, which does not exist"));
