@@ -120,7 +120,7 @@ impl ResourceProvider for Components {
 }
 
 /// Constructs a component of any type with one child, `<name>-child` of the type `cloud:index:Thing`, which gets the
-/// component's inputs. With an input `ask`, also calls the method `ask` with it as `value`. The receiver of that call
+/// component's inputs. With an input `childDependency`, the child depends on the URN in it. With an input `ask`, also calls the method `ask` with it as `value`. The receiver of that call
 /// is the custom resource or provider with the URN in `receiver` and the id in `receiverId`; without `receiver` there is
 /// none.
 ///
@@ -151,10 +151,12 @@ pub async fn construct_with_child(request: ConstructRequest) -> Result<Construct
         value.collect_dependencies(&mut urns);
         (key.as_str(), Output { value: value.clone().without_outputs(), urns: urn_texts(&urns) })
     });
-    let child = rpc::RegisterResourceRequest {
+    let mut child = rpc::RegisterResourceRequest {
         r#type: "cloud:index:Thing".to_owned(),
         ..custom_resource(&format!("{}-child", request.name), &urn, inputs)?
     };
+    let dependency = request.inputs.get("childDependency").and_then(PropertyValue::as_str);
+    child.dependencies.extend(dependency.map(str::to_owned));
     let child = construction.register(child).await?;
     if let Some(value) = request.inputs.get("ask") {
         let without_dependencies =

@@ -26,6 +26,7 @@ mod lost_replies;
 mod program;
 mod providers;
 mod random;
+mod references;
 mod replacements;
 mod retries;
 mod run;

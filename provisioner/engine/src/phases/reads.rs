@@ -19,7 +19,7 @@ use crate::goal::{Goal, ReadGoal};
 use crate::registrar::{Halted, Registered, RegistrationResult};
 use crate::step::{Actor, Step};
 use crate::step_executor::StepExecutor;
-use crate::step_generator::{refuse_cycle, refuse_skipped_dependencies};
+use crate::step_generator::{refuse_cycle, refuse_skipped_dependencies, refuse_unregistered_references};
 
 /// Reads a resource and records it as external.
 ///
@@ -30,6 +30,9 @@ pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registere
     ctx.add_secrets(&goal.properties);
     let (stack, project) = (&ctx.options.stack, &ctx.options.project);
     let urn = Urn::new(stack, project, goal.parent.as_ref(), goal.type_token.as_str(), &goal.name);
+    let references = goal.parent.iter().chain(&goal.dependencies);
+    let provider = goal.provider.iter().map(|provider| &provider.urn);
+    refuse_unregistered_references(ctx, &urn, references.chain(provider), goal.source)?;
     let reference = match &goal.provider {
         Some(reference) => reference.clone(),
         None => {

@@ -20,13 +20,13 @@ use crate::step::Step;
 use crate::step_executor::StepExecutor;
 use crate::step_generator::{
     EarlyEnd, Origin, Registration, StepGenerator, inherit, refuse_cycle, refuse_skipped_dependencies,
-    source_of_component,
+    refuse_unregistered_references, source_of_component,
 };
 
 /// Returns the URN of a goal, and completes the goal with inherited options.
 ///
 /// # Errors
-/// [`Halted`] if the parent of the goal is not registered, or nothing new may start.
+/// [`Halted`] if a resource that the goal refers to is not registered, or nothing new may start.
 pub(super) fn prepare(ctx: &Context, goal: &mut Goal) -> Result<Urn, Halted> {
     ctx.check_running()?;
     let (stack, project) = (&ctx.options.stack, &ctx.options.project);
@@ -35,6 +35,8 @@ pub(super) fn prepare(ctx: &Context, goal: &mut Goal) -> Result<Urn, Halted> {
         goal.source = source_of_component(ctx, &urn, goal.parent.as_ref());
     }
     inherit(ctx, &urn, goal)?;
+    let provider = goal.provider.iter().filter(|_| goal.custom).map(|provider| &provider.urn);
+    refuse_unregistered_references(ctx, &urn, goal.references().chain(provider), goal.source)?;
     if goal.remote && goal.provider.is_none() {
         goal.provider = goal.providers.get(goal.type_token.package()).cloned();
     }

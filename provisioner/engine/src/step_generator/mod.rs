@@ -23,5 +23,5 @@ pub(crate) use dependent_replacements::{SkippedEntries, find_dependent_replaceme
 pub(crate) use early_end::EarlyEnd;
 pub(crate) use generator::StepGenerator;
 pub(crate) use inherit::{inherit, source_of_component};
-pub(crate) use references::{refuse_cycle, refuse_skipped_dependencies};
+pub(crate) use references::{refuse_cycle, refuse_skipped_dependencies, refuse_unregistered_references};
 pub(crate) use registration::{Origin, Registration};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::context::Context;
 use crate::entry::Entry;
-use crate::events::{Message, Severity, SourceRef};
+use crate::events::{Message, Operation, Severity, SourceRef};
 use crate::reporter::{ErrorReported, Failure};
 
 /// Refuses a resource that depends on one that was not created because of the targets
@@ -33,6 +33,40 @@ pub(crate) fn refuse_skipped_dependencies<'r>(
         ctx.report_error(urn, source, message, Failure::AtEnd);
         return Ok(());
     }
+    Err(ctx.report_fatal(urn, source, message))
+}
+
+/// Refuses a resource that refers to itself, or to a resource whose registration has not ended: its entry would come before an
+/// entry that it refers to, and no later run could load the state. A resource that failed or was skipped has its own checks.
+///
+/// # Errors
+/// [`ErrorReported`] of the reference; fatal.
+pub(crate) fn refuse_unregistered_references<'r>(
+    ctx: &Context,
+    urn: &Urn,
+    mut references: impl Iterator<Item = &'r Urn>,
+    source: Option<SourceRef>,
+) -> Result<(), ErrorReported> {
+    let unregistered = {
+        let state = ctx.state();
+        let has_ended =
+            |other: &Urn| state.registered(other).is_some() || state.is_skipped(other) || state.has_failed(other);
+        // A refresh and a destroy create nothing: a resource that is not recorded has no entry then.
+        let can_refer_to = |other: &Urn| match ctx.options.operation {
+            Operation::Update | Operation::Import => has_ended(other),
+            Operation::Refresh | Operation::Destroy => has_ended(other) || state.has_begun(other),
+        };
+        references.find(|other| *other == urn || !can_refer_to(other)).cloned()
+    };
+    let Some(other) = unregistered else { return Ok(()) };
+    let name = urn.name();
+    let text = if other == *urn {
+        format!("{name} refers to itself")
+    } else {
+        format!("{name} refers to {other}, which has not been registered before it")
+    };
+    let mut message = Message::new(Severity::Error, text);
+    message.hint = Some("register a resource after the resources that it refers to".to_owned());
     Err(ctx.report_fatal(urn, source, message))
 }
 

@@ -16,7 +16,7 @@ use crate::snapshot::Snapshot;
 pub struct Repair {
     /// Entries that were moved because they stood after an entry that refers to them.
     pub moved: Vec<Urn>,
-    /// Removed references to missing entries: referring entry, relation, missing target.
+    /// Removed references, to missing entries, of entries to themselves, and in cycles: referring entry, relation, target.
     pub pruned: Vec<(Urn, Relation, Urn)>,
     /// URNs whose parent is missing, and their new URNs.
     pub renamed: Vec<(Urn, Urn)>,
@@ -31,17 +31,22 @@ impl Repair {
     }
 }
 
-/// Sorts entries so that each comes after all entries that it refers to, and removes references to missing entries and
-/// a wrong checksum. A missing provider cannot be repaired.
+/// Sorts entries so that each comes after all entries that it refers to, and removes references to missing entries,
+/// references of entries to themselves, and a wrong checksum. In a cycle, removes the references of one entry to a later
+/// one. A missing provider and a cycle of parents or providers cannot be repaired.
 ///
 /// # Errors
 /// [`StateEditError::Cycle`], [`StateEditError::Unrepairable`], [`StateEditError::NameTaken`].
 pub fn repair_snapshot(snapshot: &mut Snapshot) -> Result<Repair, StateEditError> {
     let mut repaired = snapshot.clone();
-    let (sorted, moved) = sort_entries(&snapshot.resources)?;
-    repaired.resources = sorted;
-    let checksum = repaired.manifest.wrong_checksum.take();
-    let mut repair = Repair { moved, checksum, ..Repair::default() };
+    let mut repair = Repair { checksum: repaired.manifest.wrong_checksum.take(), ..Repair::default() };
+    prune_self_references(&mut repaired, &mut repair);
+    (repaired.resources, repair.moved) = loop {
+        match sort_entries(&repaired.resources) {
+            Ok(sorted) => break sorted,
+            Err(cycle) => break_cycle(&mut repaired, &cycle, &mut repair)?,
+        }
+    };
     prune_references(&mut repaired, &mut repair);
     for (from, to) in &repair.renamed {
         if repaired.resources.iter().any(|state| state.urn == *to) {
@@ -54,8 +59,11 @@ pub fn repair_snapshot(snapshot: &mut Snapshot) -> Result<Repair, StateEditError
     Ok(repair)
 }
 
+/// Indices of entries of which each refers to the next one, and the last one to the first.
+struct Cycle(Vec<usize>);
+
 /// Sorts entries stably after their dependencies. Returns the sorted entries and the URNs of the moved ones.
-fn sort_entries(entries: &[Arc<ResourceState>]) -> Result<(Vec<Arc<ResourceState>>, Vec<Urn>), StateEditError> {
+fn sort_entries(entries: &[Arc<ResourceState>]) -> Result<(Vec<Arc<ResourceState>>, Vec<Urn>), Cycle> {
     let mut by_urn: HashMap<&Urn, usize> = HashMap::new();
     let mut providers: HashMap<ProviderReference, usize> = HashMap::new();
     for (index, state) in entries.iter().enumerate() {
@@ -87,8 +95,7 @@ fn sort_entries(entries: &[Arc<ResourceState>]) -> Result<(Vec<Arc<ResourceState
             match waiting.pop() {
                 Some(next) if visiting[next] => {
                     let from = stack.iter().position(|(entry, _)| *entry == next).unwrap_or_default();
-                    let cycle = stack[from..].iter().map(|(entry, _)| entries[*entry].urn.clone());
-                    return Err(StateEditError::Cycle(cycle.collect()));
+                    return Err(Cycle(stack[from..].iter().map(|(entry, _)| *entry).collect()));
                 }
                 Some(next) if placed[next] => {}
                 Some(next) => stack.push((next, dependencies_of(next))),
@@ -106,6 +113,54 @@ fn sort_entries(entries: &[Arc<ResourceState>]) -> Result<(Vec<Arc<ResourceState
     Ok((order.into_iter().map(|index| Arc::clone(&entries[index])).collect(), moved))
 }
 
+/// Removes references of entries to themselves.
+fn prune_self_references(snapshot: &mut Snapshot, repair: &mut Repair) {
+    for state in &mut snapshot.resources {
+        if state.references().any(|urn| *urn == state.urn) {
+            let state = Arc::make_mut(state);
+            let own = state.urn.clone();
+            retain_references(state, repair, |target| *target != own);
+        }
+    }
+}
+
+/// Removes the references by which one entry of a cycle refers to a later entry. A parent and a provider are never removed.
+fn break_cycle(snapshot: &mut Snapshot, cycle: &Cycle, repair: &mut Repair) -> Result<(), StateEditError> {
+    let Cycle(indices) = cycle;
+    let entries = &mut snapshot.resources;
+    let mut edges = indices.iter().copied().zip(indices.iter().copied().cycle().skip(1));
+    let can_be_removed = |(from, to): &(usize, usize)| {
+        let (state, target) = (&entries[*from], &entries[*to]);
+        let is_provider = state.provider.as_ref().is_some_and(|provider| provider.urn == target.urn);
+        from < to && !is_provider && state.parent.as_ref() != Some(&target.urn)
+    };
+    let Some((from, to)) = edges.find(can_be_removed) else {
+        return Err(StateEditError::Cycle(indices.iter().map(|index| entries[*index].urn.clone()).collect()));
+    };
+    let later = entries[to].urn.clone();
+    retain_references(Arc::make_mut(&mut entries[from]), repair, |target| *target != later);
+    Ok(())
+}
+
+/// Removes the references that are not to be kept, and adds them to the repair.
+fn retain_references(state: &mut ResourceState, repair: &mut Repair, is_kept: impl Fn(&Urn) -> bool) {
+    let urn = state.urn.clone();
+    let mut keep_reference = |relation: Relation, target: &Urn| {
+        let kept = is_kept(target);
+        if !kept {
+            repair.pruned.push((urn.clone(), relation, target.clone()));
+        }
+        kept
+    };
+    state.parent = state.parent.take().filter(|parent| keep_reference(Relation::Parent, parent));
+    state.dependencies.retain(|target| keep_reference(Relation::Dependency, target));
+    for (property, targets) in &mut state.property_dependencies {
+        targets.retain(|target| keep_reference(Relation::PropertyDependency(property.clone()), target));
+    }
+    state.deleted_with = state.deleted_with.take().filter(|target| keep_reference(Relation::DeletedWith, target));
+    state.replace_with.retain(|target| keep_reference(Relation::ReplaceWith, target));
+}
+
 /// Removes references to missing entries.
 fn prune_references(snapshot: &mut Snapshot, repair: &mut Repair) {
     let existing: HashSet<Urn> = snapshot.resources.iter().map(|state| state.urn.clone()).collect();
@@ -114,21 +169,8 @@ fn prune_references(snapshot: &mut Snapshot, repair: &mut Repair) {
             continue;
         }
         let state = Arc::make_mut(state);
+        retain_references(state, repair, |target| existing.contains(target));
         let urn = state.urn.clone();
-        let mut keep_reference = |relation: Relation, target: &Urn| {
-            let found = existing.contains(target);
-            if !found {
-                repair.pruned.push((urn.clone(), relation, target.clone()));
-            }
-            found
-        };
-        state.parent = state.parent.take().filter(|parent| keep_reference(Relation::Parent, parent));
-        state.dependencies.retain(|target| keep_reference(Relation::Dependency, target));
-        for (property, targets) in &mut state.property_dependencies {
-            targets.retain(|target| keep_reference(Relation::PropertyDependency(property.clone()), target));
-        }
-        state.deleted_with = state.deleted_with.take().filter(|target| keep_reference(Relation::DeletedWith, target));
-        state.replace_with.retain(|target| keep_reference(Relation::ReplaceWith, target));
         let orphaned = state.parent.is_none() && state.urn.qualified_type() != state.urn.type_token();
         let renamed = repair.renamed.iter().any(|(from, _)| *from == urn);
         if orphaned && !renamed {

@@ -4,7 +4,7 @@ use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::{ProviderReference, Urn};
 
 use super::*;
-use crate::integrity;
+use crate::integrity::{self, Relation};
 use crate::resource::ResourceState;
 use crate::snapshot::{OperationKind, PendingOperation, Snapshot};
 
@@ -175,8 +175,28 @@ fn repair_removes_a_wrong_checksum() {
 }
 
 #[test]
+fn repair_removes_references_of_an_entry_to_itself() {
+    let mut invalid = snapshot([entry("p", &[]), entry("a", &[]), entry("b", &["a", "b"])]);
+    assert!(integrity::verify(&invalid).is_err());
+    let repair = repair_snapshot(&mut invalid).unwrap();
+    integrity::verify(&invalid).unwrap();
+    assert_eq!(repair.pruned, [(urn("b"), Relation::Dependency, urn("b"))]);
+    assert_eq!(invalid.resources[2].dependencies, [urn("a")]);
+}
+
+#[test]
+fn repair_removes_references_to_later_entries_in_a_cycle() {
+    let mut invalid = snapshot([entry("p", &[]), entry("a", &["c"]), entry("b", &["a"]), entry("c", &["b"])]);
+    let repair = repair_snapshot(&mut invalid).unwrap();
+    integrity::verify(&invalid).unwrap();
+    assert_eq!(repair.pruned, [(urn("a"), Relation::Dependency, urn("c"))]);
+    assert_eq!(entry_names(&invalid), ["p#1", "a#1", "b#1", "c#1"]);
+}
+
+#[test]
 fn failed_repair_leaves_the_snapshot_unchanged() {
-    let cycle = snapshot([entry("p", &[]), entry("a", &["b"]), entry("b", &["a"])]);
+    let child = |name: &str, parent: &str| ResourceState { parent: Some(urn(parent)), ..entry(name, &[]) };
+    let cycle = snapshot([entry("p", &[]), child("a", "b"), child("b", "a")]);
     let mut state = cycle.clone();
     assert_eq!(
         repair_snapshot(&mut state).unwrap_err().to_string(),
