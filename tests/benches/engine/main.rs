@@ -1,5 +1,5 @@
 //! Benchmark of the engine and of the program `sc`: compares them with a bare loop that makes the same calls, and with
-//! Pulumi if it is on PATH (`docs/performance.md`).
+//! Pulumi if `go` can build it (`docs/performance.md`).
 //!
 //! `cargo bench -p tests --bench engine` measures; with `-- --test` everything runs once and small. `-- stores` measures the
 //! program with its state in a bucket, `-- core-types` resources of core types, and `-- baseline` compares the program with another
@@ -41,14 +41,14 @@ const MEASURE: &str = "--measure";
 struct Plan {
     workload: Workload,
     rounds: usize,
-    /// True if the program `sc`, and Pulumi if it is installed, are measured from start to exit as well.
+    /// True if the program `sc`, and Pulumi if it can be built, are measured from start to exit as well.
     with_command: bool,
 }
 
 impl Plan {
     /// Returns the number of rounds with Pulumi, which takes minutes for many resources.
     fn pulumi_rounds(&self) -> usize {
-        match (self.with_command && pulumi::is_installed(), self.workload.resources) {
+        match (self.with_command && pulumi::can_be_built(), self.workload.resources) {
             (false, _) => 0,
             (true, ..=100) => 3,
             (true, _) => 1,

@@ -1,13 +1,11 @@
 //! Measurement of Pulumi's command line with its file backend and the same resources, as a program of its YAML host.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use bridge::process::HostEnvironment;
 use serde_json::{Value, json};
-use tests::sdks::first_on_path;
+use tests::sdks::PulumiCli;
 
 use crate::command::{CommandUsage, run};
 use crate::figures::{CommandFigures, Figures};
@@ -22,10 +20,9 @@ pub(crate) enum Checkpoints {
     Last,
 }
 
-/// Returns whether Pulumi and its YAML host are on PATH.
-pub(crate) fn is_installed() -> bool {
-    let environment = HostEnvironment::new(std::env::vars_os());
-    ["pulumi", "pulumi-language-yaml"].iter().all(|program| environment.find_program(program).is_some())
+/// Returns whether `go` is on PATH, which builds Pulumi and its YAML host.
+pub(crate) fn can_be_built() -> bool {
+    HostEnvironment::new(std::env::vars_os()).find_program("go").is_some()
 }
 
 /// Measures each command on a new stack in a new folder.
@@ -47,7 +44,7 @@ pub(crate) const UP: [&str; 3] = ["up", "--yes", "--skip-preview"];
 /// Project with one stack, on which `pulumi` works.
 pub(crate) struct Project {
     folder: tempfile::TempDir,
-    path: OsString,
+    cli: PulumiCli,
     checkpoints: Checkpoints,
     backend: String,
     environment: Vec<(String, String)>,
@@ -76,13 +73,12 @@ impl Project {
             fs::create_dir_all(folder.path().join(part))?;
         }
         fs::write(folder.path().join("Pulumi.yaml"), program(workload).to_string())?;
-        let providers = Path::new(crate::PROVIDER).parent().map(Path::to_owned).unwrap_or_default();
         let in_folder = format!("file://{}", folder.path().join("state").display());
         let (url, environment) = backend.map_or((&*in_folder, &[][..]), |backend| (backend.url, backend.environment));
-        let (backend, path) = (url.to_owned(), first_on_path(&providers)?);
+        let (backend, cli) = (url.to_owned(), PulumiCli::install()?);
         let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let environment = environment.collect();
-        let mut project = Self { folder, path, checkpoints, backend, environment, memory: 0 };
+        let mut project = Self { folder, cli, checkpoints, backend, environment, memory: 0 };
         project.run_with(&["stack", "init", STACK])?;
         project.memory = 0;
         Ok(project)
@@ -95,12 +91,11 @@ impl Project {
     }
 
     fn run_with(&mut self, arguments: &[&str]) -> anyhow::Result<f64> {
-        let mut command = Command::new("pulumi");
-        command.args(arguments).arg("--non-interactive").current_dir(self.folder.path()).env_clear();
-        command.env("PATH", &self.path).env("HOME", self.folder.path().join("home"));
-        command.env("PULUMI_BACKEND_URL", &self.backend);
-        command.env("PULUMI_CONFIG_PASSPHRASE", "low tide").env("PULUMI_SKIP_UPDATE_CHECK", "true");
-        command.env("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", "true");
+        let providers = Path::new(crate::PROVIDER).parent().unwrap_or(Path::new(""));
+        let mut command = self.cli.command(providers)?;
+        command.args(arguments).arg("--non-interactive").current_dir(self.folder.path());
+        command.env("HOME", self.folder.path().join("home"));
+        command.env("PULUMI_BACKEND_URL", &self.backend).env("PULUMI_CONFIG_PASSPHRASE", "low tide");
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if self.checkpoints == Checkpoints::Last {
             command.env("PULUMI_EXPERIMENTAL", "true").env("PULUMI_SKIP_CHECKPOINTS", "true");

@@ -4,6 +4,7 @@
 //! Input: names of packages, sources of programs. Output: paths of interpreters and programs. Excluded: running
 //! them. To install the newest versions, delete `target/interop`.
 
+mod pulumi_cli;
 mod sdk_plugin;
 mod test_macro;
 
@@ -15,6 +16,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+pub use pulumi_cli::PulumiCli;
 pub use sdk_plugin::{Sdk, SdkPlugin};
 
 use crate::commands::run;
@@ -141,6 +143,21 @@ pub fn go_program_with(name: &str, sources: &Path, module: &str) -> io::Result<P
         run(Command::new("go").args(["mod", "edit", "-require", module]).current_dir(&copy))?;
         let build = ["build", "-mod=mod", "-o", "../", "."];
         run(Command::new("go").args(build).current_dir(&copy)).map(drop)
+    })?;
+    Ok(folder.join(name))
+}
+
+/// Returns the program of a package in one of the modules that a folder's `go.mod` requires, with flags for the linker.
+///
+/// # Errors
+/// Returns the errors of [`go_program`].
+pub fn go_package_program(package: &str, sources: &Path, link_flags: &str) -> io::Result<PathBuf> {
+    let name = package.rsplit('/').next().unwrap_or(package);
+    let (content, _) = go_sources(sources)?;
+    let folder = install_once(name, (content, package, link_flags), |folder| {
+        let mut build = Command::new("go");
+        build.args(["build", "-ldflags", link_flags, "-o"]).arg(folder.join(name)).arg(package);
+        run(build.current_dir(sources)).map(drop)
     })?;
     Ok(folder.join(name))
 }

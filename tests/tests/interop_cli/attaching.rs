@@ -32,11 +32,11 @@ pub(crate) fn pulumi_attaches_to_a_plugin_that_plugin_debug_starts() {
     let pulumi = Pulumi::new(&repository);
     pulumi.run_successfully(&["stack", "init"]);
     write_program(&pulumi);
-    let path_without_provider = std::env::var_os("PATH").unwrap();
     for (arguments, resources) in [(["up", "--yes", "--skip-preview"], 1), (["destroy", "--yes", "--skip-preview"], 0)]
     {
         let mut command = pulumi.command(&arguments, PASSPHRASE);
-        command.env("PATH", &path_without_provider).env(variable, address);
+        // The provider is not on this PATH.
+        command.env("PATH", pulumi.cli.path()).env(variable, address);
         let output = command.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{arguments:?}: {text}{}", String::from_utf8_lossy(&output.stderr));

@@ -1,9 +1,10 @@
-//! Tests with Pulumi's command line and published providers, if they are installed: Pulumi works on our states, and
-//! `sc` on Pulumi's, in folders, in buckets of `moto` and in tables of PostgreSQL.
+//! Tests with Pulumi's command line, its YAML host and published providers: Pulumi works on our states, and `sc` on
+//! Pulumi's, in folders, in buckets of `moto` and in tables of PostgreSQL.
 //!
-//! No registry has these programs. A test whose programs are not on PATH is skipped; the result is `skipped` if no test
-//! is left, and the last line counts the skipped tests and names the missing programs. `cargo test -p tests --features
-//! interop --test interop_cli -- NAME` runs the tests whose names contain NAME.
+//! The first test builds Pulumi's programs from their modules, which takes minutes. No registry has the providers random and command:
+//! a test that needs one of them is skipped if it is not on PATH, and the last line counts the skipped tests and names the missing
+//! programs; with `SC_PEERS=required` the run fails then. `cargo test -p tests --features interop --test interop_cli -- NAME` runs
+//! the tests whose names contain NAME.
 
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a test with its own main function")]
 
@@ -26,14 +27,16 @@ use bridge::process::HostEnvironment;
 
 use crate::stores::{Kind, Servers, Stores};
 
-/// Programs that may be on PATH.
-const PULUMI: &str = "pulumi";
-const YAML: &str = "pulumi-language-yaml";
+/// Published providers that may be on PATH.
 const RANDOM: &str = "pulumi-resource-random";
 const COMMAND: &str = "pulumi-resource-command";
 
+/// Variable with the value `required` if a program that is missing fails the run.
+const PEERS: &str = "SC_PEERS";
+
 struct Test {
     name: &'static str,
+    /// Programs that have to be on PATH.
     needs: &'static [&'static str],
     run: Run,
 }
@@ -46,52 +49,55 @@ enum Run {
 }
 
 macro_rules! test {
+    ($module:ident::$name:ident) => {
+        test!(&[], $module::$name)
+    };
     ($needs:expr, $module:ident::$name:ident) => {
         Test { name: stringify!($name), needs: $needs, run: Run::Once($module::$name) }
     };
 }
 
 macro_rules! test_in_stores {
-    ($needs:expr, $module:ident::$name:ident) => {
-        Test { name: stringify!($name), needs: $needs, run: Run::InStores($module::$name) }
+    ($module:ident::$name:ident) => {
+        Test { name: stringify!($name), needs: &[], run: Run::InStores($module::$name) }
     };
 }
 
 const TESTS: &[Test] = &[
-    test_in_stores!(&[PULUMI], states::pulumi_lists_our_stack),
-    test_in_stores!(&[PULUMI], states::pulumi_exports_our_state),
-    test_in_stores!(&[PULUMI], states::pulumi_decrypts_our_secrets),
-    test_in_stores!(&[PULUMI, YAML], states::pulumi_refreshes_our_state),
-    test_in_stores!(&[PULUMI, YAML], states::pulumi_destroys_our_stack),
-    test_in_stores!(&[PULUMI, YAML], states::equal_pulumi_program_has_no_changes),
-    test_in_stores!(&[PULUMI, YAML], states::sc_continues_from_pulumi_state),
-    test_in_stores!(&[PULUMI, YAML], states::sc_refreshes_and_destroys_pulumi_stack),
-    test!(&[PULUMI, YAML], twins::common_changes_have_equal_calls_and_states),
-    test!(&[PULUMI, YAML], twins::options_failures_and_drift_have_equal_calls_and_states),
-    test!(&[PULUMI, YAML], attaching::pulumi_attaches_to_a_plugin_that_plugin_debug_starts),
-    test!(&[PULUMI, YAML], types::both_programs_find_the_same_types),
-    test_in_stores!(&[PULUMI, YAML], checklist::pulumi_destroy_and_rm_leave_only_backups),
-    test_in_stores!(&[PULUMI, YAML], checklist::pulumi_reads_our_history),
-    test_in_stores!(&[PULUMI, YAML], checklist::pulumi_changes_tags_and_name_of_our_stack),
-    test_in_stores!(&[PULUMI, YAML], checklist::sc_uses_secrets_provider_changed_by_pulumi),
-    test_in_stores!(&[PULUMI, YAML], checklist::state_edits_work_on_states_of_the_other_program),
-    test_in_stores!(&[PULUMI, YAML], checklist::state_rejected_by_pulumi_is_rejected),
-    test_in_stores!(&[PULUMI, YAML], checklist::sc_continues_stack_created_by_pulumi_stack_init),
-    test_in_stores!(&[PULUMI, YAML], checklist::compressed_states_are_read_by_the_other_program),
-    test_in_stores!(&[PULUMI, YAML], checklist::plaintext_export_is_imported_by_both_programs),
-    test_in_stores!(&[PULUMI, YAML], checklist::our_lock_blocks_pulumi_until_cancel),
-    test_in_stores!(&[PULUMI, YAML], checklist::pulumi_lock_blocks_sc_until_cancel),
-    test_in_stores!(&[PULUMI, YAML], checklist::concurrent_runs_of_both_programs_exclude_each_other),
-    test_in_stores!(&[PULUMI, YAML], checklist::pulumi_configuration_is_recorded_in_history_and_restored),
-    test_in_stores!(&[PULUMI, YAML], checklist::lock_of_our_killed_run_blocks_pulumi_but_not_sc),
-    test_in_stores!(&[PULUMI, YAML], keys::secrets_under_a_key_of_aws_kms_are_used_by_both_programs),
-    test_in_stores!(&[PULUMI, YAML], keys::sc_continues_pulumi_stack_under_a_key_of_aws_kms),
-    test!(&[PULUMI, YAML], twins::random_steps_have_equal_calls_and_states),
+    test_in_stores!(states::pulumi_lists_our_stack),
+    test_in_stores!(states::pulumi_exports_our_state),
+    test_in_stores!(states::pulumi_decrypts_our_secrets),
+    test_in_stores!(states::pulumi_refreshes_our_state),
+    test_in_stores!(states::pulumi_destroys_our_stack),
+    test_in_stores!(states::equal_pulumi_program_has_no_changes),
+    test_in_stores!(states::sc_continues_from_pulumi_state),
+    test_in_stores!(states::sc_refreshes_and_destroys_pulumi_stack),
+    test!(twins::common_changes_have_equal_calls_and_states),
+    test!(twins::options_failures_and_drift_have_equal_calls_and_states),
+    test!(attaching::pulumi_attaches_to_a_plugin_that_plugin_debug_starts),
+    test!(types::both_programs_find_the_same_types),
+    test_in_stores!(checklist::pulumi_destroy_and_rm_leave_only_backups),
+    test_in_stores!(checklist::pulumi_reads_our_history),
+    test_in_stores!(checklist::pulumi_changes_tags_and_name_of_our_stack),
+    test_in_stores!(checklist::sc_uses_secrets_provider_changed_by_pulumi),
+    test_in_stores!(checklist::state_edits_work_on_states_of_the_other_program),
+    test_in_stores!(checklist::state_rejected_by_pulumi_is_rejected),
+    test_in_stores!(checklist::sc_continues_stack_created_by_pulumi_stack_init),
+    test_in_stores!(checklist::compressed_states_are_read_by_the_other_program),
+    test_in_stores!(checklist::plaintext_export_is_imported_by_both_programs),
+    test_in_stores!(checklist::our_lock_blocks_pulumi_until_cancel),
+    test_in_stores!(checklist::pulumi_lock_blocks_sc_until_cancel),
+    test_in_stores!(checklist::concurrent_runs_of_both_programs_exclude_each_other),
+    test_in_stores!(checklist::pulumi_configuration_is_recorded_in_history_and_restored),
+    test_in_stores!(checklist::lock_of_our_killed_run_blocks_pulumi_but_not_sc),
+    test_in_stores!(keys::secrets_under_a_key_of_aws_kms_are_used_by_both_programs),
+    test_in_stores!(keys::sc_continues_pulumi_stack_under_a_key_of_aws_kms),
+    test!(twins::random_steps_have_equal_calls_and_states),
     test!(&[RANDOM], plugins::sc_provisions_with_random_provider),
     test!(&[COMMAND], plugins::sc_provisions_with_command_provider),
-    test!(&[PULUMI, YAML, RANDOM, COMMAND], plugins::pulumi_continues_our_stack_with_published_providers),
-    test!(&[PULUMI, YAML, RANDOM, COMMAND], plugins::published_providers_lead_to_equal_states),
-    test!(&[PULUMI, YAML, RANDOM, COMMAND], plugins::sc_continues_pulumi_stack_with_published_providers),
+    test!(&[RANDOM, COMMAND], plugins::pulumi_continues_our_stack_with_published_providers),
+    test!(&[RANDOM, COMMAND], plugins::published_providers_lead_to_equal_states),
+    test!(&[RANDOM, COMMAND], plugins::sc_continues_pulumi_stack_with_published_providers),
 ];
 
 /// Test with the kind of its stores.
@@ -171,7 +177,11 @@ fn main() -> ExitCode {
         let missing: Vec<&str> = missing.into_iter().collect();
         println!("\nSKIPPED {skipped} of {} tests of interop_cli, not on PATH: {}", chosen.len(), missing.join(", "));
     }
-    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let lacks_peers = skipped > 0 && environment.get(PEERS).is_some_and(|value| value == "required");
+    if lacks_peers {
+        println!("{PEERS}=required: skipped tests are failures");
+    }
+    if failed.is_empty() && !lacks_peers { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Returns the names among the arguments. Flags that every harness receives are accepted and ignored.

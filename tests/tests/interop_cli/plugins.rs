@@ -150,6 +150,8 @@ pub(crate) fn pulumi_continues_our_stack_with_published_providers() {
 pub(crate) fn published_providers_lead_to_equal_states() {
     let (ours, theirs) = (Repository::new(&[]), Repository::new(&[]));
     declare_both(&ours);
+    // The state of either repository is exported by `sc`.
+    declare_both(&theirs);
     ours.provision();
     let pulumi = Pulumi::new(&theirs);
     // The paths in the program are those of the other repository.

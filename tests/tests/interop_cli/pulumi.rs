@@ -6,12 +6,15 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use tests::sdk_providers::{PASSPHRASE, Repository, Sdk};
+use tests::sdks::PulumiCli;
 
 /// Name of the stack in Pulumi.
 pub(crate) const STACK: &str = "organization/tide/reef";
 
 /// Pulumi's command line with its own home and project, and the state of one of our repositories.
 pub(crate) struct Pulumi<'r> {
+    /// The installed programs.
+    pub(crate) cli: PulumiCli,
     repository: &'r Repository,
     project: PathBuf,
 }
@@ -22,7 +25,7 @@ impl<'r> Pulumi<'r> {
         let project = repository.folder().join("pulumi-project");
         fs::create_dir_all(&project).unwrap();
         fs::create_dir_all(repository.folder().join(".sc/state")).unwrap();
-        let pulumi = Self { repository, project };
+        let pulumi = Self { cli: PulumiCli::install().unwrap(), repository, project };
         pulumi.program(&json!({}), &json!({}));
         pulumi
     }
@@ -65,19 +68,17 @@ impl<'r> Pulumi<'r> {
             _ => [arguments, &of_stack].concat(),
         };
         let repository = self.repository;
-        let mut command = Command::new("pulumi");
+        // Our own provider is found on PATH.
+        let plugins = repository.folder().join("plugins").join(Sdk::Go.package());
+        let mut command = self.cli.command(&plugins).unwrap();
         command
             .args(arguments)
             .arg("--non-interactive")
             .current_dir(&self.project)
-            .env_clear()
-            .env("PATH", self.path())
             .env("HOME", repository.folder().join("home"))
             .env("PULUMI_HOME", repository.folder().join("pulumi-home"))
             .env("PULUMI_BACKEND_URL", repository.backend())
             .env("PULUMI_CONFIG_PASSPHRASE", passphrase)
-            .env("PULUMI_SKIP_UPDATE_CHECK", "true")
-            .env("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", "true")
             .env("PEER_HOME", repository.home.folder())
             .envs(repository.variables().iter().map(|(name, value)| (name, value)));
         command
@@ -116,10 +117,5 @@ impl<'r> Pulumi<'r> {
     /// Returns the text of the stack's settings.
     pub(crate) fn settings(&self) -> String {
         fs::read_to_string(self.project.join("Pulumi.reef.yaml")).unwrap()
-    }
-
-    /// Returns a PATH with our own provider.
-    fn path(&self) -> std::ffi::OsString {
-        tests::sdks::first_on_path(&self.repository.folder().join("plugins").join(Sdk::Go.package())).unwrap()
     }
 }

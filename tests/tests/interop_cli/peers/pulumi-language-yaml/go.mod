@@ -1,0 +1,5 @@
+module peers
+
+go 1.26
+
+require github.com/pulumi/pulumi-yaml v1.38.1
