@@ -20,9 +20,10 @@ const UNKNOWN_CREATION: &str = "it may exist without being recorded: find its id
      `sc refresh` (interactively, or with --import-pending-creates);\n`sc refresh --clear-pending-creates` removes \
      the pending create";
 
-/// Hint for a replacement whose outcome is unknown. A second resource cannot be imported under the name of a recorded one.
-const UNKNOWN_REPLACEMENT: &str = "a second resource may exist without being recorded: if it does, delete it at its \
-     provider;\n`sc refresh --clear-pending-creates` removes the pending create";
+/// Hint for a replacement whose outcome is unknown, while the old resource exists. A second resource cannot be imported
+/// under the name of a recorded one. A provider that reuses the id of the old one has made no second resource.
+const UNKNOWN_REPLACEMENT: &str = "a second resource may exist without being recorded: if it does, and has another id, \
+     delete it at its provider;\n`sc refresh --clear-pending-creates` removes the pending create";
 
 /// Hint for an Update or a Delete whose outcome is unknown.
 const UNKNOWN_CHANGE: &str =
@@ -48,7 +49,7 @@ pub(crate) fn step_message(step: &Step, error: &StepError) -> Message {
     let mut message = error_message(error);
     if let StepError::Provider(error) = error {
         message.plugin = Some(package_of(&step.urn));
-        message.hint = hint(step.op, error);
+        message.hint = hint(step, error);
     }
     if let StepError::Host(error) = error {
         message.hint = error.hint().map(Cow::into_owned);
@@ -116,11 +117,11 @@ pub(crate) fn package_of(urn: &Urn) -> String {
 }
 
 /// Returns the hint for the error of a provider in a step, if there is one.
-fn hint(op: StepOp, error: &ProviderError) -> Option<String> {
+fn hint(step: &Step, error: &ProviderError) -> Option<String> {
     let is_lost = |method| error.lost_reply(method).is_some();
-    let text = match op {
+    let text = match step.op {
         StepOp::Create | StepOp::CreateReplacement if is_lost(Method::Create) => {
-            return Some(lost_create(op, error.id_in_lost_reply()));
+            return Some(lost_create(step, error.id_in_lost_reply()));
         }
         StepOp::Update if is_lost(Method::Update) => UNKNOWN_CHANGE,
         StepOp::Delete | StepOp::DeleteReplaced if is_lost(Method::Delete) => UNKNOWN_CHANGE,
@@ -150,10 +151,12 @@ fn error_hint(error: &ProviderError) -> Option<&'static str> {
 }
 
 /// Returns the hint for a pending create, whose outcome is unknown. `id` is the id of the resource, if it is known.
-fn lost_create(op: StepOp, id: Option<&ResourceId>) -> String {
+fn lost_create(step: &Step, id: Option<&ResourceId>) -> String {
+    // After a delete before the replacement, the created resource is the only one.
+    let has_other = step.op == StepOp::CreateReplacement && !step.delete_before_replace;
     match id {
         Some(id) => format!("it has the id {:?}, and is pending: the next run reads it and records it", id.as_str()),
-        None if op == StepOp::CreateReplacement => UNKNOWN_REPLACEMENT.to_owned(),
+        None if has_other => UNKNOWN_REPLACEMENT.to_owned(),
         None => UNKNOWN_CREATION.to_owned(),
     }
 }
@@ -219,7 +222,7 @@ pub(crate) fn owned_by_other(id: Option<&ResourceId>, owner: &Urn) -> String {
 }
 
 /// Returns the warning about a pending operation of an earlier run. `recorded` is the live entry of its URN, if there is
-/// one.
+/// one. The resource of an entry with a pending replacement is deleted already.
 pub fn interrupted(operation: &PendingOperation, recorded: Option<&ResourceState>) -> Message {
     let PendingOperation { resource, kind } = operation;
     let id = resource.id.as_ref().filter(|_| operation.is_create_with_id());
@@ -234,7 +237,7 @@ pub fn interrupted(operation: &PendingOperation, recorded: Option<&ResourceState
         (OperationKind::Creating, Some(id)) => {
             format!("it has the id {:?}: this run reads it and records it", id.as_str())
         }
-        (OperationKind::Creating, None) => match recorded {
+        (OperationKind::Creating, None) => match recorded.filter(|recorded| !recorded.pending_replacement) {
             None => UNKNOWN_CREATION.to_owned(),
             Some(recorded) => format!("{:?} is recorded; {UNKNOWN_REPLACEMENT}", recorded.id_text()),
         },

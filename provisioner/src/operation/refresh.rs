@@ -161,9 +161,10 @@ fn pending_creates(snapshot: &Snapshot) -> impl Iterator<Item = &PendingOperatio
     snapshot.pending_operations.iter().filter(|operation| operation.kind == OperationKind::Creating)
 }
 
-/// Returns the live entry of a URN.
+/// Returns the live entry of a URN, unless its resource is deleted and its replacement is pending.
 fn live_resource<'s>(snapshot: &'s Snapshot, urn: &Urn) -> Option<&'s Arc<ResourceState>> {
-    snapshot.resources.iter().find(|resource| resource.urn == *urn && !resource.delete)
+    let is_live = |resource: &&Arc<ResourceState>| !resource.delete && !resource.pending_replacement;
+    snapshot.resources.iter().filter(is_live).find(|resource| resource.urn == *urn)
 }
 
 /// Removes the pending create of each goal that is now recorded with its id. A second goal for the same URN removes

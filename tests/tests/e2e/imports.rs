@@ -220,6 +220,52 @@ fn pending_create_stays_pending_without_user_input() {
     assert!(!repository.resources().iter().any(|line| line.starts_with("creating")));
 }
 
+/// Returns a repository whose run was aborted between the delete and the create of a replacement; `plant` depends on the resource.
+fn with_a_pending_replacement() -> Repository {
+    let resources = |k: &str| {
+        format!(
+            "bed: {{ type: rec:index:Thing, config: {{ v: read, k: {k} }}, options: {{ deleteBeforeReplace: true }} }}
+plant: {{ type: rec:index:Thing, config: {{ v: '${{resource:bed.id}}' }} }}"
+        )
+    };
+    let repository = repository(&resources("x"));
+    repository.expect_exit(0, "provision -S");
+    repository.write_sections(Sections { plugins: REC, resources: &resources("y"), outputs: "" });
+    abort_a_create(&repository);
+    assert!(repository.resources().contains(&"creating bed--prod rec:index:Thing".to_owned()));
+    repository
+}
+
+#[test]
+fn pending_create_of_a_delete_before_replace_is_imported_in_the_place_of_the_deleted_resource() {
+    // A provider with fixed names gives the new resource the id of the deleted one.
+    for id in ["bed--prod-2", "bed--prod-1"] {
+        let repository = with_a_pending_replacement();
+        let output = repository.expect_exit(0, "refresh");
+        assert!(output.contains("find its id, and import it"), "{output}");
+        assert!(!output.contains("delete it"), "{output}");
+        let output = repository.expect_exit(0, &format!("refresh --import-pending-creates bed--prod={id}"));
+        assert!(output.contains("imported bed--prod"), "{output}");
+        let resources = repository.resources();
+        assert!(!resources.iter().any(|line| line.starts_with("creating")), "{resources:?}");
+        assert!(resources.contains(&format!("bed--prod rec:index:Thing {id}")), "{resources:?}");
+        // The entries are in a valid order.
+        repository.expect_exit(0, "preview -R");
+    }
+}
+
+#[test]
+fn cleared_pending_create_of_a_delete_before_replace_is_created_by_the_next_run() {
+    let repository = with_a_pending_replacement();
+    repository.expect_exit(0, "refresh --clear-pending-creates");
+    assert!(!repository.resources().iter().any(|line| line.starts_with("creating")));
+    let mut seen = repository.calls().len();
+    repository.expect_exit(0, "provision -S");
+    let calls = repository.change_calls(&mut seen);
+    assert_eq!(calls.iter().filter(|call| *call == "Create bed--prod").count(), 1, "{calls:?}");
+    assert!(!calls.iter().any(|call| call.starts_with("Delete")), "{calls:?}");
+}
+
 #[test]
 fn two_pending_creates_of_one_resource_are_resolved_separately() {
     let repository = with_a_pending_create();

@@ -106,6 +106,20 @@ async fn created_resource_without_a_readable_id_is_pending_and_the_next_run_warn
 }
 
 #[tokio::test]
+async fn hint_never_advises_to_delete_the_only_resource_after_a_delete_before_replace() {
+    let program = |d: &str| [resource("a").input("d", d)];
+    for lost in LostReply::ALL.into_iter().filter(|lost| !keeps_id(*lost)) {
+        let (cloud, state) = deploy(&program("1")).await;
+        let ended = lose(&cloud, "create a", lost, cloud.up(&state, &program("2"))).await;
+        assert_eq!(ended.entries(), ["a-1 (pending replacement)"]);
+        let next = cloud.up(&ended.state, &program("2")).preview().run().await.expect(Outcome::Succeeded);
+        let hints = || ended.hints.iter().chain(&next.hints);
+        assert!(hints().any(|hint| hint.contains("--import-pending-creates")), "{:?}", ended.hints);
+        assert!(!hints().any(|hint| hint.contains("delete it")), "{lost:?}: {:?} {:?}", ended.hints, next.hints);
+    }
+}
+
+#[tokio::test]
 async fn pending_create_whose_resource_does_not_exist_is_created_again() {
     let program = [resource("a")];
     let cloud = FakeCloud::default();

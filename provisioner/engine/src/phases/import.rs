@@ -121,7 +121,9 @@ async fn import_one(ctx: &Arc<Context>, goal: &ImportGoal) -> Result<(), Halted>
         let text = format!("it is recorded under its former name {name}: provision to rename it");
         return Err(refuse_import(ctx, goal, &text).into());
     }
-    if old.as_ref().is_some_and(|(_, old)| id_for_import(old) == Some(&goal.id)) {
+    // The resource of a pending replacement is deleted, so the imported one takes its place, also with the same id.
+    let recorded = old.as_ref().map(|(_, old)| old).filter(|old| !old.pending_replacement).cloned();
+    if recorded.as_ref().is_some_and(|old| id_for_import(old) == Some(&goal.id)) {
         return Ok(());
     }
     let reference = import_provider(ctx, goal, &urn).await?;
@@ -137,7 +139,7 @@ async fn import_one(ctx: &Arc<Context>, goal: &ImportGoal) -> Result<(), Halted>
     new.additional_secret_outputs.clone_from(&goal.additional_secret_outputs);
     let mut step = Step::new(StepOp::Import, urn.clone());
     // If the URN is recorded with another id, the step fails, and its events show the recorded state.
-    step.new = Some(old.as_ref().map_or_else(|| Arc::new(new), |(_, old)| Arc::clone(old)));
+    step.new = Some(recorded.unwrap_or_else(|| Arc::new(new)));
     step.old = old;
     step.actor = Actor::Instance(Arc::clone(&instance));
     step.source = goal.source;

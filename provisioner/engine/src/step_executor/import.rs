@@ -18,7 +18,8 @@ use crate::step::{Actor, Step, StepError};
 
 pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) -> Result<StepResult, StepError> {
     let planned = step.new.as_ref().ok_or_else(|| StepError::Failed("nothing to import".into()))?;
-    if let (StepOp::Import, Some((_, old))) = (step.op, &step.old) {
+    let recorded = step.old.as_ref().filter(|(_, old)| step.op == StepOp::Import && !old.pending_replacement);
+    if let Some((_, old)) = recorded {
         return Err(StepError::Failed(messages::already_recorded(&old.urn, old.id.as_ref())));
     }
     let reserved = ctx.state().reserve_import(planned, step.old.as_ref().map(|(entry, _)| *entry));
@@ -51,11 +52,17 @@ pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) ->
     new.created = Some(Timestamp::now());
     new.modified = new.created;
     mark_secrets(&mut new);
-    let entry = new_entry(ctx, new);
+    let completed = step.old.as_ref().map(|(old, _)| *old).filter(|_| step.op == StepOp::Import);
+    let entry = match completed {
+        // The entries that refer to a pending replacement come after it, so the imported entry keeps its place.
+        Some(old) => (old, Arc::new(new)),
+        None => new_entry(ctx, new),
+    };
     // The replaced entry becomes a pending delete under the URN of the imported one, even if an alias found it.
     ctx.records
         .end(Some(operation.id()), |state| {
             let effects = match &step.old {
+                Some((old, _)) if completed.is_some() => state.rewrite_effects(*old, |old| (*entry.1).clone_into(old)),
                 None => state.add_effects(&entry),
                 Some((old, _)) => state.replace_effects(*old, &entry, Some(&entry.1.urn)),
             };

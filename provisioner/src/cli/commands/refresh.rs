@@ -134,7 +134,9 @@ async fn ask_about_pending_creates(
     for operation in snapshot.pending_operations.iter().filter(|operation| operation.is_create_without_id()) {
         let urn = &operation.resource.urn;
         let mut resources = snapshot.resources.iter();
-        let recorded = resources.find(|resource| resource.urn == *urn && !resource.delete);
+        // The resource of a pending replacement is deleted already, so the created one takes its place.
+        let recorded =
+            resources.find(|resource| resource.urn == *urn && !resource.delete && !resource.pending_replacement);
         let recorded = recorded.map(|resource| resource.id_text());
         let Some(reply) = ask_line(ui, stop, &question(urn, recorded)).await? else { return Ok(None) };
         let resolution = if reply == "forget" {
@@ -147,14 +149,14 @@ async fn ask_about_pending_creates(
     Ok(Some(resolutions))
 }
 
-/// Returns the question about a pending create. `recorded` is the id of the current entry with the same URN, if there
+/// Returns the question about a pending create. `recorded` is the id of the existing resource with the same URN, if there
 /// is one; in that case no second id can be recorded.
 fn question(urn: &Urn, recorded: Option<&str>) -> String {
     let resource = format!("{} ({})", urn.name(), urn.type_token());
     match recorded {
         Some(id) => format!(
             "{resource} was being replaced when a run was interrupted; {id:?} is still recorded. If a second resource \
-             exists, delete it and type `forget`; press Enter to leave the create pending:"
+             exists with another id, delete it and type `forget`; press Enter to leave the create pending:"
         ),
         None => format!(
             "{resource} was being created when a run was interrupted. Type its id to record it, or `forget` if it was not \
