@@ -115,6 +115,15 @@ impl Registrar for Deployment {
         Ok(types.into_iter().collect())
     }
 
+    fn announce(&self, goals: Vec<Goal>) {
+        let options = &self.context.options;
+        let with_urn = |goal: Goal| {
+            let parent = goal.parent.as_ref();
+            (Urn::new(&options.stack, &options.project, parent, goal.type_token.as_str(), &goal.name), goal)
+        };
+        self.context.state().announce(&goals.into_iter().map(with_urn).collect::<Vec<_>>());
+    }
+
     async fn register(&self, goal: Goal) -> Result<Registered, Halted> {
         self.context.run_job(|ctx| async move { phases::register(&ctx, goal).await }.boxed()).await
     }

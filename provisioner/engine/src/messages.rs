@@ -208,6 +208,15 @@ pub(crate) fn import_failure(planned: &ResourceState, reason: ImportFailure) -> 
     }
 }
 
+/// Returns the message of an import that would replace a protected resource by another one.
+pub(crate) fn import_over_protected(old: &ResourceState) -> Message {
+    let (name, id) = (old.urn.name(), old.id_text());
+    let text = format!("the imported resource would replace {id:?}, which is recorded as {name} and protected");
+    let mut message = Message::new(Severity::Error, text);
+    message.hint = Some("remove `protect` from the resource, or import under another name".to_owned());
+    message
+}
+
 /// Returns the reason that a recorded resource cannot be imported.
 pub(crate) fn already_recorded(urn: &Urn, id: Option<&ResourceId>) -> String {
     format!("{} is recorded already, with the id {:?}", urn.name(), ResourceId::text(id))
@@ -219,6 +228,23 @@ pub(crate) fn owned_by_other(id: Option<&ResourceId>, owner: &Urn) -> String {
         "{:?} is recorded already, as {owner}; to rename that entry, use `aliases` or `sc state rename`",
         ResourceId::text(id)
     )
+}
+
+/// Returns the warning about an entry whose resource is not deleted, because another entry names it, too.
+pub(crate) fn shared_resource(entry: &ResourceState, keeper: &ResourceState, stack: &str) -> Message {
+    let (name, id, other) = (entry.urn.name(), entry.id_text(), &keeper.urn);
+    let text = if entry.urn == *other {
+        format!("{id:?} is not deleted: the replaced {name} and the new {name} ({other}) are this one resource")
+    } else {
+        format!("{id:?} is not deleted: {name} and {} ({other}) are this one resource", other.name())
+    };
+    let mut message = Message::new(Severity::Warning, text);
+    message.hint = Some(if keeper.external {
+        format!("{} keeps reading it; to delete it, use the tools of its provider", other.name())
+    } else {
+        format!("{} keeps it; to delete it, run `sc destroy -s {stack} --target '{other}'`", other.name())
+    });
+    message
 }
 
 /// Returns the warning about a pending operation of an earlier run. `recorded` is the live entry of its URN, if there is

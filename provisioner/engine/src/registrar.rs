@@ -33,6 +33,10 @@ pub trait Registrar: Send + Sync {
     /// [`Halted`] ends the program, as with [`Registrar::register`].
     async fn package_types(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted>;
 
+    /// Announces resources that the program will register: their types, names, parents, aliases, `protect` and
+    /// `retainOnDelete`. A resource may have to be deleted before its registration, together with one that it depends on.
+    fn announce(&self, _goals: Vec<Goal>) {}
+
     /// Registers a resource.
     ///
     /// # Errors

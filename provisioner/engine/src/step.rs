@@ -8,7 +8,7 @@ use bridge::provider::{Provider, ProviderError};
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
 
-use state::{ResourceState, StateError};
+use state::{EntryId, ResourceState, StateError};
 
 use crate::decisions::change::Change;
 use crate::decisions::deletions::Undeletable;
@@ -41,6 +41,8 @@ pub(crate) struct Step {
     pub(crate) known_inputs: Arc<PropertyMap>,
     /// Time for which a read waits for a resource that does not exist yet.
     pub(crate) patience: Duration,
+    /// Pending deletes that name the resource that the step deletes: they are removed with the entry.
+    pub(crate) also_deleted: Vec<EntryId>,
     /// Reports the deletion of the entry.
     pub(crate) deletion_report: Option<DeletionReport>,
     /// Deletions by other registrations that must be done before this step.
@@ -105,6 +107,7 @@ impl Step {
             carry_over: None,
             known_inputs: Arc::default(),
             patience: Duration::ZERO,
+            also_deleted: Vec::new(),
             deletion_report: None,
             waits_for: Vec::new(),
             waits_for_steps_of: Vec::new(),

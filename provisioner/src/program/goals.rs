@@ -63,6 +63,16 @@ pub(super) fn resource_name(resource: &Resource, environment: &str) -> String {
     format!("{}--{environment}", resource.key)
 }
 
+/// Returns the goal that announces a plugin resource before its references are known.
+pub(super) fn announced(resource: &Resource, token: &str, environment: &str, root: &Urn) -> Goal {
+    let mut goal = Goal::custom(TypeToken::new(token), resource_name(resource, environment), PropertyMap::new());
+    goal.parent = Some(root.clone());
+    goal.protect = resource.options.protect;
+    goal.retain_on_delete = resource.options.retain_on_delete;
+    goal.aliases = resource.options.aliases.iter().map(alias).collect();
+    goal
+}
+
 /// Plugin resource whose provider is registered.
 pub(super) struct PluginResource<'r> {
     pub(super) resource: &'r Resource,

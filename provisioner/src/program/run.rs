@@ -23,7 +23,7 @@ use config::diagnostics::{Code, Diagnostic};
 use config::graph::{dependencies, references};
 use config::tree::Reference;
 use config::{Resource, ResourceImplementation, Stack};
-use engine::{ProgramEnd, Registrar, RegistrationResult};
+use engine::{Goal, ProgramEnd, Registrar, RegistrationResult};
 
 /// Result of a program.
 #[derive(Clone, Debug)]
@@ -51,6 +51,7 @@ pub(super) async fn run(
         }
     };
     let mut run = Run::new(stack, core, core_resources, registrar, effects, &root, types);
+    registrar.announce(run.announced());
     run.register_all().await;
     run.register_outputs().await;
     ProgramResult { end: run.end, diagnostics: run.diagnostics }
@@ -180,6 +181,18 @@ impl<'r> Run<'r> {
             stopped: false,
             diagnostics: Vec::new(),
         }
+    }
+
+    /// Returns the goals that announce the plugin resources.
+    fn announced(&self) -> Vec<Goal> {
+        let resolved = self.resources.iter().zip(&self.resolved_types);
+        let announced = |(node, resolved): (&ResourceNode<'r>, &Option<Arc<ResolvedType>>)| {
+            let resolved = resolved.as_ref()?;
+            let mut goal = goals::announced(node.resource, resolved.token.as_str(), node.environment, self.root);
+            goal.aliases.extend(goals::type_aliases(&resolved.former_types));
+            Some(goal)
+        };
+        resolved.filter_map(announced).collect()
     }
 
     async fn register_all(&mut self) {

@@ -83,3 +83,24 @@ async fn unknown_output_is_reported_at_its_line() {
       = hint: use it as the whole value, or reference a property inside it
     ");
 }
+
+#[tokio::test]
+async fn plugin_resources_are_announced_with_the_options_that_keep_them() {
+    let subject = StackProgram::resources(
+        "
+a: { type: 'p:m:A', config: { n: 1 }, options: { retainOnDelete: true } }
+b: { type: 'p:m:B', config: { x: '${resource:a.n}' }, options: { protect: true, aliases: [{ name: c--e }] } }
+",
+        "",
+    );
+    let deployment = FakeDeployment::default();
+    subject.run(&deployment).await;
+    let announced = deployment.announced.lock().unwrap().clone();
+    let options = |goal: &engine::Goal| (goal.name.clone(), goal.protect, goal.retain_on_delete, goal.aliases.len());
+    let options: Vec<_> = announced.iter().map(options).collect();
+    assert_eq!(options, [("a--e".to_owned(), None, Some(true), 0), ("b--e".to_owned(), Some(true), None, 1)]);
+    // An announcement finds the entry of the registration, so both have one URN.
+    for goal in &announced {
+        assert_eq!(crate::fake::urn(goal), crate::fake::urn(&deployment.goal(&goal.name)));
+    }
+}

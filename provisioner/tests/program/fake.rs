@@ -55,6 +55,8 @@ pub(crate) struct FakeDeployment {
     pub(crate) refused: BTreeMap<String, String>,
     /// Outputs of components, in order.
     pub(crate) component_outputs: Mutex<Vec<(Urn, PropertyMap)>>,
+    /// Goals that were announced before the first of them was registered.
+    pub(crate) announced: Mutex<Vec<Goal>>,
     /// Registered goals, in order.
     pub(crate) goals: Mutex<Vec<Goal>>,
     /// Calls of functions, in order.
@@ -106,6 +108,11 @@ impl Registrar for FakeDeployment {
 
     async fn package_types(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted> {
         Ok(self.types.clone().into_iter().filter(|(plugin, _)| plugins.contains(plugin)).collect())
+    }
+
+    fn announce(&self, goals: Vec<Goal>) {
+        assert_eq!(self.goals.lock().unwrap().len(), 1, "only the root stack is registered before");
+        *self.announced.lock().unwrap() = goals;
     }
 
     async fn register(&self, goal: Goal) -> Result<Registered, Halted> {

@@ -32,6 +32,12 @@ pub(crate) const CHECKED_SECRET: &str = "checkedSecret";
 /// Name of an input that Construct returns as a secret in the state of the component.
 pub(crate) const CONSTRUCTED_SECRET: &str = "constructedSecret";
 
+/// Name of an input with the id that Create gives the resource, with the account of a provider that is configured. If a
+/// resource with the id exists, Create takes it over, as many APIs do that set an object by its name.
+pub(crate) const NAMED: &str = "named";
+/// Beginning of another spelling of each id, which Read understands. Read returns the id without it.
+pub(crate) const SPELLING: &str = "https://";
+
 /// Failure of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallFailure {
@@ -114,6 +120,8 @@ struct Inner {
     instances: Vec<InstanceRecord>,
     existing: ExistingResources,
     id_counters: BTreeMap<String, usize>,
+    /// Accounts of the created resources by id: the configuration of the provider.
+    accounts: BTreeMap<String, String>,
     /// Ids of resources that disappeared without a successful Delete.
     vanished: BTreeSet<String>,
     /// Ids of existing resources that no state has to contain: never imported, released by the program, or lost with a
@@ -143,6 +151,8 @@ struct Inner {
 #[derive(Debug, Default)]
 struct InstanceRecord {
     name: String,
+    /// Account that the configuration names.
+    account: String,
     configured: usize,
     cancelled: usize,
     closed: usize,
@@ -304,11 +314,13 @@ impl FakeCloud {
         let inner = self.inner();
         let CloudState { existing, vanished, unmanaged } = cloud_state.clone();
         let (id_counters, created_unchecked) = (inner.id_counters.clone(), inner.created_unchecked.clone());
+        let accounts = inner.accounts.clone();
         let fork = Inner {
             existing,
             vanished,
             unmanaged,
             id_counters,
+            accounts,
             created_unchecked,
             varies_timing: inner.varies_timing,
             ..Inner::default()
@@ -370,10 +382,12 @@ impl FakeCloud {
             let creating = |pending: &PendingOperation| {
                 pending.kind == OperationKind::Creating && may_be_of(id, &pending.resource)
             };
-            match before.resources.iter().find(|state| state.id_text() == id) {
-                Some(entry) if entry.external || entry.retain_on_delete || entry.deleted_with.is_some() => {
-                    released.push(id.clone());
-                }
+            // A resource that is retained before its replacement has an entry with a pending replacement.
+            let is_released =
+                |entry: &Arc<ResourceState>| entry.external || entry.retain_on_delete || entry.deleted_with.is_some();
+            let named = |state: &Snapshot| state.resources.iter().find(|state| state.id_text() == id).cloned();
+            match named(before) {
+                entry if entry.iter().chain(&named(after)).any(is_released) => released.push(id.clone()),
                 None if after.pending_operations.iter().any(creating) => {}
                 Some(_) | None => lost.push(id.clone()),
             }
@@ -431,7 +445,9 @@ impl FakeCloud {
 
 /// Returns whether an id may be that of a resource.
 fn may_be_of(id: &str, resource: &ResourceState) -> bool {
-    id.rsplit_once('-').is_some_and(|(name, _)| name == resource.urn.name())
+    let named = resource.inputs.get(NAMED).and_then(PropertyValue::as_str);
+    named.is_some_and(|named| id.strip_prefix(named).is_some_and(|account| !account.starts_with('-')))
+        || id.rsplit_once('-').is_some_and(|(name, _)| name == resource.urn.name())
 }
 
 impl Inner {

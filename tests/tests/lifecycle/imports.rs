@@ -199,3 +199,83 @@ async fn import_reads_only_imported_resources() {
     let ended = cloud.import(&state, &[import("b", "b-7")]).run().await.expect(Outcome::Succeeded);
     assert_eq!((ended.call_count("read a-1"), ended.call_count("read b-7")), (0, 1));
 }
+
+#[tokio::test]
+async fn other_spelling_of_the_recorded_id_imports_nothing_and_deletes_nothing() {
+    for protect in [false, true] {
+        let a = || resource("a").input("v", "1").edit_goal(move |goal| goal.protect = Some(protect));
+        let (cloud, state) = deploy(&[a()]).await;
+        let spelled = || a().imported("https://a-1");
+        let renamed = || resource("b").alias("a").input("v", "1").imported("https://a-1");
+        for program in [spelled(), renamed()] {
+            let preview = cloud.up(&state, &[program.clone()]).preview().run().await.expect(Outcome::Succeeded);
+            assert!(!preview.steps.iter().any(|step| step.starts_with("import")), "{:?}", preview.steps);
+            for run in [cloud.up(&state, &[program.clone()]), cloud.up(&state, &[program.clone()]).refresh_first()] {
+                let ended = run.run().await.expect(Outcome::Succeeded);
+                assert_eq!((ended.changes(), ended.entries()), (Vec::new(), vec!["a-1".to_owned()]));
+                assert_eq!(ended.call_count("read https://a-1"), 1);
+                // The spelling is recorded, so the next run does not read by it.
+                let ended = cloud.up(&ended.state, &[program.clone()]).run().await.expect(Outcome::Succeeded);
+                assert_eq!((ended.call_count("read https://a-1"), ended.changes()), (0, Vec::new()));
+            }
+        }
+        let changed = [a().imported("https://a-1").input("v", "2")];
+        let ended = cloud.up(&state, &changed).run().await.expect(Outcome::Succeeded);
+        assert_eq!((ended.changes(), ended.entries()), (vec!["update a-1".to_owned()], vec!["a-1".to_owned()]));
+    }
+}
+
+#[tokio::test]
+async fn other_spelling_of_the_id_of_another_entry_is_not_imported() {
+    let (cloud, state) = deploy(&[resource("a")]).await;
+    let renamed = [resource("b").imported("https://a-1")];
+    for run in [cloud.up(&state, &renamed), cloud.up(&state, &renamed).preview()] {
+        let ended = run.run().await.expect(Outcome::Failed);
+        assert_eq!((ended.entries(), ended.changes()), (vec!["a-1".to_owned()], Vec::new()));
+        assert!(ended.errors[0].contains("\"a-1\" is recorded already, as"), "{:?}", ended.errors);
+    }
+    let ended = cloud.import(&state, &[import("b", "https://a-1")]).run().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["a-1"]);
+    assert!(ended.errors[0].contains("\"a-1\" is recorded already, as"), "{:?}", ended.errors);
+    // Two imports of one resource, in two spellings, record it once.
+    let cloud = cloud_with(&["a-7"]);
+    let goals = [import("a", "a-7"), import("b", "https://a-7")];
+    let ended = cloud.import(&Snapshot::default(), &goals).run().await.expect(Outcome::Failed);
+    assert_eq!((ended.entries(), ended.errors.len()), (vec!["a-7".to_owned()], 1));
+}
+
+#[tokio::test]
+async fn import_command_accepts_another_spelling_of_the_recorded_id() {
+    let cloud = cloud_with(&["a-7", "a-8"]);
+    let ended = cloud.import(&Snapshot::default(), &[import("a", "https://a-7")]).run().await;
+    let ended = cloud.import(&ended.state, &[import("a", "https://a-7")]).run().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.entries(), ["a-7"]);
+    let ended = cloud.import(&ended.state, &[import("a", "https://a-8")]).run().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["a-7"]);
+    assert!(ended.errors[0].contains("is recorded already, with the id \"a-7\""), "{:?}", ended.errors);
+}
+
+#[tokio::test]
+async fn import_does_not_replace_a_protected_resource_unless_the_program_lifts_it() {
+    let (cloud, state) = deploy(&[resource("a").protected()]).await;
+    cloud.add("there");
+    let program = [resource("a").protected().imported("there")];
+    for run in [cloud.up(&state, &program), cloud.up(&state, &program).preview()] {
+        let ended = run.run().await.expect(Outcome::Failed);
+        assert_eq!((ended.entries(), ended.changes()), (vec!["a-1".to_owned()], Vec::new()));
+        assert!(ended.errors[0].contains("which is recorded as a and protected"), "{:?}", ended.errors);
+    }
+    let ended = cloud.up(&state, &[resource("a").imported("there")]).run().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.changes(), ended.entries()), (vec!["delete a-1".to_owned()], vec!["there".to_owned()]));
+}
+
+#[tokio::test]
+async fn import_of_the_old_version_keeps_it_although_its_deletion_is_pending() {
+    let (cloud, state) = deploy(&[resource("a").input("k", "1")]).await;
+    cloud.fail("delete a-1", CallFailure::Error);
+    let ended = cloud.up(&state, &[resource("a").input("k", "2")]).run().await.expect(Outcome::Failed);
+    cloud.clear_failures();
+    let program = [resource("a").input("k", "1").imported("https://a-1")];
+    let ended = cloud.up(&ended.state, &program).run().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.changes(), ended.entries()), (vec!["delete a-2".to_owned()], vec!["a-1".to_owned()]));
+}

@@ -9,7 +9,7 @@ use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::Urn;
 use state::{Lease, Ledger, OperationKind, Record, ResourceState, Snapshot, StateError, StateRecorder, integrity};
 
-use crate::fake_cloud::{Call, CloudState, FakeCloud};
+use crate::fake_cloud::{Call, CloudState, FakeCloud, NAMED};
 use crate::program::{ProgramResource, Reply};
 
 /// Returns the entries of the state whose resource does not exist.
@@ -24,15 +24,41 @@ pub(crate) fn entries_without_resource(state: &Snapshot, cloud: &FakeCloud) -> V
     missing.map(|id| format!("the state contains {id}, which does not exist")).collect()
 }
 
-/// Returns the calls that change a resource a second time.
+/// Returns the calls that change a resource a second time. A resource with the input [`NAMED`] may be changed by several
+/// entries.
 pub(crate) fn repeated_changes(calls: &[Call]) -> Vec<String> {
     let mut seen = BTreeSet::new();
-    let has_effect = |call: &&Call| !call.id.is_empty() && !call.is_busy;
+    let has_effect = |call: &&Call| !call.id.is_empty() && !call.is_busy && !call.news.contains_key(NAMED);
     let changes = calls.iter().filter(|call| matches!(call.verb, "create" | "update" | "delete")).filter(has_effect);
     changes
         .filter(|call| !seen.insert(&call.id))
         .map(|call| format!("{} is a second change of the resource", call.text()))
         .collect()
+}
+
+/// Returns the deletes of resources that must stay: a resource that its recorded entry retains, one that the program
+/// retains or protects under the URN of the entry, and one that its recorded entry protects if the program cannot have
+/// lifted this. `destroys` is true for a destroy, whose program decides alone.
+pub(crate) fn deletes_of_kept(
+    base: &Snapshot,
+    calls: &[Call],
+    program: &[ProgramResource],
+    destroys: bool,
+) -> Vec<String> {
+    let kept = |entry: &ResourceState| {
+        let goal = program.iter().map(|resource| resource.kept_by(program)).find(|goal| goal.urn == entry.urn);
+        let recorded = program.is_empty() || !destroys;
+        let retained = (recorded && entry.retain_on_delete) || goal.as_ref().is_some_and(|goal| goal.retained);
+        let protected = match goal {
+            Some(goal) => goal.protected,
+            None => program.is_empty() && entry.protect,
+        };
+        retained || (protected && !entry.delete)
+    };
+    let listed = base.resources.iter().filter(|state| state.custom && !state.external && !state.pending_replacement);
+    let kept: BTreeSet<&str> = listed.filter(|state| kept(state)).map(|state| state.id_text()).collect();
+    let deletes = calls.iter().filter(|call| call.verb == "delete" && kept.contains(&*call.id));
+    deletes.map(|call| format!("{} of a resource that is protected or retained", call.text())).collect()
 }
 
 /// Returns the deletes that started before the end of the deletes of dependents.
@@ -43,8 +69,10 @@ pub(crate) fn deletes_out_of_order(
 ) -> Vec<String> {
     // An external resource is never deleted, but may have the id of one that is.
     let listed = base.resources.iter().enumerate().filter(|(_, state)| state.custom && !state.external);
-    let by_id: HashMap<&str, (usize, &Arc<ResourceState>)> =
+    let mut by_id: HashMap<&str, (usize, &Arc<ResourceState>)> =
         listed.map(|(place, state)| (state.id_text(), (place, state))).collect();
+    // Several entries may name such a resource, so its id does not say which entry a Delete belongs to.
+    by_id.retain(|_, (_, state)| !state.inputs.contains_key(NAMED));
     let deletes: Vec<&Call> = calls.iter().filter(|call| call.verb == "delete").collect();
     let mut violations = Vec::new();
     for first in &deletes {
@@ -138,7 +166,9 @@ pub(crate) fn dangling_inputs(
     let deletes = calls
         .iter()
         .filter(|call| call.verb == "delete" && call.succeeded && !deletes_before_replacement.contains(&call.id));
-    let deleted: BTreeSet<&str> = deletes.map(|call| call.id.as_str()).filter(|id| !exempt.contains(id)).collect();
+    let created: BTreeSet<&str> = calls.iter().filter(|call| call.verb == "create").map(|call| &*call.id).collect();
+    let is_gone = |id: &&str| !exempt.contains(id) && !created.contains(id);
+    let deleted: BTreeSet<&str> = deletes.map(|call| call.id.as_str()).filter(is_gone).collect();
     let owned = |state: &&Arc<ResourceState>| state.custom && !state.delete && !state.external;
     let live = state.resources.iter().filter(owned).filter(|state| !state.pending_replacement);
     let has_init_errors = |state: &&Arc<ResourceState>| !state.init_errors.is_empty();
@@ -151,6 +181,7 @@ pub(crate) fn dangling_inputs(
         state.ignore_changes.is_empty() && !is_partially_updated(state) && !created_unchecked.contains(state.id_text())
     })
     .flat_map(|state| state.inputs.iter().map(move |(key, value)| (state, key, value)))
+    .filter(|(_, key, _)| *key != NAMED)
     .filter(|(_, _, value)| matches!(value, PropertyValue::String(id) if deleted.contains(&**id)))
     .map(|(state, key, value)| format!("{} of {} is {value:?}, which was deleted", key, state.id_text()))
     .collect()

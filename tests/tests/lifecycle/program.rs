@@ -12,7 +12,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
-use pulumi_proto::resource_id::ReferenceId;
+use pulumi_proto::resource_id::{ReferenceId, ResourceId};
 use pulumi_proto::urn::{ROOT_STACK_TYPE, TypeToken, Urn};
 
 pub(crate) const STACK: &str = "s";
@@ -38,6 +38,13 @@ pub(crate) struct ProgramResource {
     type_name: &'static str,
     /// Descriptions of the edits, for the message of a failed test.
     edit_descriptions: Vec<String>,
+}
+
+/// Options by which a program keeps a resource.
+pub(crate) struct Kept {
+    pub(crate) urn: Urn,
+    pub(crate) protected: bool,
+    pub(crate) retained: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -212,6 +219,22 @@ impl ProgramResource {
         Urn::new(STACK, PROJECT, Some(parent.unwrap_or(&root)), self.token_of(self.type_name).as_str(), &self.name)
     }
 
+    /// Returns the URN of the parent in a program.
+    fn parent_urn(&self, program: &[ProgramResource]) -> Option<Urn> {
+        let parent = program.iter().find(|resource| Some(&resource.name) == self.parent.as_ref())?;
+        Some(parent.urn_within(parent.parent_urn(program).as_ref()))
+    }
+
+    /// Returns what the options of the resource keep in a program.
+    pub(crate) fn kept_by(&self, program: &[ProgramResource]) -> Kept {
+        let goal = announced(self, program);
+        Kept {
+            urn: self.urn_within(self.parent_urn(program).as_ref()),
+            protected: goal.protect == Some(true),
+            retained: goal.retain_on_delete == Some(true),
+        }
+    }
+
     /// Sets the outputs that a component registers.
     pub(crate) fn outputs(mut self, outputs: PropertyMap) -> Self {
         self.outputs = Some(outputs);
@@ -234,6 +257,16 @@ impl ProgramResource {
         self.edit_goal(|goal| goal.protect = Some(true))
     }
 
+    /// Sets the option `retainOnDelete`.
+    pub(crate) fn retained(self) -> Self {
+        self.edit_goal(|goal| goal.retain_on_delete = Some(true))
+    }
+
+    /// Imports the resource with an id.
+    pub(crate) fn imported(self, id: &'static str) -> Self {
+        self.edit_goal(move |goal| goal.import_id = ResourceId::new(id))
+    }
+
     /// Returns the names of the resources that must be registered first.
     pub(crate) fn dependencies(&self) -> impl Iterator<Item = &String> {
         let from_inputs = self.inputs.values().filter_map(|input| match input {
@@ -252,6 +285,23 @@ impl ProgramResource {
 /// Reply to a registration of a program.
 pub(crate) type Reply = Result<Registered, Halted>;
 
+/// Returns the goal that announces a resource of a program.
+fn announced(resource: &ProgramResource, program: &[ProgramResource]) -> Goal {
+    let type_token = resource.token_of(resource.type_name);
+    let mut goal = match resource.kind {
+        Kind::Custom | Kind::Provider | Kind::Get(..) | Kind::Invoke => {
+            Goal::custom(type_token, resource.name.as_str(), PropertyMap::new())
+        }
+        Kind::Component | Kind::RemoteComponent => {
+            Goal::component(type_token, resource.name.as_str(), PropertyMap::new())
+        }
+    };
+    goal.parent = resource.parent_urn(program).or_else(|| Some(Urn::root_stack(STACK, PROJECT)));
+    goal.aliases.clone_from(&resource.aliases);
+    resource.goal_edits.iter().for_each(|edit| edit(&mut goal));
+    goal
+}
+
 /// Registers all resources in the order of the list, each as soon as its dependencies have replies. Dependents of
 /// failed resources are registered as well, as programs may do.
 pub(crate) async fn register_all(
@@ -269,6 +319,7 @@ pub(crate) async fn register_all(
     let mut waiting: Vec<&ProgramResource> = resources.iter().collect();
     let mut running: FuturesUnordered<BoxFuture<'_, (String, Result<Registered, Halted>)>> = FuturesUnordered::new();
     let mut halted = false;
+    deployment.announce(resources.iter().map(|resource| announced(resource, resources)).collect());
     loop {
         let (ready, rest): (Vec<_>, Vec<_>) = waiting
             .into_iter()

@@ -239,6 +239,7 @@ impl Run {
         let recorder = (!preview).then(|| Box::new(checking_recorder.clone()) as Box<dyn StateRecorder>);
         let host = Arc::new(self.cloud.clone());
         let (operation, has_program) = (self.options.operation, self.options.has_program());
+        let destroys = operation == Operation::Destroy;
         let has_no_scope = self.options.scope.targets.is_empty() && self.options.scope.excludes.is_empty();
         let (deployment, run) = Deployment::new(
             self.options,
@@ -291,6 +292,8 @@ impl Run {
             if is_complete && has_no_scope && self.end == ProgramEnd::Completed {
                 violations.extend(invariants::uninitialized_entries(&end.snapshot));
             }
+            let program = if has_program { self.resources.as_slice() } else { &[] };
+            violations.extend(invariants::deletes_of_kept(&self.base, &ended.calls, program, destroys));
             violations.extend(invariants::deletes_out_of_order(
                 &self.base,
                 &ended.calls,

@@ -18,19 +18,11 @@ pub(crate) fn id_for_import(old: &ResourceState) -> Option<&ResourceId> {
     old.import_id.as_ref().or(old.id.as_ref())
 }
 
-/// Returns whether an entry owns the resource that is about to be imported as `planned`: both then have the same type,
-/// provider and id. The entry of the same URN does not count, and neither does an entry whose deletion or removal leaves
-/// the resource alone: a read resource, and one with `retainOnDelete`.
+/// Returns whether an entry owns the resource that is imported as `planned`, if both name the same resource. The entry
+/// of the same URN does not count, and neither does an entry whose deletion or removal leaves the resource alone: a read
+/// resource, and one with `retainOnDelete`.
 pub(crate) fn owns_imported(entry: &ResourceState, planned: &ResourceState) -> bool {
-    let provider = |state: &ResourceState| state.provider.as_ref().map(|provider| provider.urn.clone());
-    let is_managed = entry.custom && !entry.external && !entry.retain_on_delete && entry.view_of.is_none();
-    let has_id = planned.id.is_some() && [&entry.id, &entry.import_id].contains(&&planned.id);
-    entry.urn != planned.urn
-        && is_managed
-        && !entry.pending_replacement
-        && entry.type_token == planned.type_token
-        && provider(entry) == provider(planned)
-        && has_id
+    entry.urn != planned.urn && !entry.external && !entry.retain_on_delete
 }
 
 /// Returns whether a registration first imports the resource with `import_id`. `None` means no import. Only an update

@@ -10,6 +10,7 @@ pub(crate) mod autonaming;
 pub(crate) mod change;
 pub(crate) mod deletions;
 pub(crate) mod dependent_replacements;
+pub(crate) mod identity;
 pub(crate) mod ignore_changes;
 pub(crate) mod imports;
 pub(crate) mod refresh;

@@ -363,7 +363,8 @@ fn plan_replacement(
     change: Change,
     checked_without_olds: bool,
 ) -> Result<Plan, Decision> {
-    let refusal = if old.protect && situation.protect {
+    // The resource of a pending replacement is deleted already: the replacement only creates it again.
+    let refusal = if situation.protect && !old.pending_replacement {
         Some(Refusal::Protected)
     } else if situation.goal.import_id.is_some() {
         Some(Refusal::ImportMismatch)

@@ -25,10 +25,11 @@ impl DeploymentState {
     }
 
     /// Returns the effects of adding a new entry, and of marking the old one and its views as pending deletes. `under`
-    /// is the new URN of the pending delete.
+    /// is the new URN of the pending delete. The pending delete is retained if the old or the new entry is.
     pub(crate) fn replace_effects(&self, old: EntryId, new: &Entry, under: Option<&Urn>) -> Vec<Effect> {
         let mark_pending_delete = |state: &mut ResourceState| {
             state.delete = true;
+            state.retain_on_delete |= new.1.retain_on_delete;
             if let Some(urn) = under {
                 state.urn = urn.clone();
             }
@@ -52,10 +53,12 @@ impl DeploymentState {
     }
 
     /// Returns the effects of a deletion whose replacement is pending: the entry stays, so that references to it stay
-    /// valid.
-    pub(crate) fn pending_replacement_effects(&self, entry: EntryId) -> Vec<Effect> {
+    /// valid. `deleted` is the entry as the step has deleted or retained it.
+    pub(crate) fn pending_replacement_effects(&self, entry: EntryId, deleted: &ResourceState) -> Vec<Effect> {
         let mut effects = self.without_views(entry);
-        effects.extend(self.rewrite_effects(entry, |state| state.pending_replacement = true));
+        effects.extend(self.rewrite_effects(entry, |state| {
+            (state.pending_replacement, state.retain_on_delete) = (true, deleted.retain_on_delete);
+        }));
         effects
     }
 

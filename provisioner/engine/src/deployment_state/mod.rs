@@ -4,6 +4,7 @@
 //! effects of steps, and in the end the new snapshot. [`SharedState`] is the only place that locks it. Excluded: I/O,
 //! async work, calls of providers.
 
+mod announced;
 mod dependents;
 mod effects;
 mod entry_deletions;
@@ -14,6 +15,7 @@ mod repairs;
 mod resource_record;
 mod resource_status;
 mod shared;
+mod shared_resources;
 #[cfg(test)]
 mod tests;
 mod transitions;
@@ -40,7 +42,7 @@ pub(crate) use shared::SharedState;
 pub(crate) use views::rename_view;
 
 use entry_deletions::EntryDeletions;
-use resource_record::ResourceRecord;
+use resource_record::{AnnouncedOptions, ResourceRecord};
 
 /// State of a deployment: the loaded entries, and everything that the run has decided and recorded since.
 #[derive(Debug)]
@@ -69,6 +71,8 @@ pub(crate) struct DeploymentState {
     released_deleted_with: HashSet<EntryId>,
     /// URNs that targets or excludes name, and their dependents if the options include these.
     scope_marks: HashSet<Urn>,
+    /// Options of resources that the program will register, by the URNs under which they may be recorded.
+    announced: HashMap<Urn, AnnouncedOptions>,
     /// Resources that imports of this run have reserved.
     imports: Vec<ResourceState>,
     /// Number of successful steps of each kind.
@@ -93,6 +97,7 @@ impl DeploymentState {
             entry_deletions: EntryDeletions::default(),
             released_deleted_with: HashSet::new(),
             scope_marks: HashSet::new(),
+            announced: HashMap::new(),
             imports: Vec::new(),
             counts: BTreeMap::new(),
             stack_outputs: None,

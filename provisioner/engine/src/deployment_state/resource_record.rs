@@ -61,3 +61,10 @@ pub(crate) struct PlannedDependentReplacement {
     /// Deletion of the resource.
     pub(crate) deletion: DeletionWait,
 }
+
+/// Options that decide whether a resource may be deleted. `None`: inherited from the parent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AnnouncedOptions {
+    pub(super) protect: Option<bool>,
+    pub(super) retain_on_delete: Option<bool>,
+}

@@ -52,6 +52,11 @@ impl DeploymentState {
         self.resources.get(urn)?.inheritance.as_ref()
     }
 
+    /// Returns whether the program has registered a loaded resource with `retainOnDelete`.
+    pub(crate) fn is_registered_as_retained(&self, urn: &Urn) -> bool {
+        self.inheritance(self.new_urn(urn)).is_some_and(|options| options.retain_on_delete)
+    }
+
     /// Marks the steps of a resource as decided.
     pub(crate) fn decide(&mut self, urn: &Urn) {
         self.record_mut(urn).status.decide();

@@ -11,6 +11,7 @@ use state::{EntryId, ResourceState};
 use super::deletion_scope::{Deletable, deletable};
 use super::orphans::report_orphans;
 use super::phase_end::PhaseEnd;
+use super::shared_resources::withhold_deletions;
 use crate::context::Context;
 use crate::decisions::deletions::{deletion_batches, deletion_step};
 use crate::deployment_state::{DeploymentState, EmptyKeys, EntriesByUrn, by_urn, rename_view};
@@ -26,6 +27,7 @@ pub(crate) async fn delete_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
         // Entries that the program has just updated or created are deleted, too.
         ctx.state().reload_pending_deletes_first();
     }
+    retain_pending_deletes(ctx).await;
     let candidates = unregistered(ctx);
     let Ok(deletable) = deletable(ctx, &candidates).await else { return PhaseEnd::Complete };
     let allowed = match &deletable {
@@ -37,7 +39,7 @@ pub(crate) async fn delete_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
     if matches!(deletable, Deletable::Refused(_)) && !ctx.is_preview() {
         return PhaseEnd::Complete;
     }
-    let deletions: HashMap<EntryId, StepOp> =
+    let mut deletions: HashMap<EntryId, StepOp> =
         candidates.iter().filter(|((id, _), _)| allowed.contains(id)).map(|((id, _), op)| (*id, *op)).collect();
     if deletions.is_empty() {
         return PhaseEnd::Complete;
@@ -51,11 +53,6 @@ pub(crate) async fn delete_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
             ids.into_iter().filter_map(|id| Some((id, Arc::clone(state.ledger().get(id)?)))).collect();
         (batches, entries, state.loaded_entries().to_vec())
     };
-    {
-        // No provider is called for entries that are `deletedWith` a marked one.
-        let mut state = ctx.state();
-        deletions.keys().filter_map(|id| entries.get(id)).for_each(|entry| state.mark_for_deletion(&entry.urn));
-    }
     let loaded_by_urn = LazyCell::new(|| by_urn(&loaded));
     let has_staying_entries = ctx.state().ledger().entries().any(|(id, _)| !deletions.contains_key(&id));
     let mut staying =
@@ -65,6 +62,13 @@ pub(crate) async fn delete_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
         if entries.get(id).is_some_and(|entry| entry.protect) {
             ctx.state().add_dependencies((*id, resource), &loaded_by_urn, &mut staying);
         }
+    }
+    let kept = withhold_deletions(ctx, &loaded, &staying, &mut deletions).await;
+    {
+        // No provider is called for entries that are `deletedWith` a marked one.
+        let mut state = ctx.state();
+        let deleted = entries.iter().filter(|(id, _)| !kept.contains(*id));
+        deleted.for_each(|(_, entry)| state.mark_for_deletion(&entry.urn));
     }
     let mut has_undone_work = false;
     for batch in batches {
@@ -135,6 +139,19 @@ pub(crate) async fn rename_pending_deletes(ctx: &Context) {
             // removed the live entry. References to the old URN are removed then.
             effects.extend(if effects.is_empty() { Vec::new() } else { state.repairs(&effects, |_| EmptyKeys::Kept) });
             effects
+        })
+        .await;
+}
+
+/// Retains the pending deletes of resources that the program has registered with `retainOnDelete`: it may have added the
+/// option after an earlier run has replaced the resource.
+async fn retain_pending_deletes(ctx: &Context) {
+    ctx.records
+        .defer(|state| {
+            let is_deleted = |entry: &ResourceState| entry.delete && !entry.retain_on_delete && entry.view_of.is_none();
+            let pending_deletes = state.ledger().entries().filter(|(_, entry)| is_deleted(entry));
+            let retained = pending_deletes.filter(|(_, entry)| state.is_registered_as_retained(&entry.urn));
+            retained.flat_map(|(id, _)| state.rewrite_effects(id, |entry| entry.retain_on_delete = true)).collect()
         })
         .await;
 }

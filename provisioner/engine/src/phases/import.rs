@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bridge::provider::CheckRequest;
+use bridge::provider::{CheckRequest, Views};
 use futures_util::future::join_all;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ProviderReference, ROOT_STACK_TYPE, TypeToken, Urn};
@@ -29,7 +29,7 @@ use crate::registrar::{Halted, Registered};
 use crate::reporter::{ErrorReported, Failure};
 use crate::seed::random_seed;
 use crate::step::{Actor, Step};
-use crate::step_executor::StepExecutor;
+use crate::step_executor::{Reading, StepExecutor, call_read};
 
 /// Runs the import operation.
 pub(crate) async fn import_all(ctx: &Arc<Context>) -> PhaseEnd {
@@ -133,10 +133,16 @@ async fn import_one(ctx: &Arc<Context>, goal: &ImportGoal) -> Result<(), Halted>
         .map_err(|error| ctx.report_error(&urn, goal.source, host_error(error), Failure::AtEnd))?;
     let mut new = ResourceState::new(urn.clone(), true);
     new.id = Some(goal.id.clone());
+    new.custom_timeouts = old.as_ref().map(|(_, old)| old.custom_timeouts).unwrap_or_default();
     new.parent = Some(parent);
     new.provider = Some(reference);
     new.protect = goal.protect;
     new.additional_secret_outputs.clone_from(&goal.additional_secret_outputs);
+    if let Some((_, old)) = &old
+        && reads_recorded(ctx, &instance, &new, old).await
+    {
+        return Ok(());
+    }
     let mut step = Step::new(StepOp::Import, urn.clone());
     // If the URN is recorded with another id, the step fails, and its events show the recorded state.
     step.new = Some(recorded.unwrap_or_else(|| Arc::new(new)));
@@ -149,6 +155,17 @@ async fn import_one(ctx: &Arc<Context>, goal: &ImportGoal) -> Result<(), Halted>
     ctx.state().store_registered(&urn, (entry, Arc::clone(&resource)));
     check_imported(ctx, &instance, &resource, goal.source).await;
     Ok(())
+}
+
+/// Returns whether the id of an import is another spelling of the id of the recorded entry: the provider reads the same
+/// resource by both. If it cannot be read, the import fails as one of another resource.
+async fn reads_recorded(ctx: &Context, instance: &Instance, planned: &ResourceState, recorded: &ResourceState) -> bool {
+    let timeout = planned.custom_timeouts.durations().read;
+    let reading = call_read(instance, &planned.urn, planned.id.as_ref(), None, None, timeout, Views::default()).await;
+    let Ok(Some(Reading { reply, .. })) = reading else { return false };
+    let exists = reply.outputs.is_some();
+    let read = ResourceState { id: reply.id.or_else(|| planned.id.clone()), ..planned.clone() };
+    exists && !recorded.external && ctx.state().is_same_resource(recorded, &read)
 }
 
 /// Returns the recorded name of the resource, if an alias of the goal is recorded and is not the URN of the goal.

@@ -23,6 +23,7 @@ mod refresh_registered;
 mod registration;
 mod registration_failure;
 mod run_info;
+mod shared_resources;
 
 pub(crate) use call_error::CallError;
 pub(crate) use calls::call;

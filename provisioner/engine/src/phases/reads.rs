@@ -11,12 +11,15 @@ use state::ResourceState;
 use super::default_providers::{Package, default_provider};
 use crate::context::Context;
 use crate::decisions::aliases;
+use crate::decisions::deletions::Undeletable;
 use crate::decisions::imports::read_op;
 use crate::deployment_state::{DeploymentState, Incomplete, Inheritance};
 use crate::entry::Entry;
-use crate::events::{Message, Operation, Severity, StepOp};
+use crate::events::{Message, Operation, Severity, SourceRef, StepOp};
 use crate::goal::{Goal, ReadGoal};
+use crate::messages;
 use crate::registrar::{Halted, Registered, RegistrationResult};
+use crate::reporter::{ErrorReported, Failure};
 use crate::step::{Actor, Step};
 use crate::step_executor::StepExecutor;
 use crate::step_generator::{refuse_cycle, refuse_skipped_dependencies, refuse_unregistered_references};
@@ -72,6 +75,9 @@ pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registere
     }
     refuse_cycle(ctx, old.as_ref(), source, || new.clone())?;
     let op = read_op(old.as_ref().map(|(_, old)| &**old), &id);
+    if let (StepOp::ReadReplacement, Some((_, old))) = (op, &old) {
+        refuse_protected(ctx, old, source)?;
+    }
     let mut step = Step::new(op, urn.clone());
     step.old = old;
     step.new = Some(Arc::new(new));
@@ -98,6 +104,24 @@ pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registere
     let (entry, resource) = found.ok_or_else(|| ctx.halted())?;
     ctx.state().store_registered(&urn, (entry, Arc::clone(&resource)));
     Ok(Registered::as_recorded(urn, &resource))
+}
+
+/// Refuses to replace a protected resource by a read of another one: the old resource would be deleted. A read has no
+/// option `protect`, so the recorded one counts. A preview reports the error and goes on.
+///
+/// # Errors
+/// [`ErrorReported`] of the protected resource; fatal.
+fn refuse_protected(ctx: &Context, old: &ResourceState, source: Option<SourceRef>) -> Result<(), ErrorReported> {
+    if !old.protect || old.pending_replacement {
+        return Ok(());
+    }
+    let mut message = Message::new(Severity::Error, messages::protected_from_deletion(&old.urn));
+    message.hint = Some(messages::undeletable_hint(&old.urn, Undeletable::Protected));
+    if ctx.is_preview() {
+        ctx.report_error(&old.urn, source, message, Failure::AtEnd);
+        return Ok(());
+    }
+    Err(ctx.report_fatal(&old.urn, source, message))
 }
 
 /// Returns the options that children of a read resource inherit.

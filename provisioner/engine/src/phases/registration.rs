@@ -17,7 +17,7 @@ use crate::goal::{Goal, ResourceKind};
 use crate::provider_inputs::{INTERNAL_KEY, VERSION_KEY};
 use crate::registrar::{Halted, Registered, RegistrationResult};
 use crate::step::Step;
-use crate::step_executor::StepExecutor;
+use crate::step_executor::{Imported, StepExecutor};
 use crate::step_generator::{
     EarlyEnd, Origin, Registration, StepGenerator, inherit, refuse_cycle, refuse_skipped_dependencies,
     refuse_unregistered_references, source_of_component,
@@ -135,8 +135,13 @@ async fn import(ctx: &Arc<Context>, registration: &mut Registration) -> Result<(
     step.new = Some(Arc::new(new));
     let replaces = step.old.is_some();
     let executor = StepExecutor::new(ctx);
-    let imported = if executor.can_begin(&step).await { executor.execute(step).await.ok() } else { None };
-    let Some(entry) = imported else { return Err(failed(ctx, &registration.urn)) };
+    let imported = if executor.can_begin(&step).await { executor.import(step).await.ok() } else { None };
+    let entry = match imported {
+        Some(Imported::New(entry)) => entry,
+        // The steps that follow record the id of the import beside that of the entry.
+        Some(Imported::Recorded) => return Ok(()),
+        None => return Err(failed(ctx, &registration.urn)),
+    };
     if replaces {
         ctx.state().mark_for_replacement(&registration.urn);
         // The step only marks the replacement for the display, so it cannot fail.
@@ -202,9 +207,10 @@ async fn execute_step(ctx: &Arc<Context>, mut step: Step) -> Result<Option<Entry
         return executor.execute(step).await.map_err(|_| NotExecuted);
     };
     if !step.delete_before_replace {
-        // The entry was planned to become a pending delete.
-        let now = ctx.state().ledger().get(entry.0).filter(|now| now.delete).cloned();
-        entry.1 = now.ok_or(NotExecuted)?;
+        // The entry was planned to become a pending delete, or to leave its resource alone.
+        let now = ctx.state().ledger().get(entry.0).filter(|now| now.delete).cloned().ok_or(NotExecuted)?;
+        let retain_on_delete = now.retain_on_delete || entry.1.retain_on_delete;
+        entry.1 = Arc::new(ResourceState { retain_on_delete, ..(*now).clone() });
         step.old = Some(entry.clone());
     }
     ctx.shared.start_entry_deletion(&entry).await;

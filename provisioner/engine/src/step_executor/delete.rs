@@ -59,8 +59,10 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
     ctx.records
         .end(operation, |state| {
             let mut effects = views.close_with_effects(state, &[], false);
+            let also_deleted = step.also_deleted.iter().filter(|id| state.ledger().get(**id).is_some());
+            effects.extend(also_deleted.flat_map(|id| state.delete_effects(*id)));
             effects.extend(if replacement_is_pending {
-                state.pending_replacement_effects(*old_id)
+                state.pending_replacement_effects(*old_id, old)
             } else {
                 state.delete_effects(*old_id)
             });

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use bridge::error::chain;
 use bridge::provider::ProviderError;
+use state::ResourceState;
 
 use super::step_result::StepResult;
 use super::view_log::ViewLog;
@@ -17,6 +18,15 @@ use crate::events::{Event, StepFailure, StepOp};
 use crate::messages;
 use crate::reporter::{ErrorReported, Failure};
 use crate::step::{Actor, CarryOver, Step, StepError};
+
+/// Result of the import of a registration.
+#[derive(Debug)]
+pub(crate) enum Imported {
+    /// The recorded entry is the resource: it stays as it is.
+    Recorded,
+    /// Entry of the imported resource.
+    New(Option<Entry>),
+}
 
 /// Executor of the steps of a deployment.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +53,56 @@ impl<'c> StepExecutor<'c> {
     ///
     /// # Errors
     /// [`ErrorReported`] of the step, or of one of its views.
-    pub(crate) async fn execute(self, mut step: Step) -> Result<Option<Entry>, ErrorReported> {
+    pub(crate) async fn execute(self, step: Step) -> Result<Option<Entry>, ErrorReported> {
+        let views = ViewLog::of_step(self.ctx, &step);
+        self.execute_with(step, views, None).await
+    }
+
+    /// Carries the import of a registration out, as [`StepExecutor::execute`] does, unless the id of the import turns out
+    /// to be another spelling of the id of the recorded entry: then there is no step.
+    ///
+    /// # Errors
+    /// [`ErrorReported`] of the step, or of a protected entry that the imported resource would replace; fatal.
+    pub(crate) async fn import(self, step: Step) -> Result<Imported, ErrorReported> {
+        let views = ViewLog::of_step(self.ctx, &step);
+        let reading = match (&step.old, &step.new) {
+            (Some((entry, _)), Some(planned)) => {
+                let reading = import::read_planned(&step, planned, &views).await;
+                let recorded = self.ctx.state().ledger().get(*entry).cloned();
+                if let (Ok(read), Some(recorded)) = (&reading, recorded.filter(|recorded| !recorded.external)) {
+                    if self.ctx.state().is_same_resource(&recorded, read) {
+                        return Ok(Imported::Recorded);
+                    }
+                    self.refuse_protected(&step, &recorded)?;
+                }
+                Some(reading)
+            }
+            _ => None,
+        };
+        self.execute_with(step, views, reading).await.map(Imported::New)
+    }
+
+    /// Refuses to put an imported resource in the place of an entry that the program protects. A preview reports the
+    /// error and goes on.
+    fn refuse_protected(self, step: &Step, old: &ResourceState) -> Result<(), ErrorReported> {
+        let is_protected = step.new.as_ref().is_some_and(|planned| planned.protect);
+        if !is_protected || old.pending_replacement {
+            return Ok(());
+        }
+        let message = messages::import_over_protected(old);
+        if self.ctx.is_preview() {
+            self.ctx.report_error(&step.urn, step.source, message, Failure::AtEnd);
+            return Ok(());
+        }
+        Err(self.ctx.report_fatal(&step.urn, step.source, message))
+    }
+
+    async fn execute_with(
+        self,
+        mut step: Step,
+        views: Arc<ViewLog>,
+        reading: Option<Result<ResourceState, StepError>>,
+    ) -> Result<Option<Entry>, ErrorReported> {
         // An entry that is about to be deleted need not wait: no resource is created from it.
         if let (Some(CarryOver::AsRecorded), Some(state)) = (&step.carry_over, &step.new) {
             self.ctx.wait_for_references(state).await;
@@ -53,8 +112,7 @@ impl<'c> StepExecutor<'c> {
         }
         let started = Instant::now();
         self.ctx.emit(Event::StepStarted(Arc::new(step.info(step.new.clone()))));
-        let views = ViewLog::of_step(self.ctx, &step);
-        let outcome = match self.perform(&step, &views).await {
+        let outcome = match self.perform(&step, &views, reading).await {
             Ok(StepResult { new, partial: None }) => Ok(new),
             Ok(StepResult { partial: Some(error), .. }) => Err(StepError::Provider(error)),
             Err(error) => Err(error),
@@ -81,7 +139,12 @@ impl<'c> StepExecutor<'c> {
         views_before.and(views_after).map(|()| new)
     }
 
-    async fn perform(self, step: &Step, views: &Arc<ViewLog>) -> Result<StepResult, StepError> {
+    async fn perform(
+        self,
+        step: &Step,
+        views: &Arc<ViewLog>,
+        reading: Option<Result<ResourceState, StepError>>,
+    ) -> Result<StepResult, StepError> {
         let ctx = self.ctx;
         match step.op {
             StepOp::Same => same::execute(ctx, step, views).await,
@@ -89,7 +152,7 @@ impl<'c> StepExecutor<'c> {
             StepOp::Update => update::execute(ctx, step, views).await,
             StepOp::Delete | StepOp::DeleteReplaced => delete::execute(ctx, step, views).await,
             StepOp::Read | StepOp::ReadReplacement => read::execute(ctx, step, views).await,
-            StepOp::Import | StepOp::ImportReplacement => import::execute(ctx, step, views).await,
+            StepOp::Import | StepOp::ImportReplacement => import::execute(ctx, step, views, reading).await,
             StepOp::Discard | StepOp::DiscardReplaced | StepOp::RemovePendingReplace => {
                 let (entry, _) = step.old.as_ref().ok_or_else(|| StepError::Failed("nothing to remove".into()))?;
                 ctx.records.change(|state| state.delete_effects(*entry)).await?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use state::OperationKind;
+use state::{OperationKind, ResourceState};
 
 use super::failed_call::{self, BegunOperation};
 use super::provider_read::{Reading, read};
@@ -16,32 +16,50 @@ use crate::messages;
 use crate::secret_outputs::mark_secrets;
 use crate::step::{Actor, Step, StepError};
 
-pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) -> Result<StepResult, StepError> {
+/// Reads the resource that a step imports.
+pub(super) async fn read_planned(
+    step: &Step,
+    planned: &ResourceState,
+    views: &Arc<ViewLog>,
+) -> Result<ResourceState, StepError> {
+    let reading = match &step.actor {
+        Actor::Instance(instance) => {
+            let timeout = planned.custom_timeouts.durations().read;
+            read(instance, &planned.urn, planned.id.as_ref(), None, None, timeout, views.views()).await?
+        }
+        Actor::Missing(error) => return Err(StepError::Host(error.clone())),
+        Actor::Engine | Actor::Unconfigured(_) => None,
+    };
+    let Some(Reading { reply, failure }) = reading else { return Ok(planned.clone()) };
+    let init_errors = failure.map(|(_, failure)| failure.reasons).unwrap_or_default();
+    imported_state(planned, reply, &step.known_inputs, init_errors)
+        .map_err(|reason| StepError::Failed(messages::import_failure(planned, reason)))
+}
+
+/// Imports the resource. `reading` is the resource if it has been read already.
+pub(super) async fn execute(
+    ctx: &Context,
+    step: &Step,
+    views: &Arc<ViewLog>,
+    reading: Option<Result<ResourceState, StepError>>,
+) -> Result<StepResult, StepError> {
     let planned = step.new.as_ref().ok_or_else(|| StepError::Failed("nothing to import".into()))?;
     let recorded = step.old.as_ref().filter(|(_, old)| step.op == StepOp::Import && !old.pending_replacement);
     if let Some((_, old)) = recorded {
         return Err(StepError::Failed(messages::already_recorded(&old.urn, old.id.as_ref())));
     }
-    let reserved = ctx.state().reserve_import(planned, step.old.as_ref().map(|(entry, _)| *entry));
-    if let Err(owner) = reserved {
-        return Err(StepError::Failed(messages::owned_by_other(planned.id.as_ref(), &owner)));
-    }
-    let operation = BegunOperation::begin(ctx, OperationKind::Importing, planned).await?;
-    let reading = match &step.actor {
-        Actor::Instance(instance) => {
-            let timeout = planned.custom_timeouts.durations().read;
-            let reading = read(instance, &planned.urn, planned.id.as_ref(), None, None, timeout, views.views()).await;
-            reading.map_err(StepError::from)
-        }
-        Actor::Missing(error) => Err(StepError::Host(error.clone())),
-        Actor::Engine | Actor::Unconfigured(_) => Ok(None),
+    let old = step.old.as_ref().map(|(entry, _)| *entry);
+    let reserve = |resource: &ResourceState| {
+        let reserved = ctx.state().reserve_import(resource, old);
+        reserved.map_err(|owner| StepError::Failed(messages::owned_by_other(resource.id.as_ref(), &owner)))
     };
-    let found = reading.and_then(|reading| {
-        let Some(Reading { reply, failure }) = reading else { return Ok((**planned).clone()) };
-        let init_errors = failure.map(|(_, failure)| failure.reasons).unwrap_or_default();
-        imported_state(planned, reply, &step.known_inputs, init_errors)
-            .map_err(|reason| StepError::Failed(messages::import_failure(planned, reason)))
-    });
+    reserve(planned)?;
+    let operation = BegunOperation::begin(ctx, OperationKind::Importing, planned).await?;
+    let reading = match reading {
+        Some(reading) => reading,
+        None => read_planned(step, planned, views).await,
+    };
+    let found = reading.and_then(|new| reserve(&new).map(|()| new));
     let mut new = match found {
         Ok(new) => new,
         Err(error) => {

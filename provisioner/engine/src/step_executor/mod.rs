@@ -17,6 +17,6 @@ mod update;
 mod view_log;
 mod view_steps;
 
-pub(crate) use executor::StepExecutor;
-pub(crate) use provider_read::read as call_read;
+pub(crate) use executor::{Imported, StepExecutor};
+pub(crate) use provider_read::{Reading, read as call_read};
 pub(crate) use view_log::ViewLog;

@@ -1,9 +1,19 @@
 //! Steps that delete entries.
 
+use std::sync::Arc;
+
+use state::ResourceState;
+
 use crate::context::Context;
 use crate::entry::Entry;
 use crate::events::StepOp;
 use crate::step::{Actor, Step};
+
+/// Returns an entry as if it had `retainOnDelete`: its deletion leaves the resource alone.
+pub(super) fn retained((id, entry): Entry) -> Entry {
+    let retain = |entry: Arc<ResourceState>| Arc::new(ResourceState { retain_on_delete: true, ..(*entry).clone() });
+    (id, if entry.retain_on_delete { entry } else { retain(entry) })
+}
 
 /// Returns a step that deletes an entry, with the provider that is called for it.
 pub(crate) async fn delete_step(ctx: &Context, entry: &Entry, op: StepOp) -> Step {

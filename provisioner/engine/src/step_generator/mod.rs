@@ -16,6 +16,7 @@ mod queries;
 mod references;
 mod registration;
 mod replacement;
+mod shared_resources;
 
 pub(crate) use carry_over::carry_over;
 pub(crate) use delete_step::delete_step;
@@ -25,3 +26,4 @@ pub(crate) use generator::StepGenerator;
 pub(crate) use inherit::{inherit, source_of_component};
 pub(crate) use references::{refuse_cycle, refuse_skipped_dependencies, refuse_unregistered_references};
 pub(crate) use registration::{Origin, Registration};
+pub(crate) use shared_resources::others_of_same_resource;

@@ -6,9 +6,10 @@ use hashbrown::{HashMap, HashSet};
 use pulumi_proto::urn::Urn;
 use state::{EntryId, ResourceState};
 
-use super::delete_step::delete_step;
+use super::delete_step::{delete_step, retained};
 use super::dependent_replacements::{SkippedEntries, find_dependent_replacements};
 use super::registration::{Origin, Registration};
+use super::shared_resources::others_of_same_resource;
 use crate::context::Context;
 use crate::decisions::deletions::{
     DeletedWithTarget, DeletionKind, DeletionReason, deletion_batches, deletion_kind, order_pending_deletes_first,
@@ -36,11 +37,13 @@ pub(super) async fn steps(
     if let Some(refusal) = refusal {
         report_refusal(ctx, registration, refusal);
     }
-    if let Some((_, old)) = &registration.old {
+    let is_retained = registration.goal.retain_on_delete.unwrap_or_default();
+    let old = registration.old.clone().map(|old| if is_retained { retained(old) } else { old });
+    if let Some((_, old)) = &old {
         refuse_undeletable(ctx, registration, old, &HashSet::new())?;
     }
     let mut steps = Vec::new();
-    if let (ReplaceOrder::DeleteBeforeReplace, Some(old)) = (order, &registration.old) {
+    if let (ReplaceOrder::DeleteBeforeReplace, Some(old)) = (order, &old) {
         steps = delete_steps(ctx, registration, old).await?;
     }
     ctx.state().mark_for_replacement(&registration.urn);
@@ -114,6 +117,11 @@ async fn delete_steps(
         let waits_for = state.deletions_of_dependents(&deleted_urns.iter().cloned().chain(old_versions).collect());
         // Deletions by another replacement are only waited for.
         dependents.retain(|dependent| !state.is_deleted_before_replace(dependent.entry.0));
+        for dependent in &mut dependents {
+            if state.will_be_retained(&dependent.entry.1) {
+                dependent.entry = retained(dependent.entry.clone());
+            }
+        }
         (waits_for, former)
     };
     refuse_protected(ctx, registration, &dependents)?;
@@ -145,7 +153,7 @@ async fn delete_steps(
             // An entry that an interrupted run has deleted is not deleted again.
             Deleted::Done => {}
             Deleted::NotYet => {
-                let mut step = delete_step(ctx, &entry, StepOp::DeleteReplaced).await;
+                let mut step = delete_step_of_resource(ctx, entry, &deleted_urns).await;
                 step.delete_before_replace = !is_old_version;
                 step.deletion_report = Some(report);
                 steps.push(step);
@@ -154,7 +162,7 @@ async fn delete_steps(
     }
     ctx.state().mark_entry_for_deletion(root);
     if !root.1.pending_replacement {
-        let mut step = delete_step(ctx, root, StepOp::DeleteReplaced).await;
+        let mut step = delete_step_of_resource(ctx, root.clone(), &deleted_urns).await;
         step.delete_before_replace = true;
         step.internal = registration.origin == Origin::Engine;
         let (report, deletion) = deletion_channel(Deleted::NotYet);
@@ -185,22 +193,60 @@ fn order(ctx: &Context, deletions: &mut [EarlierDeletion]) {
     deletions.sort_by_key(|deletion| places.get(&deletion.entry().0).copied());
 }
 
-/// Refuses to delete dependents that are protected.
+/// Returns the step that deletes an entry before its replacement. It leaves the resource alone if another entry that
+/// this run has not planned to delete names it. The user is told so, unless the other one is deleted next.
+/// `deleted_urns` are the URNs that are deleted together.
+async fn delete_step_of_resource(ctx: &Context, entry: Entry, deleted_urns: &HashSet<Urn>) -> Step {
+    if entry.1.retain_on_delete {
+        return delete_step(ctx, &entry, StepOp::DeleteReplaced).await;
+    }
+    let others = others_of_same_resource(ctx, &entry).await;
+    let (mut pending_deletes, mut live) = (Vec::new(), Vec::new());
+    for (id, other) in others {
+        if other.delete {
+            pending_deletes.push(id);
+        } else if !ctx.state().is_deleted_before_replace(id) {
+            live.push(other);
+        }
+    }
+    let Some(keeper) = live.first() else {
+        let step = delete_step(ctx, &entry, StepOp::DeleteReplaced).await;
+        return Step { also_deleted: pending_deletes, ..step };
+    };
+    if !live.iter().any(|other| deleted_urns.contains(&other.urn)) {
+        let warning = messages::shared_resource(&entry.1, keeper, &ctx.options.stack);
+        ctx.emit_message(&entry.1.urn, None, warning);
+    }
+    delete_step(ctx, &retained(entry), StepOp::DeleteReplaced).await
+}
+
+/// Refuses to delete dependents that are protected, as recorded or by the program, which registers them later.
 fn refuse_protected(
     ctx: &Context,
     registration: &Registration,
     dependents: &[DependentReplacement],
 ) -> Result<(), ErrorReported> {
-    let protected = dependents.iter().filter(|dependent| dependent.entry.1.protect && !dependent.entry.1.delete);
-    let report = |dependent: &DependentReplacement| {
+    let protected: Vec<&DependentReplacement> = {
+        let state = ctx.state();
+        let is_protected = |entry: &ResourceState| entry.protect || state.will_be_protected(entry);
+        let can_be_lost = |entry: &ResourceState| !entry.delete && !entry.pending_replacement;
+        let protected = |entry: &ResourceState| is_protected(entry) && can_be_lost(entry);
+        dependents.iter().filter(|dependent| protected(&dependent.entry.1)).collect()
+    };
+    let report = |dependent: &&DependentReplacement| {
         let (root, name) = (registration.urn.name(), dependent.entry.1.urn.name());
         let text = format!("{root} must be deleted before it is replaced, together with {name}, which is protected");
         let mut message = Message::new(Severity::Error, text);
-        // The recorded flag protects it. A change of `protect` in server.yaml is recorded only after the replacement.
-        message.hint = Some(format!("run `sc state unprotect {name}`, or undo the change that replaces {root}"));
+        let undo = format!("or undo the change that replaces {root}");
+        message.hint = Some(if dependent.entry.1.protect {
+            // A change of `protect` in server.yaml is recorded only after the replacement.
+            format!("run `sc state unprotect {name}`, {undo}")
+        } else {
+            format!("remove `protect` from {name}, {undo}")
+        });
         ctx.report_fatal(&registration.urn, registration.goal.source, message)
     };
-    report_all(protected.map(report)).map_or(Ok(()), Err)
+    report_all(protected.iter().map(report)).map_or(Ok(()), Err)
 }
 
 /// Reports a fatal error if a replacement has to delete an entry that has delete hooks or no provider. The decision

@@ -256,6 +256,9 @@ impl Provider for Instance {
     }
 
     async fn configure(&self, request: ConfigureRequest) -> Result<(), ProviderError> {
+        let configuration = request.inputs.iter().filter(|(key, _)| *key != "version");
+        let account = configuration.map(|(key, value)| format!("@{key}={:?}", value.without_wrappers())).collect();
+        self.cloud.inner().instances[self.number].account = account;
         self.cloud.inner().instances[self.number].configured += 1;
         if self.cloud.inner().instances[self.number].configured > 1 {
             self.cloud.add_violation(format!("instance {} is configured twice", self.number));
@@ -316,7 +319,13 @@ impl Provider for Instance {
             let first = if inner.allows_missing { 100 } else { 0 };
             let counter = inner.id_counters.entry(request.urn.name().to_owned()).or_insert(first);
             *counter += 1;
-            let id = format!("{}-{counter}", request.urn.name());
+            let named = request.inputs.get(super::NAMED).and_then(|name| name.as_str().map(str::to_owned));
+            let account = inner.instances[self.number].account.clone();
+            let id = match named {
+                Some(named) => format!("{named}{account}"),
+                None => format!("{}-{counter}", request.urn.name()),
+            };
+            inner.accounts.insert(id.clone(), account);
             Arc::make_mut(&mut inner.existing).insert(id.clone(), Some((*request.inputs).clone()));
             inner.calls[call].id.clone_from(&id);
             id
@@ -337,6 +346,17 @@ impl Provider for Instance {
         let id = ResourceId::text(request.id.as_ref());
         let (call, failure) = self.begin("read", &request.urn, id, &PropertyMap::new()).await;
         self.end(call);
+        let id = id.strip_prefix(super::SPELLING).unwrap_or(id);
+        {
+            let inner = self.cloud.inner();
+            let is_of_other =
+                inner.accounts.get(id).is_some_and(|owner| *owner != inner.instances[self.number].account);
+            // An import finds the resources of the account only. The account may have been renamed since a resource was
+            // created, so a read of a recorded resource finds it.
+            if request.inputs.is_none() && is_of_other {
+                return Ok(ReadReply::default());
+            }
+        }
         if let Some(
             failure @ (CallFailure::Error | CallFailure::Crash | CallFailure::Lost(_) | CallFailure::Busy { .. }),
         ) = failure
@@ -356,7 +376,7 @@ impl Provider for Instance {
         match failure {
             Some(CallFailure::Partial) => Err(partial_failure(id, outputs)),
             _ => Ok(ReadReply {
-                id: request.id.clone(),
+                id: ResourceId::new(id),
                 outputs: Some(outputs),
                 refresh_before_update: inputs.contains_key(super::REFRESH_BEFORE_UPDATE),
                 inputs: Some(inputs),

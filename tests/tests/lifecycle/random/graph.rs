@@ -7,7 +7,7 @@ use pulumi_proto::property::PropertyValue;
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 
-use crate::fake_cloud::{REFRESH_BEFORE_UPDATE, UNKNOWN_DIFF, VIEWS};
+use crate::fake_cloud::{NAMED, REFRESH_BEFORE_UPDATE, SPELLING, UNKNOWN_DIFF, VIEWS};
 use crate::program::{ProgramResource, component, get, provider, remote_component, resource};
 
 /// Resources of a stack in two versions.
@@ -78,7 +78,13 @@ enum Edge {
 enum ResourceOption {
     Protect,
     RetainOnDelete,
-    Import,
+    /// The resource is imported: one that was found, or one that the stack itself created; by another spelling of its id.
+    Import {
+        own: bool,
+        spelled: bool,
+    },
+    /// Create takes an existing resource of the same name over.
+    Named,
     /// The resource is read: an existing one, or one that the stack itself created.
     Get {
         own: bool,
@@ -114,7 +120,8 @@ fn resource_option() -> impl Strategy<Value = ResourceOption> {
         any::<bool>().prop_map(ResourceOption::DeleteBeforeReplace),
         Just(ResourceOption::RetainOnDelete),
         Just(ResourceOption::Protect),
-        Just(ResourceOption::Import),
+        any::<[bool; 2]>().prop_map(|[own, spelled]| ResourceOption::Import { own, spelled }),
+        Just(ResourceOption::Named),
         any::<bool>().prop_map(|own| ResourceOption::Get { own }),
     ]
 }
@@ -333,15 +340,16 @@ impl Graph {
         }
         let is_restricted = restriction == Restriction::AlwaysAccepted;
         definition.options.iter().fold(resource, |resource, option| match option {
-            ResourceOption::Protect | ResourceOption::Import if is_restricted => resource,
+            ResourceOption::Protect | ResourceOption::Import { .. } if is_restricted => resource,
             ResourceOption::Protect => resource.edit_goal_as("protected", |goal| goal.protect = Some(true)),
             ResourceOption::RetainOnDelete => {
                 resource.edit_goal_as("retained", |goal| goal.retain_on_delete = Some(true))
             }
             _ if kind == Kind::Component => resource,
-            ResourceOption::Import => {
+            ResourceOption::Import { own, spelled } => {
                 let run = if let Restriction::Unrestricted { run } = restriction { run } else { 0 };
-                let id = format!("found-{}-{run}", name(index));
+                let id = if *own { format!("{}-1", name(index)) } else { format!("found-{}-{run}", name(index)) };
+                let id = format!("{}{id}", if *spelled { SPELLING } else { "" });
                 resource
                     .edit_goal_as(&format!("imports {id}"), move |goal| goal.import_id = ResourceId::new(id.as_str()))
             }
@@ -349,13 +357,14 @@ impl Graph {
                 let names = views.iter().map(|view| format!("{}.{view}", name(index)));
                 resource.input(VIEWS, names.collect::<Vec<_>>().join(","))
             }
-            option => self.with_option(resource, definition, *option),
+            option => self.with_option(resource, index, definition, *option),
         })
     }
 
     fn with_option(
         &self,
         resource: ProgramResource,
+        index: usize,
         definition: &Definition,
         option: ResourceOption,
     ) -> ProgramResource {
@@ -363,7 +372,7 @@ impl Graph {
         match option {
             ResourceOption::Protect
             | ResourceOption::RetainOnDelete
-            | ResourceOption::Import
+            | ResourceOption::Import { .. }
             | ResourceOption::Get { .. }
             | ResourceOption::Views(_) => resource,
             ResourceOption::IgnoreChanges => {
@@ -388,6 +397,7 @@ impl Graph {
             ResourceOption::Timeouts => {
                 resource.edit_goal_as("timeouts", |goal| goal.custom_timeouts.create = Some(Duration::from_secs(60)))
             }
+            ResourceOption::Named => resource.input(NAMED, format!("named-{}", name(index))),
             ResourceOption::RefreshBeforeUpdate => resource.input(REFRESH_BEFORE_UPDATE, true),
             ResourceOption::UnknownDiff => resource.input(UNKNOWN_DIFF, true),
             ResourceOption::Version => {

@@ -15,6 +15,7 @@ use crate::decisions::aliases;
 use crate::decisions::change::Change;
 use crate::decisions::deletions::*;
 use crate::decisions::dependent_replacements::*;
+use crate::decisions::identity::*;
 use crate::decisions::imports::{ImportFailure, id_for_import, imported_state, owns_imported, read_op, should_import};
 use crate::decisions::refresh::{refresh_result, refreshed_state, should_refresh_first};
 use crate::decisions::scope::{Scope, UrnPattern};
@@ -530,21 +531,101 @@ fn row_54_replace_with_key_requires_replaced_resource() {
 #[test]
 fn resource_of_another_entry_is_owned_by_it() {
     let planned = entry("b", |b| b.id = ResourceId::new("a-1"));
-    let other = TypeToken::new("t:m:Other");
     type Change = fn(&mut ResourceState);
-    let table: [(&str, bool, Change); 9] = [
+    let table: [(&str, bool, Change); 5] = [
         ("live entry", true, |_| {}),
         ("pending delete: its deletion would delete the imported resource", true, |a| a.delete = true),
-        ("imported with this id", true, |a| (a.id, a.import_id) = (ResourceId::new("other"), ResourceId::new("a-1"))),
-        ("other id", false, |a| a.id = ResourceId::new("a-2")),
-        ("other provider", false, |a| a.provider = None),
         ("read resource", false, |a| a.external = true),
         ("its deletion leaves the resource alone", false, |a| a.retain_on_delete = true),
-        ("deleted already", false, |a| a.pending_replacement = true),
         ("entry of the same URN", false, |a| a.urn = entry("b", |_| {}).urn),
     ];
     for (name, expected, change) in table {
         assert_eq!(owns_imported(&entry("a", change), &planned), expected, "{name}");
     }
-    assert!(!owns_imported(&entry("a", |a| a.type_token = other), &planned), "other type");
+}
+
+#[test]
+fn entries_have_the_same_id_under_the_id_of_an_import_too() {
+    let other = entry("b", |b| b.id = ResourceId::new("a-1"));
+    type Change = fn(&mut ResourceState);
+    let table: [(&str, bool, Change); 5] = [
+        ("same id", true, |_| {}),
+        ("imported with this id", true, |a| (a.id, a.import_id) = (ResourceId::new("other"), ResourceId::new("a-1"))),
+        ("other id", false, |a| a.id = ResourceId::new("a-2")),
+        ("no id", false, |a| a.id = None),
+        ("other type", false, |a| a.type_token = TypeToken::new("t:m:Other")),
+    ];
+    for (name, expected, change) in table {
+        assert_eq!(have_same_id(&entry("a", change), &other), expected, "{name}");
+    }
+}
+
+#[test]
+fn only_an_existing_resource_of_a_plugin_is_named() {
+    type Change = fn(&mut ResourceState);
+    let table: [(&str, bool, Change); 6] = [
+        ("live entry", true, |_| {}),
+        ("pending delete", true, |a| a.delete = true),
+        ("read resource", true, |a| a.external = true),
+        ("deleted already", false, |a| a.pending_replacement = true),
+        ("component", false, |a| a.custom = false),
+        ("view", false, |a| a.view_of = Some(urn("b"))),
+    ];
+    for (name, expected, change) in table {
+        assert_eq!(names_resource(&entry("a", change)), expected, "{name}");
+    }
+}
+
+#[test]
+fn placeholder_or_name_of_type_identifies_no_resource() {
+    let password = TypeToken::new("random:index/randomPassword:RandomPassword");
+    let table = [
+        ("a-1", true),
+        ("7", true),
+        ("-", false),
+        ("none", false),
+        ("None", false),
+        ("RandomPassword", false),
+        ("randompassword", false),
+        ("random:index/randomPassword:RandomPassword", false),
+    ];
+    for (id, expected) in table {
+        assert_eq!(can_identify(&ResourceId::new(id).expect("an id"), &password), expected, "{id}");
+    }
+}
+
+#[test]
+fn id_of_three_live_entries_identifies_nothing() {
+    assert_eq!([1, 2, 3, 4].map(is_shared_by_many), [false, false, true, true]);
+}
+
+#[test]
+fn outputs_differ_in_public_values_only() {
+    let secret = |value: f64| [("result".to_owned(), PropertyValue::secret(value.into()))].into();
+    let table: [(&str, &[&str], PropertyMap, PropertyMap); 5] = [
+        ("equal", &[], props(&[("max", 1.0)]), props(&[("max", 1.0)])),
+        ("other value", &["max"], props(&[("max", 1.0), ("min", 0.0)]), props(&[("max", 2.0), ("min", 0.0)])),
+        ("missing value", &["max"], props(&[("max", 1.0)]), PropertyMap::new()),
+        ("null is missing", &[], [("max".to_owned(), PropertyValue::Null)].into(), PropertyMap::new()),
+        ("other secret", &[], secret(1.0), secret(2.0)),
+    ];
+    for (name, expected, outputs, others) in table {
+        assert_eq!(differing_outputs(&outputs, &others).into_iter().collect::<Vec<_>>(), expected, "{name}");
+        assert_eq!(differing_outputs(&others, &outputs).into_iter().collect::<Vec<_>>(), expected, "{name}");
+    }
+}
+
+#[test]
+fn reading_with_a_value_of_the_other_entry_shows_that_resource() {
+    let with = |max: f64, etag: f64| entry("a", |a| a.outputs = Arc::new(props(&[("max", max), ("etag", etag)])));
+    let (old, new) = (with(1.0, 1.0), with(2.0, 2.0));
+    let table = [
+        ("as sent", false, props(&[("max", 1.0), ("etag", 1.0)])),
+        ("changed otherwise", false, props(&[("max", 3.0), ("etag", 1.0)])),
+        ("taken over, with an echo", true, props(&[("max", 2.0), ("etag", 1.0)])),
+        ("taken over", true, props(&[("max", 2.0), ("etag", 3.0)])),
+    ];
+    for (name, expected, read) in table {
+        assert_eq!(shows_other(&read, &old, &new), expected, "{name}");
+    }
 }

@@ -114,6 +114,12 @@ table! {
         Case::recorded(&[]).goal(|goal| goal.protect = Some(true)).old(|old| old.protect = true).checked()
             .diff(SOME, &["v"])
         => "refused: protected";
+    row_36_protection_that_comes_with_the_replacement_refuses_it:
+        Case::recorded(&[]).goal(|goal| goal.protect = Some(true)).checked().diff(SOME, &["v"]) => "refused: protected";
+    row_36_pending_replacement_of_protected_resource_is_completed:
+        Case::recorded(&[]).goal(|goal| goal.protect = Some(true))
+            .old(|old| (old.protect, old.pending_replacement) = (true, true)).checked().diff(SOME, &["v"])
+        => "resume replacement";
     row_36_preview_reports_protected_replacement_and_continues:
         Case::recorded(&[]).goal(|goal| goal.protect = Some(true)).old(|old| old.protect = true)
             .given(|situation| situation.preview = true).checked().diff(SOME, &["v"])

@@ -1,0 +1,73 @@
+//! Entries that name one actual resource, because a provider returned the id of an existing resource.
+
+use std::sync::Arc;
+
+use hashbrown::{HashMap, HashSet};
+use pulumi_proto::property::PropertyValue;
+use pulumi_proto::resource_id::ResourceId;
+use pulumi_proto::urn::ProviderReference;
+use state::{EntryId, ResourceState};
+
+use super::DeploymentState;
+use crate::decisions::identity::{have_same_id, ids, is_shared_by_many, names_resource};
+use crate::entry::Entry;
+use crate::provider_inputs::{VERSION_KEY, visible};
+
+impl DeploymentState {
+    /// Returns whether two entries name one actual resource by their type, id and provider.
+    pub(crate) fn is_same_resource(&self, entry: &ResourceState, other: &ResourceState) -> bool {
+        names_resource(entry)
+            && names_resource(other)
+            && have_same_id(entry, other)
+            && self.have_same_provider(entry, other)
+            && !self.is_id_shared_by_many(entry)
+    }
+
+    /// Returns the other recorded entries that name the actual resource of an entry by their type, id and provider.
+    pub(crate) fn others_of_same_resource(&self, (id, entry): &Entry) -> Vec<Entry> {
+        let others = self.ledger.entries().filter(|(other, state)| other != id && self.is_same_resource(entry, state));
+        others.map(|(other, state)| (other, Arc::clone(state))).collect()
+    }
+
+    /// Returns the recorded entries with an id that another entry of the type has, too.
+    pub(crate) fn entries_with_shared_id(&self) -> HashSet<EntryId> {
+        let mut by_id: HashMap<(&str, &ResourceId), EntryId> = HashMap::new();
+        let mut shared = HashSet::new();
+        for (entry, state) in self.ledger.entries().filter(|(_, state)| names_resource(state)) {
+            for id in ids(state) {
+                let first = *by_id.entry((state.type_token.as_str(), id)).or_insert(entry);
+                if first != entry {
+                    shared.extend([first, entry]);
+                }
+            }
+        }
+        shared
+    }
+
+    fn is_id_shared_by_many(&self, entry: &ResourceState) -> bool {
+        let is_live = |other: &ResourceState| names_resource(other) && !other.delete && !other.external;
+        let has_id = |other: &ResourceState| have_same_id(entry, other) && self.have_same_provider(entry, other);
+        is_shared_by_many(self.loaded.iter().filter(|(_, other)| is_live(other) && has_id(other)).count())
+    }
+
+    /// Returns whether two entries have the same provider: one provider resource, or two with equal configurations.
+    fn have_same_provider(&self, entry: &ResourceState, other: &ResourceState) -> bool {
+        match (&entry.provider, &other.provider) {
+            (Some(provider), Some(other)) if provider != other => {
+                let (ours, theirs) = (self.configuration(provider), self.configuration(other));
+                provider.urn.type_token() == other.urn.type_token()
+                    && ours.zip(theirs).is_some_and(|(ours, theirs)| ours.same_as(&theirs))
+            }
+            (provider, other) => provider == other,
+        }
+    }
+
+    /// Returns the configuration of a provider resource, without the version of its package.
+    fn configuration(&self, reference: &ProviderReference) -> Option<PropertyValue> {
+        let is_named = |state: &&Arc<ResourceState>| state.as_provider_reference().as_ref() == Some(reference);
+        let recorded = self.ledger.entries_of(&reference.urn).map(|(_, state)| state).find(is_named);
+        let mut configuration = visible(&recorded.or_else(|| self.loaded_provider(reference))?.inputs);
+        configuration.remove(VERSION_KEY);
+        Some(PropertyValue::from(configuration).without_wrappers())
+    }
+}

@@ -1,0 +1,168 @@
+//! Tests of entries that name one actual resource: no Delete hits the resource of an entry that stays.
+
+use engine::events::Outcome;
+
+use crate::deploy;
+use crate::fake_cloud::{CallFailure, FakeCloud, NAMED};
+use crate::program::{ProgramResource, get, provider, resource};
+use crate::run::EndedRun;
+
+/// Returns a resource whose Create takes an existing resource of the name `x` over.
+fn named(name: &str) -> ProgramResource {
+    resource(name).input(NAMED, "x")
+}
+
+fn has_x(cloud: &FakeCloud) -> bool {
+    cloud.existing().contains("x")
+}
+
+/// Checks that a run sent no Delete, kept the entries, and reported in one warning that one entry keeps the resource.
+fn check_kept(ended: &EndedRun, cloud: &FakeCloud, entries: &[&str], keeper: &str) {
+    assert!(!ended.changes().contains(&"delete x".to_owned()), "{:?}", ended.changes());
+    assert!(has_x(cloud), "{:?}", ended.changes());
+    assert_eq!(ended.entries(), entries, "{:?}", ended.warnings);
+    assert_eq!(ended.warnings.len(), 1, "{:?}", ended.warnings);
+    assert!(ended.warnings[0].contains("\"x\" is not deleted"), "{:?}", ended.warnings);
+    let command = format!("run `sc destroy -s s --target 'urn:pulumi:s::p::cloud:index:Thing::{keeper}'`");
+    assert!(ended.hints.iter().any(|hint| hint.contains(&command)), "{:?}", ended.hints);
+}
+
+#[tokio::test]
+async fn renamed_resource_that_is_taken_over_is_not_deleted() {
+    let (cloud, state) = deploy(&[named("a")]).await;
+    let ended = cloud.up(&state, &[named("b")]).run().await.expect(Outcome::Succeeded);
+    check_kept(&ended, &cloud, &["x"], "b");
+    assert!(ended.warnings[0].contains("a and b (urn:"), "{:?}", ended.warnings);
+    let ended = cloud.destroy(&ended.state).run().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.changes(), has_x(&cloud)), (vec!["delete x".to_owned()], false));
+}
+
+#[tokio::test]
+async fn replacement_that_takes_the_old_resource_over_does_not_delete_it() {
+    let (cloud, state) = deploy(&[named("a").input("k", "1")]).await;
+    let ended = cloud.up(&state, &[named("a").input("k", "2")]).run().await.expect(Outcome::Succeeded);
+    check_kept(&ended, &cloud, &["x"], "a");
+    assert!(ended.warnings[0].contains("the replaced a and the new a"), "{:?}", ended.warnings);
+}
+
+#[tokio::test]
+async fn pending_delete_of_an_interrupted_run_does_not_delete_the_resource_of_the_live_entry() {
+    let program = |k: &str| [named("a").input("k", k), resource("b").input_from("v", "a").input("w", k)];
+    let (cloud, state) = deploy(&program("1")).await;
+    cloud.fail("update b-1", CallFailure::Error);
+    let ended = cloud.up(&state, &program("2")).run().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["x", "x (delete)", "b-1"]);
+    cloud.clear_failures();
+    for run in
+        [cloud.up(&ended.state, &program("2")).refresh_first(), cloud.up(&ended.state, &program("2")).parallel(1)]
+    {
+        let ended = run.run().await.expect(Outcome::Succeeded);
+        check_kept(&ended, &cloud, &["x", "b-1"], "a");
+    }
+    // Both entries are deleted with one Delete, and without a warning.
+    let ended = cloud.destroy(&ended.state).run().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["delete b-1", "delete x"]);
+    assert_eq!(ended.warnings, [""; 0]);
+}
+
+#[tokio::test]
+async fn delete_before_replace_does_not_delete_the_resource_of_another_entry() {
+    let (cloud, state) = deploy(&[named("a").input("d", "1"), named("b").input("d", "1")]).await;
+    let program = [named("a").input("d", "2"), named("b").input("d", "1")];
+    let ended = cloud.up(&state, &program).run().await.expect(Outcome::Succeeded);
+    check_kept(&ended, &cloud, &["x", "x"], "b");
+    // Without another entry the order stays: delete, then create.
+    let (cloud, state) = deploy(&[named("a").input("d", "1")]).await;
+    let ended = cloud.up(&state, &[named("a").input("d", "2")]).run().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.changes(), ended.warnings), (vec!["delete x".to_owned(), "create a".to_owned()], Vec::new()));
+}
+
+#[tokio::test]
+async fn one_of_two_entries_is_removed_without_a_delete() {
+    let (cloud, state) = deploy(&[named("a"), named("b")]).await;
+    let program = [named("b")];
+    let preview = cloud.up(&state, &program).preview().run().await.expect(Outcome::Succeeded);
+    assert_eq!(preview.warnings.len(), 1, "{:?}", preview.warnings);
+    assert!(preview.steps.contains(&"discard a".to_owned()), "{:?}", preview.steps);
+    for run in [
+        cloud.up(&state, &program),
+        cloud.up(&state, &program).refresh_first(),
+        cloud.up(&state, &program).refresh_first().run_program(),
+        cloud.destroy(&state).target("a"),
+    ] {
+        let ended = run.run().await.expect(Outcome::Succeeded);
+        check_kept(&ended, &cloud, &["x"], "b");
+    }
+    let ended = cloud.destroy(&state).run().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.changes(), ended.entries().len()), (vec!["delete x".to_owned()], 0));
+}
+
+#[tokio::test]
+async fn resource_of_a_protected_retained_or_read_entry_is_not_deleted() {
+    let (cloud, state) = deploy(&[named("a"), named("b").protected()]).await;
+    let ended = cloud.destroy(&state).run().await.expect(Outcome::Failed);
+    check_kept(&ended, &cloud, &["x"], "b");
+    let (cloud, state) = deploy(&[named("a"), named("b").retained()]).await;
+    let ended = cloud.destroy(&state).run().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.changes().len(), ended.entries().len(), has_x(&cloud)), (0, 0, true));
+    let (cloud, state) = deploy(&[named("a")]).await;
+    let ended = cloud.up(&state, &[get("b", "x")]).run().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.changes().len(), ended.warnings.len(), has_x(&cloud)), (0, 1, true));
+}
+
+#[tokio::test]
+async fn equal_configuration_makes_two_providers_one_and_another_makes_them_two() {
+    for (config, deletes) in [("1", 0), ("2", 1)] {
+        let providers = || vec![provider("p").input("v", "1"), provider("q").input("v", config)];
+        let on = |name: &str, provider: &str| vec![named(name).provider(provider)];
+        let (cloud, state) = deploy(&[providers(), on("a", "p")].concat()).await;
+        let ended = cloud.up(&state, &[providers(), on("b", "q")].concat()).run().await.expect(Outcome::Succeeded);
+        let deleted = ended.changes().iter().filter(|change| change.starts_with("delete")).count();
+        assert_eq!((deleted, ended.warnings.len()), (deletes, 1 - deletes), "{:?}", ended.changes());
+        assert_eq!(cloud.existing().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn pending_delete_of_a_resource_that_is_deleted_before_its_replacement_goes_with_it() {
+    let (cloud, state) = deploy(&[resource("a").input("k", "1").input("d", "1")]).await;
+    cloud.fail("delete a-1", CallFailure::Error);
+    let program = [resource("a").input("k", "2").input("d", "1")];
+    let ended = cloud.up(&state, &program).run().await.expect(Outcome::Failed);
+    // The old version is imported again, and the run ends before its pending delete is removed.
+    cloud.clear_failures();
+    cloud.fail("create b", CallFailure::Error);
+    let imported = resource("a").input("k", "1").input("d", "1").imported("a-1");
+    let ended = cloud.up(&ended.state, &[imported, resource("b").depends_on("a")]).run().await.expect(Outcome::Failed);
+    cloud.clear_failures();
+    let ended = cloud.up(&ended.state, &[resource("a").input("k", "1").input("d", "2")]).run().await;
+    let ended = ended.expect(Outcome::Succeeded);
+    assert_eq!((ended.call_count("delete a-1"), ended.entries()), (1, vec!["a-3".to_owned()]), "{:?}", ended.changes());
+}
+
+#[tokio::test]
+async fn resource_with_a_placeholder_id_or_an_id_of_many_entries_is_deleted_as_always() {
+    let none = |name: &str| resource(name).input(NAMED, "none");
+    let (cloud, state) = deploy(&[none("a")]).await;
+    let run = cloud.up(&state, &[none("b")]).allow_lost_records();
+    let ended = run.run().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.changes(), ended.warnings.len()), (vec!["create b".to_owned(), "delete none".to_owned()], 0));
+
+    let (cloud, state) = deploy(&[named("a"), named("b"), named("c")]).await;
+    let run = cloud.up(&state, &[named("b"), named("c")]).allow_lost_records();
+    let ended = run.run().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.changes(), ended.warnings.len()), (vec!["delete x".to_owned()], 0), "three entries");
+}
+
+#[tokio::test]
+async fn provider_decides_whether_entries_with_other_outputs_name_one_resource() {
+    let (cloud, state) = deploy(&[named("a").input("v", "1"), named("b").input("v", "2")]).await;
+    let program = [named("b").input("v", "2")];
+    // The recorded outputs of `a` are out of date: the resource has those of `b`.
+    let ended = cloud.up(&state, &program).run().await.expect(Outcome::Succeeded);
+    check_kept(&ended, &cloud, &["x"], "b");
+    // The provider does not find the resource, so both ids are equal by chance.
+    cloud.fail("read x", CallFailure::Error);
+    let ended = cloud.up(&state, &program).allow_lost_records().run().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.changes(), ended.warnings.len()), (vec!["delete x".to_owned()], 0));
+}
