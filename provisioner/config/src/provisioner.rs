@@ -14,7 +14,8 @@ use crate::reader::Section;
 use crate::stack::{Confirm, MaxDeletes, Provisioner};
 use crate::tree::Node;
 
-const KEYS: [&str; 6] = ["organization", "state-storage", "secrets-provider", "confirm", "maxDeletes", "lock"];
+const KEYS: [&str; 7] =
+    ["organization", "state-storage", "secrets-provider", "confirm", "maxDeletes", "acceptMissing", "lock"];
 
 /// Reads the block. If it is inherited from another stack, its placeholders are resolved for the current stack.
 pub(super) fn read(node: Option<&Node>, file_start: Option<Span>, resolver: &mut Resolver<'_>) -> Option<Provisioner> {
@@ -44,11 +45,13 @@ impl Context<'_, '_> {
         self.reader().warn_of_unknown_keys(section, &["type", "config", "inherit"]);
         let config = self.reader().section(section, "config", "provisioner.config");
         let (mut organization, mut confirm, mut max_deletes, mut takeover) = (None, Confirm::default(), None, true);
+        let mut accept_missing = false;
         if let Some(config) = config {
             self.reader().warn_of_unknown_keys(config, &KEYS);
             organization = self.read_organization(config);
             confirm = self.read_confirm(config);
             max_deletes = self.read_max_deletes(config);
+            accept_missing = self.reader().boolean(config, "acceptMissing").unwrap_or_default();
             takeover = self.read_takeover(config);
         }
         let state_storage = self.read_state_storage(config, section.span);
@@ -59,6 +62,7 @@ impl Context<'_, '_> {
             secrets_provider: secrets_provider?,
             confirm,
             max_deletes,
+            accept_missing,
             takeover,
         })
     }

@@ -73,6 +73,8 @@ pub struct Provisioner {
     pub confirm: Confirm,
     /// `maxDeletes`: the limit on the resources that a provision deletes or replaces.
     pub max_deletes: Option<MaxDeletes>,
+    /// `acceptMissing`: true if resources that a refresh does not find leave the state without a question.
+    pub accept_missing: bool,
 }
 
 /// Changes for which a provision asks for a confirmation, where there is a terminal to ask on.

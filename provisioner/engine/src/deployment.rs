@@ -21,6 +21,7 @@ use crate::deployment_state::DeploymentState;
 use crate::events::{Event, EventSink, Operation, Outcome, Phase, Summary};
 use crate::goal::{Goal, InvokeGoal, ReadGoal};
 use crate::jobs::JobQueue;
+use crate::missing::ProviderReadings;
 use crate::options::{DeploymentOptions, StopSignals};
 use crate::phases::{self, PhaseEnd};
 use crate::registrar::{Halted, Registered, Registrar};
@@ -54,6 +55,10 @@ pub struct DeploymentEnd {
     pub snapshot: Snapshot,
     /// Summary of the run, as in [`Event::PhaseEnded`].
     pub summary: Summary,
+    /// Results of reading recorded resources, by provider.
+    pub readings: Vec<ProviderReadings>,
+    /// True if [`DeploymentOptions::missing`] refused the refresh, and nothing was recorded.
+    pub is_refused: bool,
 }
 
 impl Deployment {
@@ -163,16 +168,17 @@ async fn run(ctx: Arc<Context>, mut queue: JobQueue, ends: ProgramEnds) -> Deplo
         (PhaseEnd::Complete, true) => Outcome::Failed,
         (PhaseEnd::Complete, false) => Outcome::Succeeded,
     };
-    let (snapshot, changes) = {
+    let (snapshot, changes, deletions, readings, is_refused) = {
         let mut state = ctx.state();
         let snapshot = state.ledger_mut().snapshot();
         let changes = state.take_counts();
+        let (deletions, readings, is_refused) = (state.deletions(), state.readings(), state.is_refresh_refused());
         drop_in_background(std::mem::replace(&mut *state, DeploymentState::new(Snapshot::default())));
-        (snapshot, changes)
+        (snapshot, changes, deletions, readings, is_refused)
     };
-    let summary = Summary { phase, changes, outcome, duration: started.elapsed() };
+    let summary = Summary { phase, changes, deletions, outcome, duration: started.elapsed() };
     ctx.emit(Event::PhaseEnded(summary.clone()));
-    DeploymentEnd { outcome, snapshot, summary }
+    DeploymentEnd { outcome, snapshot, summary, readings, is_refused }
 }
 
 /// Runs the phases: refresh, program or import, deletion of unregistered resources.

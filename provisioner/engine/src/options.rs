@@ -11,6 +11,7 @@ use crate::config_entry::ConfigEntry;
 use crate::decisions::scope::{Scope, UrnPattern};
 use crate::goal::ImportGoal;
 use crate::masking::SecretMasker;
+use crate::missing::MissingApproval;
 use crate::run_mode::RunMode;
 
 /// Options of a deployment.
@@ -44,6 +45,8 @@ pub struct DeploymentOptions {
     pub imports: Vec<ImportGoal>,
     /// True if a destroy keeps protected resources and their dependencies instead of failing.
     pub exclude_protected: bool,
+    /// Approval of the removal of resources that a refresh did not find; `None`: they are removed.
+    pub missing: Option<Arc<dyn MissingApproval>>,
     /// Configuration of the stack, for default providers.
     pub config: Vec<ConfigEntry>,
     /// Secrets to mask in recorded texts of providers. The deployment adds those that it learns of.
@@ -67,6 +70,7 @@ impl DeploymentOptions {
             continue_on_error: false,
             imports: Vec::new(),
             exclude_protected: false,
+            missing: None,
             config: Vec::new(),
             masker: Arc::default(),
         }

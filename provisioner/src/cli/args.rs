@@ -212,10 +212,19 @@ pub(crate) struct GuardArgs {
     /// Apply the changes without asking for confirmation
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Fail before the first change if the preview deletes or replaces more than N resources [default: `maxDeletes` of the
-    /// provisioner]
+    /// Fail before the first change if the run deletes, replaces or no longer finds more than N resources [default:
+    /// `maxDeletes` of the provisioner]
     #[arg(long, value_name = "N")]
     pub(crate) max_deletes: Option<u64>,
+}
+
+/// Treatment of resources that a refresh does not find.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct MissingArgs {
+    /// Remove resources that the refresh does not find from the state, even if they are protected, or all of a provider.
+    /// --yes does not do that
+    #[arg(long)]
+    pub(crate) accept_missing: bool,
 }
 
 /// Confirmation that is given on the command line.

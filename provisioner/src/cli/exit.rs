@@ -111,7 +111,9 @@ impl Changes {
 /// Returns whether a run made changes, or would make them for a preview (docs/spec/engine-semantics.md#9.3).
 fn has_changes(summary: &Summary) -> bool {
     let is_change = |op| !matches!(op, StepOp::Same | StepOp::Read | StepOp::Discard | StepOp::ReadReplacement);
-    summary.changes.iter().any(|(op, count)| *count > 0 && is_change(*op))
+    let changes = summary.changes.iter().any(|(op, count)| *count > 0 && is_change(*op));
+    // The deletion of an old resource that an earlier run has replaced is not among the changes.
+    changes || summary.deletions.total() > 0
 }
 
 /// Error of the command line itself: a message, a hint, and the outcome of the program.
@@ -434,7 +436,7 @@ mod tests {
     use std::time::Duration;
 
     use anyhow::Context as _;
-    use engine::events::{Operation, Phase};
+    use engine::events::{Deletions, Operation, Phase};
 
     use super::*;
 
@@ -458,12 +460,17 @@ mod tests {
     #[test]
     fn most_severe_outcome_of_several_runs_is_the_exit() {
         let phase = Phase { operation: Operation::Update, preview: true };
-        let run = |outcome, op| Summary { phase, changes: [(op, 1)].into(), outcome, duration: Duration::ZERO };
+        let deletions = Deletions::default();
+        let run =
+            |outcome, op| Summary { phase, changes: [(op, 1)].into(), deletions, outcome, duration: Duration::ZERO };
         let unchanged = run(Outcome::Succeeded, StepOp::Same);
         let changed = run(Outcome::Succeeded, StepOp::Update);
         let failed = run(Outcome::Failed, StepOp::Update);
         let canceled = run(Outcome::Canceled, StepOp::Create);
-        let table: [(&[Summary], _, _); 6] = [
+        let deletions = Deletions { removed: 1, ..deletions };
+        let old_deleted = Summary { deletions, ..unchanged.clone() };
+        let table: [(&[Summary], _, _); 7] = [
+            (&[old_deleted], Changes::Unexpected, Exit::UnexpectedChanges),
             (&[], Changes::Unexpected, Exit::Done),
             (&[unchanged.clone(), changed.clone()], Changes::Allowed, Exit::Done),
             (std::slice::from_ref(&unchanged), Changes::Unexpected, Exit::Done),

@@ -2,8 +2,8 @@
 //! refused.
 
 use config::{Confirm, MaxDeletes, Stack};
-use engine::events::{StepOp, Summary};
-use provisioner::operation::{Approval, Report, Stacks};
+use engine::events::{Deletions, StepOp, Summary};
+use provisioner::operation::{Approval, MissingLimit, Report, Stacks};
 
 use super::args::GuardArgs;
 use super::exit::CliError;
@@ -22,9 +22,9 @@ pub(crate) struct Guard {
     limit: Option<Limit>,
 }
 
-/// Limit on the resources that are deleted or replaced.
+/// Limit on the resources that are deleted, replaced or missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Limit {
+pub(crate) enum Limit {
     /// `--max-deletes`.
     Argument(u64),
     /// `maxDeletes` in server.yaml.
@@ -44,8 +44,9 @@ enum Decision {
 /// Numbers of resources that an update changes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
-    deleted: u64,
-    replaced: u64,
+    deletions: Deletions,
+    /// Resources that the refresh did not find.
+    missing: usize,
     /// True if anything is changed.
     any: bool,
 }
@@ -57,7 +58,7 @@ impl Guard {
     /// Wrong usage, if the stack demands a confirmation and there is neither a terminal nor `--yes`.
     pub(crate) fn new(ui: &Ui, args: &GuardArgs, stack: &Stack) -> Result<Self, CliError> {
         let provisioner = &stack.provisioner;
-        let limit = args.max_deletes.map(Limit::Argument).or(provisioner.max_deletes.map(Limit::File));
+        let limit = Limit::new(args, stack);
         let is_interactive = ui.is_interactive();
         if provisioner.confirm == Confirm::Always && !args.yes && !is_interactive {
             let message =
@@ -73,7 +74,8 @@ impl Guard {
         self.limit.is_some()
     }
 
-    /// Decides about the changes of a preview. Asks the user if necessary.
+    /// Decides about the changes of a preview. Asks the user if necessary. `missing` is the number of resources that the
+    /// refresh before it did not find.
     ///
     /// # Errors
     /// The changes are above the limit; errors of the terminal.
@@ -83,8 +85,9 @@ impl Guard {
         stacks: &Stacks,
         stack: &str,
         preview: &Report,
+        missing: usize,
     ) -> anyhow::Result<Approval> {
-        let counts = Counts::of(&preview.summary);
+        let counts = Counts::of(&preview.summary, missing);
         match self.decide(stack, counts) {
             Decision::Proceed => Ok(Approval::Granted),
             Decision::Ask(question) => Ok(match session.confirm(&question, false).await? {
@@ -96,8 +99,8 @@ impl Guard {
     }
 
     fn decide(&self, stack: &str, counts: Counts) -> Decision {
-        let destroyed = counts.deleted + counts.replaced;
-        if let Some(limit) = self.limit.filter(|limit| destroyed > limit.count()) {
+        let destroyed = counts.deletions.total();
+        if let Some(limit) = self.limit.filter(|limit| counts.limited() > limit.count()) {
             return Decision::Refuse(limit);
         }
         let asks = match self.confirm {
@@ -116,6 +119,25 @@ impl Guard {
 }
 
 impl Limit {
+    /// Returns the limit of a stack. `--max-deletes` takes precedence.
+    pub(crate) fn new(args: &GuardArgs, stack: &Stack) -> Option<Self> {
+        args.max_deletes.map(Self::Argument).or(stack.provisioner.max_deletes.map(Self::File))
+    }
+
+    /// Returns the limit for refreshes.
+    pub(crate) fn of_missing(self, stacks: &Stacks) -> MissingLimit {
+        MissingLimit { count: self.count(), setting: self.setting(stacks) }
+    }
+
+    fn setting(self, stacks: &Stacks) -> String {
+        match self {
+            Self::Argument(count) => format!("--max-deletes {count}"),
+            Self::File(MaxDeletes { count, span }) => {
+                format!("maxDeletes {count} ({})", stacks.sources.position(span))
+            }
+        }
+    }
+
     fn count(self) -> u64 {
         match self {
             Self::Argument(count) => count,
@@ -125,35 +147,42 @@ impl Limit {
 
     fn error(self, stack: &str, counts: Counts, stacks: &Stacks) -> CliError {
         let changes = counts.destroyed().unwrap_or_default();
-        let allowed = match self {
-            Self::Argument(count) => format!("--max-deletes {count}"),
-            Self::File(MaxDeletes { count, span }) => {
-                format!("maxDeletes {count} ({})", stacks.sources.position(span))
-            }
+        let missing = match counts.missing {
+            0 => String::new(),
+            1 => ", and the refresh did not find 1".to_owned(),
+            missing => format!(", and the refresh did not find {missing}"),
         };
+        let allowed = self.setting(stacks);
         CliError::failed(
-            format!("the changes of stack {stack} would {changes}, more than {allowed} allows; nothing was changed"),
-            format!("if this is what you want, give --max-deletes {}", counts.deleted + counts.replaced),
+            format!(
+                "the changes of stack {stack} would {changes}{missing}, more than {allowed} allows; nothing was changed"
+            ),
+            format!("if this is what you want, give --max-deletes {}", counts.limited()),
         )
     }
 }
 
 impl Counts {
-    fn of(summary: &Summary) -> Self {
-        let count = |op| summary.changes.get(&op).map_or(0, |count| *count as u64);
+    fn of(summary: &Summary, missing: usize) -> Self {
         // Also a read resource that leaves the state, which `--expect-no-changes` does not count.
         let is_change = |op: StepOp| !matches!(op, StepOp::Same | StepOp::Read);
         Self {
-            deleted: count(StepOp::Delete),
-            replaced: count(StepOp::Replace),
-            any: summary.changes.iter().any(|(op, count)| *count > 0 && is_change(*op)),
+            deletions: summary.deletions,
+            missing,
+            any: summary.deletions.total() > 0
+                || summary.changes.iter().any(|(op, count)| *count > 0 && is_change(*op)),
         }
+    }
+
+    /// Returns the number of resources to which the limit applies.
+    fn limited(self) -> u64 {
+        (self.deletions.total() + self.missing) as u64
     }
 
     /// Returns the changes that destroy something: `delete 2 resources and replace 1`.
     fn destroyed(self) -> Option<String> {
         let resources = |count| if count == 1 { "1 resource".to_owned() } else { format!("{count} resources") };
-        match (self.deleted, self.replaced) {
+        match (self.deletions.removed, self.deletions.replaced) {
             (0, 0) => None,
             (deleted, 0) => Some(format!("delete {}", resources(deleted))),
             (0, replaced) => Some(format!("replace {}", resources(replaced))),
@@ -169,9 +198,9 @@ mod tests {
     #[test]
     fn changes_that_destroy_something_are_asked_for_on_a_terminal() {
         let created = Counts { any: true, ..Counts::default() };
-        let deleted = Counts { deleted: 2, ..created };
-        let replaced = Counts { replaced: 1, ..created };
-        let both = Counts { replaced: 3, ..deleted };
+        let counts = |removed, replaced| Counts { deletions: Deletions { removed, replaced }, ..created };
+        let (deleted, replaced, both) = (counts(2, 0), counts(0, 1), counts(2, 3));
+        let missing = Counts { missing: 1, ..both };
         let guard = Guard { confirm: Confirm::Deletes, agreed: false, is_interactive: true, limit: None };
         let ask = |text: &str| Decision::Ask(format!("{text} to stack s?"));
         let limited = |count| Guard { limit: Some(Limit::Argument(count)), ..guard };
@@ -188,6 +217,8 @@ mod tests {
             (Guard { confirm: Confirm::Always, ..guard }, created, ask("Apply these changes")),
             (limited(5), both, ask("These changes delete 2 resources and replace 3. Apply them")),
             (limited(4), both, Decision::Refuse(Limit::Argument(4))),
+            (limited(6), missing, ask("These changes delete 2 resources and replace 3. Apply them")),
+            (limited(5), missing, Decision::Refuse(Limit::Argument(5))),
             (limited(0), created, Decision::Proceed),
             (
                 Guard { agreed: true, is_interactive: false, ..limited(1) },

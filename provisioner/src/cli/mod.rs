@@ -17,6 +17,7 @@ mod exit;
 mod guard;
 mod lock_process;
 mod migrated;
+mod missing;
 mod panic;
 mod process;
 mod prompt;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use anyhow::Context as _;
 use bridge::host::PluginPool;
@@ -10,16 +11,21 @@ use config::Stack;
 use engine::events::{Event, Message, Outcome, Severity, Summary};
 use engine::{Scope, UrnPattern};
 use provisioner::operation::{
-    OperationError, PluginSettings, Report, RunInputs, RunOptions, StackRun, Stacks, key_stack, secrets_diagnostic,
+    MissingGuard, MissingQuestion, OperationError, PluginSettings, Report, RunInputs, RunOptions, StackRun, Stacks,
+    key_stack, secrets_diagnostic,
 };
 use state::{StackAccess, drop_in_background};
 
 use super::access::access_for_change;
-use super::args::{LockArgs, ProgramArgs, ReplaceArgs, RunArgs, ScopeArgs, ShowArgs, TimeLimitArgs};
+use super::args::{
+    GuardArgs, LockArgs, MissingArgs, ProgramArgs, ReplaceArgs, RunArgs, ScopeArgs, ShowArgs, TimeLimitArgs,
+};
 use super::attached_plugins;
 use super::display::Secrets;
 use super::downloads::DownloadQuestions;
 use super::exit::{Changes, CliError, Exit, secrets_error};
+use super::guard::Limit;
+use super::missing::MissingQuestions;
 use super::prompt;
 use super::recorded_names;
 use super::session::{self, Session, SessionOptions};
@@ -44,6 +50,10 @@ pub(crate) struct Runs {
     pub(crate) lock: LockArgs,
     /// True if the user has agreed to all questions, with `--yes`.
     pub(crate) yes: bool,
+    /// Treatment of resources that a refresh does not find.
+    pub(crate) missing: MissingArgs,
+    /// Rules for deletes and replacements, where the command has them.
+    pub(crate) guard: Option<GuardArgs>,
     /// True if the operation comes to the key of a stack first, if the stack asks for one that has not been created.
     pub(crate) creates_keys: bool,
 }
@@ -59,7 +69,8 @@ impl Runs {
             ..RunOptions::default()
         };
         let (secrets, limit, lock) = (args.show.secrets(), time.limit(), LockArgs::default());
-        Self { options, diff, secrets, limit, changes, lock, yes: false, creates_keys: false }
+        let (missing, guard) = (MissingArgs::default(), None);
+        Self { options, diff, secrets, limit, changes, lock, yes: false, missing, guard, creates_keys: false }
     }
 
     /// Creates the settings of an import, which has no refresh before it and the whole stack in scope.
@@ -143,16 +154,18 @@ pub(crate) async fn on_stacks(
     let mut plugins = plugin_settings(stacks)?;
     let (approval, questions) = DownloadQuestions::new(ui, runs.yes);
     plugins.packages.approval = approval;
+    let (question, missing_questions) = MissingQuestions::new(ui);
     session::run(ui, options, async |session| {
         let work = async {
             match provide_packages(ui, stacks, &plugins, session).await {
-                Ok(()) => on_each_stack(ui, stacks, &runs, &plugins, session, operation).await,
+                Ok(()) => on_each_stack(ui, stacks, &runs, &plugins, question, session, operation).await,
                 Err(error) => Err(error),
             }
         };
         let exit = tokio::select! {
             exit = work => exit,
             never = questions.ask(ui, session) => match never {},
+            never = missing_questions.ask(ui, session) => match never {},
         };
         plugins.pool.close().await;
         exit
@@ -178,6 +191,7 @@ async fn on_each_stack(
     stacks: &Stacks,
     runs: &Runs,
     plugins: &PluginSettings,
+    question: Option<Arc<dyn MissingQuestion>>,
     session: &Session<'_>,
     operation: impl AsyncFn(&StackRun, &Session<'_>) -> anyhow::Result<Option<Report>>,
 ) -> anyhow::Result<Exit> {
@@ -196,7 +210,7 @@ async fn on_each_stack(
             waiting.push_front(key);
             continue;
         }
-        let run = async { stack_run(stacks, &stack, access?, session, plugins, runs).await };
+        let run = async { stack_run(stacks, &stack, access?, session, plugins, &question, runs).await };
         let ended = match session.unless_stopped(run).await {
             Ok(run) => {
                 let ended = operation(&run, session).await;
@@ -213,7 +227,7 @@ async fn on_each_stack(
             report_left_out(session, &stack.name, &waiting);
         }
         let Some(report) = ended? else { return Ok(declined(ui, session, &summaries)) };
-        let Report { summary, snapshot, diagnostics } = report;
+        let Report { summary, snapshot, diagnostics, .. } = report;
         let environment = &stacks.process_context.environment;
         recorded_names::keep(environment, &stacks.repository.root, &stack.name, &snapshot);
         drop_in_background(snapshot);
@@ -272,15 +286,21 @@ async fn stack_run(
     access: StackAccess,
     session: &Session<'_>,
     plugins: &PluginSettings,
+    question: &Option<Arc<dyn MissingQuestion>>,
     runs: &Runs,
 ) -> anyhow::Result<StackRun> {
     let locate = locate(Arc::clone(&stacks.sources), stacks.program(stack));
-    let inputs = RunInputs {
-        plugins: plugins.clone(),
-        events: session.sink(&stack.name, Some(locate)),
-        signals: session.signals.clone(),
-        options: runs.options_for(stack),
+    let events = session.sink(&stack.name, Some(locate));
+    let missing = MissingGuard {
+        stack: stack.name.clone(),
+        accepts: runs.missing.accept_missing || stack.provisioner.accept_missing,
+        limit: runs.guard.and_then(|args| Limit::new(&args, stack)).map(|limit| limit.of_missing(stacks)),
+        question: question.clone(),
+        events: Arc::clone(&events),
+        count: AtomicUsize::default(),
     };
+    let options = RunOptions { missing: Some(Arc::new(missing)), ..runs.options_for(stack) };
+    let inputs = RunInputs { plugins: plugins.clone(), events, signals: session.signals.clone(), options };
     Ok(stacks.run(stack, access, inputs).await?)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bridge::host::ProviderHost;
 use engine::events::{Event, EventSink, Operation, StepOp};
-use engine::{Deployment, DeploymentOptions, StopSignals};
+use engine::{Deployment, DeploymentEnd, DeploymentOptions, MissingApproval, StopSignals};
 use state::secrets::SecretsManager;
 use state::{JournalRecorder, Snapshot, StateRecorder};
 use tokio_util::sync::CancellationToken;
@@ -65,6 +65,7 @@ impl StackRun {
             continue_on_error: self.options.continue_on_error || operation == Operation::Import,
             imports: self.options.imports.clone(),
             exclude_protected: self.options.exclude_protected,
+            missing: self.options.missing.clone().map(|guard| guard as Arc<dyn MissingApproval>),
             config: self.config.clone(),
             masker: Arc::clone(&self.masker),
             ..DeploymentOptions::new(&stack.name, &stack.project, operation)
@@ -93,7 +94,8 @@ impl StackRun {
             ended = async { tokio::join!(run, program) } => ended,
             never = stop_without_lock => never,
         };
-        Report { summary: end.summary, snapshot: end.snapshot, diagnostics }
+        let DeploymentEnd { summary, snapshot, readings, is_refused, .. } = end;
+        Report { summary, snapshot, diagnostics, readings, is_refused }
     }
 }
 

@@ -15,6 +15,9 @@ mod key_access;
 mod key_stack;
 mod locking;
 mod migration;
+mod missing;
+mod missing_reports;
+mod names;
 mod plugin_events;
 mod plugin_settings;
 mod plugins;
@@ -41,8 +44,8 @@ use bridge::error::chain;
 use bridge::host::{HostError, PluginHost};
 
 use config::diagnostics::Diagnostic;
-use engine::BUILT_IN;
 use engine::events::{Event, Message, Operation, Severity, Summary};
+use engine::{BUILT_IN, ProviderReadings};
 use state::{Snapshot, StackState, StateError, UnexplainedEmptyState};
 
 use pulumi_proto::urn::{TypeToken, Urn};
@@ -50,6 +53,7 @@ use pulumi_proto::urn::{TypeToken, Urn};
 use crate::registry::packages::CorePackage;
 
 use self::core_packages::CorePackagesError;
+use self::names::names;
 use self::secrets_access::other_provider_text;
 
 pub use approval::Approval;
@@ -59,6 +63,7 @@ pub use core_packages::{
 pub use destroy::destroy;
 pub use import::import;
 pub use key_stack::key_stack;
+pub use missing::{MissingGuard, MissingLimit, MissingQuestion};
 pub use plugin_settings::PluginSettings;
 pub use plugins::InstalledPlugin;
 pub use preview::{preview, preview_destroy, preview_refresh};
@@ -83,6 +88,10 @@ pub struct Report {
     pub snapshot: Snapshot,
     /// Errors in the files that are detected only while the program runs. They are not reported yet.
     pub diagnostics: Vec<Diagnostic>,
+    /// Results of reading recorded resources, by provider.
+    pub readings: Vec<ProviderReadings>,
+    /// True if the refresh was refused because of missing resources, and nothing was recorded.
+    pub is_refused: bool,
 }
 
 /// Error that prevents an operation. Failures of resources are reported as events instead.
@@ -170,14 +179,6 @@ fn count_errors(found: &[Diagnostic]) -> String {
 fn package_names(packages: &[CorePackage]) -> String {
     let names: Vec<String> = packages.iter().map(|package| format!("{} {}", package.name, package.version)).collect();
     names.join(", ")
-}
-
-/// Returns the names of the first ten resources, and the number of further resources.
-fn names(urns: &[Urn]) -> String {
-    const MAX_NAMES: usize = 10;
-    let names: Vec<&str> = urns.iter().take(MAX_NAMES).map(Urn::name).collect();
-    let rest = if urns.len() > MAX_NAMES { format!(" and {} more", urns.len() - MAX_NAMES) } else { String::new() };
-    names.join(", ") + &rest
 }
 
 impl StackRun {

@@ -50,6 +50,11 @@ impl StackRun {
         let snapshot = view.snapshot.unwrap_or_default();
         self.check_recorded(&host, operation, &snapshot).await?;
         self.report_pending_creates(&snapshot);
-        Ok(self.deploy(&host, operation, refresh, snapshot, mode).await)
+        let report = self.deploy(&host, operation, refresh, snapshot, mode).await;
+        self.warn_of_missing(&report);
+        if operation == Operation::Destroy {
+            self.report_nothing_found(&report);
+        }
+        Ok(report)
     }
 }

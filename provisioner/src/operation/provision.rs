@@ -6,6 +6,7 @@ use pulumi_proto::urn::Urn;
 
 use engine::events::{Operation, Outcome};
 use state::format::{UpdateInfo, UpdateKind, UpdateResult};
+use state::{StackState, StateError};
 
 use super::deploy::DeployMode;
 use super::{Approval, OperationError, Report, RunOptions, StackRun};
@@ -49,8 +50,16 @@ pub async fn provision<E: From<OperationError>>(
     let urns = snapshot.resources.iter().map(|resource| &resource.urn);
     if refresh_first && let Some(scope) = run.options.scope.restricted_to(urns) {
         let refresh_run = StackRun { options: RunOptions { scope, ..run.options.clone() }, ..run.clone() };
+        if let Some(refused) = refresh_run.approve_missing_first(host, Operation::Refresh, false, &snapshot).await {
+            state.release().await.map_err(OperationError::from)?;
+            return Ok(Some(refused));
+        }
         let mode = DeployMode::Apply(state.recorder(UpdateKind::Refresh));
         let report = refresh_run.deploy(host, Operation::Refresh, false, snapshot, mode).await;
+        if report.is_refused {
+            state.release().await.map_err(OperationError::from)?;
+            return Ok(Some(report));
+        }
         let history = run.history(UpdateKind::Refresh, started, &report);
         if report.summary.outcome != Outcome::Succeeded {
             state.close(report.snapshot.clone(), Some(&history)).await.map_err(OperationError::from)?;
@@ -69,6 +78,8 @@ pub async fn provision<E: From<OperationError>>(
         let approval = if succeeded { approve(&report).await } else { Ok(Approval::Declined) };
         if !matches!(approval, Ok(Approval::Granted)) {
             let closed = match refreshed {
+                // A refused run records nothing of its refresh.
+                Some(_) if approval.is_err() => discard(state).await,
                 Some(history) => state.close(snapshot.clone(), Some(&history)).await,
                 // No change was made, so a new stack is not created.
                 None => state.release().await,
@@ -78,11 +89,27 @@ pub async fn provision<E: From<OperationError>>(
             return Ok((!succeeded).then_some(Report { snapshot, ..report }));
         }
     }
+    let refresh_within = refresh && !refresh_first;
+    if let Some(refused) = run.approve_missing_first(host, Operation::Update, refresh_within, &snapshot).await {
+        state.release().await.map_err(OperationError::from)?;
+        return Ok(Some(refused));
+    }
     let mode = DeployMode::Apply(state.recorder(UpdateKind::Update));
-    let report = run.deploy(host, Operation::Update, refresh && !refresh_first, snapshot, mode).await;
+    let report = run.deploy(host, Operation::Update, refresh_within, snapshot, mode).await;
+    if report.is_refused {
+        let closed = if refreshed.is_some() { discard(state).await } else { state.release().await };
+        closed.map_err(OperationError::from)?;
+        return Ok(Some(report));
+    }
     let history = run.history(UpdateKind::Update, started, &report);
     state.close(report.snapshot.clone(), Some(&history)).await.map_err(OperationError::from)?;
     Ok(Some(report))
+}
+
+/// Unlocks the stack with the state that it had before the run.
+async fn discard(state: StackState) -> Result<(), StateError> {
+    let before = state.snapshot().clone();
+    state.close(before, None).await
 }
 
 impl StackRun {

@@ -85,8 +85,22 @@ impl StackRun {
             // The refresh reads the resources of all other pending operations.
             self.report_pending_creates(&snapshot);
         }
-        let mode = DeployMode::Apply(state.recorder(kind));
-        let report = self.deploy(&host, operation, refresh_before, snapshot, mode).await;
+        let recorded_nothing = options.pending_creates.is_empty() && !options.clear_pending_creates;
+        let refused = self.approve_missing_first(&host, operation, refresh_before, &snapshot).await;
+        let report = match refused {
+            Some(refused) => refused,
+            None => {
+                let mode = DeployMode::Apply(state.recorder(kind));
+                self.deploy(&host, operation, refresh_before, snapshot, mode).await
+            }
+        };
+        if report.is_refused && recorded_nothing {
+            state.release().await?;
+            return Ok(report);
+        }
+        if operation == Operation::Destroy {
+            self.report_nothing_found(&report);
+        }
         state.close(report.snapshot.clone(), Some(&self.history(kind, started, &report))).await?;
         Ok(report)
     }

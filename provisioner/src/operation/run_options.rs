@@ -1,7 +1,11 @@
 //! Options of a run.
 
+use std::sync::Arc;
+
 use engine::{ImportGoal, Scope, UrnPattern};
 use pulumi_proto::urn::Urn;
+
+use super::missing::MissingGuard;
 
 /// Options of a run.
 #[derive(Clone, Debug)]
@@ -23,6 +27,8 @@ pub struct RunOptions {
     pub imports: Vec<ImportGoal>,
     /// True if a destroy excludes protected resources and their dependencies instead of failing.
     pub exclude_protected: bool,
+    /// Guard of the refreshes of the run; `None`: resources that are missing leave the state.
+    pub missing: Option<Arc<MissingGuard>>,
     /// True if the run continues from a state that has lost its resources: see
     /// [`state::StackState::unexplained_empty`].
     pub allow_empty: bool,
@@ -39,6 +45,7 @@ impl Default for RunOptions {
             removed_by_refresh: Vec::new(),
             imports: Vec::new(),
             exclude_protected: false,
+            missing: None,
             allow_empty: false,
         }
     }

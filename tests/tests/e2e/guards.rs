@@ -187,6 +187,115 @@ fn provisioner_decides_what_is_asked_for() {
     assert_eq!(created_files(&repository), ["a"]);
 }
 
+/// Returns a repository whose resources exist, and whose provider finds none of them.
+fn provisioned_and_missing(setting: &str, resources: &str) -> Repository {
+    let repository = Repository::new(sections(resources));
+    let provisioner = PROVISIONER.replace("  config:\n", &format!("  config:\n{setting}"));
+    repository.write_stack("reef", &provisioner, sections(resources));
+    repository.expect_exit(0, "provision");
+    for file in created_files(&repository) {
+        std::fs::remove_file(repository.path(&format!("site/{file}"))).unwrap();
+    }
+    repository
+}
+
+#[test]
+fn resources_that_are_all_missing_leave_the_state_only_if_that_is_accepted() {
+    let repository = provisioned_and_missing("", PAGES);
+    let before = repository.expect_exit(0, "stack export");
+    let output = repository.expect_exit(1, "provision --yes");
+    let described =
+        "warning: the refresh of stack reef did not find any of the 2 resources of provider files: a--prod, b--prod";
+    assert!(output.contains(described) && output.contains("give --accept-missing"), "{output}");
+    assert!(output.contains("- missing a--prod (files:fs:File)") && !output.contains("deleted"), "{output}");
+    for command in ["provision -S", "provision --yes --run-program", "provision -S --run-program", "refresh --yes"] {
+        let output = repository.expect_exit(1, command);
+        assert!(output.contains("error: missing resources of stack reef would leave the state"), "{command}: {output}");
+    }
+    for command in ["refresh --run-program", "destroy --parent --yes", "destroy --parent --yes -S --run-program"] {
+        let output = repository.expect_exit(1, command);
+        assert!(output.contains("error: missing resources of stack reef would leave the state"), "{command}: {output}");
+    }
+    assert_eq!(repository.expect_exit(0, "stack export"), before, "nothing of a refused refresh is recorded");
+    assert_eq!((created_files(&repository).len(), repository.is_locked()), (0, false));
+    for command in ["preview", "provision -P", "refresh -P", "destroy --parent -P", "preview --run-program"] {
+        let output = repository.expect_exit(0, command);
+        assert!(output.contains("warning: the refresh of stack reef did not find any of the 2 resources"), "{output}");
+    }
+    let output = repository.expect_exit(1, "provision --accept-missing --max-deletes 1");
+    assert!(output.contains("did not find 2 resources, more than --max-deletes 1 allows"), "{output}");
+    assert_eq!(repository.expect_exit(0, "stack export"), before);
+    repository.expect_exit(0, "provision --accept-missing --max-deletes 2");
+    assert_eq!(created_files(&repository), ["a", "b"]);
+}
+
+#[test]
+fn server_yaml_accepts_missing_resources() {
+    let repository = provisioned_and_missing("    acceptMissing: true\n", PAGES);
+    repository.expect_exit(0, "provision");
+    assert_eq!(created_files(&repository), ["a", "b"]);
+}
+
+#[test]
+fn missing_resources_are_asked_for_on_a_terminal() {
+    let repository = provisioned_and_missing("", PAGES);
+    let question = "Remove the missing resources from the state of stack reef? [y/N]";
+    let mut terminal = repository.start_on_terminal("provision --yes");
+    terminal.wait_until_shown(question);
+    terminal.type_line("n");
+    assert_eq!(terminal.wait(), 1, "{}", terminal.screen());
+    assert!(terminal.screen().contains("nothing was changed"), "{}", terminal.screen());
+    let mut terminal = repository.start_on_terminal("provision -S");
+    terminal.wait_until_shown(question);
+    terminal.press_ctrl_c();
+    assert_eq!(terminal.wait(), 130, "{}", terminal.screen());
+    assert_eq!((created_files(&repository).len(), repository.is_locked()), (0, false));
+    let mut terminal = repository.start_on_terminal("provision -S");
+    terminal.wait_until_shown(question);
+    terminal.type_line("y");
+    assert_eq!(terminal.wait(), 0, "{}", terminal.screen());
+    assert_eq!(created_files(&repository), ["a", "b"]);
+}
+
+#[test]
+fn destroy_says_that_it_found_nothing() {
+    let repository = provisioned_and_missing("", PAGES);
+    let output = repository.expect_exit(0, "destroy --parent --yes --accept-missing");
+    assert!(
+        output.contains("warning: nothing was found: the refresh of stack reef found none of its 2 resources"),
+        "{output}"
+    );
+}
+
+#[test]
+fn missing_resource_counts_with_the_deletes() {
+    let repository = provisioned_and_changed(ONLY_A);
+    std::fs::remove_file(repository.path("site/a")).unwrap();
+    let output = repository.expect_exit(1, "provision --max-deletes 1");
+    assert!(
+        output.contains("would delete 1 resource, and the refresh did not find 1, more than --max-deletes 1 allows"),
+        "{output}"
+    );
+    // Nothing of the refresh was recorded, so the next run counts the same.
+    repository.expect_exit(1, "provision --max-deletes 1");
+    repository.expect_exit(0, "provision --max-deletes 2");
+    assert_eq!(created_files(&repository), ["a"]);
+}
+
+#[test]
+fn retained_resource_is_shown_as_retained_and_not_counted() {
+    let retained = PAGES.replace("content: one }", "content: one }, options: { retainOnDelete: true }");
+    let repository = Repository::new(sections(&retained));
+    repository.expect_exit(0, "provision");
+    repository.write_sections(sections(""));
+    let output = repository.expect_exit(0, "preview");
+    assert!(output.contains("b--prod  files:fs:File  retain") && output.contains("2 to retain"), "{output}");
+    let output = repository.expect_exit(0, "provision --max-deletes 0");
+    assert!(output.contains("- retained b--prod (files:fs:File)") && output.contains("2 retained"), "{output}");
+    assert!(!output.contains("deleted") && !output.contains("to delete"), "{output}");
+    assert_eq!(created_files(&repository), ["a", "b"]);
+}
+
 #[test]
 fn destroy_without_a_question_fails_before_it_deletes_if_a_resource_is_protected() {
     let repository = Repository::new(sections(

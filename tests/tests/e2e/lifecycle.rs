@@ -201,13 +201,13 @@ fn drift_is_detected_and_corrected() {
     exit 0
     --- out
       tank-reef      Stack
-    - └─ page--prod  files:fs:File  deleted [time]
+    - └─ page--prod  files:fs:File  missing [time]
 
-    Refresh of reef done in [time]: 1 deleted, 2 unchanged
+    Refresh of reef done in [time]: 1 missing, 2 unchanged
     --- err
     info: Loaded plugin: files v0.1.0
     Refreshing reef
-      - deleted page--prod (files:fs:File) ([time])
+      - missing page--prod (files:fs:File) ([time])
     ");
     insta::assert_snapshot!(repository.sc("provision -S"), @r#"
     exit 0

@@ -139,6 +139,8 @@ struct Inner {
     rejects_invokes: bool,
     /// True if Delete fails for a resource whose id is an input of another one that exists.
     refuses_deletes_in_use: bool,
+    /// True if each Read answers that the resource does not exist.
+    is_blind: bool,
     can_repeat_mutations: bool,
     checked: Vec<CheckRequest>,
     constructed: Vec<ConstructRequest>,
@@ -231,6 +233,7 @@ impl FakeCloud {
     /// Removes all failures.
     pub(crate) fn clear_failures(&self) -> &Self {
         self.inner().failures.clear();
+        self.inner().is_blind = false;
         self
     }
 
@@ -249,6 +252,12 @@ impl FakeCloud {
     /// Declares that a mutation that failed as busy had no effect.
     pub(crate) fn allow_repeated_mutations(&self) -> &Self {
         self.inner().can_repeat_mutations = true;
+        self
+    }
+
+    /// Makes each Read answer that the resource does not exist, as with credentials without rights.
+    pub(crate) fn blind(&self) -> &Self {
+        self.inner().is_blind = true;
         self
     }
 
@@ -283,6 +292,7 @@ impl FakeCloud {
     pub(crate) fn clear_failures_and_signals(&self) {
         let mut inner = self.inner();
         inner.failures.clear();
+        inner.is_blind = false;
         inner.cancellations.clear();
     }
 

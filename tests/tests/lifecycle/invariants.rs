@@ -104,6 +104,11 @@ pub(crate) fn created_unchecked(calls: &[Call]) -> impl Iterator<Item = &String>
     calls.iter().filter(move |call| call.verb == "create" && !checked.contains(&*call.name)).map(|call| &call.id)
 }
 
+/// Returns the number of deletes that succeeded.
+pub(crate) fn successful_deletes(calls: &[Call]) -> usize {
+    calls.iter().filter(|call| call.verb == "delete" && call.succeeded).count()
+}
+
 /// Returns the entries that lost their initialization errors without a successful Update.
 pub(crate) fn init_errors_without_update(base: &Snapshot, state: &Snapshot, calls: &[Call]) -> Vec<String> {
     let has_errors = |state: &&Arc<ResourceState>| !state.init_errors.is_empty() && !state.external;

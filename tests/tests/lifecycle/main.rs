@@ -17,6 +17,7 @@ mod crash;
 mod deletes;
 mod fake_cloud;
 mod former_dependents;
+mod guards;
 mod imports;
 mod invariants;
 #[cfg(debug_assertions)]

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::events::{Event, EventSink, Operation, Outcome, Severity, StepInfo, StepOp};
+use async_trait::async_trait;
+use engine::events::{Deletions, Event, EventSink, Message, Operation, Outcome, Severity, StepInfo, StepOp};
 use engine::masking::SecretMasker;
 use engine::{
-    ConfigEntry, Deployment, DeploymentOptions, ImportGoal, ProgramEnd, Registered, RegistrationResult, StopSignals,
-    UrnPattern,
+    ConfigEntry, Deployment, DeploymentOptions, ImportGoal, MissingApproval, ProgramEnd, ProviderReadings, Registered,
+    RegistrationResult, StopSignals, UrnPattern,
 };
 use pulumi_proto::urn::Urn;
 use state::{Lease, ResourceState, Snapshot, StateRecorder, integrity};
@@ -60,6 +61,25 @@ pub(crate) struct EndedRun {
     /// State of the fake cloud when each record was written.
     pub(crate) cloud_states: Vec<CloudState>,
     pub(crate) counts: BTreeMap<StepOp, usize>,
+    pub(crate) deletions: Deletions,
+    pub(crate) readings: Vec<ProviderReadings>,
+}
+
+/// Refuses each refresh that does not find a resource.
+#[derive(Debug)]
+struct Refusal;
+
+#[async_trait]
+impl MissingApproval for Refusal {
+    async fn approve(&self, readings: &[ProviderReadings]) -> Result<(), Message> {
+        let names = readings.iter().flat_map(|found| &found.missing).map(|resource| resource.urn.name());
+        let names: Vec<&str> = names.collect();
+        if names.is_empty() {
+            Ok(())
+        } else {
+            Err(Message::new(Severity::Error, format!("missing: {}", names.join(", "))))
+        }
+    }
 }
 
 impl FakeCloud {
@@ -131,6 +151,12 @@ impl Run {
     /// Refreshes before the operation.
     pub(crate) fn refresh_first(mut self) -> Self {
         self.options.refresh = true;
+        self
+    }
+
+    /// Refuses refreshes that do not find a resource.
+    pub(crate) fn refuse_missing(mut self) -> Self {
+        self.options.missing = Some(Arc::new(Refusal));
         self
     }
 
@@ -260,7 +286,7 @@ impl Run {
         let mut ended = events.ended(end.outcome, replies);
         ended.masker = masker;
         ended.calls = self.cloud.calls().split_off(before);
-        ended.counts = end.summary.changes;
+        (ended.counts, ended.deletions, ended.readings) = (end.summary.changes, end.summary.deletions, end.readings);
         (ended.crash_states, ended.cloud_states) = checking_recorder.crash_states();
         self.cloud.record_created_unchecked(invariants::created_unchecked(&ended.calls));
 
@@ -287,6 +313,13 @@ impl Run {
                 violations.push("an operation is pending, but the run was not aborted, and no reply lost".to_owned());
             }
             violations.extend(invariants::repeated_changes(&ended.calls));
+            if end.is_refused && (ended.crash_states.len() > 1 || !ended.changes().is_empty()) {
+                violations.push("a refused refresh was recorded, or changes followed it".to_owned());
+            }
+            let uncounted = invariants::successful_deletes(&ended.calls).saturating_sub(ended.deletions.total());
+            if uncounted > 0 && !aborted && self.record_fails_after.is_none() {
+                violations.push(format!("{uncounted} deletes are not counted: {:?}", ended.deletions));
+            }
             violations.extend(invariants::init_errors_without_update(&self.base, &end.snapshot, &ended.calls));
             let is_complete = end.outcome == Outcome::Succeeded && operation == Operation::Update;
             if is_complete && has_no_scope && self.end == ProgramEnd::Completed {
@@ -438,6 +471,8 @@ impl Events {
             crash_states: Vec::new(),
             cloud_states: Vec::new(),
             counts: BTreeMap::new(),
+            deletions: Deletions::default(),
+            readings: Vec::new(),
         }
     }
 

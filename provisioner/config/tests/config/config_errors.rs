@@ -92,7 +92,7 @@ provisioner:
       |     ^^^^^^^^^^^^
       |
       = hint: did you mean `state-storage`?
-      = hint: the keys are organization, state-storage, secrets-provider, confirm, maxDeletes, lock
+      = hint: the keys are organization, state-storage, secrets-provider, confirm, maxDeletes, acceptMissing, lock
 
     error[provisioner]: failed to read state storage config: unknown provisioner field config type ""
      --> .sc/stacks/s/server.yaml:5:5

@@ -10,6 +10,7 @@ mod effects;
 mod entry_deletions;
 mod former_dependents;
 mod imports;
+mod readings;
 mod renames;
 mod repairs;
 mod resource_record;
@@ -32,7 +33,8 @@ use state::{EntryId, Ledger, ResourceState, Snapshot};
 use crate::decisions::deletions::order_pending_deletes_first;
 use crate::decisions::scope::UrnPattern;
 use crate::entry::Entry;
-use crate::events::{SourceRef, StepOp};
+use crate::events::{Deletions, SourceRef, StepOp, is_managed};
+use crate::missing::ProviderReadings;
 
 pub(crate) use dependents::{EntriesByUrn, by_urn};
 pub(crate) use entry_deletions::{Deleted, DeletionReport, DeletionWait, EntryStays, deletion_channel};
@@ -77,6 +79,13 @@ pub(crate) struct DeploymentState {
     imports: Vec<ResourceState>,
     /// Number of successful steps of each kind.
     counts: BTreeMap<StepOp, usize>,
+    /// Number of deleted resources.
+    deletions: Deletions,
+    /// Recorded URNs of deleted resources that count as replaced.
+    deleted_and_replaced: HashSet<Urn>,
+    /// Results of reading recorded resources, by the URN of their provider.
+    readings: BTreeMap<Urn, ProviderReadings>,
+    is_refresh_refused: bool,
     /// Outputs of the root stack, held back until the end.
     stack_outputs: Option<(Urn, PropertyMap)>,
 }
@@ -100,6 +109,10 @@ impl DeploymentState {
             announced: HashMap::new(),
             imports: Vec::new(),
             counts: BTreeMap::new(),
+            deletions: Deletions::default(),
+            deleted_and_replaced: HashSet::new(),
+            readings: BTreeMap::new(),
+            is_refresh_refused: false,
             stack_outputs: None,
         };
         state.reload();
@@ -194,6 +207,25 @@ impl DeploymentState {
         if op.is_counted() {
             *self.counts.entry(op).or_default() += 1;
         }
+    }
+
+    /// Counts the resource of an entry as deleted, unless it stays. `before_replace` is true if the deletion precedes the
+    /// replacement. Older copies of a replaced resource, pending deletes of earlier runs, do not count as replaced.
+    pub(crate) fn count_deletion(&mut self, entry: &ResourceState, before_replace: bool) {
+        if !is_managed(entry) || entry.retain_on_delete {
+            return;
+        }
+        let is_replaced = before_replace || self.is_marked_for_replacement(self.new_urn(&entry.urn));
+        if is_replaced && self.deleted_and_replaced.insert(entry.urn.clone()) {
+            self.deletions.replaced += 1;
+        } else {
+            self.deletions.removed += 1;
+        }
+    }
+
+    /// Returns the number of deleted resources.
+    pub(crate) fn deletions(&self) -> Deletions {
+        self.deletions
     }
 
     /// Takes the counts of the steps that succeeded.

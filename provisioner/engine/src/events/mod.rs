@@ -209,6 +209,19 @@ pub struct StepInfo {
     pub internal: bool,
 }
 
+impl StepInfo {
+    /// Returns whether the step removes an entry and leaves its resource alone, because of `retainOnDelete`.
+    pub fn is_retained(&self) -> bool {
+        let is_deletion = matches!(self.op, StepOp::Delete | StepOp::DeleteReplaced);
+        is_deletion && self.old.as_ref().is_some_and(|old| old.retain_on_delete && is_managed(old))
+    }
+}
+
+/// Returns whether an entry has a resource that its deletion deletes. The resource of a pending replacement is deleted already.
+pub(crate) fn is_managed(entry: &ResourceState) -> bool {
+    entry.custom && !entry.is_provider() && !entry.external && !entry.pending_replacement
+}
+
 /// Failure of a step.
 #[derive(Clone, Debug)]
 pub struct StepFailure {
@@ -324,10 +337,29 @@ pub struct Summary {
     pub phase: Phase,
     /// Number of successful steps of each kind, as in docs/spec/engine-semantics.md#9.3.
     pub changes: BTreeMap<StepOp, usize>,
+    /// Number of resources that were deleted; in a preview, of those that would be.
+    pub deletions: Deletions,
     /// Outcome of the phase.
     pub outcome: Outcome,
     /// Duration of the phase.
     pub duration: Duration,
+}
+
+/// Number of deleted resources, with pending deletes of earlier runs and without retained resources. A resource counts, too, if
+/// no provider is called because the resource of `deletedWith` is deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Deletions {
+    /// Resources that the run replaces.
+    pub replaced: usize,
+    /// All others.
+    pub removed: usize,
+}
+
+impl Deletions {
+    /// Returns the number of all deleted resources.
+    pub fn total(self) -> usize {
+        self.replaced + self.removed
+    }
 }
 
 /// Outcome of a run.

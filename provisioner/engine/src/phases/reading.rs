@@ -72,6 +72,7 @@ pub(super) async fn read_entry(ctx: &Arc<Context>, entry: EntryToRead<'_>) -> Re
     let views = ViewLog::of_refresh(ctx, entry.urn, (entry.id, Arc::clone(entry.old)));
     let found = match read_and_compare(ctx, &entry, &views).await {
         Ok(found) => {
+            ctx.state().add_reading((entry.id, entry.old), found.new.is_some());
             if entry.counts {
                 ctx.state().count(found.result);
             }

@@ -53,6 +53,21 @@ pub(crate) async fn refresh_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
     refresh_recorded(ctx, chosen).await.end
 }
 
+/// Asks for an approval to remove the resources that were not found.
+///
+/// # Errors
+/// The reported error if the approval is refused; `None` if the user has stopped the run at the question.
+async fn approve_missing(ctx: &Context) -> Result<(), Option<ErrorReported>> {
+    let Some(missing) = ctx.options.missing.as_ref().filter(|_| !ctx.is_preview() && !should_read_registrations(ctx))
+    else {
+        return Ok(());
+    };
+    let readings = ctx.state().readings();
+    let Err(message) = missing.approve(&readings).await else { return Ok(()) };
+    ctx.state().refuse_refresh();
+    Err((!ctx.signals.stop.is_cancelled()).then(|| ctx.report_general_error(message, Failure::Fatal)))
+}
+
 /// Result of reading many entries.
 struct Refreshed {
     end: PhaseEnd,
@@ -88,6 +103,9 @@ async fn refresh_recorded(ctx: &Arc<Context>, chosen: impl Fn(&DeploymentState, 
     let found = join_all(reading).await;
     let end = PhaseEnd::of(ctx, found.iter().any(Option::is_none));
     let failed = found.iter().flatten().find_map(|found| found.as_ref().err()).map_or(Ok(()), |error| Err(*error));
+    if let Err(refused) = approve_missing(ctx).await {
+        return Refreshed { end: PhaseEnd::of(ctx, true), failed: refused.map_or(Ok(()), Err) };
+    }
     let read: HashSet<EntryId> = entries.iter().map(|(id, _)| *id).collect();
     // All effects go into one record: a list with references to removed entries would be invalid.
     ctx.records

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
+use state::ResourceState;
 
 use super::refresh_registered::{refresh_registered, should_read_registrations};
 use super::registration_failure::failed;

@@ -126,6 +126,9 @@ impl<'c> StepExecutor<'c> {
                 if !step.internal && step.op != StepOp::Read {
                     self.ctx.state().count(step.op);
                 }
+                if let Some((_, old)) = step.old.as_ref().filter(|_| deletes) {
+                    self.ctx.state().count_deletion(old, step.delete_before_replace);
+                }
                 self.ctx.emit(Event::StepSucceeded(Arc::new(info), started.elapsed()));
                 Ok(new)
             }

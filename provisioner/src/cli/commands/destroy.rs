@@ -5,7 +5,9 @@ use engine::events::Outcome;
 use provisioner::operation;
 
 use crate::cli::access::check_passphrases;
-use crate::cli::args::{ConfirmArgs, EmptyStateArgs, GlobalArgs, LockArgs, RunArgs, StackArgs, TimeLimitArgs};
+use crate::cli::args::{
+    ConfirmArgs, EmptyStateArgs, GlobalArgs, LockArgs, MissingArgs, RunArgs, StackArgs, TimeLimitArgs,
+};
 use crate::cli::exit::{Changes, CliError, Exit};
 use crate::cli::prompt::Confirmation;
 use crate::cli::runs::{Runs, on_stacks};
@@ -58,6 +60,8 @@ pub(crate) struct DestroyArgs {
     #[command(flatten)]
     pub(crate) confirm: ConfirmArgs,
     #[command(flatten)]
+    pub(crate) missing: MissingArgs,
+    #[command(flatten)]
     pub(crate) empty: EmptyStateArgs,
     #[command(flatten)]
     pub(crate) time: TimeLimitArgs,
@@ -94,6 +98,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> any
     runs.options.allow_empty = args.empty.allow_empty;
     runs.lock = args.lock;
     runs.yes = args.confirm.yes;
+    runs.missing = args.missing;
     let refresh = !args.run.skip_refresh;
     if !args.preview {
         check_passphrases(ui, &stacks)?;

@@ -1,11 +1,14 @@
 //! `sc provision`: creates, updates and deletes resources until they match the stacks.
 
+use std::sync::atomic::Ordering;
+
 use clap::Args;
 use provisioner::operation::{self, ProvisionOptions};
 
 use crate::cli::access::{check_passphrases, create_buckets};
 use crate::cli::args::{
-    DiffArgs, EmptyStateArgs, GlobalArgs, GuardArgs, LockArgs, ReplaceArgs, RunArgs, StacksArgs, TimeLimitArgs,
+    DiffArgs, EmptyStateArgs, GlobalArgs, GuardArgs, LockArgs, MissingArgs, ReplaceArgs, RunArgs, StacksArgs,
+    TimeLimitArgs,
 };
 use crate::cli::exit::{Changes, Exit};
 use crate::cli::guard::Guard;
@@ -47,6 +50,8 @@ pub(crate) struct ProvisionArgs {
     #[command(flatten)]
     pub(crate) guard: GuardArgs,
     #[command(flatten)]
+    pub(crate) missing: MissingArgs,
+    #[command(flatten)]
     pub(crate) diff: DiffArgs,
     /// Fail with exit code 7 if there are changes
     #[arg(long)]
@@ -79,6 +84,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> a
     runs.options.allow_empty = args.empty.allow_empty;
     runs.lock = args.lock;
     runs.yes = args.guard.yes || args.guard.skip_preview;
+    (runs.missing, runs.guard) = (args.missing, Some(args.guard));
     let refresh = !args.run.skip_refresh;
     // Before the first stack is changed, so that a stack that cannot be confirmed does not stop the run in the middle.
     for stack in stacks.requested().filter(|_| !args.preview) {
@@ -95,8 +101,9 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> a
         let stack = run.program.stack();
         let guard = Guard::new(ui, &args.guard, stack)?;
         let options = ProvisionOptions { refresh, preview: !args.guard.skip_preview || guard.needs_preview() };
-        operation::provision(run, options, async |preview| guard.approve(session, &stacks, &stack.name, preview).await)
-            .await
+        let missing = || run.options.missing.as_ref().map_or(0, |missing| missing.count.load(Ordering::Relaxed));
+        let approve = async |preview: &_| guard.approve(session, &stacks, &stack.name, preview, missing()).await;
+        operation::provision(run, options, approve).await
     })
     .await
 }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::access::check_passphrases;
 use crate::cli::args::{
-    DiffArgs, EmptyStateArgs, GlobalArgs, LockArgs, ProgramArgs, RunArgs, ScopeArgs, ShowArgs, StacksArgs,
+    DiffArgs, EmptyStateArgs, GlobalArgs, LockArgs, MissingArgs, ProgramArgs, RunArgs, ScopeArgs, ShowArgs, StacksArgs,
     TimeLimitArgs,
 };
 use crate::cli::commands::import::resource_and_id;
@@ -69,6 +69,8 @@ pub(crate) struct RefreshArgs {
     #[arg(short, long)]
     pub(crate) yes: bool,
     #[command(flatten)]
+    pub(crate) missing: MissingArgs,
+    #[command(flatten)]
     pub(crate) empty: EmptyStateArgs,
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,
@@ -93,6 +95,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
     runs.options.allow_empty = args.empty.allow_empty;
     runs.lock = args.lock;
     runs.yes = args.yes;
+    runs.missing = args.missing;
     if !args.preview {
         check_passphrases(ui, &stacks)?;
     }

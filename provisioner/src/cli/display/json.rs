@@ -181,6 +181,9 @@ fn describe_step(info: &StepInfo, secrets: Secrets, line: &mut Map<String, Value
     line.insert("type".into(), info.urn.type_token().into());
     line.insert("name".into(), info.urn.name().into());
     line.insert("internal".into(), info.internal.into());
+    if info.is_retained() {
+        line.insert("retained".into(), true.into());
+    }
     line.insert("replaceKeys".into(), info.replace_keys.clone().into());
     line.insert("changedProperties".into(), info.diffs.clone().into());
     let detailed = info.detailed_diff.iter().map(|(path, diff)| {
@@ -254,6 +257,7 @@ fn describe_summary(summary: &Summary, line: &mut Map<String, Value>) {
     line.insert("outcome".into(), outcome.into());
     let changes = summary.changes.iter().map(|(op, count)| (op.as_str().to_owned(), (*count).into()));
     line.insert("changes".into(), Value::Object(changes.collect()));
+    line.insert("deletions".into(), summary.deletions.total().into());
     line.insert("durationMs".into(), millis(summary.duration));
 }
 

@@ -1,7 +1,7 @@
 //! Colours and words for operations and severities. The caller decides whether colours are printed.
 
 use anstyle::{AnsiColor, Style};
-use engine::events::{Operation, Phase, Severity, StepOp};
+use engine::events::{Operation, Phase, Severity, StepInfo, StepOp};
 
 /// Styles in use.
 pub(crate) struct Palette;
@@ -53,6 +53,27 @@ pub(crate) fn step_style(op: StepOp) -> StepStyle {
         StepOp::ImportReplacement => new("±", Palette::REPLACE, "replace", "importing", "replaced"),
         StepOp::RemovePendingReplace => new("-", Palette::DELETE, "remove", "removing", "removed"),
     }
+}
+
+/// Returns the display of the step of an event: that of its operation, of a deletion whose resource stays, or of a missing
+/// resource.
+pub(crate) fn info_style(info: &StepInfo) -> StepStyle {
+    match info.op {
+        StepOp::Delete if info.is_retained() => retained_style(),
+        StepOp::DeleteReplaced if info.is_retained() => StepStyle { present: "retaining old", ..step_style(info.op) },
+        StepOp::Refresh if info.result == Some(StepOp::Delete) => missing_style(),
+        op => step_style(op),
+    }
+}
+
+/// Returns the display of a resource that a refresh did not find.
+pub(crate) fn missing_style() -> StepStyle {
+    StepStyle { plan: "missing", present: "reading", past: "missing", ..step_style(StepOp::Delete) }
+}
+
+/// Returns the display of a deletion that leaves the resource alone.
+pub(crate) fn retained_style() -> StepStyle {
+    StepStyle { plan: "retain", present: "retaining", past: "retained", ..step_style(StepOp::Delete) }
 }
 
 /// Returns the operation that a resource's row shows: the steps of a replacement are one operation.

@@ -8,7 +8,7 @@ use engine::events::{DownloadStage, Event, Operation, Phase, StepOp, Summary};
 use pulumi_proto::urn::Urn;
 
 use super::filter::MessageFilter;
-use super::palette::{Palette, step_style};
+use super::palette::{Palette, info_style, step_style};
 use super::progress::{ShownPreview, fraction, is_finished_change};
 use super::report::LocatedMessage;
 use super::rows::{RowState, Rows};
@@ -144,7 +144,7 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
             // The command prints unrecorded changes last, on any display.
             Event::Unrecorded(_) => Ok(()),
             Event::StepStarted(info) => {
-                let op_style = step_style(info.op);
+                let op_style = info_style(info);
                 if self.is_applying() && has_own_lines(info.op) && !info.internal {
                     let line = step_line(op_style.symbol, op_style.style, op_style.present, &info.urn);
                     self.print_progress(&[line])?;
@@ -157,8 +157,13 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
                     _ => info.op,
                 };
                 if self.is_applying() && (has_own_lines(op) || op == StepOp::Refresh) && !info.internal {
-                    let op_style = step_style(op);
-                    let verb = if info.op == StepOp::DeleteReplaced { "deleted old" } else { op_style.past };
+                    let is_missing = info.result == Some(StepOp::Delete);
+                    let op_style = if op == info.op || is_missing { info_style(info) } else { step_style(op) };
+                    let verb = match info.op {
+                        StepOp::DeleteReplaced if info.is_retained() => "retained old",
+                        StepOp::DeleteReplaced => "deleted old",
+                        _ => op_style.past,
+                    };
                     let line = step_line(op_style.symbol, op_style.style, verb, &info.urn);
                     let line = line.styled(Palette::DIM, format!(" ({})", duration(*took)));
                     let line = line.styled(Palette::DIM, self.progress_after(&info.urn));
@@ -198,7 +203,7 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
                 continue;
             }
             reported_at.insert(row.urn.clone(), at);
-            let op_style = step_style(row.step.op);
+            let op_style = info_style(&row.step);
             let line = step_line(op_style.symbol, op_style.style, &format!("still {}", op_style.present), &row.urn);
             lines.push(line.styled(Palette::DIM, format!(" ({})", duration(at.saturating_sub(row.began)))));
         }

@@ -80,7 +80,7 @@ pub(crate) fn summary(summary: &Summary, stack: &str, rows: &Rows) -> Line {
     if failed > 0 {
         parts.push(Line::new().styled(Palette::ERROR, format!("{failed} failed")));
     }
-    parts.extend(count_words(&summary.changes, tense(summary.phase)));
+    parts.extend(count_words(&summary.changes, rows, tense(summary.phase)));
     if parts.is_empty() { line.text(": no changes") } else { line.text(": ").join(join_lines(parts, ", ")) }
 }
 

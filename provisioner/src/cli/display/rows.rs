@@ -49,6 +49,8 @@ pub(crate) struct Row {
     /// First line of the last message about the resource, or of its failure.
     pub(crate) status_text: String,
     pub(crate) warnings: usize,
+    /// True if the resource, or the one that it replaces, leaves the state and is not deleted (`retainOnDelete`).
+    pub(crate) retained: bool,
     /// True if a refresh found a difference from the recorded state.
     drifted: bool,
     /// True if an error about the resource was reported.
@@ -94,6 +96,16 @@ impl Row {
         (self.source.is_none(), self.source, self.urn.name(), self.urn.qualified_type())
     }
 
+    /// Returns whether the resource leaves the state and is not deleted.
+    pub(crate) fn is_retained(&self) -> bool {
+        self.retained && self.op == StepOp::Delete
+    }
+
+    /// Returns whether the resource leaves the state because a refresh did not find it.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.step.op == StepOp::Refresh && self.step.result == Some(StepOp::Delete)
+    }
+
     pub(crate) fn is_root(&self) -> bool {
         self.urn.qualified_type() == ROOT_STACK_TYPE
     }
@@ -124,6 +136,16 @@ impl Rows {
             undecided: Vec::new(),
             failed: HashSet::new(),
         }
+    }
+
+    /// Returns whether the phase is that of a refresh, whose deletions are missing resources.
+    pub(crate) fn is_refresh(&self) -> bool {
+        self.phase.operation == Operation::Refresh
+    }
+
+    /// Returns the number of resources that leave the state and are not deleted. Replaced ones do not count.
+    pub(crate) fn retained_count(&self) -> usize {
+        self.rows.iter().filter(|row| row.is_retained() && row.state == RowState::Done).count()
     }
 
     /// Returns the number of failed resources.
@@ -235,6 +257,7 @@ impl Rows {
         let row = &mut self.rows[index];
         row.last_event = self.event_count;
         row.source = row.source.or(info.source);
+        row.retained |= info.is_retained();
         // A phase may refresh a resource and then change it: the later operation replaces the refresh, unless it is
         // `Same`.
         let op = match (info.op, info.result) {
@@ -277,6 +300,7 @@ impl Row {
             last_event: 0,
             status_text: String::new(),
             warnings: 0,
+            retained: false,
             drifted: false,
             has_errors: false,
             running: 0,

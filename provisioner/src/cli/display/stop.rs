@@ -5,7 +5,7 @@ use std::time::Duration;
 use engine::events::{Message, Severity, StepOp};
 use pulumi_proto::urn::Urn;
 
-use super::palette::step_style;
+use super::palette::{info_style, step_style};
 use super::rows::Rows;
 use super::text::duration;
 
@@ -68,7 +68,7 @@ fn running_steps(rows: &Rows) -> String {
     let running = rows.running();
     let is_running = |urn: &Urn| running.iter().any(|row| row.urn == *urn);
     let undecided: Vec<&Urn> = rows.undecided().iter().filter(|urn| !is_running(urn)).collect();
-    let steps = running.iter().map(|row| (&row.urn, step_style(row.step.op).present));
+    let steps = running.iter().map(|row| (&row.urn, info_style(&row.step).present));
     let checks = undecided.iter().map(|urn| (*urn, step_style(StepOp::Same).present));
     let names = steps.chain(checks).take(MAX_NAMES).map(|(urn, verb)| format!("{} ({verb})", urn.name()));
     let names = names.collect::<Vec<_>>().join(", ");

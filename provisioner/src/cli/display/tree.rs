@@ -6,7 +6,7 @@ use std::time::Duration;
 use engine::events::StepOp;
 use pulumi_proto::urn::{ROOT_STACK_TYPE, TypeToken, Urn};
 
-use super::palette::{Palette, step_style};
+use super::palette::{Palette, StepStyle, info_style, missing_style, retained_style, step_style};
 use super::rows::{Row, RowState, Rows};
 use super::text::{Line, duration, truncate};
 
@@ -162,13 +162,19 @@ pub(crate) fn row_line(tree_row: &TreeRow<'_>, columns: Columns, tense: Tense, n
 
 /// Returns the text of the status column.
 fn status(row: &Row, tense: Tense, at: Duration) -> Line {
-    let op_style = step_style(row.op);
+    let op_style = if row.is_retained() {
+        retained_style()
+    } else if row.is_missing() {
+        missing_style()
+    } else {
+        step_style(row.op)
+    };
     match (row.state, tense) {
         (RowState::Failed, Tense::Plan) => Line::new().styled(Palette::ERROR, "failed"),
         (RowState::Failed, Tense::Run) => Line::new().styled(Palette::ERROR, format!("failed {}", duration(row.took))),
         (RowState::Running, _) if row.is_root() => Line::new(),
         (RowState::Running, _) => {
-            let present = super::palette::step_style(row.step.op).present;
+            let present = info_style(&row.step).present;
             let line = Line::new().styled(op_style.style, present);
             line.styled(Palette::DIM, format!(" {}", whole_seconds(at.saturating_sub(row.began))))
         }
@@ -186,6 +192,9 @@ fn whole_seconds(elapsed: Duration) -> String {
     if elapsed < Duration::from_secs(10) { format!("{}s", elapsed.as_secs()) } else { duration(elapsed) }
 }
 
+/// Text about a replacement whose old resource is not deleted.
+const OLD_RETAINED: &str = " old one is retained";
+
 /// Returns the text at the end of a row: the failure, the plugin's last message, or the changed properties.
 fn info(row: &Row, names: Names) -> Line {
     match row.state {
@@ -200,6 +209,8 @@ fn info(row: &Row, names: Names) -> Line {
             } else {
                 Line::new()
             };
+            let is_old_retained = row.retained && row.op == StepOp::Replace;
+            let shown = if is_old_retained { shown.text(OLD_RETAINED) } else { shown };
             match row.warnings {
                 0 => shown,
                 1 => Line::new().styled(Palette::WARNING, "1 warning ").join(shown),
@@ -246,32 +257,44 @@ pub(crate) fn counts(rows: &Rows, tense: Tense) -> Line {
     if running > 0 {
         parts.push(Line::new().styled(Palette::BOLD, format!("{running} running")));
     }
-    parts.extend(count_words(&done, tense));
+    parts.extend(count_words(&done, rows, tense));
     join_lines(parts, ", ")
 }
 
-/// Returns the words for counts of steps: `3 created`, `1 replaced`, and so on, the unchanged last.
-pub(crate) fn count_words(counts: &BTreeMap<StepOp, usize>, tense: Tense) -> Vec<Line> {
-    let mut counted: Vec<_> = counts.iter().filter(|(_, count)| **count > 0).collect();
-    counted.sort_by_key(|(op, _)| match op {
+/// Returns the words for counts of steps: `3 created`, `1 replaced`, and so on, the unchanged last. Among the deletions are those
+/// that leave their resources alone, and in a refresh the missing resources.
+pub(crate) fn count_words(counts: &BTreeMap<StepOp, usize>, rows: &Rows, tense: Tense) -> Vec<Line> {
+    let rank = |op: StepOp| match op {
         StepOp::Create => 0,
         StepOp::Update => 1,
         StepOp::Replace => 2,
         StepOp::Delete => 3,
         StepOp::Same => 5,
         _ => 4,
-    });
-    counted
-        .into_iter()
-        .map(|(op, count)| {
-            let op_style = step_style(*op);
-            let words = match tense {
-                Tense::Plan if *op != StepOp::Same => format!("{count} to {}", op_style.plan),
-                Tense::Plan | Tense::Run => format!("{count} {}", op_style.past),
-            };
-            Line::new().styled(op_style.style, words)
-        })
-        .collect()
+    };
+    let words = |count: usize, op_style: StepStyle, tense: Tense| {
+        let words = match tense {
+            Tense::Plan => format!("{count} to {}", op_style.plan),
+            Tense::Run => format!("{count} {}", op_style.past),
+        };
+        (count > 0).then(|| Line::new().styled(op_style.style, words))
+    };
+    let mut counted: Vec<(StepOp, usize)> = counts.iter().map(|(op, count)| (*op, *count)).collect();
+    counted.sort_by_key(|(op, _)| rank(*op));
+    let mut parts = Vec::new();
+    for (op, count) in counted {
+        match op {
+            StepOp::Same => parts.extend(words(count, step_style(op), Tense::Run)),
+            StepOp::Delete if rows.is_refresh() => parts.extend(words(count, missing_style(), Tense::Run)),
+            StepOp::Delete => {
+                let retained = rows.retained_count().min(count);
+                parts.extend(words(count - retained, step_style(op), tense));
+                parts.extend(words(retained, retained_style(), tense));
+            }
+            _ => parts.extend(words(count, step_style(op), tense)),
+        }
+    }
+    parts
 }
 
 pub(crate) fn join_lines(lines: Vec<Line>, separator: &str) -> Line {

@@ -366,7 +366,8 @@ impl Provider for Instance {
         if failure == Some(CallFailure::Missing) {
             self.cloud.vanish(id);
         }
-        let Some(held) = self.cloud.state().existing.get(id).cloned() else {
+        let is_blind = self.cloud.inner().is_blind;
+        let Some(held) = self.cloud.state().existing.get(id).filter(|_| !is_blind).cloned() else {
             return Ok(ReadReply::default());
         };
         let mut inputs = held.or_else(|| request.inputs.as_deref().cloned()).unwrap_or_default();

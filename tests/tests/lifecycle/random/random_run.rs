@@ -20,6 +20,8 @@ pub(super) struct RandomRun {
     run_program: bool,
     parallel: usize,
     program_fails: bool,
+    /// True if each Read answers that the resource does not exist, and the approval of missing resources is refused.
+    is_blind: bool,
     /// Changes to existing resources before the run, by index among them.
     external_changes: Vec<(u8, ExternalChange)>,
     failing_calls: Vec<(FailingCall, CallFailure)>,
@@ -139,14 +141,19 @@ pub(super) fn random_run() -> impl Strategy<Value = RandomRun> {
     (
         (command, prop::bool::weighted(0.1), scope),
         (any::<bool>(), prop::bool::weighted(0.25), prop::bool::weighted(0.3), prop_oneof![Just(1), Just(2), Just(16)]),
-        (prop::bool::weighted(0.03), external_changes, prop::collection::vec(failing_call(), 0..3)),
+        (
+            prop::bool::weighted(0.03),
+            prop::bool::weighted(0.05),
+            external_changes,
+            prop::collection::vec(failing_call(), 0..3),
+        ),
         (prop::option::weighted(0.25, signal), crashes),
     )
         .prop_map(
             |(
                 (command, preview, scope),
                 (continue_on_error, refresh, run_program, parallel),
-                (program_fails, external_changes, failing_calls),
+                (program_fails, is_blind, external_changes, failing_calls),
                 (signal, crashes),
             )| RandomRun {
                 command,
@@ -157,6 +164,7 @@ pub(super) fn random_run() -> impl Strategy<Value = RandomRun> {
                 run_program,
                 parallel,
                 program_fails,
+                is_blind,
                 external_changes,
                 failing_calls,
                 signal,
@@ -194,6 +202,11 @@ impl RandomRun {
             (*keep_protected && self.command == Command::Destroy, Run::exclude_protected),
         ] {
             run = if is_set { option(run) } else { run };
+        }
+        // A run that reads each resource when the program registers it is approved before it starts.
+        if self.is_blind && !self.run_program && !self.preview {
+            cloud.blind();
+            run = run.refuse_missing();
         }
         let signals = run.signals();
         match self.signal {

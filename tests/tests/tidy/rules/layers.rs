@@ -44,7 +44,7 @@ const PROVISIONER: [Row<'_>; 10] = [
 ];
 
 /// Modules from the top down: each may import from all below it.
-const ENGINE: [&str; 25] = [
+const ENGINE: [&str; 26] = [
     "deployment",
     "resource_monitor",
     "phases",
@@ -66,6 +66,7 @@ const ENGINE: [&str; 25] = [
     "secret_outputs",
     "seed",
     "provider_inputs",
+    "missing",
     "events",
     "entry",
     "config_entry",

@@ -6,7 +6,9 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use bridge::provider::{DiffKind, PropertyDiff};
-use engine::events::{Event, Message, Operation, Outcome, Phase, Severity, StepFailure, StepInfo, StepOp, Summary};
+use engine::events::{
+    Deletions, Event, Message, Operation, Outcome, Phase, Severity, StepFailure, StepInfo, StepOp, Summary,
+};
 use jiff::Timestamp;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
@@ -58,6 +60,7 @@ impl Script {
         let summary = Summary {
             phase: Phase { operation, preview },
             changes: changes.iter().copied().collect(),
+            deletions: Deletions::default(),
             outcome,
             duration: Duration::from_millis(millis),
         };

@@ -1,0 +1,56 @@
+//! Questions whether resources that a refresh did not find leave the state.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use provisioner::operation::{Approval, MissingQuestion};
+use tokio::sync::{mpsc, oneshot};
+
+use super::prompt::Confirmation;
+use super::session::Session;
+use super::ui::Ui;
+
+/// Asks the session of a command.
+#[derive(Debug)]
+struct AskedSession(mpsc::Sender<(String, oneshot::Sender<Approval>)>);
+
+#[async_trait]
+impl MissingQuestion for AskedSession {
+    async fn ask(&self, question: &str) -> Approval {
+        let (reply, received) = oneshot::channel();
+        match self.0.send((question.to_owned(), reply)).await {
+            Ok(()) => received.await.unwrap_or(Approval::Declined),
+            Err(_) => Approval::Declined,
+        }
+    }
+}
+
+/// Questions of the operations of a command, which its session asks one after the other.
+pub(crate) struct MissingQuestions(mpsc::Receiver<(String, oneshot::Sender<Approval>)>);
+
+impl MissingQuestions {
+    /// Returns the question for operations, and the questions that arrive. There is no question if the user cannot be asked:
+    /// without a terminal, and in a pipeline. `--yes` does not answer it.
+    pub(crate) fn new(ui: &Ui) -> (Option<Arc<dyn MissingQuestion>>, Self) {
+        let (sender, receiver) = mpsc::channel(1);
+        let question = ui.is_interactive().then(|| Arc::new(AskedSession(sender)) as _);
+        (question, Self(receiver))
+    }
+
+    /// Asks the questions that arrive. Does not return.
+    pub(crate) async fn ask(mut self, ui: &Ui, session: &Session<'_>) -> std::convert::Infallible {
+        while let Some((question, reply)) = self.0.recv().await {
+            let approval = match session.confirm(&question, false).await {
+                Ok(Confirmation::Yes) => Approval::Granted,
+                Ok(Confirmation::No) => Approval::Declined,
+                Err(error) => {
+                    ui.warn(&format!("{error:#}"));
+                    Approval::Declined
+                }
+            };
+            // The operation may have been stopped; the error is ignored.
+            reply.send(approval).unwrap_or_default();
+        }
+        std::future::pending().await
+    }
+}

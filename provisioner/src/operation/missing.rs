@@ -1,0 +1,272 @@
+//! Guard of refreshes: decides whether resources that their providers did not find leave the state. Credentials without rights,
+//! another account and another region look like resources that were deleted, and the next update would create them again.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use engine::events::{Event, EventSink, Message, Severity};
+use engine::{MissingApproval, ProviderReadings};
+use pulumi_proto::urn::{TypeToken, Urn};
+
+use super::approval::Approval;
+use super::names::names;
+
+/// Question to the user whether missing resources leave the state.
+#[async_trait]
+pub trait MissingQuestion: std::fmt::Debug + Send + Sync {
+    /// Asks the question. Without a reply, the resources stay.
+    async fn ask(&self, question: &str) -> Approval;
+}
+
+/// Limit on the resources that a run deletes, replaces or no longer finds.
+#[derive(Clone, Debug)]
+pub struct MissingLimit {
+    /// Number of resources.
+    pub count: u64,
+    /// Name of the setting, with its value.
+    pub setting: String,
+}
+
+/// Guard of the refreshes of a stack.
+pub struct MissingGuard {
+    /// Name of the stack.
+    pub stack: String,
+    /// True if missing resources leave the state without a question (`--accept-missing`, `acceptMissing`).
+    pub accepts: bool,
+    /// Limit that holds even if missing resources are accepted.
+    pub limit: Option<MissingLimit>,
+    /// Question that decides; without one, the refresh is refused.
+    pub question: Option<Arc<dyn MissingQuestion>>,
+    /// Receiver of warnings.
+    pub events: Arc<dyn EventSink>,
+    /// Number of resources that the last refresh did not find.
+    pub count: AtomicUsize,
+}
+
+impl fmt::Debug for MissingGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { stack, accepts, limit, .. } = self;
+        f.debug_struct("MissingGuard")
+            .field("stack", stack)
+            .field("accepts", accepts)
+            .field("limit", limit)
+            .finish_non_exhaustive()
+    }
+}
+
+impl MissingGuard {
+    /// Warns of missing resources that need an agreement, and returns whether there are any.
+    pub(super) fn warn(&self, readings: &[ProviderReadings]) -> bool {
+        let suspicious: Vec<String> = readings.iter().filter(|found| is_suspicious(found)).map(described).collect();
+        if suspicious.is_empty() {
+            return false;
+        }
+        let text = format!("the refresh of stack {} did not find {}", self.stack, suspicious.join(", and "));
+        let hint = "check the credentials, the account and the region of the provider: resources may seem to be gone to \
+                    credentials without rights, and in another account or region";
+        let message = Message { hint: Some(hint.to_owned()), repeated: true, ..Message::new(Severity::Warning, text) };
+        self.events.emit(Event::Message(message));
+        true
+    }
+
+    /// Returns the refusal of more missing resources than the limit allows.
+    fn above_limit(&self, count: usize) -> Option<Message> {
+        let limit = self.limit.as_ref().filter(|limit| count as u64 > limit.count)?;
+        let resources = if count == 1 { "1 resource".to_owned() } else { format!("{count} resources") };
+        let text = format!(
+            "the refresh of stack {} did not find {resources}, more than {} allows; nothing was changed",
+            self.stack, limit.setting
+        );
+        let hint = Some(format!("if they are gone, and this is what you want, give --max-deletes {count}"));
+        Some(Message { hint, ..Message::new(Severity::Error, text) })
+    }
+}
+
+#[async_trait]
+impl MissingApproval for MissingGuard {
+    async fn approve(&self, readings: &[ProviderReadings]) -> Result<(), Message> {
+        let count = readings.iter().map(|found| found.missing.len()).sum();
+        self.count.store(count, Ordering::Relaxed);
+        let is_suspicious = self.warn(readings);
+        if let Some(refusal) = self.above_limit(count) {
+            return Err(refusal);
+        }
+        if !is_suspicious || self.accepts {
+            return Ok(());
+        }
+        let Some(question) = &self.question else {
+            let text = format!("missing resources of stack {} would leave the state; nothing was changed", self.stack);
+            let hint = "if they are gone, give --accept-missing to remove them from the state";
+            return Err(Message { hint: Some(hint.to_owned()), ..Message::new(Severity::Error, text) });
+        };
+        match question.ask(&format!("Remove the missing resources from the state of stack {}?", self.stack)).await {
+            Approval::Granted => Ok(()),
+            Approval::Declined => {
+                Err(Message::new(Severity::Error, "the missing resources stay in the state; nothing was changed"))
+            }
+        }
+    }
+}
+
+/// Returns whether the missing resources of a provider need an agreement: if all of at least two are missing, at least three and
+/// half of them, or a protected one.
+fn is_suspicious(found: &ProviderReadings) -> bool {
+    let missing = found.missing.len();
+    let all = missing == found.read && missing >= 2;
+    let many = missing >= 3 && missing * 2 >= found.read;
+    all || many || found.missing.iter().any(|resource| resource.protect)
+}
+
+/// Returns the missing resources of a provider, and the likely cause: `2 of the 3 resources of provider lab: a--prod, b--prod`.
+fn described(found: &ProviderReadings) -> String {
+    let missing = found.missing.len();
+    let urns: Vec<Urn> = found.missing.iter().map(|resource| resource.urn.clone()).collect();
+    let protected: Vec<Urn> =
+        found.missing.iter().filter(|resource| resource.protect).map(|resource| resource.urn.clone()).collect();
+    let (name, token) = (found.provider.name(), TypeToken::new(found.provider.type_token()));
+    let package = token.provider_package().unwrap_or_default();
+    let provider = if name == package { name.to_owned() } else { format!("{package} ({name})") };
+    let count = match found.read {
+        1 => "the only resource".to_owned(),
+        read if read == missing => format!("any of the {read} resources"),
+        read => format!("{missing} of the {read} resources"),
+    };
+    let mut text = format!("{count} of provider {provider}: {}", names(&urns));
+    if !protected.is_empty() {
+        text.push_str(&format!(" (protected: {})", names(&protected)));
+    }
+    if found.is_reconfigured && missing == found.read {
+        text.push_str(
+            "; the likely cause is the configuration of this provider, which was changed after these resources: it may be \
+             that of another account or region",
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use engine::MissingResource;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Texts(Mutex<Vec<String>>);
+
+    impl EventSink for Texts {
+        fn emit(&self, event: Event) {
+            if let Event::Message(message) = event {
+                self.0.lock().unwrap().push(message.text);
+            }
+        }
+    }
+
+    #[derive(Debug)]
+    struct Reply(Approval);
+
+    #[async_trait]
+    impl MissingQuestion for Reply {
+        async fn ask(&self, question: &str) -> Approval {
+            assert_eq!(question, "Remove the missing resources from the state of stack dev?");
+            self.0
+        }
+    }
+
+    fn readings(read: usize, missing: &[(&str, bool)]) -> ProviderReadings {
+        let urn = |name: &str| format!("urn:pulumi:dev::cove::lab:index:Vm::{name}").parse().unwrap();
+        ProviderReadings {
+            provider: "urn:pulumi:dev::cove::pulumi:providers:lab::lab".parse().unwrap(),
+            read,
+            missing: missing
+                .iter()
+                .map(|(name, protect)| MissingResource { urn: urn(name), protect: *protect })
+                .collect(),
+            is_reconfigured: false,
+        }
+    }
+
+    fn guard(events: &Arc<Texts>) -> MissingGuard {
+        MissingGuard {
+            stack: "dev".to_owned(),
+            accepts: false,
+            limit: None,
+            question: None,
+            events: Arc::clone(events) as _,
+            count: AtomicUsize::default(),
+        }
+    }
+
+    #[test]
+    fn many_missing_resources_of_a_provider_and_protected_ones_need_an_agreement() {
+        let (a, b, c) = (("a", false), ("b", false), ("c", false));
+        let table: [(usize, &[(&str, bool)], bool); 9] = [
+            (5, &[], false),
+            (1, &[a], false),
+            (2, &[a], false),
+            (2, &[a, b], true),
+            (3, &[a, b], false),
+            (6, &[a, b, c], true),
+            (7, &[a, b, c], false),
+            (1, &[("a", true)], true),
+            (9, &[("a", true)], true),
+        ];
+        for (read, missing, expected) in table {
+            assert_eq!(is_suspicious(&readings(read, missing)), expected, "{missing:?} of {read}");
+        }
+    }
+
+    #[test]
+    fn missing_resources_are_named_with_the_likely_cause() {
+        let both = readings(2, &[("a", false), ("b", true)]);
+        assert_eq!(described(&both), "any of the 2 resources of provider lab: a, b (protected: b)");
+        assert_eq!(described(&readings(1, &[("a", false)])), "the only resource of provider lab: a");
+        let some = ProviderReadings { is_reconfigured: true, ..readings(9, &[("a", true)]) };
+        assert_eq!(described(&some), "1 of the 9 resources of provider lab: a (protected: a)");
+        let reconfigured = described(&ProviderReadings { is_reconfigured: true, ..both });
+        assert!(reconfigured.contains("the likely cause is the configuration of this provider"), "{reconfigured}");
+    }
+
+    #[tokio::test]
+    async fn agreement_is_a_reply_or_the_setting_and_the_limit_holds_with_it() {
+        let gone = [readings(2, &[("a", false), ("b", false)])];
+        let ask = |approval| Some(Arc::new(Reply(approval)) as Arc<dyn MissingQuestion>);
+        let limit = |count| Some(MissingLimit { count, setting: format!("--max-deletes {count}") });
+        let stays = "the missing resources stay in the state; nothing was changed";
+        let refused = "missing resources of stack dev would leave the state; nothing was changed";
+        let above =
+            "the refresh of stack dev did not find 2 resources, more than --max-deletes 1 allows; nothing was changed";
+        let table = [
+            (false, None, None, Some(refused)),
+            (true, None, None, None),
+            (false, ask(Approval::Granted), None, None),
+            (false, ask(Approval::Declined), None, Some(stays)),
+            (true, None, limit(2), None),
+            (true, None, limit(1), Some(above)),
+            (false, ask(Approval::Granted), limit(1), Some(above)),
+        ];
+        for (accepts, question, limit, expected) in table {
+            let events = Arc::new(Texts::default());
+            let guard = MissingGuard { accepts, question, limit, ..guard(&events) };
+            let refusal = guard.approve(&gone).await.err().map(|message| message.text);
+            assert_eq!(refusal.as_deref(), expected, "{guard:?}");
+            assert_eq!(guard.count.load(Ordering::Relaxed), 2);
+            let warnings = events.0.lock().unwrap().join("\n");
+            assert_eq!(warnings, "the refresh of stack dev did not find any of the 2 resources of provider lab: a, b");
+        }
+    }
+
+    #[tokio::test]
+    async fn few_missing_resources_need_no_agreement_but_count() {
+        let events = Arc::new(Texts::default());
+        let one = [readings(3, &[("a", false)])];
+        let guard = MissingGuard { limit: Some(MissingLimit { count: 1, setting: String::new() }), ..guard(&events) };
+        assert_eq!(guard.approve(&one).await.map_err(|message| message.text), Ok(()));
+        assert_eq!((guard.count.load(Ordering::Relaxed), events.0.lock().unwrap().len()), (1, 0));
+        let strict = MissingGuard { limit: Some(MissingLimit { count: 0, setting: String::new() }), ..guard };
+        assert!(strict.approve(&one).await.is_err());
+    }
+}
