@@ -28,7 +28,7 @@ mod registrar;
 mod reporter;
 mod resource_monitor;
 mod run_mode;
-mod secret_outputs;
+mod secretness;
 mod seed;
 mod step;
 mod step_executor;

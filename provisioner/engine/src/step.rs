@@ -16,6 +16,7 @@ use crate::deployment_state::{DeletionReport, DeletionWait};
 use crate::entry::Entry;
 use crate::events::{SourceRef, StepInfo, StepOp};
 use crate::providers::Instance;
+use crate::secretness::with_secrets_of;
 
 /// Step on one entry, with everything that the step executor needs.
 #[derive(Debug)]
@@ -36,9 +37,8 @@ pub(crate) struct Step {
     pub(crate) delete_before_replace: bool,
     /// Form in which the entry is carried over; `None` if it is not carried over.
     pub(crate) carry_over: Option<CarryOver>,
-    /// Inputs of the import goal; empty for the import of a registration. Values that are secret among them are secret
-    /// in the inputs that are read, too.
-    pub(crate) known_inputs: Arc<PropertyMap>,
+    /// Inputs of the goal; empty if there is none. Values that are secret among them are secret in the result, too.
+    pub(crate) goal_inputs: Arc<PropertyMap>,
     /// Time for which a read waits for a resource that does not exist yet.
     pub(crate) patience: Duration,
     /// Pending deletes that name the resource that the step deletes: they are removed with the entry.
@@ -105,13 +105,18 @@ impl Step {
             source: None,
             delete_before_replace: false,
             carry_over: None,
-            known_inputs: Arc::default(),
+            goal_inputs: Arc::default(),
             patience: Duration::ZERO,
             also_deleted: Vec::new(),
             deletion_report: None,
             waits_for: Vec::new(),
             waits_for_steps_of: Vec::new(),
         }
+    }
+
+    /// Returns the state before the step.
+    pub(crate) fn old_state(&self) -> Option<&ResourceState> {
+        self.old.as_ref().map(|(_, old)| &**old)
     }
 
     /// Creates a step that carries an entry over as it is, under a URN.
@@ -136,7 +141,7 @@ impl Step {
             result: None,
             urn: self.urn.clone(),
             source: self.source,
-            old: self.old.as_ref().map(|(_, state)| Arc::clone(state)),
+            old: self.old.as_ref().map(|(_, state)| with_secrets_of(&self.goal_inputs, state)),
             new,
             replace_keys: self.change.replace_keys.clone(),
             diffs: self.change.diffs.clone(),

@@ -5,6 +5,7 @@
 
 pub mod hash;
 pub mod path;
+pub mod secretness;
 pub(crate) mod unknown;
 pub mod wire;
 

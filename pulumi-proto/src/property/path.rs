@@ -6,6 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::secretness::copy_value_secretness;
 use super::{PropertyMap, PropertyValue};
 
 /// Path to a value in a property map. The empty path is the map itself.
@@ -72,7 +73,8 @@ impl PropertyPath {
     }
 
     /// Reverts the change at the path: copies the old value to the new map, or removes the new value if the old map has
-    /// none. Does not create parents and does not change the length of lists. A value that was secret stays secret.
+    /// none. Does not create parents and does not change the length of lists. A value that is secret in either map is
+    /// secret.
     ///
     /// Returns true if the path is valid in both maps. An invalid path changes no value, except that a path with a
     /// wildcard may have reset some values. The empty path is invalid.
@@ -217,9 +219,15 @@ impl Context {
         }
     }
 
-    /// Returns the old value for the new map: as a secret if only the old map has a secret along the path.
-    fn copy_old_value(self, old: &PropertyValue) -> PropertyValue {
-        if self.old_is_secret && !self.new_is_secret { PropertyValue::secret(old.clone()) } else { old.clone() }
+    /// Returns the old value for the place of `new` in the new map: as a secret if only the old map has a secret along
+    /// the path, and where `new` is secret.
+    fn copy_old_value(self, old: &PropertyValue, new: Option<&PropertyValue>) -> PropertyValue {
+        let mut copy =
+            if self.old_is_secret && !self.new_is_secret { PropertyValue::secret(old.clone()) } else { old.clone() };
+        if let Some(new) = new {
+            copy_value_secretness(new, &mut copy);
+        }
+        copy
     }
 }
 
@@ -264,7 +272,7 @@ fn reset_in_map(
     match (element, old) {
         (Element::Key(key), old) if rest.is_empty() => {
             match old.and_then(|old| old.get(key)) {
-                Some(old) => new.insert(key.clone(), context.copy_old_value(old)),
+                Some(old) => new.insert(key.clone(), context.copy_old_value(old, new.get(key))),
                 None => new.remove(key),
             };
             true
@@ -275,7 +283,7 @@ fn reset_in_map(
             (old, Some(new)) => reset_value(rest, old, new, context),
         },
         (Element::Wildcard, Some(old)) if rest.is_empty() => {
-            *new = old.iter().map(|(key, old)| (key.clone(), context.copy_old_value(old))).collect();
+            *new = old.iter().map(|(key, old)| (key.clone(), context.copy_old_value(old, new.get(key)))).collect();
             true
         }
         // Stops at the first failure in the order of keys. Pulumi uses the random order of Go's maps.
@@ -298,7 +306,7 @@ fn reset_in_list(
 ) -> bool {
     let reset_item = |old: &PropertyValue, new: &mut PropertyValue| {
         if rest.is_empty() {
-            *new = context.copy_old_value(old);
+            *new = context.copy_old_value(old, Some(new));
             true
         } else {
             reset_value(rest, Some(old), new, context)

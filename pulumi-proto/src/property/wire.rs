@@ -7,7 +7,6 @@ mod decode;
 mod encode;
 mod encoded;
 mod read;
-mod secretness;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -15,7 +14,6 @@ mod write;
 pub use decode::{decode, decode_value};
 pub use encode::{encode, encode_value};
 pub use encoded::Encoded;
-pub use secretness::copy_secretness;
 
 use super::path::{Element, PropertyPath};
 

@@ -141,6 +141,7 @@ struct Inner {
     refuses_deletes_in_use: bool,
     /// True if each Read answers that the resource does not exist.
     is_blind: bool,
+    returns_plain_values: bool,
     can_repeat_mutations: bool,
     checked: Vec<CheckRequest>,
     constructed: Vec<ConstructRequest>,
@@ -271,6 +272,20 @@ impl FakeCloud {
         self.inner().refuses_deletes_in_use = true;
     }
 
+    /// Makes the provider return plain values instead of secrets, although it accepts secrets.
+    pub(crate) fn return_plain_values(&self) -> &Self {
+        self.inner().returns_plain_values = true;
+        self
+    }
+
+    /// Returns properties as the provider returns them.
+    fn returned(&self, properties: PropertyMap) -> PropertyMap {
+        if !self.inner().returns_plain_values {
+            return properties;
+        }
+        properties.into_iter().map(|(key, value)| (key, value.without_wrappers())).collect()
+    }
+
     /// Accepts deletes and updates of missing resources, as the state is that of another cloud.
     pub(crate) fn allow_missing_resources(&self) {
         self.inner().allows_missing = true;
@@ -333,6 +348,7 @@ impl FakeCloud {
             accounts,
             created_unchecked,
             varies_timing: inner.varies_timing,
+            returns_plain_values: inner.returns_plain_values,
             ..Inner::default()
         };
         Self(Arc::new(Mutex::new(fork)))

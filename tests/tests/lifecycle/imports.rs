@@ -18,7 +18,8 @@ use crate::stopping::stopped_at;
 
 const TYPE: &str = "cloud:index:Thing";
 
-fn import(name: &str, id: &str) -> ImportGoal {
+/// Returns the goal of an import with the default provider.
+pub(crate) fn import(name: &str, id: &str) -> ImportGoal {
     ImportGoal {
         type_token: TypeToken::new(TYPE),
         name: name.to_owned(),

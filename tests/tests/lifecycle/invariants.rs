@@ -24,6 +24,42 @@ pub(crate) fn entries_without_resource(state: &Snapshot, cloud: &FakeCloud) -> V
     missing.map(|id| format!("the state contains {id}, which does not exist")).collect()
 }
 
+/// Returns a text that tests only use as a secret.
+pub(crate) fn secret_text(name: &str) -> String {
+    format!("{SECRET_PREFIX}{name}")
+}
+
+const SECRET_PREFIX: &str = "kept-secret-";
+
+/// Returns whether a state or a program has plain copies of secret texts. A run marks them only once it registers their
+/// resources.
+pub(crate) fn has_plain_secrets(base: &Snapshot, program: &[ProgramResource]) -> bool {
+    // Secrets are not shown.
+    !plain_secrets(base).is_empty() || format!("{program:?}").contains(SECRET_PREFIX)
+}
+
+/// Returns the plain copies of secret texts in a state.
+pub(crate) fn plain_secrets(state: &Snapshot) -> Vec<String> {
+    let pending = state.pending_operations.iter().map(|operation| &operation.resource);
+    state.resources.iter().chain(pending).flat_map(|resource| plain_secrets_of(resource)).collect()
+}
+
+/// Returns the plain copies of secret texts in the values and errors of a resource.
+pub(crate) fn plain_secrets_of(resource: &ResourceState) -> Vec<String> {
+    fn is_plain(value: &PropertyValue) -> bool {
+        match value {
+            PropertyValue::String(text) => text.contains(SECRET_PREFIX),
+            PropertyValue::List(items) => items.iter().any(is_plain),
+            PropertyValue::Map(members) => members.values().any(is_plain),
+            _ => false,
+        }
+    }
+    let values = resource.inputs.iter().chain(&*resource.outputs).filter(|(_, value)| is_plain(value));
+    let values = values.map(|(key, value)| format!("{key} of {} has a plain secret: {value:?}", resource.urn));
+    let errors = resource.init_errors.iter().filter(|error| error.contains(SECRET_PREFIX));
+    values.chain(errors.map(|error| format!("an error of {} has a secret: {error}", resource.urn))).collect()
+}
+
 /// Returns the calls that change a resource a second time. A resource with the input [`NAMED`] may be changed by several
 /// entries.
 pub(crate) fn repeated_changes(calls: &[Call]) -> Vec<String> {
@@ -228,6 +264,8 @@ struct CheckingRecorderInner {
     violations: Vec<String>,
     fails_after: Option<usize>,
     lease: Option<Lease>,
+    /// True if the first state or the program has plain copies of secret texts.
+    has_plain_secrets: bool,
 }
 
 impl CheckingRecorderInner {
@@ -242,6 +280,7 @@ impl CheckingRecorderInner {
         {
             self.violations.extend(unmet_references(resource, &self.crash_states[0], &snapshot));
         }
+        self.violations.extend(plain_secrets(&snapshot).into_iter().filter(|_| !self.has_plain_secrets));
         let lost =
             self.crash_states.last().map(|before| self.cloud.lost_resources(before, &snapshot)).unwrap_or_default();
         self.violations.extend(lost.into_iter().map(|id| {
@@ -253,7 +292,13 @@ impl CheckingRecorderInner {
 }
 
 impl CheckingRecorder {
-    pub(crate) fn new(cloud: &FakeCloud, base: &Snapshot, fails_after: Option<usize>, lease: Option<Lease>) -> Self {
+    pub(crate) fn new(
+        cloud: &FakeCloud,
+        base: &Snapshot,
+        fails_after: Option<usize>,
+        lease: Option<Lease>,
+        has_plain_secrets: bool,
+    ) -> Self {
         Self(Arc::new(Mutex::new(CheckingRecorderInner {
             ledger: Ledger::new(base.clone()),
             deferred: Vec::new(),
@@ -263,6 +308,7 @@ impl CheckingRecorder {
             violations: Vec::new(),
             fails_after,
             lease,
+            has_plain_secrets,
         })))
     }
 

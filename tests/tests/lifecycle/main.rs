@@ -32,6 +32,7 @@ mod replacements;
 mod retention;
 mod retries;
 mod run;
+mod secrets;
 mod shared_resources;
 mod stopping;
 mod values;

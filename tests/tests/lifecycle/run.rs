@@ -259,7 +259,9 @@ impl Run {
     async fn execute(self) -> EndedRun {
         let (before, lost_before) = (self.cloud.calls().len(), self.cloud.lost_replies());
         let preview = self.options.preview;
-        let checking_recorder = CheckingRecorder::new(&self.cloud, &self.base, self.record_fails_after, self.lease);
+        let has_plain_secrets = invariants::has_plain_secrets(&self.base, &self.resources);
+        let (fails_after, lease) = (self.record_fails_after, self.lease);
+        let checking_recorder = CheckingRecorder::new(&self.cloud, &self.base, fails_after, lease, has_plain_secrets);
         let masker = Arc::clone(&self.options.masker);
         let events = Arc::new(Events { masker: Arc::clone(&masker), events: Mutex::default() });
         let recorder = (!preview).then(|| Box::new(checking_recorder.clone()) as Box<dyn StateRecorder>);
@@ -291,6 +293,9 @@ impl Run {
         self.cloud.record_created_unchecked(invariants::created_unchecked(&ended.calls));
 
         let mut violations = [self.cloud.violations(), checking_recorder.violations()].concat();
+        if !has_plain_secrets {
+            violations.extend(events.plain_secrets());
+        }
         let aborted = self.signals.abort.is_cancelled();
         if preview {
             let changes = ended.changes();
@@ -474,6 +479,19 @@ impl Events {
             deletions: Deletions::default(),
             readings: Vec::new(),
         }
+    }
+
+    /// Returns the plain copies of secret texts in the resources that were reported.
+    fn plain_secrets(&self) -> Vec<String> {
+        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let resources = events.iter().flat_map(|event| match event {
+            Event::StepStarted(step) | Event::StepSucceeded(step, _) | Event::StepFailed(step, _) => {
+                [step.old.as_deref(), step.new.as_deref()]
+            }
+            Event::OutputsRegistered(resource) => [Some(&**resource), None],
+            _ => [None, None],
+        });
+        resources.flatten().flat_map(invariants::plain_secrets_of).collect()
     }
 
     /// Returns the ids that were deleted before a replacement, including ids of pending deletes.

@@ -1,8 +1,7 @@
 //! Encoding of property maps: one function for each row of the table in docs/spec/provider-protocol.md#5.4.
 
-use pulumi_proto::property::wire::{
-    self, Bag, DecodeOptions, EncodeOptions, Unknowns, WireError, copy_secretness, decode, encode,
-};
+use pulumi_proto::property::secretness::copy_secretness;
+use pulumi_proto::property::wire::{self, Bag, DecodeOptions, EncodeOptions, Unknowns, WireError, decode, encode};
 use pulumi_proto::property::{Archive, ArchiveContent, Asset, AssetContent, PropertyMap, PropertyValue};
 
 use crate::provider::{Capabilities, LostReply, Method, ProviderError};

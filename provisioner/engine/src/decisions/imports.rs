@@ -3,8 +3,6 @@
 use std::sync::Arc;
 
 use bridge::provider::ReadReply;
-use pulumi_proto::property::PropertyMap;
-use pulumi_proto::property::wire::copy_secretness;
 use pulumi_proto::resource_id::{ReferenceId, ResourceId};
 
 use crate::events::{Operation, StepOp};
@@ -56,20 +54,17 @@ pub(crate) enum ImportFailure {
     WithoutInputs,
 }
 
-/// Returns the entry of an imported resource, as it was read. Values that are secret in `known`, the inputs of the
-/// import goal, are secret in the inputs that were read, too. `known` is empty for the import of a registration.
+/// Returns the entry of an imported resource, as it was read.
 ///
 /// # Errors
 /// [`ImportFailure`] if the resource does not exist, or has no inputs.
 pub(crate) fn imported_state(
     planned: &ResourceState,
     reply: ReadReply,
-    known: &PropertyMap,
     init_errors: Vec<String>,
 ) -> Result<ResourceState, ImportFailure> {
     let outputs = reply.outputs.ok_or(ImportFailure::Missing)?;
-    let mut inputs = reply.inputs.ok_or(ImportFailure::WithoutInputs)?;
-    copy_secretness(known, &mut inputs);
+    let inputs = reply.inputs.ok_or(ImportFailure::WithoutInputs)?;
     let mut new = planned.clone();
     new.id = reply.id.or(new.id);
     (new.inputs, new.outputs) = (Arc::new(inputs), Arc::new(outputs));

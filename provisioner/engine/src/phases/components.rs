@@ -18,6 +18,7 @@ use crate::goal::Goal;
 use crate::messages;
 use crate::registrar::{Halted, Registered, RegistrationResult};
 use crate::reporter::Failure;
+use crate::secretness::mark;
 use crate::step_generator::Origin;
 
 /// Calls the plugin of a component to construct it.
@@ -43,11 +44,17 @@ pub(super) async fn construct(ctx: &Arc<Context>, goal: Goal, urn: Urn) -> Resul
     };
     match reply {
         Ok(ConstructReply { urn, state, state_dependencies }) => {
-            ctx.add_secrets(&state);
+            let state = state.into_iter().map(|(key, value)| (key, value.without_outputs()));
+            let mut outputs: PropertyMap = state.collect();
+            let registered = ctx.state().registered(&urn).cloned();
+            for known in [Some(&goal.inputs), registered.as_ref().map(|(_, component)| &component.outputs)] {
+                known.into_iter().for_each(|known| mark(&mut outputs, known));
+            }
+            ctx.add_secrets(&outputs);
             Ok(Registered {
                 urn,
                 id: None,
-                outputs: Arc::new(state.into_iter().map(|(key, value)| (key, value.without_outputs())).collect()),
+                outputs: Arc::new(outputs),
                 has_all_outputs: !ctx.is_preview(),
                 dependencies: state_dependencies,
                 result: RegistrationResult::Succeeded,

@@ -149,7 +149,7 @@ async fn import_one(ctx: &Arc<Context>, goal: &ImportGoal) -> Result<(), Halted>
     step.old = old;
     step.actor = Actor::Instance(Arc::clone(&instance));
     step.source = goal.source;
-    step.known_inputs = Arc::clone(&goal.inputs);
+    step.goal_inputs = Arc::clone(&goal.inputs);
     ctx.state().decide(&urn);
     let (entry, resource) = StepExecutor::new(ctx).execute(step).await?.ok_or_else(|| ctx.halted())?;
     ctx.state().store_registered(&urn, (entry, Arc::clone(&resource)));

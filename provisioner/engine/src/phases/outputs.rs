@@ -12,6 +12,7 @@ use crate::events::{Event, Message, Severity};
 use crate::messages;
 use crate::registrar::Halted;
 use crate::reporter::{ErrorReported, Failure};
+use crate::secretness::mark_secrets;
 
 /// Records the outputs of a registered component. Outputs of the stack are held back until the end of the run.
 ///
@@ -53,7 +54,12 @@ pub(crate) async fn record_stack_outputs(ctx: &Context) {
 }
 
 async fn record(ctx: &Context, urn: &Urn, (id, old): Entry, outputs: PropertyMap) -> Result<(), ErrorReported> {
-    let new = Arc::new(ResourceState { outputs: Arc::new(outputs), ..(*old).clone() });
+    let mut new = ResourceState { outputs: Arc::new(outputs), ..(*old).clone() };
+    // The program itself decides which outputs of the stack are secret.
+    if old.type_token.as_str() != ROOT_STACK_TYPE {
+        mark_secrets(&mut new, &PropertyMap::new(), Some(&old));
+    }
+    let new = Arc::new(new);
     let outputs = || Arc::clone(&new.outputs);
     if new.outputs != old.outputs
         && let Err(error) =

@@ -8,7 +8,6 @@ use bridge::error::chain;
 use bridge::provider::{DiffKind, DiffRequest, PropertyDiff, ProviderError};
 use jiff::Timestamp;
 use pulumi_proto::property::PropertyMap;
-use pulumi_proto::property::wire::copy_secretness;
 use pulumi_proto::urn::Urn;
 use state::{EntryId, ResourceState};
 
@@ -20,7 +19,7 @@ use crate::messages;
 use crate::provider_inputs::BUILT_IN;
 use crate::providers::Instance;
 use crate::reporter::{ErrorReported, Failure};
-use crate::secret_outputs::mark_secrets;
+use crate::secretness::mark_secrets;
 use crate::step::StepError;
 use crate::step_executor::{ViewLog, call_read};
 
@@ -45,6 +44,8 @@ pub(super) struct EntryToRead<'a> {
     pub(super) source: Option<SourceRef>,
     /// Outputs that the goal marks as secret, in addition to those of the entry.
     pub(super) secret_outputs: &'a [String],
+    /// Inputs of the goal; empty if no goal is known.
+    pub(super) goal_inputs: &'a PropertyMap,
     pub(super) internal: bool,
     /// True if the result is counted in the summary of the run.
     pub(super) counts: bool,
@@ -136,18 +137,16 @@ async fn read_and_compare(
     let (outputs, inputs) = (is_recorded.then_some(outputs), is_recorded.then_some(inputs));
     let timeout = old.custom_timeouts.durations().read;
     let reading = call_read(&instance, entry.urn, old.id.as_ref(), outputs, inputs, timeout, views.views()).await?;
-    let Some(mut reading) = reading else { return Ok(unchanged()) };
-    if !is_recorded {
-        let read = [&mut reading.reply.inputs, &mut reading.reply.outputs];
-        read.into_iter().flatten().for_each(|read| copy_secretness(&old.inputs, read));
-    }
+    let Some(reading) = reading else { return Ok(unchanged()) };
     let (error, reasons) = reading.failure.map(|(error, failure)| (error, failure.reasons)).unzip();
     let Some(mut new) = refreshed_state(old, reading.reply, reasons.unwrap_or_default()) else {
         return Ok(found(StepOp::Delete, None, Change::default()));
     };
+    new.additional_secret_outputs.clear();
+    mark_secrets(&mut new, entry.goal_inputs, Some(old));
     let unmarked = new.clone();
-    new.additional_secret_outputs.extend_from_slice(entry.secret_outputs);
-    mark_secrets(&mut new);
+    new.additional_secret_outputs = [&old.additional_secret_outputs, entry.secret_outputs].concat();
+    mark_secrets(&mut new, entry.goal_inputs, Some(old));
     ctx.mask_init_errors(&mut new);
     if let Some(error) = error {
         // It may quote secrets that were read just now, which are masked from here on.

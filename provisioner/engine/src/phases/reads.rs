@@ -80,6 +80,7 @@ pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registere
     }
     let mut step = Step::new(op, urn.clone());
     step.old = old;
+    step.goal_inputs = Arc::clone(&new.inputs);
     step.new = Some(Arc::new(new));
     step.actor = Actor::Instance(instance);
     step.source = source;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use hashbrown::HashSet;
+use pulumi_proto::property::PropertyMap;
 use state::{Effect, EntryId};
 
 use super::phase_end::PhaseEnd;
@@ -97,7 +98,8 @@ async fn refresh_recorded(ctx: &Arc<Context>, chosen: impl Fn(&DeploymentState, 
         let internal = old.is_default_provider();
         let counts = ctx.options.operation == Operation::Refresh && !internal;
         let (instance, source, secret_outputs) = (None, None, [].as_slice());
-        let entry = EntryToRead { id, old, urn: &old.urn, instance, source, secret_outputs, internal, counts };
+        let (urn, goal_inputs) = (&old.urn, &PropertyMap::new());
+        let entry = EntryToRead { id, old, urn, instance, source, secret_outputs, goal_inputs, internal, counts };
         Some(read_entry(ctx, entry).await)
     });
     let found = join_all(reading).await;

@@ -17,6 +17,7 @@ use crate::events::{Event, StepOp};
 use crate::goal::{Goal, ResourceKind};
 use crate::provider_inputs::{INTERNAL_KEY, VERSION_KEY};
 use crate::registrar::{Halted, Registered, RegistrationResult};
+use crate::secretness::with_secrets_of;
 use crate::step::Step;
 use crate::step_executor::{Imported, StepExecutor};
 use crate::step_generator::{
@@ -76,6 +77,7 @@ async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Or
     {
         import(ctx, &mut registration).await?;
     }
+    mark_recorded(ctx, &registration).await;
     let plan = generator.plan(&mut registration).await?;
     let steps = if let Plan::Replace(Replacement { order: ReplaceOrder::DeleteBeforeReplace, .. }) = plan {
         // The walk over the dependents must see only decided registrations, so this one waits until no other
@@ -92,6 +94,18 @@ async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Or
     };
     drop(undecided);
     execute_steps(ctx, registration, steps).await
+}
+
+/// Marks the values of the recorded entry that are secret in the goal: whatever the registration comes to, no plain copy
+/// of a value stays that has become secret. As in Pulumi, the provider receives the entry as it was recorded.
+async fn mark_recorded(ctx: &Context, registration: &Registration) {
+    let Some((id, old)) = registration.old.as_ref().filter(|_| registration.in_scope) else { return };
+    let marked = with_secrets_of(&registration.goal.inputs, old);
+    if Arc::ptr_eq(&marked, old) {
+        return;
+    }
+    let properties = || (Arc::clone(&marked.inputs), Arc::clone(&marked.outputs));
+    ctx.records.defer(|state| state.rewrite_effects(*id, |entry| (entry.inputs, entry.outputs) = properties())).await;
 }
 
 /// Registration that is being decided, for the display. It is decided, or has failed, once this is dropped.

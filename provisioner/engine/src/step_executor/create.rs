@@ -14,7 +14,7 @@ use super::view_log::ViewLog;
 use crate::context::Context;
 use crate::provider_inputs::visible;
 use crate::providers::Instance;
-use crate::secret_outputs::mark_secrets;
+use crate::secretness::mark_secrets;
 use crate::step::{Actor, Step, StepError};
 
 pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog>) -> Result<StepResult, StepError> {
@@ -45,7 +45,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
     };
     new.created = Some(Timestamp::now());
     new.modified = new.created;
-    mark_secrets(&mut new);
+    mark_secrets(&mut new, &step.goal_inputs, step.old_state());
     let entry = new_entry(ctx, new);
     // After a deletion, the new entry takes the place of the old one; otherwise the old entry awaits its own deletion.
     ctx.records

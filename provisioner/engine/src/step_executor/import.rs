@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::decisions::imports::imported_state;
 use crate::events::StepOp;
 use crate::messages;
-use crate::secret_outputs::mark_secrets;
+use crate::secretness::mark_secrets;
 use crate::step::{Actor, Step, StepError};
 
 /// Reads the resource that a step imports.
@@ -32,7 +32,7 @@ pub(super) async fn read_planned(
     };
     let Some(Reading { reply, failure }) = reading else { return Ok(planned.clone()) };
     let init_errors = failure.map(|(_, failure)| failure.reasons).unwrap_or_default();
-    imported_state(planned, reply, &step.known_inputs, init_errors)
+    imported_state(planned, reply, init_errors)
         .map_err(|reason| StepError::Failed(messages::import_failure(planned, reason)))
 }
 
@@ -69,7 +69,7 @@ pub(super) async fn execute(
     };
     new.created = Some(Timestamp::now());
     new.modified = new.created;
-    mark_secrets(&mut new);
+    mark_secrets(&mut new, &step.goal_inputs, step.old_state());
     let completed = step.old.as_ref().map(|(old, _)| *old).filter(|_| step.op == StepOp::Import);
     let entry = match completed {
         // The entries that refer to a pending replacement come after it, so the imported entry keeps its place.

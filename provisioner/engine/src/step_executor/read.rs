@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::events::StepOp;
 use crate::messages;
 use crate::providers::Instance;
-use crate::secret_outputs::mark_secrets;
+use crate::secretness::mark_secrets;
 use crate::step::{Actor, Step, StepError};
 
 /// Pause between two reads of a resource that does not exist yet: a provider reports no creation by others.
@@ -73,7 +73,7 @@ pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) ->
             }
         }
     }
-    mark_secrets(&mut new);
+    mark_secrets(&mut new, &step.goal_inputs, step.old_state());
     if let Some((_, old)) = &step.old {
         new.created = old.created;
         new.modified = if old.outputs == new.outputs { old.modified } else { Some(Timestamp::now()) };

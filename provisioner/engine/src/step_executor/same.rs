@@ -10,7 +10,7 @@ use super::step_result::{StepResult, new_entry};
 use super::view_log::ViewLog;
 use crate::context::Context;
 use crate::providers::Instance;
-use crate::secret_outputs::mark_secrets;
+use crate::secretness::mark_secrets;
 use crate::step::{Actor, CarryOver, Step, StepError};
 
 pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog>) -> Result<StepResult, StepError> {
@@ -37,7 +37,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
     let mut new = (**new).clone();
     new.id.clone_from(&old.id);
     new.outputs = Arc::clone(&old.outputs);
-    mark_secrets(&mut new);
+    mark_secrets(&mut new, &step.goal_inputs, Some(old));
     if let Actor::Unconfigured(provider) = &step.actor {
         keep_provider(ctx, provider, old, &new).await;
     }

@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::deployment_state::DeploymentState;
 use crate::provider_inputs::visible;
 use crate::providers::Instance;
-use crate::secret_outputs::mark_secrets;
+use crate::secretness::mark_secrets;
 use crate::step::{Actor, Step, StepError};
 
 pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog>) -> Result<StepResult, StepError> {
@@ -46,7 +46,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
         }
     };
     new.modified = Some(Timestamp::now());
-    mark_secrets(&mut new);
+    mark_secrets(&mut new, &step.goal_inputs, Some(old));
     let entry = new_entry(ctx, new);
     let operation = operation.map(|operation| operation.id());
     ctx.records.end(operation, |state| views.complete(state, state.update_effects(*old_id, &entry))).await?;

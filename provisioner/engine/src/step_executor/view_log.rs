@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use bridge::provider::{View, ViewFailure, ViewListener, ViewOp, ViewStep, Views};
 use hashbrown::{HashMap, HashSet};
+use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
 
 use state::{Effect, ResourceState};
@@ -21,7 +22,7 @@ use crate::entry::Entry;
 use crate::events::{Event, Message, Severity, StepFailure, StepInfo, StepOp};
 use crate::messages;
 use crate::reporter::{ErrorReported, Failure};
-use crate::secret_outputs::mark_secrets;
+use crate::secretness::mark_secrets;
 use crate::step::Step;
 
 /// Log of the views of one resource during one step.
@@ -232,7 +233,8 @@ impl ViewLog {
         published_steps.steps.push(Published { info, op, failure, entry, started, outcome: ViewOutcome::NotRecorded });
     }
 
-    fn state(&self, view: View) -> Arc<ResourceState> {
+    /// Returns the state of a view. `recorded` are the recorded views.
+    fn state(&self, view: View, recorded: &[Entry]) -> Arc<ResourceState> {
         let resource = &self.resource;
         let urn = Urn::new(resource.stack(), resource.project(), Some(resource), &view.type_token, &view.name);
         let mut state = ResourceState::new(urn, false);
@@ -240,7 +242,8 @@ impl ViewLog {
         state.view_of = Some(resource.clone());
         state.inputs = view.inputs;
         state.outputs = view.outputs;
-        mark_secrets(&mut state);
+        let recorded = recorded.iter().find(|(_, known)| name_of(&known.urn) == name_of(&state.urn));
+        mark_secrets(&mut state, &PropertyMap::new(), recorded.map(|(_, known)| &**known));
         Arc::new(state)
     }
 
@@ -256,11 +259,12 @@ impl ViewListener for ViewLog {
     }
 
     fn publish(&self, steps: Vec<ViewStep>) {
+        let recorded = self.recorded_views();
         for ViewStep { op, old, new, failure, replace_keys, diffs, detailed_diff } in steps {
             if self.refresh && old.is_none() {
                 continue;
             }
-            let (old, new) = (old.map(|view| self.state(view)), new.map(|view| self.state(view)));
+            let (old, new) = (old.map(|view| self.state(view, &recorded)), new.map(|view| self.state(view, &recorded)));
             let Some(urn) = new.as_ref().or(old.as_ref()).map(|state| state.urn.clone()) else { continue };
             let step_op = StepOp::from(op);
             let (step, result) = if self.refresh { (StepOp::Refresh, Some(step_op)) } else { (step_op, None) };

@@ -18,6 +18,7 @@ use crate::messages;
 use crate::provider_inputs::{INTERNAL_KEY, VERSION_KEY, visible};
 use crate::registrar::Halted;
 use crate::reporter::{ErrorReported, report_all};
+use crate::secretness::mark_inputs;
 
 /// Calls the provider for a query, and stores the reply in the registration.
 ///
@@ -71,13 +72,17 @@ async fn check(
     olds: Arc<PropertyMap>,
     news: Arc<PropertyMap>,
 ) -> Result<Checked, ErrorReported> {
-    let reply = match registration.kind {
+    let goal = Arc::clone(&news);
+    let mut reply = match registration.kind {
         ResourceKind::Provider => check_config(ctx, registration, olds, news).await?,
         ResourceKind::Component | ResourceKind::Custom => {
             let reply = check_inputs(ctx, registration, olds, news).await;
             or_fatal(ctx, registration, reply)?
         }
     };
+    let none = PropertyMap::new();
+    let recorded = registration.old_state().map_or((&none, &none), |old| (&*old.inputs, &*old.outputs));
+    mark_inputs(&mut reply.inputs, &goal, recorded.0, recorded.1);
     // An error of Diff, which is called before a step shows the inputs, may quote them.
     ctx.add_secrets(&reply.inputs);
     Ok(if reply.failures.is_empty() {

@@ -54,6 +54,7 @@ impl Registration {
         let mut step = Step::new(op, self.urn.clone());
         step.internal = self.origin == Origin::Engine;
         step.source = self.goal.source;
+        step.goal_inputs = Arc::clone(&self.goal.inputs);
         step.actor = match (&self.instance, &self.unconfigured) {
             (Some(instance), _) => Actor::Instance(Arc::clone(instance)),
             (None, Some(unconfigured)) => Actor::Unconfigured(Arc::clone(unconfigured)),

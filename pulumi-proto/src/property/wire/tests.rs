@@ -6,9 +6,9 @@ use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Value};
 
 use super::{
-    Bag, DecodeOptions, EncodeOptions, MAX_DEPTH, Unknowns, WireProblem, copy_secretness, decode, decode_value, encode,
-    encode_value,
+    Bag, DecodeOptions, EncodeOptions, MAX_DEPTH, Unknowns, WireProblem, decode, decode_value, encode, encode_value,
 };
+use crate::property::secretness::copy_secretness;
 use crate::property::{
     ARCHIVE_SIGNATURE, ASSET_SIGNATURE, Archive, ArchiveContent, Asset, AssetContent, BYTES_SIGNATURE,
     OUTPUT_SIGNATURE, OutputValue, PropertyMap, PropertyValue, RESOURCE_SIGNATURE, ResourceReference, SECRET_SIGNATURE,
@@ -373,6 +373,7 @@ fn secretness_is_copied_by_key_and_covers_whole_lists() {
         ("map", map([("a", secret("x".into())), ("b", "y".into())]).into()),
         ("whole", secret(map([("a", "x".into())]).into())),
         ("absent", secret("x".into())),
+        ("kept", vec!["x".into(), secret("y".into())].into()),
     ]);
     let mut received = map([
         ("plain", "x".into()),
@@ -381,6 +382,7 @@ fn secretness_is_copied_by_key_and_covers_whole_lists() {
         ("map", map([("a", "x".into()), ("b", "y".into()), ("c", "z".into())]).into()),
         ("whole", map([("a", "x".into())]).into()),
         ("new", "x".into()),
+        ("kept", vec!["x".into(), secret("z".into())].into()),
     ]);
     copy_secretness(&sent, &mut received);
     let expected = map([
@@ -390,6 +392,7 @@ fn secretness_is_copied_by_key_and_covers_whole_lists() {
         ("map", map([("a", secret("x".into())), ("b", "y".into()), ("c", "z".into())]).into()),
         ("whole", secret(map([("a", "x".into())]).into())),
         ("new", "x".into()),
+        ("kept", vec!["x".into(), secret("z".into())].into()),
     ]);
     assert_eq!(received, expected);
 }

@@ -283,7 +283,7 @@ impl Provider for Instance {
         };
         let mut inputs = (*request.news).clone();
         inputs.extend(as_secret(&request.news, super::CHECKED_SECRET));
-        Ok(CheckReply { inputs, failures })
+        Ok(CheckReply { inputs: self.cloud.returned(inputs), failures })
     }
 
     async fn diff(&self, request: DiffRequest) -> Result<DiffReply, ProviderError> {
@@ -303,7 +303,7 @@ impl Provider for Instance {
             } else {
                 (*request.inputs).clone()
             };
-            return Ok(CreateReply { outputs: known, ..CreateReply::default() });
+            return Ok(CreateReply { outputs: self.cloud.returned(known), ..CreateReply::default() });
         }
         if let Some(failure @ (CallFailure::Error | CallFailure::Crash | CallFailure::Busy { .. })) = failure {
             return Err(provider_error(Method::Create, failure));
@@ -330,7 +330,7 @@ impl Provider for Instance {
             inner.calls[call].id.clone_from(&id);
             id
         };
-        let outputs = outputs(&id, &request.inputs);
+        let outputs = self.cloud.returned(outputs(&id, &request.inputs));
         match failure {
             Some(CallFailure::Partial) => Err(partial_failure(&id, outputs)),
             Some(CallFailure::Lost(lost)) => Err(lost_reply(Method::Create, lost, &id)),
@@ -373,6 +373,7 @@ impl Provider for Instance {
         let mut inputs = held.or_else(|| request.inputs.as_deref().cloned()).unwrap_or_default();
         inputs.extend(self.cloud.inner().drift.get(id).cloned().unwrap_or_default());
         views::publish(&self.cloud, &request.urn, &request.views, Some(&inputs));
+        let inputs = self.cloud.returned(inputs);
         let outputs = outputs(id, &inputs);
         match failure {
             Some(CallFailure::Partial) => Err(partial_failure(id, outputs)),
@@ -398,7 +399,8 @@ impl Provider for Instance {
         }
         self.end(call);
         if request.preview {
-            return Ok(UpdateReply { outputs: (*request.news).clone(), refresh_before_update: false });
+            let outputs = self.cloud.returned((*request.news).clone());
+            return Ok(UpdateReply { outputs, refresh_before_update: false });
         }
         {
             let inner = &mut *self.cloud.inner();
@@ -417,7 +419,7 @@ impl Provider for Instance {
                 inner.violations.push(format!("update of {id}, which does not exist"));
             }
         }
-        let outputs = outputs(id, &request.news);
+        let outputs = self.cloud.returned(outputs(id, &request.news));
         match failure {
             Some(CallFailure::Partial) => Err(partial_failure(id, outputs)),
             Some(failure) => Err(provider_error(Method::Update, failure)),

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use pulumi_proto::property::PropertyValue;
+use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 
 use crate::fake_cloud::{NAMED, REFRESH_BEFORE_UPDATE, SPELLING, UNKNOWN_DIFF, VIEWS};
+use crate::invariants::secret_text;
 use crate::program::{ProgramResource, component, get, provider, remote_component, resource};
 
 /// Resources of a stack in two versions.
@@ -391,9 +392,14 @@ impl Graph {
                     goal.delete_before_replace = Some(first);
                 })
             }
-            ResourceOption::Secret => resource.edit_goal_as("secret", move |goal| {
-                goal.additional_secret_outputs = vec![key.to_owned(), "id".to_owned()]
-            }),
+            ResourceOption::Secret => {
+                let token = || PropertyValue::secret(secret_text("token").into());
+                let nested = PropertyMap::from([("token".to_owned(), token()), ("plain".to_owned(), "x".into())]);
+                let resource = resource.input("token", token()).input("vMap", nested).input("vList", vec![token()]);
+                resource.edit_goal_as("secret", move |goal| {
+                    goal.additional_secret_outputs = vec![key.to_owned(), "id".to_owned()];
+                })
+            }
             ResourceOption::Timeouts => {
                 resource.edit_goal_as("timeouts", |goal| goal.custom_timeouts.create = Some(Duration::from_secs(60)))
             }

@@ -24,20 +24,23 @@ use crate::program::ProgramResource;
 struct Case {
     graph: Graph,
     runs: Vec<RandomRun>,
+    /// True if the provider returns plain values instead of secrets.
+    returns_plain_values: bool,
 }
 
 impl std::fmt::Debug for Case {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(f, "before: {:#?}", self.graph.program(Version::Before, Restriction::Unrestricted { run: 0 }))?;
         writeln!(f, "after: {:#?}", self.graph.program(Version::After, Restriction::Unrestricted { run: 0 }))?;
+        writeln!(f, "returns plain values: {}", self.returns_plain_values)?;
         self.runs.iter().try_for_each(|random_run| writeln!(f, "{random_run:?}"))
     }
 }
 
 fn case() -> impl Strategy<Value = Case> {
     (graph(), prop_oneof![3 => Just(1), 1 => Just(2), 1 => Just(3)])
-        .prop_flat_map(|(graph, many)| (Just(graph), prop::collection::vec(random_run(), many)))
-        .prop_map(|(graph, runs)| Case { graph, runs })
+        .prop_flat_map(|(graph, many)| (Just(graph), prop::collection::vec(random_run(), many), any::<bool>()))
+        .prop_map(|(graph, runs, returns_plain_values)| Case { graph, runs, returns_plain_values })
 }
 
 /// Time limit of a case; a case usually takes a tenth of a second.
@@ -46,10 +49,13 @@ const CASE_TIME_LIMIT: Duration = Duration::from_secs(30);
 const BUSY_CASE_TIME_LIMIT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 async fn run_case(case: &Case) {
-    let Case { graph, runs } = case;
+    let Case { graph, runs, returns_plain_values } = case;
     let cloud = FakeCloud::default();
     cloud.vary_timing();
     cloud.allow_repeated_mutations();
+    if *returns_plain_values {
+        cloud.return_plain_values();
+    }
     readable(graph).for_each(|id| cloud.add(&id));
     let first = graph.program(Version::Before, Restriction::AlwaysAccepted);
     let mut state = cloud.up(&Snapshot::default(), &first).run().await.expect(Outcome::Succeeded).state;

@@ -63,7 +63,7 @@ const ENGINE: [&str; 26] = [
     "masking",
     "jobs",
     "goal",
-    "secret_outputs",
+    "secretness",
     "seed",
     "provider_inputs",
     "missing",

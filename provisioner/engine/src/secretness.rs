@@ -1,0 +1,132 @@
+//! Secretness of the values of resources: a value is secret at each path where the goal or the record has a secret, even
+//! if a provider returned it as a plain value (docs/engine.md, docs/spec/engine-semantics.md#7).
+
+use std::sync::Arc;
+
+use pulumi_proto::property::secretness::copy_value_secretness;
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use state::ResourceState;
+
+/// Marks the values of a resource that must be secret: those that are secret in the inputs of its goal, or in its
+/// recorded entry, and the outputs that `additionalSecretOutputs` names. An output is secret with the input of its path,
+/// too. `goal` is empty if no goal is known.
+///
+/// A path that the goal has without a secret is no secret in the inputs any more, nor in the outputs that were secret
+/// with it: the program has made the value public.
+pub(crate) fn mark_secrets(state: &mut ResourceState, goal: &PropertyMap, recorded: Option<&ResourceState>) {
+    let none = PropertyMap::new();
+    let (old_inputs, old_outputs) = recorded.map_or((&none, &none), |old| (&*old.inputs, &*old.outputs));
+    edit(&mut state.inputs, &[goal, old_inputs, old_outputs], |inputs| {
+        mark_inputs(inputs, goal, old_inputs, old_outputs);
+    });
+    let inputs = Arc::clone(&state.inputs);
+    edit(&mut state.outputs, &[&inputs, goal, old_inputs, old_outputs], |outputs| {
+        mark(outputs, &inputs);
+        mark(outputs, goal);
+        mark_where_missing(outputs, old_inputs, &[&inputs]);
+        mark_unless_public(outputs, old_outputs, old_inputs, &inputs);
+    });
+    // The output `id` cannot be marked as secret by name.
+    let named = state.additional_secret_outputs.iter().filter(|key| *key != "id");
+    let plain = |key: &&String| state.outputs.get(*key).is_some_and(|value| !value.is_secret());
+    let named: Vec<String> = named.filter(plain).cloned().collect();
+    for key in named {
+        if let Some(value) = Arc::make_mut(&mut state.outputs).get_mut(&key) {
+            *value = PropertyValue::secret(std::mem::replace(value, PropertyValue::Null));
+        }
+    }
+}
+
+/// Returns a recorded entry with the values marked that are secret in the inputs of its goal; the same `Arc` if there are
+/// none.
+pub(crate) fn with_secrets_of(goal: &PropertyMap, recorded: &Arc<ResourceState>) -> Arc<ResourceState> {
+    if !goal.values().any(PropertyValue::contains_secrets) {
+        return Arc::clone(recorded);
+    }
+    let mut marked = (**recorded).clone();
+    mark_secrets(&mut marked, goal, Some(recorded));
+    if marked == **recorded { Arc::clone(recorded) } else { Arc::new(marked) }
+}
+
+/// Marks inputs that a provider returned as secret where those of the goal are, and where the recorded ones are and the
+/// goal has none. A path that neither of them has is secret if the recorded output is.
+pub(crate) fn mark_inputs(
+    inputs: &mut PropertyMap,
+    goal: &PropertyMap,
+    old_inputs: &PropertyMap,
+    old_outputs: &PropertyMap,
+) {
+    mark(inputs, goal);
+    mark_where_missing(inputs, old_inputs, &[goal]);
+    mark_where_missing(inputs, old_outputs, &[goal, old_inputs]);
+}
+
+/// Marks values as secret where the known ones with the same path are.
+pub(crate) fn mark(values: &mut PropertyMap, known: &PropertyMap) {
+    for (key, known) in known {
+        if let Some(value) = values.get_mut(key) {
+            mark_value(value, known);
+        }
+    }
+}
+
+/// Edits properties if any of the others contains a secret. Shares their memory otherwise.
+fn edit(properties: &mut Arc<PropertyMap>, others: &[&PropertyMap], edit: impl FnOnce(&mut PropertyMap)) {
+    if others.iter().any(|other| other.values().any(PropertyValue::contains_secrets)) {
+        edit(Arc::make_mut(properties));
+    }
+}
+
+/// Marks a value as secret where the known one is. A list that is equal gets the secrets of the known one, another list is
+/// secret as a whole: its items may have moved.
+fn mark_value(value: &mut PropertyValue, known: &PropertyValue) {
+    if let (PropertyValue::Map(values), PropertyValue::Map(known)) = (&mut *value, known) {
+        mark(values, known);
+        return;
+    }
+    let is_list = matches!(known, PropertyValue::List(_)) && known.contains_secrets();
+    if is_list && !value.contains_secrets() && known.without_wrappers() == *value {
+        *value = known.clone().without_outputs();
+    } else {
+        copy_value_secretness(known, value);
+    }
+}
+
+/// Marks values as secret where the known ones are, at the paths that none of the others has.
+fn mark_where_missing(values: &mut PropertyMap, known: &PropertyMap, others: &[&PropertyMap]) {
+    for (key, known) in known {
+        let Some(value) = values.get_mut(key) else { continue };
+        let with_key: Vec<&PropertyValue> = others.iter().filter_map(|other| other.get(key)).collect();
+        let maps: Vec<&PropertyMap> = with_key.iter().filter_map(|other| other.as_map()).collect();
+        match (value, known) {
+            (value, known) if with_key.is_empty() => mark_value(value, known),
+            (PropertyValue::Map(values), PropertyValue::Map(known)) if maps.len() == with_key.len() => {
+                mark_where_missing(values, known, &maps);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Marks outputs as secret where the recorded ones are, except at paths of inputs that were secret and are no longer.
+fn mark_unless_public(
+    values: &mut PropertyMap,
+    known: &PropertyMap,
+    old_inputs: &PropertyMap,
+    new_inputs: &PropertyMap,
+) {
+    for (key, known) in known {
+        let Some(value) = values.get_mut(key) else { continue };
+        let old = old_inputs.get(key).filter(|old| old.contains_secrets());
+        match (value, known, old, new_inputs.get(key)) {
+            (
+                PropertyValue::Map(values),
+                PropertyValue::Map(known),
+                Some(PropertyValue::Map(old)),
+                Some(PropertyValue::Map(new)),
+            ) => mark_unless_public(values, known, old, new),
+            (_, _, Some(_), Some(new)) if !new.contains_secrets() => {}
+            (value, known, _, _) => mark_value(value, known),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Tests of secrets that a provider returns as plain values. The invariants of all runs check that no plain copy of a
+//! text of [`secret_text`] is recorded or reported.
+
+use engine::ImportGoal;
+use engine::events::Outcome;
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::resource_id::ResourceId;
+use state::Snapshot;
+
+use crate::deploy;
+use crate::fake_cloud::{CallFailure, FakeCloud};
+use crate::imports::import;
+use crate::invariants::secret_text;
+use crate::program::{ProgramResource, component, resource};
+use crate::run::{Run, entry};
+
+/// Returns a value of these members with a text at the places `v`, `opts.inner` and `list[0]`.
+fn values(text: &PropertyValue) -> PropertyMap {
+    let opts = [("inner".to_owned(), text.clone()), ("plain".to_owned(), "x".into())].into();
+    [
+        ("v".to_owned(), text.clone()),
+        ("opts".to_owned(), PropertyValue::Map(opts)),
+        ("list".to_owned(), vec![text.clone(), "b".into()].into()),
+    ]
+    .into()
+}
+
+fn with_values(text: PropertyValue) -> ProgramResource {
+    values(&text).into_iter().fold(resource("a"), |resource, (key, value)| resource.input(&key, value))
+}
+
+fn with_secret() -> ProgramResource {
+    with_values(PropertyValue::secret(secret_text("1").into()))
+}
+
+fn with_plain_text() -> ProgramResource {
+    with_values(secret_text("1").into())
+}
+
+/// Runs, and checks that the three places of the entry are secret and their values stay.
+async fn assert_secret(run: Run) -> Snapshot {
+    let ended = run.run().await.expect(Outcome::Succeeded);
+    let entry = entry(&ended.state, "a");
+    for properties in [&entry.inputs, &entry.outputs] {
+        assert_eq!(properties["v"], PropertyValue::secret(secret_text("1").into()));
+        let opts = properties["opts"].as_map().expect("the map itself is plain");
+        assert!(opts["inner"].is_secret() && !opts["plain"].is_secret(), "{opts:?}");
+        assert!(properties["list"].contains_secrets(), "{properties:?}");
+    }
+    ended.state
+}
+
+#[tokio::test]
+async fn secret_stays_secret_through_every_operation_of_a_provider_that_returns_plain_values() {
+    let cloud = FakeCloud::default();
+    cloud.return_plain_values();
+    let program = [with_secret()];
+    let state = assert_secret(cloud.up(&Snapshot::default(), &program)).await;
+    assert_secret(cloud.up(&state, &program)).await;
+    assert_secret(cloud.up(&state, &program).refresh_first()).await;
+    assert_secret(cloud.up(&state, &program).refresh_first().run_program()).await;
+    assert_secret(cloud.up(&state, &[with_secret().input("w", "2")])).await;
+    let state = assert_secret(cloud.up(&state, &[with_secret().input("k", "2")])).await;
+    assert_secret(cloud.refresh(&state)).await;
+    assert_secret(cloud.refresh_with(&state, &program)).await;
+    cloud.up(&state, &[with_secret().input("w", "3")]).preview().run().await.expect(Outcome::Succeeded);
+    cloud.destroy_with(&state, &program).run().await.expect(Outcome::Succeeded);
+}
+
+#[tokio::test]
+async fn refresh_without_drift_changes_nothing_if_secrets_are_read_as_plain_values() {
+    let (cloud, state) = deploy(&[with_secret()]).await;
+    cloud.return_plain_values();
+    let ended = cloud.refresh(&state).run().await.expect(Outcome::Succeeded);
+    let (read, recorded) = (entry(&ended.state, "a"), entry(&state, "a"));
+    assert_eq!((&read.inputs, &read.outputs, read.modified), (&recorded.inputs, &recorded.outputs, recorded.modified));
+}
+
+fn cloud_with_existing() -> FakeCloud {
+    let cloud = FakeCloud::default();
+    cloud.add("a-7");
+    cloud.drift("a-7", values(&secret_text("1").into()));
+    cloud
+}
+
+fn imported(resource: ProgramResource) -> ProgramResource {
+    resource.edit_goal(|goal| goal.import_id = ResourceId::new("a-7"))
+}
+
+#[tokio::test]
+async fn import_option_takes_secrets_from_the_goal() {
+    let cloud = cloud_with_existing();
+    let program = [imported(with_secret())];
+    cloud.up(&Snapshot::default(), &program).preview().run().await.expect(Outcome::Succeeded);
+    let state = assert_secret(cloud.up(&Snapshot::default(), &program)).await;
+    assert_secret(cloud.up(&state, &program).refresh_first()).await;
+}
+
+#[tokio::test]
+async fn import_option_with_an_update_takes_secrets_from_the_goal() {
+    let cloud = cloud_with_existing();
+    assert_secret(cloud.up(&Snapshot::default(), &[imported(with_secret().input("w", "2"))])).await;
+}
+
+#[tokio::test]
+async fn import_option_that_replaces_an_entry_takes_secrets_from_the_goal() {
+    let (_, state) = deploy(&[resource("a")]).await;
+    let cloud = cloud_with_existing();
+    cloud.allow_missing_resources();
+    assert_secret(cloud.up(&state, &[imported(with_secret())])).await;
+}
+
+#[tokio::test]
+async fn import_operation_takes_secrets_from_the_goal_for_outputs_too() {
+    let cloud = cloud_with_existing();
+    let inputs = values(&PropertyValue::secret(secret_text("1").into())).into();
+    assert_secret(cloud.import(&Snapshot::default(), &[ImportGoal { inputs, ..import("a", "a-7") }])).await;
+}
+
+#[tokio::test]
+async fn value_that_becomes_secret_leaves_no_plain_copy() {
+    let (cloud, state) = deploy(&[with_plain_text()]).await;
+    assert_secret(cloud.up(&state, &[with_secret()])).await;
+    assert_secret(cloud.up(&state, &[with_secret().input("w", "2")])).await;
+    assert_secret(cloud.refresh_with(&state, &[with_secret()])).await;
+    let ignoring =
+        with_secret().edit_goal(|goal| goal.ignore_changes = ["v", "opts", "list[0]"].map(str::to_owned).to_vec());
+    assert_secret(cloud.up(&state, &[ignoring])).await;
+}
+
+#[tokio::test]
+async fn value_that_becomes_secret_leaves_no_plain_copy_after_a_failure() {
+    for (input, call, failure) in [
+        ("w", "update a-1", CallFailure::Error),
+        ("w", "update a-1", CallFailure::Partial),
+        ("w", "diff a", CallFailure::Error),
+        ("k", "create a", CallFailure::Error),
+        ("k", "delete a-1", CallFailure::Error),
+        ("d", "create a", CallFailure::Error),
+        ("d", "delete a-1", CallFailure::Error),
+    ] {
+        let (cloud, state) = deploy(&[with_plain_text()]).await;
+        cloud.fail(call, failure);
+        let ended = cloud.up(&state, &[with_secret().input(input, "2")]).run().await.expect(Outcome::Failed);
+        assert_eq!(crate::invariants::plain_secrets(&ended.state), [""; 0], "{call}");
+    }
+}
+
+#[tokio::test]
+async fn value_that_the_program_makes_public_is_plain() {
+    let (cloud, state) = deploy(&[with_secret()]).await;
+    let public = values(&"public".into()).into_iter().fold(resource("a"), |a, (key, value)| a.input(&key, value));
+    let ended = cloud.up(&state, &[public]).run().await.expect(Outcome::Succeeded);
+    let entry = entry(&ended.state, "a");
+    for (key, value) in entry.inputs.iter().chain(&*entry.outputs) {
+        assert!(!value.contains_secrets(), "{key}: {value:?}");
+    }
+}
+
+#[tokio::test]
+async fn output_that_was_secret_stays_secret() {
+    let token = || [("token".to_owned(), PropertyValue::secret(secret_text("2").into()))].into();
+    let (cloud, state) = deploy(&[resource("a").input("v", "1")]).await;
+    cloud.drift("a-1", token());
+    let state = cloud.refresh(&state).run().await.expect(Outcome::Succeeded).state;
+    cloud.return_plain_values();
+    let ended = cloud.refresh(&state).run().await.expect(Outcome::Succeeded);
+    let entry = entry(&ended.state, "a");
+    assert!(entry.inputs["token"].is_secret() && entry.outputs["token"].is_secret(), "{entry:?}");
+}
+
+#[tokio::test]
+async fn outputs_of_a_component_stay_secret() {
+    let secret = || PropertyValue::secret(secret_text("1").into());
+    let outputs = |value: PropertyValue| PropertyMap::from([("token".to_owned(), value)]);
+    let (cloud, state) = deploy(&[component("c").outputs(outputs(secret()))]).await;
+    let program = [component("c").outputs(outputs(secret_text("1").into()))];
+    let ended = cloud.up(&state, &program).run().await.expect(Outcome::Succeeded);
+    assert!(entry(&ended.state, "c").outputs["token"].is_secret());
+}
