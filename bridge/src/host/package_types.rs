@@ -168,6 +168,17 @@ impl PackageTypes {
         }
     }
 
+    /// Returns the token of the only type that a text names in another case, by the forms of [`PackageTypes::resolve`]; the
+    /// first form that names a type counts. Pulumi's YAML language accepts these texts since its version 1.35.
+    pub fn resolve_in_any_case(&self, text: &str) -> Option<&str> {
+        let expanded = expand_index_module(text);
+        let repeated = expanded.rsplit_once(':').map(|(module, name)| format!("{module}/{name}:{name}"));
+        let forms = [Some(text), Some(&*expanded), repeated.as_deref()].into_iter().flatten();
+        let named = |form: &str| self.tokens().filter(|token| token.eq_ignore_ascii_case(form)).collect::<Vec<_>>();
+        let mut named = forms.map(named).find(|tokens| !tokens.is_empty())?;
+        named.pop().filter(|_| named.is_empty())
+    }
+
     /// Returns the types as text: a line with facts about all types, then a line for each type, then one for each object
     /// type. Returns `None` if a type has no JSON form.
     pub fn to_lines(&self) -> Option<String> {
@@ -336,6 +347,24 @@ mod tests {
         ] {
             assert_eq!(types.resolve(text), token, "{text}");
             assert_eq!(cached.resolve(text), token, "{text}, cached");
+        }
+        for (text, token) in [
+            ("p:randomPet", Some("p:index/randomPet:RandomPet")),
+            ("p:index/RANDOMPET:randompet", Some("p:index/randomPet:RandomPet")),
+            ("p:S3:Bucket", Some("p:s3/bucket:Bucket")),
+            ("p:plain", Some("p:index:Plain")),
+            ("p:Core/V1:pod", Some("p:core/v1:Pod")),
+            // A token comes before a short form.
+            ("p:both:type", Some("p:both:Type")),
+            // More than one type, or none.
+            ("p:two:name", None),
+            ("p:Pods", None),
+            ("p:Bucket", None),
+            ("q:randomPet", None),
+            ("p:", None),
+            ("", None),
+        ] {
+            assert_eq!(types.resolve_in_any_case(text), token, "{text}");
         }
     }
 

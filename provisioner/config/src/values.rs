@@ -1,14 +1,17 @@
 //! Conversion of an untyped `config` to property values.
 //!
 //! Input: a resolved tree, and a lookup for references. Output: values as Pulumi's YAML language host sends them: a
-//! null is omitted from a map and kept in a list; a text that contains an unknown is unknown, even with a secret in it;
-//! any other text that contains a secret is secret.
+//! null is omitted from a map, kept in a list, and `<nil>` in a text; a text that contains an unknown is unknown, even
+//! with a secret in it; any other text that contains a secret is secret.
 
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 
 use crate::diagnostics::{Code, Diagnostic};
 use crate::tree::{InterpolatedString, Node, Part, Reference, Value};
 use crate::yaml::scalar::{Ambiguity, Exactness, UntypedScalar, read_untyped};
+
+/// Text of a null that is part of a text, as Go formats it.
+const NULL_IN_TEXT: &str = "<nil>";
 
 /// Function that returns the value of a reference, or the diagnostic for an invalid reference.
 pub type ReferenceLookup<'l> = dyn FnMut(&Reference) -> Result<PropertyValue, Box<Diagnostic>> + 'l;
@@ -72,6 +75,7 @@ pub fn evaluate_text(
                     PropertyValue::String(text) => joined.push_str(&text),
                     PropertyValue::Bool(value) => joined.push_str(&value.to_string()),
                     PropertyValue::Number(number) => joined.push_str(&format_json_number(number)),
+                    PropertyValue::Null => joined.push_str(NULL_IN_TEXT),
                     PropertyValue::Unknown(_) => unknown = true,
                     other => return Err(cannot_join_error(reference, &other)),
                 }
@@ -87,7 +91,6 @@ pub fn evaluate_text(
 
 fn cannot_join_error(reference: &Reference, value: &PropertyValue) -> Box<Diagnostic> {
     let kind = match value {
-        PropertyValue::Null => "null",
         PropertyValue::List(_) => "a list",
         PropertyValue::Map(_) => "a map",
         PropertyValue::Bytes(_) => "bytes",
@@ -97,15 +100,9 @@ fn cannot_join_error(reference: &Reference, value: &PropertyValue) -> Box<Diagno
         _ => "not a text",
     };
     let summary = format!("{reference} is {kind}: it cannot be part of a text");
-    let diagnostic = Diagnostic::error(Code("cannot-join"), reference.span, summary);
-    match value {
-        PropertyValue::Null => {
-            let with_default = reference.to_string().replace('}', ":DEFAULT}");
-            diagnostic.help(format!("use it as the whole value, or write a default: `{with_default}`"))
-        }
-        _ => diagnostic.help("use it as the whole value, or reference a property inside it"),
-    }
-    .into()
+    Diagnostic::error(Code("cannot-join"), reference.span, summary)
+        .help("use it as the whole value, or reference a property inside it")
+        .into()
 }
 
 /// Formats a double as Go does in JSON.

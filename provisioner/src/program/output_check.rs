@@ -16,6 +16,8 @@ use super::types::ResolvedType;
 
 /// Outputs that each resource has, although no schema has them.
 const GENERAL_OUTPUTS: [&str; 2] = ["id", "urn"];
+/// Step to the first item of a list.
+const FIRST_ITEM: &str = "[0]";
 /// Maximum number of names in a hint.
 const MAX_NAMES: usize = 10;
 
@@ -76,7 +78,13 @@ fn unknown_output(
         .detail(format!("the schema of the type {} has no such output", resolved.token))
         .did_you_mean(unknown, known.iter().map(String::as_str));
     let has_suggestion = !diagnostic.help.is_empty();
-    let of = if std::ptr::eq(unknown, first) { "its outputs are" } else { "the object has" };
+    let of = if std::ptr::eq(unknown, first) {
+        "its outputs are"
+    } else if known == [FIRST_ITEM] {
+        "the list has items, such as"
+    } else {
+        "the object has"
+    };
     let (more, shown) = if known.len() > MAX_NAMES { (", …", &known[..MAX_NAMES]) } else { ("", &known[..]) };
     Some(if has_suggestion { diagnostic } else { diagnostic.help(format!("{of} {}{more}", shown.join(", "))) })
 }
@@ -96,6 +104,7 @@ fn unknown_part<'p>(
                 None => Some((first, object.properties.keys().cloned().collect())),
             }
         }
+        NestedObjects::List(_) if first.parse::<usize>().is_err() => Some((first, vec![FIRST_ITEM.to_owned()])),
         NestedObjects::List(elements) | NestedObjects::Map(elements) => unknown_part(resolved, elements, rest),
     }
 }

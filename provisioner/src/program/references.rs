@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::Urn;
 
+use super::types::ResolvedType;
 use crate::registry::recipe::{RecipeResult, ResolvedValue, without_unknowns};
 use config::diagnostics::{Code, Diagnostic, closest};
 use config::tree::{InterpolatedString, Node, Reference};
@@ -15,8 +16,8 @@ use engine::{Registered, RegistrationResult};
 /// Registered resource that other resources reference.
 #[derive(Clone, Debug)]
 pub(super) enum ReferencedResource {
-    /// Plugin resource.
-    Plugin(Registered),
+    /// Plugin resource with its type.
+    Plugin(Registered, Arc<ResolvedType>),
     /// Resources of a core type.
     Core(RecipeResult),
 }
@@ -25,7 +26,7 @@ impl ReferencedResource {
     /// Returns the URNs that become dependencies of a dependent resource.
     pub(super) fn urns(&self) -> Vec<Urn> {
         match self {
-            Self::Plugin(registered) => vec![registered.urn.clone()],
+            Self::Plugin(registered, _) => vec![registered.urn.clone()],
             Self::Core(provisioned) => provisioned.registered.clone(),
         }
     }
@@ -110,8 +111,8 @@ impl ReferencedResources {
             return Err(Diagnostic::error(Code("unknown-resource"), reference.span, summary).into());
         };
         let (output, dependencies) = match &**resource {
-            ReferencedResource::Plugin(registered) => {
-                (self.plugin_output(registered, reference), vec![registered.urn.clone()])
+            ReferencedResource::Plugin(registered, resolved) => {
+                (self.plugin_output(registered, resolved, reference), vec![registered.urn.clone()])
             }
             ReferencedResource::Core(provisioned) => self.core_output(provisioned, reference),
         };
@@ -121,7 +122,8 @@ impl ReferencedResources {
         }
     }
 
-    fn plugin_output(&self, registered: &Registered, reference: &Reference) -> Output {
+    /// Returns the output of a plugin resource. One that the schema has and the provider did not return is null.
+    fn plugin_output(&self, registered: &Registered, resolved: &ResolvedType, reference: &Reference) -> Output {
         let (first, rest) = (reference.path[0].as_str(), &reference.path[1..]);
         let is_unknown = registered.result == RegistrationResult::Skipped
             || (self.mode == Mode::Preview && !registered.has_all_outputs);
@@ -134,14 +136,26 @@ impl ReferencedResources {
             ("id", true) => Output::Value(registered.id.as_deref().map_or(PropertyValue::UNKNOWN, PropertyValue::from)),
             _ => output_at(registered.outputs.get(first), rest),
         };
-        if is_unknown { output.or_unknown() } else { output }
+        match output {
+            output if is_unknown => output.or_unknown(),
+            Output::Missing { is_secret, steps }
+                if resolved.has_missing_output(&reference.path, reference.path.len() - steps) =>
+            {
+                let null = Output::Value(PropertyValue::Null);
+                if is_secret { null.secret() } else { null }
+            }
+            output => output,
+        }
     }
 
     /// Returns the output of a core resource with its dependencies.
     fn core_output(&self, provisioned: &RecipeResult, reference: &Reference) -> (Output, Vec<Urn>) {
         let (output, dependencies) = match provisioned.outputs.get(reference.path[0].as_str()) {
             Some(resolved) => (output_at(Some(&resolved.value), &reference.path[1..]), resolved.dependencies.clone()),
-            None => (Output::Missing { is_secret: false }, provisioned.registered.clone()),
+            None => {
+                let missing = Output::Missing { is_secret: false, steps: reference.path.len() };
+                (missing, provisioned.registered.clone())
+            }
         };
         (if self.mode == Mode::Preview { output.or_unknown() } else { output }, dependencies)
     }
@@ -149,7 +163,7 @@ impl ReferencedResources {
 
 fn missing_output_error(reference: &Reference, resource: &ReferencedResource) -> Box<Diagnostic> {
     let candidates: Vec<&str> = match resource {
-        ReferencedResource::Plugin(registered) => registered.outputs.keys().map(String::as_str).collect(),
+        ReferencedResource::Plugin(registered, _) => registered.outputs.keys().map(String::as_str).collect(),
         ReferencedResource::Core(provisioned) => provisioned.outputs.keys().map(String::as_str).collect(),
     };
     let (path, first) = (reference.path.join("."), reference.path[0].as_str());
@@ -171,6 +185,8 @@ enum Output {
     Missing {
         /// True if the value in which it is missing is secret.
         is_secret: bool,
+        /// Number of steps of the path from the first one without a value on.
+        steps: usize,
     },
 }
 
@@ -180,7 +196,7 @@ impl Output {
         match self {
             Self::Value(PropertyValue::Unknown(_)) => self,
             Self::Value(value) => Self::Value(PropertyValue::secret(value)),
-            Self::Missing { .. } => Self::Missing { is_secret: true },
+            Self::Missing { steps, .. } => Self::Missing { is_secret: true, steps },
         }
     }
 
@@ -198,8 +214,8 @@ impl Output {
         match (self, default) {
             (Self::Value(value), Some(default)) => Some(null_or(value, default)),
             (Self::Value(value), None) => Some(value),
-            (Self::Missing { is_secret: true }, default) => Some(PropertyValue::secret(default?.into())),
-            (Self::Missing { is_secret: false }, default) => Some(default?.into()),
+            (Self::Missing { is_secret: true, .. }, default) => Some(PropertyValue::secret(default?.into())),
+            (Self::Missing { is_secret: false, .. }, default) => Some(default?.into()),
         }
     }
 }
@@ -222,7 +238,9 @@ pub(super) fn has_output(value: &PropertyValue, path: &[String]) -> bool {
 /// unknown.
 fn output_at(value: Option<&PropertyValue>, path: &[String]) -> Output {
     match value {
-        None => Output::Missing { is_secret: false },
+        None => Output::Missing { is_secret: false, steps: path.len() + 1 },
+        // A part of null is missing with it.
+        Some(PropertyValue::Null) if !path.is_empty() => Output::Missing { is_secret: false, steps: path.len() + 1 },
         Some(PropertyValue::Secret(secret)) => output_at(Some(secret.expose()), path).secret(),
         Some(PropertyValue::Output(output)) => match (&output.value, output.secret) {
             (None, _) => Output::Value(PropertyValue::UNKNOWN),
@@ -236,7 +254,7 @@ fn output_at(value: Option<&PropertyValue>, path: &[String]) -> Output {
             (Some((index, rest)), PropertyValue::List(items)) => {
                 output_at(index.parse::<usize>().ok().and_then(|index| items.get(index)), rest)
             }
-            (Some(_), _) => Output::Missing { is_secret: false },
+            (Some(_), _) => Output::Missing { is_secret: false, steps: path.len() },
         },
     }
 }

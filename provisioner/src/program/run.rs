@@ -286,7 +286,7 @@ impl<'r> Run<'r> {
     fn start_plugin_resource(
         &self,
         resource_index: usize,
-        resolved: &ResolvedType,
+        resolved: &Arc<ResolvedType>,
         plugin: usize,
         referenced: ReferencedResources,
     ) -> BoxFuture<'r, RegistrationOutcome> {
@@ -307,7 +307,7 @@ impl<'r> Run<'r> {
             goal.aliases.extend(goals::type_aliases(&resolved.former_types));
             goal
         });
-        let registrar = self.registrar;
+        let (registrar, resolved) = (self.registrar, Arc::clone(resolved));
         Box::pin(async move {
             let goal = match goal {
                 Ok(goal) => goal,
@@ -315,7 +315,7 @@ impl<'r> Run<'r> {
             };
             match registrar.register(goal).await {
                 Ok(registered) if registered.result == RegistrationResult::Failed => RegistrationOutcome::Failed,
-                Ok(registered) => RegistrationOutcome::Resource(ReferencedResource::Plugin(registered)),
+                Ok(registered) => RegistrationOutcome::Resource(ReferencedResource::Plugin(registered, resolved)),
                 Err(_) => RegistrationOutcome::Halted,
             }
         })

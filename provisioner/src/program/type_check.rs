@@ -13,6 +13,7 @@ use pulumi_proto::urn::TypeToken;
 
 use super::{positions, types};
 
+const TYPE_CASE: Code = Code("type-case");
 const UNKNOWN_TYPE: Code = Code("unknown-resource-type");
 const UNKNOWN_PROPERTY: Code = Code("unknown-property");
 const UNKNOWN_VALUE: Code = Code("unknown-value");
@@ -60,6 +61,11 @@ pub(super) fn check(stack: &Stack, types: &BTreeMap<String, PackageTypes>) -> Sc
             source: Some(positions::resource_ref(stack.plugins.len(), index)),
             ..Message::new(Severity::Warning, text)
         };
+        if let Some(right) = &resolved.right_case {
+            let text = format!("the schema of plugin {plugin} spells the type {type_text:?} as {right:?}");
+            let message = Message { hint: Some(format!("write `type: {right}`")), ..warning(text) };
+            findings.warnings.push(SchemaWarning { code: TYPE_CASE, message });
+        }
         match &resolved.info {
             // A schema that only marks a component may omit its properties.
             Some(info) if info.inputs.is_empty() && info.outputs.is_empty() => {}

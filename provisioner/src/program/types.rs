@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bridge::host::{ObjectInfo, PackageTypes, TypeInfo, expand_index_module};
+use bridge::host::{NestedObjects, ObjectInfo, PackageTypes, TypeInfo, expand_index_module};
 use config::{ResourceImplementation, Stack};
+use pulumi_proto::urn::TypeToken;
 
 /// Type of a plugin resource.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub(super) struct ResolvedType {
     pub(super) token: String,
     /// Information from the schema; `None` without a schema of the type.
     pub(super) info: Option<TypeInfo>,
+    /// Text to write instead of that of the file, which has the type in another case.
+    pub(super) right_case: Option<String>,
     /// Types under which the resource may be recorded: the former types of the schema, and the text of the file.
     pub(super) former_types: Vec<String>,
     /// Types of the package, which have the object types of the properties.
@@ -24,19 +27,49 @@ impl ResolvedType {
     /// Resolves a text by the schema of its package, if there is one.
     pub(super) fn new(text: &str, types: Option<&PackageTypes>) -> Self {
         let expanded = expand_index_module(text).into_owned();
-        let token = types.and_then(|types| types.resolve(text)).map_or_else(|| expanded.clone(), str::to_owned);
+        let resolved = types.and_then(|types| types.resolve(text));
+        let in_other_case = match resolved {
+            Some(_) => None,
+            None => types.and_then(|types| types.resolve_in_any_case(text)),
+        };
+        let token = resolved.or(in_other_case).map_or_else(|| expanded.clone(), str::to_owned);
+        let right_case = in_other_case.map(|token| TypeToken::new(token).short_form().into_owned());
         let info = types.and_then(|types| types.get(&token)).map(Cow::into_owned);
         let mut former_types = info.as_ref().map(|info| info.former_types.clone()).unwrap_or_default();
         // Earlier versions recorded the text of the file, if the plugin accepted it.
         if expanded != token && !former_types.contains(&expanded) {
             former_types.push(expanded);
         }
-        Self { token, info, former_types, types: types.cloned().unwrap_or_default() }
+        Self { token, info, right_case, former_types, types: types.cloned().unwrap_or_default() }
     }
 
     /// Returns an object type of the package.
     pub(super) fn object(&self, token: &str) -> Option<Cow<'_, ObjectInfo>> {
         self.types.object(token)
+    }
+
+    /// Returns whether the schema has the part of an output at a path of which only the first `found` steps have values. A
+    /// list has no items, and a map no members, but those that the provider returned. A part of a missing value counts if
+    /// the schema does not describe it.
+    pub(super) fn has_missing_output(&self, path: &[String], found: usize) -> bool {
+        let Some((first, rest)) = path.split_first() else { return false };
+        let Some(mut nested) = self.info.as_ref().and_then(|info| info.outputs.get(first)).cloned() else {
+            return false;
+        };
+        for (number, step) in (1..).zip(rest) {
+            nested = match nested {
+                None => return found < number,
+                Some(NestedObjects::Object(token)) => {
+                    let Some(object) = self.object(&token) else { return found < number };
+                    let Some(property) = object.properties.get(step) else { return false };
+                    property.nested.clone()
+                }
+                Some(NestedObjects::List(_) | NestedObjects::Map(_)) if found == number => return false,
+                Some(NestedObjects::List(_)) if step.parse::<usize>().is_err() => return false,
+                Some(NestedObjects::List(values) | NestedObjects::Map(values)) => Some(*values),
+            };
+        }
+        true
     }
 
     /// Returns true if the schema says that the type is a component.

@@ -131,5 +131,7 @@ async fn default_takes_the_place_of_a_missing_or_null_output() {
     // A default may be empty and may contain `:`.
     assert_eq!(resolve(Update, Missing, "${resource:a.OUT:}").await, "");
     assert_eq!(resolve(Update, Missing, "${resource:a.OUT:http://d}").await, "http://d");
-    assert_eq!(resolve(Update, Null, "(${resource:a.OUT})").await, "cannot-join");
+    // A null within a text is that of Pulumi's YAML language, recorded with pulumi-language-yaml 1.38.1.
+    assert_eq!(resolve(Update, Null, "(${resource:a.OUT})").await, "(<nil>)");
+    assert_eq!(resolve(Update, SecretNull, "(${resource:a.OUT})").await, "secret (<nil>)");
 }

@@ -13,6 +13,7 @@ mod example;
 mod failures;
 mod gcp_types;
 mod helm;
+mod missing_outputs;
 mod output_check;
 mod packages;
 mod recorded;

@@ -69,6 +69,8 @@ fn output_that_neither_the_schema_nor_the_state_has_is_an_error() {
         ("p:Component", "${resource:a.valeu}"),
         ("p:Nested", "${resource:a.site.endpont}"),
         ("p:Nested", "${resource:a.sites.0.endpont}"),
+        ("p:Nested", "${resource:a.sites[0].endpont}"),
+        ("p:Nested", "${resource:a.sites.endpoint}"),
         ("p:Nested", "${resource:a.site.errors.404.pth}"),
     ] {
         assert_eq!(check(type_text, reference, &recorded), UNKNOWN, "{type_text} {reference}");
@@ -79,6 +81,7 @@ fn output_that_neither_the_schema_nor_the_state_has_is_an_error() {
         ("p:Thing", "${resource:a.valeu}", &[(("a--e", "valeu"), "v".into())]),
         ("p:Nested", "${resource:a.site.endpont}", &[(("a--e", "site"), map("endpont", "v".into()))]),
         ("p:Nested", "${resource:a.sites.0.endpoint} ${resource:a.site.errors.404.path.any}", &[]),
+        ("p:Nested", "${resource:a.sites[0].endpoint}", &[]),
         ("p:Nested", "${resource:a.opaque.any} ${resource:a.sites} ${resource:a.sites.0}", &[]),
         ("p:Component", "${resource:a.value} ${resource:a.urn}", &[]),
         ("p:WithoutOutputs", "${resource:a.valeu}", &[]),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bridge::host::{InputInfo, NestedObjects, ObjectInfo, PackageTypes, TypeInfo};
 use serde_json::json;
 
-use crate::fake::StackProgram;
+use crate::fake::{FakeDeployment, StackProgram};
 
 fn types() -> BTreeMap<String, PackageTypes> {
     let inputs = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), InputInfo::default())).collect();
@@ -41,7 +41,6 @@ b: { type: 'p:Mani', config: { any: 1 } }
 c: { type: 'p:Many', config: { property_1: 1, ABC: 2 } }
 d: { type: 'p:Pair', config: { left: 1 } }
 e: { type: 'p:s3/buckett:Buckett' }
-f: { type: 'p:s3:bucket' }
 ",
         "",
     );
@@ -115,16 +114,38 @@ f: { type: 'p:s3:bucket' }
        |
        = hint: did you mean `p:s3:Bucket`?
        = hint: `sc schema-gen` writes a list of the types of the plugins
-
-    error[unknown-resource-type]: unknown resource type "p:s3:bucket": the schema of plugin p has no such type
-      --> .sc/stacks/s/server.yaml:12:20
-       |
-    12 |         f: { type: 'p:s3:bucket' }
-       |                    ^^^^^^^^^^^^^
-       |
-       = hint: did you mean `p:s3:Bucket`?
-       = hint: `sc schema-gen` writes a list of the types of the plugins
     "#);
+}
+
+#[tokio::test]
+async fn type_in_another_case_is_registered_as_the_schema_has_it_with_a_warning() {
+    let subject = StackProgram::resources(
+        "
+a: { type: 'p:s3:bucket', config: { acl: z } }
+b: { type: 'p:S3/bucket:Bucket' }
+c: { type: 'p:many' }
+",
+        "",
+    );
+    let findings = subject.program.check_types(&types());
+    assert_eq!(subject.render(&findings.errors), "");
+    let warnings = findings.warnings.iter().map(|warning| {
+        assert_eq!(warning.code.0, "type-case");
+        (warning.message.text.as_str(), warning.message.hint.as_deref().unwrap())
+    });
+    let expected = [
+        (r#"the schema of plugin p spells the type "p:s3:bucket" as "p:s3:Bucket""#, "write `type: p:s3:Bucket`"),
+        (
+            r#"the schema of plugin p spells the type "p:S3/bucket:Bucket" as "p:s3:Bucket""#,
+            "write `type: p:s3:Bucket`",
+        ),
+        (r#"the schema of plugin p spells the type "p:many" as "p:Many""#, "write `type: p:Many`"),
+    ];
+    assert_eq!(warnings.collect::<Vec<_>>(), expected);
+    let deployment = FakeDeployment { types: types(), ..FakeDeployment::default() };
+    subject.run(&deployment).await;
+    let token = |name| deployment.goal(name).type_token.as_str().to_owned();
+    assert_eq!((token("a--e"), token("c--e")), ("p:s3/bucket:Bucket".to_owned(), "p:index/many:Many".to_owned()));
 }
 
 #[test]

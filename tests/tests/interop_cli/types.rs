@@ -14,7 +14,13 @@ const ACCEPTED: [&str; 7] = [
     "peergo:sea:Thing",
     "peergo:sea/thing:Thing",
 ];
-const REFUSED: [&str; 4] = ["peergo:smallThing", "peergo:Things", "peergo:sea:thing", "peergo:sea/Thing:Thing"];
+/// Types in another case, with the tokens of the schema. Pulumi's YAML language accepts them since its version 1.35.
+const IN_OTHER_CASE: [(&str, &str); 3] = [
+    ("peergo:smallThing", "peergo:index/smallThing:SmallThing"),
+    ("peergo:sea:thing", "peergo:sea/thing:Thing"),
+    ("peergo:sea/Thing:Thing", "peergo:sea/thing:Thing"),
+];
+const REFUSED: [&str; 1] = ["peergo:Things"];
 
 /// Writes a server.yaml and a Pulumi program with one resource for each type.
 fn declare(repository: &Repository, pulumi: &Pulumi<'_>, types: &[&str]) {
@@ -45,6 +51,20 @@ pub(crate) fn both_programs_find_the_same_types() {
     let tokens: Vec<Value> = pulumi.resources().into_iter().map(|mut resource| resource["type"].take()).collect();
     for token in ["peergo:index:Thing", "peergo:index/smallThing:SmallThing", "peergo:sea/thing:Thing"] {
         assert!(tokens.iter().any(|recorded| recorded == token), "{token}: {tokens:?}");
+    }
+    for (text, token) in IN_OTHER_CASE {
+        declare(&repository, &pulumi, &[text]);
+        let (_, stdout, stderr) = pulumi.run(&["preview"], PASSPHRASE);
+        let is_older = [stdout, stderr].iter().any(|text| text.contains("unable to find resource type"));
+        let (code, text_of_sc) = repository.run(&["validate", "-s", "reef"]);
+        assert_eq!(code, 0, "sc refuses {text}:\n{text_of_sc}");
+        assert!(text_of_sc.contains("warning") && text_of_sc.contains("spells the type"), "{text}:\n{text_of_sc}");
+        repository.provision();
+        let recorded = repository.entry("r0")["type"].clone();
+        assert_eq!(recorded, token, "{text}");
+        if !is_older {
+            pulumi.run_successfully(&["preview", "--expect-no-changes"]);
+        }
     }
     for text in REFUSED {
         declare(&repository, &pulumi, &[text]);

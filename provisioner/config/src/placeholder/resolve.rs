@@ -181,14 +181,13 @@ impl<'a> Resolver<'a> {
             Some((environment, target)) => (Some(environment), target),
             None => (None, target),
         };
-        let mut steps = target.split('.').map(str::to_owned);
-        let resource = steps.next().unwrap_or_default();
-        let path: Vec<String> = steps.collect();
-        let empty = resource.is_empty() || path.is_empty() || path.iter().any(String::is_empty);
-        if empty || environment.is_some_and(str::is_empty) {
+        let (resource, path) = target.split_once('.').unwrap_or((target, ""));
+        let steps = path_steps(path);
+        let Some(path) = steps.filter(|_| !resource.is_empty() && !environment.is_some_and(str::is_empty)) else {
             return Err(malformed());
-        }
+        };
         let (environment, default) = (environment.map(str::to_owned), placeholder.default.map(str::to_owned));
+        let resource = resource.to_owned();
         Ok(Reference { environment, resource, path, default, span: at })
     }
 
@@ -301,5 +300,47 @@ fn push_text(parts: &mut Vec<Part>, text: &str) {
         _ if text.is_empty() => {}
         Some(Part::Text(last)) => last.push_str(text),
         _ => parts.push(Part::Text(text.to_owned())),
+    }
+}
+
+/// Returns the steps of the path of a reference: names after dots, and list indices, which may be in brackets
+/// (`list[0].name`). `None` for another text.
+fn path_steps(path: &str) -> Option<Vec<String>> {
+    let mut steps = Vec::new();
+    for part in path.split('.') {
+        let (name, mut indices) = part.split_at(part.find('[').unwrap_or(part.len()));
+        if name.is_empty() {
+            return None;
+        }
+        steps.push(name.to_owned());
+        while !indices.is_empty() {
+            let (index, rest) = indices.strip_prefix('[')?.split_once(']')?;
+            let is_number = !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit());
+            steps.push(is_number.then(|| index.parse::<usize>().ok())??.to_string());
+            indices = rest;
+        }
+    }
+    Some(steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn index_of_a_list_is_a_step_with_or_without_brackets() {
+        let steps = |path| path_steps(path).map(|steps| steps.join(" "));
+        for (path, expected) in [
+            ("a", "a"),
+            ("list.0.name", "list 0 name"),
+            ("list[0].name", "list 0 name"),
+            ("lists[10][2]", "lists 10 2"),
+            ("a.b-c[007].d", "a b-c 7 d"),
+        ] {
+            assert_eq!(steps(path).as_deref(), Some(expected), "{path}");
+        }
+        for path in ["", ".", "a.", "a..b", "[0]", "a.[0]", "a[", "a[]", "a[x]", "a[-1]", "a[+1]", "a[0]b", "a[0"] {
+            assert_eq!(steps(path), None, "{path}");
+        }
     }
 }
