@@ -26,8 +26,9 @@ pub(super) struct Attachment {
 }
 
 impl Attachment {
-    pub(super) fn new(plugin: &str, run: RunLinks) -> Self {
-        Self { plugin: plugin.to_owned(), run: Mutex::new(Some(run)), has_logged_error: AtomicBool::new(false) }
+    /// Creates the attachment of an instance that starts. What it logs and prints without a run is dropped.
+    pub(super) fn new(plugin: &str, run: Option<RunLinks>) -> Self {
+        Self { plugin: plugin.to_owned(), run: Mutex::new(run), has_logged_error: AtomicBool::new(false) }
     }
 
     /// Attaches the instance to a run.
@@ -109,7 +110,10 @@ mod tests {
     fn messages_of_the_log_of_a_process_keep_their_level() {
         let events = Arc::new(Severities::default());
         let links = RunLinks { events: Arc::clone(&events) as _, root_resource: RootResource::default() };
-        let attachment = Attachment::new("x", links.clone());
+        let attachment = Attachment::new("x", None);
+        attachment.log(LogLevel::Info, "dropped");
+        assert_eq!(events.0.lock().unwrap().len(), 0);
+        attachment.attach(links.clone());
         for level in [LogLevel::Debug, LogLevel::Info, LogLevel::Warning] {
             attachment.log(level, "text");
         }

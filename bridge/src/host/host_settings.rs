@@ -109,6 +109,9 @@ pub struct HostSettings {
     pub abort: CancellationToken,
     /// Folder of the type cache; `None`: schemas are requested again by each run.
     pub type_cache: Option<PathBuf>,
+    /// Number of instances of each plugin that are started at the beginning of the run. It is two for a run that has a configured
+    /// instance and checks a configuration beside it, which needs an instance that is not configured.
+    pub first_instances: usize,
     /// Receiver of the events of the plugins.
     pub events: Arc<dyn HostEvents>,
     /// Pool of the instances of plugins.

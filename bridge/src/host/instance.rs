@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
+use pulumi_proto::urn::Urn;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -97,11 +98,19 @@ impl Configuration {
     }
 }
 
+/// Provider resource whose configuration an instance has checked.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct CheckedConfig {
+    /// URN of the provider resource; `None`: those of all provider resources that share instances.
+    pub(super) urn: Option<Urn>,
+    pub(super) parameters: Option<ParameterizeRequest>,
+}
+
 /// Instance of a plugin.
 ///
 /// # Invariants
-/// A lease uses it alone, except for GetSchema, or shares it with leases that are configured alike. Once it was used in a way
-/// that the next user could notice, it is not kept.
+/// A lease uses it alone, except for GetSchema, or shares it with leases that are configured alike. It receives CheckConfig and
+/// DiffConfig only before Configure. Once it was used in a way that the next user could notice, it is not kept.
 pub(super) struct Instance {
     pub(super) provider: GrpcProvider,
     pub(super) attachment: Arc<Attachment>,
@@ -109,7 +118,9 @@ pub(super) struct Instance {
     engine: Option<EngineOffer>,
     /// Run that alone can use it.
     pub(super) run: OnceLock<RunId>,
-    pub(super) parameters: OnceLock<(ParameterizeRequest, ParameterizeReply)>,
+    parameters: OnceLock<(ParameterizeRequest, ParameterizeReply)>,
+    /// Set before the first CheckConfig or DiffConfig.
+    checked: OnceLock<CheckedConfig>,
     pub(super) configuration: OnceLock<Configuration>,
     sandbox: Sandbox,
     /// Port at which the plugin reaches monitors; `None` if it can reach every port.
@@ -132,6 +143,7 @@ impl Instance {
             engine,
             run: OnceLock::new(),
             parameters: OnceLock::new(),
+            checked: OnceLock::new(),
             configuration: OnceLock::new(),
             sandbox: Sandbox::None,
             monitor_relay: None,
@@ -162,9 +174,66 @@ impl Instance {
         }
     }
 
-    /// Returns true if the process was told neither which package to serve nor a configuration.
-    pub(super) fn is_unconfigured(&self) -> bool {
-        self.configuration.get().is_none() && self.parameters.get().is_none()
+    /// Returns true if the process has received neither CheckConfig, DiffConfig nor Configure.
+    pub(super) fn is_new(&self) -> bool {
+        self.configuration.get().is_none() && self.checked.get().is_none()
+    }
+
+    /// Returns the rank for calls that need no configuration and may reach a configured process: GetSchema of the plugin's own
+    /// package.
+    pub(super) fn rank_for_schema(&self) -> Option<u8> {
+        match (self.parameters.get(), self.configuration.get()) {
+            (None, Some(_)) => Some(0),
+            (None, None) => self.is_new().then_some(1),
+            (Some(_), _) => None,
+        }
+    }
+
+    /// Returns the rank for Parameterize: a process that serves the package already, or none.
+    pub(super) fn rank_to_parameterize(&self, wanted: &ParameterizeRequest) -> Option<u8> {
+        match self.parameters.get() {
+            Some((known, _)) => (known == wanted).then_some(1),
+            None => self.is_new().then_some(0),
+        }
+    }
+
+    /// Returns the rank for CheckConfig and DiffConfig: a process that has received them for the same provider resource, or a new
+    /// one.
+    pub(super) fn rank_to_check(&self, wanted: &CheckedConfig) -> Option<u8> {
+        match (self.configuration.get(), self.checked.get()) {
+            (Some(_), _) => None,
+            (None, Some(checked)) => (checked == wanted).then_some(2),
+            (None, None) => self.rank_to_configure(wanted.parameters.as_ref()),
+        }
+    }
+
+    /// Returns the rank for Configure of a provider resource whose configuration the process has not checked: a new one.
+    pub(super) fn rank_to_configure(&self, wanted: Option<&ParameterizeRequest>) -> Option<u8> {
+        match (self.parameters.get(), wanted) {
+            _ if !self.is_new() => None,
+            (None, _) => Some(0),
+            (Some((known, _)), wanted) => (Some(known) == wanted).then_some(1),
+        }
+    }
+
+    /// Returns whether the process has a configuration. `is_shared`: for any provider resource.
+    pub(super) fn is_configured(&self, wanted: &Configuration, is_shared: bool) -> bool {
+        let is_wanted = |known: &Configuration| if is_shared { known.is_alike(wanted) } else { known == wanted };
+        self.configuration.get().is_some_and(is_wanted)
+    }
+
+    /// Returns whether a process that has checked a configuration can receive Configure.
+    pub(super) fn can_be_configured(&self, wanted: &Configuration) -> bool {
+        let is_checked = |known: &CheckedConfig| {
+            known.urn.as_ref() == Some(&wanted.request.urn) && known.parameters == wanted.parameters
+        };
+        self.checked.get().is_some_and(is_checked) && self.is_alive() && !self.is_used_up()
+    }
+
+    /// Marks that the process, which belongs to the run from now on, receives CheckConfig or DiffConfig.
+    pub(super) fn begin_check(&self, checked: CheckedConfig, run: RunId) {
+        self.run.set(run).unwrap_or_default();
+        self.checked.set(checked).unwrap_or_default();
     }
 
     /// Marks that another user must not get this instance.
@@ -177,11 +246,9 @@ impl Instance {
         self.is_used_up.load(Ordering::Acquire) || self.attachment.has_logged_error()
     }
 
-    /// Returns true if another user cannot notice that the instance was used. An instance that serves one package of many
-    /// and has no configuration is not recognized again, so it is not kept.
+    /// Returns true if another user cannot notice that the instance was used.
     pub(super) fn is_reusable(&self) -> bool {
-        let is_known = self.configuration.get().is_some() || self.is_unconfigured();
-        !self.is_used_up() && is_known && self.calls.load(Ordering::Acquire) == 0
+        !self.is_used_up() && self.calls.load(Ordering::Acquire) == 0
     }
 
     /// Makes a call. A call that is given up before its reply, or whose effect is unknown, uses the instance up.
@@ -212,8 +279,17 @@ impl Instance {
         }
     }
 
-    /// Tells the process which package to serve, for the rest of its life.
-    pub(super) async fn parameterize(&self, request: ParameterizeRequest) -> Result<ParameterizeReply, ProviderError> {
+    /// Tells the process, which belongs to the run from now on, which package to serve. Returns the reply that is known, if it
+    /// serves the package already.
+    pub(super) async fn parameterize(
+        &self,
+        request: ParameterizeRequest,
+        run: RunId,
+    ) -> Result<ParameterizeReply, ProviderError> {
+        if let Some((_, reply)) = self.parameters.get() {
+            return Ok(reply.clone());
+        }
+        self.run.set(run).unwrap_or_default();
         let reply = self.call(self.provider.parameterize(request.clone())).await;
         match &reply {
             Ok(reply) => drop(self.parameters.set((request, reply.clone()))),
@@ -222,8 +298,11 @@ impl Instance {
         reply
     }
 
-    /// Configures the process, which belongs to the run from now on.
+    /// Configures the process, which belongs to the run from now on, unless it is configured.
     pub(super) async fn configure(&self, configuration: Configuration, run: RunId) -> Result<(), ProviderError> {
+        if self.configuration.get().is_some() {
+            return Ok(());
+        }
         self.run.set(run).unwrap_or_default();
         self.provider.set_init(configuration.init.clone());
         if let Some(engine) = &self.engine {

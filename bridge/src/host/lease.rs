@@ -1,24 +1,20 @@
-//! Lease of an instance: the provider that a run calls.
+//! Lease of instances: the provider that a run calls for one provider resource.
 //!
-//! The configuration is not known when a lease begins. Until Configure it stands on an instance that is likely to have that
-//! configuration, and moves to another one if it has a different one. CheckConfig and DiffConfig depend on no earlier call,
-//! so a configured instance can reply to them: an idle one, or one that another lease of the run has.
-//!
-//! Leases of a plugin whose provider resources share instances have the same instance until Configure, and after it with all
-//! leases that are configured alike.
+//! A lease has no instance until a call needs one. CheckConfig and DiffConfig go to an instance that is not configured, because
+//! plugins may decode their inputs into the configuration with which they serve. All other calls go to the configured one:
+//! an idle one with the same configuration, else the one that replied to CheckConfig, else a new one.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use futures_util::future::join_all;
 use pulumi_proto::urn::Urn;
-use tokio::sync::{RwLock, RwLockReadGuard};
 
 use super::HostError;
-use super::instance::{Configuration, Instance};
-use super::pool::Pooled as _;
+use super::instance::{CheckedConfig, Configuration, Instance};
 use super::run::{Plugin, Run};
-use super::sharing::SharedInstance;
+use super::sharing::{Purpose, SharedInstance};
 use crate::error::{Hint as _, cause};
 use crate::plugin::Keep;
 use crate::provider::{
@@ -28,255 +24,206 @@ use crate::provider::{
     Provider, ProviderError, ReadReply, ReadRequest, SchemaRequest, UpdateReply, UpdateRequest,
 };
 
-/// Lease of an instance of a plugin.
+/// Lease of instances of a plugin.
 ///
 /// # Invariants
-/// No other lease has its instance, unless it is shared. Until Configure, another lease of the run may call an instance that is
-/// not shared beside the lease that has it, which waits for such calls before it gives the instance back. Closing a lease gives
-/// its instance back, and dropping it kills the process; that of a shared instance, when its last lease ends.
+/// No instance receives CheckConfig or DiffConfig after Configure. After CheckConfig it receives DiffConfig of the same provider
+/// resource, or of those that share instances, and then at most the Configure of a lease that has called CheckConfig on it.
+/// No other lease has an instance of this one, unless it is shared. Closing a lease gives its instances back, and dropping it
+/// kills their processes; those of a shared instance, when its last lease ends.
 pub(super) struct Lease {
     run: Arc<Run>,
     plugin: Arc<Plugin>,
-    version: Option<String>,
     state: Mutex<LeaseState>,
-    /// Held for reading by calls of other leases on the instance of this one.
-    calls_of_others: RwLock<()>,
 }
 
+#[derive(Default)]
 struct LeaseState {
-    source: Source,
     parameters: Option<ParameterizeRequest>,
-}
-
-/// Instance that a lease calls.
-enum Source {
-    /// Instance of this lease.
-    Own(Arc<Instance>),
-    /// Instance of another lease of the run, which is configured for the same provider resource. Only until Configure.
-    Other(Arc<Lease>),
-    /// Instance of this lease and others.
-    Shared(Arc<SharedInstance>),
-    /// No instance: it was given back.
-    Closed,
+    /// Instance for CheckConfig and DiffConfig, from the first of them until Configure.
+    checking: Option<Arc<SharedInstance>>,
+    /// Instance for all other calls.
+    serving: Option<Arc<SharedInstance>>,
+    is_closed: bool,
 }
 
 impl Lease {
-    /// Leases an instance for the provider resource with this name. `other` returns a lease of the run that [`Lease::serves`]
-    /// it.
-    pub(super) async fn begin(
-        run: &Arc<Run>,
-        plugin: &Arc<Plugin>,
-        name: &str,
-        other: impl FnOnce() -> Option<Arc<Self>>,
-    ) -> Result<Arc<Self>, HostError> {
-        if plugin.declared.shares_instances() {
-            return Self::begin_shared(run, plugin).await;
-        }
-        let is_candidate = |instance: &Instance| match instance.configuration.get() {
-            Some(configuration) => (configuration.request.urn.name() == name).then_some(1),
-            None => Some(0),
-        };
-        let idle = run.lease_idle(plugin, is_candidate);
-        let (source, version) = match idle {
-            Some(instance) => Self::own(instance),
-            None => match other() {
-                Some(other) => {
-                    let version = other.version.clone();
-                    (Source::Other(other), version)
-                }
-                None => Self::own(run.lease_started(plugin).await?),
-            },
-        };
-        Ok(Self::new(run, plugin, source, version))
-    }
-
-    async fn begin_shared(run: &Arc<Run>, plugin: &Arc<Plugin>) -> Result<Arc<Self>, HostError> {
-        let shared = plugin.shared.any();
-        let instance = shared.started(async |wanted| run.lease(plugin, rank_for(wanted)).await).await?;
-        let version = instance.provider.version().map(str::to_owned);
-        Ok(Self::new(run, plugin, Source::Shared(shared), version))
-    }
-
-    fn new(run: &Arc<Run>, plugin: &Arc<Plugin>, source: Source, version: Option<String>) -> Arc<Self> {
-        let state = Mutex::new(LeaseState { source, parameters: None });
-        let (run, plugin) = (Arc::clone(run), Arc::clone(plugin));
-        Arc::new(Self { run, plugin, version, state, calls_of_others: RwLock::default() })
-    }
-
-    fn own(instance: Arc<Instance>) -> (Source, Option<String>) {
-        let version = instance.provider.version().map(str::to_owned);
-        (Source::Own(instance), version)
-    }
-
-    /// Returns whether this lease has a running instance that is configured for the provider resource with this name, and
-    /// serves the plugin's own package.
-    pub(super) fn serves(&self, name: &str) -> bool {
-        self.instance().is_some_and(|instance| {
-            let configured = instance.configuration.get();
-            let is_alike = |known: &Configuration| known.request.urn.name() == name && known.parameters.is_none();
-            configured.is_some_and(is_alike) && instance.is_alive()
-        })
+    /// Begins a lease, without an instance.
+    pub(super) fn new(run: &Arc<Run>, plugin: &Arc<Plugin>) -> Arc<Self> {
+        Arc::new(Self { run: Arc::clone(run), plugin: Arc::clone(plugin), state: Mutex::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, LeaseState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the instance of this lease; `None` if it has none, or has given it back.
-    pub(super) fn instance(&self) -> Option<Arc<Instance>> {
-        match &self.lock().source {
-            Source::Own(instance) => Some(Arc::clone(instance)),
-            Source::Shared(shared) => shared.instance().cloned(),
-            Source::Other(_) | Source::Closed => None,
-        }
-    }
-
-    fn shared(&self) -> Option<Arc<SharedInstance>> {
-        match &self.lock().source {
-            Source::Shared(shared) => Some(Arc::clone(shared)),
-            Source::Own(_) | Source::Other(_) | Source::Closed => None,
-        }
+    /// Returns the instance that serves the plugin's own package, if this lease has one.
+    pub(super) fn serving_instance(&self) -> Option<Arc<Instance>> {
+        let state = self.lock();
+        let serving = state.serving.as_ref().filter(|_| state.parameters.is_none());
+        serving.and_then(|shared| shared.instance()).cloned()
     }
 
     /// Returns whether the lease was closed.
     pub(super) fn is_closed(&self) -> bool {
-        matches!(self.lock().source, Source::Closed)
+        self.lock().is_closed
     }
 
-    /// Returns the lease whose instance this one calls, if it is another one.
-    fn other(&self) -> Option<Arc<Self>> {
-        match &self.lock().source {
-            Source::Other(other) => Some(Arc::clone(other)),
-            Source::Own(_) | Source::Shared(_) | Source::Closed => None,
-        }
-    }
-
-    /// Returns whether this is a lease of an instance of a plugin.
+    /// Returns whether this is a lease of instances of a plugin.
     pub(super) fn is_of(&self, plugin: &Arc<Plugin>) -> bool {
         Arc::ptr_eq(&self.plugin, plugin)
     }
 
-    /// Returns the instance of this lease. A lease that calls another one's gets its own.
-    async fn open_instance(&self, method: Method) -> Result<Arc<Instance>, ProviderError> {
-        if self.other().is_some() {
-            return self.move_to(None, method).await;
+    /// Returns an error once the lease was closed.
+    fn check_open(&self, method: Method) -> Result<(), ProviderError> {
+        if !self.is_closed() {
+            return Ok(());
         }
-        self.instance().ok_or_else(|| self.closed_error(method))
+        let message = format!("the plugin {} is closed", self.plugin.name());
+        Err(ProviderError::Failed { method, message, indeterminate: false, source: None, details: None })
     }
 
-    fn closed_error(&self, method: Method) -> ProviderError {
-        ProviderError::Failed {
-            method,
-            message: format!("the plugin {} is closed", self.plugin.name()),
-            indeterminate: false,
-            source: None,
-            details: None,
+    /// Returns the parameters of the lease.
+    fn parameters(&self) -> Option<ParameterizeRequest> {
+        self.lock().parameters.clone()
+    }
+
+    /// Returns whether provider resources with equal inputs have one instance. A package of many is not shared.
+    fn shares_instances(&self) -> bool {
+        self.plugin.declared.shares_instances() && self.lock().parameters.is_none()
+    }
+
+    /// Returns an instance for CheckConfig and DiffConfig of a provider resource. The caller ends its use after the call.
+    async fn checking(&self, urn: &Urn, method: Method) -> Result<(Arc<SharedInstance>, Arc<Instance>), ProviderError> {
+        self.check_open(method)?;
+        let urn = (!self.shares_instances()).then(|| urn.clone());
+        let wanted = CheckedConfig { urn, parameters: self.parameters() };
+        let shared = self.plugin.shared.get(Purpose::CheckConfig(wanted.clone()));
+        self.end_use(self.replace(|state| &mut state.checking, &shared)).await;
+        let start = async || {
+            let instance = self.lease(method, |instance| instance.rank_to_check(&wanted)).await?;
+            instance.begin_check(wanted.clone(), self.run.id);
+            Ok(instance)
+        };
+        match shared.started(start).await.cloned() {
+            Ok(instance) => Ok((shared, instance)),
+            Err(error) => {
+                self.end_use(Some(shared)).await;
+                Err(error)
+            }
         }
+    }
+
+    /// Returns the instance for all calls but CheckConfig and DiffConfig.
+    async fn serving(&self, method: Method) -> Result<Arc<Instance>, ProviderError> {
+        self.check_open(method)?;
+        let shared = {
+            let mut state = self.lock();
+            let serving = state.serving.get_or_insert_with(|| SharedInstance::new(Purpose::Unconfigured));
+            if let Some(instance) = serving.instance() {
+                return Ok(Arc::clone(instance));
+            }
+            Arc::clone(serving)
+        };
+        let parameters = self.parameters();
+        let start = async || self.lease(method, |instance| instance.rank_to_configure(parameters.as_ref())).await;
+        let started = shared.started(start).await.cloned();
+        // If the lease was closed meanwhile, this is the last use.
+        self.end_use(Some(shared)).await;
+        started
     }
 
     /// Returns the instance for a call after Configure. An instance without configuration is not kept after it.
     async fn configured_instance(&self, method: Method) -> Result<Arc<Instance>, ProviderError> {
-        let instance = self.open_instance(method).await?;
+        let instance = self.serving(method).await?;
         if instance.configuration.get().is_none() {
             instance.use_up();
         }
         Ok(instance)
     }
 
-    /// Returns the instance of this lease for a call of another one, if it is configured for the provider resource. The lease
-    /// keeps it until the guard is dropped.
-    async fn instance_for_other(&self, urn: &Urn) -> Option<(RwLockReadGuard<'_, ()>, Arc<Instance>)> {
-        let guard = self.calls_of_others.read().await;
-        let instance = self.instance().filter(|_| self.serves(urn.name()))?;
-        let is_same = instance.configuration.get().is_some_and(|configured| configured.request.urn == *urn);
-        is_same.then_some((guard, instance))
+    /// Returns the instance that this lease has alone and configures next: the one that it has already, for a repeated
+    /// Configure, else a new one, not started yet.
+    fn serving_alone(&self, wanted: &Configuration) -> Arc<SharedInstance> {
+        let state = self.lock();
+        let is_suitable = |instance: &Arc<Instance>| instance.configuration.get().is_none_or(|known| known == wanted);
+        let same = state.serving.as_ref().filter(|shared| shared.instance().is_some_and(is_suitable));
+        same.cloned().unwrap_or_else(|| SharedInstance::new(Purpose::Serve(wanted.clone())))
     }
 
-    /// Returns the instance for a call before Configure: not one that is configured for another provider resource.
-    async fn instance_for(&self, urn: &Urn, method: Method) -> Result<Arc<Instance>, ProviderError> {
-        let instance = self.open_instance(method).await?;
-        match instance.configuration.get() {
-            Some(configuration) if configuration.request.urn != *urn && self.shared().is_none() => {
-                self.move_to(None, method).await
-            }
-            Some(_) | None => Ok(instance),
-        }
+    /// Ends the use of the instance for CheckConfig. Returns it if no other lease has it.
+    fn take_checked(&self) -> Option<Arc<Instance>> {
+        let checking = self.lock().checking.take()?;
+        self.plugin.shared.release(checking)
     }
 
-    /// Configures the instance that this lease shares, or moves to another one if that has a different configuration.
-    async fn configure_shared(&self, current: Arc<SharedInstance>, wanted: Configuration) -> Result<(), ProviderError> {
-        let shared = self.plugin.shared.with_configuration(&wanted, &current);
-        if !Arc::ptr_eq(&shared, &current) {
-            let before = self.replace(Source::Shared(Arc::clone(&shared)));
-            self.end_use(before).await;
-        }
-        // If the lease was closed meanwhile, this is the last use.
-        self.end_use(Source::Shared(current)).await;
-        let started = shared.started(async |wanted| self.run.lease(&self.plugin, rank_for(wanted)).await).await;
-        let configured = match started {
-            Ok(instance) => shared.configure(instance, wanted, self.run.id).await,
-            Err(error) => Err(not_started(Method::Configure, error)),
-        };
-        self.end_use(Source::Shared(shared)).await;
-        configured
-    }
-
-    /// Replaces the source of an open lease, and returns the one before. Returns `source` itself if the lease is closed.
-    fn replace(&self, source: Source) -> Source {
-        let mut state = self.lock();
-        match state.source {
-            Source::Closed => source,
-            Source::Own(_) | Source::Other(_) | Source::Shared(_) => std::mem::replace(&mut state.source, source),
-        }
-    }
-
-    /// Gives the instance of a source back, unless other leases use it.
-    async fn end_use(&self, source: Source) {
-        match source {
-            Source::Own(instance) => self.give_back(instance).await,
-            Source::Shared(shared) => {
-                if let Some(instance) = self.plugin.shared.release(shared) {
-                    self.give_back(instance).await;
+    /// Returns an instance to be configured: an idle one that is configured already, else the one that this lease has checked the
+    /// configuration on, else one that has received no CheckConfig.
+    async fn start_to_serve(
+        &self,
+        wanted: &Configuration,
+        checked: Option<Arc<Instance>>,
+    ) -> Result<Arc<Instance>, ProviderError> {
+        let shares = self.shares_instances();
+        let idle = self.run.lease_idle(&self.plugin, |instance| instance.is_configured(wanted, shares).then_some(()));
+        let instance = match (idle, checked) {
+            (None, Some(checked)) if checked.can_be_configured(wanted) => checked,
+            (idle, checked) => {
+                if let Some(checked) = checked {
+                    self.give_back(checked).await;
+                }
+                match idle {
+                    Some(idle) => return Ok(idle),
+                    None => {
+                        let rank = |instance: &Instance| instance.rank_to_configure(wanted.parameters.as_ref());
+                        self.lease(Method::Configure, rank).await?
+                    }
                 }
             }
-            Source::Other(_) | Source::Closed => {}
-        }
+        };
+        Ok(instance)
     }
 
-    /// Moves to another instance: an idle one with the configuration `wanted`, else one without any. The instance before is
-    /// given back.
-    async fn move_to(&self, wanted: Option<&Configuration>, method: Method) -> Result<Arc<Instance>, ProviderError> {
-        let rank = |instance: &Instance| match instance.configuration.get() {
-            Some(configuration) => (wanted == Some(configuration)).then_some(1),
-            None => Some(0),
-        };
-        let next = self.run.lease(&self.plugin, rank).await.map_err(|error| not_started(method, error))?;
-        let parameters = self.lock().parameters.clone();
-        self.end_use(self.replace(Source::Own(Arc::clone(&next)))).await;
-        if self.is_closed() {
-            return Err(self.closed_error(method));
+    /// Leases the idle instance with the highest rank, or a new one, which is parameterized as this lease is.
+    async fn lease(
+        &self,
+        method: Method,
+        rank: impl Fn(&Instance) -> Option<u8>,
+    ) -> Result<Arc<Instance>, ProviderError> {
+        let leased = self.run.lease(&self.plugin, rank).await;
+        let instance = leased.map_err(|error| not_started(method, error))?;
+        if let Some(parameters) = self.parameters()
+            && let Err(error) = instance.parameterize(parameters, self.run.id).await
+        {
+            self.give_back(instance).await;
+            return Err(error);
         }
-        if let Some(parameters) = parameters.filter(|_| next.is_unconfigured()) {
-            next.parameterize(parameters).await?;
+        Ok(instance)
+    }
+
+    /// Replaces an instance of an open lease, and returns the one before. Returns `shared` itself if the lease is closed.
+    fn replace(
+        &self,
+        slot: impl FnOnce(&mut LeaseState) -> &mut Option<Arc<SharedInstance>>,
+        shared: &Arc<SharedInstance>,
+    ) -> Option<Arc<SharedInstance>> {
+        let mut state = self.lock();
+        let shared = Arc::clone(shared);
+        if state.is_closed { Some(shared) } else { slot(&mut state).replace(shared) }
+    }
+
+    /// Gives an instance back, unless other leases use it.
+    async fn end_use(&self, shared: Option<Arc<SharedInstance>>) {
+        if let Some(instance) = shared.and_then(|shared| self.plugin.shared.release(shared)) {
+            self.give_back(instance).await;
         }
-        Ok(next)
     }
 
     async fn give_back(&self, instance: Arc<Instance>) {
-        let is_kept = self.plugin.declared.config.keep == Keep::Run;
-        // No further call of another lease begins: the instance is not in this lease any more.
-        drop(self.calls_of_others.write().await);
+        // An instance that was neither checked nor configured is not one that a phase has used.
+        let is_kept = self.plugin.declared.config.keep == Keep::Run || instance.is_new();
         let keep = is_kept && instance.is_reusable() && !self.run.settings.abort.is_cancelled();
         self.run.pool().give_back(&self.plugin.group, instance, keep).await;
-    }
-}
-
-/// Returns the rank of an idle instance for a shared one with the configuration `wanted`.
-fn rank_for(wanted: Option<&Configuration>) -> impl Fn(&Instance) -> Option<u8> {
-    move |instance| match (instance.configuration.get(), wanted) {
-        (Some(configuration), Some(wanted)) => configuration.is_alike(wanted).then_some(1),
-        (Some(_), None) => Some(1),
-        (None, _) => Some(0),
     }
 }
 
@@ -293,12 +240,19 @@ fn not_started(method: Method, error: HostError) -> ProviderError {
 #[async_trait]
 impl Provider for Lease {
     fn capabilities(&self) -> Capabilities {
-        let instance = self.instance().or_else(|| self.other()?.instance());
-        instance.map(|instance| instance.provider.capabilities()).unwrap_or_default()
+        let instance = {
+            let state = self.lock();
+            let known = state.serving.as_ref().or(state.checking.as_ref());
+            known.and_then(|shared| shared.instance()).cloned()
+        };
+        match instance {
+            Some(instance) => instance.provider.capabilities(),
+            None => self.plugin.handshake.get().map(|known| known.capabilities).unwrap_or_default(),
+        }
     }
 
     fn version(&self) -> Option<&str> {
-        self.version.as_deref()
+        self.plugin.handshake.get()?.version.as_deref()
     }
 
     fn can_repeat_mutations(&self) -> bool {
@@ -307,60 +261,59 @@ impl Provider for Lease {
 
     async fn parameterize(&self, request: ParameterizeRequest) -> Result<ParameterizeReply, ProviderError> {
         const METHOD: Method = Method::Parameterize;
-        // A package of many is not shared.
-        let instance = match self.shared() {
-            Some(_) => self.move_to(None, METHOD).await?,
-            None => self.open_instance(METHOD).await?,
-        };
+        self.check_open(METHOD)?;
         self.lock().parameters = Some(request.clone());
-        let instance = match instance.parameters.get() {
-            Some((known, _)) if *known == request => instance,
-            None if instance.is_unconfigured() => instance,
-            Some(_) | None => self.move_to(None, METHOD).await?,
-        };
-        match instance.parameters.get() {
-            Some((_, reply)) => Ok(reply.clone()),
-            None => instance.parameterize(request).await,
-        }
+        // Any instance of the package has the reply. The next call of this lease finds the instance again.
+        let leased = self.run.lease(&self.plugin, |instance| instance.rank_to_parameterize(&request)).await;
+        let instance = leased.map_err(|error| not_started(METHOD, error))?;
+        let reply = instance.parameterize(request, self.run.id).await;
+        self.give_back(instance).await;
+        reply
     }
 
     async fn schema(&self, request: SchemaRequest) -> Result<Option<String>, ProviderError> {
-        let instance = self.open_instance(Method::GetSchema).await?;
+        let instance = self.serving(Method::GetSchema).await?;
         instance.call(instance.provider.schema(request)).await
     }
 
     async fn check_config(&self, request: CheckConfigRequest) -> Result<CheckReply, ProviderError> {
-        if let Some(other) = self.other()
-            && let Some((_guard, instance)) = other.instance_for_other(&request.urn).await
-        {
-            return instance.call(instance.provider.check_config(request)).await;
-        }
-        let instance = self.instance_for(&request.urn, Method::CheckConfig).await?;
-        instance.call(instance.provider.check_config(request)).await
+        let (shared, instance) = self.checking(&request.urn, Method::CheckConfig).await?;
+        let reply = instance.call(instance.provider.check_config(request)).await;
+        self.end_use(Some(shared)).await;
+        reply
     }
 
     async fn diff_config(&self, request: DiffConfigRequest) -> Result<DiffReply, ProviderError> {
-        if let Some(other) = self.other()
-            && let Some((_guard, instance)) = other.instance_for_other(&request.urn).await
-        {
-            return instance.call(instance.provider.diff_config(request)).await;
-        }
-        let instance = self.instance_for(&request.urn, Method::DiffConfig).await?;
-        instance.call(instance.provider.diff_config(request)).await
+        let (shared, instance) = self.checking(&request.urn, Method::DiffConfig).await?;
+        let reply = instance.call(instance.provider.diff_config(request)).await;
+        self.end_use(Some(shared)).await;
+        reply
     }
 
     async fn configure(&self, request: ConfigureRequest) -> Result<(), ProviderError> {
-        const METHOD: Method = Method::Configure;
-        let parameters = self.lock().parameters.clone();
-        let wanted = Configuration { parameters, request, init: self.plugin.declared.init.clone() };
-        if let Some(shared) = self.shared() {
-            return self.configure_shared(shared, wanted).await;
-        }
-        let instance = match self.instance() {
-            Some(instance) if instance.configuration.get().is_none_or(|known| *known == wanted) => instance,
-            Some(_) | None => self.move_to(Some(&wanted), METHOD).await?,
+        self.check_open(Method::Configure)?;
+        let wanted = Configuration { parameters: self.parameters(), request, init: self.plugin.declared.init.clone() };
+        let shares = self.shares_instances();
+        let shared = match shares {
+            true => self.plugin.shared.get(Purpose::Serve(wanted.clone())),
+            false => self.serving_alone(&wanted),
         };
-        if instance.configuration.get().is_some() { Ok(()) } else { instance.configure(wanted, self.run.id).await }
+        self.end_use(self.replace(|state| &mut state.serving, &shared)).await;
+        let mut checked = self.take_checked();
+        if (shares || shared.instance().is_some())
+            && let Some(checked) = checked.take()
+        {
+            // It stays unconfigured, for the next provider resource or the next phase.
+            self.give_back(checked).await;
+        }
+        let started = shared.started(async || self.start_to_serve(&wanted, checked).await).await.cloned();
+        let configured = match started {
+            Ok(instance) if shares => shared.configure(&instance, wanted, self.run.id).await,
+            Ok(instance) => instance.configure(wanted, self.run.id).await,
+            Err(error) => Err(error),
+        };
+        self.end_use(Some(shared)).await;
+        configured
     }
 
     async fn check(&self, request: CheckRequest) -> Result<CheckReply, ProviderError> {
@@ -416,32 +369,33 @@ impl Provider for Lease {
     }
 
     async fn mappings(&self, key: &str) -> Result<Option<Vec<String>>, ProviderError> {
-        let instance = self.open_instance(Method::GetMappings).await?;
+        let instance = self.serving(Method::GetMappings).await?;
         instance.call(instance.provider.mappings(key)).await
     }
 
     async fn mapping(&self, key: &str, name: &str) -> Result<Option<(String, Vec<u8>)>, ProviderError> {
-        let instance = self.open_instance(Method::GetMapping).await?;
+        let instance = self.serving(Method::GetMapping).await?;
         instance.call(instance.provider.mapping(key, name)).await
     }
 
     async fn cancel(&self) -> Result<(), ProviderError> {
-        if self.shared().is_some_and(|shared| !shared.is_first_cancel()) {
-            return Ok(());
-        }
-        // A lease that calls the instance of another one is cancelled with that one.
-        match self.instance() {
-            Some(instance) => {
-                instance.use_up();
-                instance.provider.cancel().await
-            }
-            None => Ok(()),
-        }
+        let used: Vec<_> = {
+            let state = self.lock();
+            let shared = state.serving.iter().chain(&state.checking).filter(|shared| shared.is_first_cancel());
+            shared.filter_map(|shared| shared.instance()).cloned().collect()
+        };
+        used.iter().for_each(|instance| instance.use_up());
+        let cancelled = join_all(used.iter().map(|instance| instance.provider.cancel())).await;
+        cancelled.into_iter().collect()
     }
 
     async fn close(&self) {
-        let source = std::mem::replace(&mut self.lock().source, Source::Closed);
-        self.end_use(source).await;
+        let used = {
+            let mut state = self.lock();
+            state.is_closed = true;
+            [state.serving.take(), state.checking.take()]
+        };
+        join_all(used.map(|shared| self.end_use(shared))).await;
     }
 }
 

@@ -15,7 +15,7 @@ use super::instance::Instance;
 use super::lease::Lease;
 use super::package_schema::parse_schema;
 use super::package_types::PackageTypes;
-use super::run::{Plugin, Run};
+use super::run::{Plugin, Program, Run};
 use super::type_cache::TypeCache;
 use super::{HostError, HostEvent, ProviderHost, ProviderRequest};
 use crate::install::VerifiedPackage;
@@ -36,8 +36,8 @@ pub struct PluginHost {
 }
 
 impl PluginHost {
-    /// Resolves and verifies all enabled plugins in parallel. If all succeed, starts one instance of each and calls
-    /// Handshake, unless the pool has an idle one. [`PluginHost::start_provider`] leases these instances first.
+    /// Resolves and verifies all enabled plugins in parallel. If all succeed, starts the first instances of each, unless the pool
+    /// has idle ones, calls Handshake, and waits for one of them. [`PluginHost::start_provider`] leases these instances first.
     ///
     /// # Errors
     /// The names and errors of all plugins that cannot be resolved: no plugin has been executed then. Otherwise those of the
@@ -109,7 +109,7 @@ impl PluginHost {
             if checked.needs_types {
                 return host.types_of(&plugin).await;
             }
-            let instance = host.unconfigured_instance(&plugin).await?;
+            let instance = host.instance_for_schema(&plugin).await?;
             host.run.pool().give_back(&plugin.group, instance, true).await;
             Ok(PackageTypes::default())
         };
@@ -165,10 +165,9 @@ impl PluginHost {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leases an instance for a provider resource.
-    async fn lease(&self, plugin: &Arc<Plugin>, name: &str) -> Result<Arc<Lease>, HostError> {
-        let other = || self.leases().iter().find(|lease| lease.is_of(plugin) && lease.serves(name)).cloned();
-        let lease = Lease::begin(&self.run, plugin, name, other).await?;
+    /// Begins a lease for a provider resource.
+    async fn lease(&self, plugin: &Arc<Plugin>) -> Result<Arc<Lease>, HostError> {
+        let lease = Lease::new(&self.run, plugin);
         {
             let mut leases = self.leases();
             leases.retain(|lease| !lease.is_closed());
@@ -190,7 +189,13 @@ impl PluginHost {
             self.run.warn(plugin, format!("the environment variable {name} in passEnv is not set"));
         }
         self.run.warn_of_missing_restrictions(plugin);
-        let instance = self.unconfigured_instance(plugin).await?;
+        // The host starts no further processes of a plugin that runs already.
+        if let Program::Package(_) = plugin.program
+            && settings.first_instances > 1
+        {
+            self.run.start_ahead(plugin, settings.first_instances);
+        }
+        let instance = self.instance_for_schema(plugin).await?;
         let (found, declared) = (
             instance.provider.version().and_then(|version| version.parse::<PluginVersion>().ok()),
             plugin.package().and_then(VerifiedPackage::version),
@@ -211,21 +216,19 @@ impl PluginHost {
         Ok(())
     }
 
-    /// Leases an instance for calls that need no configuration.
-    async fn unconfigured_instance(&self, plugin: &Arc<Plugin>) -> Result<Arc<Instance>, HostError> {
-        match self.run.lease_idle(plugin, |_| Some(())) {
-            Some(instance) => Ok(instance),
-            None => self.run.lease_started(plugin).await,
-        }
+    /// Leases an instance that replies to GetSchema.
+    async fn instance_for_schema(&self, plugin: &Arc<Plugin>) -> Result<Arc<Instance>, HostError> {
+        self.run.lease(plugin, Instance::rank_for_schema).await
     }
 
     /// Returns the schema of the package of a plugin. An instance that this run has leased replies to it beside other calls.
     async fn schema_of(&self, plugin: &Arc<Plugin>) -> Result<Option<String>, HostError> {
-        let leased = self.leases().iter().filter(|lease| lease.is_of(plugin)).find_map(|lease| lease.instance());
+        let leased =
+            self.leases().iter().filter(|lease| lease.is_of(plugin)).find_map(|lease| lease.serving_instance());
         let schema = match leased {
             Some(instance) => instance.call(instance.provider.schema(SchemaRequest::default())).await,
             None => {
-                let instance = self.unconfigured_instance(plugin).await?;
+                let instance = self.instance_for_schema(plugin).await?;
                 let schema = instance.call(instance.provider.schema(SchemaRequest::default())).await;
                 // Also with `keep: never`: GetSchema leaves no trace in an instance.
                 let keep = instance.is_reusable();
@@ -290,7 +293,7 @@ impl PluginHost {
 impl ProviderHost for PluginHost {
     async fn start_provider(&self, request: &ProviderRequest) -> Result<Arc<dyn Provider>, HostError> {
         let plugin = self.find_plugin(request)?;
-        Ok(self.lease(&plugin, &request.name).await?)
+        Ok(self.lease(&plugin).await?)
     }
 
     fn directory(&self) -> &Path {

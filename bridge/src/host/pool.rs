@@ -159,6 +159,25 @@ impl<K: Hash + Eq + Send + 'static, I: Pooled, E: Send + 'static> Pool<K, I, E> 
         arrived.unwrap_or(Err(NotStarted::Closed))
     }
 
+    /// Starts instances until `count` of a group are idle or starting, and does not wait for them. A failed start is dropped if
+    /// another start can serve every caller that waits.
+    pub(super) fn start_ahead(
+        &self,
+        group: &GroupId,
+        count: usize,
+        start: impl Fn() -> BoxFuture<'static, Result<I, E>>,
+    ) {
+        let mut state = self.0.lock();
+        if state.is_closed {
+            return;
+        }
+        let Some(of_group) = state.groups.get_mut(&*group.0) else { return };
+        while of_group.idle.len() + of_group.starting < count {
+            of_group.starting += 1;
+            self.spawn_start(group.clone(), start());
+        }
+    }
+
     fn spawn_start(&self, group: GroupId, start: BoxFuture<'static, Result<I, E>>) {
         let (shared, closing) = (Arc::downgrade(&self.0), self.0.closing.clone());
         self.0.runtime.get_or_init(Handle::current);
@@ -274,6 +293,11 @@ impl<K: Send + 'static, I: Pooled, E: Send + 'static> Shared<K, I, E> {
         }
         let of_group = state.groups.get_mut(&*group.0)?;
         of_group.starting -= 1;
+        of_group.waiting.retain(|waiting| !waiting.is_closed());
+        if matches!(started, Err(NotStarted::Failed(_))) && of_group.starting >= of_group.waiting.len() {
+            // Another start serves the callers, or nothing waits for this one.
+            return late;
+        }
         while let Some(caller) = of_group.waiting.pop_front() {
             match caller.send(started) {
                 Ok(()) => return late,

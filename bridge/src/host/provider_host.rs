@@ -17,7 +17,7 @@ use crate::provider::Provider;
 /// Starts provider instances. The engine decides when; the host manages packages and processes.
 #[async_trait]
 pub trait ProviderHost: Send + Sync + fmt::Debug {
-    /// Starts an instance and calls Handshake. The instance is not configured.
+    /// Returns a provider that is not configured. Its instance may start at the first call that needs one.
     ///
     /// # Errors
     /// [`HostError`] if no plugin serves the package or the plugin does not start.

@@ -1,9 +1,10 @@
 //! A run's view of the pool: its settings, and how instances of its plugins are started.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
+use futures_util::future::BoxFuture;
 use tokio::sync::OnceCell;
 
 use super::attached_plugin::AttachedPlugin;
@@ -25,6 +26,7 @@ use crate::launch::{LaunchSpec, PluginEnvironment, launch, plugin_environment, p
 use crate::plugin::{Dialect, Sandbox};
 use crate::process::SandboxSupport;
 use crate::provider::grpc::{GrpcProvider, HostInfo, handshake};
+use crate::provider::{Capabilities, Provider as _};
 
 /// A run.
 pub(super) struct Run {
@@ -42,10 +44,19 @@ pub(super) struct Plugin {
     /// Instances that this plugin can use.
     pub(super) group: GroupId,
     pub(super) shared: SharedInstances,
+    /// Properties that the first instance has returned.
+    pub(super) handshake: OnceLock<PluginHandshake>,
     /// Types of the package, loaded on first use.
     pub(super) package_types: OnceCell<PackageTypes>,
     /// True once a request for a later version than the declared one was reported.
     pub(super) is_later_version_reported: AtomicBool,
+}
+
+/// Properties of a plugin that all its instances have.
+#[derive(Clone, Debug)]
+pub(super) struct PluginHandshake {
+    pub(super) version: Option<String>,
+    pub(super) capabilities: Capabilities,
 }
 
 /// Program of a plugin.
@@ -58,9 +69,9 @@ pub(super) enum Program {
 
 impl Plugin {
     fn new(group: GroupId, declared: DeclaredPlugin, program: Program, environment: PluginEnvironment) -> Self {
-        let (shared, package_types) = (SharedInstances::default(), OnceCell::new());
+        let (shared, handshake, package_types) = (SharedInstances::default(), OnceLock::new(), OnceCell::new());
         let is_later_version_reported = AtomicBool::new(false);
-        Self { declared, program, environment, group, shared, package_types, is_later_version_reported }
+        Self { declared, program, environment, group, shared, handshake, package_types, is_later_version_reported }
     }
 
     /// Returns the package; `None` if the host does not start the plugin.
@@ -110,14 +121,16 @@ impl Run {
         Ok(Plugin::new(group, declared, program, environment))
     }
 
-    /// Leases the idle instance of a plugin with the highest rank.
+    /// Leases the idle instance of a plugin with the highest rank: none that another run alone can use.
     pub(super) fn lease_idle<R: Ord>(
         &self,
         plugin: &Plugin,
         rank: impl Fn(&Instance) -> Option<R>,
     ) -> Option<Arc<Instance>> {
+        let is_of_other = |instance: &Instance| instance.run.get().is_some_and(|run| *run != self.id);
+        let rank = |instance: &Instance| if is_of_other(instance) { None } else { rank(instance) };
         let instance = self.pool().lease_idle(&plugin.group, rank)?;
-        self.attach(&instance);
+        self.attach(plugin, &instance);
         Some(instance)
     }
 
@@ -127,22 +140,13 @@ impl Run {
         plugin: &Arc<Plugin>,
         rank: impl Fn(&Instance) -> Option<R>,
     ) -> Result<Arc<Instance>, HostError> {
-        match self.lease_idle(plugin, rank) {
-            Some(idle) => Ok(idle),
-            None => self.lease_started(plugin).await,
+        if let Some(idle) = self.lease_idle(plugin, rank) {
+            return Ok(idle);
         }
-    }
-
-    /// Leases an instance that is started now.
-    pub(super) async fn lease_started(self: &Arc<Self>, plugin: &Arc<Plugin>) -> Result<Arc<Instance>, HostError> {
         self.check_not_stopped(plugin)?;
-        let start = || {
-            let (run, plugin) = (Arc::clone(self), Arc::clone(plugin));
-            Box::pin(async move { run.start(&plugin).await }) as _
-        };
-        match self.pool().lease_started(&plugin.group, start).await {
+        match self.pool().lease_started(&plugin.group, || self.start_of(plugin, Some(self.links()))).await {
             Ok(instance) => {
-                self.attach(&instance);
+                self.attach(plugin, &instance);
                 Ok(instance)
             }
             Err(NotStarted::Failed(error)) => Err(error),
@@ -150,7 +154,27 @@ impl Run {
         }
     }
 
-    fn attach(&self, instance: &Instance) {
+    /// Starts instances of a plugin ahead of their leases, until `count` are idle or starting. Nothing waits for them, and a
+    /// start that fails is repeated by the first lease that needs the instance.
+    pub(super) fn start_ahead(self: &Arc<Self>, plugin: &Arc<Plugin>, count: usize) {
+        // The first instance shows what all of them log and print at their start.
+        self.pool().start_ahead(&plugin.group, count, || self.start_of(plugin, None));
+    }
+
+    fn start_of(
+        self: &Arc<Self>,
+        plugin: &Arc<Plugin>,
+        links: Option<RunLinks>,
+    ) -> BoxFuture<'static, Result<Instance, HostError>> {
+        let (run, plugin) = (Arc::clone(self), Arc::clone(plugin));
+        Box::pin(async move { run.start(&plugin, links).await })
+    }
+
+    fn attach(&self, plugin: &Plugin, instance: &Instance) {
+        plugin.handshake.get_or_init(|| PluginHandshake {
+            version: instance.provider.version().map(str::to_owned),
+            capabilities: instance.provider.capabilities(),
+        });
         instance.attachment.attach(self.links());
         instance.provider.set_abort(self.settings.abort.clone());
     }
@@ -159,9 +183,9 @@ impl Run {
         RunLinks { events: Arc::clone(&self.settings.events), root_resource: Arc::clone(&self.root_resource) }
     }
 
-    async fn start(&self, plugin: &Plugin) -> Result<Instance, HostError> {
+    async fn start(&self, plugin: &Plugin, links: Option<RunLinks>) -> Result<Instance, HostError> {
         let (settings, config) = (&self.settings, &plugin.declared.config);
-        let attachment = Arc::new(Attachment::new(plugin.name(), self.links()));
+        let attachment = Arc::new(Attachment::new(plugin.name(), links));
         let started = match &plugin.program {
             Program::Package(package) => self.launch(plugin, package, attachment).await,
             Program::Attached(attached) => attach(config, attached, attachment, settings).await,

@@ -1,11 +1,15 @@
-//! Instances that the provider resources of a plugin share if they are configured alike (docs/hosting.md).
+//! Instances that several leases of a plugin have at the same time (docs/hosting.md).
+//!
+//! Leases share the instance that replies to CheckConfig and DiffConfig of their provider resource until one of them configures
+//! it. Provider resources of a plugin that allows it also share their configured instances, and have one unconfigured instance
+//! together.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::OnceCell;
 
-use super::instance::{Configuration, Instance, RunId};
+use super::instance::{CheckedConfig, Configuration, Instance, RunId};
 use super::pool::Pooled as _;
 use crate::provider::ProviderError;
 
@@ -13,43 +17,47 @@ use crate::provider::ProviderError;
 #[derive(Default)]
 pub(super) struct SharedInstances(Mutex<Vec<Weak<SharedInstance>>>);
 
-/// Instance that several leases may have. It has one configuration, or none yet.
-#[derive(Default)]
+/// Instance that several leases may have.
 pub(super) struct SharedInstance {
+    purpose: Purpose,
     instance: OnceCell<Arc<Instance>>,
-    /// Configuration of the leases that have called Configure, also while it is not configured.
-    configuration: OnceLock<Configuration>,
     configured: OnceCell<Result<(), ProviderError>>,
     is_cancelled: AtomicBool,
 }
 
-impl SharedInstances {
-    /// Returns an instance for calls that need no configuration: any that another lease can use, else a new one, not started
-    /// yet.
-    pub(super) fn any(&self) -> Arc<SharedInstance> {
-        let mut known = self.lock();
-        let found = find(&mut known, SharedInstance::is_usable);
-        found.unwrap_or_else(|| add(&mut known, SharedInstance::default()))
-    }
+/// Calls for which leases have an instance.
+pub(super) enum Purpose {
+    /// CheckConfig and DiffConfig: the instance is not configured.
+    CheckConfig(CheckedConfig),
+    /// The calls after Configure with this configuration, also while it is not configured.
+    Serve(Configuration),
+    /// Calls without a Configure.
+    Unconfigured,
+}
 
-    /// Returns the instance with a configuration: one that is configured alike, else `current` if it has no configuration
-    /// yet, else a new one, not started yet.
-    pub(super) fn with_configuration(
-        &self,
-        wanted: &Configuration,
-        current: &Arc<SharedInstance>,
-    ) -> Arc<SharedInstance> {
+impl Purpose {
+    /// Returns whether a lease with one purpose can have the instance of another.
+    fn is_alike(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::CheckConfig(known), Self::CheckConfig(wanted)) => known == wanted,
+            (Self::Serve(known), Self::Serve(wanted)) => known.is_alike(wanted),
+            (Self::CheckConfig(_) | Self::Serve(_) | Self::Unconfigured, _) => false,
+        }
+    }
+}
+
+impl SharedInstances {
+    /// Returns the instance for a purpose: one that another lease has, else a new one, not started yet.
+    pub(super) fn get(&self, purpose: Purpose) -> Arc<SharedInstance> {
         let mut known = self.lock();
-        let is_alike = |shared: &SharedInstance| {
-            shared.configuration.get().is_some_and(|known| known.is_alike(wanted)) && shared.is_usable()
-        };
-        if let Some(alike) = find(&mut known, is_alike) {
-            return alike;
+        known.retain(|shared| shared.strong_count() > 0);
+        let is_wanted = |shared: &Arc<SharedInstance>| shared.purpose.is_alike(&purpose) && shared.is_usable();
+        if let Some(found) = known.iter().filter_map(Weak::upgrade).find(is_wanted) {
+            return found;
         }
-        if current.configuration.set(wanted.clone()).is_ok() {
-            return Arc::clone(current);
-        }
-        add(&mut known, SharedInstance { configuration: wanted.clone().into(), ..SharedInstance::default() })
+        let shared = SharedInstance::new(purpose);
+        known.push(Arc::downgrade(&shared));
+        shared
     }
 
     /// Ends the use of an instance by one lease. Returns the instance if no other lease has it.
@@ -64,21 +72,13 @@ impl SharedInstances {
     }
 }
 
-fn find(
-    known: &mut Vec<Weak<SharedInstance>>,
-    is_wanted: impl Fn(&SharedInstance) -> bool,
-) -> Option<Arc<SharedInstance>> {
-    known.retain(|shared| shared.strong_count() > 0);
-    known.iter().filter_map(Weak::upgrade).find(|shared| is_wanted(shared))
-}
-
-fn add(known: &mut Vec<Weak<SharedInstance>>, shared: SharedInstance) -> Arc<SharedInstance> {
-    let shared = Arc::new(shared);
-    known.push(Arc::downgrade(&shared));
-    shared
-}
-
 impl SharedInstance {
+    /// Returns an instance, not started yet, that no other lease finds.
+    pub(super) fn new(purpose: Purpose) -> Arc<Self> {
+        let (instance, configured) = (OnceCell::new(), OnceCell::new());
+        Arc::new(Self { purpose, instance, configured, is_cancelled: AtomicBool::new(false) })
+    }
+
     /// Returns whether a further lease can use the instance: it has not exited, and was not used in a way that its next user
     /// could notice.
     fn is_usable(&self) -> bool {
@@ -90,21 +90,12 @@ impl SharedInstance {
         self.instance.get()
     }
 
-    /// Returns the instance, which `start` returns for the first caller. `start` receives the configuration that it will get,
-    /// if that is known.
+    /// Returns the instance, which `start` returns for the first caller.
     pub(super) async fn started<E>(
         &self,
-        start: impl AsyncFnOnce(Option<&Configuration>) -> Result<Arc<Instance>, E>,
+        start: impl AsyncFnOnce() -> Result<Arc<Instance>, E>,
     ) -> Result<&Arc<Instance>, E> {
-        let init = || async {
-            let instance = start(self.configuration.get()).await?;
-            if let Some(known) = instance.configuration.get() {
-                // One that an earlier phase of the run has configured.
-                self.configuration.set(known.clone()).unwrap_or_default();
-            }
-            Ok(instance)
-        };
-        self.instance.get_or_try_init(init).await
+        self.instance.get_or_try_init(|| async { start().await }).await
     }
 
     /// Configures an instance that was started, unless it is configured. All callers get the result of one Configure: a call of
@@ -118,13 +109,7 @@ impl SharedInstance {
         configuration: Configuration,
         run: RunId,
     ) -> Result<(), ProviderError> {
-        let configure = || async {
-            match instance.configuration.get() {
-                Some(_) => Ok(()),
-                None => instance.configure(configuration, run).await,
-            }
-        };
-        self.configured.get_or_init(configure).await.clone()
+        self.configured.get_or_init(|| instance.configure(configuration, run)).await.clone()
     }
 
     /// Returns true at the first call.

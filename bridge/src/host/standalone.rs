@@ -194,7 +194,7 @@ impl AwaitedRegistration {
 /// Serves the services of an engine without a run. Their messages and the output of the plugin are events.
 async fn serve_engine(settings: &HostSettings, plugin: &PluginConfig) -> std::io::Result<(Arc<Attachment>, Endpoint)> {
     let links = RunLinks { events: Arc::clone(&settings.events), root_resource: RootResource::default() };
-    let attachment = Arc::new(Attachment::new(plugin.name.as_str(), links));
+    let attachment = Arc::new(Attachment::new(plugin.name.as_str(), Some(links)));
     let engine = EngineServices::serve(Arc::clone(&attachment), settings.pool.connection_guard()).await?;
     Ok((attachment, engine.endpoint))
 }

@@ -7,7 +7,7 @@ use bridge::error::chain;
 use bridge::host::{HostEvent, LogMessage, PluginHost, ProviderHost, ProviderRequest, Severity};
 use bridge::plugin::{Checksum, PluginSource, Sha256Digest};
 use bridge::process::OutputStream;
-use bridge::provider::{ConfigureRequest, CreateRequest, Provider, ProviderError, Views};
+use bridge::provider::{ConfigureRequest, CreateRequest, Provider, ProviderError, SchemaRequest, Views};
 use pulumi_proto::resource_id::ResourceId;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
@@ -220,8 +220,9 @@ async fn provider_name_selects_among_plugins_of_one_package() {
     let error = host.start_provider(&request("x")).await.unwrap_err();
     assert_eq!(error.to_string(), r#"several plugins serve the package "x": one, two"#);
     let two = ProviderRequest { package: "x".into(), name: "two".into(), ..ProviderRequest::default() };
-    host.start_provider(&two).await.unwrap().cancel().await.unwrap();
-    assert_eq!((repository.calls("one").len(), repository.calls("two")), (0, vec!["Cancel".to_owned()]));
+    let provider = host.start_provider(&two).await.unwrap();
+    provider.schema(SchemaRequest::default()).await.unwrap();
+    assert_eq!((repository.calls("one").len(), repository.calls("two")), (0, vec!["GetSchema".to_owned()]));
     host.close().await;
 }
 

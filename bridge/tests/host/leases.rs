@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use bridge::host::{HostEvent, PluginHost, ProviderHost as _, ProviderRequest};
 use bridge::plugin::{Checksum, Keep, PluginSource, Sandbox, Sha256Digest, StrictSandbox};
-use bridge::provider::{CheckConfigRequest, CheckRequest, ConfigureRequest, Provider};
-use futures_util::FutureExt as _;
+use bridge::provider::{
+    CheckConfigRequest, CheckRequest, ConfigureRequest, DiffConfigRequest, ParameterizeRequest, Provider,
+};
+use futures_util::future::join_all;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::resource_id::ReferenceId;
+use pulumi_proto::urn::Urn;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::{TestRepository, wait_until};
@@ -119,59 +122,213 @@ async fn two_leases_never_share_a_process() {
     host.close().await;
 }
 
+fn provider_urn(name: &str) -> Urn {
+    format!("urn:pulumi:dev::t::pulumi:providers:x::{name}").parse().unwrap()
+}
+
 pub(crate) async fn check_config(provider: &dyn Provider, name: &str) {
-    let urn = format!("urn:pulumi:dev::t::pulumi:providers:x::{name}").parse().unwrap();
-    let request = CheckConfigRequest { urn, olds: Arc::default(), news: Arc::default() };
+    let request = CheckConfigRequest { urn: provider_urn(name), olds: Arc::default(), news: Arc::default() };
     provider.check_config(request).await.unwrap();
 }
 
+async fn diff_config(provider: &dyn Provider, name: &str) {
+    let request = DiffConfigRequest {
+        urn: provider_urn(name),
+        olds: Arc::default(),
+        old_inputs: Arc::default(),
+        news: Arc::default(),
+        ignore_changes: Vec::new(),
+    };
+    provider.diff_config(request).await.unwrap();
+}
+
+/// Leases an instance as the registration of a provider resource does: with the calls up to Configure.
+async fn registered(host: &PluginHost, request: ConfigureRequest) -> Arc<dyn Provider> {
+    let name = request.urn.name().to_owned();
+    let provider = lease(host, &name).await;
+    check_config(&*provider, &name).await;
+    diff_config(&*provider, &name).await;
+    provider.configure(request).await.unwrap();
+    provider
+}
+
+fn of_zone(zone: &str) -> ConfigureRequest {
+    configuration("p", "1", PropertyMap::from([("zone".to_owned(), zone.into())]))
+}
+
+const CHECKS: [&str; 2] = ["CheckConfig", "DiffConfig"];
+
 #[tokio::test]
-async fn lease_without_configuration_calls_the_process_of_another_one_that_is_configured_alike() {
+async fn run_without_a_changed_configuration_has_one_configured_and_one_unconfigured_process() {
     let repository = repository(false, &[]);
     let host = repository.load().await.unwrap();
-    let request = || configuration("p", "1", PropertyMap::new());
-    let first = configured(&host, request()).await;
-    let second = lease(&host, "p").await;
-    check_config(&*second, "p").await;
-    assert_eq!((starts(&repository).len(), count(&repository, "CheckConfig")), (1, 1));
-    second.close().await;
-    check(&*first).await;
-    assert_eq!(count(&repository, "Cancel"), 0, "the end of the second lease leaves the process to the first one");
-
-    let third = lease(&host, "p").await;
-    check_config(&*third, "p").await;
-    third.configure(request()).await.unwrap();
-    assert_eq!((starts(&repository).len(), count(&repository, "Configure")), (2, 2), "two leases of one configuration");
-    let other = lease(&host, "q").await;
-    check_config(&*other, "q").await;
-    assert_eq!(starts(&repository).len(), 3, "another provider resource");
-
-    let fourth = lease(&host, "p").await;
-    first.close().await;
-    third.close().await;
-    check_config(&*fourth, "p").await;
-    assert_eq!(starts(&repository).len(), 4, "the other leases are closed, so the lease gets a process of its own");
+    let refresh = configured(&host, of_zone("n")).await;
+    check(&*refresh).await;
+    refresh.close().await;
+    for _ in ["preview", "update"] {
+        let provider = registered(&host, of_zone("n")).await;
+        check(&*provider).await;
+        provider.close().await;
+    }
+    let expected = [vec!["Configure", "Check", "Check", "Check"], [CHECKS, CHECKS].concat()];
+    assert_eq!(repository.calls_of_processes("x"), expected);
     host.close().await;
 }
 
 #[tokio::test]
-async fn process_is_given_back_after_the_last_call_of_another_lease() {
+async fn run_with_a_changed_configuration_has_a_process_for_each_and_an_unconfigured_one() {
+    let repository = repository(false, &[]);
+    let host = repository.load().await.unwrap();
+    configured(&host, of_zone("n")).await.close().await;
+    for _ in ["preview", "update"] {
+        let provider = registered(&host, of_zone("s")).await;
+        check(&*provider).await;
+        // The old resources are deleted with the old configuration.
+        let old = configured(&host, of_zone("n")).await;
+        check(&*old).await;
+        join_all([provider.close(), old.close()]).await;
+    }
+    let expected = [
+        vec!["Configure", "Check", "Check"],
+        vec!["CheckConfig", "DiffConfig", "Configure", "Check", "Check"],
+        CHECKS.to_vec(),
+    ];
+    assert_eq!(repository.calls_of_processes("x"), expected);
+    host.close().await;
+}
+
+#[tokio::test]
+async fn run_without_refresh_and_preview_has_one_process() {
+    let repository = repository(false, &[]);
+    let host = repository.load().await.unwrap();
+    check(&*registered(&host, of_zone("n")).await).await;
+    assert_eq!(repository.calls_of_processes("x"), [["CheckConfig", "DiffConfig", "Configure", "Check"]]);
+    host.close().await;
+}
+
+#[tokio::test]
+async fn configured_lease_checks_a_configuration_on_another_process() {
+    let repository = repository(false, &[]);
+    let host = repository.load().await.unwrap();
+    let provider = registered(&host, of_zone("n")).await;
+    join_all((0..16).map(|_| diff_config(&*provider, "p"))).await;
+    check_config(&*provider, "p").await;
+    let of_configured = vec!["CheckConfig", "DiffConfig", "Configure"];
+    let of_unconfigured = [vec!["DiffConfig"; 16], vec!["CheckConfig"]].concat();
+    assert_eq!(repository.calls_of_processes("x"), [of_configured, of_unconfigured]);
+    host.close().await;
+}
+
+#[tokio::test]
+async fn process_that_has_checked_a_configuration_serves_no_other_lease() {
+    let repository = repository(false, &[]);
+    let host = repository.load().await.unwrap();
+    let checked = lease(&host, "p").await;
+    check_config(&*checked, "p").await;
+    checked.close().await;
+    // One that is loaded from the state, one of another provider resource, and one that replies to GetSchema.
+    let loaded = configured(&host, of_zone("n")).await;
+    let other = lease(&host, "q").await;
+    check_config(&*other, "q").await;
+    host.schemas().await.unwrap();
+    let of_loaded = vec!["Configure", "GetSchema"];
+    assert_eq!(repository.calls_of_processes("x"), [vec!["CheckConfig"], of_loaded, vec!["CheckConfig"]]);
+    drop(loaded);
+    host.close().await;
+}
+
+#[tokio::test]
+async fn parameterized_package_has_an_unconfigured_process_of_its_own() {
+    for keep in [Keep::Run, Keep::Never] {
+        let mut repository = repository(false, &["serve many packages"]);
+        repository.last_plugin().keep = keep;
+        let host = repository.load().await.unwrap();
+        let parameterized = async || {
+            let provider = lease(&host, "p").await;
+            let parameters = ParameterizeRequest::Arguments(vec!["y".into()]);
+            assert_eq!(provider.parameterize(parameters).await.unwrap().name, "y");
+            provider
+        };
+        let refresh = parameterized().await;
+        refresh.configure(of_zone("n")).await.unwrap();
+        let registration = parameterized().await;
+        check_config(&*registration, "p").await;
+        diff_config(&*registration, "p").await;
+        check(&*refresh).await;
+        let of_refresh = vec!["Parameterize", "Configure", "Check"];
+        let of_registration = vec!["Parameterize", "CheckConfig", "DiffConfig"];
+        assert_eq!(repository.calls_of_processes("x"), [of_refresh, of_registration], "{keep:?}");
+        join_all([refresh.close(), registration.close()]).await;
+        host.close().await;
+    }
+}
+
+#[tokio::test]
+async fn plugin_that_is_never_kept_is_not_configured_before_its_checks_either() {
+    let mut repository = repository(false, &[]);
+    repository.last_plugin().keep = Keep::Never;
+    let host = repository.load().await.unwrap();
+    configured(&host, of_zone("n")).await.close().await;
+    for _ in ["preview", "update"] {
+        registered(&host, of_zone("n")).await.close().await;
+    }
+    let of_phase = vec!["CheckConfig", "DiffConfig", "Configure", "Cleanup", "Cancel"];
+    let of_refresh = vec!["Configure", "Cleanup", "Cancel"];
+    assert_eq!(repository.calls_of_processes("x"), [of_refresh, of_phase.clone(), of_phase]);
+    host.close().await;
+}
+
+#[tokio::test]
+async fn unconfigured_process_is_given_back_after_the_last_call_of_its_leases() {
     let repository = repository(false, &["wait for the file release in CheckConfig"]);
     let host = repository.load().await.unwrap();
-    let first = configured(&host, configuration("p", "1", PropertyMap::new())).await;
-    let second = lease(&host, "p").await;
-    let mut call = Box::pin(check_config(&*second, "p"));
-    let mut closing = Box::pin(first.close());
+    let (first, second) = (lease(&host, "p").await, lease(&host, "p").await);
+    let mut call = Box::pin(check_config(&*first, "p"));
     let has_begun = wait_until(|| count(&repository, "CheckConfig") == 1);
     tokio::select! {
         () = &mut call => panic!("the call hangs"),
         () = has_begun => {}
     }
-    assert!((&mut closing).now_or_never().is_none(), "the process is in use");
+    let mut other_call = Box::pin(check_config(&*second, "p"));
+    let has_begun = wait_until(|| count(&repository, "CheckConfig") == 2);
+    tokio::select! {
+        () = &mut other_call => panic!("the call hangs"),
+        () = has_begun => {}
+    }
+    first.close().await;
     std::fs::write(repository.path("release"), "").unwrap();
-    tokio::join!(call, closing);
-    configured(&host, configuration("p", "1", PropertyMap::new())).await;
-    assert_eq!((starts(&repository).len(), count(&repository, "Cancel")), (1, 0), "the process is kept");
+    tokio::join!(call, other_call);
+    // The second lease still has the process, and configures it.
+    second.configure(of_zone("n")).await.unwrap();
+    assert_eq!(repository.calls_of_processes("x"), [["CheckConfig", "CheckConfig", "Configure"]]);
+    host.close().await;
+}
+
+#[tokio::test]
+async fn second_process_starts_beside_the_first_one() {
+    let mut repository = TestRepository::supervised();
+    let starts_file = repository.path("starts");
+    // Neither process is ready before both have begun.
+    let prepare = "echo $$ >> 'FILE'; while [ $(wc -l < 'FILE') -lt 2 ]; do sleep 0.01; done";
+    repository.plugin("x", &prepare.replace("FILE", starts_file.to_str().unwrap()), &[]);
+    repository.first_instances = 2;
+    let host = repository.load().await.unwrap();
+    configured(&host, of_zone("n")).await.close().await;
+    registered(&host, of_zone("n")).await.close().await;
+    assert_eq!(starts(&repository).len(), 2);
+    host.close().await;
+}
+
+#[tokio::test]
+async fn second_process_that_does_not_start_fails_no_run() {
+    let mut repository = TestRepository::supervised();
+    let starts_file = repository.path("starts");
+    let prepare = "echo $$ >> 'FILE'; [ $(tail -n 1 'FILE') = $$ ] && [ $(wc -l < 'FILE') -eq 2 ] && exit 3";
+    repository.plugin("x", &prepare.replace("FILE", starts_file.to_str().unwrap()), &[]);
+    repository.first_instances = 2;
+    let host = repository.load().await.unwrap();
+    check(&*configured(&host, of_zone("n")).await).await;
+    registered(&host, of_zone("n")).await;
     host.close().await;
 }
 

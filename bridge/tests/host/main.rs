@@ -44,6 +44,7 @@ pub(crate) struct TestRepository {
     sandbox: Sandbox,
     pub(crate) pool: PluginPool,
     pub(crate) attached: BTreeMap<String, AttachedPlugin>,
+    pub(crate) first_instances: usize,
 }
 
 #[derive(Default)]
@@ -85,6 +86,7 @@ impl TestRepository {
             sandbox: Sandbox::None,
             pool: PluginPool::new(),
             attached: BTreeMap::new(),
+            first_instances: 1,
         }
     }
 
@@ -147,12 +149,29 @@ impl TestRepository {
             sandbox: self.sandbox.clone(),
             pool: self.pool.clone(),
             attached: self.attached.clone(),
+            first_instances: self.first_instances,
         }
     }
 
     pub(crate) fn calls(&self, name: &str) -> Vec<String> {
         let calls = fs::read_to_string(self.path(&format!("{name}.calls"))).unwrap_or_default();
         calls.lines().map(str::to_owned).collect()
+    }
+
+    /// Returns the calls of each process of a plugin, in the order of their first calls. Initialize is left out.
+    pub(crate) fn calls_of_processes(&self, name: &str) -> Vec<Vec<String>> {
+        let text = fs::read_to_string(self.path(&format!("{name}.calls.processes"))).unwrap_or_default();
+        let mut processes: Vec<(&str, Vec<String>)> = Vec::new();
+        for (process, call) in text.lines().filter_map(|line| line.split_once(' ')) {
+            if call.starts_with("Initialize") {
+                continue;
+            }
+            match processes.iter_mut().find(|(known, _)| *known == process) {
+                Some((_, calls)) => calls.push(call.to_owned()),
+                None => processes.push((process, vec![call.to_owned()])),
+            }
+        }
+        processes.into_iter().map(|(_, calls)| calls).collect()
     }
 
     pub(crate) async fn load(&self) -> Result<PluginHost, HostError> {
@@ -186,6 +205,7 @@ impl TestRepository {
             limits: Limits { exit: Duration::from_millis(200), ..self.limits },
             abort: self.abort.clone(),
             type_cache: Some(self.path("types")),
+            first_instances: self.first_instances,
             events: self.events.clone(),
             pool: self.pool.clone(),
             attached: self.attached.clone(),

@@ -43,7 +43,10 @@ async fn provider_resources_with_equal_inputs_share_a_process_that_is_configured
     let host = repository.load().await.unwrap();
     let names: Vec<String> = (0..30).map(|number| format!("p{number}")).collect();
     let leases = join_all(names.iter().map(|name| used(&host, of_zone(name, "n")))).await;
-    assert_eq!(counts(&repository), (1, 1));
+    assert_eq!(counts(&repository), (2, 1));
+    let mut calls = repository.calls_of_processes("x");
+    calls.iter_mut().for_each(Vec::dedup);
+    assert_eq!(calls, [vec!["CheckConfig"], vec!["Configure", "Check"]], "one process checks, the other one serves");
     assert_eq!((count(&repository, "CheckConfig"), count(&repository, "Check")), (30, 30), "each is checked");
     let (last, others) = leases.split_last().unwrap();
     join_all(others.iter().map(|lease| lease.close())).await;
@@ -52,9 +55,9 @@ async fn provider_resources_with_equal_inputs_share_a_process_that_is_configured
     assert_eq!(count(&repository, "Cancel"), 0, "the process is kept for the next phase");
 
     used(&host, configuration("p0", "2", PropertyMap::from([("zone".to_owned(), "n".into())]))).await.close().await;
-    assert_eq!(counts(&repository), (1, 1), "the next phase, which has an id for the provider resource");
+    assert_eq!(counts(&repository), (2, 1), "the next phase, which has an id for the provider resource");
     host.close().await;
-    assert_eq!((count(&repository, "Cleanup"), count(&repository, "Cancel")), (1, 1));
+    assert_eq!((count(&repository, "Cleanup"), count(&repository, "Cancel")), (1, 2));
 }
 
 #[tokio::test]
@@ -64,7 +67,7 @@ async fn each_configuration_has_a_process() {
     for _ in 0..2 {
         let requests = ["n", "s", "n", "s", "e", "n"].into_iter().enumerate();
         let leases = join_all(requests.map(|(number, zone)| used(&host, of_zone(&format!("p{number}"), zone)))).await;
-        assert_eq!(counts(&repository), (3, 3), "also in the second phase");
+        assert_eq!(counts(&repository), (4, 3), "with one to check configurations, also in the second phase");
         join_all(leases.iter().map(|lease| lease.close())).await;
     }
     host.close().await;
@@ -106,7 +109,7 @@ async fn all_that_wait_for_a_configure_get_its_error_and_the_next_one_gets_anoth
     }
     assert_eq!(counts(&repository), (1, 1));
     let next = used(&host, of_zone("s", "n")).await;
-    assert_eq!(counts(&repository), (2, 2));
+    assert_eq!(counts(&repository), (3, 2));
     join_all(leases.iter().chain([&next]).map(|lease| lease.close())).await;
     host.close().await;
 }
@@ -121,7 +124,7 @@ async fn process_is_cancelled_once_for_all_its_leases() {
     }
     assert_eq!(count(&repository, "Cancel"), 1);
     let other = used(&host, of_zone("s", "n")).await;
-    assert_eq!(counts(&repository), (2, 2), "a cancelled process gets no further lease");
+    assert_eq!(counts(&repository), (3, 2), "a cancelled process gets no further lease");
     join_all(leases.iter().chain([&other]).map(|lease| lease.close())).await;
     host.close().await;
 }
@@ -131,11 +134,12 @@ async fn dead_process_is_not_shared_further() {
     let repository = sharing(&[]);
     let host = repository.load().await.unwrap();
     let dead = used(&host, of_zone("p", "n")).await;
-    let first = Pid::from_raw(starts(&repository)[0]).unwrap();
-    kill_process(first, Signal::KILL).unwrap();
-    wait_until(|| has_ended(first)).await;
+    // The first process has checked the configuration.
+    let serving = Pid::from_raw(starts(&repository)[1]).unwrap();
+    kill_process(serving, Signal::KILL).unwrap();
+    wait_until(|| has_ended(serving)).await;
     let next = used(&host, of_zone("q", "n")).await;
-    assert_eq!(starts(&repository).len(), 2);
+    assert_eq!(starts(&repository).len(), 3);
     dead.close().await;
     check(&*next).await;
     next.close().await;

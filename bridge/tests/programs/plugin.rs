@@ -1,7 +1,7 @@
 //! Plugin for tests of the host. Records each call in a file, and misbehaves as requested by `--fault`.
 //!
 //! Usage: `plugin [[--fault FAULT]... RECORD] ENGINE_ADDRESS`. RECORD is the file for the calls; default: `x.calls` in
-//! the working directory. With the cookie of `sc`, it is a go-plugin server, without ENGINE_ADDRESS. If the environment has
+//! the working directory. RECORD.processes has each call with the id of the process. With the cookie of `sc`, it is a go-plugin server, without ENGINE_ADDRESS. If the environment has
 //! SC_PLUGIN_HOST, the plugin registers itself there, and ENGINE_ADDRESS is SC_PLUGIN_ENGINE.
 
 #![expect(clippy::disallowed_methods, reason = "a program that only tests start; it panics at the first failure")]
@@ -64,6 +64,9 @@ impl Provider {
     fn record_call(&self, call: &str) {
         let mut file = OpenOptions::new().append(true).create(true).open(&self.record).unwrap();
         file.write_all(format!("{call}\n").as_bytes()).unwrap();
+        let processes = format!("{}.processes", self.record);
+        let mut file = OpenOptions::new().append(true).create(true).open(processes).unwrap();
+        file.write_all(format!("{} {call}\n", std::process::id()).as_bytes()).unwrap();
     }
 }
 
@@ -118,6 +121,19 @@ impl ResourceProvider for Provider {
         }
         let inputs = request.into_inner().news;
         Ok(Response::new(rpc::CheckResponse { inputs, ..Default::default() }))
+    }
+
+    async fn diff_config(&self, _: Request<rpc::DiffRequest>) -> Reply<rpc::DiffResponse> {
+        self.record_call("DiffConfig");
+        Ok(Response::new(rpc::DiffResponse::default()))
+    }
+
+    async fn parameterize(&self, _: Request<rpc::ParameterizeRequest>) -> Reply<rpc::ParameterizeResponse> {
+        self.record_call("Parameterize");
+        if !self.has_fault("serve many packages") {
+            return Err(Status::unimplemented("Parameterize"));
+        }
+        Ok(Response::new(rpc::ParameterizeResponse { name: "y".into(), version: "1.0.0".into() }))
     }
 
     async fn configure(&self, _: Request<rpc::ConfigureRequest>) -> Reply<rpc::ConfigureResponse> {

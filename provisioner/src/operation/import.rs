@@ -19,7 +19,7 @@ use crate::program::Program;
 /// # Cancellation
 /// Is cancelled like [`super::provision()`].
 pub async fn import(run: &StackRun, imports: Vec<ImportGoal>) -> Result<Report, OperationError> {
-    let host = run.load_plugins().await?;
+    let host = run.load_plugins(1).await?;
     run.check_declared_types(&host).await?;
     let imports = resolve_types(&host, imports).await?;
     let run = StackRun { options: RunOptions { imports, ..run.options.clone() }, ..run.clone() };

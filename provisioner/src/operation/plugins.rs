@@ -28,12 +28,15 @@ const PLUGIN_LOAD: Code = Code("plugin-load");
 
 impl StackRun {
     /// Fetches, verifies and starts every enabled plugin once, so that a plugin which cannot start fails the run before
-    /// the stack is changed. Returns the plugins that an earlier operation of the run has loaded.
-    pub(super) async fn load_plugins(&self) -> Result<Arc<PluginHost>, OperationError> {
+    /// the stack is changed. Returns the plugins that an earlier operation of the run has loaded. `first_instances` is that of
+    /// [`HostSettings`].
+    pub(super) async fn load_plugins(&self, first_instances: usize) -> Result<Arc<PluginHost>, OperationError> {
         let load = async || {
             let requests: Vec<_> = self.program.undeclared_packages().into_iter().map(PackageRequest::from).collect();
             let provided = self.plugins.provide(requests.clone(), &self.events, &self.signals).await?;
-            self.plugins.load(self.program.stack(), provided, &requests, &self.events, &self.signals).await
+            let settings = self.plugins.host_settings(&self.program.stack().project, &self.events, &self.signals);
+            let settings = HostSettings { first_instances, ..settings };
+            self.plugins.load(self.program.stack(), provided, &requests, settings, &self.signals).await
         };
         self.host.get_or_try_init(load).await.cloned()
     }
@@ -195,7 +198,8 @@ impl PluginSettings {
         events: &Arc<dyn EventSink>,
         signals: &StopSignals,
     ) -> Result<Vec<Package>, OperationError> {
-        let host = self.load(stack, Vec::new(), &[], events, signals).await?;
+        let settings = self.host_settings(&stack.project, events, signals);
+        let host = self.load(stack, Vec::new(), &[], settings, signals).await?;
         let schemas = tokio::select! {
             result = host.schemas() => result.map_err(unlocated),
             () = signals.stop.cancelled() => Err(OperationError::Stopped),
@@ -251,7 +255,7 @@ impl PluginSettings {
         stack: &Stack,
         provided: Vec<PluginConfig>,
         requests: &[PackageRequest],
-        events: &Arc<dyn EventSink>,
+        settings: HostSettings,
         signals: &StopSignals,
     ) -> Result<Arc<PluginHost>, OperationError> {
         let of_stack = stack
@@ -259,7 +263,7 @@ impl PluginSettings {
             .iter()
             .map(|plugin| declared(plugin.plugin.clone(), plugin_init(plugin, &stack.project, &stack.name)));
         let all = of_stack.chain(provided.into_iter().map(|config| undeclared(config, stack))).collect();
-        let loading = PluginHost::load(self.host_settings(&stack.project, events, signals), all);
+        let loading = PluginHost::load(settings, all);
         tokio::select! {
             loaded = loading => loaded.map(Arc::new).map_err(|failed| load_error(stack, requests, failed)),
             // What is being started stays in the pool, which its owner closes.
@@ -283,6 +287,7 @@ impl PluginSettings {
             limits: self.limits,
             abort: signals.abort.clone(),
             type_cache: Some(self.type_cache.clone()),
+            first_instances: 1,
             events: run_event_sink(events),
             pool: self.pool.clone(),
             attached: self.attached.clone(),

@@ -35,7 +35,9 @@ impl StackRun {
     async fn preview_operation(&self, operation: Operation, refresh: bool) -> Result<Report, OperationError> {
         // Before plugins start, so that a passphrase that is missing or wrong is found first.
         let view = StackView::open(&self.access).await?;
-        let host = self.load_plugins().await?;
+        let is_refreshed = refresh && view.snapshot.as_ref().is_some_and(|snapshot| !snapshot.resources.is_empty());
+        let first_instances = if is_refreshed && operation == Operation::Update { 2 } else { 1 };
+        let host = self.load_plugins(first_instances).await?;
         self.check_types(&host, operation).await?;
         self.report_recovery(view.recovered.as_ref(), view.is_unlocked);
         self.report_unexplained_empty(view.unexplained_empty.as_ref());

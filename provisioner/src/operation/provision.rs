@@ -35,7 +35,9 @@ pub async fn provision<E: From<OperationError>>(
     options: ProvisionOptions,
     approve: impl AsyncFnOnce(&Report) -> Result<Approval, E>,
 ) -> Result<Option<Report>, E> {
-    let host = &run.load_plugins().await?;
+    // The refresh has a configured instance of each plugin, and the preview one, beside which the update checks configurations.
+    let first_instances = if options.refresh || options.preview { 2 } else { 1 };
+    let host = &run.load_plugins(first_instances).await?;
     let started = Timestamp::now().as_second();
     run.check_types(host, Operation::Update).await?;
     let state = run.open(host, Operation::Update).await?;

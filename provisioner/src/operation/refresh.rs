@@ -53,7 +53,7 @@ impl StackRun {
         refresh_before: bool,
         options: RefreshOptions,
     ) -> Result<Report, OperationError> {
-        let host = self.load_plugins().await?;
+        let host = self.load_plugins(1).await?;
         let started = Timestamp::now().as_second();
         self.check_types(&host, operation).await?;
         let state = self.open(&host, operation).await?;

@@ -21,8 +21,8 @@ const CLOUD: &str = env!("CARGO_BIN_EXE_pulumi-resource-cloud");
 const PACKAGES: [&str; 3] = ["aws", "mongodbatlas", "random"];
 /// Limit of the time of a run without changes, as a ratio.
 const NO_OP_LIMIT: f64 = 1.2;
-/// Limit of the processes of provider resources with equal inputs.
-const PROCESSES_LIMIT: usize = 1;
+/// Limit of the processes of provider resources with equal inputs: one that checks configurations, and one that serves.
+const PROCESSES_LIMIT: usize = 2;
 /// Interval at which the processes of a run are counted.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(5);
 

@@ -197,6 +197,7 @@ impl<'f> Bench<'f> {
             limits: Limits::default(),
             abort: CancellationToken::new(),
             type_cache: None,
+            first_instances: 1,
             events: Arc::new(ErrorOutput),
             pool: PluginPool::new(),
             attached: Default::default(),

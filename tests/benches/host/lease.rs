@@ -72,6 +72,7 @@ async fn host(folder: &std::path::Path) -> anyhow::Result<PluginHost> {
         limits: Limits::default(),
         abort: CancellationToken::new(),
         type_cache: None,
+        first_instances: 1,
         events: Arc::new(NoEvents),
         pool: PluginPool::new(),
         attached: Default::default(),

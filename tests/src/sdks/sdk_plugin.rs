@@ -147,6 +147,7 @@ impl SdkPlugin {
             limits: Limits::default(),
             abort: CancellationToken::new(),
             type_cache: None,
+            first_instances: 1,
             events: Arc::new(NoEvents),
             pool: PluginPool::new(),
             attached: Default::default(),

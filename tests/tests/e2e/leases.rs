@@ -27,10 +27,11 @@ fn starts_and_configurations(plugins: &str, commands: &[&str]) -> Vec<(usize, us
 }
 
 #[test]
-fn plugin_is_started_and_configured_once_per_command_unless_its_id_is_new() {
+fn plugin_is_configured_once_per_command_unless_its_id_is_new_and_has_an_unconfigured_process() {
     let commands = ["provision", "provision", "preview", "refresh --yes", "provision -S", "destroy --parent --yes"];
-    // The preview of the first provision has no id for the provider yet.
-    let expected = [(2, 2), (1, 1), (1, 1), (1, 1), (1, 1), (1, 1)];
+    // The preview of the first provision has no id for the provider yet. The later ones check the configuration beside the
+    // process that their refresh has configured.
+    let expected = [(2, 2), (2, 1), (2, 1), (1, 1), (2, 1), (1, 1)];
     assert_eq!(starts_and_configurations(REC, &commands), expected);
 }
 

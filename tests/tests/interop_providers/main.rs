@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
+mod configurations;
 mod failures;
 mod operations;
 mod starts;
@@ -21,7 +22,7 @@ tests::test_with_each_sdk! {
     overlap => crate::operations::overlap;
     failures => crate::failures::failures;
     async protocol => crate::wire::run_all_calls;
-    async lease => crate::wire::configured_process_replies_as_a_new_one_before_configure;
+    async lease => crate::wire::second_lease_has_equal_replies_and_the_configured_process;
     sandbox => crate::operations::sandbox;
     registration => crate::starts::registration;
     refused_registration => crate::starts::refused_registration;

@@ -282,8 +282,8 @@ pub(crate) async fn run_fifty_creates_concurrently(sdk: Sdk) {
     running.host.close().await;
 }
 
-/// Compares the replies of a process that has been configured and used, and is leased again, with those of a new one.
-pub(crate) async fn configured_process_replies_as_a_new_one_before_configure(sdk: Sdk) {
+/// Checks a configuration in two leases, of which the second one serves with the configured process of the first one.
+pub(crate) async fn second_lease_has_equal_replies_and_the_configured_process(sdk: Sdk) {
     let running = RunningProvider::start(sdk).await;
     let provider_urn = urn(sdk, "pulumi:providers:PKG", "main");
     let inputs = bag([("region", "north".into()), ("token", secret("t0ken"))]);

@@ -129,6 +129,40 @@ async fn idle_instance_that_exits_is_gone_at_once() {
 }
 
 #[tokio::test]
+async fn starts_ahead_fill_the_group_and_their_failures_reach_no_caller_that_another_start_serves() {
+    let pool = TestPool::new();
+    let group = &pool.group("a");
+    let (sender, gate) = watch::channel(false);
+    let begun = Arc::new(AtomicUsize::new(0));
+    // The first start waits, the second one fails at once.
+    let start = || -> BoxFuture<'static, Result<Fake, &'static str>> {
+        let (number, mut gate) = (begun.fetch_add(1, Ordering::SeqCst), gate.clone());
+        Box::pin(async move {
+            if number == 1 {
+                return Err("no licence");
+            }
+            gate.wait_for(|is_open| *is_open).await.ok();
+            Ok(Fake::new(number, Arc::default()))
+        })
+    };
+    pool.start_ahead(group, 2, start);
+    pool.start_ahead(group, 2, start);
+    let mut leased = Box::pin(pool.lease_started(group, || panic!("a start is in progress")));
+    tokio::select! {
+        biased;
+        _ = &mut leased => panic!("the failure is that of another start"),
+        () = run_tasks() => {}
+    }
+    sender.send_replace(true);
+    assert_eq!((leased.await.map(|instance| instance.number), begun.load(Ordering::SeqCst)), (Ok(0), 2));
+    pool.start_ahead(group, 1, start);
+    run_tasks().await;
+    assert_eq!((pool.idle_count(), begun.load(Ordering::SeqCst)), (1, 3), "one is leased, so another one is idle");
+    pool.start_ahead(group, 1, start);
+    assert_eq!(begun.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
 async fn start_continues_without_its_caller_and_the_next_caller_gets_its_instance() {
     let pool = TestPool::new();
     let group = &pool.group("a");

@@ -7,5 +7,5 @@ mod registry;
 mod retrying;
 
 pub(crate) use instance::Instance;
-pub(crate) use registry::ProviderRegistry;
+pub(crate) use registry::{ProviderRegistry, not_started};
 pub(crate) use retrying::Retries;

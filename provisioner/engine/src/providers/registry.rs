@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bridge::host::{HostError, ProviderHost};
-use bridge::provider::Provider;
+use bridge::provider::{DiffConfigRequest, DiffReply, Method, Provider, ProviderError};
 use hashbrown::HashMap;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{ProviderReference, Urn};
@@ -24,6 +24,8 @@ pub(crate) struct ProviderRegistry {
     retries: Retries,
     /// Instances by the references to them.
     live: Mutex<HashMap<ProviderReference, Arc<OnceCell<Arc<Instance>>>>>,
+    /// Providers for DiffConfig by references to their provider resources. They are never configured.
+    unconfigured: Mutex<HashMap<ProviderReference, Arc<OnceCell<Arc<dyn Provider>>>>>,
     /// Providers that have not been closed.
     open: Mutex<Vec<Arc<dyn Provider>>>,
 }
@@ -32,10 +34,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Returns the error of a call whose provider does not start.
+pub(crate) fn not_started(method: Method, error: HostError) -> ProviderError {
+    let message = error.to_string();
+    ProviderError::Failed { method, message, indeterminate: false, source: error.into_cause(), details: None }
+}
+
 impl ProviderRegistry {
     /// Creates a registry without instances.
     pub(crate) fn new(host: Arc<dyn ProviderHost>, retries: Retries) -> Self {
-        Self { host, retries, live: Mutex::default(), open: Mutex::default() }
+        Self { host, retries, live: Mutex::default(), unconfigured: Mutex::default(), open: Mutex::default() }
     }
 
     /// Returns the host that starts instances.
@@ -110,6 +118,22 @@ impl ProviderRegistry {
             Ok(Instance::configure(provider, reference.clone(), inputs, jobs))
         };
         cell.get_or_try_init(|| start).await.cloned()
+    }
+
+    /// Calls DiffConfig for a provider resource with these inputs, outside of its own registration. The call goes to a provider
+    /// that is never configured: a plugin may decode the inputs of DiffConfig into the configuration with which it serves.
+    ///
+    /// # Errors
+    /// [`ProviderError`] if the plugin does not start, or DiffConfig fails.
+    pub(crate) async fn diff_config(
+        &self,
+        reference: &ProviderReference,
+        inputs: &PropertyMap,
+        request: DiffConfigRequest,
+    ) -> Result<DiffReply, ProviderError> {
+        let cell = Arc::clone(lock(&self.unconfigured).entry(reference.clone()).or_default());
+        let provider = cell.get_or_try_init(|| self.start_provider(&reference.urn, inputs)).await;
+        provider.map_err(|error| not_started(Method::DiffConfig, error))?.diff_config(request).await
     }
 
     /// Removes the instance known under a reference, also from all other references, and returns it, so that it can be

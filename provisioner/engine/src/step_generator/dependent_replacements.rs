@@ -11,6 +11,7 @@ use crate::decisions::change::Change;
 use crate::decisions::dependent_replacements::{DependentReplacement, DependentWalk, WalkResult};
 use crate::entry::Entry;
 use crate::provider_inputs::visible;
+use crate::providers::not_started;
 
 /// Entries that a walk over dependents skips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,13 +77,7 @@ async fn would_replace(ctx: &Context, resource: &ResourceState, keys: &[String])
         news.insert(key.clone(), PropertyValue::UNKNOWN);
     }
     let news = Arc::new(news);
-    let host_error = |error: bridge::host::HostError| ProviderError::Failed {
-        method: Method::Diff,
-        message: error.to_string(),
-        indeterminate: false,
-        source: error.into_cause(),
-        details: None,
-    };
+    let host_error = |error| not_started(Method::Diff, error);
     let reply = match (&resource.provider, resource.as_provider_reference()) {
         (Some(reference), _) => {
             let instance = match ctx.load_instance(reference).await {
@@ -103,7 +98,8 @@ async fn would_replace(ctx: &Context, resource: &ResourceState, keys: &[String])
             provider.diff(request).await?
         }
         (None, Some(reference)) => {
-            let instance = ctx.load_instance(&reference).await.map_err(host_error)?;
+            // Configure is sent as by Pulumi, which calls DiffConfig on the same instance.
+            ctx.load_instance(&reference).await.map_err(host_error)?;
             let request = DiffConfigRequest {
                 urn: resource.urn.clone(),
                 olds: Arc::clone(&resource.outputs),
@@ -111,7 +107,7 @@ async fn would_replace(ctx: &Context, resource: &ResourceState, keys: &[String])
                 news: Arc::new(visible(&news)),
                 ignore_changes: resource.ignore_changes.clone(),
             };
-            instance.provider().diff_config(request).await?
+            ctx.providers.diff_config(&reference, &resource.inputs, request).await?
         }
         (None, None) => return Ok(false),
     };

@@ -236,11 +236,11 @@ fn report_unknown_configuration(ctx: &Context, registration: &Registration) {
     ctx.emit_message(&registration.urn, registration.goal.source, Message::new(Severity::Warning, text));
 }
 
-/// Calls DiffConfig of the new provider with the configuration of the old one: the reply decides whether the change of
+/// Calls DiffConfig for the new provider with the configuration of the old one: the reply decides whether the change of
 /// provider replaces the resource.
 async fn diff_provider(ctx: &Context, registration: &Registration) -> Result<DiffReply, ProviderError> {
     let old = registration.old.as_ref().and_then(|(_, old)| old.provider.clone());
-    let (Some(instance), Some(new), Some(old)) = (&registration.instance, &registration.goal.provider, old) else {
+    let (Some(_), Some(new), Some(old)) = (&registration.instance, &registration.goal.provider, old) else {
         return Ok(DiffReply::default());
     };
     let (old, new_inputs) = {
@@ -256,5 +256,5 @@ async fn diff_provider(ctx: &Context, registration: &Registration) -> Result<Dif
         news: Arc::new(visible(&new_inputs)),
         ignore_changes: Vec::new(),
     };
-    instance.provider().diff_config(request).await
+    ctx.providers.diff_config(new, &new_inputs, request).await
 }

@@ -59,6 +59,8 @@ impl Instance {
                 inner.violations.push(format!("{text}: instance {} is closed", self.number));
             } else if instance.configured == 0 && !needs_no_configuration {
                 inner.violations.push(format!("{text}: instance {} is not configured", self.number));
+            } else if instance.configured > 0 && matches!(verb, "checkconfig" | "diffconfig") {
+                inner.violations.push(format!("{text}: instance {} is configured", self.number));
             }
             let by_name = format!("{verb} {}", urn.name());
             let failure = inner.failures.get(&text).or_else(|| inner.failures.get(&by_name)).copied();
