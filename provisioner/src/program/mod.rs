@@ -10,6 +10,7 @@ mod imports;
 mod output_check;
 mod packages;
 mod positions;
+mod provider_goals;
 mod references;
 mod run;
 mod type_check;

@@ -16,6 +16,7 @@ mod helm;
 mod missing_outputs;
 mod output_check;
 mod packages;
+mod provider_goals;
 mod recorded;
 mod references;
 mod schemas;

@@ -116,6 +116,8 @@ struct Inner {
     clock: usize,
     calls: Vec<Call>,
     failures: BTreeMap<String, CallFailure>,
+    /// Calls that fail on an instance whose configuration has a value: verb, key and value.
+    refused: Vec<(&'static str, &'static str, &'static str)>,
     holds: BTreeMap<String, HoldTokens>,
     instances: Vec<InstanceRecord>,
     existing: ExistingResources,
@@ -157,6 +159,7 @@ struct InstanceRecord {
     /// Account that the configuration names.
     account: String,
     configured: usize,
+    configuration: PropertyMap,
     cancelled: usize,
     closed: usize,
 }
@@ -204,6 +207,11 @@ impl FakeCloud {
     pub(crate) fn fail(&self, call: &str, failure: CallFailure) -> &Self {
         self.inner().failures.insert(call.to_owned(), failure);
         self
+    }
+
+    /// Makes the calls of a verb fail on each instance whose configuration has a value.
+    pub(crate) fn refuse(&self, verb: &'static str, key: &'static str, value: &'static str) {
+        self.inner().refused.push((verb, key, value));
     }
 
     /// Returns the requests of Check.

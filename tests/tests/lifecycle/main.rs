@@ -31,6 +31,7 @@ mod references;
 mod replacements;
 mod retention;
 mod retries;
+mod rotated_configurations;
 mod run;
 mod secrets;
 mod shared_resources;

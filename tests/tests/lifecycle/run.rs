@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use engine::events::{Deletions, Event, EventSink, Message, Operation, Outcome, Severity, StepInfo, StepOp};
 use engine::masking::SecretMasker;
 use engine::{
-    ConfigEntry, Deployment, DeploymentOptions, ImportGoal, MissingApproval, ProgramEnd, ProviderReadings, Registered,
-    RegistrationResult, StopSignals, UrnPattern,
+    ConfigEntry, Deployment, DeploymentOptions, ImportGoal, MissingApproval, ProgramEnd, ProgramProviders,
+    ProviderReadings, Registered, RegistrationResult, StopSignals, UrnPattern,
 };
 use pulumi_proto::urn::Urn;
 use state::{Lease, ResourceState, Snapshot, StateRecorder, integrity};
@@ -157,6 +157,12 @@ impl Run {
     /// Refuses refreshes that do not find a resource.
     pub(crate) fn refuse_missing(mut self) -> Self {
         self.options.missing = Some(Arc::new(Refusal));
+        self
+    }
+
+    /// Sets the provider resources of the program, for a refresh that does not run it.
+    pub(crate) fn program_providers(mut self, providers: Arc<dyn ProgramProviders>) -> Self {
+        self.options.program_providers = Some(providers);
         self
     }
 

@@ -130,7 +130,8 @@ impl Change {
     }
 }
 
-fn without_wrappers(properties: &PropertyMap) -> PropertyMap {
+/// Returns properties without secret marks and other wrappers.
+pub(crate) fn without_wrappers(properties: &PropertyMap) -> PropertyMap {
     properties.iter().map(|(key, value)| (key.clone(), value.without_wrappers())).collect()
 }
 

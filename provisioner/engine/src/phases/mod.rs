@@ -16,6 +16,7 @@ mod orphans;
 mod outputs;
 mod phase_end;
 mod program;
+mod program_configurations;
 mod reading;
 mod reads;
 mod refresh;

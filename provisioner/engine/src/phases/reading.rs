@@ -8,13 +8,14 @@ use bridge::error::chain;
 use bridge::provider::{DiffKind, DiffRequest, PropertyDiff, ProviderError};
 use jiff::Timestamp;
 use pulumi_proto::property::PropertyMap;
-use pulumi_proto::urn::Urn;
+use pulumi_proto::urn::{ProviderReference, Urn};
 use state::{EntryId, ResourceState};
 
 use crate::context::Context;
 use crate::decisions::change::Change;
 use crate::decisions::refresh::{refresh_result, refreshed_state};
-use crate::events::{Event, Message, Severity, SourceRef, StepFailure, StepInfo, StepOp};
+use crate::entry::Entry;
+use crate::events::{Event, Message, Operation, Severity, SourceRef, StepFailure, StepInfo, StepOp};
 use crate::messages;
 use crate::provider_inputs::BUILT_IN;
 use crate::providers::Instance;
@@ -51,11 +52,67 @@ pub(super) struct EntryToRead<'a> {
     pub(super) counts: bool,
 }
 
+/// Reading that has failed and is not reported yet.
+pub(super) struct FailedReading {
+    error: StepError,
+    info: Arc<StepInfo>,
+}
+
+impl FailedReading {
+    /// Reports the failure.
+    pub(super) fn report(self, ctx: &Context) -> ErrorReported {
+        let Self { error, info } = self;
+        let mut message = messages::error_message(&error);
+        message.plugin = info.old.as_ref().map(|old| old.type_token.package().to_owned());
+        let reported = ctx.report_error(&info.urn, info.source, message, Failure::Step);
+        if !ctx.is_preview() {
+            let failure = StepFailure {
+                message: chain(&error),
+                indeterminate: false,
+                partial: false,
+                details: messages::error_details(&error),
+            };
+            ctx.emit(Event::StepFailed(info, failure));
+        }
+        reported
+    }
+}
+
+/// Returns the provider that Read of an entry calls; `None` if the entry is not read.
+pub(super) fn reads_with_provider(old: &ResourceState) -> Option<&ProviderReference> {
+    let is_read = old.custom && !old.is_provider() && !old.pending_replacement && old.type_token.package() != BUILT_IN;
+    old.provider.as_ref().filter(|_| is_read)
+}
+
 /// Reads one entry, and reports the step.
 ///
 /// # Errors
 /// [`ErrorReported`] if the read fails.
 pub(super) async fn read_entry(ctx: &Arc<Context>, entry: EntryToRead<'_>) -> Result<EntryReading, ErrorReported> {
+    try_reading(ctx, entry).await.map_err(|failed| failed.report(ctx))
+}
+
+/// Reads a recorded entry that no goal names, with an instance of its provider; `None`: the recorded one. Returns `None` after a
+/// stop.
+pub(super) async fn read_with(
+    ctx: &Arc<Context>,
+    (id, old): &Entry,
+    instance: Option<&Arc<Instance>>,
+) -> Option<Result<EntryReading, FailedReading>> {
+    let _slot = ctx.slots.acquire().await.ok();
+    if ctx.signals.stop.is_cancelled() {
+        return None;
+    }
+    let internal = old.is_default_provider();
+    let counts = ctx.options.operation == Operation::Refresh && !internal;
+    let (source, secret_outputs) = (None, [].as_slice());
+    let (id, urn, goal_inputs) = (*id, &old.urn, &PropertyMap::new());
+    let entry = EntryToRead { id, old, urn, instance, source, secret_outputs, goal_inputs, internal, counts };
+    Some(try_reading(ctx, entry).await)
+}
+
+/// Reads one entry, and reports the step unless it fails.
+async fn try_reading(ctx: &Arc<Context>, entry: EntryToRead<'_>) -> Result<EntryReading, FailedReading> {
     let started = Instant::now();
     let mut info = StepInfo {
         op: StepOp::Refresh,
@@ -84,21 +141,7 @@ pub(super) async fn read_entry(ctx: &Arc<Context>, entry: EntryToRead<'_>) -> Re
             ctx.emit(Event::StepSucceeded(Arc::new(info), started.elapsed()));
             Ok(found)
         }
-        Err(error) => {
-            let mut message = messages::error_message(&error);
-            message.plugin = Some(entry.old.type_token.package().to_owned());
-            let reported = ctx.report_error(entry.urn, entry.source, message, Failure::Step);
-            if !ctx.is_preview() {
-                let failure = StepFailure {
-                    message: chain(&error),
-                    indeterminate: false,
-                    partial: false,
-                    details: messages::error_details(&error),
-                };
-                ctx.emit(Event::StepFailed(Arc::new(info), failure));
-            }
-            Err(reported)
-        }
+        Err(error) => Err(FailedReading { error, info: Arc::new(info) }),
     };
     // An error in reading a view is reported on its own; the reading of the resource stays valid.
     views.report_ends(entry.counts).ok();

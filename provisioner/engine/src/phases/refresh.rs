@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use hashbrown::HashSet;
-use pulumi_proto::property::PropertyMap;
 use state::{Effect, EntryId};
 
 use super::phase_end::PhaseEnd;
-use super::reading::{EntryReading, EntryToRead, read_entry};
+use super::program_configurations::{Attempt, repeat_failed};
+use super::reading::{EntryReading, read_with};
 use super::refresh_registered::{should_read_everything, should_read_registrations};
 use crate::context::Context;
 use crate::decisions::refresh::should_refresh_first;
@@ -90,19 +90,10 @@ async fn refresh_recorded(ctx: &Arc<Context>, chosen: impl Fn(&DeploymentState, 
         }
         entries
     };
-    let reading = entries.iter().map(|&(id, ref old)| async move {
-        let _slot = ctx.slots.acquire().await.ok();
-        if ctx.signals.stop.is_cancelled() {
-            return None;
-        }
-        let internal = old.is_default_provider();
-        let counts = ctx.options.operation == Operation::Refresh && !internal;
-        let (instance, source, secret_outputs) = (None, None, [].as_slice());
-        let (urn, goal_inputs) = (&old.urn, &PropertyMap::new());
-        let entry = EntryToRead { id, old, urn, instance, source, secret_outputs, goal_inputs, internal, counts };
-        Some(read_entry(ctx, entry).await)
-    });
-    let found = join_all(reading).await;
+    let attempts = join_all(entries.iter().map(|entry| read_with(ctx, entry, None))).await;
+    let attempts = repeat_failed(ctx, &entries, attempts).await;
+    let report = |attempt: Attempt| attempt.map(|attempt| attempt.map_err(|failed| failed.report(ctx)));
+    let found: Vec<_> = attempts.into_iter().map(report).collect();
     let end = PhaseEnd::of(ctx, found.iter().any(Option::is_none));
     let failed = found.iter().flatten().find_map(|found| found.as_ref().err()).map_or(Ok(()), |error| Err(*error));
     if let Err(refused) = approve_missing(ctx).await {

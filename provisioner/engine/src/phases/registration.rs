@@ -252,7 +252,7 @@ async fn wait_for_all(deletions: &[DeletionWait]) -> Result<(), EntryStays> {
 }
 
 /// Completes the inputs of a provider resource with the version and the download URL of its package.
-fn complete_provider_inputs(goal: &mut Goal) {
+pub(super) fn complete_provider_inputs(goal: &mut Goal) {
     let inputs = Arc::make_mut(&mut goal.inputs);
     if let Some(version) = &goal.version {
         inputs.entry(VERSION_KEY.to_owned()).or_insert_with(|| version.as_str().into());

@@ -64,6 +64,10 @@ impl Instance {
             }
             let by_name = format!("{verb} {}", urn.name());
             let failure = inner.failures.get(&text).or_else(|| inner.failures.get(&by_name)).copied();
+            let is_refused = inner.refused.iter().any(|(at, key, value)| {
+                *at == verb && instance.configuration.get(*key) == Some(&PropertyValue::from(*value))
+            });
+            let failure = failure.or(is_refused.then_some(CallFailure::Error));
             let failure = match failure {
                 Some(CallFailure::Busy { attempts, .. }) => {
                     let busy = inner.calls.iter().filter(|call| call.is_busy && call.text() == text).count();
@@ -262,6 +266,7 @@ impl Provider for Instance {
         let account = configuration.map(|(key, value)| format!("@{key}={:?}", value.without_wrappers())).collect();
         self.cloud.inner().instances[self.number].account = account;
         self.cloud.inner().instances[self.number].configured += 1;
+        self.cloud.inner().instances[self.number].configuration = (*request.inputs).clone();
         if self.cloud.inner().instances[self.number].configured > 1 {
             self.cloud.add_violation(format!("instance {} is configured twice", self.number));
         }

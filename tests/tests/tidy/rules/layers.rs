@@ -44,7 +44,7 @@ const PROVISIONER: [Row<'_>; 10] = [
 ];
 
 /// Modules from the top down: each may import from all below it.
-const ENGINE: [&str; 26] = [
+const ENGINE: [&str; 27] = [
     "deployment",
     "resource_monitor",
     "phases",
@@ -59,6 +59,7 @@ const ENGINE: [&str; 26] = [
     "providers",
     "decisions",
     "registrar",
+    "program_providers",
     "reporter",
     "masking",
     "jobs",

@@ -1,0 +1,83 @@
+//! Provider resources that a program registers, found without a deployment.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use bridge::host::PackageTypes;
+use pulumi_proto::property::PropertyMap;
+use pulumi_proto::urn::Urn;
+
+use super::Program;
+use crate::registry::recipe::Effects;
+use config::Stack;
+use engine::{Goal, Halted, InvokeGoal, ProgramProviders, ReadGoal, Registered, Registrar, RegistrationResult};
+
+#[async_trait]
+impl ProgramProviders for Program {
+    async fn provider_goals(&self) -> Vec<Goal> {
+        let collector = GoalCollector { stack: self.stack(), goals: Mutex::default() };
+        // Errors of the program are reported when a deployment runs it.
+        drop(self.run(&collector, &NoEffects).await);
+        collector.goals.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Registrar that collects the goals of provider resources. It replies as in the preview of a stack that is not provisioned yet:
+/// ids and outputs are unknown.
+struct GoalCollector<'p> {
+    stack: &'p Stack,
+    goals: Mutex<Vec<Goal>>,
+}
+
+impl GoalCollector<'_> {
+    fn unknown(&self, parent: Option<&Urn>, type_token: &str, name: &str) -> Registered {
+        let urn = Urn::new(&self.stack.name, &self.stack.project, parent, type_token, name);
+        Registered::without_outputs(urn, RegistrationResult::Succeeded)
+    }
+}
+
+#[async_trait]
+impl Registrar for GoalCollector<'_> {
+    fn is_preview(&self) -> bool {
+        true
+    }
+
+    fn changes_resources(&self) -> bool {
+        false
+    }
+
+    async fn package_types(&self, _: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted> {
+        Ok(BTreeMap::new())
+    }
+
+    async fn register(&self, goal: Goal) -> Result<Registered, Halted> {
+        let registered = self.unknown(goal.parent.as_ref(), goal.type_token.as_str(), &goal.name);
+        if goal.type_token.provider_package().is_some() {
+            self.goals.lock().unwrap_or_else(PoisonError::into_inner).push(goal);
+        }
+        Ok(registered)
+    }
+
+    async fn register_outputs(&self, _: &Urn, _: PropertyMap) -> Result<(), Halted> {
+        Ok(())
+    }
+
+    async fn read(&self, goal: ReadGoal) -> Result<Registered, Halted> {
+        Ok(self.unknown(goal.parent.as_ref(), goal.type_token.as_str(), &goal.name))
+    }
+
+    async fn invoke(&self, _: InvokeGoal) -> Result<PropertyMap, Halted> {
+        Ok(PropertyMap::new())
+    }
+}
+
+/// Effects of a program that changes nothing.
+struct NoEffects;
+
+#[async_trait]
+impl Effects for NoEffects {
+    async fn enable_google_api(&self, _: &str, _: &str, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+}
