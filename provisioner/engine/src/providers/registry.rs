@@ -17,15 +17,18 @@ use super::launch::{internal, package, parameterize, parameters, provider_reques
 use super::retrying::{Retries, RetryingProvider};
 use crate::jobs::Jobs;
 
+/// Values by references to provider resources, each made once.
+type ByReference<T> = Mutex<HashMap<ProviderReference, Arc<OnceCell<T>>>>;
+
 /// Registry of the provider instances of a deployment.
 #[derive(Debug)]
 pub(crate) struct ProviderRegistry {
     host: Arc<dyn ProviderHost>,
     retries: Retries,
     /// Instances by the references to them.
-    live: Mutex<HashMap<ProviderReference, Arc<OnceCell<Arc<Instance>>>>>,
+    live: ByReference<Arc<Instance>>,
     /// Providers for DiffConfig by references to their provider resources. They are never configured.
-    unconfigured: Mutex<HashMap<ProviderReference, Arc<OnceCell<Arc<dyn Provider>>>>>,
+    unconfigured: ByReference<Arc<dyn Provider>>,
     /// Providers that have not been closed.
     open: Mutex<Vec<Arc<dyn Provider>>>,
 }

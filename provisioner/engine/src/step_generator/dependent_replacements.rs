@@ -98,8 +98,10 @@ async fn would_replace(ctx: &Context, resource: &ResourceState, keys: &[String])
             provider.diff(request).await?
         }
         (None, Some(reference)) => {
-            // Configure is sent as by Pulumi, which calls DiffConfig on the same instance.
-            ctx.load_instance(&reference).await.map_err(host_error)?;
+            // Configure is sent first, as by Pulumi, which calls DiffConfig on the same instance. If it fails, so do the calls
+            // of the resources of the provider.
+            let instance = ctx.load_instance(&reference).await.map_err(host_error)?;
+            drop(instance.ready().await);
             let request = DiffConfigRequest {
                 urn: resource.urn.clone(),
                 olds: Arc::clone(&resource.outputs),
