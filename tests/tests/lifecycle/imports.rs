@@ -209,14 +209,19 @@ async fn other_spelling_of_the_recorded_id_imports_nothing_and_deletes_nothing()
         let spelled = || a().imported("https://a-1");
         let renamed = || resource("b").alias("a").input("v", "1").imported("https://a-1");
         for program in [spelled(), renamed()] {
-            let preview = cloud.up(&state, &[program.clone()]).preview().run().await.expect(Outcome::Succeeded);
+            let preview =
+                cloud.up(&state, std::slice::from_ref(&program)).preview().run().await.expect(Outcome::Succeeded);
             assert!(!preview.steps.iter().any(|step| step.starts_with("import")), "{:?}", preview.steps);
-            for run in [cloud.up(&state, &[program.clone()]), cloud.up(&state, &[program.clone()]).refresh_first()] {
+            for run in [
+                cloud.up(&state, std::slice::from_ref(&program)),
+                cloud.up(&state, std::slice::from_ref(&program)).refresh_first(),
+            ] {
                 let ended = run.run().await.expect(Outcome::Succeeded);
                 assert_eq!((ended.changes(), ended.entries()), (Vec::new(), vec!["a-1".to_owned()]));
                 assert_eq!(ended.call_count("read https://a-1"), 1);
                 // The spelling is recorded, so the next run does not read by it.
-                let ended = cloud.up(&ended.state, &[program.clone()]).run().await.expect(Outcome::Succeeded);
+                let ended =
+                    cloud.up(&ended.state, std::slice::from_ref(&program)).run().await.expect(Outcome::Succeeded);
                 assert_eq!((ended.call_count("read https://a-1"), ended.changes()), (0, Vec::new()));
             }
         }

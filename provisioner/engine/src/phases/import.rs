@@ -165,7 +165,9 @@ async fn reads_recorded(ctx: &Context, instance: &Instance, planned: &ResourceSt
     let Ok(Some(Reading { reply, .. })) = reading else { return false };
     let exists = reply.outputs.is_some();
     let read = ResourceState { id: reply.id.or_else(|| planned.id.clone()), ..planned.clone() };
-    exists && !recorded.external && ctx.state().is_same_resource(recorded, &read)
+    // An alias may have found the entry under another type.
+    let renamed = ResourceState { type_token: read.type_token.clone(), ..recorded.clone() };
+    exists && !recorded.external && ctx.state().is_same_resource(&renamed, &read)
 }
 
 /// Returns the recorded name of the resource, if an alias of the goal is recorded and is not the URN of the goal.

@@ -70,7 +70,9 @@ impl<'c> StepExecutor<'c> {
                 let reading = import::read_planned(&step, planned, &views).await;
                 let recorded = self.ctx.state().ledger().get(*entry).cloned();
                 if let (Ok(read), Some(recorded)) = (&reading, recorded.filter(|recorded| !recorded.external)) {
-                    if self.ctx.state().is_same_resource(&recorded, read) {
+                    // An alias may have found the entry under another type.
+                    let renamed = ResourceState { type_token: read.type_token.clone(), ..(*recorded).clone() };
+                    if self.ctx.state().is_same_resource(&renamed, read) {
                         return Ok(Imported::Recorded);
                     }
                     self.refuse_protected(&step, &recorded)?;
