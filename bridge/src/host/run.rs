@@ -1,5 +1,6 @@
 //! A run's view of the pool: its settings, and how instances of its plugins are started.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -158,7 +159,8 @@ impl Run {
     /// start that fails is repeated by the first lease that needs the instance.
     pub(super) fn start_ahead(self: &Arc<Self>, plugin: &Arc<Plugin>, count: usize) {
         // The first instance shows what all of them log and print at their start.
-        self.pool().start_ahead(&plugin.group, count, || self.start_of(plugin, None));
+        let links = Cell::new(Some(self.links()));
+        self.pool().start_ahead(&plugin.group, count, || self.start_of(plugin, links.take()));
     }
 
     fn start_of(
@@ -190,7 +192,10 @@ impl Run {
             Program::Package(package) => self.launch(plugin, package, attachment).await,
             Program::Attached(attached) => attach(config, attached, attachment, settings).await,
         };
-        started.map_err(|error| failed_to_load(config, error))
+        let instance = started.map_err(|error| failed_to_load(config, error))?;
+        // An abort also ends an instance that nobody has leased.
+        instance.provider.set_abort(settings.abort.clone());
+        Ok(instance)
     }
 
     async fn launch(

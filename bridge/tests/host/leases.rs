@@ -323,7 +323,8 @@ async fn second_process_starts_beside_the_first_one() {
 async fn second_process_that_does_not_start_fails_no_run() {
     let mut repository = TestRepository::supervised();
     let starts_file = repository.path("starts");
-    let prepare = "echo $$ >> 'FILE'; [ $(tail -n 1 'FILE') = $$ ] && [ $(wc -l < 'FILE') -eq 2 ] && exit 3";
+    // `mkdir` succeeds for one process only.
+    let prepare = "mkdir 'FILE-1' 2> /dev/null || ! mkdir 'FILE-2' 2> /dev/null || exit 3";
     repository.plugin("x", &prepare.replace("FILE", starts_file.to_str().unwrap()), &[]);
     repository.first_instances = 2;
     let host = repository.load().await.unwrap();
