@@ -105,6 +105,7 @@ pub(crate) struct CloudState {
     existing: ExistingResources,
     vanished: BTreeSet<String>,
     unmanaged: BTreeSet<String>,
+    released_by_one: BTreeSet<String>,
 }
 
 /// Cloud in memory.
@@ -129,6 +130,8 @@ struct Inner {
     /// Ids of existing resources that no state has to contain: never imported, released by the program, or lost with a
     /// run.
     unmanaged: BTreeSet<String>,
+    /// Resources that an entry has released while another one named them.
+    released_by_one: BTreeSet<String>,
     /// Ids of resources that were created from their recorded inputs, without a Check.
     created_unchecked: BTreeSet<String>,
     /// Changed inputs that Read returns, by id.
@@ -338,20 +341,22 @@ impl FakeCloud {
 
     /// Returns the current state of the cloud.
     pub(crate) fn state(&self) -> CloudState {
-        let Inner { existing, vanished, unmanaged, .. } = &*self.inner();
-        CloudState { existing: Arc::clone(existing), vanished: vanished.clone(), unmanaged: unmanaged.clone() }
+        let Inner { existing, vanished, unmanaged, released_by_one, .. } = &*self.inner();
+        let (vanished, unmanaged, released_by_one) = (vanished.clone(), unmanaged.clone(), released_by_one.clone());
+        CloudState { existing: Arc::clone(existing), vanished, unmanaged, released_by_one }
     }
 
     /// Creates another cloud in a state of this one.
     pub(crate) fn fork(&self, cloud_state: &CloudState) -> Self {
         let inner = self.inner();
-        let CloudState { existing, vanished, unmanaged } = cloud_state.clone();
+        let CloudState { existing, vanished, unmanaged, released_by_one } = cloud_state.clone();
         let (id_counters, created_unchecked) = (inner.id_counters.clone(), inner.created_unchecked.clone());
         let accounts = inner.accounts.clone();
         let fork = Inner {
             existing,
             vanished,
             unmanaged,
+            released_by_one,
             id_counters,
             accounts,
             created_unchecked,
@@ -404,24 +409,31 @@ impl FakeCloud {
     /// Compares the existing resources with a state and the one before it. Returns the resources without an entry, a
     /// pending create or a release by the program. An entry with a pending replacement has no existing resource.
     pub(crate) fn lost_resources(&self, before: &Snapshot, after: &Snapshot) -> Vec<String> {
-        let Inner { existing, unmanaged, allows_missing, .. } = &mut *self.inner();
+        let Inner { existing, unmanaged, released_by_one, allows_missing, .. } = &mut *self.inner();
         if *allows_missing {
             return Vec::new();
         }
         let owned = after.resources.iter().filter(|state| !state.pending_replacement);
         let known: BTreeSet<&str> = owned.map(|state| state.id_text()).collect();
         unmanaged.retain(|id| !known.contains(id.as_str()));
+        // A resource that is retained before its replacement has an entry with a pending replacement.
+        let is_released =
+            |entry: &Arc<ResourceState>| entry.external || entry.retain_on_delete || entry.deleted_with.is_some();
+        let is_removed = |entry: &&Arc<ResourceState>| {
+            !after.resources.iter().any(|other| (&other.urn, &other.id) == (&entry.urn, &entry.id))
+        };
+        let removed = before.resources.iter().filter(|entry| is_released(entry)).filter(is_removed);
+        released_by_one
+            .extend(removed.map(|entry| entry.id_text().to_owned()).filter(|id| known.contains(id.as_str())));
         let (mut lost, mut released) = (Vec::new(), Vec::new());
         for id in existing.keys().filter(|id| !known.contains(id.as_str()) && !unmanaged.contains(*id)) {
             let creating = |pending: &PendingOperation| {
                 pending.kind == OperationKind::Creating && may_be_of(id, &pending.resource)
             };
-            // A resource that is retained before its replacement has an entry with a pending replacement.
-            let is_released =
-                |entry: &Arc<ResourceState>| entry.external || entry.retain_on_delete || entry.deleted_with.is_some();
             let named = |state: &Snapshot| state.resources.iter().find(|state| state.id_text() == id).cloned();
             match named(before) {
                 entry if entry.iter().chain(&named(after)).any(is_released) => released.push(id.clone()),
+                Some(_) if released_by_one.contains(id) => released.push(id.clone()),
                 None if after.pending_operations.iter().any(creating) => {}
                 Some(_) | None => lost.push(id.clone()),
             }
