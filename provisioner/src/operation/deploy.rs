@@ -77,7 +77,9 @@ impl StackRun {
         let signals = StopSignals { stop: self.signals.stop.child_token(), ..self.signals.clone() };
         let stop = signals.stop.clone();
         let (deployment, run) = Deployment::new(options, snapshot, host, recorder, events, signals);
-        let program = async {
+        // On the heap: a caller holds several deployments, and the stack of a thread is small.
+        let run = Box::pin(run);
+        let program = Box::pin(async {
             if !has_program {
                 return Vec::new();
             }
@@ -85,7 +87,7 @@ impl StackRun {
             let result = self.program.run(&deployment, &effects).await;
             deployment.finish(result.end).await;
             result.diagnostics
-        };
+        });
         let stop_without_lock = async {
             self.access.locks.lost.cancelled().await;
             stop.cancel();
