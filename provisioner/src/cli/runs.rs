@@ -228,8 +228,10 @@ async fn on_each_stack(
         }
         let Some(report) = ended? else { return Ok(declined(ui, session, &summaries)) };
         let Report { summary, snapshot, diagnostics, .. } = report;
-        let environment = &stacks.process_context.environment;
-        recorded_names::keep(environment, &stacks.repository.root, &stack.name, &snapshot);
+        if !summary.phase.preview {
+            let environment = &stacks.process_context.environment;
+            recorded_names::keep(environment, &stacks.repository.root, &stack.name, &snapshot);
+        }
         drop_in_background(snapshot);
         session.pause();
         ui.print_diagnostics(&diagnostics, &stacks.sources);
