@@ -13,7 +13,7 @@ pub const WINDOW: Duration = Duration::from_secs(60);
 /// Number of intervals of a window. Bytes of one interval count as received at its beginning.
 const INTERVALS: u32 = 60;
 
-/// What was received came slower than the limit, for the time of the window.
+/// Error of content that came slower than the limit, for the time of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("less than {MIN_SPEED} bytes per second were received for {} seconds", .0.as_secs())]
 pub struct TooSlow(Duration);

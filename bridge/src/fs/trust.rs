@@ -46,9 +46,9 @@ pub enum TrustError {
 /// Program that a file or folder belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// This program, such as its cache: a missing one is created anew.
+    /// Part of this program, such as its cache: a missing one is created anew.
     Own,
-    /// The user or another program, such as a home folder: it must stay where it is.
+    /// Part of the system or of the user, such as a home folder: it must stay where it is.
     Foreign,
 }
 

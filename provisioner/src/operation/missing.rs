@@ -203,7 +203,8 @@ mod tests {
     #[test]
     fn many_missing_resources_of_a_provider_and_protected_ones_need_an_agreement() {
         let (a, b, c) = (("a", false), ("b", false), ("c", false));
-        let table: [(usize, &[(&str, bool)], bool); 9] = [
+        type Missing<'m> = &'m [(&'m str, bool)];
+        let table: [(usize, Missing<'_>, bool); 9] = [
             (5, &[], false),
             (1, &[a], false),
             (2, &[a], false),

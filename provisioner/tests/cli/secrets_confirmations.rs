@@ -80,7 +80,7 @@ fn is_refused(printed: &str, named: &str) -> bool {
 }
 
 #[test]
-fn what_the_default_branch_has_is_encrypted_without_a_question() {
+fn store_of_the_default_branch_is_encrypted_without_a_question() {
     let clone = Clone::new();
     clone.write("clone/a.env", "changed\n");
     let printed = clone.sc(&["secrets", "hide", "-F"]);

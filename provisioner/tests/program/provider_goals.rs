@@ -12,7 +12,6 @@ auth:
   reef: { type: aws-token, config: { account: '0042', accessKey: AK, secretAccessKey: SK, region: eu-north-1 } }
 ";
     let server = "
-plugins: [{ name: p, source: { type: local, path: p }, config: { token: t } }]
 resources:
   resources:
     staging:
@@ -23,7 +22,6 @@ resources:
     let goals = StackProgram::with_secrets(server, secrets).program.provider_goals().await;
     let tokens: Vec<_> = goals.iter().map(|goal| goal.type_token.as_str()).collect();
     assert_eq!(tokens, ["pulumi:providers:p", "pulumi:providers:aws"]);
-    assert_eq!(goals[0].inputs["token"].without_wrappers(), PropertyValue::from("t"));
     assert_eq!(goals[1].inputs["accessKey"].without_wrappers(), PropertyValue::from("AK"));
     assert_eq!(goals[1].inputs["secretKey"].without_wrappers(), PropertyValue::from("SK"));
 }

@@ -283,7 +283,8 @@ fn environments_have_separate_buckets() {
 fn providers_of_one_account_share_a_process() {
     let media =
         |number| format!("media-{number}: {{ type: s3-bucket, config: {{ credentials: '${{auth:reef}}' }} }}\n");
-    for (keep, buckets, expected) in [("run", 30, 1), ("never", 2, 2 * 2)] {
+    // One process checks the configurations, and one has them.
+    for (keep, buckets, expected) in [("run", 30, 2), ("never", 2, 2 * 2)] {
         let plugin = format!("- {{ name: aws, source: {{ type: local, path: aws }}, keep: {keep} }}");
         let repository = repository(&plugin, &(0..buckets).map(media).collect::<String>());
         repository.write_script("aws", "echo $$ >> \"$HOME/../starts\"\nexec $CLOUD \"$@\"\n");

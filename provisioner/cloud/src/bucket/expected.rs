@@ -1,5 +1,5 @@
-//! What the reply to a request looks like if a store has sent it: another program at its address, such as a proxy with a login
-//! page, may reply with success to anything.
+//! Form of the reply to a request if a store has sent it: another program at its address, such as a proxy with a login page,
+//! may reply with success to anything.
 
 use http::{HeaderMap, Method, header};
 use object_store::client::HttpRequest;
@@ -18,20 +18,20 @@ pub(super) enum ExpectedReply {
     Listing,
     /// A description of the copy.
     Copy,
-    /// Nothing that matters.
+    /// Content that is not read.
     Confirmation,
     /// No content.
-    Nothing,
+    Absent,
 }
 
 /// Verdict on a reply with success.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is one of a store.
+    /// Reply of a store.
     Store,
-    /// It is the error of a store, which S3 sends with success if a copy fails late.
+    /// Error of a store, which S3 sends with success if a copy fails late.
     Failure,
-    /// It is none of a store, for a reason.
+    /// Reply of another program, with the reason.
     Other(String),
 }
 
@@ -44,7 +44,7 @@ impl ExpectedReply {
             Method::GET if request.uri().query().is_some_and(|query| query.contains("list-type=")) => Self::Listing,
             Method::GET => Self::Object,
             Method::PUT if is_copy => Self::Copy,
-            Method::DELETE => Self::Nothing,
+            Method::DELETE => Self::Absent,
             _ => Self::Confirmation,
         }
     }
@@ -78,9 +78,9 @@ impl ExpectedReply {
                 }
             }
             Self::Copy if root != Some("CopyObjectResult") => other("no confirmation of the copy"),
-            Self::Nothing if !text.trim().is_empty() => other("a content where none belongs"),
+            Self::Absent if !text.trim().is_empty() => other("a content where none belongs"),
             Self::Confirmation if is_page => other("a web page"),
-            Self::Object | Self::Copy | Self::Confirmation | Self::Nothing => Verdict::Store,
+            Self::Object | Self::Copy | Self::Confirmation | Self::Absent => Verdict::Store,
         }
     }
 }
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn replies_of_other_programs_are_recognised() {
-        use ExpectedReply::{Confirmation, Copy, Listing, Nothing};
+        use ExpectedReply::{Absent, Confirmation, Copy, Listing};
         let page = "`<HTML>`";
         let truncated = "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>";
         let cases: [(ExpectedReply, &str, Result<(), String>); 14] = [
@@ -135,8 +135,8 @@ mod tests {
             (Copy, "<CopyObjectResult><ETag>1</ETag></CopyObjectResult>", Ok(())),
             (Copy, PAGE, Err(format!("it sent no confirmation of the copy ({page})"))),
             (Copy, "", Err("it sent no confirmation of the copy (nothing)".to_owned())),
-            (Nothing, " \n", Ok(())),
-            (Nothing, "ok", Err("it sent a content where none belongs (another text)".to_owned())),
+            (Absent, " \n", Ok(())),
+            (Absent, "ok", Err("it sent a content where none belongs (another text)".to_owned())),
             (Confirmation, "", Ok(())),
             (Confirmation, "{}", Ok(())),
             (Confirmation, PAGE, Err(format!("it sent a web page ({page})"))),
@@ -146,7 +146,7 @@ mod tests {
             assert_eq!(expected.judge(content.as_bytes()), verdict, "{expected:?} {content}");
         }
         let failure = b"<?xml version='1.0'?><Error><Code>InternalError</Code></Error>";
-        for expected in [Listing, Copy, Nothing, Confirmation] {
+        for expected in [Listing, Copy, Absent, Confirmation] {
             assert_eq!(expected.judge(failure), Verdict::Failure);
         }
         let truncated =

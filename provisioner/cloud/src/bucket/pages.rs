@@ -15,7 +15,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(5 * 60);
 /// A listing that is given up. `Display` says why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum EndlessListing {
-    /// It has too many names.
+    /// Listing with too many names.
     #[error(transparent)]
     TooLong(#[from] ListingTooLong),
     /// A page names one as its next that was received already.
@@ -23,10 +23,10 @@ pub(super) enum EndlessListing {
         "the listing does not end: after {0} pages, the store names a page as the next one that it has sent before"
     )]
     Repeated(usize),
-    /// It has too many pages.
+    /// Listing with too many pages.
     #[error("the listing does not end: it has more than {MAX_PAGES} pages")]
     Pages,
-    /// It takes too long.
+    /// Listing that takes too long.
     #[error("the listing does not end: its pages have taken more than {} minutes", TIME_LIMIT.as_secs() / 60)]
     Time,
 }

@@ -23,10 +23,10 @@ const HTTP: &[u8] = b"HTTP/";
 /// Reason why what a server sends cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unusable {
-    /// It is more than the replies to the requests can have.
+    /// More bytes than the replies to the requests can have.
     #[error("the server sends more than any reply to the request can have")]
     TooLong,
-    /// It is a reply of the web.
+    /// Reply of a web server.
     #[error("the server speaks HTTP, not the protocol of PostgreSQL")]
     Http,
 }

@@ -18,7 +18,7 @@ pub fn escape_controls(text: &str) -> Cow<'_, str> {
     match PIPELINE_COMMANDS.iter().any(|command| text.contains(command)) {
         true => {
             let escape = |text: String, command: &&str| text.replace(command, &format!("#\\u0023{}", &command[2..]));
-            let text = PIPELINE_COMMANDS.iter().fold(text.to_owned(), |text, command| escape(text, command));
+            let text = PIPELINE_COMMANDS.iter().fold(text.to_owned(), escape);
             Cow::Owned(escape_hidden(&text).into_owned())
         }
         false => escape_hidden(text),

@@ -147,7 +147,10 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(90);
 
-    fn collecting() -> (OutageWatch, Arc<Mutex<Vec<(u64, String)>>>) {
+    /// Seconds from the beginning, and the text of each report.
+    type Reports = Arc<Mutex<Vec<(u64, String)>>>;
+
+    fn collecting() -> (OutageWatch, Reports) {
         let reports = Arc::new(Mutex::new(Vec::new()));
         let (reported, began) = (Arc::clone(&reports), Instant::now());
         let report = move |outage: &Outage| {
