@@ -12,13 +12,22 @@ use super::ui::Ui;
 
 /// Asks the session of a command.
 #[derive(Debug)]
-struct AskedSession(mpsc::Sender<(String, oneshot::Sender<Approval>)>);
+struct AskedSession(mpsc::Sender<Question>);
+
+/// Question about these missing resources.
+#[derive(Debug)]
+struct Question {
+    missing: String,
+    question: String,
+    reply: oneshot::Sender<Approval>,
+}
 
 #[async_trait]
 impl MissingQuestion for AskedSession {
-    async fn ask(&self, question: &str) -> Approval {
+    async fn ask(&self, missing: &str, question: &str) -> Approval {
         let (reply, received) = oneshot::channel();
-        match self.0.send((question.to_owned(), reply)).await {
+        let question = Question { missing: missing.to_owned(), question: question.to_owned(), reply };
+        match self.0.send(question).await {
             Ok(()) => received.await.unwrap_or(Approval::Declined),
             Err(_) => Approval::Declined,
         }
@@ -26,7 +35,7 @@ impl MissingQuestion for AskedSession {
 }
 
 /// Questions of the operations of a command, which its session asks one after the other.
-pub(crate) struct MissingQuestions(mpsc::Receiver<(String, oneshot::Sender<Approval>)>);
+pub(crate) struct MissingQuestions(mpsc::Receiver<Question>);
 
 impl MissingQuestions {
     /// Returns the question for operations, and the questions that arrive. There is no question if the user cannot be asked:
@@ -39,7 +48,10 @@ impl MissingQuestions {
 
     /// Asks the questions that arrive. Does not return.
     pub(crate) async fn ask(mut self, ui: &Ui, session: &Session<'_>) -> std::convert::Infallible {
-        while let Some((question, reply)) = self.0.recv().await {
+        while let Some(Question { missing, question, reply }) = self.0.recv().await {
+            session.pause();
+            // A terminal shows the messages of a phase at its end.
+            ui.warn(&missing);
             let approval = match session.confirm(&question, false).await {
                 Ok(Confirmation::Yes) => Approval::Granted,
                 Ok(Confirmation::No) => Approval::Declined,

@@ -61,7 +61,7 @@ impl Session<'_> {
     /// # Errors
     /// Wrong usage, if standard input or standard error is not a terminal.
     pub(crate) async fn confirm(&self, question: &str, yes: bool) -> anyhow::Result<Confirmation> {
-        self.display.pause();
+        let _held = self.display.hold();
         prompt::confirm(self.ui, &self.signals.stop, question, yes).await
     }
 }

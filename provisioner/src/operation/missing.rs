@@ -16,8 +16,8 @@ use super::names::names;
 /// Question to the user whether missing resources leave the state.
 #[async_trait]
 pub trait MissingQuestion: std::fmt::Debug + Send + Sync {
-    /// Asks the question. Without a reply, the resources stay.
-    async fn ask(&self, question: &str) -> Approval;
+    /// Shows which resources are missing, and asks the question. Without a reply, the resources stay.
+    async fn ask(&self, missing: &str, question: &str) -> Approval;
 }
 
 /// Limit on the resources that a run deletes, replaces or no longer finds.
@@ -57,18 +57,19 @@ impl fmt::Debug for MissingGuard {
 }
 
 impl MissingGuard {
-    /// Warns of missing resources that need an agreement, and returns whether there are any.
-    pub(super) fn warn(&self, readings: &[ProviderReadings]) -> bool {
+    /// Warns of missing resources that need an agreement, and returns their description; `None` if there are none.
+    pub(super) fn warn(&self, readings: &[ProviderReadings]) -> Option<String> {
         let suspicious: Vec<String> = readings.iter().filter(|found| is_suspicious(found)).map(described).collect();
         if suspicious.is_empty() {
-            return false;
+            return None;
         }
         let text = format!("the refresh of stack {} did not find {}", self.stack, suspicious.join(", and "));
         let hint = "check the credentials, the account and the region of the provider: resources may seem to be gone to \
                     credentials without rights, and in another account or region";
-        let message = Message { hint: Some(hint.to_owned()), repeated: true, ..Message::new(Severity::Warning, text) };
+        let message =
+            Message { hint: Some(hint.to_owned()), repeated: true, ..Message::new(Severity::Warning, text.clone()) };
         self.events.emit(Event::Message(message));
-        true
+        Some(text)
     }
 
     /// Returns the refusal of more missing resources than the limit allows.
@@ -89,19 +90,18 @@ impl MissingApproval for MissingGuard {
     async fn approve(&self, readings: &[ProviderReadings]) -> Result<(), Message> {
         let count = readings.iter().map(|found| found.missing.len()).sum();
         self.count.store(count, Ordering::Relaxed);
-        let is_suspicious = self.warn(readings);
+        let suspicious = self.warn(readings);
         if let Some(refusal) = self.above_limit(count) {
             return Err(refusal);
         }
-        if !is_suspicious || self.accepts {
-            return Ok(());
-        }
+        let Some(missing) = suspicious.filter(|_| !self.accepts) else { return Ok(()) };
         let Some(question) = &self.question else {
             let text = format!("missing resources of stack {} would leave the state; nothing was changed", self.stack);
             let hint = "if they are gone, give --accept-missing to remove them from the state";
             return Err(Message { hint: Some(hint.to_owned()), ..Message::new(Severity::Error, text) });
         };
-        match question.ask(&format!("Remove the missing resources from the state of stack {}?", self.stack)).await {
+        let text = format!("Remove the missing resources from the state of stack {}?", self.stack);
+        match question.ask(&missing, &text).await {
             Approval::Granted => Ok(()),
             Approval::Declined => {
                 Err(Message::new(Severity::Error, "the missing resources stay in the state; nothing was changed"))
@@ -170,7 +170,8 @@ mod tests {
 
     #[async_trait]
     impl MissingQuestion for Reply {
-        async fn ask(&self, question: &str) -> Approval {
+        async fn ask(&self, missing: &str, question: &str) -> Approval {
+            assert_eq!(missing, "the refresh of stack dev did not find any of the 2 resources of provider lab: a, b");
             assert_eq!(question, "Remove the missing resources from the state of stack dev?");
             self.0
         }

@@ -47,7 +47,7 @@ impl StackRun {
     /// Warns after a preview of missing resources for which a run would need an agreement.
     pub(super) fn warn_of_missing(&self, preview: &Report) {
         if let Some(guard) = &self.options.missing {
-            guard.warn(&preview.readings);
+            drop(guard.warn(&preview.readings));
         }
     }
 

@@ -242,6 +242,7 @@ fn missing_resources_are_asked_for_on_a_terminal() {
     let question = "Remove the missing resources from the state of stack reef? [y/N]";
     let mut terminal = repository.start_on_terminal("provision --yes");
     terminal.wait_until_shown(question);
+    assert!(terminal.screen().contains("did not find any of the 2 resources"), "{}", terminal.screen());
     terminal.type_line("n");
     assert_eq!(terminal.wait(), 1, "{}", terminal.screen());
     assert!(terminal.screen().contains("nothing was changed"), "{}", terminal.screen());

@@ -136,10 +136,15 @@ enum DisplayCommand {
         queued_bytes: usize,
     },
     Pause(mpsc::Sender<()>),
+    /// Pauses until the sender of the second channel is dropped.
+    Hold(mpsc::Sender<()>, mpsc::Receiver<()>),
     /// Notices of a stop wait in their own queue.
     Stop,
     Finish,
 }
+
+/// Display that renders nothing until this is dropped.
+pub(crate) struct HeldDisplay(#[expect(dead_code, reason = "its drop releases the display")] mpsc::Sender<()>);
 
 /// Running display. It ends when it is finished or dropped; both restore the terminal.
 #[derive(Debug)]
@@ -202,6 +207,19 @@ impl Display {
             // An error means that the display has ended, so the terminal is free as well.
             shown.recv().unwrap_or_default();
         }
+    }
+
+    /// Pauses like [`Display::pause`], and renders nothing until the returned value is dropped: events and moving parts would
+    /// paint over a question within a phase.
+    pub(crate) fn hold(&self) -> HeldDisplay {
+        let (done, shown) = mpsc::channel();
+        let (held, released) = mpsc::channel();
+        if self.commands.send(DisplayCommand::Hold(done, released)).is_ok() {
+            self.thread.iter().for_each(|thread| thread.thread().unpark());
+            // An error means that the display has ended, so the terminal is free as well.
+            shown.recv().unwrap_or_default();
+        }
+        HeldDisplay(held)
     }
 
     /// Renders the remaining events and ends the display.
@@ -273,6 +291,13 @@ impl DisplayThread<'_> {
                     let shown = if outcome.is_ok() { self.renderer.pause() } else { Ok(()) };
                     // The caller may have been dropped; the error is ignored.
                     done.send(()).unwrap_or_default();
+                    shown
+                }
+                Ok(DisplayCommand::Hold(done, released)) => {
+                    let shown = if outcome.is_ok() { self.renderer.pause() } else { Ok(()) };
+                    done.send(()).unwrap_or_default();
+                    // Nothing is sent: the drop of the sender ends the wait.
+                    released.recv().unwrap_or_default();
                     shown
                 }
                 Ok(DisplayCommand::Finish) | Err(RecvTimeoutError::Disconnected) => {
