@@ -40,10 +40,10 @@ pub(crate) fn registration(sdk: Sdk) {
     let readable = sdk.install(&outside.path().join("plugin")).outside;
     let registered = || Repository::new(&[sdk]).with_settings(&json!({"protocol": "register"}));
     for (sandbox, repository) in [("basic", registered()), ("strict", registered().in_strict_sandbox(&readable))] {
-        // The preview of the first command has no id for the provider yet, so the update has a process of its own.
+        // One process checks configurations, and one has a configuration.
         let processes =
             run_life(sdk, &repository).iter().map(|calls| assert_own_processes(calls).len()).collect::<Vec<_>>();
-        assert_eq!(processes, [2, 1, 1, 1], "{sandbox}");
+        assert_eq!(processes, [2, 2, 2, 1], "{sandbox}");
         assert_eq!(repository.processes(), 0, "{sandbox}");
         let (text, _) = repository.run_successfully(&["plugin", "ls", "-s", "reef"]);
         assert!(text.contains(sandbox), "{sandbox}: {text}");
