@@ -129,9 +129,14 @@ fn each_command_gives_a_clone_what_the_table_says() {
     for row in rows {
         let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
         let (command, cells) = (cells[0].trim_matches('`').trim_start_matches("sc "), &cells[1..]);
-        let observed = observe(command, &server).map(|gave| if gave { "yes" } else { "no" });
-        if observed != cells {
-            differences.push(format!("{command}: {observed:?}, and the table has {cells:?}"));
+        let mut expected = [0, 1, 2, 3].map(|at| cells[at] == "yes");
+        // A build without clouds has no storage that it could connect to.
+        expected[1] &= cfg!(feature = "cloud");
+        expected[2] &= cfg!(feature = "cloud");
+        let observed = observe(command, &server);
+        assert!(cells.iter().all(|cell| ["yes", "no"].contains(cell)), "{row}");
+        if observed != expected {
+            differences.push(format!("{command}: {observed:?}, and the table has {expected:?}"));
         }
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
