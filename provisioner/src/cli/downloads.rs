@@ -7,7 +7,6 @@ use provisioner::operation::{Approval, DownloadApproval, PackageDownload};
 use tokio::sync::{mpsc, oneshot};
 
 use super::display::{Line, bytes as bytes_text};
-use super::prompt::Confirmation;
 use super::session::Session;
 use super::ui::Ui;
 
@@ -54,16 +53,8 @@ impl DownloadQuestions {
             });
             let head = Line::plain("The core types need packages that are not on this machine:");
             ui.print_messages(&[head].into_iter().chain(lines).collect::<Vec<_>>());
-            let approval = match session.confirm("Download them?", false).await {
-                Ok(Confirmation::Yes) => Approval::Granted,
-                Ok(Confirmation::No) => Approval::Declined,
-                Err(error) => {
-                    ui.warn(&format!("{error:#}"));
-                    Approval::Declined
-                }
-            };
             // The operation may have been stopped; the error is ignored.
-            reply.send(approval).unwrap_or_default();
+            reply.send(session.approve("Download them?").await).unwrap_or_default();
         }
         std::future::pending().await
     }

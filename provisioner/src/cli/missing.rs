@@ -6,7 +6,6 @@ use async_trait::async_trait;
 use provisioner::operation::{Approval, MissingQuestion};
 use tokio::sync::{mpsc, oneshot};
 
-use super::prompt::Confirmation;
 use super::session::Session;
 use super::ui::Ui;
 
@@ -52,16 +51,8 @@ impl MissingQuestions {
             session.pause();
             // A terminal shows the messages of a phase at its end.
             ui.warn(&missing);
-            let approval = match session.confirm(&question, false).await {
-                Ok(Confirmation::Yes) => Approval::Granted,
-                Ok(Confirmation::No) => Approval::Declined,
-                Err(error) => {
-                    ui.warn(&format!("{error:#}"));
-                    Approval::Declined
-                }
-            };
             // The operation may have been stopped; the error is ignored.
-            reply.send(approval).unwrap_or_default();
+            reply.send(session.approve(&question).await).unwrap_or_default();
         }
         std::future::pending().await
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use engine::StopSignals;
 use engine::events::{Event, EventSink};
 use futures_util::FutureExt as _;
-use provisioner::operation::OperationError;
+use provisioner::operation::{Approval, OperationError};
 
 use super::display::{Display, Locate, Secrets};
 use super::exit::{CliError, Exit};
@@ -63,6 +63,18 @@ impl Session<'_> {
     pub(crate) async fn confirm(&self, question: &str, yes: bool) -> anyhow::Result<Confirmation> {
         let _held = self.display.hold();
         prompt::confirm(self.ui, &self.signals.stop, question, yes).await
+    }
+
+    /// Asks for an approval, which `--yes` does not give. One that cannot be asked for is declined, with a warning.
+    pub(crate) async fn approve(&self, question: &str) -> Approval {
+        match self.confirm(question, false).await {
+            Ok(Confirmation::Yes) => Approval::Granted,
+            Ok(Confirmation::No) => Approval::Declined,
+            Err(error) => {
+                self.ui.warn(&format!("{error:#}"));
+                Approval::Declined
+            }
+        }
     }
 }
 

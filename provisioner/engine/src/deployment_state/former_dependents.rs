@@ -32,7 +32,7 @@ impl DeploymentState {
         // A pending delete may be listed before one that it uses.
         loop {
             let before = used.len();
-            for (id, loaded) in self.loaded.iter().filter(|(_, loaded)| is_managed(loaded)) {
+            for (id, loaded) in self.loaded.iter().filter(|(_, loaded)| has_deletion_call(loaded)) {
                 let uses = loaded.provider_and_references().any(|urn| used.contains(urn));
                 if !uses || visited.contains(id) || self.is_deleted_before_replace(*id) {
                     continue;
@@ -58,7 +58,7 @@ impl DeploymentState {
     }
 }
 
-/// Returns whether an entry is one of a resource that a provider deletes by a call of its own.
-fn is_managed(state: &ResourceState) -> bool {
+/// Returns whether a provider deletes the resource of an entry by a call of its own.
+fn has_deletion_call(state: &ResourceState) -> bool {
     state.custom && !state.external && state.view_of.is_none()
 }

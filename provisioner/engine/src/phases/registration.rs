@@ -96,8 +96,8 @@ async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Or
     execute_steps(ctx, registration, steps).await
 }
 
-/// Marks the values of the recorded entry that are secret in the goal: whatever the registration comes to, no plain copy
-/// of a value stays that has become secret. As in Pulumi, the provider receives the entry as it was recorded.
+/// Marks the values of the recorded entry that are secret in the goal: whatever its steps are, no plain copy of a value
+/// stays that has become secret. As in Pulumi, the provider receives the entry as it was recorded.
 async fn mark_recorded(ctx: &Context, registration: &Registration) {
     let Some((id, old)) = registration.old.as_ref().filter(|_| registration.in_scope) else { return };
     let marked = with_secrets_of(&registration.goal.inputs, old);
