@@ -485,6 +485,7 @@ fn alias_keeps_a_renamed_resource() {
     let repository = provisioned(PAGE);
     let renamed = "leaf: { type: files:fs:File, config: { path: a, content: one }, options: { aliases: [{ name: page--prod }] } }";
     repository.write_sections(sections(renamed));
+    assert!(repository.expect_exit(0, "preview").contains("leaf--prod  files:fs:File             was page--prod\n"));
     assert!(repository.expect_exit(0, "provision --expect-no-changes").contains("3 unchanged"));
     insta::assert_snapshot!(repository.resources().join("\n"), @r"
     tank-reef pulumi:pulumi:Stack

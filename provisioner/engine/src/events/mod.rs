@@ -215,6 +215,11 @@ impl StepInfo {
         let is_deletion = matches!(self.op, StepOp::Delete | StepOp::DeleteReplaced);
         is_deletion && self.old.as_ref().is_some_and(|old| old.retain_on_delete && is_managed(old))
     }
+
+    /// Returns the URN under which the resource was recorded, if an alias has found it under another one.
+    pub fn former_urn(&self) -> Option<&Urn> {
+        self.old.as_ref().map(|old| &old.urn).filter(|urn| **urn != self.urn)
+    }
 }
 
 /// Returns whether an entry has a resource that its deletion deletes. The resource of a pending replacement is deleted already.

@@ -180,6 +180,9 @@ fn describe_step(info: &StepInfo, secrets: Secrets, line: &mut Map<String, Value
     line.insert("urn".into(), info.urn.as_str().into());
     line.insert("type".into(), info.urn.type_token().into());
     line.insert("name".into(), info.urn.name().into());
+    if let Some(former) = info.former_urn() {
+        line.insert("formerUrn".into(), former.as_str().into());
+    }
     line.insert("internal".into(), info.internal.into());
     if info.is_retained() {
         line.insert("retained".into(), true.into());

@@ -51,6 +51,8 @@ pub(crate) struct Row {
     pub(crate) warnings: usize,
     /// True if the resource, or the one that it replaces, leaves the state and is not deleted (`retainOnDelete`).
     pub(crate) retained: bool,
+    /// URN under which the resource was recorded, if an alias has found it under another one.
+    pub(crate) former: Option<Urn>,
     /// True if a refresh found a difference from the recorded state.
     drifted: bool,
     /// True if an error about the resource was reported.
@@ -74,9 +76,10 @@ pub(crate) struct StackOutputs {
 }
 
 impl Row {
-    /// Returns whether the row shows a failure, a warning or a change that is done.
+    /// Returns whether the row shows a failure, a warning, a change or a rename that is done.
     pub(crate) fn should_show(&self) -> bool {
-        self.state == RowState::Failed || self.warnings > 0 || (self.is_change() && self.state == RowState::Done)
+        let is_done = self.state == RowState::Done;
+        self.state == RowState::Failed || self.warnings > 0 || (is_done && (self.is_change() || self.former.is_some()))
     }
 
     /// Returns whether the operation changes the resource or its entry. A read of an external resource that is recorded
@@ -258,6 +261,7 @@ impl Rows {
         row.last_event = self.event_count;
         row.source = row.source.or(info.source);
         row.retained |= info.is_retained();
+        row.former = row.former.take().or_else(|| info.former_urn().cloned());
         // A phase may refresh a resource and then change it: the later operation replaces the refresh, unless it is
         // `Same`.
         let op = match (info.op, info.result) {
@@ -301,6 +305,7 @@ impl Row {
             status_text: String::new(),
             warnings: 0,
             retained: false,
+            former: None,
             drifted: false,
             has_errors: false,
             running: 0,

@@ -211,6 +211,8 @@ fn info(row: &Row, names: Names) -> Line {
             };
             let is_old_retained = row.retained && row.op == StepOp::Replace;
             let shown = if is_old_retained { shown.text(OLD_RETAINED) } else { shown };
+            let former = row.former.iter().map(|former| former_identity(&row.urn, former));
+            let shown = join_lines(former.chain((shown != Line::new()).then_some(shown)).collect(), " ");
             match row.warnings {
                 0 => shown,
                 1 => Line::new().styled(Palette::WARNING, "1 warning ").join(shown),
@@ -218,6 +220,12 @@ fn info(row: &Row, names: Names) -> Line {
             }
         }
     }
+}
+
+/// Returns the text about a rename: the part of the former URN that differs, as in `was site--prod`.
+fn former_identity(urn: &Urn, former: &Urn) -> Line {
+    let part = if former.name() == urn.name() { former.qualified_type() } else { former.name() };
+    Line::new().styled(Palette::DIM, format!("was {part}"))
 }
 
 /// Returns the type of a row in short form: `aws:s3:Bucket` for `aws:s3/bucket:Bucket`.

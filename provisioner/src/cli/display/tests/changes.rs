@@ -195,3 +195,33 @@ fn hidden_diffs_are_not_shown() {
       ~ [0]: 1 → 2
     ");
 }
+
+#[test]
+fn rename_is_shown_with_what_differed() {
+    let renamed = |op, former: Urn, v: f64| {
+        let step = step(op, &urn("box:index:Box", "new"), None, Some(bag([("v", v.into())])));
+        StepInfo { old: Some(state(&former, bag([("v", 1.0.into())]))), ..step }
+    };
+    let steps = [
+        renamed(StepOp::Same, urn("box:index:Box", "old"), 1.0),
+        renamed(StepOp::Same, urn("box:index:Crate", "new"), 1.0),
+        StepInfo { diffs: vec!["v".to_owned()], ..renamed(StepOp::Update, urn("box:index:Box", "old"), 2.0) },
+    ];
+    let lines = steps.map(|step| {
+        let (mut script, step) = (Script::new(Operation::Update, true), Arc::new(step));
+        script.start(0, &step);
+        script.done(0, &step, 0);
+        script.end(1, Operation::Update, true, Outcome::Succeeded, &[(step.op, 1)]);
+        let (_, results) = plain(&script, false);
+        let mut json = Vec::new();
+        script.play(&mut JsonDisplay::new(&mut json, Secrets::Masked, EventNumbers::default()), 0, u64::MAX);
+        let former = step.former_urn().unwrap();
+        assert_eq!(String::from_utf8(json).unwrap().matches(&format!(r#""formerUrn":"{former}""#)).count(), 2);
+        results.lines().next().unwrap().to_owned()
+    });
+    insta::assert_snapshot!(lines.join("\n"), @"
+      new  box:Box             was old
+      new  box:Box             was box:index:Crate
+    ~ new  box:Box  update     was old [v]
+    ");
+}
