@@ -11,7 +11,17 @@ struct Exception {
     scenario: String,
     /// Index of the step; `None`: every step.
     step: Option<usize>,
+    kind: ExceptionKind,
     reason: String,
+}
+
+/// Kind of an exception.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExceptionKind {
+    /// The step differs in any way.
+    Different,
+    /// The step differs in secrets only: a value of ours is secret where the recorded one is plain.
+    MoreSecrets,
 }
 
 impl Exceptions {
@@ -25,26 +35,30 @@ impl Exceptions {
             let error_text = |what: &str| format!("{}: {what}", path.display());
             let text = std::fs::read_to_string(&path).map_err(|error| error_text(&error.to_string()))?;
             for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-                let mut columns = line.splitn(3, '\t');
-                let (Some(scenario), Some(step), Some(reason)) = (columns.next(), columns.next(), columns.next())
-                else {
-                    return Err(error_text(&format!("{line:?} does not have three columns")));
+                let columns: Vec<&str> = line.splitn(4, '\t').collect();
+                let [scenario, step, kind, reason] = columns[..] else {
+                    return Err(error_text(&format!("{line:?} does not have four columns")));
+                };
+                let kind = match kind {
+                    "different" => ExceptionKind::Different,
+                    "secrets" => ExceptionKind::MoreSecrets,
+                    _ => return Err(error_text(&format!("{kind:?} is neither \"different\" nor \"secrets\""))),
                 };
                 let step = match step {
                     "*" => None,
                     step => Some(step.parse().map_err(|_| error_text(&format!("{step:?} is not a step number")))?),
                 };
-                exceptions.push(Exception { scenario: scenario.to_owned(), step, reason: reason.to_owned() });
+                exceptions.push(Exception { scenario: scenario.to_owned(), step, kind, reason: reason.to_owned() });
             }
         }
         Ok(Self(exceptions))
     }
 
-    /// Returns the reason that a step need not match.
-    pub fn reason(&self, scenario: &str, step: usize) -> Option<&str> {
+    /// Returns the kind of the exception for a step, and the reason that it need not match.
+    pub fn get(&self, scenario: &str, step: usize) -> Option<(ExceptionKind, &str)> {
         let applies =
             |exception: &&Exception| exception.scenario == scenario && exception.step.is_none_or(|only| only == step);
-        self.0.iter().find(applies).map(|exception| exception.reason.as_str())
+        self.0.iter().find(applies).map(|exception| (exception.kind, exception.reason.as_str()))
     }
 
     /// Returns the listed steps (or `*`) of a scenario that match. `differences`: those of each step.

@@ -8,6 +8,7 @@ mod calls;
 mod extent;
 mod normal_form;
 mod order;
+mod secrecy;
 mod state;
 mod steps;
 
@@ -17,6 +18,8 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::scenario::{Deployment, Outcome, Step};
+
+pub use secrecy::reveal_where_plain;
 
 /// Difference between our engine and the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +78,18 @@ pub struct ComparisonInput<'a> {
     pub step: &'a Step,
     /// State that the step starts from.
     pub base: &'a Deployment,
+    /// Part of the outcomes that must be equal.
+    pub scope: Scope,
+}
+
+/// Part of the outcomes of a step that must be equal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// Whole outcomes.
+    #[default]
+    All,
+    /// Whole outcomes, except that a value of ours may be secret where the recorded one is plain.
+    MoreSecrets,
 }
 
 /// Extent to which the two outcomes of a resource must be equal.
@@ -88,8 +103,11 @@ enum Extent {
 
 /// Returns all differences, by rule.
 pub fn compare(input: &ComparisonInput<'_>, observed: &Outcome) -> Vec<Difference> {
+    let observed = match input.scope {
+        Scope::All => normal_form::outcome(observed),
+        Scope::MoreSecrets => normal_form::outcome(&secrecy::without_more_secrets(&input.step.expect, observed)),
+    };
     let expected = normal_form::outcome(&input.step.expect);
-    let observed = normal_form::outcome(observed);
     let base = normal_form::deployment(input.base);
     let extents = extent::Extents::new(input.step, &base, &expected);
     let mut differences = result(&expected, &observed);

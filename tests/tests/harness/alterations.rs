@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tests::compare::{ComparisonInput, Difference, compare};
+use tests::compare::{ComparisonInput, Difference, Scope, compare};
 use tests::export;
 use tests::rec::Call;
 use tests::scenario::Outcome;
@@ -15,7 +15,7 @@ fn each_step(mut check: impl FnMut(&str, &Outcome, &dyn Fn(&Outcome) -> Vec<Diff
     for scenario in scenarios() {
         for (index, step) in scenario.steps.iter().enumerate() {
             let base = scenario.base(index);
-            let input = ComparisonInput { step, base: &base };
+            let input = ComparisonInput { step, base: &base, scope: Scope::All };
             check(&format!("{}/{index}", scenario.name), &step.expect, &|outcome| compare(&input, outcome));
         }
     }

@@ -1,6 +1,6 @@
 //! Tests that the comparison accepts differences only where the rules allow them (rules 2, 5 and 6).
 
-use tests::compare::{ComparisonInput, Difference, compare};
+use tests::compare::{ComparisonInput, Difference, Scope, compare};
 use tests::scenario::{Outcome, Scenario};
 
 use crate::scenarios;
@@ -17,7 +17,7 @@ fn differences(name: &str, index: usize, alter: impl FnOnce(&mut Outcome)) -> Ve
     let step = &scenario.steps[index];
     let mut outcome = step.expect.clone();
     alter(&mut outcome);
-    compare(&ComparisonInput { step, base: &scenario.base(index) }, &outcome)
+    compare(&ComparisonInput { step, base: &scenario.base(index), scope: Scope::All }, &outcome)
 }
 
 fn drop_calls(outcome: &mut Outcome, rpc: &str, name: &str) {

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
+use tests::compare::reveal_where_plain;
 use tests::sdk_providers::{ANOTHER_SECRET, Call, Repository, SECRET, Sdk};
 
 use crate::pulumi::Pulumi;
@@ -309,26 +310,6 @@ fn without_order_dependent_calls(calls_by_name: &BTreeMap<String, Vec<String>>) 
     calls_by_name
 }
 
-/// Reveals the secrets of a state whose values are plain in that of Pulumi alone: a refresh of Pulumi records plain values
-/// that a provider returns for secrets, one of `sc` does not (docs/engine.md). A secret of Pulumi has to be one in both.
-fn reveal_where_plain(state: &mut Value, pulumi: &Value) {
-    let plaintext = |value: &Value| Some(value.as_object()?.get("plaintext")?.as_str()?.to_owned());
-    if let (Some(text), None) = (plaintext(state), plaintext(pulumi)) {
-        *state = serde_json::from_str(&text).unwrap();
-    }
-    match (state, pulumi) {
-        (Value::Object(members), Value::Object(others)) => {
-            for (key, value) in members {
-                others.get(key).into_iter().for_each(|other| reveal_where_plain(value, other));
-            }
-        }
-        (Value::Array(items), Value::Array(others)) => {
-            items.iter_mut().zip(others).for_each(|(item, other)| reveal_where_plain(item, other));
-        }
-        _ => {}
-    }
-}
-
 /// Executes the steps with four stacks, and compares their calls and states. `is_order_fixed`: the order of calls
 /// depends on the program only.
 fn assert_equal_runs(steps: &[Step], is_order_fixed: bool) {
@@ -361,6 +342,7 @@ fn assert_equal_runs(steps: &[Step], is_order_fixed: bool) {
             }
             let (mut state, pulumi_state) = (recorded(&stack.repository), recorded(&stacks[1].repository));
             if !is_order_fixed {
+                // A refresh of Pulumi records plain values that a provider returns for secrets, one of `sc` does not.
                 reveal_where_plain(&mut state, &pulumi_state);
             }
             assert!(state == pulumi_state, "{description}:\n{state:#}\n{pulumi_state:#}");

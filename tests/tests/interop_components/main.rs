@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bridge::host::ProviderHost;
 use serde_json::{Value, json};
-use tests::compare::{ComparisonInput, compare};
+use tests::compare::{ComparisonInput, Scope, compare};
 use tests::program_runner::Concurrency;
 use tests::scenario::Scenario;
 use tests::sdk_providers::Repository;
@@ -43,7 +43,7 @@ async fn compare_recordings(sdk: Sdk) {
             .await
             .unwrap();
             let base = scenario.base(index);
-            let differences = compare(&ComparisonInput { step, base: &base }, &step_run.outcome);
+            let differences = compare(&ComparisonInput { step, base: &base, scope: Scope::All }, &step_run.outcome);
             let differences = step_run.violations.into_iter().chain(differences.iter().map(ToString::to_string));
             all_differences.extend(differences.map(|text| format!("{}/{index}: {text}", scenario.name)));
         }
