@@ -224,6 +224,7 @@ async fn run_phases(ctx: &Arc<Context>, queue: &mut JobQueue, mut ends: ProgramE
         let has_skipped_phase = ctx.options.operation != Operation::Refresh || ctx.options.has_program();
         end = end.and(PhaseEnd::of(ctx, has_skipped_phase));
     } else {
+        phases::report_unregistered_replacements(ctx);
         end = end.and(poll_with_cancel(&mut cancel, queue.run_until(phases::refresh_unregistered(ctx))).await);
         if has_deletion_phase(ctx) {
             end = end.and(poll_with_cancel(&mut cancel, queue.run_until(phases::delete_unregistered(ctx))).await);

@@ -247,6 +247,12 @@ pub(crate) fn shared_resource(entry: &ResourceState, keeper: &ResourceState, sta
     message
 }
 
+/// Returns the warning about a resource that `--replace` names and that is not replaced.
+pub(crate) fn unreplaced(reason: &str, hint: Option<String>) -> Message {
+    let text = format!("not replaced despite --replace: {reason}");
+    Message { hint, repeated: true, ..Message::new(Severity::Warning, text) }
+}
+
 /// Returns the warning about a pending operation of an earlier run. `recorded` is the live entry of its URN, if there is
 /// one. The resource of an entry with a pending replacement is deleted already.
 pub fn interrupted(operation: &PendingOperation, recorded: Option<&ResourceState>) -> Message {

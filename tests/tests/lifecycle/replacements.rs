@@ -399,3 +399,30 @@ async fn secrets_of_dependent_are_masked_before_its_diff() {
     let ended = cloud.up(&state, &[resource("a").input("d", "2")]).run().await.expect(Outcome::Succeeded);
     assert_eq!(ended.masker.mask("hush"), MASK);
 }
+
+#[tokio::test]
+async fn requested_replacement_that_does_not_happen_is_reported() {
+    let program = [resource("a"), resource("b"), resource("c").depends_on("b")];
+    let (cloud, state) = deploy(&program).await;
+    let run = |name: &str| cloud.up(&state, &program).replace(name);
+    for (run, expected) in [
+        (run("b").target("a"), "b: not replaced despite --replace: it is not among the targets"),
+        (run("b").target("a").preview(), "b: not replaced despite --replace: it is not among the targets"),
+        (run("b*").target("a"), "b: not replaced despite --replace: it is not among the targets"),
+        (run("b").exclude("b"), "b: not replaced despite --replace: it is excluded"),
+        (
+            run("c").exclude("b").with_dependents(),
+            "c: not replaced despite --replace: it depends on an excluded resource",
+        ),
+        (
+            cloud.up(&state, &program[..1]).replace("c").target("a"),
+            "c: not replaced despite --replace: the program does not have it",
+        ),
+    ] {
+        let ended = run.run().await.expect(Outcome::Succeeded);
+        assert_eq!((ended.warnings.as_slice(), ended.changes()), (&[expected.to_owned()][..], Vec::new()));
+    }
+    let ended = run("b").target("b").run().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.warnings, Vec::<String>::new());
+    assert_eq!(ended.changes(), ["create b", "delete b-1"]);
+}

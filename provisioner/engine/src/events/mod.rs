@@ -282,7 +282,7 @@ pub struct Message {
     pub details: Option<Box<ErrorDetails>>,
     /// True if the message is displayed only during the run, and not kept.
     pub ephemeral: bool,
-    /// True if several phases of a run report the same fact about the recorded state, such as a pending operation. A
+    /// True if several phases of a run report the same fact, such as a pending operation of an earlier run. A
     /// receiver shows equal messages of a stack once.
     pub repeated: bool,
     /// True if a plugin logged or printed the text. A receiver may drop such messages if too many of them wait.

@@ -68,6 +68,23 @@ pub(crate) fn check_targets_found(ctx: &Context) {
     }
 }
 
+/// Warns of recorded resources that `--replace` names and that the program does not register: they are not replaced.
+pub(crate) fn report_unregistered_replacements(ctx: &Context) {
+    if ctx.options.replace.is_empty() || !ctx.options.has_program() {
+        return;
+    }
+    let unregistered: Vec<Urn> = {
+        let state = ctx.state();
+        let is_named = |urn: &Urn| ctx.options.replace.iter().any(|pattern| pattern.matches(urn));
+        let entries = state.loaded_entries().iter().map(|(_, entry)| entry);
+        let live = entries.filter(|entry| !entry.delete && is_named(&entry.urn) && !state.is_registered(&entry.urn));
+        live.map(|entry| entry.urn.clone()).collect()
+    };
+    for urn in unregistered {
+        ctx.emit_message(&urn, None, messages::unreplaced("the program does not have it", None));
+    }
+}
+
 /// Refuses to destroy resources with hooks that run with their deletion: only the program that registered the hooks can
 /// run them (docs/spec/engine-semantics.md#5.3).
 ///

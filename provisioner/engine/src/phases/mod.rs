@@ -28,7 +28,9 @@ mod shared_resources;
 
 pub(crate) use call_error::CallError;
 pub(crate) use calls::call;
-pub(crate) use checks::{check_hooks, check_names, check_targets_found, report_pending_operations};
+pub(crate) use checks::{
+    check_hooks, check_names, check_targets_found, report_pending_operations, report_unregistered_replacements,
+};
 pub(crate) use deletion::{delete_unregistered, rename_pending_deletes};
 pub(crate) use import::import_all;
 pub(crate) use invokes::{call_function, invoke};

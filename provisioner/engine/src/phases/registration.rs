@@ -15,6 +15,7 @@ use crate::deployment_state::{DeletionWait, EntryStays};
 use crate::entry::Entry;
 use crate::events::{Event, StepOp};
 use crate::goal::{Goal, ResourceKind};
+use crate::messages;
 use crate::provider_inputs::{INTERNAL_KEY, VERSION_KEY};
 use crate::registrar::{Halted, Registered, RegistrationResult};
 use crate::secretness::with_secrets_of;
@@ -78,6 +79,7 @@ async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Or
         import(ctx, &mut registration).await?;
     }
     mark_recorded(ctx, &registration).await;
+    report_unreplaced(ctx, &registration);
     let plan = generator.plan(&mut registration).await?;
     let steps = if let Plan::Replace(Replacement { order: ReplaceOrder::DeleteBeforeReplace, .. }) = plan {
         // The walk over the dependents must see only decided registrations, so this one waits until no other
@@ -94,6 +96,24 @@ async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Or
     };
     drop(undecided);
     execute_steps(ctx, registration, steps).await
+}
+
+/// Warns of a resource that `--replace` names and that is out of scope: it is not replaced.
+fn report_unreplaced(ctx: &Context, registration: &Registration) {
+    let urn = &registration.urn;
+    let is_named = ctx.options.replace.iter().any(|pattern| pattern.matches(urn));
+    if registration.in_scope || !is_named || ctx.state().planned_dependent_replacement(urn).is_some() {
+        return;
+    }
+    let (scope, name) = (&ctx.options.scope, urn.name());
+    let (reason, hint) = if scope.has_targets() {
+        ("it is not among the targets", format!("add `--target {name}` to replace it"))
+    } else if scope.is_excluded(urn) {
+        ("it is excluded", format!("drop the `--exclude` that matches {name} to replace it"))
+    } else {
+        ("it depends on an excluded resource", format!("drop `--exclude-dependents` to replace {name}"))
+    };
+    ctx.emit_message(urn, registration.goal.source, messages::unreplaced(reason, Some(hint)));
 }
 
 /// Marks the values of the recorded entry that are secret in the goal: whatever its steps are, no plain copy of a value

@@ -100,11 +100,11 @@ fn compare_step(info: &StepInfo) -> PropertyChanges<'_> {
 fn compare_states<'a>(info: &StepInfo, old: &'a ResourceState, new: &'a ResourceState) -> PropertyChanges<'a> {
     let mut changes = PropertyChanges::new();
     for (path, difference) in &info.detailed_diff {
-        let segments = parse_segments(path);
+        let old_properties = if difference.input_diff { &old.inputs } else { &old.outputs };
+        let segments = locate(path, old_properties, &new.inputs);
         if segments.iter().any(|segment| matches!(segment, Segment::Name(name) if is_internal(name))) {
             continue;
         }
-        let old_properties = if difference.input_diff { &old.inputs } else { &old.outputs };
         let (depth, mut change) = find_values(old_properties, &new.inputs, &segments);
         match difference.kind {
             DiffKind::Add | DiffKind::AddReplace => change.old = None,
@@ -120,13 +120,14 @@ fn compare_states<'a>(info: &StepInfo, old: &'a ResourceState, new: &'a Resource
         for key in info.diffs.iter().chain(&info.replace_keys) {
             // The inputs have no change of this name: the provider may compare with the actual state.
             if !is_internal(key) && !contains(&changes, key) {
-                let (depth, change) = find_values(&old.outputs, &new.inputs, &parse_segments(key));
-                insert_change(&mut changes, &parse_segments(key)[..depth], change);
+                let segments = locate(key, &old.outputs, &new.inputs);
+                let (depth, change) = find_values(&old.outputs, &new.inputs, &segments);
+                insert_change(&mut changes, &segments[..depth], change);
             }
         }
     }
     for key in &info.replace_keys {
-        mark_replaces(&mut changes, &parse_segments(key));
+        mark_replaces(&mut changes, &locate(key, &old.inputs, &new.inputs));
     }
     changes
 }
@@ -224,6 +225,43 @@ fn mark_replaces(changes: &mut PropertyChanges<'_>, path: &[Segment]) {
         (Some((_, rest)), Some(PropertyChange::Nested(inner))) => mark_replaces(inner, rest),
         (Some(_), Some(change)) => mark(change),
         _ => {}
+    }
+}
+
+/// Returns the segments of a property path of a provider. If the properties have no value at the path, its keys may lack
+/// their quotes (`tags.app.io/name`): the segments are then those of a value that the properties have, if there is one.
+fn locate(path: &str, old: &PropertyMap, new: &PropertyMap) -> Vec<Segment> {
+    let segments = parse_segments(path);
+    let (_, found) = find_values(old, new, &segments);
+    if found.old.is_some() || found.new.is_some() {
+        return segments;
+    }
+    [new, old].into_iter().find_map(|properties| locate_key(path, properties)).unwrap_or(segments)
+}
+
+/// Returns the segments of a path that begins with a key of the map. The longest key that leads to a value counts.
+fn locate_key(path: &str, map: &PropertyMap) -> Option<Vec<Segment>> {
+    let mut keys: Vec<_> = map.iter().filter(|(key, _)| !key.is_empty() && path.starts_with(key.as_str())).collect();
+    keys.sort_unstable_by_key(|(key, _)| std::cmp::Reverse(key.len()));
+    keys.into_iter().find_map(|(key, value)| {
+        let rest = locate_rest(&path[key.len()..], value)?;
+        Some([vec![Segment::Name(key.clone())], rest].concat())
+    })
+}
+
+/// Returns the segments of the rest of a path, which begins with a dot or an index, in a value.
+fn locate_rest(rest: &str, value: &PropertyValue) -> Option<Vec<Segment>> {
+    match value {
+        _ if rest.is_empty() => Some(Vec::new()),
+        // A secret is shown as a whole.
+        PropertyValue::Secret(_) => Some(Vec::new()),
+        PropertyValue::Map(map) => locate_key(rest.strip_prefix('.')?, map),
+        PropertyValue::List(items) => {
+            let (index, rest) = rest.strip_prefix('[')?.split_once(']')?;
+            let index = index.parse().ok()?;
+            Some([vec![Segment::Index(index)], locate_rest(rest, items.get(index)?)?].concat())
+        }
+        _ => None,
     }
 }
 

@@ -81,6 +81,29 @@ fn detailed_diff_selects_changed_and_replacing_paths() {
 }
 
 #[test]
+fn detailed_diff_whose_keys_are_not_quoted_shows_the_values_of_the_inputs() {
+    let tags = |value: &str| {
+        let members = [("app.io/name", value.into()), ("x[0]", value.into()), ("plain", "p".into())];
+        let items = list([map([("a.b", value.into())]), "same".into()]);
+        bag([("tags", map(members)), ("items", items), ("login", PropertyValue::secret(map([("a.b", value.into())])))])
+    };
+    let shown = check(tags("a"), tags("b"), |info| {
+        let paths = ["tags.app.io/name", "tags.x[0]", "items[0].a.b", "login.a.b"];
+        info.detailed_diff = paths.into_iter().map(|path| (path.to_owned(), update(DiffKind::Update, true))).collect();
+        info.replace_keys = vec!["tags.x[0]".to_owned()];
+    });
+    insta::assert_snapshot!(shown, @r#"
+    ~ items:
+      ~ [0]:
+        ~ a.b: "a" → "b"
+    ~ login: [secret] → [secret]
+    ~ tags:
+      ~ app.io/name: "a" → "b"
+      ~ "x[0]": "a" → "b" [replaces]
+    "#);
+}
+
+#[test]
 fn path_that_is_deeper_than_any_value_is_one_name() {
     // Each of these paths of 100,000 levels would be a tree that overflows the stack.
     for deep in [vec!["a"; 100_000].join("."), format!("a{}", "[0]".repeat(100_000))] {
