@@ -12,7 +12,7 @@ use crate::decisions::scope::{Scope, UrnPattern};
 use crate::goal::ImportGoal;
 use crate::masking::SecretMasker;
 use crate::missing::MissingApproval;
-use crate::program_providers::ProgramProviders;
+use crate::program_goals::ProgramGoals;
 use crate::run_mode::RunMode;
 
 /// Options of a deployment.
@@ -50,8 +50,8 @@ pub struct DeploymentOptions {
     pub missing: Option<Arc<dyn MissingApproval>>,
     /// Configuration of the stack, for default providers.
     pub config: Vec<ConfigEntry>,
-    /// Provider resources of the program, for a refresh that does not run it; `None`: the recorded ones are the only ones.
-    pub program_providers: Option<Arc<dyn ProgramProviders>>,
+    /// Goals of the program, for a refresh that does not run it; `None`: only the recorded entries are known.
+    pub program_goals: Option<Arc<dyn ProgramGoals>>,
     /// Secrets to mask in recorded texts of providers. The deployment adds those that it learns of.
     pub masker: Arc<SecretMasker>,
 }
@@ -75,7 +75,7 @@ impl DeploymentOptions {
             exclude_protected: false,
             missing: None,
             config: Vec::new(),
-            program_providers: None,
+            program_goals: None,
             masker: Arc::default(),
         }
     }

@@ -3,9 +3,14 @@
 
 use std::sync::Arc;
 
+use bridge::provider::Alias;
+use hashbrown::HashMap;
 use pulumi_proto::property::secretness::copy_value_secretness;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::urn::Urn;
 use state::ResourceState;
+
+use crate::goal::Goal;
 
 /// Marks the values of a resource that must be secret: those that are secret in the inputs of its goal, or in its
 /// recorded entry, and the outputs that `additionalSecretOutputs` names. An output is secret with the input of its path,
@@ -46,6 +51,66 @@ pub(crate) fn with_secrets_of(goal: &PropertyMap, recorded: &Arc<ResourceState>)
     let mut marked = (**recorded).clone();
     mark_secrets(&mut marked, goal, Some(recorded));
     if marked == **recorded { Arc::clone(recorded) } else { Arc::new(marked) }
+}
+
+/// Secrets of the resources of a program that has not registered them yet.
+#[derive(Default)]
+pub(crate) struct ProgramSecrets(HashMap<ResourceKey, Arc<ResourceSecrets>>);
+
+/// Secrets in the goal of a resource.
+pub(crate) struct ResourceSecrets {
+    /// Inputs that contain secrets, without the other members of maps.
+    pub(crate) inputs: PropertyMap,
+    /// Names of secret outputs.
+    pub(crate) outputs: Vec<String>,
+}
+
+/// Name of a resource, and the last part of its type in lower case: the program may write a type shorter than the state.
+type ResourceKey = (String, String);
+
+impl ProgramSecrets {
+    /// Returns the secrets of goals, by the identities that the resources have and had.
+    pub(crate) fn of(goals: &[Goal]) -> Self {
+        let mut found = HashMap::new();
+        for goal in goals {
+            let (inputs, outputs) = (only_secrets(&goal.inputs), goal.additional_secret_outputs.clone());
+            if inputs.is_empty() && outputs.is_empty() {
+                continue;
+            }
+            let secrets = Arc::new(ResourceSecrets { inputs, outputs });
+            let own = (goal.name.as_str(), goal.type_token.as_str());
+            let former = goal.aliases.iter().map(|alias| match alias {
+                Alias::Urn(urn) => (urn.name(), urn.type_token()),
+                Alias::Spec { name, type_token, .. } => {
+                    (name.as_deref().unwrap_or(own.0), type_token.as_deref().unwrap_or(own.1))
+                }
+            });
+            for (name, type_token) in former.chain([own]) {
+                found.insert(resource_key(name, type_token), Arc::clone(&secrets));
+            }
+        }
+        Self(found)
+    }
+
+    /// Returns the secrets of a recorded resource.
+    pub(crate) fn of_resource(&self, urn: &Urn) -> Option<&ResourceSecrets> {
+        self.0.get(&resource_key(urn.name(), urn.type_token())).map(AsRef::as_ref)
+    }
+}
+
+fn resource_key(name: &str, type_token: &str) -> ResourceKey {
+    let last = type_token.rsplit(':').next().unwrap_or_default();
+    (name.to_owned(), last.to_ascii_lowercase())
+}
+
+/// Returns the values that contain secrets, without the other members of maps.
+fn only_secrets(values: &PropertyMap) -> PropertyMap {
+    let secret = values.iter().filter(|(_, value)| value.contains_secrets());
+    let member = |(key, value): (&String, &PropertyValue)| match value {
+        PropertyValue::Map(members) => (key.clone(), PropertyValue::Map(only_secrets(members))),
+        value => (key.clone(), value.clone()),
+    };
+    secret.map(member).collect()
 }
 
 /// Marks inputs that a provider returned as secret where those of the goal are, and where the recorded ones are and the

@@ -67,7 +67,7 @@ impl StackRun {
             exclude_protected: self.options.exclude_protected,
             missing: self.options.missing.clone().map(|guard| guard as Arc<dyn MissingApproval>),
             config: self.config.clone(),
-            program_providers: Some(Arc::new(self.program.clone())),
+            program_goals: Some(Arc::new(self.program.clone())),
             masker: Arc::clone(&self.masker),
             ..DeploymentOptions::new(&stack.name, &stack.project, operation)
         };

@@ -4,13 +4,13 @@
 //! each as soon as its dependencies are registered; the position of every registration in the files. Excluded: targets
 //! and excludes, treatment of failures (both are decided by the deployment), reading of files.
 
+mod collected_goals;
 mod core_resources;
 mod goals;
 mod imports;
 mod output_check;
 mod packages;
 mod positions;
-mod provider_goals;
 mod references;
 mod run;
 mod type_check;

@@ -69,6 +69,31 @@ fn no_command_shows_or_stores_secrets_in_plaintext() {
     }
 }
 
+/// A value at a path where nothing says that it is a secret.
+#[test]
+fn no_command_shows_a_value_that_equals_a_secret() {
+    let resources = format!(
+        "
+    page: {{ type: files:fs:File, config: {{ path: a, content: '${{secret:token}}' }} }}
+    echo: {{ type: files:fs:File, config: {{ path: b, content: {SECRET} }} }}"
+    );
+    let outputs = format!("\n    echo: {SECRET}\n    list: [{SECRET}, open]");
+    let repository = Repository::new(Sections { plugins: FILES, resources: &resources, outputs: &outputs });
+    repository.write(".sc/stacks/reef/secrets.yaml", &format!("schemaVersion: 1.0\nvalues:\n  token: {SECRET}\n"));
+    let show = ["state show echo--prod", "state show echo --json"];
+    let outputs = ["stack outputs", "stack outputs echo", "stack outputs list --json"];
+    let runs = ["preview --diff -v", "preview --json", "provision --json -v"];
+    for command in runs.iter().chain(&show).chain(&outputs).chain(&["provision --diff -v", "refresh --yes --diff"]) {
+        let ended = repository.start(command).wait();
+        let shown = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(!shown.contains(SECRET), "{command}: {shown}");
+    }
+    for command in show.iter().chain(&outputs) {
+        let shown = repository.sc(&format!("{command} --show-secrets"));
+        assert!(shown.contains(SECRET), "{command}: {shown}");
+    }
+}
+
 #[test]
 fn journal_of_a_killed_run_contains_no_secret() {
     let repository = repository();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use engine::events::Outcome;
-use engine::{Goal, ProgramProviders};
+use engine::{Goal, ProgramGoals};
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::TypeToken;
 use state::Snapshot;
@@ -19,8 +19,8 @@ use crate::run::{EndedRun, Run, entry};
 struct Providers(Vec<(&'static str, PropertyMap)>);
 
 #[async_trait]
-impl ProgramProviders for Providers {
-    async fn provider_goals(&self) -> Vec<Goal> {
+impl ProgramGoals for Providers {
+    async fn goals(&self) -> Vec<Goal> {
         let goal = |(name, inputs): &(&str, PropertyMap)| {
             Goal::custom(TypeToken::new("pulumi:providers:cloud"), *name, inputs.clone())
         };
@@ -46,7 +46,7 @@ async fn rotated(call: &'static str) -> (FakeCloud, Snapshot) {
 }
 
 fn of_program(run: Run, token: &str, account: &str) -> Run {
-    run.program_providers(Arc::new(Providers(vec![("p", map(&[("vToken", token), ("kAccount", account)]))])))
+    run.program_goals(Arc::new(Providers(vec![("p", map(&[("vToken", token), ("kAccount", account)]))])))
 }
 
 fn assert_read_with_program(ended: &EndedRun, what: &str) {

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use engine::events::{Deletions, Event, EventSink, Message, Operation, Outcome, Severity, StepInfo, StepOp};
 use engine::masking::SecretMasker;
 use engine::{
-    ConfigEntry, Deployment, DeploymentOptions, ImportGoal, MissingApproval, ProgramEnd, ProgramProviders,
+    ConfigEntry, Deployment, DeploymentOptions, ImportGoal, MissingApproval, ProgramEnd, ProgramGoals,
     ProviderReadings, Registered, RegistrationResult, StopSignals, UrnPattern,
 };
 use pulumi_proto::urn::Urn;
@@ -161,8 +161,8 @@ impl Run {
     }
 
     /// Sets the provider resources of the program, for a refresh that does not run it.
-    pub(crate) fn program_providers(mut self, providers: Arc<dyn ProgramProviders>) -> Self {
-        self.options.program_providers = Some(providers);
+    pub(crate) fn program_goals(mut self, providers: Arc<dyn ProgramGoals>) -> Self {
+        self.options.program_goals = Some(providers);
         self
     }
 

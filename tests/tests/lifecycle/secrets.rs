@@ -1,10 +1,15 @@
 //! Tests of secrets that a provider returns as plain values. The invariants of all runs check that no plain copy of a
 //! text of [`secret_text`] is recorded or reported.
 
-use engine::ImportGoal;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bridge::provider::{Alias, AliasParent};
 use engine::events::Outcome;
+use engine::{Goal, ImportGoal, ProgramGoals};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::ResourceId;
+use pulumi_proto::urn::TypeToken;
 use state::Snapshot;
 
 use crate::deploy;
@@ -177,4 +182,66 @@ async fn outputs_of_a_component_stay_secret() {
     let program = [component("c").outputs(outputs(secret_text("1").into()))];
     let ended = cloud.up(&state, &program).run().await.expect(Outcome::Succeeded);
     assert!(entry(&ended.state, "c").outputs["token"].is_secret());
+}
+
+/// Goals of a program that has not run.
+#[derive(Debug)]
+struct Goals(Vec<Goal>);
+
+#[async_trait]
+impl ProgramGoals for Goals {
+    async fn goals(&self) -> Vec<Goal> {
+        self.0.clone()
+    }
+}
+
+/// Returns the goal of the resource `a` with secrets where the resource has none yet.
+fn goal_with_secrets(state: &Snapshot) -> Goal {
+    let inputs = values(&PropertyValue::secret("new".into()));
+    Goal::custom(TypeToken::new(entry(state, "a").urn.type_token()), "a", inputs)
+}
+
+/// Deploys a resource whose values somebody changes.
+async fn deploy_and_change(text: &str) -> (FakeCloud, Snapshot) {
+    let (cloud, state) = deploy(&[with_values("plain".into())]).await;
+    cloud.drift("a-1", values(&text.into()));
+    (cloud, state)
+}
+
+#[tokio::test]
+async fn refresh_before_the_program_records_no_value_in_plaintext_that_the_program_marks_as_secret() {
+    let (cloud, state) = deploy_and_change(&secret_text("1")).await;
+    let goal = || goal_with_secrets(&state);
+    let shorter = Goal { type_token: TypeToken::new(&goal().type_token.as_str().to_uppercase()), ..goal() };
+    let name = Some("a".to_owned());
+    let alias = Alias::Spec { name, type_token: None, stack: None, project: None, parent: AliasParent::Same };
+    let renamed = Goal { name: "b".to_owned(), aliases: vec![alias], ..goal() };
+    let by_urn = Alias::Urn(entry(&state, "a").urn.clone());
+    let renamed_by_urn = Goal { name: "b".to_owned(), aliases: vec![by_urn], ..goal() };
+    for goal in [goal(), shorter, renamed, renamed_by_urn] {
+        let goals = || Arc::new(Goals(vec![goal.clone()]));
+        assert_secret(cloud.refresh(&state).program_goals(goals())).await;
+        cloud.refresh(&state).program_goals(goals()).preview().run().await.expect(Outcome::Succeeded);
+        // The recorded entry is marked before the program registers the resource.
+        assert_secret(cloud.up(&state, &[with_secret()]).refresh_first().program_goals(goals())).await;
+    }
+}
+
+#[tokio::test]
+async fn refresh_before_the_program_marks_outputs_that_the_program_names() {
+    let (cloud, state) = deploy_and_change("changed").await;
+    let names = ["v", "opts", "list"].map(str::to_owned).to_vec();
+    let goal = Goal { inputs: Arc::default(), additional_secret_outputs: names, ..goal_with_secrets(&state) };
+    let ended = cloud.refresh(&state).program_goals(Arc::new(Goals(vec![goal]))).run().await;
+    let ended = ended.expect(Outcome::Succeeded);
+    let outputs = &entry(&ended.state, "a").outputs;
+    assert!(outputs["v"].is_secret() && outputs["opts"].is_secret() && outputs["list"].is_secret(), "{outputs:?}");
+}
+
+#[tokio::test]
+async fn refresh_keeps_the_secrets_of_resources_that_the_program_has_without_any() {
+    let (cloud, state) = deploy(&[with_secret()]).await;
+    cloud.return_plain_values();
+    let public = Goal { inputs: Arc::new(values(&"public".into())), ..goal_with_secrets(&state) };
+    assert_secret(cloud.refresh(&state).program_goals(Arc::new(Goals(vec![public])))).await;
 }

@@ -1,7 +1,8 @@
 //! Masking of secrets in texts: messages of providers and plugins, errors, recorded errors of initialization.
 //!
 //! Input: the secrets that a run knows, and a text of another program. Output: the text with [`MASK`] in place of each
-//! secret, in whichever way the other program spelt it. Excluded: property values, which are masked by their type.
+//! secret, in whichever way the other program spelt it. Excluded: property values, which are masked by their type; a
+//! text that equals a secret gets the type of one for the display.
 //!
 //! A secret is found in these spellings, also within each other: as it is; with escape sequences of terminals or
 //! invisible characters in it; with the escapes of JSON, programming languages and shells; percent-encoded; with the
@@ -13,12 +14,13 @@
 //! A secret that is split over two messages is not found, and neither is a secret in another form, such as
 //! encrypted, hashed, compressed or reversed.
 
+mod equal_values;
 mod reading;
 mod secret_texts;
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use bridge::error::CUT;
 use pulumi_proto::property::{ArchiveContent, AssetContent, PropertyMap, PropertyValue};
@@ -63,6 +65,28 @@ impl SecretMasker {
     pub fn add_resource(&self, resource: &ResourceState) {
         self.add_values(&resource.inputs);
         self.add_values(&resource.outputs);
+    }
+
+    /// Returns properties with each text that equals a known secret marked as secret; `None` if there is none.
+    pub fn mark_equal_values(&self, values: &PropertyMap) -> Option<PropertyMap> {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if known.is_empty() {
+            return None;
+        }
+        equal_values::marked(values, &|text| known.contains(text))
+    }
+
+    /// Returns a resource with each text of its inputs and outputs that equals a known secret marked as secret; `None` if there is
+    /// none. An input may be the output of another resource.
+    pub fn mark_equal_values_of(&self, resource: &ResourceState) -> Option<Arc<ResourceState>> {
+        let (inputs, outputs) = (self.mark_equal_values(&resource.inputs), self.mark_equal_values(&resource.outputs));
+        if inputs.is_none() && outputs.is_none() {
+            return None;
+        }
+        let mut marked = resource.clone();
+        marked.inputs = inputs.map_or(marked.inputs, Arc::new);
+        marked.outputs = outputs.map_or(marked.outputs, Arc::new);
+        Some(Arc::new(marked))
     }
 
     fn add_texts(&self, secrets: &[&str]) {

@@ -95,6 +95,11 @@ impl SecretTexts {
         }
     }
 
+    /// Returns whether a text is a secret, apart from surrounding space.
+    pub(super) fn contains(&self, text: &str) -> bool {
+        self.secrets.contains(text.trim())
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.by_prefix.is_empty()
     }

@@ -401,3 +401,19 @@ fn masking_of_long_texts_takes_time_in_proportion_to_their_length() {
     let text = "\\u{ &;% word-word/word+word \u{1b}[1m\u{200b} \\\\\\\" ".repeat(4_000);
     assert_eq!(masker.mask(&text), text);
 }
+
+#[test]
+fn values_that_equal_a_secret_are_marked_at_every_depth() {
+    let masker = masker(&["hush-hush"]);
+    let values = |text: PropertyValue| {
+        PropertyMap::from([
+            ("plain".to_owned(), "hush".into()),
+            ("list".to_owned(), vec![text.clone(), 1.0.into()].into()),
+            ("map".to_owned(), PropertyValue::Map([("k".to_owned(), text)].into())),
+        ])
+    };
+    let secret = PropertyValue::secret("hush-hush".into());
+    assert_eq!(masker.mark_equal_values(&values("hush-hush".into())), Some(values(secret)));
+    assert_eq!(masker.mark_equal_values(&values("hush-hush!".into())), None);
+    assert_eq!(SecretMasker::default().mark_equal_values(&values("hush-hush".into())), None);
+}

@@ -18,21 +18,27 @@ use crate::events::{Message, Severity};
 use crate::goal::Goal;
 use crate::provider_inputs::{VERSION_KEY, visible};
 use crate::providers::Instance;
+use crate::secretness::ProgramSecrets;
 
 /// Result of the attempt to read an entry; `None` after a stop.
 pub(super) type Attempt = Option<Result<EntryReading, FailedReading>>;
 
 /// Repeats the readings of each provider for which all have failed with its configuration of the program. Returns the attempts
 /// with those of the repeated readings in their places.
-pub(super) async fn repeat_failed(ctx: &Arc<Context>, entries: &[Entry], mut attempts: Vec<Attempt>) -> Vec<Attempt> {
-    let failed = failed_providers(entries, &attempts);
-    let Some(program) = ctx.options.program_providers.as_ref().filter(|_| !failed.is_empty()) else { return attempts };
-    let goals = program.provider_goals().await;
-    for (reference, places) in failed {
+pub(super) async fn repeat_failed(
+    ctx: &Arc<Context>,
+    entries: &[Entry],
+    (goals, secrets): (&[Goal], &ProgramSecrets),
+    mut attempts: Vec<Attempt>,
+) -> Vec<Attempt> {
+    if goals.is_empty() {
+        return attempts;
+    }
+    for (reference, places) in failed_providers(entries, &attempts) {
         if ctx.signals.stop.is_cancelled() {
             break;
         }
-        let (instance, keys) = match configure(ctx, reference, &goals).await {
+        let (instance, keys) = match configure(ctx, reference, goals).await {
             Configured::Ready { instance, keys } => (instance, keys),
             Configured::Refused { keys } => {
                 report_difference(ctx, &reference.urn, &keys);
@@ -47,7 +53,11 @@ pub(super) async fn repeat_failed(ctx: &Arc<Context>, entries: &[Entry], mut att
             keys.join(", "),
         );
         ctx.emit_message(&reference.urn, None, Message::new(Severity::Warning, text));
-        let again = join_all(places.iter().map(|place| read_with(ctx, &entries[*place], Some(&instance)))).await;
+        let read = |place: &usize| {
+            let entry = &entries[*place];
+            read_with(ctx, entry, secrets, Some(&instance))
+        };
+        let again = join_all(places.iter().map(read)).await;
         if again.iter().all(|attempt| matches!(attempt, Some(Err(_)))) {
             report_difference(ctx, &reference.urn, &keys);
         }

@@ -20,7 +20,7 @@ use crate::messages;
 use crate::provider_inputs::BUILT_IN;
 use crate::providers::Instance;
 use crate::reporter::{ErrorReported, Failure};
-use crate::secretness::mark_secrets;
+use crate::secretness::{ProgramSecrets, mark_secrets};
 use crate::step::StepError;
 use crate::step_executor::{ViewLog, call_read};
 
@@ -45,7 +45,7 @@ pub(super) struct EntryToRead<'a> {
     pub(super) source: Option<SourceRef>,
     /// Outputs that the goal marks as secret, in addition to those of the entry.
     pub(super) secret_outputs: &'a [String],
-    /// Inputs of the goal; empty if no goal is known.
+    /// Inputs of the goal, or only those that are secret; empty if no goal is known.
     pub(super) goal_inputs: &'a PropertyMap,
     pub(super) internal: bool,
     /// True if the result is counted in the summary of the run.
@@ -92,11 +92,12 @@ pub(super) async fn read_entry(ctx: &Arc<Context>, entry: EntryToRead<'_>) -> Re
     try_reading(ctx, entry).await.map_err(|failed| failed.report(ctx))
 }
 
-/// Reads a recorded entry that no goal names, with an instance of its provider; `None`: the recorded one. Returns `None` after a
-/// stop.
+/// Reads a recorded entry before the program registers its resource, with an instance of its provider; `None`: the recorded one.
+/// `secrets` are those of the program. Returns `None` after a stop.
 pub(super) async fn read_with(
     ctx: &Arc<Context>,
     (id, old): &Entry,
+    secrets: &ProgramSecrets,
     instance: Option<&Arc<Instance>>,
 ) -> Option<Result<EntryReading, FailedReading>> {
     let _slot = ctx.slots.acquire().await.ok();
@@ -105,8 +106,9 @@ pub(super) async fn read_with(
     }
     let internal = old.is_default_provider();
     let counts = ctx.options.operation == Operation::Refresh && !internal;
-    let (source, secret_outputs) = (None, [].as_slice());
-    let (id, urn, goal_inputs) = (*id, &old.urn, &PropertyMap::new());
+    let (id, urn, source, none) = (*id, &old.urn, None, PropertyMap::new());
+    let secrets = secrets.of_resource(urn);
+    let (goal_inputs, secret_outputs) = secrets.map_or((&none, &[][..]), |of| (&of.inputs, &of.outputs));
     let entry = EntryToRead { id, old, urn, instance, source, secret_outputs, goal_inputs, internal, counts };
     Some(try_reading(ctx, entry).await)
 }

@@ -17,6 +17,7 @@ use crate::deployment_state::{DeploymentState, EmptyKeys};
 use crate::entry::Entry;
 use crate::events::Operation;
 use crate::reporter::{ErrorReported, Failure};
+use crate::secretness::ProgramSecrets;
 
 /// Reads the entries that must be read before all decisions: all in scope in a refresh or with a refresh in the
 /// options, else those with `refreshBeforeUpdate`. In an import, or if each entry is read when the program registers
@@ -90,8 +91,13 @@ async fn refresh_recorded(ctx: &Arc<Context>, chosen: impl Fn(&DeploymentState, 
         }
         entries
     };
-    let attempts = join_all(entries.iter().map(|entry| read_with(ctx, entry, None))).await;
-    let attempts = repeat_failed(ctx, &entries, attempts).await;
+    let goals = match &ctx.options.program_goals {
+        Some(program) if !entries.is_empty() => program.goals().await,
+        _ => Vec::new(),
+    };
+    let secrets = &ProgramSecrets::of(&goals);
+    let attempts = join_all(entries.iter().map(|entry| read_with(ctx, entry, secrets, None))).await;
+    let attempts = repeat_failed(ctx, &entries, (&goals, secrets), attempts).await;
     let report = |attempt: Attempt| attempt.map(|attempt| attempt.map_err(|failed| failed.report(ctx)));
     let found: Vec<_> = attempts.into_iter().map(report).collect();
     let end = PhaseEnd::of(ctx, found.iter().any(Option::is_none));

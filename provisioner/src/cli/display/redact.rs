@@ -1,13 +1,15 @@
 //! Masking of secrets in the texts of events, such as errors of providers that quote responses of a cloud API.
 //!
 //! Property values are not texts: they are masked by their type ([`super::value`]), unless `--show-secrets` was given.
-//! Texts are always masked.
+//! A value that equals a secret counts as a secret. Texts are always masked.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use bridge::error::shorten_to;
 use engine::events::Event;
 use engine::masking::SecretMasker;
+use state::ResourceState;
 
 /// Number of characters of a message or an error that are shown. Plugins may send megabytes.
 pub(super) const TEXT_CHARACTERS: usize = 16_000;
@@ -24,9 +26,38 @@ pub(super) fn cut(event: &mut Event) {
     });
 }
 
-/// Masks secrets in the texts of an event, and shortens very long ones.
+/// Masks secrets in the texts of an event, and shortens very long ones. Marks the values that equal a secret.
 pub(crate) fn redact(masker: &SecretMasker, event: &mut Event) {
+    mark_equal_values(masker, event);
     each_text(event, |text| mask_and_shorten(masker, text));
+}
+
+/// Marks the values of resources that equal a secret.
+fn mark_equal_values(masker: &SecretMasker, event: &mut Event) {
+    match event {
+        Event::StepStarted(info) | Event::StepSucceeded(info, _) | Event::StepFailed(info, _) => {
+            let marked = |state: &Option<Arc<ResourceState>>| masker.mark_equal_values_of(state.as_deref()?);
+            let (old, new) = (marked(&info.old), marked(&info.new));
+            if old.is_some() || new.is_some() {
+                let info = Arc::make_mut(info);
+                info.old = old.or(info.old.take());
+                info.new = new.or(info.new.take());
+            }
+        }
+        Event::OutputsRegistered(resource) => {
+            if let Some(marked) = masker.mark_equal_values_of(resource) {
+                *resource = marked;
+            }
+        }
+        Event::RegistrationStarted(_)
+        | Event::RegistrationDecided(_)
+        | Event::RetryScheduled(_)
+        | Event::Message(_)
+        | Event::PhaseStarted(_)
+        | Event::PhaseEnded(_)
+        | Event::Download(_)
+        | Event::Unrecorded(_) => {}
+    }
 }
 
 /// Calls `edit` with each text of an event that another program may have written.

@@ -45,8 +45,9 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &OutputsArgs) -> any
         ui.warn(&format!("these outputs are from the checkpoint only: {conflict}"));
     }
     let Some(snapshot) = view.snapshot else { return Err(not_provisioned(&access.stack).into()) };
-    let none = PropertyMap::new();
-    let outputs = snapshot.stack_outputs().unwrap_or(&none);
+    snapshot.resources.iter().for_each(|resource| ui.masker().add_resource(resource));
+    let outputs = snapshot.stack_outputs().cloned().unwrap_or_default();
+    let outputs = &ui.masker().mark_equal_values(&outputs).unwrap_or(outputs);
     let secrets = args.show.secrets();
     let Some(name) = &args.name else {
         ui.print(&outputs_text(ui, &access.stack.to_string(), outputs, secrets))?;

@@ -5,9 +5,9 @@ use engine::UrnPattern;
 use pulumi_proto::urn::Urn;
 use state::{OperationKind, PendingOperation, ResourceState, Snapshot};
 
-use super::view::{load_for_display, unknown_resource, urns};
+use super::view::{Decryption, load_for_display, unknown_resource, urns};
 use crate::cli::args::{GlobalArgs, StackArgs};
-use crate::cli::display::{Line, Secrets};
+use crate::cli::display::Line;
 use crate::cli::exit::Exit;
 use crate::cli::table::table;
 use crate::cli::ui::Ui;
@@ -32,7 +32,7 @@ pub(crate) struct LsArgs {
 
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exit> {
-    let (_, snapshot) = load_for_display(ui, global, &args.stack, Secrets::Masked).await?;
+    let (_, snapshot) = load_for_display(ui, global, &args.stack, Decryption::None).await?;
     let pattern = args.pattern.as_ref().map(UrnPattern::new);
     let rows: Vec<Row<'_>> = rows(&snapshot, |urn| pattern.as_ref().is_none_or(|pattern| pattern.matches(urn)));
     if let Some(pattern) = pattern.filter(|pattern| rows.is_empty() && pattern.is_literal()) {

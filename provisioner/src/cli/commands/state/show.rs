@@ -1,5 +1,7 @@
 //! `sc state show`: shows one recorded resource.
 
+use std::sync::Arc;
+
 use clap::Args;
 use jiff::Timestamp;
 use pulumi_proto::duration;
@@ -9,7 +11,7 @@ use serde_json::{Value, json};
 use state::{OperationKind, ResourceState};
 
 use super::ls::{is_on_entry, status};
-use super::view::{find_resource, load_for_display};
+use super::view::{Decryption, find_resource, load_for_display};
 use crate::cli::args::{GlobalArgs, ShowArgs, StackArgs};
 use crate::cli::display::{DiffOptions, DisplayValue, Line, Palette, Secrets, map_to_json, values};
 use crate::cli::exit::Exit;
@@ -42,7 +44,11 @@ pub(crate) struct ShowResourceArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ShowResourceArgs) -> anyhow::Result<Exit> {
     let secrets = args.show.secrets();
-    let (stacks, snapshot) = load_for_display(ui, global, &args.stack, secrets).await?;
+    let decryption = match secrets {
+        Secrets::Shown => Decryption::Required,
+        Secrets::Masked => Decryption::WithPassphrase,
+    };
+    let (stacks, snapshot) = load_for_display(ui, global, &args.stack, decryption).await?;
     let urn = find_resource(&snapshot, &args.resource)?;
     let entries = snapshot.resources.iter().filter(|state| state.urn == urn).map(|state| {
         let mut operations = snapshot.pending_operations.iter();
@@ -54,13 +60,14 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ShowResourceArgs) -
     let shown = entries.chain(operations.map(|operation| (&operation.resource, Some(operation.kind))));
     let mut lines = Vec::new();
     for (state, pending) in shown {
+        let state = ui.masker().mark_equal_values_of(state).unwrap_or_else(|| Arc::clone(state));
         if ui.results_are_json() {
-            lines.push(Line::plain(as_json(state, pending, secrets)));
+            lines.push(Line::plain(as_json(&state, pending, secrets)));
         } else {
             if !lines.is_empty() {
                 lines.push(Line::new());
             }
-            lines.extend(as_lines(state, pending, ui.diff_options(secrets), stacks.process_context.now));
+            lines.extend(as_lines(&state, pending, ui.diff_options(secrets), stacks.process_context.now));
         }
     }
     ui.print(&lines)?;
@@ -173,8 +180,6 @@ fn resource_options(state: &ResourceState, secrets: Secrets) -> Vec<(&'static st
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use pulumi_proto::duration::Timeouts;
     use pulumi_proto::resource_id::ResourceId;
     use state::CustomTimeouts;

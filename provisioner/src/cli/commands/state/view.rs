@@ -4,21 +4,32 @@ use config::diagnostics::closest;
 use engine::UrnPattern;
 use provisioner::operation::{Stacks, recovery_text};
 use pulumi_proto::urn::Urn;
+use state::secrets::Provider;
 use state::{Snapshot, StackView};
 
 use crate::cli::access::access;
 use crate::cli::args::{GlobalArgs, StackArgs};
-use crate::cli::display::Secrets;
 use crate::cli::exit::CliError;
 use crate::cli::recorded_names;
 use crate::cli::stacks::{not_provisioned, only, read_stack};
 use crate::cli::ui::Ui;
 
+/// Need of a command for the secrets of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decryption {
+    /// The command shows no values.
+    None,
+    /// The command masks secrets, also at other paths of the state if a passphrase decrypts them. It calls no key management service.
+    WithPassphrase,
+    /// The command shows secrets.
+    Required,
+}
+
 /// Maximum number of names in a hint.
 const MAX_NAMES: usize = 10;
 
-/// Loads the state of a stack to show it, with warnings about an interrupted run and an invalid state. Decrypts secrets
-/// only if they are to be shown.
+/// Loads the state of a stack to show it, with warnings about an interrupted run and an invalid state. Adds the secrets that it
+/// decrypts to those that are masked.
 ///
 /// # Errors
 /// Errors of the configuration and of the state; the stack was never provisioned.
@@ -26,13 +37,19 @@ pub(super) async fn load_for_display(
     ui: &Ui,
     global: &GlobalArgs,
     stack: &StackArgs,
-    secrets: Secrets,
+    decryption: Decryption,
 ) -> anyhow::Result<(Stacks, Snapshot)> {
     let stacks = read_stack(ui, global, stack)?;
     let access = access(ui, &stacks, only(&stacks)?).await?;
-    let view = match secrets {
-        Secrets::Shown => StackView::open(&access).await?,
-        Secrets::Masked => StackView::open_without_secrets(&access).await?,
+    let view = match decryption {
+        Decryption::WithPassphrase if matches!(access.keyring.provider(), Some(Provider::Passphrase)) => {
+            match StackView::open(&access).await {
+                Ok(view) => view,
+                Err(_) => StackView::open_without_secrets(&access).await?,
+            }
+        }
+        Decryption::Required => StackView::open(&access).await?,
+        Decryption::None | Decryption::WithPassphrase => StackView::open_without_secrets(&access).await?,
     };
     if let Some(recovered) = &view.recovered {
         ui.warn(&recovery_text(recovered, view.is_unlocked));
@@ -44,6 +61,7 @@ pub(super) async fn load_for_display(
         ui.warn(&format!("the state is invalid: {error}\n`sc state repair` can repair it"));
     }
     let Some(snapshot) = view.snapshot else { return Err(not_provisioned(&access.stack).into()) };
+    snapshot.resources.iter().for_each(|resource| ui.masker().add_resource(resource));
     let environment = &stacks.process_context.environment;
     recorded_names::keep(environment, &stacks.repository.root, &only(&stacks)?.name, &snapshot);
     Ok((stacks, snapshot))

@@ -456,6 +456,37 @@ fn no_display_shows_a_secret() {
 }
 
 #[test]
+fn values_that_equal_a_secret_are_masked_in_every_display() {
+    let echo = || bag([("echo", "hush-hush".into()), ("list", vec!["hush-hush".into(), "open".into()].into())]);
+    let user = urn("t:m:User", "user");
+    for op in [StepOp::Create, StepOp::Update, StepOp::Delete, StepOp::Refresh, StepOp::Import, StepOp::Read] {
+        let mut script = Script::new(Operation::Update, false);
+        script.start(
+            1,
+            &Arc::new(step(StepOp::Same, &user, None, Some(bag([("pw", PropertyValue::secret("hush-hush".into()))])))),
+        );
+        let (old, new) = match op {
+            StepOp::Create | StepOp::Import | StepOp::Read => (None, Some(echo())),
+            StepOp::Delete => (Some(echo()), None),
+            _ => (Some(bag([("echo", "before".into())])), Some(echo())),
+        };
+        let info = Arc::new(step(op, &urn("t:m:Echo", "echo"), old, new));
+        script.start(2, &info);
+        script.done(3, &info, 1);
+        script.at(4, Event::OutputsRegistered(state(&root(), echo())));
+        script.end(5, Operation::Update, false, Outcome::Succeeded, &[(op, 1)]);
+        let (progress, results) = plain(&script, true);
+        let json = Shared::default();
+        let mut display = JsonDisplay::new(json.clone(), Secrets::Masked, EventNumbers::default());
+        script.play(&mut Redacting::new(&mut display), 0, u64::MAX);
+        for text in [progress, results, json.text()] {
+            assert!(!text.contains("hush-hush"), "{op:?}: {text}");
+        }
+        assert!(json.text().contains("open") && json.text().contains("[secret]"), "{op:?}");
+    }
+}
+
+#[test]
 fn secret_in_a_long_message_is_masked_before_the_message_is_shortened() {
     const SECRET: &str = "swordfish-7f3a";
     let masker = SecretMasker::default();

@@ -1,4 +1,4 @@
-//! Provider resources that a program registers, found without a deployment.
+//! Goals of the resources that a program registers, found without a deployment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -11,11 +11,11 @@ use pulumi_proto::urn::Urn;
 use super::Program;
 use crate::registry::recipe::Effects;
 use config::Stack;
-use engine::{Goal, Halted, InvokeGoal, ProgramProviders, ReadGoal, Registered, Registrar, RegistrationResult};
+use engine::{Goal, Halted, InvokeGoal, ProgramGoals, ReadGoal, Registered, Registrar, RegistrationResult};
 
 #[async_trait]
-impl ProgramProviders for Program {
-    async fn provider_goals(&self) -> Vec<Goal> {
+impl ProgramGoals for Program {
+    async fn goals(&self) -> Vec<Goal> {
         let collector = GoalCollector { stack: self.stack(), goals: Mutex::default() };
         // Errors of the program are reported when a deployment runs it.
         drop(self.run(&collector, &NoEffects).await);
@@ -23,7 +23,7 @@ impl ProgramProviders for Program {
     }
 }
 
-/// Registrar that collects the goals of provider resources. It replies as in the preview of a stack that is not provisioned yet:
+/// Registrar that collects the goals of custom resources. It replies as in the preview of a stack that is not provisioned yet:
 /// ids and outputs are unknown.
 struct GoalCollector<'p> {
     stack: &'p Stack,
@@ -53,7 +53,7 @@ impl Registrar for GoalCollector<'_> {
 
     async fn register(&self, goal: Goal) -> Result<Registered, Halted> {
         let registered = self.unknown(goal.parent.as_ref(), goal.type_token.as_str(), &goal.name);
-        if goal.type_token.provider_package().is_some() {
+        if goal.custom {
             self.goals.lock().unwrap_or_else(PoisonError::into_inner).push(goal);
         }
         Ok(registered)
