@@ -23,7 +23,7 @@ pub use file_call::FileCall;
 pub use private::{create_private_folder, is_own_file, is_private_folder};
 pub(crate) use read::without_waiting;
 pub use read::{MAX_DOCUMENT_BYTES, open_regular, read_if_exists, read_named, read_regular, read_to_limit, utf8};
-pub use scratch::{RANDOM_CHARACTERS, ScratchFolder};
+pub use scratch::{RANDOM_CHARACTERS, ScratchFolder, shared_name};
 pub use trust::{Origin, TrustError, check_trusted, check_trusted_below};
 pub(crate) use trust::{check_trusted_target, check_trusted_tree};
 

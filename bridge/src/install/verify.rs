@@ -88,7 +88,9 @@ impl ChecksumCheck<'_> {
         };
         let copy = self.cache.scratch()?;
         let name = path.file_name().unwrap_or(path.as_os_str());
-        let target = copy.path().join(name);
+        let folder = copy.path().join("plugin");
+        create_private_folders(&folder)?;
+        let target = folder.join(name);
         let found = copy_file(path, &target)?;
         if found != expected {
             return Err(InstallError::ChecksumMismatch { expected, found });
@@ -97,12 +99,12 @@ impl ChecksumCheck<'_> {
             for member in fs::read_dir(plugin_folder).map_err(FileError::of("list", plugin_folder))? {
                 let member = member.map_err(FileError::of("list", plugin_folder))?;
                 if member.file_name() != name {
-                    let link = copy.path().join(member.file_name());
+                    let link = folder.join(member.file_name());
                     std::os::unix::fs::symlink(member.path(), &link).map_err(FileError::of("create link", &link))?;
                 }
             }
         }
-        Ok(CheckedFiles { path: target, folder: copy.path().to_owned(), digest: Some(found), _copy: Some(copy) })
+        Ok(CheckedFiles { path: target, folder, digest: Some(found), _copy: Some(copy) })
     }
 
     /// Verifies a whole folder, given by its canonical path.

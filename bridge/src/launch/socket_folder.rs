@@ -4,16 +4,16 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::error::chain;
-use crate::fs::{RANDOM_CHARACTERS, ScratchFolder};
+use crate::fs::{RANDOM_CHARACTERS, ScratchFolder, shared_name};
 
 /// Length of `sun_path`, the path of a Unix socket with its final NUL, on Linux.
 const SOCKET_PATH_LIMIT: usize = 108;
 /// Beginning of the name of a folder.
-const PREFIX: &str = "sc-sockets-";
+const PREFIX: &str = "sockets-";
 /// Longest name of a socket that go-plugin chooses, with the separator and the final NUL: `/plugin` and ten digits.
 const SOCKET_NAME: usize = "/plugin0123456789".len() + 1;
-/// Length of the name of a folder with its separator.
-const FOLDER_NAME: usize = 1 + PREFIX.len() + RANDOM_CHARACTERS;
+/// Length of the name of a folder with its separators.
+const FOLDER_NAME: usize = 2 + PREFIX.len() + RANDOM_CHARACTERS;
 
 /// Creates a folder with mode 0700 in the first parent in which the path of a socket is short enough. Dropping it removes
 /// the folder; those of killed processes are removed by the next one that creates a folder.
@@ -41,13 +41,13 @@ pub fn is_usable_socket_path(path: &str) -> bool {
 }
 
 fn is_short_enough(parent: &Path) -> bool {
-    parent.is_absolute() && parent.as_os_str().as_bytes().len() + FOLDER_NAME + SOCKET_NAME <= SOCKET_PATH_LIMIT
+    let length = parent.as_os_str().as_bytes().len() + shared_name().len() + FOLDER_NAME + SOCKET_NAME;
+    parent.is_absolute() && length <= SOCKET_PATH_LIMIT
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
-    use std::time::{Duration, SystemTime};
 
     use super::*;
 
@@ -57,28 +57,12 @@ mod tests {
         let long = parent.path().join("x".repeat(100));
         std::fs::create_dir(&long).unwrap();
         let folder = create_socket_folder(&[long.clone(), parent.path().to_owned()]).unwrap();
-        assert_eq!(folder.path().parent(), Some(parent.path()));
+        assert_eq!(folder.path().parent(), Some(&*parent.path().join(shared_name())));
         assert_eq!(std::fs::metadata(folder.path()).unwrap().permissions().mode() & 0o777, 0o700);
         let path = folder.path().to_owned();
         drop(folder);
         assert!(!path.exists());
         let error = create_socket_folder(&[long]).unwrap_err();
         assert!(error.contains("longer than 107 bytes"), "{error}");
-    }
-
-    #[test]
-    fn folders_of_killed_processes_are_removed_and_no_others() {
-        let parent = tempfile::tempdir().unwrap();
-        let [killed, other] = ["sc-sockets-killed", "sc-other"].map(|name| parent.path().join(name));
-        for folder in [&killed, &other] {
-            std::fs::create_dir(folder).unwrap();
-            std::fs::write(folder.join("plugin1"), "").unwrap();
-        }
-        for folder in [&killed, &other] {
-            let long_ago = SystemTime::now() - Duration::from_secs(3600);
-            std::fs::File::open(folder).unwrap().set_modified(long_ago).unwrap();
-        }
-        create_socket_folder(&[parent.path().to_owned()]).unwrap();
-        assert_eq!((killed.exists(), other.exists()), (false, true));
     }
 }

@@ -19,6 +19,8 @@ use tempfile::TempDir;
 use tests::sdks::go_program;
 use tokio::net::UnixStream;
 
+use crate::repository::socket_folders;
+
 /// Time between the last signal that a plugin can handle and SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -138,21 +140,20 @@ impl Started {
         self.launched.ending.end(&self.launched.process, GRACE).await;
         let (status, time) = (self.launched.process.exit_status().unwrap(), start.elapsed());
         drop(self.launched);
-        assert_eq!(fs::read_dir(self.sockets.path()).unwrap().count(), 0, "sockets are left");
+        assert_eq!(socket_folders(self.sockets.path()), Vec::<PathBuf>::new(), "sockets are left");
         (status, time)
     }
 
     async fn exited(self) -> ExitStatus {
         let status = self.launched.process.wait_for_exit().await;
         drop(self.launched);
-        assert_eq!(fs::read_dir(self.sockets.path()).unwrap().count(), 0, "sockets are left");
+        assert_eq!(socket_folders(self.sockets.path()), Vec::<PathBuf>::new(), "sockets are left");
         status
     }
 
     /// Returns the socket of the plugin.
     fn socket(&self) -> PathBuf {
-        let mut folder = fs::read_dir(self.sockets.path()).unwrap();
-        let folder = folder.next().unwrap().unwrap().path();
+        let folder = socket_folders(self.sockets.path()).pop().unwrap();
         let sockets = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         sockets.into_iter().find(|path| path.file_name().unwrap().to_str().unwrap().starts_with("plugin")).unwrap()
     }

@@ -124,6 +124,12 @@ resources:
 
     /// Returns the folders for the sockets of plugins.
     pub(crate) fn socket_folders(&self) -> Vec<PathBuf> {
-        fs::read_dir(self.path("run")).unwrap().map(|entry| entry.unwrap().path()).collect()
+        socket_folders(&self.path("run"))
     }
+}
+
+/// Returns the folders for sockets that `sc` has made in a folder.
+pub(crate) fn socket_folders(folder: &Path) -> Vec<PathBuf> {
+    let own = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    own.flat_map(|own| fs::read_dir(own).unwrap()).map(|entry| entry.unwrap().path()).collect()
 }
