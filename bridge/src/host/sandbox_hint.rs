@@ -5,6 +5,9 @@ use crate::plugin::Sandbox;
 /// Words of errors about a refused access: those of the C library, of gRPC and of Node.
 const REFUSALS: [&str; 3] = ["permission denied", "permission_denied", "eacces"];
 
+/// Words of errors about a refused call.
+const REFUSED_CALLS: [&str; 2] = ["operation not permitted", "eperm"];
+
 /// Returns advice for a plugin whose sandbox may be the reason of an error with this text; `None` if it seems not to be.
 pub(super) fn sandbox_hint(sandbox: &Sandbox, text: &str) -> Option<&'static str> {
     if *sandbox == Sandbox::None {
@@ -15,10 +18,18 @@ pub(super) fn sandbox_hint(sandbox: &Sandbox, text: &str) -> Option<&'static str
     if text.contains("no new privileges") {
         return Some("the sandbox forbids new privileges; `sandbox: none` below the name of the plugin allows them");
     }
-    let is_strict = matches!(sandbox, Sandbox::Strict(_));
-    let is_refused = is_strict && REFUSALS.iter().any(|word| text.contains(word));
-    is_refused
-        .then_some("if the sandbox is the reason, declare in `readable`, `writable` and `ports` what the plugin needs")
+    if !matches!(sandbox, Sandbox::Strict(_)) {
+        return None;
+    }
+    if REFUSALS.iter().any(|word| text.contains(word)) {
+        return Some(
+            "if the sandbox is the reason, declare in `readable`, `writable` and `ports` what the plugin needs",
+        );
+    }
+    REFUSED_CALLS.iter().any(|word| text.contains(word)).then_some(
+        "if the sandbox is the reason, `strict` refuses the call to each plugin; `sandbox: basic` below the name of the \
+         plugin allows it",
+    )
 }
 
 #[cfg(test)]
@@ -34,6 +45,8 @@ mod tests {
             (sudo, None, Some("sandbox: none"), Some("sandbox: none")),
             ("cat: x: Permission denied", None, None, Some("`readable`")),
             ("Error: EACCES: permission denied, open 'x'", None, None, Some("`readable`")),
+            ("socket: Operation not permitted", None, None, Some("`sandbox: basic`")),
+            ("Error: spawn EPERM", None, None, Some("`sandbox: basic`")),
             ("quota exceeded", None, None, None),
         ] {
             for (sandbox, expected) in [(&Sandbox::None, none), (&Sandbox::Basic, basic), (&strict, strict_hint)] {

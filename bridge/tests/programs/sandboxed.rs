@@ -21,7 +21,7 @@ use std::process::{Command, Stdio};
 
 use landlock::{AccessFs, Ruleset, RulesetAttr as _};
 use rustix::fs::{Mode, OFlags};
-use rustix::net::{AddressFamily, Protocol, SocketType};
+use rustix::net::{AddressFamily, Protocol, SendFlags, SocketFlags, SocketType};
 
 /// Outcome of an attempt: what the program found, or why it did not.
 type Outcome = Result<String, String>;
@@ -59,6 +59,10 @@ fn main() {
         "connect to an abstract socket" => {
             of_io(SocketAddr::from_abstract_name(&argument).and_then(|address| UnixStream::connect_addr(&address)))
         }
+        "connect by TCP Fast Open" => of_io(connect_by_fast_open(&argument)),
+        "open a socket" => of_io(open_socket(&argument)),
+        "set the limit of" => of_io(set_limit(argument.parse().unwrap())),
+        "run" => run(&argument),
         "run below all layers of Landlock" => run_below_all_layers(path),
         "listen" => of_io(TcpListener::bind("127.0.0.1:0")),
         _ => panic!("{attempt} is no attempt"),
@@ -101,6 +105,41 @@ fn connect_by_mptcp(address: &str) -> io::Result<()> {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, Some(protocol))?;
     let address: std::net::SocketAddr = address.parse().unwrap();
     Ok(rustix::net::connect(&socket, &address)?)
+}
+
+/// Sends data with the flag that connects a socket. The flag has no effect if the system does not connect so.
+fn connect_by_fast_open(address: &str) -> io::Result<usize> {
+    const FAST_OPEN: u32 = 0x2000_0000;
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    let address: std::net::SocketAddr = address.parse().unwrap();
+    Ok(rustix::net::sendto(&socket, b"x", SendFlags::from_bits_retain(FAST_OPEN), &address)?)
+}
+
+/// Opens a socket: numbers of its family, type and protocol.
+fn open_socket(numbers: &str) -> io::Result<()> {
+    let numbers: Vec<u32> = numbers.split(' ').map(|number| number.parse().unwrap()).collect();
+    let family = AddressFamily::from_raw(numbers[0].try_into().unwrap());
+    let protocol = numbers[2].try_into().ok().map(Protocol::from_raw);
+    let (kind, flags) = (SocketType::from_raw(numbers[1]), SocketFlags::CLOEXEC);
+    Ok(rustix::net::socket_with(family, kind, flags, protocol).map(drop)?)
+}
+
+/// Sets a limit of a process to the value that it has.
+fn set_limit(process: i32) -> io::Result<()> {
+    use rustix::process::{Pid, Resource, getrlimit, prlimit};
+    let limit = getrlimit(Resource::Nofile);
+    Ok(prlimit(Pid::from_raw(process), Resource::Nofile, limit).map(drop)?)
+}
+
+/// Runs a command of a shell.
+fn run(command: &str) -> Outcome {
+    let output = Command::new("/bin/sh").args(["-c", command]).output().map_err(|error| error.to_string())?;
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).replace('\n', " ");
+    if output.status.success() {
+        Ok(text(output.stdout))
+    } else {
+        Err(format!("{}{}", text(output.stderr), output.status))
+    }
 }
 
 /// Restricts this process as often as Landlock allows, and starts a gate that restricts itself once more.

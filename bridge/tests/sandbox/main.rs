@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 #![cfg(target_os = "linux")]
 
+mod calls;
 mod restrictions;
 
 use std::fs;

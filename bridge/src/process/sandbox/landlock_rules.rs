@@ -14,12 +14,12 @@ use super::error::SandboxError;
 const REQUIRED: ABI = ABI::V4;
 
 /// Programs, libraries and settings of the system, which a program reads. Some of them are links or missing.
-const SYSTEM: [&str; 10] = ["/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/etc", "/proc", "/dev"];
+const SYSTEM: [&str; 9] = ["/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/etc", "/proc"];
 
 /// Files of `/etc` that may be links to somewhere else: without them, no name is resolved and no certificate is verified.
 const LINKED_SETTINGS: [&str; 3] = ["/etc/resolv.conf", "/etc/ssl/certs", "/etc/localtime"];
 
-/// Devices to which a program writes.
+/// Devices that a program reads, and to which it writes. Others are terminals, and the disks of root.
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// Part of Landlock that a kernel may lack.

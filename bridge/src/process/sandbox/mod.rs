@@ -7,6 +7,8 @@ mod capabilities;
 mod error;
 #[cfg(target_os = "linux")]
 mod landlock_rules;
+#[cfg(target_os = "linux")]
+mod seccomp_rules;
 mod support;
 mod temporary_folder;
 
@@ -45,7 +47,8 @@ pub enum ProcessSandbox {
     None,
     /// No new privileges, no inherited descriptors, no core dumps, and a folder of its own for temporary files.
     Basic,
-    /// The restrictions of `Basic`; on Linux, no capabilities, and access to few files and ports only.
+    /// The restrictions of `Basic`; on Linux, no capabilities, access to few files and ports only, and no memory, messages or
+    /// keys that processes share.
     Strict(AllowedAccess),
 }
 
@@ -127,7 +130,9 @@ fn apply_basic() -> Result<(), SandboxError> {
 #[cfg(target_os = "linux")]
 fn apply_strict(allowed: &AllowedAccess) -> Result<(), SandboxError> {
     landlock_rules::apply(allowed)?;
-    capabilities::drop_all().map_err(|error| SandboxError::of("give up capabilities", error))
+    capabilities::drop_all().map_err(|error| SandboxError::of("give up capabilities", error))?;
+    // Last: a process without privileges may add a filter, because it gains none either.
+    seccomp_rules::apply()
 }
 
 #[cfg(not(target_os = "linux"))]

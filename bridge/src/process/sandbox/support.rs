@@ -7,6 +7,7 @@ use super::error::SandboxError;
 pub struct SandboxSupport {
     new_privileges: bool,
     files_and_tcp: bool,
+    calls: bool,
     devices: bool,
     scopes: bool,
 }
@@ -19,6 +20,7 @@ impl SandboxSupport {
         Self {
             new_privileges: rustix::thread::no_new_privs().is_ok(),
             files_and_tcp: has(Part::FilesAndTcp),
+            calls: super::seccomp_rules::are_supported(),
             devices: has(Part::Devices),
             scopes: has(Part::Scopes),
         }
@@ -27,7 +29,7 @@ impl SandboxSupport {
     /// Returns the restrictions that this system can enforce.
     #[cfg(not(target_os = "linux"))]
     pub fn current() -> Self {
-        Self { new_privileges: false, files_and_tcp: false, devices: false, scopes: false }
+        Self { new_privileges: false, files_and_tcp: false, calls: false, devices: false, scopes: false }
     }
 
     /// Returns what the sandbox `basic` does not prevent on this system, although it should, in words.
@@ -46,12 +48,22 @@ impl SandboxSupport {
     /// Checks that this system can enforce the restrictions without which there is no sandbox `strict`.
     ///
     /// # Errors
-    /// [`SandboxError`].
+    /// [`SandboxError`], which names all that this system lacks.
     pub fn check_strict(self) -> Result<(), SandboxError> {
-        if self.new_privileges && self.files_and_tcp {
+        let required = [
+            (self.new_privileges, "a process without new privileges (Linux)"),
+            (self.files_and_tcp, "Landlock with rules for TCP (Linux 6.7 or later, enabled at boot)"),
+            (self.calls, "filters of system calls (seccomp, CONFIG_SECCOMP_FILTER)"),
+        ];
+        let missing: Vec<&str> = required.into_iter().filter(|(has, _)| !has).map(|(_, part)| part).collect();
+        if missing.is_empty() {
             return Ok(());
         }
-        Err(SandboxError("it needs Landlock with rules for TCP (Linux 6.7 or later, enabled at boot)".to_owned()))
+        let not_prevented = match self.missing_in_strict() {
+            further if further.is_empty() => String::new(),
+            further => format!("; it would not prevent: {}", further.join(", ")),
+        };
+        Err(SandboxError(format!("it needs what this system lacks: {}{not_prevented}", missing.join(", "))))
     }
 }
 
@@ -61,20 +73,29 @@ mod tests {
 
     #[test]
     fn missing_restrictions_are_named_and_only_some_are_required() {
-        let all = SandboxSupport { new_privileges: true, files_and_tcp: true, devices: true, scopes: true };
+        let all =
+            SandboxSupport { new_privileges: true, files_and_tcp: true, calls: true, devices: true, scopes: true };
         let without_scopes = SandboxSupport { scopes: false, ..all };
         let linux_6_8 = SandboxSupport { devices: false, ..without_scopes };
+        let without_seccomp = SandboxSupport { calls: false, ..all };
         let linux_6_1 = SandboxSupport { files_and_tcp: false, ..linux_6_8 };
-        let macos = SandboxSupport { new_privileges: false, ..linux_6_1 };
-        for (support, in_basic, in_strict, has_strict) in [
-            (all, 0, 0, true),
-            (without_scopes, 0, 1, true),
-            (linux_6_8, 0, 2, true),
-            (linux_6_1, 0, 2, false),
-            (macos, 1, 2, false),
+        let macos = SandboxSupport { new_privileges: false, calls: false, ..linux_6_1 };
+        for (support, in_basic, in_strict, missing) in [
+            (all, 0, 0, &[][..]),
+            (without_scopes, 0, 1, &[]),
+            (linux_6_8, 0, 2, &[]),
+            (without_seccomp, 0, 0, &["seccomp"]),
+            (linux_6_1, 0, 2, &["Landlock", "not prevent: control requests", "signals"]),
+            (macos, 1, 2, &["new privileges", "Landlock", "seccomp", "signals"]),
         ] {
             let found = (support.missing_in_basic().len(), support.missing_in_strict().len());
-            assert_eq!((found, support.check_strict().is_ok()), ((in_basic, in_strict), has_strict), "{support:?}");
+            assert_eq!(found, (in_basic, in_strict), "{support:?}");
+            let message = support.check_strict().map_or_else(|error| error.to_string(), |()| String::new());
+            assert_eq!(message.is_empty(), missing.is_empty(), "{support:?}: {message}");
+            for part in ["new privileges", "Landlock", "seccomp", "not prevent: control requests", "signals"] {
+                let is_named = missing.contains(&part) || part == "not prevent: control requests" && found.1 == 2;
+                assert_eq!(message.contains(part), is_named && !missing.is_empty(), "{part} in {message}");
+            }
         }
     }
 }
