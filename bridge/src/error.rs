@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::sync::Arc;
 
+use crate::message_text::MessageText;
+
 /// Cause of an error that implements `Clone`. Shared, so that clones keep the whole chain of causes.
 pub type Cause = Arc<dyn Error + Send + Sync>;
 
@@ -60,11 +62,11 @@ pub fn cut(text: &str, limit: usize) -> Cow<'_, str> {
 /// Returns the text of an error, without its causes, with secrets masked by `mask`. A very long one is shortened, and that
 /// of a parser to a short quote of what it found, but only after it is masked: a masker does not find a secret that is cut
 /// in its middle.
-pub fn text_of_masked(error: &(dyn Error + 'static), mask: impl FnOnce(&str) -> String) -> String {
+pub fn text_of_masked(error: &(dyn Error + 'static), mask: impl FnOnce(&MessageText) -> String) -> String {
     let shared = error.downcast_ref::<Cause>();
     let is_of_parser = error.is::<serde_json::Error>() || shared.is_some_and(|cause| cause.is::<serde_json::Error>());
     let limit = if is_of_parser { QUOTED_CHARACTERS } else { ERROR_CHARACTERS };
-    shorten_to(&mask(&error.to_string()), limit).into_owned()
+    shorten_to(&mask(&MessageText::of(error)), limit).into_owned()
 }
 
 /// Returns an error and its causes in one line, joined by `: `. Skips a cause if the line already ends with its text.
@@ -74,7 +76,7 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
 }
 
 /// Returns the line of [`chain`] with secrets masked by `mask`, and each error shortened as [`text_of_masked`] does.
-pub fn chain_masked(error: &(dyn Error + 'static), mask: impl Fn(&str) -> String) -> String {
+pub fn chain_masked(error: &(dyn Error + 'static), mask: impl Fn(&MessageText) -> String) -> String {
     chain_with(error, |error| Some(text_of_masked(error, &mask)))
 }
 
@@ -152,10 +154,10 @@ mod tests {
     #[test]
     fn secret_is_masked_before_its_error_is_shortened() {
         const SECRET: &str = "swordfish-7f3a";
-        let mask = |text: &str| text.replace(SECRET, "[secret]");
+        let mask = |text: &MessageText| text.replace(SECRET, "[secret]");
         let long: &'static str = format!("{}{SECRET}{}", "x".repeat(2_994), "y".repeat(4_000)).leak();
         let error = chain_of(&["a", long]);
-        assert!(mask(&chain(&error)).contains("x[secret]y"));
+        assert!(mask(&chain(&error).into()).contains("x[secret]y"));
         let line = chain_masked(&error, mask);
         assert!(line.len() < 4_100 && line.contains(" … "), "{} bytes", line.len());
         assert!(!line.contains("sword"), "{line}");
@@ -168,7 +170,7 @@ mod tests {
     fn quotes_of_parsers_are_shortened_in_a_masked_chain() {
         let found = format!("\n\"{}\"", "x".repeat(50_000_000));
         let error = serde_json::from_str::<u8>(&found).unwrap_err();
-        let line = chain_masked(&ChainedError { text: "a", source: Some(cause(error)) }, str::to_owned);
+        let line = chain_masked(&ChainedError { text: "a", source: Some(cause(error)) }, ToString::to_string);
         assert!(line.starts_with("a: invalid type: string \"xxx") && line.contains("at line 2 column"), "{line}");
         assert!(line.len() < 300, "{} bytes", line.len());
     }

@@ -2,7 +2,7 @@
 //!
 //! Excluded: server.yaml, stacks, states, decisions about the steps of a resource. Modules import downwards only:
 //! `host → provider → launch → install → source → plugin → json → yaml → process → peer → fs → speed →
-//! terminal → error`.
+//! terminal → error → message_text`.
 
 #![warn(missing_docs)]
 
@@ -12,6 +12,7 @@ pub mod host;
 pub mod install;
 pub mod json;
 pub mod launch;
+pub mod message_text;
 mod peer;
 pub mod plugin;
 pub mod process;

@@ -234,7 +234,7 @@ impl Events {
                 Event::StepFailed(step, _) if !preview => outcome.failed.push(step.urn.to_string()),
                 Event::Message(message) if message.severity == Severity::Error => {
                     let urn = message.urn.as_ref().map(Urn::to_string).unwrap_or_default();
-                    outcome.errors.push((urn, message.text.clone()));
+                    outcome.errors.push((urn, message.text.to_string()));
                 }
                 Event::PhaseEnded(summary) => {
                     let counts = summary.changes.iter().filter(|(_, count)| **count > 0);

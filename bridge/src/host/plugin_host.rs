@@ -20,6 +20,7 @@ use super::type_cache::TypeCache;
 use super::{HostError, HostEvent, ProviderHost, ProviderRequest};
 use crate::install::VerifiedPackage;
 use crate::launch::describe_sandbox;
+use crate::message_text::MessageText;
 use crate::plugin::{PluginName, PluginVersion, Sandbox};
 use crate::provider::grpc::PluginInit;
 use crate::provider::{Provider, ProviderError, SchemaRequest};
@@ -272,7 +273,11 @@ impl PluginHost {
             (None, 0) => return Err(undeclared_package(request)),
             (None, _) => {
                 let names: Vec<_> = of_package().map(|plugin| plugin.name()).collect();
-                let message = format!("several plugins serve the package {:?}: {}", request.package, names.join(", "));
+                let message = MessageText::new(format_args!(
+                    "several plugins serve the package {:?}: {}",
+                    request.package,
+                    names.join(", ")
+                ));
                 return Err(HostError::new(message).with_hint("select one of them with options.provider"));
             }
         };
@@ -334,6 +339,6 @@ fn without_schema(message: String) -> HostError {
 }
 
 fn undeclared_package(request: &ProviderRequest) -> HostError {
-    let message = format!("no enabled plugin serves the package {:?}", request.package);
+    let message = MessageText::new(format_args!("no enabled plugin serves the package {:?}", request.package));
     HostError::new(message).with_hint("declare it in plugins, or enable it")
 }

@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use super::connection_guard::ConnectionGuard;
 use super::package_types::PackageTypes;
 use crate::error::{Cause, Hint, cause};
+use crate::message_text::MessageText;
 use crate::provider::Provider;
 
 /// Starts provider instances. The engine decides when; the host manages packages and processes.
@@ -67,14 +68,14 @@ pub struct ProviderRequest {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct HostError {
-    message: String,
+    message: MessageText,
     hint: Option<String>,
     source: Option<Cause>,
 }
 
 impl HostError {
     /// Creates an error. `message` names the attempted action without the cause.
-    pub fn new(message: impl Into<String>) -> Self {
+    pub fn new(message: impl Into<MessageText>) -> Self {
         Self { message: message.into(), hint: None, source: None }
     }
 

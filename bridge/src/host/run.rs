@@ -305,5 +305,5 @@ impl Run {
 
 /// Returns the error of a plugin that is not started, because its run or the pool ends.
 fn stopping(plugin: &Plugin) -> HostError {
-    HostError::new(format!("plugin {} is not started: the run is stopping", plugin.name()))
+    HostError::new(format_args!("plugin {} is not started: the run is stopping", plugin.name()))
 }

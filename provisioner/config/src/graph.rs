@@ -4,6 +4,8 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use bridge::message_text::MessageText;
+
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::stack::{Environment, Output, Resource, ResourceImplementation};
 use crate::tree::{Node, Reference, Value};
@@ -105,10 +107,10 @@ impl<'s> Names<'s> {
         for resource in &environment.resources {
             for (key, span) in dependencies(resource) {
                 if !names.by_key.contains_key(key) && !self.declared.contains(&(environment.name.as_str(), key)) {
-                    let summary = format!(
+                    let summary = MessageText::new(format_args!(
                         "resource {key:?} referenced by {:?} is not defined in env {:?}",
                         resource.key, environment.name
-                    );
+                    ));
                     let diagnostic = Diagnostic::error(UNKNOWN, span, summary);
                     diagnostics.push(diagnostic.did_you_mean_one_of(key, &names.keys));
                 }
@@ -132,14 +134,16 @@ impl<'s> Names<'s> {
     ) {
         let key = reference.resource.as_str();
         let Some(names) = self.by_name.get(name).map(|index| &self.environments[*index]) else {
-            let summary = format!("env {name:?} referenced by output {output:?} is not defined");
+            let summary = MessageText::new(format_args!("env {name:?} referenced by output {output:?} is not defined"));
             diagnostics.push(Diagnostic::error(UNKNOWN, reference.span, summary).did_you_mean_one_of(name, all_names));
             return;
         };
         if let Some(target) = names.by_key.get(key) {
             check_core_property(reference, target, self.types, diagnostics);
         } else if !self.declared.contains(&(name, key)) {
-            let summary = format!("resource {key:?} referenced by output {output:?} is not defined in env {name:?}");
+            let summary = MessageText::new(format_args!(
+                "resource {key:?} referenced by output {output:?} is not defined in env {name:?}"
+            ));
             diagnostics.push(Diagnostic::error(UNKNOWN, reference.span, summary).did_you_mean_one_of(key, &names.keys));
         }
     }
@@ -160,17 +164,21 @@ impl<'s> Names<'s> {
             }
             None | Some([]) => {
                 if !declared_keys.contains(key) {
-                    let summary = format!("resource {key:?} referenced by output {output:?} is not defined in any env");
+                    let summary = MessageText::new(format_args!(
+                        "resource {key:?} referenced by output {output:?} is not defined in any env"
+                    ));
                     diagnostics
                         .push(Diagnostic::error(UNKNOWN, reference.span, summary).did_you_mean_one_of(key, all_keys));
                 }
             }
             Some([first, ..]) => {
-                let summary = format!("resource {key:?} referenced by output {output:?} is defined in several envs");
+                let summary = MessageText::new(format_args!(
+                    "resource {key:?} referenced by output {output:?} is defined in several envs"
+                ));
                 let (path, first) = (reference.path.join("."), &self.environments[*first].environment.name);
                 diagnostics.push(
                     Diagnostic::error(UNKNOWN, reference.span, summary)
-                        .help(format!("name the env: `${{resource:{first}/{key}.{path}}}`")),
+                        .help(format_args!("name the env: `${{resource:{first}/{key}.{path}}}`")),
                 );
             }
         }
@@ -183,11 +191,11 @@ fn check_core_property(reference: &Reference, target: &Resource, types: &TypeTab
     let Some(core) = types.get(type_name) else { return };
     let property = reference.path[0].as_str();
     if !core.outputs().contains(&property) {
-        let summary = format!("the core type {type_name:?} has no {property:?}");
+        let summary = MessageText::new(format_args!("the core type {type_name:?} has no {property:?}"));
         diagnostics.push(
             Diagnostic::error(Code("unknown-property"), reference.span, summary)
                 .did_you_mean(property, core.outputs().iter().copied())
-                .help(format!("it has {}", core.outputs().join(", "))),
+                .help(format_args!("it has {}", core.outputs().join(", "))),
         );
     }
 }
@@ -220,7 +228,7 @@ fn check_cycles(names: &EnvironmentNames<'_>, diagnostics: &mut Vec<Diagnostic>)
                 let listed = cycle.iter().take(MAX_LISTED).map(|(key, _)| *key);
                 let mut listed: Vec<&str> = listed.chain((cycle.len() > MAX_LISTED).then_some("…")).collect();
                 listed.push(next);
-                let summary = format!("resource dependency cycle: {}", listed.join(" -> "));
+                let summary = MessageText::new(format_args!("resource dependency cycle: {}", listed.join(" -> ")));
                 diagnostics.push(Diagnostic::error(Code("dependency-cycle"), span, summary));
             } else if let Some(resource) = names.by_key.get(next).filter(|_| !done.contains(next)) {
                 open.insert(next, stack.len());

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use bridge::message_text::MessageText;
+
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::raw::RawStack;
 use crate::secrets::{Auth, AuthDeclaration, Secrets};
@@ -180,7 +182,7 @@ fn find_owner<'r>(
     let mut here = name.to_owned();
     loop {
         let Some((owner, raw)) = stacks.get_key_value(&here) else {
-            let summary = format!("the stack {here:?} to inherit `{key}` from does not exist");
+            let summary = MessageText::new(format_args!("the stack {here:?} to inherit `{key}` from does not exist"));
             let names = stacks.keys().map(String::as_str);
             diagnostics.push(Diagnostic::error(Code("inherit"), inherit_span, summary).did_you_mean(&here, names));
             return Err(Reported);
@@ -215,5 +217,5 @@ fn inherit_link(block: &Node) -> Option<Link<'_>> {
 }
 
 fn cycle_error(what: &str, chain: &[String], at: Option<Span>) -> Diagnostic {
-    Diagnostic::error(Code("inherit-cycle"), at, format!("{what} is inherited in a cycle: {}", chain.join(" -> ")))
+    Diagnostic::error(Code("inherit-cycle"), at, format_args!("{what} is inherited in a cycle: {}", chain.join(" -> ")))
 }

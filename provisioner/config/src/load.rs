@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use bridge::message_text::MessageText;
 use secrets_store::STORE_PATH;
 
 use crate::diagnostics::{Code, Diagnostic, FileId, Sensitivity, SourceFiles, has_errors};
@@ -80,7 +81,7 @@ impl Workspace<'_> {
         let folder = self.stacks_folder();
         let entries = files::list_entries(&folder).map_err(|error| -> Box<Diagnostic> {
             let display_path = self.repository.display_path(&folder);
-            Diagnostic::error(FILE, None, format!("failed to read stacks dir: open {display_path}: {error}"))
+            Diagnostic::error(FILE, None, format_args!("failed to read stacks dir: open {display_path}: {error}"))
                 .help("a stack is a folder with a server.yaml below `.sc/stacks`")
                 .into()
         })?;
@@ -147,7 +148,7 @@ impl Loader<'_> {
                 self.diagnostics.push(Diagnostic::error(
                     Code("stack-name"),
                     None,
-                    format!("the stack name {name:?} {text}"),
+                    format_args!("the stack name {name:?} {text}"),
                 ));
             }
             return None;
@@ -217,7 +218,7 @@ impl Loader<'_> {
             Err(error) if error.is_missing() && presence == Presence::Optional => return None,
             Err(error) => {
                 let diagnostic = error.not_utf8(FILE, &display_path, sensitivity, sources).unwrap_or_else(|| {
-                    Diagnostic::error(FILE, None, format!("failed to read {display_path}: open: {error}"))
+                    Diagnostic::error(FILE, None, format_args!("failed to read {display_path}: open: {error}"))
                 });
                 self.diagnostics.push(diagnostic);
                 return None;
@@ -276,7 +277,8 @@ impl Loader<'_> {
         let prefix = format!("{organization}/{project}/{name}");
         for template in templates::read(name, &prefix, &self.raw, self.workspace.types, &mut resolver) {
             if outputs.iter().any(|output| output.name == template.name) {
-                let summary = format!("the output {:?} has the name of a template", template.name);
+                let summary =
+                    MessageText::new(format_args!("the output {:?} has the name of a template", template.name));
                 diagnostics.push(
                     Diagnostic::error(Code("duplicate-output"), template.span, summary)
                         .help("rename the output: client stacks find the template by this name"),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bridge::message_text::MessageText;
 use bridge::plugin::PluginVersion;
 use pulumi_proto::duration::{self, Timeouts};
 use pulumi_proto::property::path::PropertyPath;
@@ -45,10 +46,11 @@ pub(super) fn read(
         ResourceImplementation::Core { type_name } => {
             for entry in section.mapping.into_iter().filter(|entry| KEYS.contains(&entry.key.as_str())) {
                 if !CORE_KEYS.contains(&entry.key.as_str()) {
-                    let summary = format!("`{}` cannot be set on the core type {type_name:?}", entry.key);
+                    let summary =
+                        MessageText::new(format_args!("`{}` cannot be set on the core type {type_name:?}", entry.key));
                     reader.push(
                         Diagnostic::error(OPTION, entry.key_span, summary)
-                            .help(format!("core types take {}", CORE_KEYS.join(", "))),
+                            .help(format_args!("core types take {}", CORE_KEYS.join(", "))),
                     );
                 }
             }
@@ -74,13 +76,14 @@ fn check_version(section: Section<'_>, plugin: &PluginDeclaration, reader: &mut 
     let Some((text, span)) = reader.text_at(section, "version") else { return };
     let Ok(version) = text.parse::<PluginVersion>() else {
         reader.push(
-            Diagnostic::error(OPTION, span, format!("{text:?} is not a version")).help("write one such as `5.2.2`"),
+            Diagnostic::error(OPTION, span, format_args!("{text:?} is not a version"))
+                .help("write one such as `5.2.2`"),
         );
         return;
     };
     let declared = plugin.plugin.source.version();
     if declared.as_ref() != Some(&version) {
-        let summary = format!("version {version} is not that of the plugin {:?}", plugin.name());
+        let summary = MessageText::new(format_args!("version {version} is not that of the plugin {:?}", plugin.name()));
         let has = match declared {
             Some(declared) => format!("the plugin is declared with version {declared}"),
             None => "the plugin is declared without a version".to_owned(),
@@ -151,7 +154,7 @@ fn read_timeouts(section: Section<'_>, reader: &mut Reader<'_>) -> Timeouts {
         let (text, span) = reader.text_at(section, key)?;
         let parsed = duration::parse(&text);
         if parsed.is_none() {
-            let summary = format!("{text:?} is not a duration");
+            let summary = MessageText::new(format_args!("{text:?} is not a duration"));
             reader.push(Diagnostic::error(OPTION, span, summary).help("write one such as `90s`, `5m` or `1h30m`"));
         }
         parsed.filter(|timeout| !timeout.is_zero())

@@ -1,5 +1,6 @@
 //! `protocol`, `goPlugin` and `startAttempts` of an entry of `plugins`.
 
+use bridge::message_text::MessageText;
 use bridge::plugin::{Dialect, GoPlugin, GoPluginTls, Register};
 
 use crate::diagnostics::{Code, Diagnostic};
@@ -15,8 +16,8 @@ pub(super) fn read(name: &str, plugin: Section<'_>, reader: &mut Reader<'_>) -> 
         None => "pulumi".to_owned(),
         Some((protocol, span)) => {
             if !PROTOCOLS.contains(&protocol.as_str()) {
-                let summary = format!("plugin {name:?}: unknown protocol {protocol:?}");
-                let help = format!("the protocols are {}", PROTOCOLS.join(", "));
+                let summary = MessageText::new(format_args!("plugin {name:?}: unknown protocol {protocol:?}"));
+                let help = MessageText::new(format_args!("the protocols are {}", PROTOCOLS.join(", ")));
                 reader.push(Diagnostic::error(PLUGIN, span, summary).help(help));
             }
             protocol
@@ -24,7 +25,8 @@ pub(super) fn read(name: &str, plugin: Section<'_>, reader: &mut Reader<'_>) -> 
     };
     let go_plugin = reader.section(plugin, "goPlugin", "goPlugin").map(|settings| {
         if protocol != "go-plugin" {
-            let summary = format!("plugin {name:?}: goPlugin has no effect without `protocol: go-plugin`");
+            let summary =
+                MessageText::new(format_args!("plugin {name:?}: goPlugin has no effect without `protocol: go-plugin`"));
             reader.push(Diagnostic::error(PLUGIN, settings.span, summary));
         }
         read_go_plugin(name, settings, reader)
@@ -40,12 +42,13 @@ pub(super) fn read(name: &str, plugin: Section<'_>, reader: &mut Reader<'_>) -> 
 fn read_start_attempts(name: &str, protocol: &str, plugin: Section<'_>, reader: &mut Reader<'_>) -> u32 {
     let Some((text, span)) = reader.text_at(plugin, "startAttempts") else { return Register::START_ATTEMPTS };
     if protocol != "register" {
-        let summary = format!("plugin {name:?}: startAttempts has no effect without `protocol: register`");
+        let summary =
+            MessageText::new(format_args!("plugin {name:?}: startAttempts has no effect without `protocol: register`"));
         reader.push(Diagnostic::error(PLUGIN, span, summary));
     }
     text.parse().ok().filter(|attempts| (1..=Register::START_ATTEMPTS).contains(attempts)).unwrap_or_else(|| {
-        let summary = format!("plugin {name:?}: invalid startAttempts {text:?}");
-        let help = format!("write a number from 1 to {}", Register::START_ATTEMPTS);
+        let summary = MessageText::new(format_args!("plugin {name:?}: invalid startAttempts {text:?}"));
+        let help = MessageText::new(format_args!("write a number from 1 to {}", Register::START_ATTEMPTS));
         reader.push(Diagnostic::error(PLUGIN, span, summary).help(help));
         Register::START_ATTEMPTS
     })
@@ -56,14 +59,20 @@ fn read_go_plugin(name: &str, section: Section<'_>, reader: &mut Reader<'_>) -> 
     let mut settings = GoPlugin::default();
     if let Some((key, span)) = reader.text_at(section, "cookieKey") {
         if key.is_empty() || key.contains(['=', '\0']) || key.starts_with("PLUGIN_") {
-            let summary = format!("plugin {name:?}: cookieKey {key:?} is not a name of an environment variable");
+            let summary = MessageText::new(format_args!(
+                "plugin {name:?}: cookieKey {key:?} is not a name of an environment variable"
+            ));
             reader.push(Diagnostic::error(PLUGIN, span, summary).help("names with PLUGIN_ belong to go-plugin"));
         }
         settings.cookie_key = key;
     }
     if let Some((value, span)) = reader.text_at(section, "cookieValue") {
         if value.is_empty() || value.contains('\0') {
-            reader.push(Diagnostic::error(PLUGIN, span, format!("plugin {name:?}: invalid cookieValue {value:?}")));
+            reader.push(Diagnostic::error(
+                PLUGIN,
+                span,
+                format_args!("plugin {name:?}: invalid cookieValue {value:?}"),
+            ));
         }
         settings.cookie_value = value;
     }
@@ -73,7 +82,8 @@ fn read_go_plugin(name: &str, section: Section<'_>, reader: &mut Reader<'_>) -> 
         match text.parse() {
             Ok(version) => versions.push(version),
             Err(_) => {
-                let summary = format!("plugin {name:?}: version {text:?} of goPlugin is not a number");
+                let summary =
+                    MessageText::new(format_args!("plugin {name:?}: version {text:?} of goPlugin is not a number"));
                 reader.push(Diagnostic::error(PLUGIN, span, summary));
             }
         }
@@ -81,7 +91,7 @@ fn read_go_plugin(name: &str, section: Section<'_>, reader: &mut Reader<'_>) -> 
     if !versions.is_empty() {
         settings.versions = versions;
     } else if has_versions {
-        let summary = format!("plugin {name:?}: goPlugin.versions has no version");
+        let summary = MessageText::new(format_args!("plugin {name:?}: goPlugin.versions has no version"));
         reader.push(Diagnostic::error(PLUGIN, section.span, summary).help("write a list such as `[1]`"));
     }
     if let Some((tls, span)) = reader.text_at(section, "tls") {
@@ -89,7 +99,7 @@ fn read_go_plugin(name: &str, section: Section<'_>, reader: &mut Reader<'_>) -> 
             "auto" => GoPluginTls::Auto,
             "none" => GoPluginTls::None,
             _ => {
-                let summary = format!("plugin {name:?}: unknown tls {tls:?}");
+                let summary = MessageText::new(format_args!("plugin {name:?}: unknown tls {tls:?}"));
                 reader.push(Diagnostic::error(PLUGIN, span, summary).help("write `auto` or `none`"));
                 GoPluginTls::Auto
             }

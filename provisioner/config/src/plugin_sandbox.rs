@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use bridge::message_text::MessageText;
 use bridge::plugin::{Sandbox, StrictSandbox};
 
 use crate::diagnostics::{Code, Diagnostic};
@@ -17,7 +18,8 @@ pub(super) fn read(name: &str, plugin: Section<'_>, reader: &mut Reader<'_>) -> 
     let is_strict = level.as_ref().is_some_and(|(level, _)| level == "strict");
     let misplaced = STRICT_KEYS.into_iter().filter(|_| !is_strict).filter_map(|key| plugin.mapping.entry(key));
     for entry in misplaced {
-        let summary = format!("plugin {name:?}: {} has no effect without `sandbox: strict`", entry.key);
+        let summary =
+            MessageText::new(format_args!("plugin {name:?}: {} has no effect without `sandbox: strict`", entry.key));
         reader.push(Diagnostic::error(PLUGIN, entry.key_span, summary));
     }
     match level.as_ref().map(|(level, span)| (level.as_str(), *span)) {
@@ -29,7 +31,7 @@ pub(super) fn read(name: &str, plugin: Section<'_>, reader: &mut Reader<'_>) -> 
             ports: read_ports(name, plugin, reader),
         }),
         Some((level, span)) => {
-            let summary = format!("plugin {name:?}: unknown sandbox {level:?}");
+            let summary = MessageText::new(format_args!("plugin {name:?}: unknown sandbox {level:?}"));
             reader.push(Diagnostic::error(PLUGIN, span, summary).help("write `none`, `basic` or `strict`"));
             Sandbox::default()
         }
@@ -40,7 +42,7 @@ fn read_paths(name: &str, plugin: Section<'_>, reader: &mut Reader<'_>, key: &st
     let mut paths = Vec::new();
     for (path, span) in reader.texts(plugin, key) {
         if path.is_empty() || path.contains('\0') {
-            let summary = format!("plugin {name:?}: {path:?} in {key} is not a path");
+            let summary = MessageText::new(format_args!("plugin {name:?}: {path:?} in {key} is not a path"));
             reader.push(Diagnostic::error(PLUGIN, span, summary));
         }
         paths.push(path.into());
@@ -57,7 +59,8 @@ fn read_ports(name: &str, plugin: Section<'_>, reader: &mut Reader<'_>) -> Vec<u
         match text.parse() {
             Ok(port) if port != 0 => ports.push(port),
             Ok(_) | Err(_) => {
-                let summary = format!("plugin {name:?}: {text:?} in ports is not the number of a port");
+                let summary =
+                    MessageText::new(format_args!("plugin {name:?}: {text:?} in ports is not the number of a port"));
                 reader.push(Diagnostic::error(PLUGIN, span, summary).help("write a number from 1 to 65535"));
             }
         }

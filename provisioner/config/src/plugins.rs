@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bridge::message_text::MessageText;
 use bridge::plugin::{
     Checksum, GitSource, GithubReleaseSource, InitSecrets, Keep, LocalSource, Platform, PluginConfig, PluginName,
     PluginSource, PluginValueError, Retry, Sha256Digest, SourceToken,
@@ -124,7 +125,7 @@ impl Context<'_, '_> {
         Reader::new(&mut self.diagnostics)
     }
 
-    fn report_error(&mut self, span: Span, summary: String) {
+    fn report_error(&mut self, span: Span, summary: impl Into<MessageText>) {
         self.diagnostics.push(Diagnostic::error(PLUGIN, span, summary));
     }
 
@@ -137,14 +138,14 @@ impl Context<'_, '_> {
         let errors_before = self.error_count();
         let section = self.reader().mapping(node, &format!("plugin #{number}")).or_else(|| {
             if node.is_null() {
-                self.report_error(node.span, format!("plugin #{number}: name is required"));
+                self.report_error(node.span, format_args!("plugin #{number}: name is required"));
             }
             None
         })?;
         self.reader().reject_unknown_keys(section, &KEYS, "a plugin");
         let Some((name, name_span)) = self.reader().text_at(section, "name").filter(|(name, _)| !name.is_empty())
         else {
-            self.report_error(section.span, format!("plugin #{number}: name is required"));
+            self.report_error(section.span, format_args!("plugin #{number}: name is required"));
             return None;
         };
         let parsed_name = self.check_name(&name, name_span, names);
@@ -193,17 +194,17 @@ impl Context<'_, '_> {
         let parsed = name.parse::<PluginName>();
         match &parsed {
             Err(PluginValueError::ReservedName(_)) => {
-                self.report_error(span, format!("plugin {name:?}: name is reserved"))
+                self.report_error(span, format_args!("plugin {name:?}: name is reserved"))
             }
             Err(_) => self.diagnostics.push(
-                Diagnostic::error(PLUGIN, span, format!("plugin {name:?}: invalid name"))
+                Diagnostic::error(PLUGIN, span, format_args!("plugin {name:?}: invalid name"))
                     .help("a name begins with a lower-case letter; lower-case letters, digits and `-` follow"),
             ),
             Ok(_) => {}
         }
         if let Some(first) = names.get(name) {
             self.diagnostics.push(
-                Diagnostic::error(PLUGIN, span, format!("plugin {name:?} is declared more than once"))
+                Diagnostic::error(PLUGIN, span, format_args!("plugin {name:?} is declared more than once"))
                     .label(*first, "first declared here"),
             );
         } else {
@@ -216,7 +217,7 @@ impl Context<'_, '_> {
         let (package, span) = self.reader().text_at(section, "package")?;
         let parsed = package.parse();
         if parsed.is_err() {
-            self.report_error(span, format!("plugin {name:?}: invalid package {package:?}"));
+            self.report_error(span, format_args!("plugin {name:?}: invalid package {package:?}"));
         }
         parsed.ok()
     }
@@ -240,7 +241,7 @@ impl Context<'_, '_> {
             "all" => InitSecrets::All,
             _ => {
                 self.diagnostics.push(
-                    Diagnostic::error(PLUGIN, span, format!("plugin {name:?}: unknown initSecrets {text:?}"))
+                    Diagnostic::error(PLUGIN, span, format_args!("plugin {name:?}: unknown initSecrets {text:?}"))
                         .help("use `referenced` (the secrets that `config` references) or `all`"),
                 );
                 InitSecrets::Referenced
@@ -272,7 +273,7 @@ impl Context<'_, '_> {
             "never" => Keep::Never,
             _ => {
                 self.diagnostics.push(
-                    Diagnostic::error(PLUGIN, span, format!("plugin {name:?}: unknown keep {text:?}"))
+                    Diagnostic::error(PLUGIN, span, format_args!("plugin {name:?}: unknown keep {text:?}"))
                         .help("use `run` (one process for all phases of a run) or `never` (one for each phase)"),
                 );
                 Keep::default()
@@ -293,7 +294,7 @@ impl Context<'_, '_> {
         };
         pulumi_proto::duration::parse(&text).filter(|timeout| !timeout.is_zero()).unwrap_or_else(|| {
             self.diagnostics.push(
-                Diagnostic::error(PLUGIN, span, format!("plugin {name:?}: invalid startTimeout {text:?}"))
+                Diagnostic::error(PLUGIN, span, format_args!("plugin {name:?}: invalid startTimeout {text:?}"))
                     .help("write a duration such as `90s` or `2m`"),
             );
             PluginConfig::START_TIMEOUT
@@ -303,8 +304,8 @@ impl Context<'_, '_> {
     fn read_source(&mut self, name: &str, plugin: Section<'_>) -> Option<PluginSource> {
         let missing = |context: &mut Self, span| {
             context.diagnostics.push(
-                Diagnostic::error(PLUGIN, span, format!("plugin {name:?}: source.type is required"))
-                    .help(format!("the types are {}", SOURCE_TYPES.join(", "))),
+                Diagnostic::error(PLUGIN, span, format_args!("plugin {name:?}: source.type is required"))
+                    .help(format_args!("the types are {}", SOURCE_TYPES.join(", "))),
             );
         };
         let Some(node) = plugin.get("source") else {
@@ -321,9 +322,9 @@ impl Context<'_, '_> {
         };
         if !SOURCE_TYPES.contains(&kind.as_str()) {
             self.diagnostics.push(
-                Diagnostic::error(PLUGIN, kind_span, format!("plugin {name:?}: unknown source type {kind:?}"))
+                Diagnostic::error(PLUGIN, kind_span, format_args!("plugin {name:?}: unknown source type {kind:?}"))
                     .did_you_mean(&kind, SOURCE_TYPES)
-                    .help(format!("the types are {}", SOURCE_TYPES.join(", "))),
+                    .help(format_args!("the types are {}", SOURCE_TYPES.join(", "))),
             );
             return None;
         }
@@ -359,7 +360,8 @@ impl SourceReader<'_, '_, '_> {
         if self.kind == "git" {
             if self.context.resolver.namespaces().root_has_reserved(&location, '%') {
                 let summary = "the path of the repository contains `%`, and git decodes `%` in a `file://` URL";
-                let diagnostic = Diagnostic::error(PLUGIN, location_span, format!("plugin {:?}: {summary}", self.name));
+                let diagnostic =
+                    Diagnostic::error(PLUGIN, location_span, format_args!("plugin {:?}: {summary}", self.name));
                 self.context.diagnostics.push(diagnostic.help("write the path without `file://`"));
                 return None;
             }
@@ -388,7 +390,8 @@ impl SourceReader<'_, '_, '_> {
         if source.unprotected_address().is_none() {
             return Some(source);
         }
-        let summary = format!("plugin {:?}: the address is not encrypted, and no checksum is declared", self.name);
+        let name = &self.name;
+        let summary = format_args!("plugin {name:?}: the address is not encrypted, and no checksum is declared");
         self.context.diagnostics.push(
             Diagnostic::error(PLUGIN, span, summary)
                 .help("use an https address, or declare `checksum`; `insecure: true` accepts the address as it is"),
@@ -399,7 +402,8 @@ impl SourceReader<'_, '_, '_> {
     fn read_local(mut self) -> Option<PluginSource> {
         for key in ["ref", "version"] {
             if let Some(entry) = self.section.mapping.entry(key) {
-                let summary = format!("plugin {:?}: source.{key} is ignored for source type \"local\"", self.name);
+                let name = &self.name;
+                let summary = format_args!("plugin {name:?}: source.{key} is ignored for source type \"local\"");
                 self.context.diagnostics.push(Diagnostic::warning(PLUGIN, entry.key_span, summary));
             }
         }
@@ -411,7 +415,7 @@ impl SourceReader<'_, '_, '_> {
 
     /// Reports an error of the source and returns `None`.
     fn fail<T>(&mut self, span: Span, text: &str) -> Option<T> {
-        self.context.report_error(span, format!("plugin {:?}: {text}", self.name));
+        self.context.report_error(span, format_args!("plugin {:?}: {text}", self.name));
         None
     }
 
@@ -478,7 +482,7 @@ impl SourceReader<'_, '_, '_> {
 
     fn report_invalid_checksum(&mut self, span: Span) {
         self.context.diagnostics.push(
-            Diagnostic::error(PLUGIN, span, format!("plugin {:?}: invalid checksum", self.name))
+            Diagnostic::error(PLUGIN, span, format_args!("plugin {:?}: invalid checksum", self.name))
                 .help("a checksum is `sha256:` and 64 hexadecimal digits"),
         );
     }

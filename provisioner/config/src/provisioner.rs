@@ -5,6 +5,7 @@ mod secrets_provider;
 mod state_storage;
 
 use bridge::error::shorten;
+use bridge::message_text::MessageText;
 
 use self::context::{CODE, Context, Field};
 
@@ -36,7 +37,7 @@ impl Context<'_, '_> {
             kind.map_or((String::new(), section.map(|section| section.span).or(file_start)), |(k, s)| (k, Some(s)));
         if kind != "pulumi" {
             self.diagnostics.push(
-                Diagnostic::error(CODE, span, format!("unknown provisioner type {kind:?}"))
+                Diagnostic::error(CODE, span, format_args!("unknown provisioner type {kind:?}"))
                     .help("write `provisioner: { type: pulumi, config: … }`"),
             );
             return None;
@@ -74,7 +75,7 @@ impl Context<'_, '_> {
             "" | "deletes" => Confirm::Deletes,
             "always" => Confirm::Always,
             _ => {
-                let summary = format!("unknown value {} of `confirm`", shorten(&text));
+                let summary = MessageText::new(format_args!("unknown value {} of `confirm`", shorten(&text)));
                 self.diagnostics.push(
                     Diagnostic::error(CODE, span, summary)
                         .did_you_mean(&text, ["never", "deletes", "always"])
@@ -95,7 +96,7 @@ impl Context<'_, '_> {
     fn read_max_deletes(&mut self, config: Section<'_>) -> Option<MaxDeletes> {
         let Field { text, span } = self.read_field(config, "maxDeletes").filter(|field| !field.text.is_empty())?;
         let Ok(count) = text.parse() else {
-            let summary = format!("`maxDeletes` must be a number, not {}", shorten(&text));
+            let summary = MessageText::new(format_args!("`maxDeletes` must be a number, not {}", shorten(&text)));
             self.diagnostics.push(
                 Diagnostic::error(CODE, span, summary)
                     .help("write the number of resources that a run may delete, such as 3"),

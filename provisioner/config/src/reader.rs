@@ -90,7 +90,11 @@ impl<'d> Reader<'d> {
             Value::Scalar(scalar) if scalar.is_null() => Some(String::new()),
             Value::Scalar(scalar) => Some(scalar.text.clone()),
             Value::Interpolated(_) => {
-                self.push(Diagnostic::error(Code("misplaced-secret"), node.span, format!("{what} cannot be a secret")));
+                self.push(Diagnostic::error(
+                    Code("misplaced-secret"),
+                    node.span,
+                    format_args!("{what} cannot be a secret"),
+                ));
                 None
             }
             Value::Sequence(_) | Value::Mapping(_) => {
@@ -145,8 +149,12 @@ impl<'d> Reader<'d> {
             }
             if let Some(candidate) = crate::diagnostics::closest(&entry.key, absent.iter().copied()) {
                 self.push(
-                    Diagnostic::warning(UNKNOWN_KEY, entry.key_span, format!("the key `{}` is ignored", entry.key))
-                        .help(format!("did you mean `{candidate}`?")),
+                    Diagnostic::warning(
+                        UNKNOWN_KEY,
+                        entry.key_span,
+                        format_args!("the key `{}` is ignored", entry.key),
+                    )
+                    .help(format_args!("did you mean `{candidate}`?")),
                 );
             }
         }
@@ -156,9 +164,9 @@ impl<'d> Reader<'d> {
     pub(super) fn warn_of_unknown_keys(&mut self, section: Section<'_>, known: &[&str]) {
         for entry in section.mapping.into_iter().filter(|entry| !known.contains(&entry.key.as_str())) {
             self.push(
-                Diagnostic::warning(UNKNOWN_KEY, entry.key_span, format!("the key `{}` is ignored", entry.key))
+                Diagnostic::warning(UNKNOWN_KEY, entry.key_span, format_args!("the key `{}` is ignored", entry.key))
                     .did_you_mean(&entry.key, known.iter().copied())
-                    .help(format!("the keys are {}", known.join(", "))),
+                    .help(format_args!("the keys are {}", known.join(", "))),
             );
         }
     }
@@ -169,7 +177,7 @@ impl<'d> Reader<'d> {
             self.push(
                 unknown_key_error(of, entry)
                     .did_you_mean(&entry.key, known.iter().copied())
-                    .help(format!("the keys are {}", known.join(", "))),
+                    .help(format_args!("the keys are {}", known.join(", "))),
             );
         }
     }
@@ -177,9 +185,9 @@ impl<'d> Reader<'d> {
 
 /// Returns the error that an entry has a key that means nothing there.
 pub(super) fn unknown_key_error(of: &str, entry: &Entry) -> Diagnostic {
-    Diagnostic::error(UNKNOWN_KEY, entry.key_span, format!("{of} has no key `{}`", entry.key))
+    Diagnostic::error(UNKNOWN_KEY, entry.key_span, format_args!("{of} has no key `{}`", entry.key))
 }
 
 fn wrong_kind_error(node: &Node, summary: &str) -> Diagnostic {
-    Diagnostic::error(WRONG_KIND, node.span, summary).span_label(format!("this is {}", node.kind()))
+    Diagnostic::error(WRONG_KIND, node.span, summary).span_label(format_args!("this is {}", node.kind()))
 }

@@ -1,5 +1,7 @@
 //! `resources.registrar` of server.yaml, own or inherited (docs/spec/simple-container.md#7.19).
 
+use bridge::message_text::MessageText;
+
 use crate::diagnostics::{Code, Diagnostic};
 use crate::inherit::{self, REGISTRAR, RawStacks};
 use crate::placeholder::{ReferenceRule, Resolver};
@@ -26,10 +28,10 @@ pub(super) fn read(
     }
     let (type_name, type_span) = reader.text_at(section, "type").filter(|(text, _)| !text.is_empty())?;
     let Some(registrar) = types.registrar(&type_name) else {
-        let summary = format!("{type_name:?} is no type of a registrar");
+        let summary = MessageText::new(format_args!("{type_name:?} is no type of a registrar"));
         let names: Vec<&str> = types.registrars().map(|registrar| registrar.name()).collect();
         let error = Diagnostic::error(Code("unknown-type"), type_span, summary);
-        diagnostics.push(error.help(format!("the types are {}", names.join(", "))));
+        diagnostics.push(error.help(format_args!("the types are {}", names.join(", "))));
         return None;
     };
     let config = match section.get("config") {

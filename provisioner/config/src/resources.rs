@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use bridge::message_text::MessageText;
+
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::inherit::REGISTRAR;
 use crate::options;
@@ -35,7 +37,10 @@ pub(super) fn read(root: Section<'_>, routing: RoutingContext<'_>, resolver: &mu
     let mut seen: BTreeMap<(&str, &str), Span> = BTreeMap::new();
     for ResourceEntry { environment, resource } in entries {
         if let Some(first) = seen.insert((&environment.key, &resource.key), resource.key_span) {
-            let summary = format!("resource {:?} of env {:?} is defined twice", resource.key, environment.key);
+            let summary = MessageText::new(format_args!(
+                "resource {:?} of env {:?} is defined twice",
+                resource.key, environment.key
+            ));
             diagnostics.push(
                 Diagnostic::error(Code("duplicate-resource"), resource.key_span, summary)
                     .label(first, "first defined here"),
@@ -96,7 +101,7 @@ fn find_resources<'n>(root: Section<'n>, reader: &mut Reader<'_>) -> Vec<Resourc
         match resources.filter(|mapping| mapping.into_iter().all(|entry| is_resource(&entry.value))) {
             Some(resources) => {
                 let full = format!("resources.resources.{}.resources", environment.key);
-                let summary = format!("env {:?} is taken as `{full}`", environment.key);
+                let summary = MessageText::new(format_args!("env {:?} is taken as `{full}`", environment.key));
                 reader.push(shorthand_warning(environment, summary));
                 entries.extend(resources.into_iter().map(|resource| ResourceEntry { environment, resource }));
             }
@@ -110,12 +115,12 @@ fn find_resources<'n>(root: Section<'n>, reader: &mut Reader<'_>) -> Vec<Resourc
 fn missing_level_error(environment: &Entry) -> Option<Diagnostic> {
     let key = &environment.key;
     if is_resource(&environment.value) {
-        let summary = format!("`{key}` is a resource in the place of an environment");
-        let help = format!("write `resources.resources.ENVIRONMENT.resources.{key}`");
+        let summary = MessageText::new(format_args!("`{key}` is a resource in the place of an environment"));
+        let help = MessageText::new(format_args!("write `resources.resources.ENVIRONMENT.resources.{key}`"));
         return Some(Diagnostic::error(MISSING_LEVEL, environment.key_span, summary).help(help));
     }
     ENVIRONMENT_KEYS.contains(&key.as_str()).then(|| {
-        let summary = format!("`{key}` is in the place of an environment");
+        let summary = MessageText::new(format_args!("`{key}` is in the place of an environment"));
         Diagnostic::error(MISSING_LEVEL, environment.key_span, summary)
             .help("write `resources.resources.ENVIRONMENT.resources.KEY`")
     })
@@ -127,15 +132,15 @@ fn unknown_section_error(entry: &Entry) -> Diagnostic {
     let unknown = unknown_key_error("`resources`", entry);
     let has_resources = entry.value.as_mapping().is_some_and(|mapping| mapping.entry("resources").is_some());
     if has_resources {
-        return unknown.help(format!("write `resources.resources.{key}.resources`"));
+        return unknown.help(format_args!("write `resources.resources.{key}.resources`"));
     }
     if is_resource(&entry.value) {
-        return unknown.help(format!("write `resources.resources.ENVIRONMENT.resources.{key}`"));
+        return unknown.help(format_args!("write `resources.resources.ENVIRONMENT.resources.{key}`"));
     }
     unknown.did_you_mean(key, SECTION_KEYS).help("environments are declared below `resources.resources`")
 }
 
-fn shorthand_warning(entry: &Entry, summary: String) -> Diagnostic {
+fn shorthand_warning(entry: &Entry, summary: MessageText) -> Diagnostic {
     Diagnostic::warning(SHORTHAND, entry.key_span, summary)
         .help("write the full path: the Go program ignores the shorthand")
 }
@@ -150,8 +155,10 @@ fn find_in_environment<'n>(
     if let Some((_, span)) = reader.text_at(section, "inherit").filter(|(stack, _)| !stack.is_empty()) {
         reader.push(match resources {
             Some(_) => {
-                let summary =
-                    format!("resources are inherited, but resources are defined for stack {:?}", environment.key);
+                let summary = MessageText::new(format_args!(
+                    "resources are inherited, but resources are defined for stack {:?}",
+                    environment.key
+                ));
                 Diagnostic::error(Code("inherit-and-resources"), span, summary).help("remove `inherit`")
             }
             None => Diagnostic::error(Code("inherit"), span, "an environment cannot be inherited")
@@ -164,7 +171,10 @@ fn find_in_environment<'n>(
     for resource in section.mapping.into_iter().filter(|entry| !ENVIRONMENT_KEYS.contains(&entry.key.as_str())) {
         if is_resource(&resource.value) {
             let full = format!("resources.resources.{}.resources.{}", environment.key, resource.key);
-            reader.push(shorthand_warning(resource, format!("resource {:?} is taken as `{full}`", resource.key)));
+            reader.push(shorthand_warning(
+                resource,
+                MessageText::new(format_args!("resource {:?} is taken as `{full}`", resource.key)),
+            ));
             entries.push(ResourceEntry { environment, resource });
         } else {
             reader.push(
@@ -182,13 +192,15 @@ fn reject_unknown_keys(section: Section<'_>, reader: &mut Reader<'_>) {
         let key = entry.key.as_str();
         let unknown = unknown_key_error("a resource", entry);
         reader.push(if options::KEYS.contains(&key) {
-            unknown.help(format!("write `options: {{ {key}: … }}`"))
+            unknown.help(format_args!("write `options: {{ {key}: … }}`"))
         } else if ["args", "inputs", "properties", "props"].contains(&key) {
             unknown.help("did you mean `config`?")
         } else {
-            unknown.did_you_mean(key, RESOURCE_KEYS.into_iter().chain(options::KEYS)).help(format!(
-                "the keys are {}; what the resource is made of stands in `config`",
-                RESOURCE_KEYS.join(", ")
+            unknown.did_you_mean(key, RESOURCE_KEYS.into_iter().chain(options::KEYS)).help(MessageText::new(
+                format_args!(
+                    "the keys are {}; what the resource is made of stands in `config`",
+                    RESOURCE_KEYS.join(", ")
+                ),
             ))
         });
     }
@@ -203,7 +215,7 @@ pub(super) fn declared(root: Section<'_>) -> HashSet<(&str, &str)> {
 
 /// Returns the error of a domain in a stack without a registrar.
 fn missing_registrar_error(domain: &Entry) -> Diagnostic {
-    let summary = format!("`{}` needs a registrar, which the stack does not have", domain.key);
+    let summary = MessageText::new(format_args!("`{}` needs a registrar, which the stack does not have", domain.key));
     Diagnostic::error(Code("missing-registrar"), domain.value.span, summary)
         .help("add `resources.registrar` with `type: cloudflare`, or leave the key out")
 }
@@ -233,10 +245,10 @@ fn read_resource(
     if let Some((_, span)) = reader.text_at(section, "inherit").filter(|(stack, _)| !stack.is_empty()) {
         reader.push(match kind {
             Some(_) => {
-                let summary = format!(
+                let summary = MessageText::new(format_args!(
                     "resource {:?} is inherited, but type is defined for stack {:?}",
                     entry.key, environment.key
-                );
+                ));
                 Diagnostic::error(Code("inherit-and-type"), span, summary).help("remove `inherit`")
             }
             None => Diagnostic::error(Code("inherit"), span, "a resource cannot be inherited")

@@ -1,5 +1,7 @@
 //! Selection of the plugin or core type that manages a resource (docs/spec/simple-container.md#10.5).
 
+use bridge::message_text::MessageText;
+
 use crate::diagnostics::{Code, Diagnostic, Span, closest};
 use crate::plugins::PluginDeclaration;
 use crate::stack::ResourceImplementation;
@@ -83,12 +85,12 @@ impl RoutingRequest<'_> {
             return Diagnostic::error(
                 UNKNOWN_TYPE,
                 self.span,
-                format!("the core type {:?} is not supported yet", self.text),
+                format_args!("the core type {:?} is not supported yet", self.text),
             )
             .help("a plugin can serve its resources: declare it in `plugins` and use `plugin:module:Type`");
         }
         if context.plugins.iter().any(|plugin| plugin.package() == self.text) {
-            return unknown.help(format!("write the whole type, `{0}:module:Type` or `{0}:Type`", self.text));
+            return unknown.help(format_args!("write the whole type, `{0}:module:Type` or `{0}:Type`", self.text));
         }
         unknown.did_you_mean(self.text, context.types.names().chain(GO_TYPES))
     }
@@ -123,7 +125,7 @@ impl RoutingRequest<'_> {
             [] => Err(self.no_plugin_error(package, context).into()),
             [..] => {
                 let names = names(&serving, context);
-                let summary = format!("several plugins serve {:?}: {names}", self.text);
+                let summary = MessageText::new(format_args!("several plugins serve {:?}: {names}", self.text));
                 Err(Diagnostic::error(UNKNOWN_TYPE, self.span, summary)
                     .help("select one with `options.provider`")
                     .into())
@@ -132,21 +134,23 @@ impl RoutingRequest<'_> {
     }
 
     fn invalid_type_error(self) -> Diagnostic {
-        Diagnostic::error(UNKNOWN_TYPE, self.span, format!("invalid plugin resource type {:?}", self.text))
+        Diagnostic::error(UNKNOWN_TYPE, self.span, format_args!("invalid plugin resource type {:?}", self.text))
             .help("the type of a plugin is `plugin:module:Type` or `plugin:Type`")
     }
 
     fn provider_type_error(self, provider: &str) -> Diagnostic {
-        let summary = format!("a resource cannot have the provider type {:?}", self.text);
-        Diagnostic::error(UNKNOWN_TYPE, self.span, summary).help(format!(
+        let summary = MessageText::new(format_args!("a resource cannot have the provider type {:?}", self.text));
+        Diagnostic::error(UNKNOWN_TYPE, self.span, summary).help(format_args!(
             "each plugin declares one provider: declare a plugin with `package: {provider}` in `plugins`, and select it \
              with `options.provider`"
         ))
     }
 
     fn no_plugin_error(self, package: &str, context: RoutingContext<'_>) -> Diagnostic {
-        let summary =
-            format!("unknown resource type {:?}: no enabled plugin serves the package {package:?}", self.text);
+        let summary = MessageText::new(format_args!(
+            "unknown resource type {:?}: no enabled plugin serves the package {package:?}",
+            self.text
+        ));
         let diagnostic = Diagnostic::error(UNKNOWN_TYPE, self.span, summary);
         if let Some(disabled) = context.plugins.iter().find(|plugin| plugin.package() == package) {
             return diagnostic
@@ -157,9 +161,9 @@ impl RoutingRequest<'_> {
         let packages = packages.take(MAX_COMPARED);
         match closest(package, packages) {
             Some(candidate) => {
-                diagnostic.help(format!("did you mean `{}`?", self.text.replacen(package, candidate, 1)))
+                diagnostic.help(format_args!("did you mean `{}`?", self.text.replacen(package, candidate, 1)))
             }
-            None => diagnostic.help(format!("declare a plugin with `name: {package}` in `plugins`")),
+            None => diagnostic.help(format_args!("declare a plugin with `name: {package}` in `plugins`")),
         }
     }
 
@@ -171,10 +175,15 @@ impl RoutingRequest<'_> {
         serving: &[usize],
         context: RoutingContext<'_>,
     ) -> Diagnostic {
-        let summary = format!("the provider {wanted:?} is not an enabled plugin of package {package:?}");
+        let summary =
+            MessageText::new(format_args!("the provider {wanted:?} is not an enabled plugin of package {package:?}"));
         let diagnostic = Diagnostic::error(Code("unknown-provider"), span, summary)
             .did_you_mean(wanted, serving.iter().map(|index| context.plugins[*index].name()));
-        if serving.is_empty() { diagnostic } else { diagnostic.help(format!("it has {}", names(serving, context))) }
+        if serving.is_empty() {
+            diagnostic
+        } else {
+            diagnostic.help(format_args!("it has {}", names(serving, context)))
+        }
     }
 }
 
@@ -184,8 +193,9 @@ pub(super) fn missing_type_error(resource: &str, environment: &str, span: Span) 
 }
 
 fn unknown_type(text: &str, resource: &str, environment: &str, span: Span) -> Diagnostic {
-    let detail = format!("unknown type {text:?} for resource {resource:?} of env {environment:?}");
-    Diagnostic::error(UNKNOWN_TYPE, span, format!("unknown resource type {text:?}")).detail(detail)
+    let detail =
+        MessageText::new(format_args!("unknown type {text:?} for resource {resource:?} of env {environment:?}"));
+    Diagnostic::error(UNKNOWN_TYPE, span, format_args!("unknown resource type {text:?}")).detail(detail)
 }
 
 fn names(plugins: &[usize], context: RoutingContext<'_>) -> String {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use bridge::message_text::MessageText;
+
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::reader::{Reader, Section};
 use crate::secret_text::SecretText;
@@ -184,7 +186,7 @@ fn read_auth_entry(name: &str, node: &Node, reader: &mut Reader<'_>) -> Option<A
     let kind = reader.text_at(section, "type");
     if let Some((stack, span)) = reader.text_at(section, "inherit").filter(|(stack, _)| !stack.is_empty()) {
         if let Some((kind, at)) = kind {
-            let summary = format!("auth {name:?} is inherited, but type {kind:?} is defined");
+            let summary = MessageText::new(format_args!("auth {name:?} is inherited, but type {kind:?} is defined"));
             reader.push(Diagnostic::error(Code("inherit-and-type"), at, summary).help("remove `type` or `inherit`"));
             return None;
         }
@@ -193,11 +195,12 @@ fn read_auth_entry(name: &str, node: &Node, reader: &mut Reader<'_>) -> Option<A
     let (kind, at) = kind.unwrap_or((String::new(), section.span));
     let Some(known) = AuthKind::ALL.into_iter().find(|known| known.as_str() == kind) else {
         let names = AuthKind::ALL.map(AuthKind::as_str);
-        let summary = format!("failed to detect auth type for {name:?}: unknown auth type {kind:?}");
+        let summary =
+            MessageText::new(format_args!("failed to detect auth type for {name:?}: unknown auth type {kind:?}"));
         reader.push(
             Diagnostic::error(Code("unknown-auth-type"), at, summary)
                 .did_you_mean(&kind, names)
-                .help(format!("the types are {}", names.join(", "))),
+                .help(format_args!("the types are {}", names.join(", "))),
         );
         return None;
     };
@@ -222,7 +225,7 @@ pub(super) fn read_config_field(section: Section<'_>, field: &str, reader: &mut 
     };
     let text = go_text(scalar);
     if text != scalar.text && !scalar.is_null() {
-        let summary = format!("`{field}` is changed when it is read");
+        let summary = MessageText::new(format_args!("`{field}` is changed when it is read"));
         reader.push(
             Diagnostic::warning(Code("rewritten-scalar"), node.span, summary)
                 .detail("an unquoted number, date or boolean is parsed and formatted again")

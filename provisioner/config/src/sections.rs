@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bridge::error::shorten;
+use bridge::message_text::MessageText;
 
 use crate::diagnostics::{Code, Diagnostic, closest};
 use crate::reader::{Reader, Section, unknown_key_error};
@@ -59,7 +60,7 @@ pub(super) fn reject_unknown_keys(root: Section<'_>, document: &Document, known:
         } else {
             unknown
                 .did_you_mean(key, known.iter().copied())
-                .help(format!("the keys are {}; a key that begins with `x-` is ignored", known.join(", ")))
+                .help(format_args!("the keys are {}; a key that begins with `x-` is ignored", known.join(", ")))
         });
     }
 }
@@ -70,10 +71,11 @@ pub(super) fn check(root: Section<'_>, types: &TypeTable, diagnostics: &mut Vec<
     if let Some((version, span)) = reader.text_at(root, "schemaVersion")
         && !["", "1", SCHEMA_VERSION].contains(&version.as_str())
     {
-        let summary = format!("the version {} of the format is not supported", shorten(&version));
+        let summary =
+            MessageText::new(format_args!("the version {} of the format is not supported", shorten(&version)));
         reader.push(
             Diagnostic::error(Code("schema-version"), span, summary)
-                .help(format!("this program reads version {SCHEMA_VERSION}")),
+                .help(format_args!("this program reads version {SCHEMA_VERSION}")),
         );
     }
     for (key, what) in [("secrets", "secrets"), ("cicd", "cicd")] {
@@ -108,7 +110,7 @@ pub(super) fn check_type(
     if known().any(|known| known == text) || (text.is_empty() && missing == MissingType::Allowed) {
         return true;
     }
-    let unknown = Diagnostic::error(Code("unknown-type"), span, format!("unknown {what} type {text:?}"));
+    let unknown = Diagnostic::error(Code("unknown-type"), span, format_args!("unknown {what} type {text:?}"));
     reader.push(match (what, closest(&text, known())) {
         ("template", None) => unknown.help(template_types_hint(types)),
         _ => unknown.did_you_mean(&text, known()),

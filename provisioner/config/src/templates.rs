@@ -68,7 +68,7 @@ fn export_template(
             Diagnostic::warning(
                 Code("unused"),
                 span,
-                format!("no client stack can be deployed from a template of type {kind:?}"),
+                format_args!("no client stack can be deployed from a template of type {kind:?}"),
             )
             .detail("the template is not exported")
             .help(template_types_hint(types)),

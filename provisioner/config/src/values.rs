@@ -4,6 +4,7 @@
 //! null is omitted from a map, kept in a list, and `<nil>` in a text; a text that contains an unknown is unknown, even
 //! with a secret in it; any other text that contains a secret is secret.
 
+use bridge::message_text::MessageText;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 
 use crate::diagnostics::{Code, Diagnostic};
@@ -99,7 +100,7 @@ fn cannot_join_error(reference: &Reference, value: &PropertyValue) -> Box<Diagno
         PropertyValue::Resource(_) => "a resource",
         _ => "not a text",
     };
-    let summary = format!("{reference} is {kind}: it cannot be part of a text");
+    let summary = MessageText::new(format_args!("{reference} is {kind}: it cannot be part of a text"));
     Diagnostic::error(Code("cannot-join"), reference.span, summary)
         .help("use it as the whole value, or reference a property inside it")
         .into()
@@ -128,9 +129,13 @@ pub(super) fn check(node: &Node, diagnostics: &mut Vec<Diagnostic>) {
                     .help("put it in quotes if it is an identifier"),
             ),
             UntypedScalar::Text(Ambiguity::Ambiguous) => diagnostics.push(
-                Diagnostic::warning(Code("ambiguous-scalar"), node.span, format!("`{}` is read as text", scalar.text))
-                    .detail("YAML 1.1 reads it as something else")
-                    .help("put it in quotes"),
+                Diagnostic::warning(
+                    Code("ambiguous-scalar"),
+                    node.span,
+                    format_args!("`{}` is read as text", scalar.text),
+                )
+                .detail("YAML 1.1 reads it as something else")
+                .help("put it in quotes"),
             ),
             _ => {}
         },

@@ -1,10 +1,10 @@
 //! Context that all parts of a deployment share: options, state, records, providers, jobs, and reported failures.
 
-use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bridge::error::{Hint as _, chain};
+use bridge::error::Hint as _;
 use bridge::host::{HostError, Monitor, MonitorEndpoint, ProviderHost};
+use bridge::message_text::MessageText;
 use bridge::provider::Provider;
 use futures_util::future::BoxFuture;
 use hashbrown::HashMap;
@@ -287,7 +287,7 @@ impl Context {
         let recorded = self.state().loaded_provider(reference).map(|state| Arc::clone(&state.inputs));
         let Some(recorded) = recorded else {
             let name = reference.urn.name();
-            return Err(HostError::new(format!("the provider {name} is not recorded and was not registered")));
+            return Err(HostError::new(format_args!("the provider {name} is not recorded and was not registered")));
         };
         self.providers.load(reference, &recorded, &self.jobs).await
     }
@@ -333,6 +333,6 @@ impl Context {
 
 /// Returns the message for the error of a provider that does not start.
 pub(crate) fn host_error(error: HostError) -> Message {
-    let hint = error.hint().map(Cow::into_owned);
-    Message { hint, ..Message::new(Severity::Error, chain(&error)) }
+    let hint = error.hint().map(MessageText::from);
+    Message { hint, ..Message::new(Severity::Error, MessageText::chain(&error)) }
 }

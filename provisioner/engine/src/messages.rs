@@ -1,9 +1,9 @@
 //! Texts of the messages that the engine emits.
 
-use std::borrow::Cow;
 use std::error::Error;
 
-use bridge::error::{Hint as _, chain};
+use bridge::error::Hint as _;
+use bridge::message_text::MessageText;
 use bridge::provider::{CheckFailure, ErrorDetails, Method, ProviderError};
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
@@ -31,7 +31,7 @@ const UNKNOWN_CHANGE: &str =
 
 /// Returns the message of an error with its causes, and with the details of the error of a provider.
 pub(crate) fn error_message(error: &(dyn Error + 'static)) -> Message {
-    Message { details: error_details(error), ..Message::new(Severity::Error, chain(error)) }
+    Message { details: error_details(error), ..Message::new(Severity::Error, MessageText::chain(error)) }
 }
 
 /// Returns the class and the details of the error of a provider, also in a failed step; `None` for another error.
@@ -52,10 +52,10 @@ pub(crate) fn step_message(step: &Step, error: &StepError) -> Message {
         message.hint = hint(step, error);
     }
     if let StepError::Host(error) = error {
-        message.hint = error.hint().map(Cow::into_owned);
+        message.hint = error.hint().map(MessageText::from);
     }
     if let StepError::State(StateError::Secrets(error)) = error {
-        message.hint = error.hint().map(Cow::into_owned);
+        message.hint = error.hint().map(MessageText::from);
     }
     if let StepError::NotDeleted { reason, .. } = error {
         message.hint = Some(undeletable_hint(&step.urn, *reason));
@@ -73,33 +73,34 @@ pub(crate) fn not_deleted_error(urn: &Urn, reason: Undeletable) -> StepError {
 }
 
 /// Returns the reason that a resource cannot be deleted, as a sentence about `name`.
-pub(crate) fn undeletable_text(name: &str, reason: Undeletable) -> String {
+pub(crate) fn undeletable_text(name: &str, reason: Undeletable) -> MessageText {
     match reason {
-        Undeletable::Protected => format!("{name} is protected"),
+        Undeletable::Protected => MessageText::new(format_args!("{name} is protected")),
         Undeletable::HasDeleteHooks => {
-            format!("{name} has delete hooks, which only its program can run")
+            MessageText::new(format_args!("{name} has delete hooks, which only its program can run"))
         }
         Undeletable::WithoutProvider => {
-            format!("{name} is recorded without a provider, so it cannot be deleted")
+            MessageText::new(format_args!("{name} is recorded without a provider, so it cannot be deleted"))
         }
     }
 }
 
 /// Returns the hint for a resource that cannot be deleted.
-pub(crate) fn undeletable_hint(urn: &Urn, reason: Undeletable) -> String {
+pub(crate) fn undeletable_hint(urn: &Urn, reason: Undeletable) -> MessageText {
     match reason {
-        Undeletable::Protected => format!(
+        Undeletable::Protected => MessageText::new(format_args!(
             "run `sc state unprotect {}`, or set `protect: false` in server.yaml and provision, then delete it",
             urn.name()
-        ),
+        )),
         Undeletable::HasDeleteHooks => {
             "delete it with `pulumi` and the program that defines the hooks, or provision it once without \
                                 deleting or replacing it: resources of server.yaml have no hooks"
-                .to_owned()
+                .into()
         }
-        Undeletable::WithoutProvider => {
-            format!("delete it by other means, and remove it from the state with `sc state rm {}`", urn.name())
-        }
+        Undeletable::WithoutProvider => MessageText::new(format_args!(
+            "delete it by other means, and remove it from the state with `sc state rm {}`",
+            urn.name()
+        )),
     }
 }
 
@@ -107,7 +108,8 @@ pub(crate) fn undeletable_hint(urn: &Urn, reason: Undeletable) -> String {
 /// initialization errors.
 pub(crate) fn not_initialized(old: &ResourceState) -> Option<Message> {
     let errors = old.init_errors.join("; ");
-    let text = format!("it exists, but its initialization has failed: it is updated again ({errors})");
+    let text =
+        MessageText::new(format_args!("it exists, but its initialization has failed: it is updated again ({errors})"));
     (!old.init_errors.is_empty()).then(|| Message::new(Severity::Info, text))
 }
 
@@ -117,7 +119,7 @@ pub(crate) fn package_of(urn: &Urn) -> String {
 }
 
 /// Returns the hint for the error of a provider in a step, if there is one.
-fn hint(step: &Step, error: &ProviderError) -> Option<String> {
+fn hint(step: &Step, error: &ProviderError) -> Option<MessageText> {
     let is_lost = |method| error.lost_reply(method).is_some();
     let text = match step.op {
         StepOp::Create | StepOp::CreateReplacement if is_lost(Method::Create) => {
@@ -128,9 +130,9 @@ fn hint(step: &Step, error: &ProviderError) -> Option<String> {
         StepOp::Import | StepOp::ImportReplacement if is_lost(Method::Read) => {
             "nothing was changed or recorded: import the resource again"
         }
-        _ => return error_hint(error).map(str::to_owned),
+        _ => return error_hint(error).map(MessageText::from),
     };
-    Some(text.to_owned())
+    Some(text.into())
 }
 
 /// Returns the hint for the error of a call without effect, or of a partial failure, if there is one.
@@ -151,13 +153,16 @@ fn error_hint(error: &ProviderError) -> Option<&'static str> {
 }
 
 /// Returns the hint for a pending create, whose outcome is unknown. `id` is the id of the resource, if it is known.
-fn lost_create(step: &Step, id: Option<&ResourceId>) -> String {
+fn lost_create(step: &Step, id: Option<&ResourceId>) -> MessageText {
     // After a delete before the replacement, the created resource is the only one.
     let has_other = step.op == StepOp::CreateReplacement && !step.delete_before_replace;
     match id {
-        Some(id) => format!("it has the id {:?}, and is pending: the next run reads it and records it", id.as_str()),
-        None if has_other => UNKNOWN_REPLACEMENT.to_owned(),
-        None => UNKNOWN_CREATION.to_owned(),
+        Some(id) => MessageText::new(format_args!(
+            "it has the id {:?}, and is pending: the next run reads it and records it",
+            id.as_str()
+        )),
+        None if has_other => UNKNOWN_REPLACEMENT.into(),
+        None => UNKNOWN_CREATION.into(),
     }
 }
 
@@ -172,84 +177,99 @@ pub(crate) fn rejected_input(urn: &Urn, failure: &CheckFailure) -> Message {
 pub(crate) fn refusal(urn: &Urn, refusal: Refusal) -> Message {
     let (text, hint) = match refusal {
         Refusal::Protected => (
-            format!("{} would be replaced, and is protected", urn.name()),
+            MessageText::new(format_args!("{} would be replaced, and is protected", urn.name())),
             "remove `protect` from the resource, or undo the change that replaces it",
         ),
         Refusal::ImportMismatch => (
-            format!("{} is imported, and the existing resource would have to be replaced to match", urn.name()),
+            MessageText::new(format_args!(
+                "{} is imported, and the existing resource would have to be replaced to match",
+                urn.name()
+            )),
             "make the properties match the existing resource, or remove `import` from the resource",
         ),
-        Refusal::UnknownTrigger => {
-            (format!("the replacement trigger of {} is not known", urn.name()), "use a value that is known")
-        }
+        Refusal::UnknownTrigger => (
+            MessageText::new(format_args!("the replacement trigger of {} is not known", urn.name())),
+            "use a value that is known",
+        ),
     };
     let mut message = Message::new(Severity::Error, text);
-    message.hint = Some(hint.to_owned());
+    message.hint = Some(hint.into());
     message
 }
 
 /// Returns the reason that a protected resource is not deleted.
-pub(crate) fn protected_from_deletion(urn: &Urn) -> String {
-    format!("{} is protected and cannot be deleted", urn.name())
+pub(crate) fn protected_from_deletion(urn: &Urn) -> MessageText {
+    MessageText::new(format_args!("{} is protected and cannot be deleted", urn.name()))
 }
 
 /// Returns the reason that a read or an import failed: the resource does not exist.
-pub(crate) fn does_not_exist(urn: &Urn, id: Option<&ResourceId>) -> String {
-    format!("{} {:?} does not exist", urn.type_token(), ResourceId::text(id))
+pub(crate) fn does_not_exist(urn: &Urn, id: Option<&ResourceId>) -> MessageText {
+    MessageText::new(format_args!("{} {:?} does not exist", urn.type_token(), ResourceId::text(id)))
 }
 
 /// Returns the reason that a resource was not imported.
-pub(crate) fn import_failure(planned: &ResourceState, reason: ImportFailure) -> String {
+pub(crate) fn import_failure(planned: &ResourceState, reason: ImportFailure) -> MessageText {
     match reason {
         ImportFailure::Missing => does_not_exist(&planned.urn, planned.id.as_ref()),
-        ImportFailure::WithoutInputs => {
-            format!("the provider cannot import resources of type {}: it read no inputs", planned.type_token)
-        }
+        ImportFailure::WithoutInputs => MessageText::new(format_args!(
+            "the provider cannot import resources of type {}: it read no inputs",
+            planned.type_token
+        )),
     }
 }
 
 /// Returns the message of an import that would replace a protected resource by another one.
 pub(crate) fn import_over_protected(old: &ResourceState) -> Message {
     let (name, id) = (old.urn.name(), old.id_text());
-    let text = format!("the imported resource would replace {id:?}, which is recorded as {name} and protected");
+    let text = MessageText::new(format_args!(
+        "the imported resource would replace {id:?}, which is recorded as {name} and protected"
+    ));
     let mut message = Message::new(Severity::Error, text);
-    message.hint = Some("remove `protect` from the resource, or import under another name".to_owned());
+    message.hint = Some("remove `protect` from the resource, or import under another name".into());
     message
 }
 
 /// Returns the reason that a recorded resource cannot be imported.
-pub(crate) fn already_recorded(urn: &Urn, id: Option<&ResourceId>) -> String {
-    format!("{} is recorded already, with the id {:?}", urn.name(), ResourceId::text(id))
+pub(crate) fn already_recorded(urn: &Urn, id: Option<&ResourceId>) -> MessageText {
+    MessageText::new(format_args!("{} is recorded already, with the id {:?}", urn.name(), ResourceId::text(id)))
 }
 
 /// Returns the reason that a resource of another entry cannot be imported.
-pub(crate) fn owned_by_other(id: Option<&ResourceId>, owner: &Urn) -> String {
-    format!(
+pub(crate) fn owned_by_other(id: Option<&ResourceId>, owner: &Urn) -> MessageText {
+    MessageText::new(format_args!(
         "{:?} is recorded already, as {owner}; to rename that entry, use `aliases` or `sc state rename`",
         ResourceId::text(id)
-    )
+    ))
 }
 
 /// Returns the warning about an entry whose resource is not deleted, because another entry names it, too.
 pub(crate) fn shared_resource(entry: &ResourceState, keeper: &ResourceState, stack: &str) -> Message {
     let (name, id, other) = (entry.urn.name(), entry.id_text(), &keeper.urn);
     let text = if entry.urn == *other {
-        format!("{id:?} is not deleted: the replaced {name} and the new {name} ({other}) are this one resource")
+        MessageText::new(format_args!(
+            "{id:?} is not deleted: the replaced {name} and the new {name} ({other}) are this one resource"
+        ))
     } else {
-        format!("{id:?} is not deleted: {name} and {} ({other}) are this one resource", other.name())
+        MessageText::new(format_args!(
+            "{id:?} is not deleted: {name} and {} ({other}) are this one resource",
+            other.name()
+        ))
     };
     let mut message = Message::new(Severity::Warning, text);
     message.hint = Some(if keeper.external {
-        format!("{} keeps reading it; to delete it, use the tools of its provider", other.name())
+        MessageText::new(format_args!("{} keeps reading it; to delete it, use the tools of its provider", other.name()))
     } else {
-        format!("{} keeps it; to delete it, run `sc destroy -s {stack} --target '{other}'`", other.name())
+        MessageText::new(format_args!(
+            "{} keeps it; to delete it, run `sc destroy -s {stack} --target '{other}'`",
+            other.name()
+        ))
     });
     message
 }
 
 /// Returns the warning about a resource that `--replace` names and that is not replaced.
-pub(crate) fn unreplaced(reason: &str, hint: Option<String>) -> Message {
-    let text = format!("not replaced despite --replace: {reason}");
+pub(crate) fn unreplaced(reason: &str, hint: Option<MessageText>) -> Message {
+    let text = MessageText::new(format_args!("not replaced despite --replace: {reason}"));
     Message { hint, repeated: true, ..Message::new(Severity::Warning, text) }
 }
 
@@ -259,22 +279,24 @@ pub fn interrupted(operation: &PendingOperation, recorded: Option<&ResourceState
     let PendingOperation { resource, kind } = operation;
     let id = resource.id.as_ref().filter(|_| operation.is_create_with_id());
     let text = match id {
-        Some(_) => "an earlier run created it, and could not use the reply of its provider".to_owned(),
-        None => format!("an earlier run was interrupted while {} it", kind.as_str()),
+        Some(_) => "an earlier run created it, and could not use the reply of its provider".into(),
+        None => MessageText::new(format_args!("an earlier run was interrupted while {} it", kind.as_str())),
     };
     let mut message = Message::new(Severity::Warning, text);
     message.repeated = true;
     message.urn = Some(resource.urn.clone());
     message.hint = Some(match (kind, id) {
         (OperationKind::Creating, Some(id)) => {
-            format!("it has the id {:?}: this run reads it and records it", id.as_str())
+            MessageText::new(format_args!("it has the id {:?}: this run reads it and records it", id.as_str()))
         }
         (OperationKind::Creating, None) => match recorded.filter(|recorded| !recorded.pending_replacement) {
-            None => UNKNOWN_CREATION.to_owned(),
-            Some(recorded) => format!("{:?} is recorded; {UNKNOWN_REPLACEMENT}", recorded.id_text()),
+            None => UNKNOWN_CREATION.into(),
+            Some(recorded) => {
+                MessageText::new(format_args!("{:?} is recorded; {UNKNOWN_REPLACEMENT}", recorded.id_text()))
+            }
         },
         (OperationKind::Updating | OperationKind::Deleting | OperationKind::Reading | OperationKind::Importing, _) => {
-            "its recorded state may be stale; run `sc refresh`".to_owned()
+            "its recorded state may be stale; run `sc refresh`".into()
         }
     });
     message

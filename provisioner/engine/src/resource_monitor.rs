@@ -53,7 +53,7 @@ impl ResourceMonitor {
         match error {
             CallError::Provider(error) => {
                 let Some(context) = self.context.upgrade() else { return halted_error(Halted::Stopped) };
-                MonitorError(chain_masked(&error, |text| context.options.masker.mask(text).into_owned()))
+                MonitorError(chain_masked(&error, |text| context.options.masker.mask_message(text)))
             }
             CallError::Halted(halted) => halted_error(halted),
         }
@@ -69,10 +69,9 @@ impl Monitor for ResourceMonitor {
     fn report_unsupported(&self, feature: &str) {
         let Some(context) = self.context.upgrade() else { return };
         let mut message =
-            Message::new(Severity::Error, format!("a component requires {feature}, which sc does not support"));
+            Message::new(Severity::Error, format_args!("a component requires {feature}, which sc does not support"));
         message.hint = Some(
-            "change the component so that it does not require this feature, or provision this stack with Pulumi"
-                .to_owned(),
+            "change the component so that it does not require this feature, or provision this stack with Pulumi".into(),
         );
         context.report_general_error(message, Failure::Fatal);
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bridge::host::HostError;
+use bridge::message_text::MessageText;
 use bridge::provider::{Provider, ProviderError};
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
@@ -85,10 +86,10 @@ pub(crate) enum StepError {
     Host(HostError),
     /// The step cannot be carried out, or the reply of its provider is invalid.
     #[error("{0}")]
-    Failed(String),
+    Failed(MessageText),
     /// The entry is not deleted. If it is protected, the run goes on and fails at its end.
     #[error("{text}")]
-    NotDeleted { reason: Undeletable, text: String },
+    NotDeleted { reason: Undeletable, text: MessageText },
 }
 
 impl Step {

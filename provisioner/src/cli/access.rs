@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bridge::message_text::MessageText;
 use config::Stack;
 use provisioner::operation::Stacks;
 use state::{LockSettings, LockWait, StackAccess};
@@ -32,17 +33,17 @@ pub(crate) async fn access_for_change(
 ) -> anyhow::Result<StackAccess> {
     let configure = |locks: &mut LockSettings| {
         let (warning, waiting) = (ui.clone(), ui.clone());
-        locks.report = Arc::new(move |lock| warning.warn(&lock.to_string()));
+        locks.report = Arc::new(move |lock| warning.warn(MessageText::of(&lock)));
         locks.wait = LockWait {
             limit: lock.lock_timeout.unwrap_or_default(),
             describe: |lock| LockProcess::of(lock).text(),
-            report: Arc::new(move |locks| waiting.inform(&locks.to_string())),
+            report: Arc::new(move |locks| waiting.inform(MessageText::of(&locks))),
             ..LockWait::default()
         };
     };
     let (access, resumed) = stacks.access(stack, configure).await?;
     if let Some(rename) = resumed {
-        ui.warn(&rename.to_string());
+        ui.warn(MessageText::of(&rename));
     }
     Ok(access)
 }
@@ -55,7 +56,7 @@ pub(crate) async fn access_for_change(
 pub(crate) async fn create_buckets(ui: &Ui, stacks: &Stacks) -> anyhow::Result<()> {
     for stack in stacks.requested() {
         if let Some(url) = stacks.create_bucket(stack).await? {
-            ui.inform(&format!("created the bucket {url} for the state of {}", stack.name));
+            ui.inform(format_args!("created the bucket {url} for the state of {}", stack.name));
         }
     }
     Ok(())

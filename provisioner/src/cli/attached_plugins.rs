@@ -46,7 +46,7 @@ fn invalid(variable: &str, reason: &str) -> CliError {
         _ => r#"{"NAME":{"Protocol":"grpc","ProtocolVersion":1,"Pid":7,"Addr":{"Network":"unix","String":"/PATH"}}}"#
             .to_owned(),
     };
-    CliError::usage(format!("the variable {variable} is invalid: {reason}"), format!("its form is {form}"))
+    CliError::usage(format_args!("the variable {variable} is invalid: {reason}"), format_args!("its form is {form}"))
 }
 
 /// Reads `NAME:PORT[,NAME:PORT…]`.

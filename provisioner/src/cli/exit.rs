@@ -1,10 +1,10 @@
 //! End of the program: exit codes and the printed form of errors.
 
-use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 
-use bridge::error::{Hint, text_of_masked};
+use bridge::error::{Hint as _, text_of_masked};
+use bridge::message_text::MessageText;
 use engine::events::{Outcome, StepOp, Summary};
 use engine::masking::SecretMasker;
 use provisioner::operation::{OperationError, SetupError};
@@ -121,26 +121,20 @@ fn has_changes(summary: &Summary) -> bool {
 #[error("{message}")]
 pub(crate) struct CliError {
     exit: Exit,
-    message: String,
-    hint: Option<String>,
+    message: MessageText,
+    hint: Option<MessageText>,
 }
 
 impl CliError {
     /// Returns an error for wrong usage.
-    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn usage(message: impl Into<MessageText>, hint: impl Into<MessageText>) -> Self {
         Self { exit: Exit::Usage, ..Self::failed(message, hint) }
     }
 
     /// Returns an error for a command that failed. An empty hint is not printed.
-    pub(crate) fn failed(message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn failed(message: impl Into<MessageText>, hint: impl Into<MessageText>) -> Self {
         let hint = Some(hint.into()).filter(|hint| !hint.is_empty());
         Self { exit: Exit::Failed, message: message.into(), hint }
-    }
-}
-
-impl Hint for CliError {
-    fn hint(&self) -> Option<Cow<'_, str>> {
-        self.hint.as_deref().map(Cow::Borrowed)
     }
 }
 
@@ -198,12 +192,12 @@ fn error_of_store<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'
 }
 
 /// Returns the hint for a cause, if there is one.
-fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
+fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<MessageText> {
     if let Some(error) = cause.downcast_ref::<CliError>() {
-        return error.hint().map(Cow::into_owned);
+        return error.hint.clone();
     }
     if let Some(error) = cause.downcast_ref::<SecretsStoreError>() {
-        return error.hint().map(Cow::into_owned);
+        return error.hint().map(MessageText::from);
     }
     if let Some(hint) = cause.downcast_ref::<SetupError>().and_then(setup_errors::hint) {
         return Some(hint);
@@ -216,20 +210,18 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
     }
     match downcast::<OperationError>(cause) {
         Some(OperationError::Plugins { error, .. } | OperationError::Schema(error)) => {
-            return error.hint().map(Cow::into_owned);
+            return error.hint().map(MessageText::from);
         }
         Some(OperationError::Unserved { .. }) => {
-            return Some(
-                "declare and enable the plugin in `plugins`: it is needed to delete these resources".to_owned(),
-            );
+            return Some("declare and enable the plugin in `plugins`: it is needed to delete these resources".into());
         }
         Some(OperationError::DownloadDeclined(_)) => {
-            return Some("declare plugins of these packages in `plugins`, or run `sc plugin install`".to_owned());
+            return Some("declare plugins of these packages in `plugins`, or run `sc plugin install`".into());
         }
         Some(OperationError::NotPending { pending, .. }) => {
             return Some(match pending.as_slice() {
-                [] => "there are no pending creates: omit --import-pending-creates".to_owned(),
-                pending => format!("the pending creates are: {}", pending.join(", ")),
+                [] => "there are no pending creates: omit --import-pending-creates".into(),
+                pending => MessageText::new(format_args!("the pending creates are: {}", pending.join(", "))),
             });
         }
         Some(
@@ -242,16 +234,18 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
         | None => {}
     }
     let of_state = match state_error(cause) {
-        Some(StateError::Secrets(error)) => return error.hint().map(Cow::into_owned),
-        Some(error) => state_hint(error).map(str::to_owned),
+        Some(StateError::Secrets(error)) => return error.hint().map(MessageText::from),
+        Some(error) => state_hint(error).map(MessageText::from),
         None => {
-            let of_secrets = downcast::<SecretsError>(cause).and_then(SecretsError::hint).map(Cow::into_owned);
-            of_secrets.or_else(|| store_error(cause).and_then(store_hint).map(str::to_owned))
+            let of_secrets = downcast::<SecretsError>(cause).and_then(SecretsError::hint).map(MessageText::from);
+            of_secrets.or_else(|| store_error(cause).and_then(store_hint).map(MessageText::from))
         }
     };
     of_state.or_else(|| match downcast::<FormatError>(cause) {
-        Some(FormatError::Secret(error)) => error.hint().map(Cow::into_owned),
-        Some(FormatError::TooNew(_) | FormatError::UnknownFeature(_)) => Some(format!("{NEWER}; the file is intact")),
+        Some(FormatError::Secret(error)) => error.hint().map(MessageText::from),
+        Some(FormatError::TooNew(_) | FormatError::UnknownFeature(_)) => {
+            Some(MessageText::new(format_args!("{NEWER}; the file is intact")))
+        }
         _ => None,
     })
 }
@@ -369,7 +363,7 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
 
 /// Returns the texts of an error. Secrets are masked.
 pub(crate) fn error_texts(error: &anyhow::Error, masker: &SecretMasker) -> ErrorTexts {
-    let mask = |text: &str| masker.mask(text).into_owned();
+    let mask = |text: &MessageText| masker.mask_message(text);
     let text = |error: &(dyn std::error::Error + 'static)| text_of_masked(error, mask);
     ErrorTexts {
         message: text(error.as_ref()),
@@ -514,7 +508,7 @@ mod tests {
         let printed = [unsaved, saved, lost().into()].map(|error| {
             let error = anyhow::Error::new(error);
             assert_eq!(Exit::of_error(&error), Exit::Locked);
-            let hints: Vec<String> = error.chain().filter_map(hint).collect();
+            let hints: Vec<String> = error.chain().filter_map(hint).map(MessageText::into_string).collect();
             hints.join("\n") + "\n"
         });
         insta::assert_snapshot!(printed.join("\n"), @"
@@ -582,7 +576,7 @@ mod tests {
             StoreError::TooNew { location: "file".to_owned(), version: 2 }.into(),
         ];
         for error in table {
-            let hints: Vec<String> = error.chain().filter_map(hint).collect();
+            let hints: Vec<String> = error.chain().filter_map(hint).map(MessageText::into_string).collect();
             assert!(hints.len() == 1 && hints[0].starts_with("a newer version of "), "{error:?}: {hints:?}");
         }
     }

@@ -1,6 +1,7 @@
 //! Guard of `sc provision`: decides after the preview whether changes that destroy something need a confirmation, or are
 //! refused.
 
+use bridge::message_text::MessageText;
 use config::{Confirm, MaxDeletes, Stack};
 use engine::events::{Deletions, StepOp, Summary};
 use provisioner::operation::{Approval, MissingLimit, Report, Stacks};
@@ -36,7 +37,7 @@ pub(crate) enum Limit {
 enum Decision {
     Proceed,
     /// Asks this question.
-    Ask(String),
+    Ask(MessageText),
     /// Fails, as more resources than the limit allows would be deleted or replaced.
     Refuse(Limit),
 }
@@ -112,8 +113,10 @@ impl Guard {
             return Decision::Proceed;
         }
         Decision::Ask(match counts.destroyed() {
-            None => format!("Apply these changes to stack {stack}?"),
-            Some(destroyed) => format!("These changes {destroyed}. Apply them to stack {stack}?"),
+            None => MessageText::new(format_args!("Apply these changes to stack {stack}?")),
+            Some(destroyed) => {
+                MessageText::new(format_args!("These changes {destroyed}. Apply them to stack {stack}?"))
+            }
         })
     }
 }
@@ -154,10 +157,10 @@ impl Limit {
         };
         let allowed = self.setting(stacks);
         CliError::failed(
-            format!(
+            format_args!(
                 "the changes of stack {stack} would {changes}{missing}, more than {allowed} allows; nothing was changed"
             ),
-            format!("if this is what you want, give --max-deletes {}", counts.limited()),
+            format_args!("if this is what you want, give --max-deletes {}", counts.limited()),
         )
     }
 }
@@ -202,7 +205,7 @@ mod tests {
         let (deleted, replaced, both) = (counts(2, 0), counts(0, 1), counts(2, 3));
         let missing = Counts { missing: 1, ..both };
         let guard = Guard { confirm: Confirm::Deletes, agreed: false, is_interactive: true, limit: None };
-        let ask = |text: &str| Decision::Ask(format!("{text} to stack s?"));
+        let ask = |text: &str| Decision::Ask(format!("{text} to stack s?").into());
         let limited = |count| Guard { limit: Some(Limit::Argument(count)), ..guard };
         let table = [
             (guard, Counts::default(), Decision::Proceed),

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use bridge::fs::{MAX_DOCUMENT_BYTES, read_regular, utf8};
+use bridge::message_text::MessageText;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use state::store::{LockInfo, ProcessFingerprint};
@@ -105,7 +106,7 @@ fn read(path: &str) -> Option<String> {
 }
 
 /// Returns what to do about locks of a stack.
-pub(crate) fn hint(stack: &str, locks: &[LockInfo]) -> String {
+pub(crate) fn hint(stack: &str, locks: &[LockInfo]) -> MessageText {
     advice(stack, &locks.iter().map(LockProcess::of).collect::<Vec<_>>(), takeover_time(locks))
 }
 
@@ -115,22 +116,23 @@ fn takeover_time(locks: &[LockInfo]) -> Option<u64> {
     times.collect::<Option<Vec<_>>>()?.into_iter().max()
 }
 
-fn advice(stack: &str, processes: &[LockProcess], takeover: Option<u64>) -> String {
+fn advice(stack: &str, processes: &[LockProcess], takeover: Option<u64>) -> MessageText {
     let is_ended = |process: &LockProcess| matches!(process, LockProcess::Ended(_));
     let running = processes.iter().find(|process| matches!(process, LockProcess::Runs(_)));
     match (running.and_then(|process| process.text()), processes) {
-        (Some(text), _) => format!("{text}: wait for that run to end"),
-        (None, [process, ..]) if processes.iter().all(is_ended) => {
-            format!("{}; remove its lock with `sc cancel -s {stack}`", process.text().unwrap_or_default())
-        }
+        (Some(text), _) => MessageText::new(format_args!("{text}: wait for that run to end")),
+        (None, [process, ..]) if processes.iter().all(is_ended) => MessageText::new(format_args!(
+            "{}; remove its lock with `sc cancel -s {stack}`",
+            process.text().unwrap_or_default()
+        )),
         _ => match takeover {
-            Some(seconds) => format!(
+            Some(seconds) => MessageText::new(format_args!(
                 "wait for that run to end; if it was interrupted, the next command takes over its lock {seconds} s after its last \
                  renewal, unless `lock.takeover` is false, or `sc cancel -s {stack}` removes it"
-            ),
-            None => {
-                format!("wait for that run to end; if it was interrupted, remove its lock with `sc cancel -s {stack}`")
-            }
+            )),
+            None => MessageText::new(format_args!(
+                "wait for that run to end; if it was interrupted, remove its lock with `sc cancel -s {stack}`"
+            )),
         },
     }
 }

@@ -1,22 +1,23 @@
 //! Texts about a stack that has moved to another state storage.
 
+use bridge::message_text::MessageText;
 use engine::masking::MASK;
 use state::MigrationError;
 use state::store::{MigrationDirection, MigrationMark};
 
 /// Returns what to do about the mark of a stack.
-pub(crate) fn hint(mark: &MigrationMark, mark_location: &str) -> String {
+pub(crate) fn hint(mark: &MigrationMark, mark_location: &str) -> MessageText {
     let url = &mark.url;
     match mark.direction {
-        MigrationDirection::To => format!(
+        MigrationDirection::To => MessageText::new(format_args!(
             "set the state storage in server.yaml:\n{}\nwith that, `sc stack migrate --to URL` moves the stack back. The state \
              that was left here may be outdated: `sc` uses it again if you remove {mark_location}",
             state_storage(url, false)
-        ),
-        MigrationDirection::From => format!(
+        )),
+        MigrationDirection::From => MessageText::new(format_args!(
             "the stack is complete in the old state storage. Let server.yaml name {url}, and run `sc stack migrate` again, \
              which continues"
-        ),
+        )),
     }
 }
 

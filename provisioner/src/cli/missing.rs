@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bridge::message_text::MessageText;
 use provisioner::operation::{Approval, MissingQuestion};
 use tokio::sync::{mpsc, oneshot};
 
@@ -16,16 +17,16 @@ struct AskedSession(mpsc::Sender<Question>);
 /// Question about these missing resources.
 #[derive(Debug)]
 struct Question {
-    missing: String,
-    question: String,
+    missing: MessageText,
+    question: MessageText,
     reply: oneshot::Sender<Approval>,
 }
 
 #[async_trait]
 impl MissingQuestion for AskedSession {
-    async fn ask(&self, missing: &str, question: &str) -> Approval {
+    async fn ask(&self, missing: &MessageText, question: &MessageText) -> Approval {
         let (reply, received) = oneshot::channel();
-        let question = Question { missing: missing.to_owned(), question: question.to_owned(), reply };
+        let question = Question { missing: missing.clone(), question: question.clone(), reply };
         match self.0.send(question).await {
             Ok(()) => received.await.unwrap_or(Approval::Declined),
             Err(_) => Approval::Declined,
@@ -50,7 +51,7 @@ impl MissingQuestions {
         while let Some(Question { missing, question, reply }) = self.0.recv().await {
             session.pause();
             // A terminal shows the messages of a phase at its end.
-            ui.warn(&missing);
+            ui.warn(missing);
             // The operation may have been stopped; the error is ignored.
             reply.send(session.approve(&question).await).unwrap_or_default();
         }

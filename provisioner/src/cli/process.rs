@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use bridge::fs::{MAX_DOCUMENT_BYTES, read_regular, utf8};
+use bridge::message_text::MessageText;
 use config::{Account, ProcessContext};
 use jiff::Timestamp;
 use provisioner::operation::ProcessIdentity;
@@ -36,7 +37,7 @@ pub(crate) fn working_folder(cwd: Option<&Path>) -> anyhow::Result<PathBuf> {
     if folder.is_dir() {
         return Ok(folder);
     }
-    let message = format!("there is no folder {}", folder.display());
+    let message = MessageText::new(format_args!("there is no folder {}", folder.display()));
     Err(CliError::usage(message, "give an existing folder with --cwd").into())
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, Write};
 
+use bridge::message_text::MessageText;
 use config::diagnostics::escape_controls;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -32,17 +33,18 @@ pub(crate) enum Confirmation {
 pub(crate) async fn confirm(
     ui: &Ui,
     stop: &CancellationToken,
-    question: &str,
+    question: impl Into<MessageText>,
     yes: bool,
 ) -> anyhow::Result<Confirmation> {
     if yes {
         return Ok(Confirmation::Yes);
     }
+    let question = question.into();
     if !ui.can_ask() {
-        let message = format!("no terminal to ask for confirmation: {question}");
+        let message = MessageText::new(format_args!("no terminal to ask for confirmation: {question}"));
         return Err(CliError::usage(message, "give --yes to proceed without confirmation").into());
     }
-    let question = escape_controls(question).into_owned();
+    let question = shown(ui, &question);
     let reply = ask_in_thread(ui, stop, move |input, output| ask(&question, input, output)).await?;
     Ok(reply.unwrap_or(Confirmation::No))
 }
@@ -55,16 +57,16 @@ pub(crate) async fn confirm(
 pub(crate) async fn confirm_or_read(
     ui: &Ui,
     stop: &CancellationToken,
-    question: &str,
+    question: impl Into<MessageText>,
     yes: bool,
 ) -> anyhow::Result<Confirmation> {
     if yes || !ui.reads_replies() {
         return confirm(ui, stop, question, yes).await;
     }
-    let question = escape_controls(question);
-    let reply = read_reply(&question, &mut io::stdin().lock(), &mut io::stderr())?;
+    let question = question.into();
+    let reply = read_reply(&shown(ui, &question), &mut io::stdin().lock(), &mut io::stderr())?;
     reply.ok_or_else(|| {
-        let message = format!("no reply of yes or no to the question: {question}");
+        let message = MessageText::new(format_args!("no reply of yes or no to the question: {question}"));
         CliError::usage(message, "give --yes to proceed without confirmation, or pipe `y` into the command").into()
     })
 }
@@ -76,14 +78,15 @@ pub(crate) async fn confirm_or_read(
 pub(crate) async fn ask_or_read_secret(
     ui: &Ui,
     stop: &CancellationToken,
-    question: &str,
+    question: impl Into<MessageText>,
 ) -> anyhow::Result<Option<Zeroizing<String>>> {
+    let question = question.into();
     if ui.can_ask() {
         return Ok(ask_secret(ui, stop, question).await?.map(Zeroizing::new));
     }
     let mut line = Zeroizing::new(String::new());
     if !ui.reads_replies() || io::stdin().lock().read_line(&mut line)? == 0 {
-        let message = format!("no terminal to ask for a secret: {question}");
+        let message = MessageText::new(format_args!("no terminal to ask for a secret: {question}"));
         return Err(CliError::usage(message, "pipe it into the command: a line for each question").into());
     }
     Ok(Some(Zeroizing::new(without_line_end(&line).to_owned())))
@@ -117,8 +120,12 @@ pub(crate) fn decline(ui: &Ui) -> Exit {
 ///
 /// # Errors
 /// Errors of the terminal.
-pub(crate) async fn ask_line(ui: &Ui, stop: &CancellationToken, question: &str) -> anyhow::Result<Option<String>> {
-    let question = escape_controls(question).into_owned();
+pub(crate) async fn ask_line(
+    ui: &Ui,
+    stop: &CancellationToken,
+    question: impl Into<MessageText>,
+) -> anyhow::Result<Option<String>> {
+    let question = shown(ui, &question.into());
     let reply = ask_in_thread(ui, stop, move |input, output| {
         write!(output, "{question} ")?;
         output.flush()?;
@@ -133,8 +140,12 @@ pub(crate) async fn ask_line(ui: &Ui, stop: &CancellationToken, question: &str) 
 ///
 /// # Errors
 /// Errors of the terminal.
-pub(crate) async fn ask_secret(ui: &Ui, stop: &CancellationToken, question: &str) -> anyhow::Result<Option<String>> {
-    let question = escape_controls(question).into_owned();
+pub(crate) async fn ask_secret(
+    ui: &Ui,
+    stop: &CancellationToken,
+    question: impl Into<MessageText>,
+) -> anyhow::Result<Option<String>> {
+    let question = shown(ui, &question.into());
     let _hidden = ui.signals.echo.hide()?;
     let reply = ask_in_thread(ui, stop, move |input, output| {
         write!(output, "{question} ")?;
@@ -143,6 +154,11 @@ pub(crate) async fn ask_secret(ui: &Ui, stop: &CancellationToken, question: &str
         Ok((input.read_line(&mut line)? > 0).then(|| without_line_end(&line).to_owned()))
     });
     Ok(reply.await?.flatten())
+}
+
+/// Returns a question as it is shown: secrets are masked, and characters that a terminal obeys are escaped.
+fn shown(ui: &Ui, question: &MessageText) -> String {
+    escape_controls(&ui.masker().mask_message(question)).into_owned()
 }
 
 /// Returns a line without its end.

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicUsize;
 
 use anyhow::Context as _;
 use bridge::host::PluginPool;
+use bridge::message_text::MessageText;
 use bridge::process::{Spawner, Supervisor};
 use config::Stack;
 use engine::events::{Event, Message, Outcome, Severity, Summary};
@@ -119,7 +120,7 @@ impl Runs {
         }
         let hint = "select one stack with -s STACK";
         Err(CliError::usage(
-            format!("resources can be selected in one stack only, but {requested} stacks are selected"),
+            format_args!("resources can be selected in one stack only, but {requested} stacks are selected"),
             hint,
         ))
     }
@@ -269,7 +270,8 @@ fn report_left_out(session: &Session<'_>, stack: &str, left_out: &VecDeque<Arc<S
         [_] => ("stack", "is"),
         _ => ("stacks", "are"),
     };
-    let text = format!("{stacks} {} {are} left out, because {stack} did not succeed", names.join(", "));
+    let text =
+        MessageText::new(format_args!("{stacks} {} {are} left out, because {stack} did not succeed", names.join(", ")));
     session.sink("", None).emit(Event::Message(Message::new(Severity::Warning, text)));
 }
 

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 
+use bridge::message_text::MessageText;
 use engine::StopSignals;
 use engine::events::{Event, EventSink};
 use futures_util::FutureExt as _;
@@ -60,18 +61,18 @@ impl Session<'_> {
     ///
     /// # Errors
     /// Wrong usage, if standard input or standard error is not a terminal.
-    pub(crate) async fn confirm(&self, question: &str, yes: bool) -> anyhow::Result<Confirmation> {
+    pub(crate) async fn confirm(&self, question: impl Into<MessageText>, yes: bool) -> anyhow::Result<Confirmation> {
         let _held = self.display.hold();
         prompt::confirm(self.ui, &self.signals.stop, question, yes).await
     }
 
     /// Asks for an approval, which `--yes` does not give. One that cannot be asked for is declined, with a warning.
-    pub(crate) async fn approve(&self, question: &str) -> Approval {
+    pub(crate) async fn approve(&self, question: impl Into<MessageText>) -> Approval {
         match self.confirm(question, false).await {
             Ok(Confirmation::Yes) => Approval::Granted,
             Ok(Confirmation::No) => Approval::Declined,
             Err(error) => {
-                self.ui.warn(&format!("{error:#}"));
+                self.ui.warn(format_args!("{error:#}"));
                 Approval::Declined
             }
         }
@@ -122,7 +123,7 @@ fn after_timeout(result: anyhow::Result<Exit>) -> anyhow::Result<Exit> {
     match result {
         Ok(Exit::Canceled) => Err(CliError::failed(expired, hint).into()),
         Err(error) if Exit::of_error(&error) == Exit::Canceled => {
-            Err(CliError::failed(format!("{expired}: {error:#}"), hint).into())
+            Err(CliError::failed(format_args!("{expired}: {error:#}"), hint).into())
         }
         other => other,
     }

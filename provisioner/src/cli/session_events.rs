@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bridge::message_text::MessageText;
 use engine::events::{Event, EventSink, Message, Severity};
 
 /// Sink of the session that runs, if one does. Clones share it.
@@ -16,10 +17,10 @@ impl SessionEvents {
     }
 
     /// Emits a warning, which the display shows beside the running steps. Returns `false` if no session runs.
-    pub(crate) fn warn(&self, text: &str) -> bool {
+    pub(crate) fn warn(&self, text: &MessageText) -> bool {
         let sink = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let is_running = sink.is_some();
-        sink.iter().for_each(|sink| sink.emit(Event::Message(Message::new(Severity::Warning, text.to_owned()))));
+        sink.iter().for_each(|sink| sink.emit(Event::Message(Message::new(Severity::Warning, text.clone()))));
         is_running
     }
 }

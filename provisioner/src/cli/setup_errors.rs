@@ -1,5 +1,6 @@
 //! Hints for errors about the inputs of an operation.
 
+use bridge::message_text::MessageText;
 use config::diagnostics::closest;
 use provisioner::operation::SetupError;
 use state::store::StackReference;
@@ -22,43 +23,41 @@ pub(crate) fn is_usage(error: &SetupError) -> bool {
 }
 
 /// Returns the hint for an error, if there is one.
-pub(crate) fn hint(error: &SetupError) -> Option<String> {
+pub(crate) fn hint(error: &SetupError) -> Option<MessageText> {
     match error {
         SetupError::ForeignRepository { foreign, user, .. } => {
             let owner = foreign.owner;
             let accept = match *user {
-                ROOT => format!("set SUDO_UID={owner} to accept its files as root"),
-                _ => "change the owner with `chown`".to_owned(),
+                ROOT => MessageText::new(format_args!("set SUDO_UID={owner} to accept its files as root")),
+                _ => "change the owner with `chown`".into(),
             };
-            Some(format!(
+            Some(MessageText::new(format_args!(
                 "its files name programs that `sc` runs. If you trust user {owner}, run `sc` as that user, or {accept}; \
                  else choose another folder with --cwd"
-            ))
+            )))
         }
         SetupError::EmptyName => {
-            Some("an unset variable may have been passed; leave the option out for the default".to_owned())
+            Some("an unset variable may have been passed; leave the option out for the default".into())
         }
-        SetupError::NoStacks => Some("a stack is a folder with a server.yaml below `.sc/stacks`".to_owned()),
+        SetupError::NoStacks => Some("a stack is a folder with a server.yaml below `.sc/stacks`".into()),
         SetupError::UnknownStack { name, existing } => Some(match closest(name, existing.iter().map(String::as_str)) {
-            Some(close) => format!("did you mean {close}?"),
-            None => format!("the stacks are: {}", existing.join(", ")),
+            Some(close) => MessageText::new(format_args!("did you mean {close}?")),
+            None => MessageText::new(format_args!("the stacks are: {}", existing.join(", "))),
         }),
-        SetupError::SeveralStacks(_) => Some("choose one with --stack".to_owned()),
-        SetupError::TwoCompressions { .. } => Some("only one compression can be used: unset one of them".to_owned()),
+        SetupError::SeveralStacks(_) => Some("choose one with --stack".into()),
+        SetupError::TwoCompressions { .. } => Some("only one compression can be used: unset one of them".into()),
         SetupError::NoClients { .. } => Some(
-            "use a build with the feature `cloud`, which is on by default, or keep the state in a folder (`file://…`)"
-                .to_owned(),
+            "use a build with the feature `cloud`, which is on by default, or keep the state in a folder (`file://…`)".into(),
         ),
         SetupError::Bucket { .. } => Some(
-            "give the account the permission storage.buckets.create (role `Storage Admin`), or create the bucket yourself"
-                .to_owned(),
+            "give the account the permission storage.buckets.create (role `Storage Admin`), or create the bucket yourself".into(),
         ),
         SetupError::Renamed { from, to } => Some(rename_hint(from, to)),
-        SetupError::SettingsExist { .. } => Some("remove or move one of them".to_owned()),
+        SetupError::SettingsExist { .. } => Some("remove or move one of them".into()),
         SetupError::UnsupportedTarget { .. } => Some(
             "write `file:///absolute/folder`, `file://~/folder`, `s3://bucket/prefix`, `gs://bucket/prefix` or \
              `postgres://host/database`, with the parameters that `pulumi login` takes"
-                .to_owned(),
+                .into(),
         ),
         SetupError::Reference(_)
         | SetupError::LeaseSeconds { .. }
@@ -76,15 +75,21 @@ pub(crate) fn hint(error: &SetupError) -> Option<String> {
 }
 
 /// Returns what else the user has to rename.
-pub(crate) fn rename_hint(from: &StackReference, to: &StackReference) -> String {
+pub(crate) fn rename_hint(from: &StackReference, to: &StackReference) -> MessageText {
     let mut steps = Vec::new();
     if from.stack() != to.stack() {
-        steps.push(format!("rename the folder of its server.yaml to {}", to.stack()));
+        steps.push(MessageText::new(format_args!("rename the folder of its server.yaml to {}", to.stack())));
     }
     if from.project() != to.project() {
-        steps.push(format!("set `projectName: {}` in the profile", to.project()));
+        steps.push(MessageText::new(format_args!("set `projectName: {}` in the profile", to.project())));
     }
-    format!("{} before the next provision", steps.join(" and "))
+    let mut text = MessageText::default();
+    for (index, step) in steps.iter().enumerate() {
+        text.push_text(&if index == 0 { "".into() } else { " and ".into() });
+        text.push_text(step);
+    }
+    text.push_text(&" before the next provision".into());
+    text
 }
 
 #[cfg(test)]

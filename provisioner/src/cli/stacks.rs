@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use bridge::message_text::MessageText;
 use config::Stack;
 use config::diagnostics::{Diagnostic, SourceFiles, excerpt, has_errors};
 use provisioner::operation::{Selection, Stacks, StacksRead, StacksRequest};
@@ -48,7 +49,8 @@ pub(crate) fn check_core_types(ui: &Ui, stacks: &Stacks) -> anyhow::Result<()> {
     }
     // Several stacks may declare a plugin alike.
     let mut seen = BTreeSet::new();
-    let warnings: Vec<Diagnostic> = found.into_iter().filter(|warning| seen.insert(warning.summary.clone())).collect();
+    let warnings: Vec<Diagnostic> =
+        found.into_iter().filter(|warning| seen.insert(warning.summary.to_string())).collect();
     ui.print_diagnostics(&warnings, &stacks.sources);
     Ok(())
 }
@@ -112,7 +114,7 @@ fn load(ui: &Ui, global: &GlobalArgs, dir: &DirArgs, selection: Selection<'_>) -
         && ui.is_verbose()
         && !stacks.from_store.is_empty()
     {
-        ui.inform(&format!("read from {STORE_PATH}, in memory: {}", stacks.from_store.join(", ")));
+        ui.inform(format_args!("read from {STORE_PATH}, in memory: {}", stacks.from_store.join(", ")));
     }
     Ok(read)
 }
@@ -141,6 +143,6 @@ pub(crate) fn configuration_error(ui: &Ui, found: &[Diagnostic], sources: &Sourc
 }
 
 pub(crate) fn not_provisioned(stack: &StackReference) -> CliError {
-    let hint = format!("provision it with `sc provision -s {}`", stack.stack());
-    CliError::failed(format!("{} has not been provisioned yet", stack.stack()), hint)
+    let hint = MessageText::new(format_args!("provision it with `sc provision -s {}`", stack.stack()));
+    CliError::failed(format_args!("{} has not been provisioned yet", stack.stack()), hint)
 }

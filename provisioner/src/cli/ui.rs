@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 
 use anstream::{AutoStream, ColorChoice};
 
-use config::diagnostics::{Diagnostic, MAX_SHOWN, Severity, SourceFiles, Style, escape_controls, render, shown};
+use bridge::message_text::MessageText;
+use config::diagnostics::{
+    Diagnostic, MAX_SHOWN, Masks, Severity, SourceFiles, Style, escape_controls, render_masked, shown,
+};
 use engine::masking::SecretMasker;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -220,9 +223,13 @@ impl Ui {
             self.write_event(|line| describe_diagnostic(diagnostic, sources, &self.masker, line));
         }
         let style = if self.stderr_color { Style::Coloured } else { Style::Plain };
-        let text: String = shown(diagnostics).map(|diagnostic| render(diagnostic, sources, style) + "\n\n").collect();
+        let masks = Masks {
+            message: &|text| self.masker.mask_message(text),
+            outside: &|text| self.masker.mask(text).into_owned(),
+        };
+        let rendered = shown(diagnostics).map(|diagnostic| render_masked(diagnostic, sources, style, &masks) + "\n\n");
         // An error means that standard error is closed, so it cannot be reported there.
-        drop(AutoStream::always(io::stderr()).write_all(self.masker.mask(&text).as_bytes()));
+        drop(AutoStream::always(io::stderr()).write_all(rendered.collect::<String>().as_bytes()));
         for (severity, one, several) in
             [(Severity::Error, "error", "errors"), (Severity::Warning, "warning", "warnings")]
         {
@@ -266,16 +273,17 @@ impl Ui {
     }
 
     /// Prints a warning.
-    pub(crate) fn warn(&self, text: &str) {
-        self.print_messages(&warning_lines(&self.masker.mask(text)));
+    pub(crate) fn warn(&self, text: impl Into<MessageText>) {
+        self.print_messages(&warning_lines(&self.masker.mask_message(&text.into())));
     }
 
     /// Returns the receiver of the outages of stores: a warning, which the display of a session shows if one runs.
     pub(crate) fn outage_report(&self) -> OutageReport {
         let ui = self.clone();
         OutageReport::new(move |outage| {
-            if !ui.session.warn(&outage.to_string()) {
-                ui.warn(&outage.to_string());
+            let text = MessageText::of(outage);
+            if !ui.session.warn(&text) {
+                ui.warn(text);
             }
         })
     }
@@ -286,8 +294,8 @@ impl Ui {
     }
 
     /// Prints a message on standard error.
-    pub(crate) fn inform(&self, text: &str) {
-        self.print_messages(&info_lines(&self.masker.mask(text)));
+    pub(crate) fn inform(&self, text: impl Into<MessageText>) {
+        self.print_messages(&info_lines(&self.masker.mask_message(&text.into())));
     }
 
     /// Prints lines on standard error.

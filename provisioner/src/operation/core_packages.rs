@@ -14,6 +14,7 @@ use bridge::host::{HostEvent, HostEvents};
 use bridge::install::{
     CacheSettings, FetchEvent, FetchEvents, GithubReleases, InstallError, PackageSource as _, find_in_pulumi_folder,
 };
+use bridge::message_text::MessageText;
 use bridge::plugin::{
     GithubReleaseSource, LocalSource, PluginConfig, PluginSource, PluginValueError, Sha256Digest, SourceToken,
 };
@@ -311,10 +312,10 @@ impl CorePackages {
     /// Returns the error of a package that cannot be installed, with the ways to provide it.
     fn diagnostic(&self, request: &PackageRequest, error: &PackageError) -> Diagnostic {
         let PackageRequest { package: CorePackage { name, version, .. }, needed_by, span } = request;
-        let summary = format!(
+        let summary = MessageText::new(format_args!(
             "{needed_by} needs version {version} of the package {name:?}, which cannot be installed: {}",
             chain(error)
-        );
+        ));
         let declare = format!("declare a plugin of the package in `plugins`: `name: {name}`");
         let found = Diagnostic::error(PACKAGE, *span, summary);
         let PackageError::Install(error) = error else { return found.help(declare) };
@@ -325,24 +326,24 @@ impl CorePackages {
             InstallError::Fetch(fetch) if fetch.is_unreachable() => {
                 let pulumi = self.pulumi_plugins.as_deref().unwrap_or(Path::new("~/.pulumi/plugins"));
                 found
-                    .help(format!(
+                    .help(format_args!(
                         "on a machine with network, run `sc plugin install` and copy {}, or run `pulumi plugin install \
                          resource {name} {version}` and copy {}",
                         self.cache.display(),
                         pulumi.display()
                     ))
-                    .help(format!("or {declare}, with a source that is available here"))
+                    .help(format_args!("or {declare}, with a source that is available here"))
             }
             InstallError::Fetch(FetchError::AccessDenied { authenticated: true, .. }) => {
                 found.help("the token in GITHUB_TOKEN may be wrong or expired; without it, none is sent")
             }
             InstallError::NoAsset { .. } | InstallError::NoPlatform => {
-                found.help(format!("{declare}, with a source that is built for this platform"))
+                found.help(format_args!("{declare}, with a source that is built for this platform"))
             }
             InstallError::ChecksumMismatch { .. } => found
                 .help("the download was deleted: it may have been changed on its way; run the command again")
-                .help(format!("if the digest still differs, {declare}, with a `checksum` that you trust")),
-            InstallError::NoDigest { .. } => found.help(format!(
+                .help(format_args!("if the digest still differs, {declare}, with a `checksum` that you trust")),
+            InstallError::NoDigest { .. } => found.help(format_args!(
                 "{declare}, with a `checksum`, or run `pulumi plugin install resource {name} {version}`"
             )),
             other => match other.hint() {
@@ -396,7 +397,7 @@ fn emit_locations(located: &[(PackageRequest, LocatedPackage)], events: &Arc<dyn
     };
     let places: Vec<String> = located.iter().map(|(_, located)| place(located)).collect();
     if !places.is_empty() {
-        let text = format!("Packages of core types: {}", places.join(", "));
+        let text = MessageText::new(format_args!("Packages of core types: {}", places.join(", ")));
         events.emit(Event::Message(Message::new(Severity::Info, text)));
     }
 }

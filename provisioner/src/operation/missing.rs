@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
+use bridge::message_text::MessageText;
 use engine::events::{Event, EventSink, Message, Severity};
 use engine::{MissingApproval, ProviderReadings};
 use pulumi_proto::urn::{TypeToken, Urn};
@@ -17,7 +18,7 @@ use super::names::names;
 #[async_trait]
 pub trait MissingQuestion: std::fmt::Debug + Send + Sync {
     /// Shows which resources are missing, and asks the question. Without a reply, the resources stay.
-    async fn ask(&self, missing: &str, question: &str) -> Approval;
+    async fn ask(&self, missing: &MessageText, question: &MessageText) -> Approval;
 }
 
 /// Limit on the resources that a run deletes, replaces or no longer finds.
@@ -58,16 +59,20 @@ impl fmt::Debug for MissingGuard {
 
 impl MissingGuard {
     /// Warns of missing resources that need an agreement, and returns their description; `None` if there are none.
-    pub(super) fn warn(&self, readings: &[ProviderReadings]) -> Option<String> {
+    pub(super) fn warn(&self, readings: &[ProviderReadings]) -> Option<MessageText> {
         let suspicious: Vec<String> = readings.iter().filter(|found| is_suspicious(found)).map(described).collect();
         if suspicious.is_empty() {
             return None;
         }
-        let text = format!("the refresh of stack {} did not find {}", self.stack, suspicious.join(", and "));
+        let text = MessageText::new(format_args!(
+            "the refresh of stack {} did not find {}",
+            self.stack,
+            suspicious.join(", and ")
+        ));
         let hint = "check the credentials, the account and the region of the provider: resources may seem to be gone to \
                     credentials without rights, and in another account or region";
         let message =
-            Message { hint: Some(hint.to_owned()), repeated: true, ..Message::new(Severity::Warning, text.clone()) };
+            Message { hint: Some(hint.into()), repeated: true, ..Message::new(Severity::Warning, text.clone()) };
         self.events.emit(Event::Message(message));
         Some(text)
     }
@@ -76,11 +81,13 @@ impl MissingGuard {
     fn above_limit(&self, count: usize) -> Option<Message> {
         let limit = self.limit.as_ref().filter(|limit| count as u64 > limit.count)?;
         let resources = if count == 1 { "1 resource".to_owned() } else { format!("{count} resources") };
-        let text = format!(
+        let text = MessageText::new(format_args!(
             "the refresh of stack {} did not find {resources}, more than {} allows; nothing was changed",
             self.stack, limit.setting
-        );
-        let hint = Some(format!("if they are gone, and this is what you want, give --max-deletes {count}"));
+        ));
+        let hint = Some(MessageText::new(format_args!(
+            "if they are gone, and this is what you want, give --max-deletes {count}"
+        )));
         Some(Message { hint, ..Message::new(Severity::Error, text) })
     }
 }
@@ -96,11 +103,15 @@ impl MissingApproval for MissingGuard {
         }
         let Some(missing) = suspicious.filter(|_| !self.accepts) else { return Ok(()) };
         let Some(question) = &self.question else {
-            let text = format!("missing resources of stack {} would leave the state; nothing was changed", self.stack);
+            let text = MessageText::new(format_args!(
+                "missing resources of stack {} would leave the state; nothing was changed",
+                self.stack
+            ));
             let hint = "if they are gone, give --accept-missing to remove them from the state";
-            return Err(Message { hint: Some(hint.to_owned()), ..Message::new(Severity::Error, text) });
+            return Err(Message { hint: Some(hint.into()), ..Message::new(Severity::Error, text) });
         };
-        let text = format!("Remove the missing resources from the state of stack {}?", self.stack);
+        let text =
+            MessageText::new(format_args!("Remove the missing resources from the state of stack {}?", self.stack));
         match question.ask(&missing, &text).await {
             Approval::Granted => Ok(()),
             Approval::Declined => {
@@ -160,7 +171,7 @@ mod tests {
     impl EventSink for Texts {
         fn emit(&self, event: Event) {
             if let Event::Message(message) = event {
-                self.0.lock().unwrap().push(message.text);
+                self.0.lock().unwrap().push(message.text.into_string());
             }
         }
     }
@@ -170,7 +181,7 @@ mod tests {
 
     #[async_trait]
     impl MissingQuestion for Reply {
-        async fn ask(&self, missing: &str, question: &str) -> Approval {
+        async fn ask(&self, missing: &MessageText, question: &MessageText) -> Approval {
             assert_eq!(missing, "the refresh of stack dev did not find any of the 2 resources of provider lab: a, b");
             assert_eq!(question, "Remove the missing resources from the state of stack dev?");
             self.0

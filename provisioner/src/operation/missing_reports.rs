@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use bridge::host::ProviderHost;
+use bridge::message_text::MessageText;
 use engine::MissingApproval as _;
 use engine::events::{Event, EventSink, Message, Operation, Outcome, Severity, Summary};
 use state::Snapshot;
@@ -57,11 +58,11 @@ impl StackRun {
         let missing: usize = report.readings.iter().map(|found| found.missing.len()).sum();
         let succeeded = report.summary.outcome == Outcome::Succeeded && report.summary.deletions.total() == 0;
         if succeeded && read > 0 && read == missing {
-            let text = format!(
+            let text = MessageText::new(format_args!(
                 "nothing was found: the refresh of stack {} found none of its {read} resources, so there was nothing to \
                  delete",
                 self.program.stack().name
-            );
+            ));
             let message = Message { repeated: true, ..Message::new(Severity::Warning, text) };
             self.events.emit(Event::Message(message));
         }

@@ -42,6 +42,7 @@ mod validate;
 
 use bridge::error::chain;
 use bridge::host::{HostError, PluginHost};
+use bridge::message_text::MessageText;
 
 use config::diagnostics::Diagnostic;
 use engine::events::{Event, Message, Operation, Severity, Summary};
@@ -98,7 +99,7 @@ pub struct Report {
 #[derive(Debug, thiserror::Error)]
 pub enum OperationError {
     /// A plugin could not be loaded.
-    #[error("failed to load plugins: {}", chain(.error))]
+    #[error("failed to load plugins: {}", MessageText::chain(.error))]
     Plugins {
         /// Failure of the plugin.
         error: HostError,
@@ -226,7 +227,7 @@ impl StackRun {
     /// Warns of a state that has lost its resources.
     fn report_unexplained_empty(&self, emptied: Option<&UnexplainedEmptyState>) {
         if let Some(emptied) = emptied {
-            self.events.emit(Event::Message(Message::new(Severity::Warning, emptied.to_string())));
+            self.events.emit(Event::Message(Message::new(Severity::Warning, MessageText::of(emptied))));
         }
     }
 }

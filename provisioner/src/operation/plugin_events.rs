@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bridge::host::{HostEvent, HostEvents};
 use bridge::install::FetchEvent;
+use bridge::message_text::MessageText;
 use engine::events::{Download, DownloadStage, Event, EventSink, Message, Severity};
 
 /// Returns a receiver of plugin events that emits them as events of the run.
@@ -23,7 +24,7 @@ impl RunEventSink {
     fn fetch(&self, plugin: String, event: FetchEvent) {
         let about = |severity, text| Message { plugin: Some(plugin.clone()), ..Message::new(severity, text) };
         let message = match event {
-            FetchEvent::Waiting => about(Severity::Info, "waiting for another run that fetches it".to_owned()),
+            FetchEvent::Waiting => about(Severity::Info, "waiting for another run that fetches it".into()),
             FetchEvent::Warning(text) => about(Severity::Warning, text),
             FetchEvent::Started { name, bytes } => {
                 return self.download(plugin.clone(), |known| {
@@ -67,9 +68,9 @@ impl HostEvents for RunEventSink {
             HostEvent::Fetch { plugin, event } => return self.fetch(plugin, event),
             HostEvent::Loaded { plugin, version, sandbox } => {
                 let version = version.map(|version| format!(" v{version}")).unwrap_or_default();
-                let text = format!("Loaded plugin: {plugin}{version}");
+                let text = MessageText::new(format_args!("Loaded plugin: {plugin}{version}"));
                 self.events.emit(Event::Message(Message::new(Severity::Info, text)));
-                Message { plugin: Some(plugin), ..Message::new(Severity::Debug, format!("sandbox: {sandbox}")) }
+                Message { plugin: Some(plugin), ..Message::new(Severity::Debug, format_args!("sandbox: {sandbox}")) }
             }
             HostEvent::Log { plugin, message } => Message {
                 urn: message.urn.and_then(|urn| urn.parse().ok()),
@@ -82,10 +83,12 @@ impl HostEvents for RunEventSink {
                 Message { plugin: Some(plugin), logged: true, ..Message::new(Severity::Debug, line) }
             }
             HostEvent::ForeignConnection { uid } => Message {
-                hint: Some("if a plugin runs under another account, it must run under that of sc".to_owned()),
+                hint: Some("if a plugin runs under another account, it must run under that of sc".into()),
                 ..Message::new(
                     Severity::Warning,
-                    format!("another account of this machine (user id {uid}) tried to call this run; it was refused"),
+                    format_args!(
+                        "another account of this machine (user id {uid}) tried to call this run; it was refused"
+                    ),
                 )
             },
             HostEvent::UnverifiedConnection => Message::new(
@@ -94,10 +97,10 @@ impl HostEvents for RunEventSink {
                  this run while plugins run",
             ),
             HostEvent::TooManyConnections { limit } => Message {
-                hint: Some("a higher limit of open files (`ulimit -n`) allows more connections".to_owned()),
+                hint: Some("a higher limit of open files (`ulimit -n`) allows more connections".into()),
                 ..Message::new(
                     Severity::Warning,
-                    format!("plugins have opened more than {limit} connections to sc; further ones are closed"),
+                    format_args!("plugins have opened more than {limit} connections to sc; further ones are closed"),
                 )
             },
             HostEvent::Warning { plugin, message } => {

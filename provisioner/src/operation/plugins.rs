@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bridge::error::{Hint as _, chain};
+use bridge::error::Hint as _;
 use bridge::host::{DeclaredPlugin, HostError, HostSettings, PackageTypes, PluginHost, ProviderHost as _};
 use bridge::install::{InstallError, VerifiedPackage, local_digest};
+use bridge::message_text::MessageText;
 use bridge::plugin::{PluginConfig, PluginName, Sha256Digest};
 use bridge::provider::grpc::{AuthEntry, PluginInit};
 use futures_util::future::{join_all, try_join_all};
@@ -207,7 +208,7 @@ impl PluginSettings {
         host.close().await;
         let read = |(name, text): (String, Option<String>)| {
             let unreadable = |error: schemas::SchemaError| {
-                let message = format!("the schema of the package {name} cannot be read");
+                let message = MessageText::new(format_args!("the schema of the package {name} cannot be read"));
                 unlocated(HostError::new(message).with_source(error))
             };
             let schemas = text.as_deref().map(schemas::convert_package).transpose().map_err(unreadable)?;
@@ -345,7 +346,7 @@ pub(super) fn load_error(
     if failed.len() == 1 {
         let (name, error) = failed.swap_remove(0);
         // The error of the operation has the causes and the hint.
-        let found = vec![Diagnostic::error(PLUGIN_LOAD, span(&name), error.to_string())];
+        let found = vec![Diagnostic::error(PLUGIN_LOAD, span(&name), MessageText::of(&error))];
         return OperationError::Plugins { error, found };
     }
     let mut found = failed.iter().map(|(name, error)| plugin_error(span(name), error)).collect();
@@ -355,7 +356,7 @@ pub(super) fn load_error(
 
 /// Returns the error of a plugin that was not loaded.
 pub(super) fn plugin_error(name_span: Option<Span>, error: &HostError) -> Diagnostic {
-    let diagnostic = Diagnostic::error(PLUGIN_LOAD, name_span, chain(error));
+    let diagnostic = Diagnostic::error(PLUGIN_LOAD, name_span, MessageText::chain(error));
     match error.hint() {
         Some(hint) => diagnostic.help(hint),
         None => diagnostic,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bridge::message_text::MessageText;
 use jiff::Timestamp;
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
@@ -204,12 +205,14 @@ fn remove_resolved_creates(snapshot: &mut Snapshot, before: &Snapshot, imports: 
 
 /// Returns the message about the merged journal of an interrupted run. `has_ended` is false if the stack is still
 /// locked: the run of the journal may be active.
-pub fn recovery_text(recovered: &RecoveredRun, has_ended: bool) -> String {
+pub fn recovery_text(recovered: &RecoveredRun, has_ended: bool) -> MessageText {
     let started = &recovered.started;
     let mut text = if has_ended {
-        format!("the state includes the journal of the interrupted run that started {started}")
+        MessageText::new(format_args!("the state includes the journal of the interrupted run that started {started}"))
     } else {
-        format!("the state includes the journal of the run that started {started}, which may still be active")
+        MessageText::new(format_args!(
+            "the state includes the journal of the run that started {started}, which may still be active"
+        ))
     };
     for (index, (kind, count)) in recovered.done.iter().enumerate() {
         let done = match kind {
@@ -219,14 +222,15 @@ pub fn recovery_text(recovered: &RecoveredRun, has_ended: bool) -> String {
             OperationKind::Reading => "read",
             OperationKind::Importing => "imported",
         };
-        text.push_str(if index == 0 { ": " } else { ", " });
-        text.push_str(&format!("{count} {done}"));
+        let separator = if index == 0 { ": " } else { ", " };
+        text.push_text(&MessageText::new(format_args!("{separator}{count} {done}")));
     }
     if !recovered.pending.is_empty() {
-        text.push_str("\npending operations:");
+        text.push_text(&"\npending operations:".into());
     }
     for (kind, urn) in &recovered.pending {
-        text.push_str(&format!("\n{} {} ({})", kind.as_str(), urn.name(), urn.type_token()));
+        let (kind, name, token) = (kind.as_str(), urn.name(), urn.type_token());
+        text.push_text(&MessageText::new(format_args!("\n{kind} {name} ({token})")));
     }
     text
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bridge::fs::{MAX_DOCUMENT_BYTES, read_named, utf8};
+use bridge::message_text::MessageText;
 use config::diagnostics::{Code, Diagnostic, finish};
 use config::{SecretsProvider, Stack};
 use state::secrets::{Keyring, Passphrase, Provider, SecretsError};
@@ -44,7 +45,7 @@ impl Stacks {
             let SecretsProvider::Passphrase { passphrase: None, span } = &stack.provisioner.secrets_provider else {
                 return None;
             };
-            Some(Diagnostic::error(PASSPHRASE_CODE, *span, MISSING_PASSPHRASE).help(format!(
+            Some(Diagnostic::error(PASSPHRASE_CODE, *span, MISSING_PASSPHRASE).help(format_args!(
                 "set `passPhrase` of the secrets provider, or the environment variable {PASSPHRASE} or {PASSPHRASE_FILE}"
             )))
         };
@@ -115,7 +116,8 @@ pub fn secrets_diagnostic(stack: &Stack, error: &SecretsError) -> Option<Diagnos
         (SecretsError::NoPassphrase, SecretsProvider::Passphrase { .. }) => (PASSPHRASE_CODE, MISSING_PASSPHRASE),
         (SecretsError::NoPassphrase, SecretsProvider::Key { .. } | SecretsProvider::ProvisionedKey(_)) => {
             let summary = "the state is protected by a passphrase so far, and none was given";
-            let help = format!("set {PASSPHRASE} or {PASSPHRASE_FILE} until the state has this key");
+            let help =
+                MessageText::new(format_args!("set {PASSPHRASE} or {PASSPHRASE_FILE} until the state has this key"));
             return Some(Diagnostic::error(PASSPHRASE_CODE, provider.span(), summary).help(help));
         }
         (SecretsError::WrongPassphrase, SecretsProvider::Passphrase { .. }) => {
@@ -134,33 +136,33 @@ pub fn secrets_diagnostic(stack: &Stack, error: &SecretsError) -> Option<Diagnos
 }
 
 /// Returns the message about a state that is encrypted anew with another secrets provider.
-pub fn secrets_change_text(access: &StackAccess, change: &SecretsChange) -> String {
+pub fn secrets_change_text(access: &StackAccess, change: &SecretsChange) -> MessageText {
     let name = |description| Provider::of(description).map_or_else(|| "another service".to_owned(), |p| p.to_string());
     let (from, to) = (name(&change.from), name(&change.to));
     let settings = format!("Pulumi.{}.yaml", access.stack.stack());
     let reason = match (&access.configured_secrets, access.keyring.provider()) {
-        _ if from == to => format!("with the data of {settings}"),
-        (_, Some(chosen)) if Some(chosen) == Provider::of(&change.to).as_ref() => "as server.yaml names it".to_owned(),
+        _ if from == to => MessageText::new(format_args!("with the data of {settings}")),
+        (_, Some(chosen)) if Some(chosen) == Provider::of(&change.to).as_ref() => "as server.yaml names it".into(),
         (Some(configured), _) if Provider::of(configured) == Provider::of(&change.to) => {
-            format!("as {settings} names it")
+            MessageText::new(format_args!("as {settings} names it"))
         }
-        _ => format!("as {SUBSTITUTE} names it"),
+        _ => MessageText::new(format_args!("as {SUBSTITUTE} names it")),
     };
-    format!(
+    MessageText::new(format_args!(
         "the secrets of {} are encrypted anew: with {to}, {reason}; so far with {from}, as its earlier copies still are",
         access.stack
-    )
+    ))
 }
 
 /// Returns the warning about a stack file that names another secrets provider than server.yaml.
-pub(super) fn other_provider_text(access: &StackAccess) -> Option<String> {
+pub(super) fn other_provider_text(access: &StackAccess) -> Option<MessageText> {
     let (chosen, configured) = (access.keyring.provider()?, Provider::of(access.configured_secrets.as_ref()?)?);
     if *chosen == configured {
         return None;
     }
     let settings = format!("Pulumi.{}.yaml", access.stack.stack());
-    Some(format!(
+    Some(MessageText::new(format_args!(
         "{settings} names {configured} for the secrets, and server.yaml {chosen}: the state has that of {settings} until \
          `sc stack change-secrets-provider` changes both"
-    ))
+    )))
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bridge::host::PluginHost;
+use bridge::message_text::MessageText;
 use config::Stack;
 use tokio::sync::OnceCell;
 
@@ -78,11 +79,11 @@ impl Stacks {
         let RunInputs { plugins, events, signals, options } = inputs;
         let emit = |severity| {
             let events = Arc::clone(&events);
-            move |text: String| events.emit(Event::Message(Message::new(severity, text)))
+            move |text: MessageText| events.emit(Event::Message(Message::new(severity, text)))
         };
         let (warn, inform) = (emit(Severity::Warning), emit(Severity::Info));
-        access.locks.report = Arc::new(move |lock| warn(lock.to_string()));
-        access.locks.wait.report = Arc::new(move |locks| inform(locks.to_string()));
+        access.locks.report = Arc::new(move |lock| warn(MessageText::of(&lock)));
+        access.locks.wait.report = Arc::new(move |locks| inform(MessageText::of(&locks)));
         access.locks.wait.stop = signals.stop.clone();
         Ok(StackRun {
             program: self.program(stack),

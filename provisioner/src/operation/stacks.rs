@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bridge::message_text::MessageText;
 use config::diagnostics::{Code, Diagnostic, SourceFiles, has_errors};
 use config::{LoadedStacks, ProcessContext, Profile, Repository, Stack, Workspace};
 use engine::masking::SecretMasker;
@@ -257,8 +258,10 @@ fn load(
 /// Returns the error of a stack whose key has a stack with the name of another one in files: both would have one state.
 fn key_stack_clash(stack: &Stack, names: &[String]) -> Option<Diagnostic> {
     let key = key_stack(stack).filter(|key| names.contains(&key.name))?;
-    let summary =
-        format!("the key of stack {} belongs to the stack {}, which is also that of a folder", stack.name, key.name);
+    let summary = MessageText::new(format_args!(
+        "the key of stack {} belongs to the stack {}, which is also that of a folder",
+        stack.name, key.name
+    ));
     let span = key.provisioner.secrets_provider.span();
     Some(Diagnostic::error(Code("stack-name"), span, summary).help("rename the folder, or the stack"))
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bridge::host::NestedObjects;
+use bridge::message_text::MessageText;
 use config::Stack;
 use config::diagnostics::{Code, Diagnostic};
 use config::graph::references;
@@ -73,9 +74,13 @@ fn unknown_output(
     if recorded(first).is_some_and(|value| has_output(&value, rest)) {
         return None;
     }
-    let summary = format!("resource {:?} has no output {:?}", reference.resource, reference.path.join("."));
+    let summary = MessageText::new(format_args!(
+        "resource {:?} has no output {:?}",
+        reference.resource,
+        reference.path.join(".")
+    ));
     let diagnostic = Diagnostic::error(Code("unknown-output"), reference.span, summary)
-        .detail(format!("the schema of the type {} has no such output", resolved.token))
+        .detail(format_args!("the schema of the type {} has no such output", resolved.token))
         .did_you_mean(unknown, known.iter().map(String::as_str));
     let has_suggestion = !diagnostic.help.is_empty();
     let of = if std::ptr::eq(unknown, first) {
@@ -86,7 +91,7 @@ fn unknown_output(
         "the object has"
     };
     let (more, shown) = if known.len() > MAX_NAMES { (", …", &known[..MAX_NAMES]) } else { ("", &known[..]) };
-    Some(if has_suggestion { diagnostic } else { diagnostic.help(format!("{of} {}{more}", shown.join(", "))) })
+    Some(if has_suggestion { diagnostic } else { diagnostic.help(format_args!("{of} {}{more}", shown.join(", "))) })
 }
 
 /// Returns the first name of a path that the object types in a value lack, with the names that the object type has.

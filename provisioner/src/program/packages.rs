@@ -6,6 +6,7 @@ use super::core_resources::CoreResources;
 use crate::registry::packages::{self, CorePackage};
 use crate::registry::recipe::Package;
 use crate::registry::recipes::key_packages;
+use bridge::message_text::MessageText;
 use config::diagnostics::{Code, Diagnostic, Span};
 use config::{PluginDeclaration, Resource, ResourceImplementation, Stack};
 
@@ -112,35 +113,40 @@ fn check_package(stack: &Stack, resource: &Resource, type_name: &str, package: P
     let (name, version) = (package.name, package.version()?);
     let declared: Vec<&PluginDeclaration> = stack.plugins.iter().filter(|plugin| plugin.package() == name).collect();
     let enabled: Vec<&PluginDeclaration> = declared.iter().copied().filter(|plugin| plugin.plugin.enabled).collect();
-    let error = |summary: String| Diagnostic::error(PACKAGE, resource.type_span, summary);
+    let error = |summary: MessageText| Diagnostic::error(PACKAGE, resource.type_span, summary);
     match enabled[..] {
         [] => {
             let disabled = declared.first()?;
-            let summary =
-                format!("the core type {type_name:?} needs the package {name:?}, and no enabled plugin serves it");
-            let help = format!("set `enabled: true` to use it, or remove it, so that version {version} is used");
+            let summary = MessageText::new(format_args!(
+                "the core type {type_name:?} needs the package {name:?}, and no enabled plugin serves it"
+            ));
+            let help = MessageText::new(format_args!(
+                "set `enabled: true` to use it, or remove it, so that version {version} is used"
+            ));
             Some(error(summary).label(disabled.name_span, "this plugin is disabled").help(help))
         }
         [plugin] => {
             let declared_version = plugin.plugin.source.version().filter(|declared| declared.to_string() != version)?;
-            let summary = format!(
+            let summary = MessageText::new(format_args!(
                 "the plugin {:?} is declared with version {declared_version}, but the core types are written for version \
                  {version} of the package {name:?}",
                 plugin.name()
-            );
+            ));
             Some(
                 Diagnostic::warning(PACKAGE, plugin.name_span, summary)
                     .label(resource.type_span, "this type uses it")
-                    .help(format!("declare version {version}, or remove the declaration, so that it is used")),
+                    .help(format_args!("declare version {version}, or remove the declaration, so that it is used")),
             )
         }
         [first, ..] => {
             let names: Vec<&str> = enabled.iter().map(|plugin| plugin.name()).collect();
-            let summary = format!("several plugins serve the package {name:?} of the core type {type_name:?}");
+            let summary = MessageText::new(format_args!(
+                "several plugins serve the package {name:?} of the core type {type_name:?}"
+            ));
             Some(
                 error(summary)
                     .label(first.name_span, "one of them")
-                    .help(format!("enable only one of {}: a core type cannot select a plugin", names.join(", "))),
+                    .help(format_args!("enable only one of {}: a core type cannot select a plugin", names.join(", "))),
             )
         }
     }

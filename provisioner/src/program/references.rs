@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bridge::message_text::MessageText;
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::Urn;
 
@@ -107,7 +108,7 @@ impl ReferencedResources {
         let Some(resource) = resource else {
             // Unreachable: `config` checks references when it reads the stack, and a registration starts after its
             // dependencies.
-            let summary = format!("resource {:?} is not registered", reference.resource);
+            let summary = MessageText::new(format_args!("resource {:?} is not registered", reference.resource));
             return Err(Diagnostic::error(Code("unknown-resource"), reference.span, summary).into());
         };
         let (output, dependencies) = match &**resource {
@@ -167,12 +168,12 @@ fn missing_output_error(reference: &Reference, resource: &ReferencedResource) ->
         ReferencedResource::Core(provisioned) => provisioned.outputs.keys().map(String::as_str).collect(),
     };
     let (path, first) = (reference.path.join("."), reference.path[0].as_str());
-    let summary = format!("resource {:?} has no output {path:?}", reference.resource);
+    let summary = MessageText::new(format_args!("resource {:?} has no output {path:?}", reference.resource));
     let diagnostic = Diagnostic::error(Code("unknown-output"), reference.span, summary);
     match closest(first, candidates.iter().copied()) {
-        Some(meant) => diagnostic.help(format!("did you mean `{meant}`?")),
+        Some(meant) => diagnostic.help(format_args!("did you mean `{meant}`?")),
         None if candidates.is_empty() || candidates.contains(&first) => diagnostic,
-        None => diagnostic.help(format!("its outputs are {}", candidates.join(", "))),
+        None => diagnostic.help(format_args!("its outputs are {}", candidates.join(", "))),
     }
     .into()
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bridge::host::PackageTypes;
+use bridge::message_text::MessageText;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -342,7 +343,7 @@ impl<'r> Run<'r> {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
             let Some(recipe) = recipe else {
-                let summary = format!("the core type {type_name:?} is not supported yet");
+                let summary = MessageText::new(format_args!("the core type {type_name:?} is not supported yet"));
                 let unknown = Diagnostic::error(Code("unknown-resource-type"), resource.type_span, summary);
                 return RegistrationOutcome::Diagnostic(unknown.into());
             };
@@ -405,7 +406,8 @@ impl<'r> Run<'r> {
                 referenced.insert(self.resources[resource_index].environment, &reference.resource, target.clone());
             }
             if outputs.contains_key(&output.name) {
-                let summary = format!("the output {:?} is already exported by a core type", output.name);
+                let summary =
+                    MessageText::new(format_args!("the output {:?} is already exported by a core type", output.name));
                 return Err(Diagnostic::error(Code("duplicate-output"), output.span, summary).into());
             }
             goals::insert_output(&mut outputs, &output.name, referenced.evaluate(&output.value, None)?.value);

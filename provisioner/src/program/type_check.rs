@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bridge::host::{InputInfo, NestedObjects, PackageTypes, TypeInfo, expand_index_module};
+use bridge::message_text::MessageText;
 use config::diagnostics::{Code, Diagnostic};
 use config::tree::{Entry, Node, Value};
 use config::{Resource, ResourceImplementation, Stack};
@@ -57,13 +58,16 @@ pub(super) fn check(stack: &Stack, types: &BTreeMap<String, PackageTypes>) -> Sc
         };
         let Some(plugin) = stack.plugins.get(*plugin).map(config::PluginDeclaration::name) else { continue };
         let Some(types) = types.get(plugin).filter(|types| types.has_resources()) else { continue };
-        let warning = |text: String| Message {
+        let warning = |text: MessageText| Message {
             source: Some(positions::resource_ref(stack.plugins.len(), index)),
             ..Message::new(Severity::Warning, text)
         };
         if let Some(right) = &resolved.right_case {
-            let text = format!("the schema of plugin {plugin} spells the type {type_text:?} as {right:?}");
-            let message = Message { hint: Some(format!("write `type: {right}`")), ..warning(text) };
+            let text = MessageText::new(format_args!(
+                "the schema of plugin {plugin} spells the type {type_text:?} as {right:?}"
+            ));
+            let message =
+                Message { hint: Some(MessageText::new(format_args!("write `type: {right}`"))), ..warning(text) };
             findings.warnings.push(SchemaWarning { code: TYPE_CASE, message });
         }
         match &resolved.info {
@@ -76,8 +80,9 @@ pub(super) fn check(stack: &Stack, types: &BTreeMap<String, PackageTypes>) -> Sc
                 check.check(&resource.config, &PropertyPath::default(), &info.inputs);
             }
             None if is_in_unknown_module(type_text, types) => {
-                let text =
-                    format!("the schema of plugin {plugin} has no type {type_text:?}; its properties are not checked");
+                let text = MessageText::new(format_args!(
+                    "the schema of plugin {plugin} has no type {type_text:?}; its properties are not checked"
+                ));
                 findings.warnings.push(SchemaWarning { code: UNKNOWN_TYPE, message: warning(text) });
             }
             None => {
@@ -97,7 +102,7 @@ fn check_configurations(stack: &Stack, types: &BTreeMap<String, PackageTypes>, f
         let Some(types) = types.get(declaration.name()) else { continue };
         let token = TypeToken::provider(declaration.package());
         let Some(info) = types.get(token.as_str()).filter(|info| !info.inputs.is_empty()) else { continue };
-        let warning = |text: String| Message {
+        let warning = |text: MessageText| Message {
             source: Some(positions::plugin_ref(index)),
             ..Message::new(Severity::Warning, text)
         };
@@ -126,7 +131,9 @@ fn short_forms(types: &PackageTypes) -> Arc<[String]> {
 }
 
 fn unknown_type(resource: &Resource, text: &str, plugin: &str, names: &Arc<[String]>) -> Diagnostic {
-    let summary = format!("unknown resource type {text:?}: the schema of plugin {plugin} has no such type");
+    let summary = MessageText::new(format_args!(
+        "unknown resource type {text:?}: the schema of plugin {plugin} has no such type"
+    ));
     let short = TypeToken::new(text).short_form().into_owned();
     Diagnostic::error(UNKNOWN_TYPE, resource.type_span, summary)
         .did_you_mean_one_of(&short, names)
@@ -146,7 +153,7 @@ struct CheckedType<'t> {
 struct PropertyCheck<'t, 'f> {
     checked: CheckedType<'t>,
     /// Creates a warning at the resource or the provider.
-    warning: &'f dyn Fn(String) -> Message,
+    warning: &'f dyn Fn(MessageText) -> Message,
     findings: &'f mut SchemaFindings,
 }
 
@@ -161,9 +168,14 @@ impl PropertyCheck<'_, '_> {
             };
             if let Some(value) = unknown_enum_value(entry, property) {
                 let subject = self.checked.subject;
-                let text = format!("{subject} has no value {value:?} of the property {:?}", path.to_string());
-                let hint =
-                    format!("the schema has {}", first_names(property.enum_values.iter().map(ToString::to_string)));
+                let text = MessageText::new(format_args!(
+                    "{subject} has no value {value:?} of the property {:?}",
+                    path.to_string()
+                ));
+                let hint = MessageText::new(format_args!(
+                    "the schema has {}",
+                    first_names(property.enum_values.iter().map(ToString::to_string))
+                ));
                 let property = Some(path.to_string());
                 let message = Message { property, hint: Some(hint), ..(self.warning)(text) };
                 self.findings.warnings.push(SchemaWarning { code: UNKNOWN_VALUE, message });
@@ -198,7 +210,7 @@ impl PropertyCheck<'_, '_> {
 
 impl CheckedType<'_> {
     fn unknown_property(self, entry: &Entry, path: &PropertyPath, known: &BTreeMap<String, InputInfo>) -> Diagnostic {
-        let summary = format!("{} has no property {:?}", self.subject, path.to_string());
+        let summary = MessageText::new(format_args!("{} has no property {:?}", self.subject, path.to_string()));
         let unknown = Diagnostic::error(UNKNOWN_PROPERTY, entry.key_span, summary);
         if path.elements().len() == 1 && self.info.outputs.contains_key(&entry.key) {
             return unknown.help("it is an output, which the provider computes");
@@ -209,7 +221,7 @@ impl CheckedType<'_> {
             return unknown.help("it has no properties");
         }
         let of = if path.elements().len() == 1 { "it has" } else { "the object has" };
-        unknown.help(format!("{of} {}", first_names(known.keys().cloned())))
+        unknown.help(format_args!("{of} {}", first_names(known.keys().cloned())))
     }
 }
 

@@ -229,7 +229,7 @@ b:
         "",
     );
     let findings = subject.program.check_types(&[("p".to_owned(), types)].into());
-    let errors: Vec<String> = findings.errors.iter().map(|error| error.summary.clone()).collect();
+    let errors: Vec<String> = findings.errors.iter().map(|error| error.summary.to_string()).collect();
     assert_eq!(
         errors,
         [

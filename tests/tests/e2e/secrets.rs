@@ -94,6 +94,60 @@ fn no_command_shows_a_value_that_equals_a_secret() {
     }
 }
 
+/// Returns what a command prints, without times.
+fn printed(repository: &Repository, command: &str) -> String {
+    let ended = repository.start(command).wait();
+    let without_times =
+        |line: &str| match line.split_once("\"time\":\"").map(|(head, rest)| (head, rest.split_once('"'))) {
+            Some((head, Some((_, rest)))) => format!("{head}{rest}\n"),
+            _ => format!("{line}\n"),
+        };
+    ended.stdout.lines().chain(ended.stderr.lines()).map(without_times).collect()
+}
+
+#[test]
+fn passphrase_that_is_a_word_of_the_program_is_masked_in_texts_from_outside_only() {
+    const OUTSIDE: &str = "secret error resource created plugin";
+    let rude = "- { name: rude, source: { type: local, path: rude.sh } }";
+    let repository = Repository::new(Sections { plugins: rude, ..Sections::default() });
+    repository.write_script("rude.sh", &format!("echo '{OUTSIDE}' >&2\nexit 1\n"));
+    let mistakes = "
+    a: { type: 'nobody:index:Thing' }
+    b: { type: files:fs:File, config: { path: '${resource:nothing.id}' }, options: { protcet: true } }";
+    let server = ".sc/stacks/reef/server.yaml";
+    let (valid, faulty) = {
+        let valid = repository.read(server);
+        repository.write_sections(Sections { plugins: FILES, resources: mistakes, ..Sections::default() });
+        (valid, repository.read(server))
+    };
+    let commands = [
+        (&faulty, "preview"),
+        (&faulty, "preview --json"),
+        (&valid, "provision"),
+        (&valid, "preview --json"),
+        (&valid, "stack rm"),
+        (&valid, "stack rm --json"),
+        (&valid, "stack rename other"),
+        (&valid, "stack outputs"),
+        (&valid, "state rm nothing --json"),
+        (&valid, "provision -s nothing"),
+        (&valid, "destroy"),
+    ];
+    let all = |passphrase: &str| {
+        commands.map(|(text, command)| {
+            repository.write(server, &text.replace("passPhrase: hush", &format!("passPhrase: {passphrase}")));
+            printed(&repository, command)
+        })
+    };
+    let unmasked = all("nowhere-in-it");
+    assert!(unmasked.iter().any(|text| text.contains(OUTSIDE)) && unmasked.iter().all(|text| text.contains("error")));
+    for word in OUTSIDE.split(' ') {
+        for ((printed, unmasked), (_, command)) in all(word).iter().zip(&unmasked).zip(commands) {
+            assert_eq!(*printed, unmasked.replace(OUTSIDE, &OUTSIDE.replace(word, "[secret]")), "{word}: {command}");
+        }
+    }
+}
+
 #[test]
 fn journal_of_a_killed_run_contains_no_secret() {
     let repository = repository();

@@ -72,7 +72,7 @@ fn wrong_passphrase_is_reported_with_a_hint() {
      --> .sc/stacks/reef/server.yaml:6:65
       |
     6 |     secrets-provider: { type: passphrase, config: { passPhrase: [secret] } }
-      |                                                                 ^^^^
+      |                                                                 ^^^^^^^^
 
     error: the checkpoint of organization/tank/reef ([repo]/backend/.pulumi/stacks/tank/reef.json) cannot be read
       caused by: incorrect passphrase

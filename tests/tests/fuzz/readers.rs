@@ -33,7 +33,7 @@ fn is_checkpoint(path: &str) -> bool {
 
 /// Returns an error as the program prints it.
 fn message(error: &(dyn Error + 'static)) -> String {
-    chain_masked(error, str::to_owned)
+    chain_masked(error, ToString::to_string)
 }
 
 #[test]

@@ -432,7 +432,7 @@ impl EventSink for Events {
     /// Keeps an event. Masks the text of a message at once, as a display does.
     fn emit(&self, mut event: Event) {
         if let Event::Message(message) = &mut event {
-            self.masker.mask_in_place(&mut message.text);
+            message.text = self.masker.mask_message(&message.text).into();
         }
         self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
     }
@@ -453,7 +453,7 @@ impl Events {
                     retries.push(format!("{} {name} {}", retry.method, retry.attempt));
                 }
                 Event::Message(message) => {
-                    hints.extend(message.hint.clone());
+                    hints.extend(message.hint.as_ref().map(ToString::to_string));
                     let messages = match message.severity {
                         Severity::Error => &mut errors,
                         Severity::Warning => &mut warnings,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bridge::error::shorten_to;
+use bridge::message_text::MessageText;
 
 use super::sources::Span;
 use super::suggest::closest;
@@ -31,7 +32,7 @@ pub struct Label {
     /// Position of the label.
     pub span: Span,
     /// Explanation of the position.
-    pub text: String,
+    pub text: MessageText,
 }
 
 /// An error or a warning about the user's files: position, problem, next steps.
@@ -47,13 +48,13 @@ pub struct Diagnostic {
     /// Position; `None` if there is no source text, as for a missing file.
     pub span: Option<Span>,
     /// Problem, in one sentence.
-    pub summary: String,
+    pub summary: MessageText,
     /// Text shown at the position, a few words.
-    pub span_label: Option<String>,
+    pub span_label: Option<MessageText>,
     /// Explanation of the problem.
-    pub detail: Option<String>,
+    pub detail: Option<MessageText>,
     /// Next steps, one hint each.
-    pub help: Vec<String>,
+    pub help: Vec<MessageText>,
     /// Further positions with explanations.
     pub labels: Vec<Label>,
     suggestion: Option<Suggestion>,
@@ -84,7 +85,7 @@ impl std::fmt::Debug for Suggestion {
 
 impl Diagnostic {
     /// Returns an error.
-    pub fn error(code: Code, span: impl Into<Option<Span>>, summary: impl Into<String>) -> Self {
+    pub fn error(code: Code, span: impl Into<Option<Span>>, summary: impl Into<MessageText>) -> Self {
         Self {
             code,
             severity: Severity::Error,
@@ -99,27 +100,27 @@ impl Diagnostic {
     }
 
     /// Returns a warning.
-    pub fn warning(code: Code, span: impl Into<Option<Span>>, summary: impl Into<String>) -> Self {
+    pub fn warning(code: Code, span: impl Into<Option<Span>>, summary: impl Into<MessageText>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, span, summary) }
     }
 
     /// Sets the text that is shown at the position.
     #[must_use]
-    pub fn span_label(mut self, text: impl Into<String>) -> Self {
+    pub fn span_label(mut self, text: impl Into<MessageText>) -> Self {
         self.span_label = Some(limited(text));
         self
     }
 
     /// Sets the explanation of the problem.
     #[must_use]
-    pub fn detail(mut self, text: impl Into<String>) -> Self {
+    pub fn detail(mut self, text: impl Into<MessageText>) -> Self {
         self.detail = Some(limited(text));
         self
     }
 
     /// Adds a hint with a next step.
     #[must_use]
-    pub fn help(mut self, text: impl Into<String>) -> Self {
+    pub fn help(mut self, text: impl Into<MessageText>) -> Self {
         self.help.push(limited(text));
         self
     }
@@ -128,7 +129,7 @@ impl Diagnostic {
     #[must_use]
     pub fn did_you_mean<'c>(self, name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Self {
         match closest(name, candidates) {
-            Some(candidate) => self.help(format!("did you mean `{candidate}`?")),
+            Some(candidate) => self.help(format_args!("did you mean `{candidate}`?")),
             None => self,
         }
     }
@@ -144,13 +145,24 @@ impl Diagnostic {
     fn complete(&mut self) {
         let Some(Suggestion { name, candidates }) = self.suggestion.take() else { return };
         if let Some(candidate) = closest(&name, candidates.iter().map(String::as_str)) {
-            self.help.insert(0, limited(format!("did you mean `{candidate}`?")));
+            self.help.insert(0, limited(MessageText::new(format_args!("did you mean `{candidate}`?"))));
         }
+    }
+
+    /// Returns the diagnostic with the texts that `mask` returns for its own.
+    #[must_use]
+    pub fn map_texts(mut self, mask: &dyn Fn(&MessageText) -> String) -> Self {
+        let labels = self.labels.iter_mut().map(|label| &mut label.text);
+        let others = self.span_label.iter_mut().chain(&mut self.detail).chain(&mut self.help).chain(labels);
+        for text in [&mut self.summary].into_iter().chain(others) {
+            *text = mask(text).into();
+        }
+        self
     }
 
     /// Adds a second position with an explanation.
     #[must_use]
-    pub fn label(mut self, span: Span, text: impl Into<String>) -> Self {
+    pub fn label(mut self, span: Span, text: impl Into<MessageText>) -> Self {
         self.labels.push(Label { span, text: limited(text) });
         self
     }
@@ -188,7 +200,7 @@ pub fn finish(diagnostics: &mut Vec<Diagnostic>) {
     }
 }
 
-fn limited(text: impl Into<String>) -> String {
+fn limited(text: impl Into<MessageText>) -> MessageText {
     let text = text.into();
-    if text.len() <= MAX_CHARACTERS { text } else { shorten_to(&text, MAX_CHARACTERS).into_owned() }
+    if text.len() <= MAX_CHARACTERS { text } else { shorten_to(&text, MAX_CHARACTERS).into_owned().into() }
 }

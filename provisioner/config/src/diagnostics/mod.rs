@@ -12,6 +12,6 @@ mod suggest;
 
 pub use diagnostic::{Code, Diagnostic, Label, MAX_SHOWN, Severity, finish, has_errors, shown};
 pub use escape::{escape_controls, escape_workflow_command};
-pub use render::{Style, excerpt, render};
+pub use render::{Masks, Style, excerpt, render, render_masked};
 pub use sources::{FileId, Position, Sensitivity, SourceFile, SourceFiles, Span};
 pub use suggest::closest;

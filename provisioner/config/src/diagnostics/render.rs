@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
+use bridge::message_text::MessageText;
 
 use super::diagnostic::{Diagnostic, Severity};
 use super::escape::{escape_controls, escape_workflow_command};
@@ -21,15 +22,32 @@ pub enum Style {
 /// Maximum length of a source line that is shown, in bytes. For a longer one only the position is shown.
 const MAX_LINE_BYTES: usize = 2000;
 
-/// Renders one diagnostic, without a final line break. Lines of files that hold secrets are not shown. Characters that
-/// a terminal obeys are escaped.
+/// Functions that mask secrets.
+#[derive(Clone, Copy)]
+pub struct Masks<'m> {
+    /// Masks secrets in a text of a diagnostic.
+    pub message: &'m dyn Fn(&MessageText) -> String,
+    /// Masks secrets in a text from outside: a path, or lines of a file.
+    pub outside: &'m dyn Fn(&str) -> String,
+}
+
+/// Renders one diagnostic as [`render_masked`] does, without masks.
 pub fn render(diagnostic: &Diagnostic, sources: &SourceFiles, style: Style) -> String {
+    let masks = Masks { message: &MessageText::to_string, outside: &str::to_owned };
+    render_masked(diagnostic, sources, style, &masks)
+}
+
+/// Renders one diagnostic, without a final line break, with secrets masked in each of its parts. Lines of files that hold secrets
+/// are not shown. Characters that a terminal obeys are escaped.
+pub fn render_masked(diagnostic: &Diagnostic, sources: &SourceFiles, style: Style, masks: &Masks<'_>) -> String {
+    let diagnostic = &diagnostic.clone().map_texts(masks.message);
+    let shown = &|text: &str| escape_controls(&(masks.outside)(text)).into_owned();
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
     let mut group = Group::with_title(level.primary_title(escape_message(&diagnostic.summary)).id(diagnostic.code.0));
-    for element in snippet_elements(diagnostic, sources) {
+    for element in snippet_elements(diagnostic, sources, shown) {
         group = group.element(element);
     }
     if let Some(detail) = &diagnostic.detail {
@@ -74,8 +92,13 @@ pub fn excerpt(span: Span, sources: &SourceFiles) -> Vec<String> {
     ]
 }
 
-/// Returns one element per file that the diagnostic refers to, the file of its position first.
-fn snippet_elements<'d>(diagnostic: &'d Diagnostic, sources: &'d SourceFiles) -> Vec<Element<'d>> {
+/// Returns one element per file that the diagnostic refers to, the file of its position first. `shown` masks and escapes a text of
+/// a file.
+fn snippet_elements<'d>(
+    diagnostic: &'d Diagnostic,
+    sources: &'d SourceFiles,
+    shown: &dyn Fn(&str) -> String,
+) -> Vec<Element<'d>> {
     let Some(primary) = diagnostic.span else { return Vec::new() };
     let mut marks: Vec<(FileId, AnnotationKind, Span, Option<&str>)> =
         vec![(primary.file, AnnotationKind::Primary, primary, diagnostic.span_label.as_deref())];
@@ -102,36 +125,40 @@ fn snippet_elements<'d>(diagnostic: &'d Diagnostic, sources: &'d SourceFiles) ->
             let is_shown = file.sensitivity() == Sensitivity::Public
                 && (first..=last).all(|line| file.line_range(line).len() <= MAX_LINE_BYTES);
             if !is_shown {
-                return here.into_iter().map(|(_, _, span, _)| Element::from(origin(*span, sources))).collect();
+                return here.into_iter().map(|(_, _, span, _)| Element::from(origin(*span, sources, shown))).collect();
             }
             let (start, end) = (file.line_range(first).start, file.line_range(last).end);
             let lines = &file.text()[start..end];
-            let text = escape_controls(lines);
+            let text = shown(lines);
             let annotations = here.into_iter().map(|(_, kind, span, label)| {
                 let range = first_line_range(*span, file.text());
-                let range = escaped_range(range.start - start..range.end - start, lines, &text);
+                let range = shown_range(range.start - start..range.end - start, lines, &text, shown);
                 kind.span(range).label(label.map(escape_controls))
             });
             let annotations: Vec<_> = annotations.collect();
-            let snippet = Snippet::source(text).line_start(first).path(escape_controls(file.path()));
+            let snippet = Snippet::source(text).line_start(first).path(shown(file.path()));
             vec![Element::from(snippet.annotations(annotations))]
         })
         .collect()
 }
 
 /// Returns file, line and column without source text.
-fn origin(span: Span, sources: &SourceFiles) -> Origin<'_> {
+fn origin<'s>(span: Span, sources: &'s SourceFiles, shown: &dyn Fn(&str) -> String) -> Origin<'s> {
     let position = sources.position(span);
-    Origin::path(escape_controls(&position.path).into_owned()).line(position.line).char_column(position.column)
+    Origin::path(shown(&position.path)).line(position.line).char_column(position.column)
 }
 
-/// Returns the range in an escaped text of a range of the original one.
-fn escaped_range(range: Range<usize>, original: &str, escaped: &str) -> Range<usize> {
-    if original.len() == escaped.len() {
+/// Returns the range in a shown text of a range of the original one. A mark within a masked secret is at a place near it.
+fn shown_range(range: Range<usize>, original: &str, text: &str, shown: &dyn Fn(&str) -> String) -> Range<usize> {
+    if original == text {
         return range;
     }
-    let length = |end: usize| original.get(..end).map_or(end, |before| escape_controls(before).len());
-    length(range.start)..length(range.end)
+    let place = |end: usize| {
+        let length = original.get(..end).map_or(end, |before| shown(before).len());
+        text.floor_char_boundary(length.min(text.len()))
+    };
+    let start = place(range.start);
+    start..place(range.end).max(start)
 }
 
 /// Returns the part of a span on its first line, because a mark under a whole block is hard to read.

@@ -4,6 +4,7 @@ use super::positions::PlaceholderPositions;
 use super::syntax::{NAMESPACES, Piece, pieces};
 use crate::diagnostics::{Code, Diagnostic, SourceFiles};
 use crate::tree::{Entry, Node, Value};
+use bridge::message_text::MessageText;
 
 /// Reports each placeholder of a namespace in the keys of a tree.
 pub(crate) fn check_keys(node: &Node, sources: &SourceFiles, diagnostics: &mut Vec<Diagnostic>) {
@@ -29,7 +30,8 @@ fn check_key(entry: &Entry, sources: &SourceFiles, diagnostics: &mut Vec<Diagnos
             Piece::Malformed(found) => (found.offset, found.raw),
             Piece::Text(_) | Piece::Placeholder(_) => continue,
         };
-        let summary = format!("`{raw}` is in a key, but placeholders are resolved in values only");
+        let summary =
+            MessageText::new(format_args!("`{raw}` is in a key, but placeholders are resolved in values only"));
         diagnostics.push(
             Diagnostic::error(Code("placeholder-in-key"), positions.find(offset, raw), summary)
                 .help("write the key without a placeholder"),

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use bridge::message_text::MessageText;
+
 use super::namespaces::{GIT, Namespaces, PlaceholderValue, UsedSecrets};
 use super::positions::PlaceholderPositions;
 use super::syntax::{Fault, MalformedPlaceholder, NAMESPACES, Piece, Placeholder, pieces};
@@ -161,7 +163,7 @@ impl<'a> Resolver<'a> {
     ) -> Result<Reference, Box<Diagnostic>> {
         let format = match references {
             ReferenceRule::Rejected | ReferenceRule::Kept => {
-                let summary = format!("`{}` is not allowed here", placeholder.raw);
+                let summary = MessageText::new(format_args!("`{}` is not allowed here", placeholder.raw));
                 return Err(Diagnostic::error(Code("misplaced-reference"), at, summary)
                     .help("`${resource:…}` is allowed in `config` of a resource and in `outputs`")
                     .into());
@@ -170,7 +172,10 @@ impl<'a> Resolver<'a> {
             ReferenceRule::AnyEnvironment => "${resource:ENV/KEY.PATH}",
         };
         let malformed = || -> Box<Diagnostic> {
-            let summary = format!("resource placeholder requires format {format}, got: {}", placeholder.raw);
+            let summary = MessageText::new(format_args!(
+                "resource placeholder requires format {format}, got: {}",
+                placeholder.raw
+            ));
             Diagnostic::error(Code("malformed-reference"), at, summary).into()
         };
         let target = placeholder.path.unwrap_or_default();
@@ -270,11 +275,14 @@ fn malformed_error(malformed: &MalformedPlaceholder<'_>, at: Span) -> Diagnostic
 
 fn unset_variable_warning(placeholder: &Placeholder<'_>, at: Span) -> Diagnostic {
     let name = placeholder.path.unwrap_or_default();
-    let summary = format!("the environment variable {name:?} is not set, and `{}` has no default", placeholder.raw);
+    let summary = MessageText::new(format_args!(
+        "the environment variable {name:?} is not set, and `{}` has no default",
+        placeholder.raw
+    ));
     Diagnostic::warning(Code("unset-variable"), at, summary)
         .detail("the value is an empty text")
-        .help(format!("set the variable, or write a default: `${{env:{name}:DEFAULT}}`"))
-        .help(format!("if the text may be empty, write `${{env:{name}:}}`"))
+        .help(format_args!("set the variable, or write a default: `${{env:{name}:DEFAULT}}`"))
+        .help(format_args!("if the text may be empty, write `${{env:{name}:}}`"))
 }
 
 /// Returns true for a text that only a shell expands, such as `${1:-x}` or `${HOME:-/root}`: a parameter without a letter
@@ -289,7 +297,7 @@ fn unknown_namespace_error(placeholder: &Placeholder<'_>, at: Span) -> Diagnosti
     Diagnostic::error(
         UNRESOLVED,
         at,
-        format!("`{}` cannot be resolved: there is no namespace {:?}", placeholder.raw, placeholder.namespace),
+        format_args!("`{}` cannot be resolved: there is no namespace {:?}", placeholder.raw, placeholder.namespace),
     )
     .did_you_mean(placeholder.namespace, NAMESPACES)
     .help(LITERAL_HELP)

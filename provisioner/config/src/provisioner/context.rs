@@ -1,5 +1,7 @@
 //! Fields and blocks of `provisioner`, with resolved placeholders.
 
+use bridge::message_text::MessageText;
+
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::placeholder::{ReferenceRule, Resolver};
 use crate::reader::{Reader, Section};
@@ -47,11 +49,13 @@ impl Context<'_, '_> {
         let (kind, span) =
             kind.unwrap_or((String::new(), section.or(config).map_or(block_span, |section| section.span)));
         let Some(known_kind) = all_types().find(|known| *known == kind) else {
-            let summary = format!("failed to read {what} config: unknown provisioner field config type {kind:?}");
+            let summary = MessageText::new(format_args!(
+                "failed to read {what} config: unknown provisioner field config type {kind:?}"
+            ));
             self.diagnostics.push(
                 Diagnostic::error(CODE, span, summary)
                     .did_you_mean(&kind, known)
-                    .help(format!("add `{key}: {{ type: {}, config: … }}` below `provisioner.config`", known[0])),
+                    .help(format_args!("add `{key}: {{ type: {}, config: … }}` below `provisioner.config`", known[0])),
             );
             return None;
         };
@@ -61,7 +65,7 @@ impl Context<'_, '_> {
         Some((known_kind, span, config))
     }
 
-    pub(super) fn report<T>(&mut self, summary: String, span: Span, help: &str) -> Option<T> {
+    pub(super) fn report<T>(&mut self, summary: impl Into<MessageText>, span: Span, help: &str) -> Option<T> {
         self.diagnostics.push(Diagnostic::error(Code("not-supported"), span, summary).help(help));
         None
     }

@@ -2,6 +2,7 @@
 //! (docs/spec/simple-container.md#6.3).
 
 use bridge::error::shorten;
+use bridge::message_text::MessageText;
 
 use super::context::{CODE, Context, Field, SECRETS_PROVIDERS, has_scheme};
 use crate::diagnostics::{Code, Diagnostic, Span};
@@ -72,7 +73,7 @@ impl Context<'_, '_> {
             }
             _ => {
                 let help = "supported are \"passphrase\", \"aws-kms\" and \"gcp-kms\"";
-                return self.report(format!("{kind:?} is not a secrets provider"), span, help);
+                return self.report(format_args!("{kind:?} is not a secrets provider"), span, help);
             }
         };
         let Some(config) = config else { return self.report_missing_key(service, span) };
@@ -128,8 +129,9 @@ impl Context<'_, '_> {
     }
 
     fn report_missing_key<T>(&mut self, service: Service, span: Span) -> Option<T> {
-        let summary = format!("a secrets provider of type {:?} needs the URL of a key", service.kind());
-        let help = format!("write `config: {{ keyName: {:?} }}`", service.example());
+        let summary =
+            MessageText::new(format_args!("a secrets provider of type {:?} needs the URL of a key", service.kind()));
+        let help = MessageText::new(format_args!("write `config: {{ keyName: {:?} }}`", service.example()));
         self.diagnostics.push(Diagnostic::error(CODE, span, summary).help(help));
         None
     }

@@ -1,5 +1,7 @@
 //! `state-storage` of a provisioner: where the state is (docs/spec/simple-container.md#6.2).
 
+use bridge::message_text::MessageText;
+
 use super::context::{CODE, Context, Field, STATE_STORAGES, has_scheme};
 use crate::diagnostics::{Diagnostic, Span};
 use crate::reader::Section;
@@ -19,7 +21,7 @@ impl Context<'_, '_> {
             "gcp-bucket" => self.read_gcp_bucket(config, span),
             "pulumi-cloud" => self.report_service("the state storage \"pulumi-cloud\"", span),
             _ => self.report(
-                format!("{kind:?} is not a state storage, but a secrets provider"),
+                format_args!("{kind:?} is not a state storage, but a secrets provider"),
                 span,
                 "the state storages are \"fs\", \"s3-bucket\" and \"gcp-bucket\"",
             ),
@@ -55,7 +57,7 @@ impl Context<'_, '_> {
             Some(Field { text, span }) if has_scheme(&text, &["azblob"]) => {
                 let help = "keep the state in a folder (`file://…`), in S3 (`s3://…`), in Google Cloud Storage (`gs://…`) or in \
                             PostgreSQL (`postgres://…`); `pulumi stack export | sc stack import` moves a stack there";
-                self.report("a state storage in Azure (`azblob://`) is not supported".to_owned(), span, help)
+                self.report("a state storage in Azure (`azblob://`) is not supported", span, help)
             }
             Some(Field { span, .. }) => {
                 let summary = "the path of a state storage of type \"fs\" must be a URL";
@@ -124,9 +126,10 @@ impl Context<'_, '_> {
         let mut names = keys.iter().filter_map(|key| self.read_field(config?, key));
         let name = names.find(|name| !name.text.is_empty());
         if name.is_none() {
-            let summary = format!("a state storage of type {kind:?} needs the name of a bucket");
+            let summary = MessageText::new(format_args!("a state storage of type {kind:?} needs the name of a bucket"));
             self.diagnostics.push(
-                Diagnostic::error(CODE, span, summary).help(format!("write `config: {{ {}: my-bucket }}`", keys[0])),
+                Diagnostic::error(CODE, span, summary)
+                    .help(format_args!("write `config: {{ {}: my-bucket }}`", keys[0])),
             );
         }
         name
@@ -136,7 +139,7 @@ impl Context<'_, '_> {
     fn report_service<T>(&mut self, what: &str, span: Span) -> Option<T> {
         let help = "keep the state in a store of your own, such as a folder (`file://…`) or a bucket (`s3://…`, `gs://…`); \
                     `pulumi stack export | sc stack import` moves a stack there";
-        self.report(format!("{what} is not supported: it belongs to the service Pulumi Cloud"), span, help)
+        self.report(format_args!("{what} is not supported: it belongs to the service Pulumi Cloud"), span, help)
     }
 }
 

@@ -113,5 +113,5 @@ fn missing(config: &Node, (key, help): RequiredKey) -> Option<Diagnostic> {
         Value::Sequence(_) | Value::Mapping(_) => true,
     });
     let span = value.unwrap_or(config).span;
-    (!has_value).then(|| Diagnostic::error(Code("missing-key"), span, format!("`{key}` is missing")).help(help))
+    (!has_value).then(|| Diagnostic::error(Code("missing-key"), span, format_args!("`{key}` is missing")).help(help))
 }

@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::fmt;
 
+use bridge::message_text::MessageText;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserialize, DeserializeOwned, DeserializeSeed, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
@@ -177,7 +178,7 @@ struct Decoder<'n> {
 impl<'n> Decoder<'n> {
     /// Reports a value of the wrong kind. Decoding continues with a default value, which is discarded.
     fn report_wrong_kind(self, expected: &str) {
-        let summary = format!("expected {expected}, found {}", self.node.kind());
+        let summary = MessageText::new(format_args!("expected {expected}, found {}", self.node.kind()));
         let diagnostic = Diagnostic::error(WRONG_KIND, self.node.span, summary);
         let quoted = self.node.as_scalar().is_some_and(|scalar| !scalar.plain);
         self.context.push_error(if quoted { diagnostic.help("write it without quotes") } else { diagnostic });
@@ -196,7 +197,7 @@ impl<'n> Decoder<'n> {
             Value::Scalar(scalar) => {
                 let text = go_text(scalar);
                 if text != scalar.text && !scalar.is_null() {
-                    let summary = format!("{:?} is read as {text:?}", scalar.text);
+                    let summary = MessageText::new(format_args!("{:?} is read as {text:?}", scalar.text));
                     let help = "put the value in quotes to keep it as it is written";
                     self.context
                         .diagnostics
@@ -412,9 +413,9 @@ impl<'de> de::Deserializer<'de> for Decoder<'de> {
         let text = self.text();
         if !variants.contains(&text.as_str()) {
             self.context.push_error(
-                Diagnostic::error(Code("unknown-value"), self.node.span, format!("{text:?} is not a valid value"))
+                Diagnostic::error(Code("unknown-value"), self.node.span, format_args!("{text:?} is not a valid value"))
                     .did_you_mean(&text, variants.iter().copied())
-                    .help(format!("the values are {}", variants.join(", "))),
+                    .help(format_args!("the values are {}", variants.join(", "))),
             );
             return Err(DecodeError::Reported);
         }

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use base64::Engine as _;
+use bridge::message_text::MessageText;
 use bridge::yaml::{MAX_DEPTH, MAX_VALUES};
 use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span as ParserSpan, StrInput, Tag, options};
 
@@ -47,7 +48,7 @@ impl Duplicate {
     /// Returns the diagnostic for the second occurrence.
     pub(crate) fn diagnostic(&self) -> Diagnostic {
         let code = Code("duplicate-key");
-        Diagnostic::error(code, self.again, format!("the key `{}` is written twice", self.key))
+        Diagnostic::error(code, self.again, format_args!("the key `{}` is written twice", self.key))
             .label(self.first, "first written here")
     }
 }
@@ -261,7 +262,7 @@ impl<'t> Composer<'t> {
     }
 
     fn unknown_tag_error(&self, tag: &Tag, range: ParserSpan) -> Box<Diagnostic> {
-        let summary = format!("the YAML tag `{}` is not supported", tag.original());
+        let summary = MessageText::new(format_args!("the YAML tag `{}` is not supported", tag.original()));
         self.error_at(Code("yaml-tag"), range, summary).help("remove the tag").into()
     }
 
@@ -385,7 +386,7 @@ impl<'t> Composer<'t> {
         Span { file: self.file, start: byte(start), end: byte(end.max(start)) }
     }
 
-    fn error_at(&self, code: Code, range: ParserSpan, summary: impl Into<String>) -> Diagnostic {
+    fn error_at(&self, code: Code, range: ParserSpan, summary: impl Into<MessageText>) -> Diagnostic {
         Diagnostic::error(code, self.span(range), summary)
     }
 
@@ -401,7 +402,7 @@ impl<'t> Composer<'t> {
             let end = self.text[at..].chars().next().map_or(at, |c| at + c.len_utf8());
             self.byte_span(at, end)
         };
-        let mut diagnostic = Diagnostic::error(SYNTAX, span_at(at), format!("this is not YAML: {}", error.info()));
+        let mut diagnostic = Diagnostic::error(SYNTAX, span_at(at), format_args!("this is not YAML: {}", error.info()));
         if let Some(hint) = hint {
             diagnostic = diagnostic.help(hint);
         }

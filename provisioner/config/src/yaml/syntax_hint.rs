@@ -162,7 +162,12 @@ mod tests {
             format!("{}:{}", position.line, position.column)
         };
         let labels = error.labels.iter().map(|label| format!(" ({} at {})", label.text, position(label.span)));
-        format!("{} {}{}", position(error.span.unwrap()), error.help.join("; "), labels.collect::<String>())
+        format!(
+            "{} {}{}",
+            position(error.span.unwrap()),
+            error.help.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+            labels.collect::<String>()
+        )
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bridge::message_text::MessageText;
 use bridge::provider::{CheckFailure, ErrorDetails, Method, PropertyDiff, ViewOp};
 use pulumi_proto::urn::Urn;
 
@@ -231,7 +232,7 @@ pub(crate) fn is_managed(entry: &ResourceState) -> bool {
 #[derive(Clone, Debug)]
 pub struct StepFailure {
     /// Error message of the provider or the engine. Receivers mask secrets in it.
-    pub message: String,
+    pub message: MessageText,
     /// True if the resource may have been changed nevertheless.
     pub indeterminate: bool,
     /// True if the resource exists but failed to initialize. Its state is recorded.
@@ -256,7 +257,7 @@ pub struct ScheduledRetry {
     /// Delay until the next attempt.
     pub delay: Duration,
     /// Error message of the provider. Receivers mask secrets in it.
-    pub message: String,
+    pub message: MessageText,
     /// Class and details of the error.
     pub details: ErrorDetails,
 }
@@ -274,10 +275,11 @@ pub struct Message {
     pub property: Option<String>,
     /// Name of the plugin that caused the message; `None`: the engine.
     pub plugin: Option<String>,
-    /// Text. It may quote what a provider wrote, so a receiver masks secrets in it ([`crate::masking::SecretMasker`]).
-    pub text: String,
+    /// Text. It may quote what a provider wrote, so a receiver masks secrets in it
+    /// ([`crate::masking::SecretMasker::mask_message`]).
+    pub text: MessageText,
     /// Hint at the next action of the user.
-    pub hint: Option<String>,
+    pub hint: Option<MessageText>,
     /// Class and details of the error of a provider; `None` for another message.
     pub details: Option<Box<ErrorDetails>>,
     /// True if the message is displayed only during the run, and not kept.
@@ -291,7 +293,7 @@ pub struct Message {
 
 impl Message {
     /// Creates a message that is not about a resource.
-    pub fn new(severity: Severity, text: impl Into<String>) -> Self {
+    pub fn new(severity: Severity, text: impl Into<MessageText>) -> Self {
         Self {
             severity,
             urn: None,
@@ -310,8 +312,8 @@ impl Message {
     /// Creates the error message about an input that a provider rejects.
     pub(crate) fn rejected_input(failure: &CheckFailure) -> Self {
         let text = match &failure.property {
-            None => failure.reason.clone(),
-            Some(property) => format!("property {property}: {}", failure.reason),
+            None => failure.reason.clone().into(),
+            Some(property) => MessageText::new(format_args!("property {property}: {}", failure.reason)),
         };
         Self { property: failure.property.clone(), ..Self::new(Severity::Error, text) }
     }

@@ -23,6 +23,7 @@ use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bridge::error::CUT;
+use bridge::message_text::MessageText;
 use pulumi_proto::property::{ArchiveContent, AssetContent, PropertyMap, PropertyValue};
 use state::ResourceState;
 
@@ -107,6 +108,17 @@ impl SecretMasker {
             }
             _ => replace(text, self.find(text, None)),
         }
+    }
+
+    /// Returns the text of a message with the known secrets masked, except for those within a constant of the program: a mask there
+    /// would hide nothing, and would reveal that the word is a secret.
+    pub fn mask_message(&self, message: &MessageText) -> String {
+        if message.contains(CUT) {
+            return self.mask(message).into_owned();
+        }
+        let mut found = self.find(message, None);
+        found.retain(|range| !message.is_constant(range));
+        replace(message, found).into_owned()
     }
 
     /// Returns the beginning of a longer text with the known secrets masked. A secret that the end of `text` cuts is

@@ -403,6 +403,33 @@ fn masking_of_long_texts_takes_time_in_proportion_to_their_length() {
 }
 
 #[test]
+fn literals_of_a_message_are_not_masked_and_its_values_are() {
+    for word in ["secret", "error", "resource", "created", "plugin"] {
+        let masker = masker(&[word]);
+        let value = String::from(word);
+        let literal = MessageText::from("a secret error of a created resource of the plugin");
+        assert_eq!(masker.mask_message(&literal), literal.as_str());
+        let message =
+            MessageText::new(format_args!("the plugin created no secret resource, but the error {value:?}: {value}s"));
+        let masked = "the plugin created no secret resource, but the error \"[secret]\": [secret]s";
+        assert_eq!(masker.mask_message(&message), masked);
+        // A secret that begins in a literal and ends in a value, or is in several literals.
+        let split = MessageText::new(format_args!("{}{}{}{value}", &value[..2], &value[2..4], &value[4..]));
+        assert_eq!(masker.mask_message(&split), "[secret][secret]");
+        for outside in [MessageText::from(format!("the {word} of it")), format!("the {word} of it").as_str().into()] {
+            assert_eq!(masker.mask_message(&outside), masker.mask(&outside));
+            assert!(masker.mask_message(&outside).starts_with("the [secret]"), "{outside}");
+        }
+        // A text that was cut is masked as a whole.
+        let cut = MessageText::new(format_args!("a secret error of a created resource of the plugin {value}{CUT}"));
+        assert_eq!(masker.mask_message(&cut), masker.mask(&cut));
+    }
+    let masker = masker(&["secrets of reef"]);
+    let name = String::from("reef");
+    assert_eq!(masker.mask_message(&MessageText::new(format_args!("the secrets of {name}"))), "the [secret]");
+}
+
+#[test]
 fn values_that_equal_a_secret_are_marked_at_every_depth() {
     let masker = masker(&["hush-hush"]);
     let values = |text: PropertyValue| {

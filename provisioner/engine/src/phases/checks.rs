@@ -1,5 +1,7 @@
 //! Checks of the options of a run, before the first step and once the program has ended.
 
+use bridge::message_text::MessageText;
+
 use pulumi_proto::urn::Urn;
 use state::{PendingOperation, ResourceState};
 
@@ -25,8 +27,9 @@ pub(crate) fn check_names(ctx: &Context) -> Result<(), ErrorReported> {
     };
     let mut checked = Ok(());
     if let Err(error) = &ctx.autonaming {
-        let mut message = Message::new(Severity::Error, format!("pulumi:autonaming cannot be used: {error}"));
-        message.hint = Some(format!("fix it in the stack file, Pulumi.{}.yaml", ctx.options.stack));
+        let mut message = Message::new(Severity::Error, format_args!("pulumi:autonaming cannot be used: {error}"));
+        message.hint =
+            Some(MessageText::new(format_args!("fix it in the stack file, Pulumi.{}.yaml", ctx.options.stack)));
         checked = Err(ctx.report_general_error(message, Failure::Fatal));
     }
     for pattern in must_exist.into_iter().filter(|pattern| !is_known(ctx, pattern)) {
@@ -46,8 +49,8 @@ fn is_known(ctx: &Context, pattern: &UrnPattern) -> bool {
 }
 
 fn report_unknown_name(ctx: &Context, name: &str, failure: Failure) -> ErrorReported {
-    let mut message = Message::new(Severity::Error, format!("no resource of this stack is called {name}"));
-    message.hint = Some("give a name from `sc preview`, or a URN from `sc stack export`".to_owned());
+    let mut message = Message::new(Severity::Error, format_args!("no resource of this stack is called {name}"));
+    message.hint = Some("give a name from `sc preview`, or a URN from `sc stack export`".into());
     ctx.report_general_error(message, failure)
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bridge::message_text::MessageText;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
@@ -67,22 +68,24 @@ async fn register(ctx: &Arc<Context>, package: Package<'_>) -> Result<Registered
 /// Returns the reason that a package has no default provider, if it can have none.
 fn refusal(ctx: &Context, package: &str) -> Option<Message> {
     let (text, hint) = if package == BUILT_IN {
-        let text = "the package pulumi (StackReference, Stash) is not supported".to_owned();
+        let text = "the package pulumi (StackReference, Stash) is not supported".into();
         (text, "change the component so that it does not use it, or provision this stack with Pulumi")
     } else {
         match is_disabled(ctx, package) {
             Ok(false) => return None,
             Ok(true) => {
-                let text = format!("default providers of {package} are disabled by pulumi:disable-default-providers");
+                let text = MessageText::new(format_args!(
+                    "default providers of {package} are disabled by pulumi:disable-default-providers"
+                ));
                 (text, "name a provider with the option `provider`")
             }
             Err(error) => {
-                let text = format!("pulumi:disable-default-providers cannot be used: {error}");
+                let text = MessageText::new(format_args!("pulumi:disable-default-providers cannot be used: {error}"));
                 (text, "set it to a JSON list of package names, such as '[\"aws\"]', or '[\"*\"]'")
             }
         }
     };
-    Some(Message { hint: Some(hint.to_owned()), ..Message::new(Severity::Error, text) })
+    Some(Message { hint: Some(hint.into()), ..Message::new(Severity::Error, text) })
 }
 
 fn is_disabled(ctx: &Context, package: &str) -> Result<bool, serde_json::Error> {

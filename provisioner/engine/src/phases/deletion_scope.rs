@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bridge::message_text::MessageText;
 use hashbrown::HashSet;
 use pulumi_proto::urn::Urn;
 use state::{EntryId, ResourceState};
@@ -82,9 +83,12 @@ async fn deletable_with_targets(
     let refused =
         candidates.iter().filter(|((id, entry), _)| allowed.contains(id) && scope.is_deletion_refused(&entry.urn));
     let report = |((_, entry), _): &(Entry, StepOp)| {
-        let text = format!("{} would have to be deleted with a target that it depends on", entry.urn.name());
+        let text = MessageText::new(format_args!(
+            "{} would have to be deleted with a target that it depends on",
+            entry.urn.name()
+        ));
         let mut message = Message::new(Severity::Error, text);
-        message.hint = Some(format!("add --target '{}' or --target-dependents", entry.urn));
+        message.hint = Some(MessageText::new(format_args!("add --target '{}' or --target-dependents", entry.urn)));
         ctx.report_error(&entry.urn, None, message, Failure::AtEnd)
     };
     Ok(match report_all(refused.map(report)) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bridge::message_text::MessageText;
 use hashbrown::HashMap;
 use pulumi_proto::urn::Urn;
 use state::{EntryId, ResourceState};
@@ -40,12 +41,21 @@ pub(super) fn report_orphans(
     for (entry, deleted_with) in orphans {
         let deleted_with = deleted_with.name();
         let (text, hint) = if ctx.is_preview() {
-            let text =
-                format!("it would be deleted with {deleted_with}, which stays, and would not be recorded any more");
-            (text, "remove `deletedWith` from it, so that it is deleted on its own".to_owned())
+            let text = MessageText::new(format_args!(
+                "it would be deleted with {deleted_with}, which stays, and would not be recorded any more"
+            ));
+            (text, "remove `deletedWith` from it, so that it is deleted on its own".into())
         } else {
-            let text = format!("it was to be deleted with {deleted_with}, which stays, and is not recorded any more");
-            (text, format!("check whether {:?} still exists, and delete it or import it", entry.id_text()))
+            let text = MessageText::new(format_args!(
+                "it was to be deleted with {deleted_with}, which stays, and is not recorded any more"
+            ));
+            (
+                text,
+                MessageText::new(format_args!(
+                    "check whether {:?} still exists, and delete it or import it",
+                    entry.id_text()
+                )),
+            )
         };
         ctx.emit_message(&entry.urn, None, Message { hint: Some(hint), ..Message::new(Severity::Warning, text) });
     }

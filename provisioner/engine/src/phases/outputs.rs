@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bridge::message_text::MessageText;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ROOT_STACK_TYPE, Urn};
 use state::ResourceState;
@@ -27,7 +28,7 @@ pub(crate) async fn register_outputs(ctx: &Context, urn: &Urn, outputs: Property
         return Ok(());
     }
     let Some(entry) = registered else {
-        let text = format!("cannot register outputs of {urn}: the resource was not registered");
+        let text = MessageText::new(format_args!("cannot register outputs of {urn}: the resource was not registered"));
         return Err(ctx.report_fatal(urn, None, Message::new(Severity::Error, text)).into());
     };
     if entry.1.type_token.as_str() == ROOT_STACK_TYPE {

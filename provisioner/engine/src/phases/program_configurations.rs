@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bridge::message_text::MessageText;
 use bridge::provider::{CheckConfigRequest, DiffConfigRequest, Provider};
 use futures_util::future::join_all;
 use hashbrown::HashMap;
@@ -46,12 +47,12 @@ pub(super) async fn repeat_failed(
             }
             Configured::Same => continue,
         };
-        let text = format!(
+        let text = MessageText::new(format_args!(
             "the recorded configuration of the provider {} does not work any more: its resources are read with that of the \
              program, which differs in {}",
             reference.urn.name(),
             keys.join(", "),
-        );
+        ));
         ctx.emit_message(&reference.urn, None, Message::new(Severity::Warning, text));
         let read = |place: &usize| {
             let entry = &entries[*place];
@@ -165,13 +166,13 @@ async fn check_and_configure(
 
 /// Reports the keys in which the recorded configuration of a provider differs from that of the program, without their values.
 fn report_difference(ctx: &Context, urn: &Urn, keys: &[String]) {
-    let text = format!(
+    let text = MessageText::new(format_args!(
         "the recorded configuration of the provider {} differs from that of the program in {}",
         urn.name(),
         keys.join(", "),
-    );
+    ));
     let hint = "if the recorded one is out of date, run `sc refresh --run-program`, which reads with the configuration of the \
                 program, or `sc provision -R -S`, which reads nothing first";
-    let message = Message { hint: Some(hint.to_owned()), ..Message::new(Severity::Warning, text) };
+    let message = Message { hint: Some(hint.into()), ..Message::new(Severity::Warning, text) };
     ctx.emit_message(urn, None, message);
 }

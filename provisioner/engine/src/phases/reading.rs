@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bridge::error::chain;
+use bridge::message_text::MessageText;
 use bridge::provider::{DiffKind, DiffRequest, PropertyDiff, ProviderError};
 use jiff::Timestamp;
 use pulumi_proto::property::PropertyMap;
@@ -67,7 +67,7 @@ impl FailedReading {
         let reported = ctx.report_error(&info.urn, info.source, message, Failure::Step);
         if !ctx.is_preview() {
             let failure = StepFailure {
-                message: chain(&error),
+                message: MessageText::chain(&error),
                 indeterminate: false,
                 partial: false,
                 details: messages::error_details(&error),
@@ -195,7 +195,7 @@ async fn read_and_compare(
     ctx.mask_init_errors(&mut new);
     if let Some(error) = error {
         // It may quote secrets that were read just now, which are masked from here on.
-        ctx.emit_message(entry.urn, entry.source, Message::new(Severity::Warning, chain(&error)));
+        ctx.emit_message(entry.urn, entry.source, Message::new(Severity::Warning, MessageText::chain(&error)));
     }
     new.additional_secret_outputs.clone_from(&old.additional_secret_outputs);
     // Diff receives values before options mark any of them as secret.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bridge::message_text::MessageText;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::resource_id::ReferenceId;
 use pulumi_proto::urn::{ProviderReference, Urn};
@@ -58,7 +59,7 @@ pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registere
         registered.map(|()| find_old(&mut state, &urn, &goal))
     };
     let Ok(old) = old else {
-        let text = format!("{urn} is registered twice");
+        let text = MessageText::new(format_args!("{urn} is registered twice"));
         return Err(ctx.report_fatal(&urn, goal.source, Message::new(Severity::Error, text)).into());
     };
     let (source, patience) = (goal.source, goal.patience);

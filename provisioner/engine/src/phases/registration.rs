@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bridge::message_text::MessageText;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
 use state::ResourceState;
@@ -107,11 +108,14 @@ fn report_unreplaced(ctx: &Context, registration: &Registration) {
     }
     let (scope, name) = (&ctx.options.scope, urn.name());
     let (reason, hint) = if scope.has_targets() {
-        ("it is not among the targets", format!("add `--target {name}` to replace it"))
+        ("it is not among the targets", MessageText::new(format_args!("add `--target {name}` to replace it")))
     } else if scope.is_excluded(urn) {
-        ("it is excluded", format!("drop the `--exclude` that matches {name} to replace it"))
+        ("it is excluded", MessageText::new(format_args!("drop the `--exclude` that matches {name} to replace it")))
     } else {
-        ("it depends on an excluded resource", format!("drop `--exclude-dependents` to replace {name}"))
+        (
+            "it depends on an excluded resource",
+            MessageText::new(format_args!("drop `--exclude-dependents` to replace {name}")),
+        )
     };
     ctx.emit_message(urn, registration.goal.source, messages::unreplaced(reason, Some(hint)));
 }

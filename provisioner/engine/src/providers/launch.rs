@@ -27,7 +27,7 @@ fn text(map: &PropertyMap, key: &str) -> Option<String> {
 pub(super) fn parameters(urn: &Urn, inputs: &PropertyMap) -> Result<Option<ParameterizeRequest>, HostError> {
     let Some(encoded) = text(internal(inputs), "parameterization") else { return Ok(None) };
     let value = BASE64.decode(encoded).map_err(|error| {
-        HostError::new(format!("the parameters of the provider {} are not base64", urn.name())).with_source(error)
+        HostError::new(format_args!("the parameters of the provider {} are not base64", urn.name())).with_source(error)
     })?;
     let version = text(inputs, VERSION_KEY);
     Ok(Some(ParameterizeRequest::Value { name: package(urn), version, value }))

@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bridge::host::{HostError, ProviderHost};
+use bridge::message_text::MessageText;
 use bridge::provider::{DiffConfigRequest, DiffReply, Method, Provider, ProviderError};
 use hashbrown::HashMap;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
@@ -63,7 +64,10 @@ impl ProviderRegistry {
         let parameters = parameters(urn, inputs)?;
         if internal(inputs).get("envVarMappings").and_then(PropertyValue::as_map).is_some_and(|names| !names.is_empty())
         {
-            let message = format!("the provider {} has envVarMappings, which sc does not support", urn.name());
+            let message = MessageText::new(format_args!(
+                "the provider {} has envVarMappings, which sc does not support",
+                urn.name()
+            ));
             let hint =
                 "pass environment variables to its plugin with `passEnv`, and remove envVarMappings from the provider";
             return Err(HostError::new(message).with_hint(hint));
@@ -76,7 +80,8 @@ impl ProviderRegistry {
         if let Some(parameters) = parameters {
             let package = package(urn);
             parameterize(&*provider, &package, parameters).await.map_err(|reason| {
-                let message = format!("the plugin {} cannot serve the package {package}", request.package);
+                let message =
+                    MessageText::new(format_args!("the plugin {} cannot serve the package {package}", request.package));
                 HostError::new(message).with_source(reason)
             })?;
         }

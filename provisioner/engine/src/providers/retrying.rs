@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bridge::message_text::MessageText;
 use bridge::provider::{
     CallReply, CallRequest, Capabilities, CheckConfigRequest, CheckReply, CheckRequest, ConfigureRequest,
     ConstructReply, ConstructRequest, CreateReply, CreateRequest, DeleteRequest, DiffConfigRequest, DiffReply,
@@ -122,7 +123,7 @@ impl RetryingProvider {
             function: call.function.map(str::to_owned),
             attempt: retries + 2,
             delay,
-            message: error.to_string(),
+            message: MessageText::of(error),
             details: error.details(),
         })));
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use bridge::error::chain;
+use bridge::message_text::MessageText;
 use bridge::provider::ProviderError;
 use state::ResourceState;
 
@@ -200,7 +200,7 @@ fn failure_of(step: &Step, error: &StepError) -> StepFailure {
         StepError::State(_) | StepError::Host(_) | StepError::Failed(_) | StepError::NotDeleted { .. } => None,
     };
     StepFailure {
-        message: chain(error),
+        message: MessageText::chain(error),
         indeterminate: provider_error.is_some_and(ProviderError::is_indeterminate),
         partial: provider_error.is_some_and(|error| step.is_failure_recorded(error)),
         details: messages::error_details(error),

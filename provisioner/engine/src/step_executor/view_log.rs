@@ -180,7 +180,7 @@ impl ViewLog {
             (published_steps.steps.clone(), std::mem::take(&mut published_steps.discarded))
         };
         for Published { info, .. } in discarded {
-            let message = "the call was repeated, and did not publish the step again".to_owned();
+            let message = "the call was repeated, and did not publish the step again".into();
             let failure = StepFailure { message, indeterminate: false, partial: false, details: None };
             if !self.ctx.is_preview() {
                 self.ctx.emit(Event::StepFailed(info, failure));
@@ -211,6 +211,7 @@ impl ViewLog {
             first = first.and(Err(error));
             if !self.ctx.is_preview() {
                 let ViewFailure { message, partial, indeterminate } = failure;
+                let message = message.into();
                 self.ctx.emit(Event::StepFailed(info, StepFailure { message, indeterminate, partial, details: None }));
             }
         }

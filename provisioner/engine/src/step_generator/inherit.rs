@@ -1,5 +1,7 @@
 //! Options that a registration inherits from its parent (docs/spec/engine-semantics.md#2.1).
 
+use bridge::message_text::MessageText;
+
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
 use crate::context::Context;
@@ -24,7 +26,7 @@ pub(crate) fn inherit(ctx: &Context, urn: &Urn, goal: &mut Goal) -> Result<(), E
     let Some(parent) = &goal.parent else { return Ok(()) };
     let inherited = ctx.state().inheritance(parent).cloned();
     let Some(inherited) = inherited else {
-        let text = format!("its parent {parent} has not been registered in this run");
+        let text = MessageText::new(format_args!("its parent {parent} has not been registered in this run"));
         return Err(ctx.report_fatal(urn, goal.source, Message::new(Severity::Error, text)));
     };
     goal.protect = goal.protect.or(Some(inherited.protect));

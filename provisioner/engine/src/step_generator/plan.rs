@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use bridge::message_text::MessageText;
+
 use super::carry_over::{ProviderReplaced, carry_over};
 use super::references::{refuse_cycle, refuse_skipped_dependencies};
 use super::registration::Registration;
@@ -89,9 +91,12 @@ fn carry_over_untouched(ctx: &Context, registration: &Registration) -> Result<Ve
         carry_over(&mut state, old, &old.1.urn)
     };
     steps.map_err(|ProviderReplaced { urn }| {
-        let text = format!("{} is out of scope, and the provider that it was created with is replaced", urn.name());
+        let text = MessageText::new(format_args!(
+            "{} is out of scope, and the provider that it was created with is replaced",
+            urn.name()
+        ));
         let mut message = Message::new(Severity::Error, text);
-        message.hint = Some(format!("add --target '{urn}'"));
+        message.hint = Some(MessageText::new(format_args!("add --target '{urn}'")));
         ctx.report_fatal(&registration.urn, registration.goal.source, message)
     })
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bridge::message_text::MessageText;
 use bridge::provider::{
     CheckConfigRequest, CheckFailure, CheckReply, CheckRequest, DiffChanges, DiffConfigRequest, DiffReply, DiffRequest,
     Provider, ProviderError,
@@ -117,7 +118,10 @@ fn report_failed_ignore_changes(ctx: &Context, registration: &Registration) {
     if failed.is_empty() {
         return;
     }
-    let text = format!("changes of {} cannot be ignored: old and new values differ in shape", failed.join(", "));
+    let text = MessageText::new(format_args!(
+        "changes of {} cannot be ignored: old and new values differ in shape",
+        failed.join(", ")
+    ));
     ctx.emit_message(&registration.urn, registration.goal.source, Message::new(Severity::Info, text));
 }
 
@@ -152,7 +156,8 @@ fn report_unsupported_autonaming(ctx: &Context, registration: &Registration, pro
         return;
     }
     let package = registration.goal.type_token.package();
-    let text = format!("{package} does not support pulumi:autonaming, and chooses its own names");
+    let text =
+        MessageText::new(format_args!("{package} does not support pulumi:autonaming, and chooses its own names"));
     ctx.emit_message(&registration.urn, registration.goal.source, Message::new(Severity::Warning, text));
 }
 
@@ -184,7 +189,7 @@ async fn check_config(
     if let Some(version) = news.get(VERSION_KEY) {
         let replied = reply.inputs.entry(VERSION_KEY.to_owned()).or_insert_with(|| version.clone());
         if replied != version {
-            let text = "the provider changed the version of its own configuration".to_owned();
+            let text = "the provider changed the version of its own configuration";
             return Err(ctx.report_fatal(
                 &registration.urn,
                 registration.goal.source,
@@ -232,7 +237,7 @@ async fn diff(ctx: &Context, registration: &Registration, news: Arc<PropertyMap>
 }
 
 fn report_unknown_configuration(ctx: &Context, registration: &Registration) {
-    let text = "the configuration of its provider is not known yet: the resource is treated as changed".to_owned();
+    let text = "the configuration of its provider is not known yet: the resource is treated as changed";
     ctx.emit_message(&registration.urn, registration.goal.source, Message::new(Severity::Warning, text));
 }
 

@@ -5,6 +5,8 @@ use pulumi_proto::urn::Urn;
 use state::ResourceState;
 use std::sync::Arc;
 
+use bridge::message_text::MessageText;
+
 use crate::context::Context;
 use crate::entry::Entry;
 use crate::events::{Message, Operation, Severity, SourceRef};
@@ -26,9 +28,10 @@ pub(crate) fn refuse_skipped_dependencies<'r>(
         references.find(|urn| state.is_skipped(urn)).cloned()
     };
     let Some(skipped) = skipped else { return Ok(()) };
-    let text = format!("{} depends on {}, which is not among the targets", urn.name(), skipped.name());
+    let text =
+        MessageText::new(format_args!("{} depends on {}, which is not among the targets", urn.name(), skipped.name()));
     let mut message = Message::new(Severity::Error, text);
-    message.hint = Some(format!("add --target '{skipped}'"));
+    message.hint = Some(MessageText::new(format_args!("add --target '{skipped}'")));
     if ctx.is_preview() {
         ctx.report_error(urn, source, message, Failure::AtEnd);
         return Ok(());
@@ -61,12 +64,12 @@ pub(crate) fn refuse_unregistered_references<'r>(
     let Some(other) = unregistered else { return Ok(()) };
     let name = urn.name();
     let text = if other == *urn {
-        format!("{name} refers to itself")
+        MessageText::new(format_args!("{name} refers to itself"))
     } else {
-        format!("{name} refers to {other}, which has not been registered before it")
+        MessageText::new(format_args!("{name} refers to {other}, which has not been registered before it"))
     };
     let mut message = Message::new(Severity::Error, text);
-    message.hint = Some("register a resource after the resources that it refers to".to_owned());
+    message.hint = Some("register a resource after the resources that it refers to".into());
     Err(ctx.report_fatal(urn, source, message))
 }
 
@@ -93,8 +96,9 @@ pub(crate) fn refuse_cycle(
     let resource = ctx.state().with_current_urns(&Arc::new(new()));
     let Some(urn) = resource.references().find(|urn| dependents.contains(*urn)) else { return Ok(()) };
     let (name, other) = (resource.urn.name(), urn.name());
-    let text = format!("{name} depends on {other}, which is out of scope and still depends on {name}");
+    let text =
+        MessageText::new(format_args!("{name} depends on {other}, which is out of scope and still depends on {name}"));
     let mut message = Message::new(Severity::Error, text);
-    message.hint = Some("include both resources in the scope, or neither".to_owned());
+    message.hint = Some("include both resources in the scope, or neither".into());
     Err(ctx.report_fatal(&resource.urn, source, message))
 }

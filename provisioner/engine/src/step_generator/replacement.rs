@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bridge::message_text::MessageText;
 use hashbrown::{HashMap, HashSet};
 use pulumi_proto::urn::Urn;
 use state::{EntryId, ResourceState};
@@ -236,14 +237,15 @@ fn refuse_protected(
     };
     let report = |dependent: &&DependentReplacement| {
         let (root, name) = (registration.urn.name(), dependent.entry.1.urn.name());
-        let text = format!("{root} must be deleted before it is replaced, together with {name}, which is protected");
+        let text = MessageText::new(format_args!(
+            "{root} must be deleted before it is replaced, together with {name}, which is protected"
+        ));
         let mut message = Message::new(Severity::Error, text);
-        let undo = format!("or undo the change that replaces {root}");
         message.hint = Some(if dependent.entry.1.protect {
             // A change of `protect` in server.yaml is recorded only after the replacement.
-            format!("run `sc state unprotect {name}`, {undo}")
+            MessageText::new(format_args!("run `sc state unprotect {name}`, or undo the change that replaces {root}"))
         } else {
-            format!("remove `protect` from {name}, {undo}")
+            MessageText::new(format_args!("remove `protect` from {name}, or undo the change that replaces {root}"))
         });
         ctx.report_fatal(&registration.urn, registration.goal.source, message)
     };

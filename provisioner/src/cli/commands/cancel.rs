@@ -82,7 +82,7 @@ async fn remove_locks(
         return Ok(Exit::Done);
     }
     let holders: String = others.iter().map(|holder| format!("\n{holder}")).collect();
-    ui.warn(&format!("another run has locked {name} in the meantime; its lock was not removed:{holders}"));
+    ui.warn(format_args!("another run has locked {name} in the meantime; its lock was not removed:{holders}"));
     Ok(Exit::Locked)
 }
 

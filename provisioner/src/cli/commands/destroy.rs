@@ -1,5 +1,6 @@
 //! `sc destroy`: deletes the resources of a stack.
 
+use bridge::message_text::MessageText;
 use clap::Args;
 use engine::events::Outcome;
 use provisioner::operation;
@@ -118,7 +119,8 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> any
             (scope, false) if scope.exclude.is_empty() => "all",
             _ => "all but the excluded",
         };
-        let question = format!("Destroy {which} resources of stack {}?", run.program.stack().name);
+        let question =
+            MessageText::new(format_args!("Destroy {which} resources of stack {}?", run.program.stack().name));
         match session.confirm(&question, args.confirm.yes).await? {
             Confirmation::No => Ok(None),
             Confirmation::Yes => Ok(Some(operation::destroy(run, refresh).await?)),

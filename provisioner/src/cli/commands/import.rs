@@ -1,5 +1,6 @@
 //! `sc import`: records existing resources in the state.
 
+use bridge::message_text::MessageText;
 use clap::Args;
 use provisioner::operation;
 use provisioner::program::ImportLookupError;
@@ -69,11 +70,13 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyh
 
 fn import_error(error: ImportLookupError) -> CliError {
     let hint = match &error {
-        ImportLookupError::Unknown { similar: Some(similar), .. } => format!("did you mean {similar}?"),
-        ImportLookupError::Unknown { similar: None, .. } => "declare it in server.yaml first".to_owned(),
+        ImportLookupError::Unknown { similar: Some(similar), .. } => {
+            MessageText::new(format_args!("did you mean {similar}?"))
+        }
+        ImportLookupError::Unknown { similar: None, .. } => "declare it in server.yaml first".into(),
         ImportLookupError::CoreType { .. } => "core resources cannot be imported by id; to adopt the bucket of a \
                                                `gcp-bucket`, set `adopt` in its `config`"
-            .to_owned(),
+            .into(),
     };
-    CliError::usage(error.to_string(), hint)
+    CliError::usage(MessageText::of(&error), hint)
 }

@@ -79,8 +79,9 @@ pub(crate) fn run(ui: &Ui, global: &GlobalArgs, args: &InitArgs) -> anyhow::Resu
     let root = &repository.root;
     let project = project_name(root);
     let hint = "a name has letters, digits, `-`, `_` and `.`";
-    StackReference::new(&project, &args.stack)
-        .map_err(|error| CliError::usage(format!("{:?} cannot be the name of a stack: {error}", args.stack), hint))?;
+    StackReference::new(&project, &args.stack).map_err(|error| {
+        CliError::usage(format_args!("{:?} cannot be the name of a stack: {error}", args.stack), hint)
+    })?;
     let profile = global.profile.as_deref().filter(|profile| !profile.is_empty()).unwrap_or("default");
     let mut files = Files { root, written: Vec::new(), extended: Vec::new(), kept: Vec::new() };
     files.write(&format!(".sc/cfg.{profile}.yaml"), &format!("projectName: {project}\n"))?;

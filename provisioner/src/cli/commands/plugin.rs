@@ -2,10 +2,10 @@
 
 use std::iter;
 
-use bridge::error::chain;
 use bridge::host::PluginPool;
 use bridge::install::{InstallError, VerifiedPackage, local_digest};
 use bridge::launch::describe_sandbox;
+use bridge::message_text::MessageText;
 use bridge::plugin::{Platform, PluginConfig, PluginSource, Sha256Digest};
 use bridge::process::Spawner;
 use bridge::source::without_credentials;
@@ -168,7 +168,7 @@ fn digest_or_warning(
     digest: Result<Option<Sha256Digest>, InstallError>,
 ) -> Option<Sha256Digest> {
     digest.unwrap_or_else(|error| {
-        ui.warn(&format!("the plugin {} cannot be pinned: {}", plugin.name, chain(&error)));
+        ui.warn(format_args!("the plugin {} cannot be pinned: {}", plugin.name, MessageText::chain(&error)));
         None
     })
 }

@@ -2,6 +2,7 @@
 
 use bridge::host::StandalonePlugin;
 use bridge::launch::PluginAddress;
+use bridge::message_text::MessageText;
 use bridge::plugin::{Dialect, PluginConfig};
 use clap::Args;
 use config::Stack;
@@ -72,16 +73,19 @@ fn declared<'s>(stacks: &'s Stacks, name: &str) -> Result<(&'s Stack, &'s Plugin
         stacks.requested().filter_map(|stack| of_stack(stack)).partition(|(_, plugin)| plugin.enabled);
     match found[..] {
         [] if !disabled.is_empty() => {
-            Err(CliError::usage(format!("the plugin {name} is disabled"), "set `enabled: true` below its name"))
+            Err(CliError::usage(format_args!("the plugin {name} is disabled"), "set `enabled: true` below its name"))
         }
         [] => {
-            let message = format!("no selected stack declares a plugin {name:?}");
+            let message = MessageText::new(format_args!("no selected stack declares a plugin {name:?}"));
             Err(CliError::usage(message, "`sc plugin ls` lists the plugins that the stacks declare"))
         }
         [first, ref others @ ..] => match others.iter().find(|(_, plugin)| !start_same_process(plugin, first.1)) {
             None => Ok(first),
             Some((other, _)) => {
-                let message = format!("the stacks {} and {} declare {name} differently", first.0.name, other.name);
+                let message = MessageText::new(format_args!(
+                    "the stacks {} and {} declare {name} differently",
+                    first.0.name, other.name
+                ));
                 Err(CliError::usage(message, "select one of them with -s STACK"))
             }
         },
@@ -97,18 +101,20 @@ fn start_same_process(a: &PluginConfig, b: &PluginConfig) -> bool {
 
 /// Returns the error of `--wait` for a plugin that does not register.
 fn without_registration(plugin: &PluginConfig) -> CliError {
-    let message = format!("{} does not register: --wait is for plugins with `protocol: register`", plugin.name);
+    let message = MessageText::new(format_args!(
+        "{} does not register: --wait is for plugins with `protocol: register`",
+        plugin.name
+    ));
     let hint = match plugin.dialect {
-        Dialect::GoPlugin(_) => {
-            format!("start it with its cookie, and name its address in {}", attached_plugins::GO_PLUGIN)
-        }
-        Dialect::Pulumi | Dialect::Register(_) => {
-            format!(
-                "start it, and name the port that it prints in {}={}:PORT",
-                attached_plugins::PULUMI,
-                plugin.package
-            )
-        }
+        Dialect::GoPlugin(_) => MessageText::new(format_args!(
+            "start it with its cookie, and name its address in {}",
+            attached_plugins::GO_PLUGIN
+        )),
+        Dialect::Pulumi | Dialect::Register(_) => MessageText::new(format_args!(
+            "start it, and name the port that it prints in {}={}:PORT",
+            attached_plugins::PULUMI,
+            plugin.package
+        )),
     };
     CliError::usage(message, hint)
 }
@@ -184,7 +190,7 @@ impl Debugged<'_> {
         }
         tokio::select! {
             () = self.session.signals.stop.cancelled() => Ok(Exit::Done),
-            reason = running.ended() => Err(CliError::failed(format!("plugin {}: {reason}", self.plugin.name), "").into()),
+            reason = running.ended() => Err(CliError::failed(format_args!("plugin {}: {reason}", self.plugin.name), "").into()),
         }
     }
 

@@ -1,5 +1,6 @@
 //! `sc refresh`: updates the recorded state to the actual state of the resources.
 
+use bridge::message_text::MessageText;
 use clap::Args;
 use provisioner::operation::{self, PendingCreateResolution, RefreshOptions, StackRun};
 use pulumi_proto::resource_id::ResourceId;
@@ -154,17 +155,17 @@ async fn ask_about_pending_creates(
 
 /// Returns the question about a pending create. `recorded` is the id of the existing resource with the same URN, if there
 /// is one; in that case no second id can be recorded.
-fn question(urn: &Urn, recorded: Option<&str>) -> String {
-    let resource = format!("{} ({})", urn.name(), urn.type_token());
+fn question(urn: &Urn, recorded: Option<&str>) -> MessageText {
+    let resource = MessageText::new(format_args!("{} ({})", urn.name(), urn.type_token()));
     match recorded {
-        Some(id) => format!(
+        Some(id) => MessageText::new(format_args!(
             "{resource} was being replaced when a run was interrupted; {id:?} is still recorded. If a second resource \
              exists with another id, delete it and type `forget`; press Enter to leave the create pending:"
-        ),
-        None => format!(
+        )),
+        None => MessageText::new(format_args!(
             "{resource} was being created when a run was interrupted. Type its id to record it, or `forget` if it was not \
              created; press Enter to leave the create pending:"
-        ),
+        )),
     }
 }
 

@@ -62,7 +62,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &SchemaGenArgs) -> a
         plugins.pool.close().await;
         let (mut packages, warnings) = packages?;
         session.pause();
-        warnings.iter().for_each(|warning| ui.warn(warning));
+        warnings.iter().for_each(|warning| ui.warn(warning.as_str()));
         packages.sort_by(|a, b| a.name.cmp(&b.name));
         write(ui, &folder, Some(packages))
     })
@@ -116,7 +116,7 @@ fn write(ui: &Ui, folder: &Path, packages: Option<Vec<Package>>) -> anyhow::Resu
         changed += 1;
     }
     for package in unknown {
-        ui.warn(&format!("the plugin of {package} has no schema: its types are not checked"));
+        ui.warn(format_args!("the plugin of {package} has no schema: its types are not checked"));
     }
     if ui.results_are_json() {
         let line = serde_json::json!({

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use bridge::fs::{Access, FileError, read_named, read_to_limit, utf8, write_atomically};
+use bridge::message_text::MessageText;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use provisioner::operation::key_stack;
@@ -295,10 +296,10 @@ async fn import(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Resu
     };
     let imported = state::import(&access, &stacks.holder(), &text, args.force).await?;
     for problem in &imported.problems {
-        ui.warn(&problem.to_string());
+        ui.warn(MessageText::of(&problem));
     }
     for (kind, urn) in &imported.dropped {
-        ui.warn(&format!("dropped a pending operation: {} {urn}", kind.as_str()));
+        ui.warn(format_args!("dropped a pending operation: {} {urn}", kind.as_str()));
     }
     let (name, resources) = (access.stack.stack(), imported.resources);
     if ui.results_are_json() {

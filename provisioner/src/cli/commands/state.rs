@@ -4,6 +4,7 @@ mod ls;
 mod show;
 mod view;
 
+use bridge::message_text::MessageText;
 use clap::{Args, Subcommand};
 use engine::UrnPattern;
 use provisioner::operation::{recovery_text, secrets_change_text};
@@ -241,7 +242,7 @@ async fn rename(ui: &Ui, global: &GlobalArgs, args: &RenameArgs) -> anyhow::Resu
             let urns: Vec<&str> = found.iter().map(Urn::as_str).collect();
             let hint = "give the URN of one of them";
             return Err(CliError::failed(
-                format!("{} matches several resources: {}", args.resource, urns.join(", ")),
+                format_args!("{} matches several resources: {}", args.resource, urns.join(", ")),
                 hint,
             ));
         };
@@ -272,7 +273,7 @@ impl Names {
         match self.0.iter().find(has_no_match) {
             None => Ok(()),
             Some(pattern) => Err(CliError::failed(
-                format!("no resource of this stack is called {}", pattern.as_str()),
+                format_args!("no resource of this stack is called {}", pattern.as_str()),
                 "`sc state ls` lists the resources",
             )),
         }
@@ -334,7 +335,7 @@ fn edit_error(error: StateEditError) -> CliError {
             "export the state with `sc stack export`, repair the file, and import it with `sc stack import`"
         }
     };
-    CliError::failed(error.to_string(), hint)
+    CliError::failed(MessageText::of(&error), hint)
 }
 
 /// Treatment of a state that violates the integrity of snapshots.
@@ -361,7 +362,8 @@ async fn apply(
         return report_changes(ui, &stack, &planned);
     }
     ui.print_messages(&planned.iter().map(Change::line).collect::<Vec<_>>());
-    let question = format!("Apply these changes to the state of {stack}? Nothing in the cloud is changed.");
+    let question =
+        MessageText::new(format_args!("Apply these changes to the state of {stack}? Nothing in the cloud is changed."));
     if confirm(ui, &CancellationToken::new(), &question, common.confirm.yes).await? == Confirmation::No {
         return Ok(decline(ui));
     }
@@ -408,7 +410,7 @@ fn report_changes(ui: &Ui, stack: &str, changes: &[Change]) -> anyhow::Result<Ex
 async fn load_snapshot(ui: &Ui, access: &StackAccess, integrity: IntegrityCheck) -> Result<Snapshot, StateError> {
     let view = StackView::open(access).await?;
     if let Some(recovered) = &view.recovered {
-        ui.warn(&recovery_text(recovered, view.is_unlocked));
+        ui.warn(recovery_text(recovered, view.is_unlocked));
     }
     if let Some(conflict) = view.conflict {
         return Err(StateError::Conflict(Box::new(conflict)));

@@ -1,6 +1,7 @@
 //! Events of `--json` outside of runs: diagnostics about the user's files, and the error of a command.
 //! `docs/events.md` specifies the members.
 
+use bridge::message_text::MessageText;
 use config::diagnostics::{Diagnostic, Severity, SourceFiles, Span};
 use engine::masking::SecretMasker;
 use serde_json::{Map, Value, json};
@@ -25,13 +26,13 @@ pub(crate) fn describe_diagnostic(
         Severity::Error => "error",
         Severity::Warning => "warning",
     };
-    let mask = |text: &str| masker.mask(text).into_owned();
+    let mask = |text: &MessageText| masker.mask_message(text);
     line.insert("event".into(), "diagnostic".into());
     line.insert("severity".into(), severity.into());
     line.insert("code".into(), diagnostic.code.0.into());
     line.insert("summary".into(), mask(&diagnostic.summary).into());
-    line.insert("detail".into(), diagnostic.detail.as_deref().map(mask).into());
-    line.insert("hints".into(), diagnostic.help.iter().map(|hint| mask(hint)).collect());
+    line.insert("detail".into(), diagnostic.detail.as_ref().map(mask).into());
+    line.insert("hints".into(), diagnostic.help.iter().map(mask).collect());
     let place = |span: Span| sources.position(span).to_string();
     line.insert("place".into(), diagnostic.span.map(place).into());
     line.insert("range".into(), diagnostic.span.map_or(Value::Null, |span| range(span, sources)));
@@ -82,11 +83,11 @@ mod tests {
             let at = |index: usize| u32::try_from(index).unwrap();
             Span { file, start: at(start), end: at(start + part.len()) }
         };
-        let diagnostic = Diagnostic::error(Code("unknown-key"), span("[a,\n    b]"), "no `hunter22` here")
-            .detail("it is hunter22")
-            .help("use another than hunter22")
+        let diagnostic = Diagnostic::error(Code("unknown-key"), span("[a,\n    b]"), "no `hunter22` here".to_owned())
+            .detail("it is hunter22".to_owned())
+            .help("use another than hunter22".to_owned())
             .help("or none")
-            .label(span("näme"), "of hunter22");
+            .label(span("näme"), "of hunter22".to_owned());
         let masker = SecretMasker::default();
         masker.add_text("hunter22");
         let mut line = Map::new();

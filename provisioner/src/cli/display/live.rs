@@ -123,7 +123,7 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
             // An ephemeral message is shown in the row of its resource, or in the footer if it has no resource.
             _ if message.ephemeral => {
                 if message.urn.is_none() {
-                    self.ephemeral = Some(Line::new().styled(Palette::DIM, &message.text));
+                    self.ephemeral = Some(Line::new().styled(Palette::DIM, &*message.text));
                 }
                 Ok(())
             }

@@ -354,7 +354,7 @@ impl StackSink {
     /// Returns whether a message repeats an earlier one. Otherwise remembers it, if it may be repeated.
     fn is_repetition(&self, message: &Message) -> bool {
         let reported = || self.reported.lock().unwrap_or_else(PoisonError::into_inner);
-        message.repeated && !reported().insert((message.urn.clone(), message.text.clone()))
+        message.repeated && !reported().insert((message.urn.clone(), message.text.to_string()))
     }
 }
 

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bridge::error::shorten_to;
+use bridge::message_text::MessageText;
 use engine::events::Event;
 use engine::masking::SecretMasker;
 use state::ResourceState;
@@ -21,15 +22,34 @@ const CUT_MARK: &str = " … (the rest is not shown)";
 
 /// Cuts the texts of an event, before it waits for the display, so that it takes little memory.
 pub(super) fn cut(event: &mut Event) {
-    each_text(event, |text| {
-        cut_text(text);
+    each_text(event, |text| match text {
+        Text::Message(text) if text.len() > TEXT_BYTES => {
+            let mut whole = std::mem::take(text).into_string();
+            cut_text(&mut whole);
+            *text = whole.into();
+        }
+        Text::Message(_) => {}
+        Text::Outside(text) => {
+            cut_text(text);
+        }
     });
 }
 
 /// Masks secrets in the texts of an event, and shortens very long ones. Marks the values that equal a secret.
 pub(crate) fn redact(masker: &SecretMasker, event: &mut Event) {
     mark_equal_values(masker, event);
-    each_text(event, |text| mask_and_shorten(masker, text));
+    each_text(event, |text| match text {
+        Text::Message(text) if text.len() > TEXT_BYTES => {
+            let mut whole = std::mem::take(text).into_string();
+            mask_and_shorten(masker, &mut whole);
+            *text = whole.into();
+        }
+        Text::Message(text) => {
+            let masked = masker.mask_message(text);
+            *text = shorten_to(&masked, TEXT_CHARACTERS).into_owned().into();
+        }
+        Text::Outside(text) => mask_and_shorten(masker, text),
+    });
 }
 
 /// Marks the values of resources that equal a secret.
@@ -60,23 +80,33 @@ fn mark_equal_values(masker: &SecretMasker, event: &mut Event) {
     }
 }
 
+/// Text of an event.
+enum Text<'e> {
+    /// Text of a message, whose constants stay.
+    Message(&'e mut MessageText),
+    /// Text of another program, all of which is masked.
+    Outside(&'e mut String),
+}
+
 /// Calls `edit` with each text of an event that another program may have written.
-fn each_text(event: &mut Event, mut edit: impl FnMut(&mut String)) {
+fn each_text(event: &mut Event, mut edit: impl FnMut(Text<'_>)) {
     match event {
         Event::StepFailed(_, failure) => {
-            edit(&mut failure.message);
-            failure.details.iter_mut().flat_map(|details| details.texts_mut()).for_each(edit);
+            edit(Text::Message(&mut failure.message));
+            let texts = failure.details.iter_mut().flat_map(|details| details.texts_mut());
+            texts.for_each(|text| edit(Text::Outside(text)));
         }
         Event::Message(message) => {
-            edit(&mut message.text);
-            message.hint.iter_mut().chain(&mut message.property).for_each(&mut edit);
-            message.details.iter_mut().flat_map(|details| details.texts_mut()).for_each(edit);
+            edit(Text::Message(&mut message.text));
+            message.hint.iter_mut().for_each(|hint| edit(Text::Message(hint)));
+            let texts = message.details.iter_mut().flat_map(|details| details.texts_mut());
+            texts.chain(&mut message.property).for_each(|text| edit(Text::Outside(text)));
         }
         Event::RetryScheduled(retry) => {
-            edit(&mut retry.message);
-            retry.details.texts_mut().for_each(edit);
+            edit(Text::Message(&mut retry.message));
+            retry.details.texts_mut().for_each(|text| edit(Text::Outside(text)));
         }
-        Event::Download(download) => edit(&mut download.name),
+        Event::Download(download) => edit(Text::Outside(&mut download.name)),
         Event::RegistrationStarted(_)
         | Event::RegistrationDecided(_)
         | Event::StepStarted(_)

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use bridge::message_text::MessageText;
 use bridge::provider::{Alias, AliasParent};
 use config::diagnostics::{Code, Diagnostic, Span};
 use futures_util::StreamExt as _;
@@ -51,7 +52,9 @@ const CORE_TYPE: Code = Code("core-type");
 
 /// Returns the error for two core resources that register different resources of one type and name.
 pub fn conflict(token: &str, name: &str, span: Span, other: Span) -> Diagnostic {
-    let summary = format!("two resources would register different resources of the type {token} and the name {name:?}");
+    let summary = MessageText::new(format_args!(
+        "two resources would register different resources of the type {token} and the name {name:?}"
+    ));
     Diagnostic::error(CORE_TYPE, span, summary)
         .label(other, "the other one")
         .help("give one of them another name, or put them into different stacks")
@@ -215,9 +218,13 @@ impl<'r> RecipeRun<'_, 'r> {
             let enable = || core.effects.enable_google_api(&project, &service, &credentials);
             let result = enabled.get_or_init(enable).await.clone();
             let failure = |error| {
-                let summary = format!("cannot switch on the API {service} in the project {project:?}: {error}");
+                let summary = MessageText::new(format_args!(
+                    "cannot switch on the API {service} in the project {project:?}: {error}"
+                ));
                 let command = format!("gcloud services enable {service} --project {project}");
-                let hint = format!("give the account the role `Service Usage Admin`, or run `{command}` yourself");
+                let hint = MessageText::new(format_args!(
+                    "give the account the role `Service Usage Admin`, or run `{command}` yourself"
+                ));
                 RecipeError::Diagnostic(Diagnostic::error(CORE_TYPE, core.config.span, summary).help(hint).into())
             };
             (index, result.map(|()| Outcome::Completed).map_err(failure))

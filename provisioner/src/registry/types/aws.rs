@@ -1,5 +1,6 @@
 //! Types for the `config` of the core types on AWS.
 
+use bridge::message_text::MessageText;
 use config::diagnostics::{Code, Diagnostic, Span};
 use config::tree::Node;
 use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle};
@@ -239,7 +240,11 @@ pub(super) fn check_account<T>(decoded: &Decoded<T>, config: &AwsAccountConfig, 
     let is_set = |(_, handle): &&(&'static str, Option<TextHandle>)| decoded.non_empty_text(*handle).is_some();
     if let Some(credentials) = decoded.non_empty_text(config.credentials) {
         let ignored = fields.iter().filter(is_set).map(|(key, _)| {
-            Diagnostic::warning(Code("unused"), span_of(key), format!("`{key}` is ignored: `credentials` overrides it"))
+            Diagnostic::warning(
+                Code("unused"),
+                span_of(key),
+                format_args!("`{key}` is ignored: `credentials` overrides it"),
+            )
         });
         let invalid = credentials.known().and_then(|text| check_credentials(&text, span_of("credentials")));
         return ignored.chain(invalid).collect();
@@ -248,7 +253,7 @@ pub(super) fn check_account<T>(decoded: &Decoded<T>, config: &AwsAccountConfig, 
         (key, secret, _) if key != secret => {
             let (present, missing) =
                 if key { ("accessKey", "secretAccessKey") } else { ("secretAccessKey", "accessKey") };
-            let summary = format!("`{present}` requires `{missing}`");
+            let summary = MessageText::new(format_args!("`{present}` requires `{missing}`"));
             vec![Diagnostic::error(CREDENTIALS, span_of(present), summary)]
         }
         (_, _, false) => vec![

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use bridge::message_text::MessageText;
 use config::diagnostics::{Code, Diagnostic};
 use config::tree::Node;
 use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle};
@@ -143,18 +144,18 @@ impl CaddyConfig {
         for (index, policy) in vpa.container_policies.iter().enumerate() {
             let path = ["vpa", "containerPolicies", &index.to_string()];
             let span = node.get_path(path).map(|policy| policy.span);
-            let mut mistake = |summary: String| mistakes.push(Diagnostic::error(Code("vpa"), span, summary));
+            let mut mistake = |summary: MessageText| mistakes.push(Diagnostic::error(Code("vpa"), span, summary));
             let name = &policy.container_name;
             match name.as_str() {
-                "" => mistake("a policy has no `containerName`".to_owned()),
-                "*" => mistake("`containerName: \"*\"` stands for the keys of `vpa` itself".to_owned()),
+                "" => mistake("a policy has no `containerName`".into()),
+                "*" => mistake("`containerName: \"*\"` stands for the keys of `vpa` itself".into()),
                 _ if vpa.container_policies[..index].iter().any(|other| other.container_name == *name) => {
-                    mistake(format!("two policies are for the container {name:?}"));
+                    mistake(MessageText::new(format_args!("two policies are for the container {name:?}")));
                 }
                 _ => {}
             }
             if let Some(mode) = policy.mode.as_deref().filter(|mode| !["Off", "Auto"].contains(mode)) {
-                mistake(format!("`mode` is {mode:?}, expected `Off` or `Auto`"));
+                mistake(MessageText::new(format_args!("`mode` is {mode:?}, expected `Off` or `Auto`")));
             }
         }
         mistakes
@@ -165,7 +166,7 @@ impl CaddyConfig {
         let span = node.get_path(["trustedProxies"]).map(|proxies| proxies.span);
         let wrong = self.trusted_proxies.iter().filter(|proxy| !is_network(proxy));
         let mistakes = wrong.map(|proxy| {
-            let summary = format!("the trusted proxy {proxy:?} is no address and no network");
+            let summary = MessageText::new(format_args!("the trusted proxy {proxy:?} is no address and no network"));
             Diagnostic::error(Code("trusted-proxies"), span, summary).help("write it as `192.0.2.1` or `192.0.2.0/24`")
         });
         mistakes.collect()
@@ -204,7 +205,9 @@ impl CoreConfig for KubernetesCaddyConfig {
         let has_prefix = decoded.non_empty_text(*caddyfile_prefix).is_some();
         for (key, is_set) in [("caddyfilePrefix", has_prefix), ("trustedProxies", !trusted_proxies.is_empty())] {
             if let Some(value) = node.get_path([key]).filter(|_| is_set) {
-                let summary = format!("`{key}` has no effect with `kubernetes-caddy`, as in Simple Container");
+                let summary = MessageText::new(format_args!(
+                    "`{key}` has no effect with `kubernetes-caddy`, as in Simple Container"
+                ));
                 diagnostics.push(Diagnostic::warning(Code("unused"), value.span, summary));
             }
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bridge::message_text::MessageText;
 use config::diagnostics::{Code, Diagnostic};
 use config::tree::Node;
 use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle};
@@ -61,14 +62,17 @@ impl CoreConfig for CloudflareConfig {
                     diagnostics.push(Diagnostic::error(
                         Code("missing-key"),
                         span,
-                        format!("a DNS record has no `{key}`"),
+                        format_args!("a DNS record has no `{key}`"),
                     ));
                 }
             }
             if let (Some(value), false) = (value, record.name.is_empty())
                 && let Some(first) = seen.insert((&record.name, value), span)
             {
-                let summary = format!("two DNS records have the name {:?} and the same value", record.name);
+                let summary = MessageText::new(format_args!(
+                    "two DNS records have the name {:?} and the same value",
+                    record.name
+                ));
                 let error = Diagnostic::error(Code("duplicate-record"), span, summary).label(first, "the other one");
                 diagnostics.push(error.help("remove one of them"));
             }

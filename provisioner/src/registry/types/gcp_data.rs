@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bridge::message_text::MessageText;
 use config::diagnostics::{Code, Diagnostic};
 use config::tree::Node;
 use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle};
@@ -153,7 +154,7 @@ impl CoreConfig for GcpCloudSqlPostgresConfig {
             && let Some(text) = text.known()
             && !["ZONAL", "REGIONAL"].contains(&&*text)
         {
-            let unknown = Diagnostic::error(Code("unknown-value"), span, format!("{text:?} is not a valid value"));
+            let unknown = Diagnostic::error(Code("unknown-value"), span, format_args!("{text:?} is not a valid value"));
             diagnostics.push(unknown.help("the values are ZONAL, REGIONAL"));
         }
     }
@@ -242,7 +243,10 @@ impl CoreConfig for GcpPubSubConfig {
                 None => ("".into(), node.span),
             };
             if !config.topics.iter().any(|topic| topic.name == *text) {
-                let summary = format!("the subscription {:?} names no topic of this resource", subscription.name);
+                let summary = MessageText::new(format_args!(
+                    "the subscription {:?} names no topic of this resource",
+                    subscription.name
+                ));
                 let error = Diagnostic::error(Code("unknown-topic"), span, summary);
                 let topics = config.topics.iter().map(|topic| topic.name.as_str());
                 diagnostics.push(error.did_you_mean(&text, topics).help("add the topic to `topics`"));

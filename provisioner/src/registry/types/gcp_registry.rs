@@ -65,7 +65,7 @@ impl CoreConfig for GcpArtifactRegistryConfig {
         let node = node.get_path(["basicAuth"]).unwrap_or(node);
         for (key, handle) in [("username", auth.username), ("password", auth.password)] {
             if decoded.non_empty_text(handle).is_none() {
-                diagnostics.push(Diagnostic::error(Code("missing-key"), node.span, format!("`{key}` is missing")));
+                diagnostics.push(Diagnostic::error(Code("missing-key"), node.span, format_args!("`{key}` is missing")));
             }
         }
         if config.domain.is_empty() {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use bridge::message_text::MessageText;
 use config::diagnostics::{Code, Diagnostic, Span};
 use config::tree::Node;
 use config::types::{CoreConfig, Decoded, FreeValue, RequiredKey, TextHandle};
@@ -185,7 +186,8 @@ impl CoreConfig for AtlasConfig {
         check.network(diagnostics);
         let version = decoded.config.naming_strategy_version.unwrap_or(2);
         if ![1, 2].contains(&version) {
-            let summary = format!("there is no naming strategy {version}: the strategy 2 applies");
+            let summary =
+                MessageText::new(format_args!("there is no naming strategy {version}: the strategy 2 applies"));
             let span = check.span(&["namingStrategyVersion"]);
             diagnostics.push(Diagnostic::warning(UNKNOWN_VALUE, span, summary));
         }
@@ -206,7 +208,7 @@ impl Check<'_> {
     }
 
     fn missing(&self, path: &[&str], key: &str, help: &str) -> Diagnostic {
-        Diagnostic::error(MISSING_KEY, self.span(path), format!("`{key}` is missing")).help(help)
+        Diagnostic::error(MISSING_KEY, self.span(path), format_args!("`{key}` is missing")).help(help)
     }
 
     fn users(&self, diagnostics: &mut Vec<Diagnostic>) {
@@ -218,7 +220,7 @@ impl Check<'_> {
         }
         let admins: BTreeSet<&String> = config.admins.iter().collect();
         for (index, user) in config.developers.iter().enumerate().filter(|(_, user)| admins.contains(user)) {
-            let summary = format!("{user:?} is an admin and a developer");
+            let summary = MessageText::new(format_args!("{user:?} is an admin and a developer"));
             let error =
                 Diagnostic::error(Code("duplicate-user"), self.span(&["developers", &index.to_string()]), summary);
             diagnostics.push(
@@ -231,7 +233,7 @@ impl Check<'_> {
         let Some(backup) = &self.decoded.config.backup else { return };
         if let Some(advanced) = &backup.advanced {
             for key in ["every", "retention"].into_iter().filter(|key| self.node.get_path(["backup", key]).is_some()) {
-                let summary = format!("`{key}` is ignored: `advanced` overrides it");
+                let summary = MessageText::new(format_args!("`{key}` is ignored: `advanced` overrides it"));
                 diagnostics.push(Diagnostic::warning(Code("unused"), self.span(&["backup", key]), summary));
             }
             return self.advanced_backup(advanced, diagnostics);
@@ -241,7 +243,7 @@ impl Check<'_> {
                 let help = "a backup has `every` and `retention`, such as `6h` and `72h`, or `advanced`";
                 diagnostics.push(self.missing(&["backup"], key, help));
             } else if duration::parse(text).is_none() {
-                let summary = format!("{text:?} is not a duration");
+                let summary = MessageText::new(format_args!("{text:?} is not a duration"));
                 let error = Diagnostic::error(UNKNOWN_VALUE, self.span(&["backup", key]), summary);
                 diagnostics
                     .push(error.help("write hours, such as `24h`: `h`, `m` and `s` are the units, there are no days"));
@@ -250,14 +252,16 @@ impl Check<'_> {
         let Some((every, retention)) = backup.durations() else { return };
         let rounded = [("every", every, 3600, "hours"), ("retention", retention, 24 * 3600, "days")];
         for (key, value, unit, name) in rounded.into_iter().filter(|(_, value, unit, _)| value.as_secs() % unit != 0) {
-            let summary = format!("only whole {name} count: this is taken as {}", value.as_secs() / unit);
+            let summary =
+                MessageText::new(format_args!("only whole {name} count: this is taken as {}", value.as_secs() / unit));
             diagnostics.push(Diagnostic::warning(Code("rounded"), self.span(&["backup", key]), summary));
         }
     }
 
     fn advanced_backup(&self, advanced: &AtlasAdvancedBackup, diagnostics: &mut Vec<Diagnostic>) {
         let unused = |path: &[&str]| {
-            let summary = format!("`{}` is not used, as in the Go program", path.last().unwrap_or(&""));
+            let summary =
+                MessageText::new(format_args!("`{}` is not used, as in the Go program", path.last().unwrap_or(&"")));
             Diagnostic::warning(Code("unused"), self.span(path), summary)
         };
         let ignored = [(&advanced.point_in_time_recovery, "pointInTimeRecovery"), (&advanced.export, "export")];
@@ -276,7 +280,7 @@ impl Check<'_> {
                 diagnostics.push(self.missing(&path(key)[..3], key, help));
             }
             if !policy.unit.is_empty() && !RETENTION_UNITS.contains(&policy.unit.as_str()) {
-                let summary = format!("{:?} is not a unit of a retention", policy.unit);
+                let summary = MessageText::new(format_args!("{:?} is not a unit of a retention", policy.unit));
                 let error = Diagnostic::error(UNKNOWN_VALUE, self.span(&path("unit")), summary);
                 let units = format!("the units are {}", RETENTION_UNITS.join(", "));
                 diagnostics.push(error.did_you_mean(&policy.unit, RETENTION_UNITS).help(units));
@@ -292,7 +296,10 @@ impl Check<'_> {
         for (name, provider) in &config.extra_providers {
             let path = |key| ["extraProviders", name.as_str(), key];
             if provider.kind != "aws-token" {
-                let summary = format!("{:?} is not a type of account that a cluster can use", provider.kind);
+                let summary = MessageText::new(format_args!(
+                    "{:?} is not a type of account that a cluster can use",
+                    provider.kind
+                ));
                 let error = Diagnostic::error(Code("unknown-type"), self.span(&path("type")), summary);
                 diagnostics.push(error.help("the type is aws-token"));
             } else if let Some(account) = self.node.get_path(path("config")) {
@@ -308,11 +315,15 @@ impl Check<'_> {
             if link.provider_name.is_empty() {
                 diagnostics.push(self.missing(&path, "providerName", "add the cloud: `providerName: AWS`"));
             } else if !config.extra_providers.contains_key(&link.provider_name) {
-                let summary = format!("`extraProviders` has no account {:?}", link.provider_name);
+                let summary =
+                    MessageText::new(format_args!("`extraProviders` has no account {:?}", link.provider_name));
                 let error = Diagnostic::error(Code("unknown-provider"), self.span(&path), summary);
                 diagnostics.push(
                     error.did_you_mean(&link.provider_name, config.extra_providers.keys().map(String::as_str)).help(
-                        format!("add `extraProviders: {{ {}: {{ type: aws-token, config: … }} }}`", link.provider_name),
+                        format_args!(
+                            "add `extraProviders: {{ {}: {{ type: aws-token, config: … }} }}`",
+                            link.provider_name
+                        ),
                     ),
                 );
             }

@@ -11,9 +11,22 @@ use crate::workspace::test_workspace;
 type Row<'a> = (&'a str, &'a [&'a str]);
 
 /// Modules from the top down: each may import from all below it.
-const BRIDGE: [&str; 14] = [
-    "host", "provider", "launch", "install", "source", "plugin", "json", "yaml", "process", "peer", "fs", "speed",
-    "terminal", "error",
+const BRIDGE: [&str; 15] = [
+    "host",
+    "provider",
+    "launch",
+    "install",
+    "source",
+    "plugin",
+    "json",
+    "yaml",
+    "process",
+    "peer",
+    "fs",
+    "speed",
+    "terminal",
+    "error",
+    "message_text",
 ];
 
 const PROVISIONER: [Row<'_>; 10] = [

@@ -1,5 +1,6 @@
 //! Shows the lines of secret files that change, and asks for a confirmation.
 
+use bridge::message_text::MessageText;
 use secrets_store::edit::Change;
 use secrets_store::keys::has_private_key;
 use similar::{ChangeTag, TextDiff};
@@ -19,7 +20,7 @@ pub(super) async fn confirm_all(ui: &Ui, changes: impl Iterator<Item = &Change>,
     }
     for change in changes {
         ui.print_messages(&lines(change));
-        let question = format!("Accept the changes of {}?", change.path);
+        let question = MessageText::new(format_args!("Accept the changes of {}?", change.path));
         if confirm_or_read(ui, &CancellationToken::new(), &question, false).await? == Confirmation::No {
             return Ok(false);
         }
@@ -30,7 +31,7 @@ pub(super) async fn confirm_all(ui: &Ui, changes: impl Iterator<Item = &Change>,
 /// Warns of entries whose encryption protects nothing.
 pub(super) fn warn_of_legacy(ui: &Ui, paths: &[String]) {
     for path in paths {
-        ui.warn(&format!(
+        ui.warn(format_args!(
             "{path} has the legacy encryption, which anybody who has the public key can decrypt: replace the secrets in it, and \
              run `sc secrets hide`"
         ));

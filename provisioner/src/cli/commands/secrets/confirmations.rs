@@ -5,8 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use bridge::error::chain;
 use bridge::fs::{Access, MAX_DOCUMENT_BYTES, read_if_exists, utf8, write_atomically};
+use bridge::message_text::MessageText;
 use clap::Args;
 use config::Repository;
 use secrets_store::STORE_PATH;
@@ -80,21 +80,25 @@ impl Confirmations {
             let options = recipients.iter().map(|key| format!("--accept-recipient {}", key.fingerprint()));
             let options: Vec<String> =
                 options.chain(files.iter().map(|path| format!("--accept-file {path:?}"))).collect();
-            let message = format!(
+            let message = MessageText::new(format_args!(
                 "{STORE_PATH} lists what neither the default branch ({DEFAULT_BRANCH}) nor a confirmation in this clone has: {}",
                 names.join(", ")
-            );
-            let hint = format!(
+            ));
+            let hint = MessageText::new(format_args!(
                 "find out who has added it; to encrypt, run the command on a terminal, or with {}",
                 options.join(" ")
-            );
+            ));
             return Err(CliError::usage(message, hint).into());
         }
         let of_recipients = recipients.iter().map(|key| {
-            format!("Encrypt for the new recipient {} {}? It is not confirmed yet.", key.kind(), key.fingerprint())
+            let (kind, fingerprint) = (key.kind(), key.fingerprint());
+            MessageText::new(format_args!(
+                "Encrypt for the new recipient {kind} {fingerprint}? It is not confirmed yet."
+            ))
         });
-        let of_files =
-            files.iter().map(|path| format!("Encrypt the newly registered file {path}? It is not confirmed yet."));
+        let of_files = files.iter().map(|path| {
+            MessageText::new(format_args!("Encrypt the newly registered file {path}? It is not confirmed yet."))
+        });
         for question in of_recipients.chain(of_files) {
             if confirm(ui, &CancellationToken::new(), &question, false).await? == Confirmation::No {
                 return Ok(false);
@@ -113,7 +117,10 @@ impl Confirmations {
             return;
         }
         if let Err(error) = write_atomically(&file, recorded.to_text().as_bytes(), Access::Private) {
-            ui.warn(&format!("the confirmations are not recorded, and are asked for again: {}", chain(&error)));
+            ui.warn(format_args!(
+                "the confirmations are not recorded, and are asked for again: {}",
+                MessageText::chain(&error)
+            ));
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use bridge::error::chain;
 use bridge::fs::Access;
+use bridge::message_text::MessageText;
 use clap::Args;
 use secrets_store::keys::{KeyError, KeyPair};
 use secrets_store::{TemporaryFolder, add_to_gitignore};
@@ -70,7 +70,9 @@ pub(super) async fn run(session: &SecretsSession<'_>, args: &InitArgs) -> anyhow
     let profile = format!(".sc/cfg.{}.yaml", profile_name(session.global));
     if root.join(&profile).symlink_metadata().is_ok() {
         let hint = "the keys in it would be lost: edit it, or write another profile with --profile NAME";
-        return Err(CliError::failed(format!("the profile {profile} exists, and was not overwritten"), hint).into());
+        return Err(
+            CliError::failed(format_args!("the profile {profile} exists, and was not overwritten"), hint).into()
+        );
     }
     let project = project_name(root);
     let text = template(&project);
@@ -117,10 +119,13 @@ fn check_keys(session: &SecretsSession<'_>, profile: &str) -> anyhow::Result<()>
         Ok(_) | Err(KeyError::PassphraseMissing { .. }) => return Ok(()),
         Err(error) => error,
     };
-    let hint = format!(
+    let hint = MessageText::new(format_args!(
         "edit {profile}, or create the key with `ssh-keygen -t rsa -b 4096`; `sc secrets init --generate` writes a key of its own"
-    );
-    let message = format!("{profile} was written, but its keys cannot be used: {}", chain(&error));
+    ));
+    let message = MessageText::new(format_args!(
+        "{profile} was written, but its keys cannot be used: {}",
+        MessageText::chain(&error)
+    ));
     Err(CliError::failed(message, hint).into())
 }
 
@@ -131,7 +136,7 @@ async fn commit(root: &Path) -> anyhow::Result<()> {
     for arguments in [&["add", "--force", "--"][..], &["commit", "--quiet", "-m", COMMIT_MESSAGE, "--"]] {
         let output = git.run(&[arguments, &[IGNORED, TEMPLATE]].concat()).await?;
         if !output.is_success {
-            let message = format!("git {} failed: {}", arguments[0], output.errors);
+            let message = MessageText::new(format_args!("git {} failed: {}", arguments[0], output.errors));
             return Err(CliError::failed(message, "the files are written").into());
         }
     }

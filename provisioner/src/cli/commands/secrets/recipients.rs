@@ -56,6 +56,8 @@ pub(super) async fn disallow(session: &SecretsSession<'_>, args: &DisallowArgs) 
     session.edit(&mut keys, true, &AcceptArgs::default(), prepare).await?;
     let key = PublicKey::of_line(&args.key);
     session.ui.print(&[Line::plain(format!("removed public key {key}"))])?;
-    session.ui.warn(&format!("{} can still decrypt what is in the history of git: replace those secrets", key.short()));
+    session
+        .ui
+        .warn(format_args!("{} can still decrypt what is in the history of git: replace those secrets", key.short()));
     Ok(Exit::Done)
 }

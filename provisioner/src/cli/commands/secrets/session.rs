@@ -1,5 +1,6 @@
 //! The store that a command works on: keys with passphrases, edits with confirmations.
 
+use bridge::message_text::MessageText;
 use config::diagnostics::SourceFiles;
 use config::{Profile, Repository};
 use provisioner::operation::check_owner;
@@ -74,14 +75,14 @@ impl<'a> SecretsSession<'a> {
             Err(SecretsStoreError::Key(KeyError::PassphraseMissing { name })) => name,
             other => return Ok(other?),
         };
-        let question = format!("Passphrase of {name}:");
+        let question = MessageText::new(format_args!("Passphrase of {name}:"));
         let Some(passphrase) = ask_or_read_secret(self.ui, &CancellationToken::new(), &question).await? else {
-            return Err(CliError::failed(format!("{name} is encrypted, and no passphrase was given"), "").into());
+            return Err(CliError::failed(format_args!("{name} is encrypted, and no passphrase was given"), "").into());
         };
         *keys = keys.with_passphrase(passphrase);
         work(keys).map_err(|error| match error {
             SecretsStoreError::Key(KeyError::WrongPassphrase { name }) => {
-                CliError::failed(format!("the passphrase of {name} is incorrect"), "run the command again").into()
+                CliError::failed(format_args!("the passphrase of {name} is incorrect"), "run the command again").into()
             }
             other => other.into(),
         })
@@ -108,7 +109,7 @@ impl<'a> SecretsSession<'a> {
                 return Ok(Edited::Declined);
             }
             for path in &edit.dropped {
-                self.ui.warn(&format!("dropped {path} from the store: it is not registered"));
+                self.ui.warn(format_args!("dropped {path} from the store: it is not registered"));
             }
             change::warn_of_legacy(self.ui, &edit.legacy);
             attempts += 1;

@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, IsTerminal as _};
 
 use anyhow::Context as _;
+use bridge::message_text::MessageText;
 use clap::Args;
 use state::secrets::{Provider, SecretsError};
 use state::{SecretsChange, StackAccess};
@@ -62,10 +63,14 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ChangeSecretsProvid
     };
     let target = access.keyring.provider().map_or_else(String::new, Provider::to_string);
     let question = match &new_passphrase {
-        Some(_) => format!("Replace the passphrase of {}? Nothing in the cloud is changed.", access.stack),
-        None => {
-            format!("Encrypt the secrets of {} anew, with {target}? Nothing in the cloud is changed.", access.stack)
-        }
+        Some(_) => MessageText::new(format_args!(
+            "Replace the passphrase of {}? Nothing in the cloud is changed.",
+            access.stack
+        )),
+        None => MessageText::new(format_args!(
+            "Encrypt the secrets of {} anew, with {target}? Nothing in the cloud is changed.",
+            access.stack
+        )),
     };
     if confirm(ui, &CancellationToken::new(), &question, args.confirm.yes).await? == Confirmation::No {
         return Ok(decline(ui));
@@ -137,7 +142,7 @@ fn report(
             from if from == target => "the previous data key",
             from => from,
         };
-        ui.warn(&format!("the previous state (`.bak`), the history and the backups stay under {previous}"));
+        ui.warn(format_args!("the previous state (`.bak`), the history and the backups stay under {previous}"));
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use bridge::message_text::MessageText;
 use clap::Args;
 use config::{Stack, StateStorage};
 use provisioner::operation::Stacks;
@@ -232,22 +233,23 @@ impl MigrateCommand<'_> {
     }
 }
 
-fn question(planned: &[StackMigration]) -> String {
-    let [first, others @ ..] = planned else { return String::new() };
+fn question(planned: &[StackMigration]) -> MessageText {
+    let [first, others @ ..] = planned else { return MessageText::default() };
     let StackMigration { source, source_url, target_url, .. } = first;
-    let what = match others {
-        [] => format!("Move the state of {} from {source_url} to {target_url}?", source.stack),
+    let mut question = match others {
+        [] => MessageText::new(format_args!("Move the state of {} from {source_url} to {target_url}?", source.stack)),
         _ => {
             let line = |migration: &StackMigration| format!("\n  {}: {}", migration.source.stack, migration.source_url);
             let stacks: String = planned.iter().map(line).collect();
-            format!("Move the states of {} stacks to {target_url}?{stacks}\n", planned.len())
+            MessageText::new(format_args!("Move the states of {} stacks to {target_url}?{stacks}\n", planned.len()))
         }
     };
-    format!(
-        "{what} History, backups and tags move along. The old files stay, with a mark: sc refuses to use the stack there from \
-         then on. Nothing in the cloud is changed.{}",
+    question.push_text(&MessageText::new(format_args!(
+        " History, backups and tags move along. The old files stay, with a mark: sc refuses to use the stack there from then on. \
+         Nothing in the cloud is changed.{}",
         credentials(target_url)
-    )
+    )));
+    question
 }
 
 /// Returns a sentence about the credentials with which the target is opened.

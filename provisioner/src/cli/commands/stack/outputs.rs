@@ -1,5 +1,6 @@
 //! `sc stack outputs`: shows the outputs of a stack, or one of them.
 
+use bridge::message_text::MessageText;
 use clap::Args;
 use config::diagnostics::closest;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
@@ -42,7 +43,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &OutputsArgs) -> any
     let access = access(ui, &stacks, only(&stacks)?).await?;
     let view = StackView::open(&access).await?;
     if let Some(conflict) = &view.conflict {
-        ui.warn(&format!("these outputs are from the checkpoint only: {conflict}"));
+        ui.warn(format_args!("these outputs are from the checkpoint only: {conflict}"));
     }
     let Some(snapshot) = view.snapshot else { return Err(not_provisioned(&access.stack).into()) };
     snapshot.resources.iter().for_each(|resource| ui.masker().add_resource(resource));
@@ -74,11 +75,11 @@ fn find_output<'o>(outputs: &'o PropertyMap, name: &str) -> Result<&'o PropertyV
     outputs.get(name).ok_or_else(|| {
         let names: Vec<&str> = outputs.keys().map(String::as_str).collect();
         let hint = match closest(name, names.iter().copied()) {
-            Some(close) => format!("did you mean {close}?"),
-            None if names.is_empty() => "the stack has no outputs".to_owned(),
-            None => format!("the outputs are: {}", names.join(", ")),
+            Some(close) => MessageText::new(format_args!("did you mean {close}?")),
+            None if names.is_empty() => "the stack has no outputs".into(),
+            None => MessageText::new(format_args!("the outputs are: {}", names.join(", "))),
         };
-        CliError::failed(format!("the stack has no output {name}"), hint)
+        CliError::failed(format_args!("the stack has no output {name}"), hint)
     })
 }
 

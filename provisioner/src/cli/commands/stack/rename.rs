@@ -1,6 +1,7 @@
 //! `sc stack rename`: renames the state of a stack.
 
 use anyhow::Context as _;
+use bridge::message_text::MessageText;
 use clap::Args;
 use provisioner::operation::{check_settings, move_settings};
 use state::store::StackReference;
@@ -49,14 +50,15 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RenameArgs) -> anyh
     let stacks = read_stack(ui, global, &args.stack)?;
     let stack = only(&stacks)?;
     if let Some(owner) = &stack.key_of {
-        let hint = format!("rename {owner}; its next provision creates another key");
+        let hint = MessageText::new(format_args!("rename {owner}; its next provision creates another key"));
         return Err(CliError::usage("the stack of a key cannot be renamed: its name is part of the key's", hint).into());
     }
     let access = access_for_change(ui, &stacks, stack, args.lock).await?;
     let (from, to) = (&access.stack, parse_new_name(&args.name, &access.stack)?);
     let root = &stacks.repository.root;
     check_settings(root, from, &to)?;
-    let question = format!("Rename the state of {from} to {to}? Nothing in the cloud is changed.");
+    let question =
+        MessageText::new(format_args!("Rename the state of {from} to {to}? Nothing in the cloud is changed."));
     if confirm(ui, &CancellationToken::new(), &question, args.confirm.yes).await? == Confirmation::No {
         return Ok(decline(ui));
     }
@@ -75,16 +77,17 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RenameArgs) -> anyh
         return Ok(Exit::Done);
     }
     ui.print_messages(&[Line::plain(format!("renamed {from} to {to}"))]);
-    ui.warn(&rename_hint(from, &to));
+    ui.warn(rename_hint(from, &to));
     Ok(Exit::Done)
 }
 
 /// Parses the new name.
 fn parse_new_name(name: &str, from: &StackReference) -> Result<StackReference, CliError> {
     let hint = "give a name such as reef, or organization/PROJECT/NAME";
-    let to = StackReference::parse(name, from.project()).map_err(|error| CliError::usage(error.to_string(), hint))?;
+    let to =
+        StackReference::parse(name, from.project()).map_err(|error| CliError::usage(MessageText::of(&error), hint))?;
     if to == *from {
-        return Err(CliError::usage(format!("the stack already has the name {from}"), "give a different name"));
+        return Err(CliError::usage(format_args!("the stack already has the name {from}"), "give a different name"));
     }
     Ok(to)
 }

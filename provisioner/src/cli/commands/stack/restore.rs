@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bridge::error::chain_masked;
+use bridge::message_text::MessageText;
 use clap::Args;
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
@@ -63,7 +63,10 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RestoreArgs) -> any
     let restore = Restore::prepare(&access, copy).await?;
     print_changes(ui, &restore);
     let stack = access.stack.stack();
-    let question = format!("Restore {} as the state of {stack}? Nothing in the cloud is changed.", copy.name);
+    let question = MessageText::new(format_args!(
+        "Restore {} as the state of {stack}? Nothing in the cloud is changed.",
+        copy.name
+    ));
     if confirm(ui, &CancellationToken::new(), &question, args.confirm.yes).await? == Confirmation::No {
         return Ok(decline(ui));
     }
@@ -124,9 +127,12 @@ fn find_copy<'c>(copies: &'c [CheckpointCopy], text: &str, path: &Path) -> Resul
     let hint = "`sc stack restore` without a name lists the copies";
     match copies.iter().filter(|copy| copy.name.starts_with(text)).collect::<Vec<_>>()[..] {
         [copy] => Ok(copy),
-        [] => Err(CliError::usage(format!("the stack has no copy {text}"), hint)),
+        [] => Err(CliError::usage(format_args!("the stack has no copy {text}"), hint)),
         [first, second, ..] => {
-            let message = format!("{text} is the beginning of several names: {}, {}", first.name, second.name);
+            let message = MessageText::new(format_args!(
+                "{text} is the beginning of several names: {}, {}",
+                first.name, second.name
+            ));
             Err(CliError::usage(message, hint))
         }
     }
@@ -134,8 +140,8 @@ fn find_copy<'c>(copies: &'c [CheckpointCopy], text: &str, path: &Path) -> Resul
 
 fn print_changes(ui: &Ui, restore: &Restore) {
     if let Some(error) = &restore.current_error {
-        let reason = chain_masked(error, |text| ui.masker().mask(text).into_owned());
-        ui.warn(&format!("all resources of the copy are shown as added: {reason}"));
+        let reason = MessageText::chain(error);
+        ui.warn(format_args!("all resources of the copy are shown as added: {reason}"));
     }
     let mut lines: Vec<Line> = restore.changes.iter().map(change_line).collect();
     if lines.is_empty() {

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 
 use anyhow::Context as _;
+use bridge::message_text::MessageText;
 use clap::Args;
 use provisioner::operation::settings_file;
 use state::store::Backups;
@@ -52,7 +53,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RmArgs) -> anyhow::
     let stacks = read_stack(ui, global, &args.stack)?;
     let access = access_for_change(ui, &stacks, only(&stacks)?, args.lock).await?;
     let name = access.stack.to_string();
-    let question = format!("Remove the state of {name}? Nothing in the cloud is changed.");
+    let question = MessageText::new(format_args!("Remove the state of {name}? Nothing in the cloud is changed."));
     if confirm(ui, &CancellationToken::new(), &question, args.confirm.yes).await? == Confirmation::No {
         return Ok(decline(ui));
     }

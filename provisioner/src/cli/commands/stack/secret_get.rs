@@ -1,5 +1,6 @@
 //! `sc stack secret-get`: prints a secret of a stack.
 
+use bridge::message_text::MessageText;
 use clap::Args;
 use config::diagnostics::closest;
 
@@ -32,15 +33,20 @@ pub(crate) fn run(ui: &Ui, global: &GlobalArgs, args: &SecretGetArgs) -> anyhow:
     let stack = only(&stacks)?;
     let Some(value) = stack.secrets.get(&args.name) else {
         let hint = match closest(&args.name, stack.secrets.keys().map(String::as_str)) {
-            Some(close) => format!("did you mean {close}?"),
+            Some(close) => MessageText::new(format_args!("did you mean {close}?")),
             None if stack.secrets.is_empty() => match &stack.closed_secrets {
-                Some(reason) => format!("secrets.yaml is not on the disk, and the store does not open: {reason}"),
-                None => "the stack has no secrets: they are in `values` of its secrets.yaml".to_owned(),
+                Some(reason) => MessageText::new(format_args!(
+                    "secrets.yaml is not on the disk, and the store does not open: {reason}"
+                )),
+                None => "the stack has no secrets: they are in `values` of its secrets.yaml".into(),
             },
-            None => format!("the secrets are: {}", stack.secrets.keys().cloned().collect::<Vec<_>>().join(", ")),
+            None => MessageText::new(format_args!(
+                "the secrets are: {}",
+                stack.secrets.keys().cloned().collect::<Vec<_>>().join(", ")
+            )),
         };
         return Err(
-            CliError::failed(format!("secret {:?} not found in stack {:?}", args.name, stack.name), hint).into()
+            CliError::failed(format_args!("secret {:?} not found in stack {:?}", args.name, stack.name), hint).into()
         );
     };
     let text = match ui.results_are_json() {

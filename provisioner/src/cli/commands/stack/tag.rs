@@ -1,5 +1,6 @@
 //! `sc stack tag`: lists, sets, prints and removes the tags of a stack.
 
+use bridge::message_text::MessageText;
 use clap::{Args, Subcommand};
 use state::StackAccess;
 use state::store::Tags;
@@ -124,9 +125,9 @@ fn print_tags(ui: &Ui, tags: &Tags) -> anyhow::Result<()> {
 
 fn unknown_tag(name: &str, tags: &Tags) -> CliError {
     let hint = if tags.is_empty() {
-        "the stack has no tags".to_owned()
+        "the stack has no tags".into()
     } else {
-        format!("the tags are: {}", tags.keys().cloned().collect::<Vec<_>>().join(", "))
+        MessageText::new(format_args!("the tags are: {}", tags.keys().cloned().collect::<Vec<_>>().join(", ")))
     };
-    CliError::failed(format!("the stack has no tag {name}"), hint)
+    CliError::failed(format_args!("the stack has no tag {name}"), hint)
 }

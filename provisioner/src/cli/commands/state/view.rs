@@ -1,5 +1,6 @@
 //! Recorded state for the commands that show it: loading, and the choice of a resource by name.
 
+use bridge::message_text::MessageText;
 use config::diagnostics::closest;
 use engine::UrnPattern;
 use provisioner::operation::{Stacks, recovery_text};
@@ -52,13 +53,13 @@ pub(super) async fn load_for_display(
         Decryption::None | Decryption::WithPassphrase => StackView::open_without_secrets(&access).await?,
     };
     if let Some(recovered) = &view.recovered {
-        ui.warn(&recovery_text(recovered, view.is_unlocked));
+        ui.warn(recovery_text(recovered, view.is_unlocked));
     }
     if let Some(conflict) = &view.conflict {
-        ui.warn(&format!("these resources are from the checkpoint only: {conflict}"));
+        ui.warn(format_args!("these resources are from the checkpoint only: {conflict}"));
     }
     if let Some(error) = &view.integrity_error {
-        ui.warn(&format!("the state is invalid: {error}\n`sc state repair` can repair it"));
+        ui.warn(format_args!("the state is invalid: {error}\n`sc state repair` can repair it"));
     }
     let Some(snapshot) = view.snapshot else { return Err(not_provisioned(&access.stack).into()) };
     snapshot.resources.iter().for_each(|resource| ui.masker().add_resource(resource));
@@ -97,8 +98,9 @@ pub(super) fn find_resource(snapshot: &Snapshot, text: &str) -> Result<Urn, CliE
         [] => Err(unknown_resource(text, &urns)),
         several => {
             let candidates: Vec<String> = several.iter().take(MAX_NAMES).map(|urn| urn.to_string()).collect();
-            let hint = format!("give the URN of one of them: {}", list(candidates, several.len()));
-            Err(CliError::failed(format!("{} resources match {text}", several.len()), hint))
+            let hint =
+                MessageText::new(format_args!("give the URN of one of them: {}", list(candidates, several.len())));
+            Err(CliError::failed(format_args!("{} resources match {text}", several.len()), hint))
         }
     }
 }
@@ -107,14 +109,14 @@ pub(super) fn find_resource(snapshot: &Snapshot, text: &str) -> Result<Urn, CliE
 pub(super) fn unknown_resource(text: &str, urns: &[&Urn]) -> CliError {
     let names = || urns.iter().map(|urn| urn.name());
     let hint = match closest(text, names()) {
-        Some(name) => format!("did you mean {name}?"),
-        None if urns.is_empty() => "the state has no resources".to_owned(),
+        Some(name) => MessageText::new(format_args!("did you mean {name}?")),
+        None if urns.is_empty() => "the state has no resources".into(),
         None if urns.len() <= MAX_NAMES => {
-            format!("the resources are: {}", names().collect::<Vec<_>>().join(", "))
+            MessageText::new(format_args!("the resources are: {}", names().collect::<Vec<_>>().join(", ")))
         }
-        None => "`sc state ls` lists the resources".to_owned(),
+        None => "`sc state ls` lists the resources".into(),
     };
-    CliError::failed(format!("no resource of this stack is called {text}"), hint)
+    CliError::failed(format_args!("no resource of this stack is called {text}"), hint)
 }
 
 fn list(shown: Vec<String>, count: usize) -> String {
@@ -129,7 +131,10 @@ mod tests {
 
     use state::ResourceState;
 
+    use engine::masking::SecretMasker;
+
     use super::*;
+    use crate::cli::exit::error_texts;
 
     fn snapshot(urns: &[&str]) -> Snapshot {
         let entry = |urn: &&str| {
@@ -161,11 +166,11 @@ mod tests {
 
     #[test]
     fn ambiguous_or_unknown_name_is_an_error_with_candidates() {
-        use bridge::error::Hint as _;
         let snapshot = snapshot(&["t:m:A::web--prod", "t:m:B::web--prod", "t:m:A::db--prod"]);
         let error = |text: &str| {
             let error = find_resource(&snapshot, text).unwrap_err();
-            format!("{error}\n{}", error.hint().unwrap_or_default())
+            let texts = error_texts(&error.into(), &SecretMasker::default());
+            format!("{}\n{}", texts.message, texts.hints.join("\n"))
         };
         insta::assert_snapshot!(error("web"), @"
         2 resources match web

@@ -19,6 +19,7 @@ use super::*;
 
 mod changes;
 mod order;
+mod ordinary_words;
 mod queue;
 mod terminal;
 
@@ -204,7 +205,7 @@ fn all_step_kinds(preview: bool) -> Script {
         Event::Message(Message {
             urn: Some(key.clone()),
             property: Some("hours".to_owned()),
-            hint: Some("ask for at most 36 hours".to_owned()),
+            hint: Some("ask for at most 36 hours".into()),
             ..Message::new(Severity::Warning, "so long a life is seldom allowed\nby most authorities")
         }),
     );
@@ -213,7 +214,7 @@ fn all_step_kinds(preview: bool) -> Script {
         script.done(65_030, &renewed, 0);
     } else {
         let failure = StepFailure {
-            message: "the authority refused: password \"correct horse\" is too weak\nrequest 4711".to_owned(),
+            message: "the authority refused: password \"correct horse\" is too weak\nrequest 4711".to_owned().into(),
             indeterminate: false,
             partial: false,
             details: None,
@@ -257,7 +258,7 @@ fn two_hundred_creates() -> Script {
         events.push((begin, Event::StepStarted(Arc::clone(&info))));
         if index == 70 {
             let message = "quota of 70 repositories is used up\nask for more".to_owned();
-            let failure = StepFailure { message, indeterminate: false, partial: false, details: None };
+            let failure = StepFailure { message: message.into(), indeterminate: false, partial: false, details: None };
             events.push((begin + took, Event::StepFailed(info, failure)));
         } else {
             events.push((begin + took, Event::StepSucceeded(info, Duration::from_millis(took))));
@@ -496,7 +497,8 @@ fn secret_in_a_long_message_is_masked_before_the_message_is_shortened() {
         for around in ["x", "é", SECRET] {
             let around = |bytes: usize| around.repeat(bytes / around.len());
             let text = format!("{}{SECRET}{}", around(before), around(after));
-            let mut event = Event::Message(Message { hint: Some(text.clone()), ..Message::new(Severity::Info, text) });
+            let mut event =
+                Event::Message(Message { hint: Some(text.clone().into()), ..Message::new(Severity::Info, text) });
             redact(&masker, &mut event);
             let Event::Message(Message { text, hint, .. }) = event else { panic!("{event:?}") };
             assert!(text.contains(" … ") || after < TEXT_BYTES, "{} bytes", text.len());

@@ -48,7 +48,7 @@ fn shown(filter: MessageFilter, emit: impl FnOnce(&dyn EventSink)) -> Vec<Event>
     events.clone()
 }
 
-fn log(severity: Severity, text: impl Into<String>) -> Event {
+fn log(severity: Severity, text: impl Into<bridge::message_text::MessageText>) -> Event {
     Event::Message(Message { plugin: Some("p".to_owned()), logged: true, ..Message::new(severity, text) })
 }
 

@@ -206,7 +206,7 @@ fn repeated_call_stays_above_the_running_resources_without_secrets() {
             function: None,
             attempt: 2,
             delay: Duration::from_millis(1_500),
-            message: "correct horse is busy\nand more".to_owned(),
+            message: "correct horse is busy\nand more".to_owned().into(),
             details: ErrorDetails::new(ErrorClass::Quota),
         })),
     );
