@@ -97,6 +97,9 @@ pub struct HostSettings {
     pub project: String,
     /// Working directory of the plugins: the root of the repository.
     pub directory: PathBuf,
+    /// Patterns of files with secrets, from that folder, which plugins in the sandbox `strict` read only if they are declared. See
+    /// [`HiddenFiles`](crate::process::HiddenFiles).
+    pub secret_files: Vec<PathBuf>,
     /// Environment from which the variables of the plugins are selected.
     pub environment: HostEnvironment,
     /// Spawner of the plugin processes.

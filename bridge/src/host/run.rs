@@ -223,7 +223,7 @@ impl Run {
         let endpoints: Vec<u16> =
             [endpoint.port()].into_iter().chain(relay.iter().flat_map(MonitorRelay::ports)).collect();
         let home = settings.environment.get("HOME").map(Path::new);
-        let sandbox = process_sandbox(&config.sandbox, &settings.directory, home, &endpoints);
+        let sandbox = process_sandbox(&config.sandbox, &settings.directory, &settings.secret_files, home, &endpoints);
         let spec = LaunchSpec {
             plugin: config,
             package,

@@ -78,7 +78,7 @@ impl StandalonePlugin {
             attachment.emit(HostEvent::Warning { plugin: plugin.name.to_string(), message });
         }
         let home = settings.environment.get("HOME").map(Path::new);
-        let sandbox = process_sandbox(&plugin.sandbox, &settings.directory, home, &[]);
+        let sandbox = process_sandbox(&plugin.sandbox, &settings.directory, &settings.secret_files, home, &[]);
         let registrar = match plugin.dialect {
             Dialect::Register(_) => Some(registrar(settings).await?),
             Dialect::Pulumi | Dialect::GoPlugin(_) => None,

@@ -7,8 +7,8 @@ use crate::install::VerifiedPackage;
 use crate::plugin::Sandbox;
 use crate::process::{AllowedAccess, ProcessSandbox, SandboxError, SandboxSupport};
 
-/// Returns the sandbox of a process. `directory` is the root of the repository, `home` the home directory; `endpoints` are
-/// the ports of the services of the host.
+/// Returns the sandbox of a process. `directory` is the root of the repository, `hidden` are patterns of files below it that the
+/// process reads only if they are declared, `home` is the home directory; `endpoints` are the ports of the services of the host.
 ///
 /// # Errors
 /// [`LaunchError::Sandbox`] if the system cannot enforce a required restriction, or the home directory is not known;
@@ -16,6 +16,7 @@ use crate::process::{AllowedAccess, ProcessSandbox, SandboxError, SandboxSupport
 pub fn process_sandbox(
     sandbox: &Sandbox,
     directory: &Path,
+    hidden: &[PathBuf],
     home: Option<&Path>,
     endpoints: &[u16],
 ) -> Result<ProcessSandbox, LaunchError> {
@@ -31,6 +32,8 @@ pub fn process_sandbox(
     };
     Ok(ProcessSandbox::Strict(AllowedAccess {
         readable: existing("readable", &declared.readable)?,
+        readable_in_part: Vec::new(),
+        hidden: hidden.iter().map(|pattern| directory.join(pattern)).collect(),
         writable: existing("writable", &declared.writable)?,
         ports: [&declared.ports, endpoints].concat(),
     }))
@@ -53,7 +56,7 @@ pub fn describe_sandbox(sandbox: &Sandbox) -> String {
     if missing.is_empty() { sandbox.to_string() } else { format!("{sandbox}, without: {}", missing.join(", ")) }
 }
 
-/// Returns a sandbox with the files of a package and the repository allowed.
+/// Returns a sandbox with the files of a package and the repository allowed, except hidden ones.
 pub(super) fn with_package(sandbox: ProcessSandbox, package: &VerifiedPackage, directory: &Path) -> ProcessSandbox {
     // The program may have been built elsewhere, or be an interpreter.
     let own = [package.folder(), package.program(), directory].map(Path::to_owned);
@@ -99,7 +102,7 @@ mod tests {
             return;
         }
         let strict = Sandbox::Strict(StrictSandbox::default());
-        let sandbox = process_sandbox(&strict, Path::new("/repo"), None, &[5, 6]).unwrap();
+        let sandbox = process_sandbox(&strict, Path::new("/repo"), &[], None, &[5, 6]).unwrap();
         let ProcessSandbox::Strict(allowed) = sandbox else { panic!("another sandbox") };
         assert_eq!(allowed.ports, [443, 5, 6]);
     }

@@ -39,7 +39,7 @@ pub use child::{FirstLine, Process, SpawnError, Spawner};
 pub use environment::HostEnvironment;
 pub use other::exit_of_other;
 pub use output::{LogLevel, OutputSink, OutputStream};
-pub use sandbox::{AllowedAccess, ProcessSandbox, SandboxError, SandboxSupport};
+pub use sandbox::{AllowedAccess, HiddenFiles, ProcessSandbox, SandboxError, SandboxSupport};
 pub use supervisor::{Supervisor, SupervisorError};
 
 /// Program to run, with its arguments, working directory and environment.

@@ -199,6 +199,7 @@ impl TestRepository {
         HostSettings {
             project: "t".into(),
             directory: self.folder.path().to_owned(),
+            secret_files: vec![".sc/secrets.yaml".into()],
             environment,
             spawner: self.spawner.clone(),
             sources: Sources { local: Some(Arc::new(local)), ..Sources::default() },

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bridge::process::{
-    AllowedAccess, FirstLine, ProcessSandbox, ProcessSpec, SandboxError, SpawnError, Spawner, describe_exit,
+    AllowedAccess, FirstLine, OutputStream, ProcessSandbox, ProcessSpec, SandboxError, SpawnError, Spawner,
+    describe_exit,
 };
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -133,7 +134,7 @@ async fn strict_program_reaches_the_system_its_temporary_files_and_what_is_decla
     let allowed = AllowedAccess {
         readable: vec![PROGRAM.into(), fixture.path("read")],
         writable: vec![fixture.path("written"), single.clone()],
-        ports: Vec::new(),
+        ..AllowedAccess::default()
     };
     let file = |path: &str| fixture.path(path).to_str().unwrap().to_owned();
     for (attempt, path, expected) in [
@@ -160,6 +161,60 @@ async fn strict_program_reaches_the_system_its_temporary_files_and_what_is_decla
         let found = fixture.attempt(attempt, &path, ProcessSandbox::Strict(allowed.clone())).await;
         assert!(found.starts_with(expected), "{attempt} {path}: {found}, expected {expected}");
     }
+}
+
+#[tokio::test]
+async fn strict_program_reads_a_folder_without_its_hidden_files() {
+    let fixture = Fixture::new();
+    for folder in ["in/stacks/a", "in/stacks/b", "in/src"] {
+        fs::create_dir_all(fixture.path(folder)).unwrap();
+    }
+    for file in ["in/token", "in/rest", "in/stacks/a/secrets", "in/stacks/a/server", "in/src/main"] {
+        fixture.file(file, b"content", 0o644);
+    }
+    std::os::unix::fs::symlink("token", fixture.path("in/link")).unwrap();
+    std::os::unix::fs::symlink(fixture.path(""), fixture.path("in/up")).unwrap();
+    fixture.file("outside", b"content", 0o644);
+    let hidden = ["in/token", "in/stacks/*/secrets"].map(|path| fixture.path(path)).to_vec();
+    let allowed = AllowedAccess {
+        readable: vec![PROGRAM.into()],
+        readable_in_part: vec![fixture.path("in")],
+        hidden,
+        ..AllowedAccess::default()
+    };
+    // A file that appears later is readable only below a folder that was let through as a whole.
+    let later = format!("{} {}", fixture.path("in/src/later").display(), fixture.path("in/stacks/b/later").display());
+    let read_later = format!("for file in {later}; do until [ -e $file ]; do sleep 0.01; done; cat $file; done");
+    let script = format!("echo started; {read_later} 2>&1 | tr '\\n' ' '");
+    let process = fixture.start("/bin/sh".as_ref(), &["-c", &script], ProcessSandbox::Strict(allowed.clone()));
+    assert!(matches!(process.first_line().await, FirstLine::Line(line) if line == "started"));
+    for file in ["in/src/later", "in/stacks/b/later"] {
+        fixture.file(file, b"content", 0o644);
+    }
+    process.wait_for_output_end().await;
+    let found = process.last_lines(OutputStream::Stdout).join("\n");
+    assert!(found.contains("content") && found.contains("b/later: Permission denied"), "{found}");
+    for (attempt, path, expected) in [
+        ("read", "in/rest", "possible: "),
+        ("read", "in/stacks/a/server", "possible: "),
+        ("read", "in/src/main", "possible: "),
+        ("list", "in", "possible: "),
+        ("list", "in/stacks/a", "possible: "),
+        ("read", "in/token", "prevented: Permission denied"),
+        ("read", "in/link", "prevented: Permission denied"),
+        ("read", "in/up/outside", "prevented: Permission denied"),
+        ("read", "in/stacks/a/secrets", "prevented: Permission denied"),
+        ("write", "in/rest", "prevented: Permission denied"),
+    ] {
+        let path = fixture.path(path).to_str().unwrap().to_owned();
+        let found = fixture.attempt(attempt, &path, ProcessSandbox::Strict(allowed.clone())).await;
+        assert!(found.starts_with(expected), "{attempt} {path}: {found}, expected {expected}");
+    }
+    let mut declared = allowed;
+    declared.readable.push(fixture.path("in/token"));
+    let token = fixture.path("in/token").to_str().unwrap().to_owned();
+    let found = fixture.attempt("read", &token, ProcessSandbox::Strict(declared)).await;
+    assert!(found.starts_with("possible: "), "{found}");
 }
 
 #[tokio::test]

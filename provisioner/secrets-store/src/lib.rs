@@ -33,6 +33,6 @@ mod temporary;
 
 pub use error::SecretsStoreError;
 pub use gitignore::add_to_gitignore;
-pub use paths::{PathError, STORE_PATH, normalize};
+pub use paths::{PathError, SECRET_PATTERNS, STORE_PATH, normalize};
 pub use store_file::StoreFile;
 pub use temporary::{TemporaryFolder, remove_abandoned_files};

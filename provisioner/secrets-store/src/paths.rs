@@ -8,6 +8,9 @@ use bridge::fs::place_below;
 /// Path of the store, from the root of the repository.
 pub const STORE_PATH: &str = ".sc/secrets.yaml";
 
+/// Patterns of the profiles, the store and temporary plaintext, from the root of the repository: `*` is any text.
+pub const SECRET_PATTERNS: [&str; 3] = [".sc/cfg.*.yaml", STORE_PATH, ".sc/.tmp"];
+
 /// Folder of the profiles and of the store, from the root of the repository.
 pub(crate) const FOLDER: &str = ".sc";
 

@@ -18,6 +18,8 @@ use super::core_packages::CorePackages;
 pub struct PluginSettings {
     /// Working directory of plugins: the root of the repository.
     pub directory: PathBuf,
+    /// Patterns of files with secrets, which plugins in the sandbox `strict` read only if they are declared.
+    pub secret_files: Vec<PathBuf>,
     /// Environment of the host. Plugins receive a part of it.
     pub environment: HostEnvironment,
     /// Spawner of the plugins' processes.
@@ -61,6 +63,7 @@ impl PluginSettings {
         let packages = CorePackages::new(stacks, fetched.clone());
         Self {
             packages,
+            secret_files: secret_files(stacks),
             directory: root,
             environment,
             spawner,
@@ -82,6 +85,13 @@ impl PluginSettings {
     pub(super) fn is_attached(&self, package: &str) -> bool {
         self.attached.contains_key(package)
     }
+}
+
+/// Returns the patterns of the profiles, the secrets store and the `secrets.yaml` of stacks, from the root of the repository.
+fn secret_files(stacks: &Stacks) -> Vec<PathBuf> {
+    let folders = [Path::new(".sc/stacks"), &stacks.stacks_folder];
+    let of_stacks = folders.map(|folder| folder.join("*").join("secrets.yaml"));
+    secrets_store::SECRET_PATTERNS.map(PathBuf::from).into_iter().chain(of_stacks).collect()
 }
 
 /// Returns the folder for packages, and for copies of plugins that are about to run: the user's cache folder, as

@@ -282,6 +282,7 @@ impl PluginSettings {
         HostSettings {
             project: project.to_owned(),
             directory: self.directory.clone(),
+            secret_files: self.secret_files.clone(),
             environment: self.environment.clone(),
             spawner: self.spawner.clone(),
             sources: self.sources.clone(),

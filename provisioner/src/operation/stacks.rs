@@ -1,7 +1,7 @@
 //! Loading of the stacks that an operation works on, from the repository.
 
 use std::ops::RangeInclusive;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,6 +75,8 @@ pub enum Selection<'a> {
 pub struct Stacks {
     /// The repository.
     pub repository: Repository,
+    /// Folder of the stacks.
+    pub stacks_folder: PathBuf,
     /// Environment, time and account of the caller.
     pub process_context: ProcessContext,
     /// Texts of all files that were read, for messages with positions in them.
@@ -115,12 +117,13 @@ impl Stacks {
         let mut sources = SourceFiles::default();
         match load(&request, &mut sources, |names| select(names, selection))? {
             Err(found) => Ok(StacksRead::Errors(found, sources)),
-            Ok(Loaded { repository, stacks, warnings, requested, from_store }) => {
+            Ok(Loaded { repository, stacks_folder, stacks, warnings, requested, from_store }) => {
                 let StacksRequest { process_context, process, masker, unrecorded, outages, .. } = request;
                 let (sources, stacks) = (Arc::new(sources), stacks.into_iter().map(Arc::new).collect::<Vec<_>>());
                 let programs = stacks.iter().map(program).collect();
                 let stacks = Self {
                     repository,
+                    stacks_folder,
                     process_context,
                     sources,
                     stacks,
@@ -200,6 +203,7 @@ pub fn check_owner(repository: &Repository, process: &ProcessIdentity) -> Result
 
 struct Loaded {
     repository: Repository,
+    stacks_folder: PathBuf,
     stacks: Vec<Stack>,
     warnings: Vec<Diagnostic>,
     requested: Vec<String>,
@@ -252,7 +256,8 @@ fn load(
         let key = stacks.iter().filter_map(key_stack).find(|key| key.name == *name).ok_or_else(unknown)?;
         stacks.push(Arc::unwrap_or_clone(key));
     }
-    Ok(Ok(Loaded { repository, stacks, warnings: diagnostics, requested, from_store }))
+    let stacks_folder = workspace.stacks_folder();
+    Ok(Ok(Loaded { repository, stacks_folder, stacks, warnings: diagnostics, requested, from_store }))
 }
 
 /// Returns the error of a stack whose key has a stack with the name of another one in files: both would have one state.

@@ -191,6 +191,7 @@ impl<'f> Bench<'f> {
         let settings = HostSettings {
             project: PROJECT.to_owned(),
             directory: self.folder.to_owned(),
+            secret_files: Vec::new(),
             environment,
             spawner: self.spawner.clone(),
             sources: Sources { local: Some(Arc::new(local)), ..Sources::default() },

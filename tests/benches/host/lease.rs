@@ -66,6 +66,7 @@ async fn host(folder: &std::path::Path) -> anyhow::Result<PluginHost> {
     let settings = HostSettings {
         project: "bench".to_owned(),
         directory: folder.to_owned(),
+        secret_files: Vec::new(),
         environment,
         spawner: Spawner::unsupervised(),
         sources: Sources { local: Some(Arc::new(local)), ..Sources::default() },

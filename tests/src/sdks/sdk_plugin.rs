@@ -141,6 +141,7 @@ impl SdkPlugin {
         let settings = HostSettings {
             project: "t".into(),
             directory,
+            secret_files: Vec::new(),
             environment,
             spawner,
             sources: Sources { local: Some(Arc::new(local)), ..Sources::default() },

@@ -54,6 +54,37 @@ fn file_outside_of_a_strict_sandbox_is_refused_and_the_keys_are_named() {
     assert!(output.contains("s3cr3t") && !output.contains("Permission denied"), "{output}");
 }
 
+/// The plugin is a file at the root of the repository, so that its folder contains them as well.
+#[test]
+fn strict_plugin_reads_no_profile_no_store_and_no_secrets_of_stacks_unless_they_are_declared() {
+    let secrets = [".sc/cfg.default.yaml", ".sc/cfg.other.yaml", ".sc/secrets.yaml", ".sc/stacks/reef/secrets.yaml"];
+    let others = ["README.md", ".sc/notes", ".sc/stacks/reef/notes", "src/secrets.yaml"];
+    let resources = "a: { type: reader:index:Thing }";
+    let repository = Repository::new(Sections { plugins: READER, resources, outputs: "" });
+    for path in others {
+        repository.write(path, &format!("text of {path}\n"));
+    }
+    repository.write(".sc/cfg.other.yaml", "projectName: tank # s3cr3t\n");
+    repository.write(".sc/cfg.default.yaml", "projectName: tank # s3cr3t\n");
+    repository.write(".sc/stacks/reef/secrets.yaml", "schemaVersion: 1.0\nvalues: {} # s3cr3t\n");
+    repository.write(".sc/secrets.yaml", "registry: { files: [] } # s3cr3t\nsecrets: {}\n");
+    let files = [&secrets[..], &others].concat().join(" ");
+    repository.write_script("reader", &format!("cat {files} >&2; ls -a . .sc >&2; exit 1\n"));
+    let output = repository.expect_exit(1, "preview");
+    assert!(!output.contains("s3cr3t"), "{output}");
+    for path in secrets {
+        assert!(output.contains(&format!("{path}: Permission denied")), "{path}: {output}");
+    }
+    for path in others {
+        assert!(output.contains(&format!("text of {path}")), "{path}: {output}");
+    }
+
+    let declared = READER.replace("strict", "strict, readable: [.sc/cfg.other.yaml]");
+    repository.write_sections(Sections { plugins: &declared, resources, outputs: "" });
+    let output = repository.expect_exit(1, "preview");
+    assert_eq!(output.matches("s3cr3t").count(), 1, "{output}");
+}
+
 #[test]
 fn missing_path_of_a_strict_sandbox_is_named() {
     let plugins = READER.replace("sandbox: strict", "sandbox: strict, writable: [nowhere]");

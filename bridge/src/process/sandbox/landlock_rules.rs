@@ -1,5 +1,6 @@
 //! Rules of Landlock: the files and ports that a program reaches.
 
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use landlock::{
@@ -7,8 +8,11 @@ use landlock::{
     Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
 };
 
+use rustix::fs::{Mode, OFlags};
+
 use super::allowed_access::AllowedAccess;
 use super::error::SandboxError;
+use super::hidden_files::HiddenFiles;
 
 /// Version of Landlock without which there is no strict sandbox: the first one that restricts TCP (Linux 6.7).
 const REQUIRED: ABI = ABI::V4;
@@ -66,6 +70,10 @@ pub(super) fn apply(allowed: &AllowedAccess) -> Result<(), SandboxError> {
         let file = PathFd::new(path).map_err(|error| SandboxError(error.to_string()))?;
         rules = add(rules, file, path, access).map_err(failed)?;
     }
+    let hidden = HiddenFiles::find(&allowed.hidden);
+    for path in &allowed.readable_in_part {
+        rules = add_in_part(rules, path, &hidden).map_err(failed)?;
+    }
     let ports = allowed.ports.iter().map(|port| Ok(NetPort::new(*port, AccessNet::ConnectTcp)));
     let status = rules.add_rules(ports).and_then(RulesetCreated::restrict_self).map_err(failed)?;
     match status.ruleset {
@@ -87,10 +95,28 @@ fn required_rules(ruleset: Ruleset) -> Result<Ruleset, RulesetError> {
     ruleset.handle_access(AccessFs::from_all(REQUIRED))?.handle_access(AccessNet::ConnectTcp)
 }
 
+/// Allows to read a file, or a folder and what is below it except hidden files. The names of hidden files can be listed.
+fn add_in_part(rules: RulesetCreated, path: &Path, hidden: &HiddenFiles) -> Result<RulesetCreated, RulesetError> {
+    // What has gone meanwhile has no content to read.
+    let (Ok(file), Ok(real)) = (PathFd::new(path), path.canonicalize()) else { return Ok(rules) };
+    if !real.is_dir() || !hidden.can_be_below(&real) {
+        return add(rules, file, path, AccessFs::from_read(REQUIRED));
+    }
+    let mut rules = add(rules, file, &real, AccessFs::ReadDir.into())?;
+    for path in hidden.visible_below(&real) {
+        // An entry that became a link meanwhile is not followed.
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        if let Ok(file) = rustix::fs::open(&path, flags, Mode::empty()) {
+            rules = add(rules, file, &path, AccessFs::from_read(REQUIRED))?;
+        }
+    }
+    Ok(rules)
+}
+
 /// Allows an access to a file, or to a folder and what is below it.
 fn add(
     rules: RulesetCreated,
-    file: PathFd,
+    file: impl AsFd,
     path: &Path,
     access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, RulesetError> {

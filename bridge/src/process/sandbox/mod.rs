@@ -5,6 +5,7 @@ mod allowed_access;
 #[cfg(target_os = "linux")]
 mod capabilities;
 mod error;
+mod hidden_files;
 #[cfg(target_os = "linux")]
 mod landlock_rules;
 #[cfg(target_os = "linux")]
@@ -20,6 +21,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub use allowed_access::AllowedAccess;
 pub use error::SandboxError;
+pub use hidden_files::HiddenFiles;
 pub use support::SandboxSupport;
 pub(super) use temporary_folder::TemporaryFolder;
 
@@ -35,6 +37,8 @@ const NONE: &str = "none";
 const BASIC: &str = "basic";
 const STRICT: &str = "strict";
 const READ: &str = "read";
+const READ_IN_PART: &str = "read-in-part";
+const HIDE: &str = "hide";
 const WRITE: &str = "write";
 const CONNECT: &str = "connect";
 const END: &str = "end";
@@ -53,15 +57,15 @@ pub enum ProcessSandbox {
 }
 
 impl ProcessSandbox {
-    /// Returns the sandbox with further files allowed.
+    /// Returns the sandbox with further files allowed: those that it reads except hidden ones, and those that it changes.
     #[must_use]
     pub fn with_files(
         mut self,
-        readable: impl IntoIterator<Item = PathBuf>,
+        readable_in_part: impl IntoIterator<Item = PathBuf>,
         writable: impl IntoIterator<Item = PathBuf>,
     ) -> Self {
         if let Self::Strict(allowed) = &mut self {
-            allowed.readable.extend(readable);
+            allowed.readable_in_part.extend(readable_in_part);
             allowed.writable.extend(writable);
         }
         self
@@ -78,8 +82,9 @@ impl ProcessSandbox {
             paths.iter().flat_map(|path| [kind.into(), path.clone().into_os_string()]).collect::<Vec<_>>()
         };
         let ports = allowed.ports.iter().flat_map(|port| [CONNECT.into(), port.to_string().into()]).collect();
-        [vec![STRICT.into()], files(READ, &allowed.readable), files(WRITE, &allowed.writable), ports, vec![END.into()]]
-            .concat()
+        let readable = [files(READ, &allowed.readable), files(READ_IN_PART, &allowed.readable_in_part)].concat();
+        let hidden = files(HIDE, &allowed.hidden);
+        [vec![STRICT.into()], readable, hidden, files(WRITE, &allowed.writable), ports, vec![END.into()]].concat()
     }
 
     /// Reads a sandbox from the first arguments. Returns `None` if they do not begin with one.
@@ -94,6 +99,8 @@ impl ProcessSandbox {
         loop {
             match arguments.next()?.to_str()? {
                 READ => allowed.readable.push(arguments.next()?.into()),
+                READ_IN_PART => allowed.readable_in_part.push(arguments.next()?.into()),
+                HIDE => allowed.hidden.push(arguments.next()?.into()),
                 WRITE => allowed.writable.push(arguments.next()?.into()),
                 CONNECT => allowed.ports.push(arguments.next()?.to_str()?.parse().ok()?),
                 END => return Some(Self::Strict(allowed)),
@@ -154,6 +161,8 @@ mod tests {
     fn sandbox_survives_the_arguments_of_a_gate() {
         let allowed = AllowedAccess {
             readable: vec!["/a b".into(), "end".into()],
+            readable_in_part: vec!["/c".into()],
+            hidden: vec!["/c/*/d".into()],
             writable: vec!["/w".into()],
             ports: vec![443, 50051],
         };
