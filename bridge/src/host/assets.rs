@@ -4,32 +4,41 @@
 //! Input: a property map, and the folder that relative paths start at. Output: the property map with all hashes.
 //! Contents are read for the hash and not kept: providers open the files again.
 
+mod access;
 mod content;
 mod error;
 #[cfg(test)]
 mod tests;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use pulumi_proto::property::hash::{ArchiveHasher, hash_content, member_name};
 use pulumi_proto::property::{Archive, Asset, OutputValue, PropertyMap, PropertyValue};
 use tokio::task::spawn_blocking;
 
-use content::{ArchiveSource, AssetReader, Blob, for_each_packed, list_files, open_file};
+pub(super) use access::AssetAccess;
+use content::{ArchiveSource, AssetReader, Blob, for_each_packed, list_files};
 use error::AssetError;
 
 use crate::error::chain;
 
 /// Adds the missing hashes of all assets and archives in a property map. Members of an archive that is a map get no
-/// hashes of their own.
+/// hashes of their own. Checks all assets and archives if the plugin that sends them is held to `access`: the provider of the
+/// resource reads those with a hash.
 ///
 /// # Errors
 /// Message with the name of the property, if the content of an asset or archive cannot be read.
-pub(super) async fn with_hashes(bag: PropertyMap, folder: &Path) -> Result<PropertyMap, String> {
-    if !bag.values().any(lacks_hashes) {
+pub(super) async fn with_hashes(
+    bag: PropertyMap,
+    folder: &Path,
+    access: Option<Arc<AssetAccess>>,
+) -> Result<PropertyMap, String> {
+    let is_read = |hash: &Option<String>| hash.is_none() || access.is_some();
+    if !bag.values().any(|value| has_asset(value, &is_read)) {
         return Ok(bag);
     }
-    let reader = AssetReader::new(folder.to_owned());
+    let reader = AssetReader::new(folder.to_owned(), access);
     let hashed = move || {
         let hashed = |(key, value)| match value_with_hashes(value, &reader) {
             Ok(value) => Ok((key, value)),
@@ -40,14 +49,15 @@ pub(super) async fn with_hashes(bag: PropertyMap, folder: &Path) -> Result<Prope
     spawn_blocking(hashed).await.unwrap_or_else(|error| Err(error.to_string()))
 }
 
-fn lacks_hashes(value: &PropertyValue) -> bool {
+/// Returns whether a value has an asset or archive with such a hash.
+fn has_asset(value: &PropertyValue, is_read: &impl Fn(&Option<String>) -> bool) -> bool {
     match value {
-        PropertyValue::Asset(asset) => asset.hash.is_none(),
-        PropertyValue::Archive(archive) => archive.hash.is_none(),
-        PropertyValue::List(items) => items.iter().any(lacks_hashes),
-        PropertyValue::Map(members) => members.values().any(lacks_hashes),
-        PropertyValue::Secret(secret) => lacks_hashes(secret.expose()),
-        PropertyValue::Output(output) => output.value.as_ref().is_some_and(lacks_hashes),
+        PropertyValue::Asset(asset) => is_read(&asset.hash),
+        PropertyValue::Archive(archive) => is_read(&archive.hash),
+        PropertyValue::List(items) => items.iter().any(|item| has_asset(item, is_read)),
+        PropertyValue::Map(members) => members.values().any(|member| has_asset(member, is_read)),
+        PropertyValue::Secret(secret) => has_asset(secret.expose(), is_read),
+        PropertyValue::Output(output) => output.value.as_ref().is_some_and(|value| has_asset(value, is_read)),
         _ => false,
     }
 }
@@ -55,12 +65,20 @@ fn lacks_hashes(value: &PropertyValue) -> bool {
 fn value_with_hashes(value: PropertyValue, reader: &AssetReader) -> Result<PropertyValue, AssetError> {
     Ok(match value {
         PropertyValue::Asset(asset) if asset.hash.is_none() => {
-            let hash = hash_blob(reader.open_asset(&asset)?)?;
+            let hash = hash_blob(reader.open_asset(&asset)?, reader)?;
             PropertyValue::Asset(Asset { hash: Some(hash), ..asset })
         }
         PropertyValue::Archive(archive) if archive.hash.is_none() => {
             let hash = hash_archive(&archive, reader)?;
             PropertyValue::Archive(Archive { hash: Some(hash), ..archive })
+        }
+        PropertyValue::Asset(asset) => {
+            reader.check_asset(&asset)?;
+            PropertyValue::Asset(asset)
+        }
+        PropertyValue::Archive(archive) => {
+            reader.check_archive(&archive)?;
+            PropertyValue::Archive(archive)
         }
         PropertyValue::List(items) => PropertyValue::List(
             items.into_iter().map(|item| value_with_hashes(item, reader)).collect::<Result<_, _>>()?,
@@ -83,7 +101,7 @@ fn value_with_hashes(value: PropertyValue, reader: &AssetReader) -> Result<Prope
 fn hash_archive(archive: &Archive, reader: &AssetReader) -> Result<String, AssetError> {
     match reader.open_archive(archive)? {
         // A packed archive that is not a member has the hash of its bytes.
-        ArchiveSource::Packed(_, file) => hash_blob(file),
+        ArchiveSource::Packed(_, file) => hash_blob(file, reader),
         source => {
             let mut hasher = ArchiveHasher::new();
             add_archive(&mut hasher, None, source, reader)?;
@@ -92,7 +110,8 @@ fn hash_archive(archive: &Archive, reader: &AssetReader) -> Result<String, Asset
     }
 }
 
-fn hash_blob(blob: Blob<'_>) -> Result<String, AssetError> {
+fn hash_blob(blob: Blob<'_>, reader: &AssetReader) -> Result<String, AssetError> {
+    reader.count(&blob)?;
     hash_content(blob.content)
         .map_err(|error| AssetError::Unreadable { location: blob.location, problem: error.to_string() })
 }
@@ -108,17 +127,17 @@ fn add_archive(
     match source {
         ArchiveSource::Folder(folder) => {
             for (name, path) in list_files(&folder)? {
-                add_file(hasher, &full_name(&name), open_file(&path)?)?;
+                add_file(hasher, &full_name(&name), reader.open_file(&path)?, reader)?;
             }
         }
         ArchiveSource::Packed(format, file) => {
-            for_each_packed(format, file, &mut |name, blob| add_file(hasher, &full_name(name), blob))?;
+            for_each_packed(format, file, &mut |name, blob| add_file(hasher, &full_name(name), blob, reader))?;
         }
         ArchiveSource::Members(members) => {
             for (name, member) in members {
                 let name = full_name(name);
                 match member {
-                    PropertyValue::Asset(asset) => add_file(hasher, &name, reader.open_asset(asset)?)?,
+                    PropertyValue::Asset(asset) => add_file(hasher, &name, reader.open_asset(asset)?, reader)?,
                     PropertyValue::Archive(archive) => {
                         add_archive(hasher, Some(&name), reader.open_archive(archive)?, reader)?;
                     }
@@ -130,6 +149,7 @@ fn add_archive(
     Ok(())
 }
 
-fn add_file(hasher: &mut ArchiveHasher, name: &str, blob: Blob<'_>) -> Result<(), AssetError> {
+fn add_file(hasher: &mut ArchiveHasher, name: &str, blob: Blob<'_>, reader: &AssetReader) -> Result<(), AssetError> {
+    reader.count(&blob)?;
     Ok(hasher.add_member(name, blob.size, blob.content)?)
 }

@@ -1,6 +1,7 @@
 //! Decides which connections to the endpoints of a host are accepted: those of the account of this process, up to a
 //! limit.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::mem::{Discriminant, discriminant};
@@ -14,6 +15,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::transport::server::Connected;
 
+use super::assets::AssetAccess;
 use super::{HostEvent, HostEvents};
 use crate::launch::MAX_MESSAGE;
 use crate::peer::{self, Peer};
@@ -64,6 +66,8 @@ pub struct ConnectionGuard {
     limits: EndpointLimits,
     free: Arc<Semaphore>,
     receivers: Mutex<Vec<Receiver>>,
+    /// Plugins whose connections a relay passes on, by the address from which it connects.
+    relayed: Mutex<HashMap<SocketAddr, Arc<AssetAccess>>>,
 }
 
 /// Receiver of events: of each kind once.
@@ -75,12 +79,27 @@ struct Receiver {
 impl ConnectionGuard {
     /// Creates a guard without receivers of its events.
     pub fn new(limits: EndpointLimits) -> Self {
-        Self { limits, free: Arc::new(Semaphore::new(limits.connections)), receivers: Mutex::default() }
+        Self {
+            limits,
+            free: Arc::new(Semaphore::new(limits.connections)),
+            receivers: Mutex::default(),
+            relayed: Mutex::default(),
+        }
     }
 
     /// Adds a receiver: until it is dropped, it receives each kind of event of the guard once.
     pub fn report_to(&self, events: &Arc<dyn HostEvents>) {
         self.receivers().push(Receiver { events: Arc::downgrade(events), reported: Vec::new() });
+    }
+
+    /// Holds the connections from an address of a relay to the access of a plugin, until the result is dropped.
+    pub(super) fn hold(self: &Arc<Self>, relay: SocketAddr, access: Arc<AssetAccess>) -> HeldCaller {
+        self.relayed().insert(relay, access);
+        HeldCaller { guard: Arc::clone(self), relay }
+    }
+
+    fn relayed(&self) -> MutexGuard<'_, HashMap<SocketAddr, Arc<AssetAccess>>> {
+        self.relayed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn receivers(&self) -> MutexGuard<'_, Vec<Receiver>> {
@@ -138,7 +157,9 @@ impl ConnectionGuard {
         let permit = self.permit()?;
         // The option only affects speed.
         stream.set_nodelay(true).unwrap_or_default();
-        Some(GuardedConnection::new(stream, permit))
+        let access = stream.peer_addr().ok().and_then(|address| self.relayed().get(&address).cloned());
+        let connection = GuardedConnection::new(stream, permit);
+        Some(GuardedConnection { caller: Caller { access, ..connection.caller }, ..connection })
     }
 
     /// Returns the permit of one more open connection; `None` if there are too many.
@@ -186,31 +207,49 @@ impl fmt::Debug for ConnectionGuard {
 #[derive(Debug)]
 pub(super) struct GuardedConnection<S> {
     stream: S,
-    process: CallingProcess,
+    caller: Caller,
     _permit: OwnedSemaphorePermit,
 }
 
-/// Number of the process that opened a connection, if the system shows it: an extension of each request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct CallingProcess(pub(super) Option<i32>);
+/// Opener of a connection: an extension of each request.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Caller {
+    /// Number of the process, if the system shows it.
+    pub(super) process: Option<i32>,
+    /// Limits on the assets of a plugin in the sandbox `strict`.
+    pub(super) access: Option<Arc<AssetAccess>>,
+}
+
+/// Address of a relay whose connections are held to the access of a plugin.
+#[derive(Debug)]
+pub(super) struct HeldCaller {
+    guard: Arc<ConnectionGuard>,
+    relay: SocketAddr,
+}
+
+impl Drop for HeldCaller {
+    fn drop(&mut self) {
+        self.guard.relayed().remove(&self.relay);
+    }
+}
 
 impl<S> GuardedConnection<S> {
     /// Returns a connection that counts as open by its permit.
     pub(super) fn new(stream: S, permit: OwnedSemaphorePermit) -> Self {
-        Self { stream, process: CallingProcess::default(), _permit: permit }
+        Self { stream, caller: Caller::default(), _permit: permit }
     }
 
     /// Sets the process that opened the connection.
-    pub(super) fn with_process(self, process: CallingProcess) -> Self {
-        Self { process, ..self }
+    pub(super) fn with_process(self, process: Option<i32>) -> Self {
+        Self { caller: Caller { process, ..self.caller }, ..self }
     }
 }
 
 impl<S> Connected for GuardedConnection<S> {
-    type ConnectInfo = CallingProcess;
+    type ConnectInfo = Caller;
 
-    fn connect_info(&self) -> CallingProcess {
-        self.process
+    fn connect_info(&self) -> Caller {
+        self.caller.clone()
     }
 }
 

@@ -3,15 +3,16 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures_util::stream::{Stream, StreamExt as _};
 use tokio::io::copy_bidirectional;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::connection_guard::{ConnectionGuard, GuardedConnection};
+use super::assets::AssetAccess;
+use super::connection_guard::{ConnectionGuard, GuardedConnection, HeldCaller};
 use super::endpoint::connections;
 
 /// Number of ports of an instance. Each monitor gets the next one: a client that keeps its connection to an address, such as
@@ -25,7 +26,11 @@ pub(super) struct MonitorRelay {
     ports: Vec<Port>,
     /// Number of monitors so far: the last one has the port before.
     monitors: Mutex<usize>,
+    access: Access,
 }
+
+/// Limits on the assets of the plugin, known once its process runs. Without them, no asset is let through.
+type Access = Arc<OnceLock<Arc<AssetAccess>>>;
 
 #[derive(Debug)]
 struct Port {
@@ -38,11 +43,16 @@ impl MonitorRelay {
     /// Opens free ports of the loopback interface, which close all connections until there is a monitor. `guard` decides
     /// which connections are accepted.
     pub(super) async fn open(guard: Arc<ConnectionGuard>) -> io::Result<Self> {
-        let mut ports = Vec::with_capacity(PORTS);
+        let (mut ports, access) = (Vec::with_capacity(PORTS), Access::default());
         for _ in 0..PORTS {
-            ports.push(Port::open(Arc::clone(&guard)).await?);
+            ports.push(Port::open(Arc::clone(&guard), Arc::clone(&access)).await?);
         }
-        Ok(Self { ports, monitors: Mutex::new(0) })
+        Ok(Self { ports, monitors: Mutex::new(0), access })
+    }
+
+    /// Holds the plugin to this access from now on.
+    pub(super) fn restrict(&self, access: AssetAccess) {
+        self.access.set(Arc::new(access)).unwrap_or_default();
     }
 
     /// Returns the numbers of the ports.
@@ -66,12 +76,13 @@ impl MonitorRelay {
 }
 
 impl Port {
-    async fn open(guard: Arc<ConnectionGuard>) -> io::Result<Self> {
+    async fn open(guard: Arc<ConnectionGuard>, access: Access) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let (monitor, target) = watch::channel(None);
         let mut task = JoinSet::new();
-        task.spawn(pass_on_all(connections(listener, address, guard), target));
+        let open = connections(listener, address, Arc::clone(&guard));
+        task.spawn(pass_on_all(open, target, guard, access));
         Ok(Self { address, monitor, _task: task })
     }
 }
@@ -79,13 +90,15 @@ impl Port {
 async fn pass_on_all(
     connections: impl Stream<Item = io::Result<GuardedConnection<TcpStream>>>,
     target: watch::Receiver<Option<String>>,
+    guard: Arc<ConnectionGuard>,
+    access: Access,
 ) {
     let mut connections = std::pin::pin!(connections);
     let mut open = JoinSet::new();
     loop {
         tokio::select! {
             next = connections.next() => match next {
-                Some(Ok(connection)) => drop(open.spawn(pass_on(connection, target.clone()))),
+                Some(Ok(connection)) => drop(open.spawn(pass_on(connection, target.clone(), Arc::clone(&guard), access.get().cloned().unwrap_or_default()))),
                 Some(Err(_)) => {}
                 None => return,
             },
@@ -95,10 +108,15 @@ async fn pass_on_all(
 }
 
 /// Passes the bytes of a connection on in both directions, until a side ends or the port is forwarded to another monitor.
-async fn pass_on(mut plugin: GuardedConnection<TcpStream>, mut target: watch::Receiver<Option<String>>) {
+async fn pass_on(
+    mut plugin: GuardedConnection<TcpStream>,
+    mut target: watch::Receiver<Option<String>>,
+    guard: Arc<ConnectionGuard>,
+    access: Arc<AssetAccess>,
+) {
     let address = target.borrow_and_update().clone();
     let Some(address) = address else { return };
-    let Ok(mut monitor) = TcpStream::connect(address).await else { return };
+    let Ok((mut monitor, _held)) = connect_as(&address, &guard, access).await else { return };
     // The option only affects speed.
     monitor.set_nodelay(true).unwrap_or_default();
     tokio::select! {
@@ -107,9 +125,24 @@ async fn pass_on(mut plugin: GuardedConnection<TcpStream>, mut target: watch::Re
     }
 }
 
+/// Connects to a monitor, which holds the connection to the access of the plugin.
+async fn connect_as(
+    monitor: &str,
+    guard: &Arc<ConnectionGuard>,
+    access: Arc<AssetAccess>,
+) -> io::Result<(TcpStream, HeldCaller)> {
+    let monitor = monitor.parse().map_err(io::Error::other)?;
+    let socket = TcpSocket::new_v4()?;
+    // The monitor looks the address up when it accepts the connection, which may be before `connect` returns.
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
+    let held = guard.hold(socket.local_addr()?, access);
+    Ok((socket.connect(monitor).await?, held))
+}
+
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tonic::transport::server::Connected as _;
 
     use super::*;
 
@@ -164,5 +197,22 @@ mod tests {
         let others: Vec<String> = (1..=PORTS).map(|other| relay.forward_to(&format!("127.0.0.1:{other}"))).collect();
         assert_eq!(others.last(), Some(&address));
         assert_eq!(stream.read_u8().await.ok(), None);
+    }
+
+    /// The monitor sees who sends an asset by the connection of the relay.
+    #[tokio::test]
+    async fn connection_of_a_relay_is_held_to_the_access_of_its_plugin() {
+        let guard: Arc<ConnectionGuard> = Arc::default();
+        let relay = MonitorRelay::open(Arc::clone(&guard)).await.unwrap();
+        relay.restrict(AssetAccess::default());
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let monitor = listener.local_addr().unwrap();
+        let mut accepted = Box::pin(connections(listener, monitor, guard));
+        let address = relay.forward_to(&monitor.to_string());
+        for (address, expected) in [(address, true), (monitor.to_string(), false)] {
+            let _stream = TcpStream::connect(address).await.unwrap();
+            let connection = accepted.next().await.unwrap().unwrap();
+            assert_eq!(connection.connect_info().access.is_some(), expected);
+        }
     }
 }

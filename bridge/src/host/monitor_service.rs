@@ -25,8 +25,8 @@ use pulumi_proto::urn::Urn;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, async_trait};
 
-use super::assets;
-use super::connection_guard::ConnectionGuard;
+use super::assets::{self, AssetAccess};
+use super::connection_guard::{Caller, ConnectionGuard};
 use super::endpoint::Endpoint;
 use super::monitor::{
     FunctionCall, MethodCall, Monitor, ProviderSelection, ResourceOutcome, ResourceRead, ResourceRegistration,
@@ -71,6 +71,11 @@ impl MonitorEndpoint {
     }
 }
 
+/// Returns the limits on the assets of the plugin that sends a request.
+fn access_of<T>(request: &Request<T>) -> Option<Arc<AssetAccess>> {
+    request.extensions().get::<Caller>().and_then(|caller| caller.access.clone())
+}
+
 struct Service {
     monitor: Arc<dyn Monitor>,
     directory: PathBuf,
@@ -105,6 +110,7 @@ impl ResourceMonitor for Service {
         &self,
         request: Request<RegisterResourceRequest>,
     ) -> Result<Response<RegisterResourceResponse>, Status> {
+        let access = access_of(&request);
         let request = request.into_inner();
         let accepted = AcceptedValues {
             secrets: request.accept_secrets,
@@ -114,7 +120,7 @@ impl ResourceMonitor for Service {
         };
         let reports = request.supports_result_reporting;
         let mut registration = self.decode_registration(request)?;
-        registration.inputs = self.with_hashes(registration.inputs).await?;
+        registration.inputs = self.with_hashes(registration.inputs, access).await?;
         let reply = self.monitor.register(registration).await.map_err(aborted)?;
         if reply.outcome == ResourceOutcome::Failed && !reports {
             return Err(Status::unknown(format!("resource {} failed", reply.urn)));
@@ -138,9 +144,10 @@ impl ResourceMonitor for Service {
         &self,
         request: Request<RegisterResourceOutputsRequest>,
     ) -> Result<Response<()>, Status> {
+        let access = access_of(&request);
         let request = request.into_inner();
         let outputs = self.decode_bag("outputs", request.outputs)?;
-        let outputs = self.with_hashes(without_outputs(outputs)).await?;
+        let outputs = self.with_hashes(without_outputs(outputs), access).await?;
         self.monitor.register_outputs(parse_field("urn", &request.urn)?, outputs).await.map_err(aborted)?;
         Ok(Response::new(()))
     }
@@ -149,6 +156,7 @@ impl ResourceMonitor for Service {
         &self,
         request: Request<ReadResourceRequest>,
     ) -> Result<Response<ReadResourceResponse>, Status> {
+        let access = access_of(&request);
         let request = request.into_inner();
         let accepted = AcceptedValues {
             secrets: request.accept_secrets,
@@ -166,6 +174,7 @@ impl ResourceMonitor for Service {
             return Err(Status::invalid_argument("id: missing"));
         }
         let properties = self.decode_bag("properties", request.properties)?;
+        self.check_assets(&properties, access).await?;
         let read = ResourceRead {
             type_token: parse_type_token("type", &request.r#type)?,
             name: request.name,
@@ -190,6 +199,7 @@ impl ResourceMonitor for Service {
         &self,
         request: Request<ResourceInvokeRequest>,
     ) -> Result<Response<ResourceInvokeResponse>, Status> {
+        let access = access_of(&request);
         let request = request.into_inner();
         let accepted = AcceptedValues {
             secrets: true,
@@ -198,6 +208,7 @@ impl ResourceMonitor for Service {
             partial: true,
         };
         let arguments = self.decode_bag("args", request.args)?;
+        self.check_assets(&arguments, access).await?;
         let call = FunctionCall {
             token: parse_type_token("tok", &request.tok)?,
             arguments: without_outputs(arguments),
@@ -221,10 +232,12 @@ impl ResourceMonitor for Service {
     }
 
     async fn call(&self, request: Request<ResourceCallRequest>) -> Result<Response<CallResponse>, Status> {
+        let access = access_of(&request);
         let request = request.into_inner();
         let accepted =
             AcceptedValues { secrets: true, resources: true, bytes: request.accepts_byte_string, partial: true };
         let arguments = self.decode_bag("args", request.args)?;
+        self.check_assets(&arguments, access).await?;
         let dependencies = request.arg_dependencies.iter();
         let dependencies =
             dependencies.map(|(key, of_it)| Ok((key.clone(), parse_urns("argDependencies", &of_it.urns)?)));
@@ -389,8 +402,16 @@ impl Service {
         Ok(ProviderSelection { provider, version: non_empty(version), download_url: non_empty(download_url) })
     }
 
-    async fn with_hashes(&self, bag: PropertyMap) -> Result<PropertyMap, Status> {
-        assets::with_hashes(bag, &self.directory).await.map_err(Status::invalid_argument)
+    async fn with_hashes(&self, bag: PropertyMap, access: Option<Arc<AssetAccess>>) -> Result<PropertyMap, Status> {
+        assets::with_hashes(bag, &self.directory, access).await.map_err(Status::invalid_argument)
+    }
+
+    /// Checks the assets that a plugin in the sandbox `strict` sends to another one.
+    async fn check_assets(&self, bag: &PropertyMap, access: Option<Arc<AssetAccess>>) -> Result<(), Status> {
+        if access.is_some() {
+            self.with_hashes(bag.clone(), access).await?;
+        }
+        Ok(())
     }
 
     /// Decodes a property map of a request. Outside a preview, unknown values are omitted.

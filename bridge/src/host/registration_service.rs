@@ -11,7 +11,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, async_trait};
 
-use super::connection_guard::{CallingProcess, ConnectionGuard, GuardedConnection};
+use super::connection_guard::{Caller, ConnectionGuard, GuardedConnection};
 use super::endpoint::{RunningServer, opened};
 use crate::fs::ScratchFolder;
 use crate::launch::{Registrar, RegistrationError, create_socket_folder};
@@ -59,7 +59,7 @@ fn connections(
     let opened = opened(listener, |listener| Box::pin(async { Ok(listener.accept().await?.0) }));
     opened.filter_map(move |stream| {
         let admitted = guard.admit_unix(&stream);
-        let process = CallingProcess(stream.peer_cred().ok().and_then(|peer| peer.pid()));
+        let process = stream.peer_cred().ok().and_then(|peer| peer.pid());
         let connection = admitted.map(|permit| Ok(GuardedConnection::new(stream, permit).with_process(process)));
         std::future::ready(connection)
     })
@@ -70,7 +70,7 @@ struct Service(Registrar);
 #[async_trait]
 impl Host for Service {
     async fn register(&self, request: Request<RegisterRequest>) -> Result<Response<RegisterResponse>, Status> {
-        let CallingProcess(process) = request.extensions().get().copied().unwrap_or_default();
+        let process = request.extensions().get::<Caller>().and_then(|caller| caller.process);
         self.0.register(request.into_inner(), process).await.map(Response::new).map_err(|error| status(&error))
     }
 

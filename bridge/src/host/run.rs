@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use futures_util::future::BoxFuture;
 use tokio::sync::OnceCell;
 
+use super::assets::AssetAccess;
 use super::attached_plugin::AttachedPlugin;
 use super::attaching::attach;
 use super::attachment::{Attachment, RootResource, RunLinks};
@@ -25,7 +26,7 @@ use super::{HostError, HostEvent};
 use crate::install::VerifiedPackage;
 use crate::launch::{LaunchSpec, PluginEnvironment, launch, plugin_environment, process_sandbox, socket_folders};
 use crate::plugin::{Dialect, Sandbox};
-use crate::process::SandboxSupport;
+use crate::process::{ProcessSandbox, SandboxSupport};
 use crate::provider::grpc::{GrpcProvider, HostInfo, handshake};
 use crate::provider::{Capabilities, Provider as _};
 
@@ -224,12 +225,13 @@ impl Run {
             [endpoint.port()].into_iter().chain(relay.iter().flat_map(MonitorRelay::ports)).collect();
         let home = settings.environment.get("HOME").map(Path::new);
         let sandbox = process_sandbox(&config.sandbox, &settings.directory, &settings.secret_files, home, &endpoints);
+        let sandbox = sandbox.map_err(LoadError::Launch)?;
         let spec = LaunchSpec {
             plugin: config,
             package,
             directory: settings.directory.clone(),
             environment: plugin.environment.variables.clone(),
-            sandbox: sandbox.map_err(LoadError::Launch)?,
+            sandbox: sandbox.clone(),
             start_timeout: config.start_timeout,
             sink: Arc::clone(&attachment) as _,
             spawner: &settings.spawner,
@@ -237,6 +239,12 @@ impl Run {
             registrar,
         };
         let launched = launch(spec, &config.dialect, &address).await.map_err(LoadError::Launch)?;
+        if let (Some(relay), Sandbox::Strict(declared), ProcessSandbox::Strict(allowed)) =
+            (&relay, &config.sandbox, &sandbox)
+        {
+            let own = [package.folder(), &settings.directory];
+            relay.restrict(AssetAccess::new(declared, allowed, own, launched.process.temporary_folder()));
+        }
         let brokered = match launched.broker {
             Some(broker) => EngineOffer::make(broker, routes, guard).await.map_err(LoadError::Listen)?,
             None => None,

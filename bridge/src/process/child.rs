@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -91,6 +91,7 @@ pub struct Process {
     first_line: Mutex<Option<oneshot::Receiver<FirstLine>>>,
     exited: watch::Receiver<Option<ExitStatus>>,
     open_pipes: watch::Receiver<usize>,
+    temporary_folder: Option<PathBuf>,
     _stdin: ChildStdin,
 }
 
@@ -210,6 +211,7 @@ impl Process {
         let (first_sender, first_line) = oneshot::channel();
         let (exit_sender, exited) = watch::channel(None);
         let (pipe_sender, open_pipes) = watch::channel(2);
+        let temporary_folder = kept.temporary_folder.as_ref().map(|folder| folder.path().to_owned());
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let shared = Arc::new(Shared {
             group,
@@ -251,7 +253,19 @@ impl Process {
             let status = of_exit.wait_and_reap(child, kept);
             exit_sender.send_replace(Some(status));
         })?;
-        Ok(Self { shared, first_line: Mutex::new(Some(first_line)), exited, open_pipes, _stdin: stdin })
+        Ok(Self {
+            shared,
+            first_line: Mutex::new(Some(first_line)),
+            exited,
+            open_pipes,
+            temporary_folder,
+            _stdin: stdin,
+        })
+    }
+
+    /// Returns the folder for its temporary files, if it has one of its own.
+    pub fn temporary_folder(&self) -> Option<&Path> {
+        self.temporary_folder.as_deref()
     }
 
     /// Returns the process id, which is also the id of the process group.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable as _};
 use reqwest::ClientBuilder;
+use reqwest::redirect::Policy;
 use url::Url;
 
 use crate::error::chain_with;
@@ -30,13 +31,33 @@ pub(super) fn retry_policy() -> ExponentialBuilder {
     ExponentialBuilder::new().with_min_delay(Duration::from_millis(100)).with_max_times(MAX_RETRIES).with_jitter()
 }
 
+/// Largest size of a download, in bytes, and the greatest number of redirects.
+const MAX_DOWNLOAD: u64 = 1 << 30;
+const MAX_REDIRECTS: usize = 10;
+
+/// Returns the policy for redirects: to `ports` only, if they are limited.
+fn redirects(ports: Option<Vec<u16>>) -> Policy {
+    let Some(ports) = ports else { return Policy::limited(MAX_REDIRECTS) };
+    Policy::custom(move |attempt| match attempt.url().port_or_known_default() {
+        Some(port) if !ports.contains(&port) => {
+            attempt.error(format!("it redirects to port {port}, which is not in `ports` of the plugin"))
+        }
+        _ if attempt.previous().len() > MAX_REDIRECTS => attempt.error("it redirects too often"),
+        _ => attempt.follow(),
+    })
+}
+
 /// Downloads a URL into an unnamed temporary file and returns the file, positioned at its start.
 ///
+/// Redirects are followed to `ports` only, if there are any.
+///
 /// # Errors
-/// A message that does not contain the URL.
-pub(crate) async fn download(url: &Url) -> Result<File, String> {
-    let client = client(url.host_str().unwrap_or_default()).build().map_err(|error| chain(&error))?;
-    let network_error = |error: reqwest::Error| DownloadError { is_transient: true, message: chain(&error) };
+/// A message that does not contain the URL: the download has failed, or is larger than 1 GiB.
+pub(crate) async fn download(url: &Url, ports: Option<&[u16]>) -> Result<File, String> {
+    let client = client(url.host_str().unwrap_or_default()).redirect(redirects(ports.map(<[u16]>::to_vec)));
+    let client = client.build().map_err(|error| chain(&error))?;
+    let network_error =
+        |error: reqwest::Error| DownloadError { is_transient: !error.is_redirect(), message: chain(&error) };
     let download_once = || async {
         let mut window = SpeedWindow::start();
         let too_slow = |error: TooSlow| DownloadError { is_transient: false, message: error.to_string() };
@@ -54,8 +75,12 @@ pub(crate) async fn download(url: &Url) -> Result<File, String> {
             message: format!("cannot write it to a temporary file: {error}"),
         };
         let mut file = tempfile::tempfile().map_err(write_error)?;
+        let mut left = MAX_DOWNLOAD;
         while let Some(chunk) = window.limit(response.chunk()).await.map_err(too_slow)?.map_err(network_error)? {
             window.record(chunk.len());
+            left = left
+                .checked_sub(chunk.len() as u64)
+                .ok_or_else(|| DownloadError { is_transient: false, message: "it is larger than 1 GiB".to_owned() })?;
             file.write_all(&chunk).map_err(write_error)?;
         }
         file.rewind().map_err(write_error)?;

@@ -1,15 +1,19 @@
 //! Content of assets and archives: files, folders, URLs and packed archives.
 
+use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use flate2::read::MultiGzDecoder;
 use pulumi_proto::property::hash::{EMPTY_ARCHIVE_HASH, EMPTY_ASSET_HASH, member_name};
-use pulumi_proto::property::{Archive, ArchiveContent, Asset, AssetContent, PropertyMap};
+use pulumi_proto::property::{Archive, ArchiveContent, Asset, AssetContent, PropertyMap, PropertyValue};
 use tokio::runtime::Handle;
 use url::Url;
 
+use super::access::AssetAccess;
 use super::error::AssetError;
 use crate::fs::open_regular;
 use crate::source::download;
@@ -80,13 +84,81 @@ pub(super) enum ArchiveSource<'a> {
 /// Reader of the content of assets and archives. Resolves relative paths against a folder. Its methods block.
 pub(super) struct AssetReader {
     folder: PathBuf,
+    access: Option<Arc<AssetAccess>>,
+    /// Number of bytes that may still be read.
+    left: Cell<u64>,
     runtime: Handle,
 }
 
 impl AssetReader {
-    /// Creates a reader. Must be called within a Tokio runtime, which downloads URLs.
-    pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder, runtime: Handle::current() }
+    /// Creates a reader, which is held to `access`. Must be called within a Tokio runtime, which downloads URLs.
+    pub(super) fn new(folder: PathBuf, access: Option<Arc<AssetAccess>>) -> Self {
+        let left = Cell::new(AssetAccess::max_bytes(access.as_deref()));
+        Self { folder, access, left, runtime: Handle::current() }
+    }
+
+    /// Checks the place of an asset whose hash is known, so that `sc` does not read it: its provider will.
+    pub(super) fn check_asset(&self, asset: &Asset) -> Result<(), AssetError> {
+        match &asset.content {
+            AssetContent::Path(path) => self.check_path(&self.folder.join(path)),
+            AssetContent::Uri(uri) => self.check_url(&parse_url(uri)?),
+            AssetContent::Text(_) | AssetContent::Elided => Ok(()),
+        }
+    }
+
+    /// Checks the place of an archive whose hash is known, or those of its members.
+    pub(super) fn check_archive(&self, archive: &Archive) -> Result<(), AssetError> {
+        match &archive.content {
+            ArchiveContent::Path(path) => self.check_path(&self.folder.join(path)),
+            ArchiveContent::Uri(uri) => self.check_url(&parse_url(uri)?),
+            ArchiveContent::Assets(members) => members.values().try_for_each(|member| match member {
+                PropertyValue::Asset(asset) => self.check_asset(asset),
+                PropertyValue::Archive(archive) => self.check_archive(archive),
+                _ => Ok(()),
+            }),
+            ArchiveContent::Elided => Ok(()),
+        }
+    }
+
+    fn check_path(&self, path: &Path) -> Result<(), AssetError> {
+        let Some(access) = &self.access else { return Ok(()) };
+        let real = path.canonicalize().map_err(|error| unreadable(path.display(), error))?;
+        access.check_path(&real, &path.display().to_string())
+    }
+
+    fn check_url(&self, url: &Url) -> Result<(), AssetError> {
+        let Some(access) = &self.access else { return Ok(()) };
+        match (url.scheme(), url.to_file_path()) {
+            ("file", Ok(path)) => self.check_path(&path),
+            _ => access.check_url(url, &redacted_url(url)),
+        }
+    }
+
+    /// Counts the bytes of a file. A file of an archive counts as one block at least.
+    pub(super) fn count(&self, blob: &Blob<'_>) -> Result<(), AssetError> {
+        const BLOCK: u64 = 512;
+        let left = self.left.get().checked_sub(blob.size.max(BLOCK));
+        self.left.set(left.ok_or_else(|| AssetError::TooLarge(blob.location.clone()))?);
+        Ok(())
+    }
+
+    /// Opens a file.
+    pub(super) fn open_file(&self, path: &Path) -> Result<Blob<'static>, AssetError> {
+        let location = path.display().to_string();
+        // Refused before it is opened, as a folder is, so that the error tells nothing about the file.
+        self.check_path(path)?;
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => return Err(AssetError::Folder(location)),
+            Ok(_) => {}
+            Err(error) => return Err(unreadable(location, error)),
+        }
+        let file = open_regular(path).map_err(|error| unreadable(&location, error))?;
+        if let Some(access) = &self.access {
+            // The plugin may have changed a link meanwhile: the file that is open decides.
+            let opened = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
+            access.check_path(&opened.map_err(|error| unreadable(&location, error))?, &location)?;
+        }
+        file_blob(location, file)
     }
 
     /// Opens the content of an asset.
@@ -101,7 +173,7 @@ impl AssetReader {
             AssetContent::Elided if asset.hash.as_deref() == Some(EMPTY_ASSET_HASH) => Ok(text("")),
             AssetContent::Elided => Err(AssetError::Elided),
             AssetContent::Text(content) => Ok(text(content)),
-            AssetContent::Path(path) => open_file(&self.folder.join(path)),
+            AssetContent::Path(path) => self.open_file(&self.folder.join(path)),
             AssetContent::Uri(uri) => self.open_url(&parse_url(uri)?),
         }
     }
@@ -116,8 +188,9 @@ impl AssetReader {
             ArchiveContent::Assets(members) => Ok(ArchiveSource::Members(members)),
             ArchiveContent::Path(path) => {
                 let path = self.folder.join(path);
+                self.check_path(&path)?;
                 match (ArchiveFormat::of(&path.to_string_lossy()), fs::metadata(&path)) {
-                    (Some(format), _) => Ok(ArchiveSource::Packed(format, open_file(&path)?)),
+                    (Some(format), _) => Ok(ArchiveSource::Packed(format, self.open_file(&path)?)),
                     (None, Ok(found)) if found.is_dir() => Ok(ArchiveSource::Folder(path)),
                     (None, Ok(_)) => Err(AssetError::NotAnArchive(path.display().to_string())),
                     (None, Err(error)) => Err(unreadable(path.display(), error)),
@@ -136,10 +209,14 @@ impl AssetReader {
         match url.scheme() {
             "file" => {
                 let path = url.to_file_path();
-                open_file(&path.map_err(|()| unreadable(redacted_url(url), "files of other hosts cannot be read"))?)
+                self.open_file(
+                    &path.map_err(|()| unreadable(redacted_url(url), "files of other hosts cannot be read"))?,
+                )
             }
             "http" | "https" => {
-                let content = self.runtime.block_on(download(url));
+                self.check_url(url)?;
+                let ports = self.access.as_deref().map(AssetAccess::ports);
+                let content = self.runtime.block_on(download(url, ports));
                 file_blob(redacted_url(url), content.map_err(|problem| unreadable(redacted_url(url), problem))?)
             }
             _ => Err(unreadable(redacted_url(url), "expected a URL that begins with http:, https: or file:")),
@@ -164,18 +241,6 @@ fn redacted_url(url: &Url) -> String {
     // Some kinds of URLs cannot have a user name; the error is ignored.
     redacted.set_username("").and_then(|()| redacted.set_password(None)).ok();
     redacted.to_string()
-}
-
-/// Opens a file.
-pub(super) fn open_file(path: &Path) -> Result<Blob<'static>, AssetError> {
-    let location = path.display().to_string();
-    match fs::metadata(path) {
-        Ok(found) if found.is_dir() => return Err(AssetError::Folder(location)),
-        Ok(_) => {}
-        Err(error) => return Err(unreadable(location, error)),
-    }
-    let file = open_regular(path).map_err(|error| unreadable(&location, error))?;
-    file_blob(location, file)
 }
 
 fn file_blob(location: String, file: File) -> Result<Blob<'static>, AssetError> {

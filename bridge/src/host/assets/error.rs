@@ -20,6 +20,20 @@ pub(super) enum AssetError {
     /// A member of an archive is neither an asset nor an archive.
     #[error("the member {0:?} of an archive is neither an asset nor an archive")]
     InvalidMember(String),
+    /// The sandbox of the plugin does not let the file through.
+    #[error(
+        "cannot read {0}: the sandbox of the plugin lets through files of the repository that are not secret, of its package, of \
+         its temporary folder, and those in `readable` and `writable`"
+    )]
+    OutsideOfSandbox(String),
+    /// The sandbox of the plugin does not let the connection through.
+    #[error("cannot read {location}: port {port} is not in `ports` of the plugin")]
+    PortOutsideOfSandbox { location: String, port: u16 },
+    /// The files of a registration are too large for a plugin in a sandbox.
+    #[error(
+        "cannot read {0}: the files of one registration are larger than 1 GiB, the limit of the sandbox of the plugin"
+    )]
+    TooLarge(String),
     #[error(transparent)]
     Hash(#[from] HashError),
 }

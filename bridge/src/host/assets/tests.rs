@@ -7,6 +7,8 @@ use pulumi_proto::property::hash::{EMPTY_ARCHIVE_HASH, EMPTY_ASSET_HASH};
 use pulumi_proto::property::{ArchiveContent, AssetContent};
 
 use super::*;
+use crate::plugin::StrictSandbox;
+use crate::process::AllowedAccess;
 
 const TEXT: &str = "a test asset";
 const TEXT_HASH: &str = "e34c74529110661faae4e121e57165ff4cb4dbdde1ef9770098aa3695e6b6704";
@@ -29,7 +31,7 @@ impl Folder {
 
     async fn hash(&self, value: PropertyValue) -> Result<String, String> {
         let bag = PropertyMap::from([("source".to_owned(), value)]);
-        match with_hashes(bag, self.0.path()).await?.remove("source").unwrap() {
+        match with_hashes(bag, self.0.path(), None).await?.remove("source").unwrap() {
             PropertyValue::Asset(asset) => Ok(asset.hash.unwrap()),
             PropertyValue::Archive(archive) => Ok(archive.hash.unwrap()),
             other => panic!("{other:?}"),
@@ -254,8 +256,8 @@ async fn assets_in_lists_maps_secrets_and_outputs_get_hashes() {
         PropertyValue::Output(Box::new(output)),
     ]);
     let bag = PropertyMap::from([("deep".to_owned(), deep), ("other".to_owned(), "x".into())]);
-    let bag = with_hashes(bag, folder.0.path()).await.unwrap();
-    assert!(!bag.values().any(lacks_hashes));
+    let bag = with_hashes(bag, folder.0.path(), None).await.unwrap();
+    assert!(!bag.values().any(|value| has_asset(value, &|hash: &Option<String>| hash.is_none())));
     assert_eq!(bag["other"], "x".into());
 }
 
@@ -276,5 +278,110 @@ async fn unreadable_asset_is_reported_with_its_property() {
     ];
     for (value, expected) in rows {
         assert_eq!(folder.hash(value).await, Err(expected.replace("AT", &at)));
+    }
+}
+
+/// Returns the access of a strict plugin whose package is `package` and whose folder for temporary files is `temporary`, in a
+/// repository `repo` with a hidden file `hidden`.
+fn access(root: &Path, ports: Vec<u16>) -> Arc<AssetAccess> {
+    let place = |path: &str| root.join(path);
+    let allowed = AllowedAccess {
+        readable: vec![place("declared")],
+        hidden: vec![place("repo/hidden")],
+        ..AllowedAccess::default()
+    };
+    let declared = StrictSandbox { ports, ..StrictSandbox::default() };
+    let own = [&*place("package"), &*place("repo")];
+    Arc::new(AssetAccess::new(&declared, &allowed, own, Some(&place("temporary"))))
+}
+
+#[tokio::test]
+async fn strict_plugin_gets_hashes_only_of_files_that_it_may_read() {
+    let folder = Folder::of(&[
+        ("repo/own", b"1"),
+        ("repo/hidden", b"1"),
+        ("repo/in/x", b"1"),
+        ("package/x", b"1"),
+        ("temporary/x", b"1"),
+        ("declared/x", b"1"),
+        ("outside/x", b"1"),
+        ("outside.zip", b"1"),
+    ]);
+    let root = folder.0.path();
+    for (target, link) in [
+        ("outside/x", "repo/to-outside"),
+        ("outside", "repo/folder"),
+        ("repo/own", "temporary/to-own"),
+        ("outside/x", "temporary/to-outside"),
+        ("repo/hidden", "repo/to-hidden"),
+        ("outside/x", "repo/in/y"),
+    ] {
+        std::os::unix::fs::symlink(root.join(target), root.join(link)).unwrap();
+    }
+    let at = |path: &str| root.join(path).to_str().unwrap().to_owned();
+    let known = |content| PropertyValue::Asset(Asset { hash: Some("abc".into()), content });
+    let refused = "the sandbox of the plugin lets through files of the repository";
+    let rows = [
+        (file("own"), None),
+        (file(&at("package/x")), None),
+        (file(&at("temporary/x")), None),
+        (file(&at("temporary/to-own")), None),
+        (file(&at("declared/x")), None),
+        (text("x"), None),
+        (file(&at("outside/x")), Some(refused)),
+        (file("../outside/x"), Some(refused)),
+        (file("hidden"), Some(refused)),
+        (file("to-hidden"), Some(refused)),
+        (file("to-outside"), Some(refused)),
+        (file("folder/x"), Some(refused)),
+        (file(&at("temporary/to-outside")), Some(refused)),
+        (file("/etc/passwd"), Some(refused)),
+        (asset(AssetContent::Uri(format!("file://{}", at("outside/x")))), Some(refused)),
+        (packed(&at("outside")), Some(refused)),
+        (packed("folder"), Some(refused)),
+        (packed("in"), Some(refused)),
+        (packed(&at("outside.zip")), Some(refused)),
+        (map([("x", file(&at("outside/x")))]), Some(refused)),
+        (PropertyValue::List(vec![known(AssetContent::Path(at("outside/x")))]), Some(refused)),
+        (known(AssetContent::Uri(format!("file://{}", at("outside/x")))), Some(refused)),
+        (known(AssetContent::Uri("http://127.0.0.1/x".into())), Some("port 80 is not in `ports` of the plugin")),
+        (asset(AssetContent::Uri("http://127.0.0.1/x".into())), Some("port 80 is not in `ports` of the plugin")),
+        (known(AssetContent::Uri("https://example.com/x".into())), None),
+    ];
+    for (value, expected) in rows {
+        let bag = PropertyMap::from([("source".to_owned(), value.clone())]);
+        let found = with_hashes(bag, &root.join("repo"), Some(access(root, vec![443]))).await;
+        match expected {
+            None => assert!(found.is_ok(), "{value:?}: {found:?}"),
+            Some(part) => assert!(found.as_ref().is_err_and(|error| error.contains(part)), "{value:?}: {found:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn strict_plugin_gets_no_hashes_of_large_files_and_of_redirects_to_other_ports() {
+    let folder = Folder::of(&[("repo/own", b"1")]);
+    let root = folder.0.path();
+    for name in ["repo/large", "repo/half", "repo/other-half"] {
+        let size = if name == "repo/large" { (1 << 30) + 1 } else { 1 << 29 };
+        fs::File::create(root.join(name)).unwrap().set_len(size + 1).unwrap();
+    }
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        io::Read::read(&mut stream, &mut [0; 4096]).unwrap();
+        let response =
+            "HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/x\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+        stream.write_all(response.as_bytes()).unwrap();
+    });
+    for (value, expected) in [
+        (file("large"), "are larger than 1 GiB"),
+        (map([("a", file("half")), ("b", file("other-half"))]), "are larger than 1 GiB"),
+        (asset(AssetContent::Uri(format!("http://{address}/x"))), "it redirects to port 1, which is not in `ports`"),
+    ] {
+        let bag = PropertyMap::from([("source".to_owned(), value)]);
+        let found = with_hashes(bag, &root.join("repo"), Some(access(root, vec![address.port()]))).await;
+        assert!(found.as_ref().is_err_and(|error| error.contains(expected)), "{expected}: {found:?}");
     }
 }
