@@ -1,5 +1,5 @@
 //! File system access: bounded reads of regular files, atomic writes, folders for the current user only, temporary
-//! folders, a check of owners and permissions, and errors that name the path.
+//! folders, a check of owners and permissions, and errors that name the path; whether `/proc` shows our processes.
 //!
 //! Excluded: the formats of files.
 
@@ -9,6 +9,7 @@ pub mod calls;
 pub mod faults;
 mod file_call;
 mod private;
+mod proc;
 mod read;
 mod scratch;
 mod trust;
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 pub use below::place_below;
 pub use file_call::FileCall;
 pub use private::{create_private_folder, is_own_file, is_private_folder};
+pub use proc::has_own_proc;
 pub(crate) use read::without_waiting;
 pub use read::{MAX_DOCUMENT_BYTES, open_regular, read_if_exists, read_named, read_regular, read_to_limit, utf8};
 pub use scratch::{RANDOM_CHARACTERS, ScratchFolder, shared_name};

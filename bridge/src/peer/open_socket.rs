@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::socket::Owner;
 use super::{Peer, find};
+use crate::fs::has_own_proc;
 
 /// Processes that listen at an address, as the system shows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,9 +40,9 @@ pub(crate) fn listening(address: SocketAddr, is_selected: impl Fn(i32) -> bool) 
     }
 }
 
-/// Returns whether the system shows processes with their open files.
+/// Returns whether the system shows processes with their open files, by the numbers that they have here.
 fn has_processes() -> bool {
-    fs::read_dir("/proc/self/fd").is_ok_and(|mut entries| entries.next().is_some())
+    has_own_proc() && fs::read_dir("/proc/self/fd").is_ok_and(|mut entries| entries.next().is_some())
 }
 
 /// Returns whether a selected process has a socket open.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bridge::fs::{MAX_DOCUMENT_BYTES, read_regular, utf8};
+use bridge::fs::{MAX_DOCUMENT_BYTES, has_own_proc, read_regular, utf8};
 use bridge::message_text::MessageText;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
@@ -26,6 +26,7 @@ impl LockProcess {
         let here = Here {
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             pid: std::process::id(),
+            sees_processes: sees_processes(),
             fingerprint: own_fingerprint(),
         };
         here.find(lock)
@@ -46,13 +47,15 @@ struct Here {
     host: String,
     /// Id of this process.
     pid: u32,
+    /// False if the system shows processes by other ids than those that they have here.
+    sees_processes: bool,
     fingerprint: Option<ProcessFingerprint>,
 }
 
 impl Here {
     fn find(&self, lock: &LockInfo) -> LockProcess {
         let Some((holder, _)) = &lock.holder else { return LockProcess::Unknown };
-        if holder.hostname != self.host {
+        if holder.hostname != self.host || !self.sees_processes {
             return LockProcess::Unknown;
         }
         let runs = match (&holder.process, &self.fingerprint) {
@@ -62,6 +65,8 @@ impl Here {
                 // The system may hide processes of other accounts.
                 None => self.has_process(holder.pid),
             },
+            // A process of ours that sees no processes does not identify itself: it may have its id in another place.
+            (None, Some(_)) if holder.lease.is_some() => return LockProcess::Unknown,
             (Some(_), None) | (None, _) => self.has_process(holder.pid),
         };
         if runs { LockProcess::Runs(holder.pid) } else { LockProcess::Ended(holder.pid) }
@@ -86,8 +91,17 @@ pub(crate) fn has_ended_for_certain(lock: &LockInfo) -> bool {
     is_identified && own_fingerprint().is_some() && matches!(LockProcess::of(lock), LockProcess::Ended(_))
 }
 
-/// Returns the identity of this process; `None` if the system does not show it.
+/// Returns whether the system shows processes by the ids that they have here, or shows none: in a container, `/proc` may be
+/// that of the host.
+fn sees_processes() -> bool {
+    has_own_proc() || !Path::new("/proc").join("1").exists()
+}
+
+/// Returns the identity of this process; `None` if the system does not show it, or shows another process under its id.
 pub(crate) fn own_fingerprint() -> Option<ProcessFingerprint> {
+    if !has_own_proc() {
+        return None;
+    }
     let boot_id = read("/proc/sys/kernel/random/boot_id")?.trim().to_owned();
     let pid_namespace = std::fs::read_link("/proc/self/ns/pid").ok()?.display().to_string();
     Some(ProcessFingerprint { started: start_of("self")?, boot_id, pid_namespace })
@@ -139,13 +153,40 @@ fn advice(stack: &str, processes: &[LockProcess], takeover: Option<u64>) -> Mess
 
 #[cfg(test)]
 mod tests {
-    use state::store::LockHolder;
+    use state::store::{LockHolder, LockLease};
 
     use super::*;
 
     fn lock(pid: u32, hostname: &str, process: Option<ProcessFingerprint>) -> LockInfo {
         let holder = LockHolder { pid, username: String::new(), hostname: hostname.to_owned(), process, lease: None };
         LockInfo::new("lock", Some((holder, String::new())))
+    }
+
+    fn here(pid: u32) -> Here {
+        Here { host: "reefbox".to_owned(), pid, sees_processes: true, fingerprint: own_fingerprint() }
+    }
+
+    /// In a PID namespace with the `/proc` of the host, an id belongs to another process.
+    #[test]
+    fn process_is_unknown_where_the_system_shows_other_ids() {
+        let own = std::process::id();
+        let elsewhere = Here { sees_processes: false, fingerprint: None, ..here(own + 1) };
+        for process in [None, own_fingerprint()] {
+            for pid in [own, 0x7fff_ffff] {
+                let lock = lock(pid, "reefbox", process.clone());
+                assert_eq!(elsewhere.find(&lock), LockProcess::Unknown, "{lock}");
+            }
+        }
+    }
+
+    /// The process did not see itself, so its id may be that of another namespace.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn process_of_sc_without_an_identity_is_unknown() {
+        let lease = Some(LockLease::new(LockLease::DURATION));
+        let process = LockHolder { lease, ..lock(0x7fff_ffff, "reefbox", None).holder.unwrap().0 };
+        let lock = LockInfo::new("lock", Some((process, String::new())));
+        assert_eq!(here(std::process::id()).find(&lock), LockProcess::Unknown);
     }
 
     #[test]
@@ -161,7 +202,7 @@ mod tests {
             (LockInfo::new("lock", None), own, LockProcess::Unknown),
         ];
         for (lock, pid, expected) in table {
-            let here = Here { host: "reefbox".to_owned(), pid, fingerprint: own_fingerprint() };
+            let here = here(pid);
             assert_eq!(here.find(&lock), expected, "{lock}");
         }
     }
@@ -185,8 +226,7 @@ mod tests {
             (changed(|fingerprint| fingerprint.boot_id = "earlier".to_owned()), 0x7fff_ffff, LockProcess::Unknown),
         ];
         for (process, pid, expected) in table {
-            let here = Here { host: "reefbox".to_owned(), pid: own + 1, fingerprint: Some(fingerprint.clone()) };
-            assert_eq!(here.find(&lock(pid, "reefbox", Some(process.clone()))), expected, "{process:?}");
+            assert_eq!(here(own + 1).find(&lock(pid, "reefbox", Some(process.clone()))), expected, "{process:?}");
         }
     }
 
