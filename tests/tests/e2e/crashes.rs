@@ -253,7 +253,8 @@ fn plugin_that_dies_during_a_create_is_reported_and_others_are_stopped() {
             signal(pid, Signal::KILL);
         }
     }
-    let output = running.output();
+    // The process that checks configurations has nothing to do, so its exit is reported at any time, or not at all.
+    let output = running.output().replace("warning: plugin rec: it exited unexpectedly (killed by signal 9)\n", "");
     assert!(output.starts_with("exit 1\n"), "{output}");
     insta::assert_snapshot!(output[output.find("error:").unwrap()..], @r"
     error: t1--prod (rec:Thing): the plugin rec exited during Create (killed by signal 9)
