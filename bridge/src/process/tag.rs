@@ -85,7 +85,7 @@ mod linux {
     use rustix::io::Errno;
     use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
-    use super::ProcessTag;
+    use super::{ProcessTag, current_limit};
     use crate::fs::read_regular;
 
     /// Limit on the time until no process has a tag. A process that belongs to another account cannot be killed.
@@ -97,12 +97,19 @@ mod linux {
 
     /// Kills all processes with one of the tags, until there are none, at most for two seconds.
     pub(in crate::process) fn kill_tagged(tags: &[ProcessTag]) {
+        let tags = &distinct(tags, current_limit());
         let started = Instant::now();
         // Processes that were started while the others were killed are found by the next search.
         while !tags.is_empty() && kill_found(tags) && started.elapsed() < LIMIT {
             // Polls: the system does not report the exits of processes that are not our children.
             std::thread::sleep(PAUSE);
         }
+    }
+
+    /// Returns the tags that differ from the limit of this process. A tag that is equal, because the limit was 0, says nothing:
+    /// this process and others of the account have it without being descendants of a plugin.
+    pub(super) fn distinct(tags: &[ProcessTag], own_limit: Option<u64>) -> Vec<ProcessTag> {
+        tags.iter().copied().filter(|tag| own_limit != Some(tag.0)).collect()
     }
 
     /// Kills the running processes with one of the tags. Returns whether there are any that can be killed.
@@ -169,6 +176,14 @@ mod tests {
         assert_eq!(ProcessTag::below(Some(100), 205).0, 5);
         assert_eq!(ProcessTag::below(Some(0), 7).0, 0);
         assert_ne!(ProcessTag::new(), ProcessTag::new());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn tag_that_this_process_has_itself_kills_nothing() {
+        let tag = ProcessTag::below(Some(0), 7);
+        assert_eq!(linux::distinct(&[tag, ProcessTag(5)], Some(0)), [ProcessTag(5)]);
+        assert_eq!(linux::distinct(&[tag, ProcessTag(5)], None), [tag, ProcessTag(5)]);
     }
 
     #[cfg(target_os = "linux")]
