@@ -98,7 +98,10 @@ async fn pass_on_all(
     loop {
         tokio::select! {
             next = connections.next() => match next {
-                Some(Ok(connection)) => drop(open.spawn(pass_on(connection, target.clone(), Arc::clone(&guard), access.get().cloned().unwrap_or_default()))),
+                Some(Ok(connection)) => {
+                    let access = access.get().cloned().unwrap_or_default();
+                    drop(open.spawn(pass_on(connection, target.clone(), Arc::clone(&guard), access)));
+                }
                 Some(Err(_)) => {}
                 None => return,
             },

@@ -91,6 +91,7 @@ impl ServiceUsage {
             let Some(name) = operation["name"].as_str().map(str::to_owned) else {
                 return Err(ApiError::Refused("the reply of the Service Usage API has no operation".to_owned()));
             };
+            // The service has no call that waits for the end of an operation.
             tokio::time::sleep(waits.next().unwrap_or(LONGEST_WAIT)).await;
             operation = self.client.send(|client| client.get(self.url(&name))).await?;
         }
