@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
-use rustix::process::{Resource, Rlimit, Signal, getpid, getppid, getrlimit, kill_process, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getppid, getrlimit, kill_process, setrlimit};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tonic::body::Body;
@@ -131,11 +131,20 @@ where
 impl KillTarget {
     fn kill(self) {
         let target = match self {
-            Self::Starter => getppid(),
+            Self::Starter => getppid().and_then(starter),
             Self::Plugin => Some(getpid()),
         };
         if let Some(target) = target {
             kill_process(target, Signal::KILL).expect("the process exists and is ours");
         }
     }
+}
+
+/// Returns the program that has started this plugin: `sc`, the parent of its supervisor, or the parent itself.
+fn starter(parent: Pid) -> Option<Pid> {
+    let read = |file| std::fs::read_to_string(format!("/proc/{}/{file}", parent.as_raw_nonzero())).ok();
+    if read("comm")?.trim_end() != "supervisor" {
+        return Some(parent);
+    }
+    Pid::from_raw(read("stat")?.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()?)
 }

@@ -1,6 +1,7 @@
 //! A child process with its process group, output pipes and exit status.
 
-use std::io::{self, Write as _};
+use std::io::{self, PipeReader};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -11,11 +12,11 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_p
 use tokio::sync::{oneshot, watch};
 
 use super::background::{start_thread, wait_without_reaping};
-use super::output::{OutputSink, OutputStream, Tail, read_lines};
+use super::output::{LogLevel, OutputSink, OutputStream, Tail, read_lines};
 use super::sandbox::TemporaryFolder;
-use super::supervisor::{Supervisor, SupervisorError};
-use super::tag::{ProcessTag, kill_tagged};
-use super::{ProcessSandbox, ProcessSpec, gate};
+use super::supervision::{Control, Ending, Supervision, SupervisorError};
+use super::tag::ProcessTag;
+use super::{ProcessSandbox, ProcessSpec, describe_exit, gate};
 use crate::fs::FileError;
 
 /// Limit on the wait for a killed process to exit. The kernel exceeds it only if it hangs.
@@ -37,7 +38,7 @@ pub enum SpawnError {
         #[source]
         source: io::Error,
     },
-    /// The supervisor did not register the process group. The program was not executed.
+    /// The supervisor of the program did not start. The program was not executed.
     #[error("cannot start {} without supervision", program.display())]
     Unsupervised {
         /// Path of the program.
@@ -63,7 +64,7 @@ pub enum SpawnError {
 /// Starts processes, supervised if a supervisor is set.
 #[derive(Clone, Debug, Default)]
 pub struct Spawner {
-    supervisor: Option<Arc<Supervisor>>,
+    supervision: Option<Arc<Supervision>>,
 }
 
 /// First line of the standard output of a process, or the reason why there is none.
@@ -92,37 +93,53 @@ pub struct Process {
     exited: watch::Receiver<Option<ExitStatus>>,
     open_pipes: watch::Receiver<usize>,
     temporary_folder: Option<PathBuf>,
-    _stdin: ChildStdin,
+    _stdin: Option<ChildStdin>,
 }
 
 #[derive(Debug)]
 struct Shared {
     group: Pid,
-    /// True once the leader has been reaped. Locked while a signal is sent, so that the leader is not reaped meanwhile.
+    signals: Signals,
+    /// True once the process that is waited for has been reaped. Locked while a signal is sent, so that it is not reaped
+    /// meanwhile.
     reaped: Mutex<bool>,
     gone: Condvar,
     stdout: Tail,
     stderr: Tail,
 }
 
-/// Supervisor of a process, and the tag that its gate has set.
+/// Way in which signals reach a process group.
 #[derive(Debug)]
-struct Supervision {
-    supervisor: Arc<Supervisor>,
-    tag: ProcessTag,
+enum Signals {
+    /// The leader is a child of this process.
+    Direct,
+    /// The leader is a child of its supervisor, which sends them.
+    Supervisor(Control),
 }
 
-/// Values that are kept until a process has ended.
+/// Process that ends with the leader of the group.
 #[derive(Debug)]
-struct Kept {
-    supervision: Option<Supervision>,
-    temporary_folder: Option<TemporaryFolder>,
+enum Waited {
+    /// The leader itself.
+    Leader(Child),
+    /// The supervisor of the leader.
+    Supervisor(Ending),
+}
+
+/// Parts of a process that is started.
+struct Started {
+    group: Pid,
+    signals: Signals,
+    waited: Waited,
+    /// Standard output and standard error.
+    output: (PipeReader, PipeReader),
+    stdin: Option<ChildStdin>,
 }
 
 impl Spawner {
     /// Returns a spawner whose processes are killed when `sc` exits, even by SIGKILL.
-    pub fn supervised(supervisor: Arc<Supervisor>) -> Self {
-        Self { supervisor: Some(supervisor) }
+    pub fn supervised(supervision: Arc<Supervision>) -> Self {
+        Self { supervision: Some(supervision) }
     }
 
     /// Returns a spawner whose processes are killed only when their [`Process`] is dropped: for tests and short
@@ -137,8 +154,7 @@ impl Spawner {
     /// # Errors
     /// [`SpawnError`]; no process is left running.
     pub fn spawn(&self, spec: &ProcessSpec, sink: Arc<dyn OutputSink>) -> Result<Process, SpawnError> {
-        let tag = ProcessTag::new();
-        let temporary_folder = match (&spec.sandbox, &self.supervisor) {
+        let temporary_folder = match (&spec.sandbox, &self.supervision) {
             (ProcessSandbox::None, _) => None,
             (_, None) => return Err(SpawnError::NoSandbox(spec.program.clone())),
             (_, Some(_)) => {
@@ -147,74 +163,73 @@ impl Spawner {
                 Some(created.map_err(failed)?)
             }
         };
-        let mut command = match &self.supervisor {
-            Some(supervisor) => {
-                let mut command = Command::new(supervisor.program());
-                let own = temporary_folder.iter().map(|folder| folder.path().to_owned());
-                let sandbox = spec.sandbox.clone().with_files([], own);
-                command.args(gate::arguments(tag, &sandbox)).arg(&spec.program);
-                command
-            }
-            None => {
-                let mut command = Command::new(&spec.program);
-                command.process_group(0);
-                command
-            }
-        };
-        command
-            .args(&spec.arguments)
-            .env_clear()
-            .envs(spec.environment.iter().map(|(name, value)| (name, value)))
-            .envs(temporary_folder.iter().flat_map(TemporaryFolder::variables))
-            .current_dir(&spec.directory)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let failed = |source| SpawnError::Start { program: spec.program.clone(), source };
-        let mut child = match &self.supervisor {
-            Some(supervisor) => supervisor.spawn(command),
-            None => gate::retry_while_busy(|| command.spawn()),
-        }
-        .map_err(failed)?;
-        let group = Pid::from_child(&child);
-        let mut stdin = child.stdin.take().expect("stdin is piped");
-        if let Some(supervisor) = &self.supervisor {
-            // Dropping `stdin` makes the gate exit without executing the program.
-            if let Err(source) = supervisor.register(group, tag) {
-                drop(stdin);
-                child.wait().map_err(failed)?;
-                return Err(SpawnError::Unsupervised { program: spec.program.clone(), source });
-            }
-            if let Err(error) = stdin.write_all(b"\n") {
-                supervisor.release(group).ok();
-                child.wait().map_err(failed)?;
-                return Err(failed(error));
-            }
-        }
-        let supervision = self.supervisor.clone().map(|supervisor| Supervision { supervisor, tag });
-        let kept = Kept { supervision, temporary_folder };
-        Process::watch(child, stdin, group, kept, sink).map_err(|error| {
+        let started = match &self.supervision {
+            Some(supervision) => start_supervised(supervision, spec, temporary_folder.as_ref()),
+            None => start_directly(spec),
+        }?;
+        let group = started.group;
+        Process::watch(started, temporary_folder, sink).map_err(|error| {
             send_signal(group, Signal::KILL);
-            failed(error)
+            SpawnError::Start { program: spec.program.clone(), source: error }
         })
     }
 }
 
+fn start_supervised(
+    supervision: &Supervision,
+    spec: &ProcessSpec,
+    temporary_folder: Option<&TemporaryFolder>,
+) -> Result<Started, SpawnError> {
+    let tag = ProcessTag::new();
+    let own = temporary_folder.iter().map(|folder| folder.path().to_owned());
+    let mut command = supervision.command(tag, &spec.sandbox.clone().with_files([], own));
+    command.arg(&spec.program);
+    complete(&mut command, spec);
+    command.envs(temporary_folder.into_iter().flat_map(TemporaryFolder::variables));
+    let supervised = supervision.start(command, tag).map_err(|error| match error {
+        SupervisorError::Start { source, .. } => SpawnError::Start { program: spec.program.clone(), source },
+        SupervisorError::Lost(_) => SpawnError::Unsupervised { program: spec.program.clone(), source: error },
+    })?;
+    let group = supervised.group;
+    let (control, ending, output) = supervised.split();
+    let (signals, waited) = (Signals::Supervisor(control), Waited::Supervisor(ending));
+    Ok(Started { group, signals, waited, output, stdin: None })
+}
+
+fn start_directly(spec: &ProcessSpec) -> Result<Started, SpawnError> {
+    let mut command = Command::new(&spec.program);
+    command.process_group(0);
+    complete(&mut command, spec);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let failed = |source| SpawnError::Start { program: spec.program.clone(), source };
+    let mut child = gate::retry_while_busy(|| command.spawn()).map_err(failed)?;
+    let stdout = OwnedFd::from(child.stdout.take().expect("stdout is piped"));
+    let stderr = OwnedFd::from(child.stderr.take().expect("stderr is piped"));
+    let (output, stdin) = ((stdout.into(), stderr.into()), child.stdin.take());
+    let (group, signals, waited) = (Pid::from_child(&child), Signals::Direct, Waited::Leader(child));
+    Ok(Started { group, signals, waited, output, stdin })
+}
+
+/// Adds the arguments, the working directory and the environment to the command of a program.
+fn complete(command: &mut Command, spec: &ProcessSpec) {
+    let environment = spec.environment.iter().map(|(name, value)| (name, value));
+    command.args(&spec.arguments).env_clear().envs(environment).current_dir(&spec.directory);
+}
+
 impl Process {
     fn watch(
-        mut child: Child,
-        stdin: ChildStdin,
-        group: Pid,
-        kept: Kept,
+        started: Started,
+        temporary_folder: Option<TemporaryFolder>,
         sink: Arc<dyn OutputSink>,
     ) -> io::Result<Self> {
+        let Started { group, signals, waited, output: (stdout, stderr), stdin } = started;
         let (first_sender, first_line) = oneshot::channel();
         let (exit_sender, exited) = watch::channel(None);
         let (pipe_sender, open_pipes) = watch::channel(2);
-        let temporary_folder = kept.temporary_folder.as_ref().map(|folder| folder.path().to_owned());
-        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let of_temporary_files = temporary_folder.as_ref().map(|folder| folder.path().to_owned());
         let shared = Arc::new(Shared {
             group,
+            signals,
             reaped: Mutex::new(false),
             gone: Condvar::new(),
             stdout: Tail::default(),
@@ -226,7 +241,7 @@ impl Process {
         let (of_stdout, out_sink, out_pipes) = (shared.clone(), sink.clone(), pipe_sender.clone());
         start_thread("plugin stdout", move || {
             let mut first = Some(first_sender);
-            read_lines(stdout.expect("stdout is piped"), |line, is_complete| {
+            read_lines(stdout, |line, is_complete| {
                 if let Some(sender) = first.take() {
                     // The receiver may have been dropped; the error is ignored.
                     sender.send(first_line_of(line, is_complete)).ok();
@@ -240,9 +255,9 @@ impl Process {
             }
             out_pipes.send_modify(|open| *open -= 1);
         })?;
-        let of_stderr = shared.clone();
+        let (of_stderr, exit_sink) = (shared.clone(), sink.clone());
         start_thread("plugin stderr", move || {
-            read_lines(stderr.expect("stderr is piped"), |line, _| {
+            read_lines(stderr, |line, _| {
                 of_stderr.stderr.push(line);
                 sink.line(OutputStream::Stderr, line);
             });
@@ -250,7 +265,7 @@ impl Process {
         })?;
         let of_exit = shared.clone();
         start_thread("plugin exit", move || {
-            let status = of_exit.wait_and_reap(child, kept);
+            let status = of_exit.wait_and_reap(waited, temporary_folder, &*exit_sink);
             exit_sender.send_replace(Some(status));
         })?;
         Ok(Self {
@@ -258,7 +273,7 @@ impl Process {
             first_line: Mutex::new(Some(first_line)),
             exited,
             open_pipes,
-            temporary_folder,
+            temporary_folder: of_temporary_files,
             _stdin: stdin,
         })
     }
@@ -369,29 +384,49 @@ impl Shared {
 
     fn signal(&self, signal: Signal) {
         let reaped = self.lock();
-        if !*reaped {
-            send_signal(self.group, signal);
+        if *reaped {
+            return;
+        }
+        match &self.signals {
+            Signals::Direct => send_signal(self.group, signal),
+            Signals::Supervisor(control) => control.signal(signal),
         }
     }
 
-    /// Waits for the leader to exit, kills the rest of its group and the processes that have left it, removes the group from
-    /// the supervisor's list, removes its temporary files, and then reaps the leader. Until it is reaped, the dead leader
-    /// reserves the group number.
-    fn wait_and_reap(&self, mut child: Child, kept: Kept) -> ExitStatus {
-        wait_without_reaping(self.group);
-        kill_process_group(self.group, Signal::KILL).ok();
-        if let Some(Supervision { supervisor, tag }) = kept.supervision {
-            kill_tagged(&[tag]);
-            // A dead supervisor cannot kill the group; the error is ignored.
-            supervisor.release(self.group).ok();
-        }
+    /// Waits for the leader to exit, and for the end of all that it has started, removes its temporary files, and then reaps
+    /// what was waited for. Reports the end of a supervisor that ends before its program.
+    fn wait_and_reap(
+        &self,
+        mut waited: Waited,
+        temporary_folder: Option<TemporaryFolder>,
+        sink: &dyn OutputSink,
+    ) -> ExitStatus {
+        let ended = match &mut waited {
+            Waited::Leader(_) => {
+                wait_without_reaping(self.group);
+                // Until it is reaped, the dead leader reserves the number of the group.
+                kill_process_group(self.group, Signal::KILL).ok();
+                None
+            }
+            Waited::Supervisor(ending) => ending.wait(),
+        };
         // The files may be many: a signal to the group does not wait for their removal.
-        drop(kept.temporary_folder);
+        drop(temporary_folder);
         let mut reaped = self.lock();
-        let status = child.wait().unwrap_or_default();
+        let status = match waited {
+            Waited::Leader(mut child) => child.wait().unwrap_or_default(),
+            Waited::Supervisor(ending) => {
+                let status = ending.reap();
+                if ended.is_none() {
+                    let how = describe_exit(status);
+                    sink.log(LogLevel::Error, &format!("its supervisor process has ended ({how}), so it was killed"));
+                }
+                status
+            }
+        };
         *reaped = true;
         self.gone.notify_all();
-        status
+        ended.unwrap_or(status)
     }
 
     /// Waits until no process of the group is left, at most 500 ms: orphans that are never reaped stay in the group.

@@ -1,5 +1,5 @@
-//! The gate: the process that becomes a supervised program. It starts as a process of our own program, waits until `sc`
-//! writes a byte to its standard input, applies the sandbox of the program to itself, and then
+//! The gate: the process that becomes a supervised program. It starts as a process of our own program, waits until its
+//! supervisor writes a byte to its standard input, applies the sandbox of the program to itself, and then
 //! replaces itself by the program (`exec`). Until then the program cannot run. The gate leads a session of its own, with one
 //! process group, and so does the program.
 //!
@@ -17,8 +17,8 @@ use rustix::process::{Pid, getppid};
 use super::sandbox::{ProcessSandbox, SandboxError};
 use super::tag::ProcessTag;
 
-/// Argument that runs our program as a gate. The process id of `sc`, the tag of the program, its sandbox, the program to
-/// execute and its arguments follow.
+/// Argument that runs our program as a gate. The process id of its supervisor, the tag of the program, its sandbox, the
+/// program to execute and its arguments follow.
 pub(super) const ARGUMENT: &str = "__exec";
 
 /// Prefix of the report on standard output if the program cannot be executed. The error number and a line end follow.
@@ -32,23 +32,32 @@ const SANDBOX_FAILED: &str = "\0sandbox failed ";
 const BUSY_RETRIES: u32 = 5;
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
-/// Returns the arguments that run our program as a gate of this process. The program to execute and its arguments have
-/// to follow.
-pub(super) fn arguments(tag: ProcessTag, sandbox: &ProcessSandbox) -> impl Iterator<Item = OsString> {
-    let own = [ARGUMENT.to_owned(), std::process::id().to_string(), tag.to_string()];
-    own.map(OsString::from).into_iter().chain(sandbox.arguments())
+/// Argument in place of the tag of a program without one.
+const NO_TAG: &str = "-";
+
+/// Returns the arguments of a gate after the process id of its supervisor. The program to execute and its arguments have to
+/// follow.
+pub(super) fn arguments(tag: Option<ProcessTag>, sandbox: &ProcessSandbox) -> impl Iterator<Item = OsString> {
+    let tag = tag.map_or_else(|| NO_TAG.to_owned(), |tag| tag.to_string());
+    std::iter::once(tag.into()).chain(sandbox.arguments())
+}
+
+/// Reads the tag of a program. Returns `None` if the argument is none.
+fn parse_tag(argument: &OsStr) -> Option<Option<ProcessTag>> {
+    let argument = argument.to_str()?;
+    if argument == NO_TAG { Some(None) } else { argument.parse().ok().map(Some) }
 }
 
 /// Runs the gate: waits for one byte on standard input, then executes the program.
 pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let parent = arguments.next().and_then(|parent| Pid::from_raw(parent.to_str()?.parse().ok()?));
-    let tag = arguments.next().and_then(|tag| tag.to_str()?.parse::<ProcessTag>().ok());
+    let tag = arguments.next().and_then(|tag| parse_tag(&tag));
     let sandbox = ProcessSandbox::from_arguments(&mut arguments);
     let (Some(parent), Some(tag), Some(sandbox), Some(program)) = (parent, tag, sandbox, arguments.next()) else {
         return ExitCode::from(2);
     };
     // The leader of a session has no terminal, and cannot leave its process group.
-    if rustix::process::setsid().is_err() || tag.apply().is_err() {
+    if rustix::process::setsid().is_err() || tag.is_some_and(|tag| tag.apply().is_err()) {
         return ExitCode::FAILURE;
     }
     #[cfg(target_os = "linux")]

@@ -1,33 +1,38 @@
 //! Child processes: each leads its own process group, its output is read until its end, and it is killed however `sc`
 //! ends.
 //!
-//! Input: a [`ProcessSpec`]. Output: a [`Process`]. Dropping it kills its process group; [`Supervisor`] kills the
-//! group if `sc` itself is killed; on Linux, the kernel kills the program if both are killed. Excluded: the purpose of
-//! the program, the meaning of its output.
+//! Input: a [`ProcessSpec`]. Output: a [`Process`]. Dropping it kills its process group; its supervisor kills the group and
+//! all that the program has started if `sc` itself is killed; on Linux, the kernel kills the program if both are killed.
+//! Excluded: the purpose of the program, the meaning of its output.
 //!
 //! ```text
-//! sc ──pipe──► supervisor            holds the list of groups; end of file: kills them
-//!  └─ stdin pipe ─► gate ─exec─► program     waits for a byte before it executes the program; end of file: exits
+//! sc ──socket──► supervisor ─stdin pipe─► gate ─exec─► program
 //! ```
-//! The gate is a process of our own program that later becomes the program (`exec`), in the same process group. `sc`
-//! writes the byte once the supervisor has acknowledged this group; the gate then applies the sandbox of the program. If
-//! `sc` is killed, either the gate never executes the program, or the supervisor has the group on its list. The program
-//! leads its session, so it cannot leave its group. A process that it has started can; on Linux it is found by the tag of
-//! the program, and killed with the group.
+//! A supervised program has a supervisor of its own, a process of our own program: the parent of the program, and on Linux
+//! the ancestor of all that the program starts (a subreaper). If the program exits, or the socket ends because `sc` has
+//! exited or was killed, it kills these processes: by descent from itself, so that it never kills another process.
 //!
-//! If the supervisor is killed, `sc` starts another one with the same list. If `sc` is killed before that, Linux kills
-//! the programs (PR_SET_PDEATHSIG), but not the processes that these have started; other systems kill nothing.
+//! The gate is a process of our own program that later becomes the program (`exec`). It applies the sandbox of the program
+//! to itself. The program leads its session, so it cannot leave its group.
+//!
+//! If the supervisor is killed, Linux kills the program (PR_SET_PDEATHSIG), and what the program has started becomes a child of
+//! `sc`, which kills it if it is in the session of the program or has its tag. If both are killed, Linux kills the program alone; other systems
+//! kill nothing.
 
 #![expect(clippy::disallowed_methods, reason = "this module starts child processes and exits helper processes")]
 
 mod background;
 mod child;
+#[cfg(target_os = "linux")]
+mod descendants;
+mod descriptors;
 mod environment;
 mod gate;
 mod other;
 mod output;
 mod sandbox;
 mod starter;
+mod supervision;
 mod supervisor;
 mod tag;
 
@@ -40,7 +45,7 @@ pub use environment::HostEnvironment;
 pub use other::exit_of_other;
 pub use output::{LogLevel, OutputSink, OutputStream};
 pub use sandbox::{AllowedAccess, HiddenFiles, ProcessSandbox, SandboxError, SandboxSupport};
-pub use supervisor::{Supervisor, SupervisorError};
+pub use supervision::{Supervision, SupervisorError};
 
 /// Program to run, with its arguments, working directory and environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +65,7 @@ pub struct ProcessSpec {
 /// Runs this process as a helper process (supervisor or gate) if its arguments, without the program name, request one.
 /// Returns the exit code of the helper; `None` if this process is not a helper.
 ///
-/// A program that starts a [`Supervisor`] calls this function first in `main` and exits with the returned code.
+/// A program that has a [`Supervision`] calls this function first in `main` and exits with the returned code.
 pub fn run_helper(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter();
     let role = arguments.next()?;

@@ -28,7 +28,7 @@ use bridge::host::{
 };
 use bridge::install::LocalPackages;
 use bridge::plugin::{LocalSource, PluginConfig, PluginSource, Sandbox};
-use bridge::process::{HostEnvironment, Spawner, Supervisor};
+use bridge::process::{HostEnvironment, Spawner, Supervision};
 use bridge::provider::grpc::{Limits, PluginInit};
 use tokio_util::sync::CancellationToken;
 
@@ -92,7 +92,7 @@ impl TestRepository {
 
     /// Creates an empty repository whose processes are supervised, as in a real run.
     pub(crate) fn supervised() -> Self {
-        let supervisor = Supervisor::start(env!("CARGO_BIN_EXE_bridge-supervised").as_ref()).unwrap();
+        let supervisor = Supervision::new(env!("CARGO_BIN_EXE_bridge-supervised").as_ref()).unwrap();
         Self { spawner: Spawner::supervised(Arc::new(supervisor)), sandbox: Sandbox::default(), ..Self::new() }
     }
 

@@ -78,8 +78,12 @@ struct Supervised {
 impl Supervised {
     fn start(mode: &str, script: &str) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bridge-supervised"));
-        let command = command.args([mode, script]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        command.args([mode, script]);
+        Self::start_command(command)
+    }
+
+    fn start_command(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         Self { child, stdout }
     }

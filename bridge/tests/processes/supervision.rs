@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit, test_kill_process};
 
 use crate::{LIMIT, LivenessPipe, STUBBORN, Supervised};
 
@@ -39,43 +39,61 @@ fn kill(pid: i32, signal: Signal) {
     kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
 }
 
+/// Returns the children of a process.
+fn children(of: u32) -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(move |pid| parent(*pid) == Some(of))
+}
+
 impl Supervised {
-    /// Returns the supervisor of the program, other than `previous`, with the groups on its list at its start.
-    fn supervisor(&self, previous: Option<i32>) -> (i32, String) {
+    /// Returns the supervisor of the program, other than `previous`, which has started its program.
+    fn supervisor(&self, previous: Option<i32>) -> i32 {
         wait_for("the supervisor", || {
-            let entries = fs::read_dir("/proc").unwrap().flatten();
-            let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-            let mut children = pids.filter(|pid| Some(*pid) != previous && parent(*pid) == Some(self.child.id()));
-            children.find_map(|pid| {
-                let (command_line, _) = identity(pid);
-                Some((pid, command_line.strip_prefix("supervisor __supervise")?.trim().to_owned()))
+            let mut found = children(self.child.id()).filter(|pid| Some(*pid) != previous);
+            found.find(|pid| {
+                let has_program = children(u32::try_from(*pid).unwrap()).next().is_some();
+                identity(*pid).0.starts_with("supervisor __supervise") && has_program
             })
         })
     }
 }
 
-/// The grandchild of the script is left unless a supervisor kills the group.
+/// The grandchild of the script, and the process that has left its session, become children of the parent.
 #[test]
-fn killed_supervisor_is_replaced_by_one_that_knows_the_running_groups() {
+fn program_ends_with_all_that_it_has_started_if_its_supervisor_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = LivenessPipe::new(folder.path());
-    let mut supervised = Supervised::start("run", &LivenessPipe::held_by(folder.path(), STUBBORN));
+    let script = format!("{DETACHED} {STUBBORN}");
+    let mut supervised = Supervised::start("run", &LivenessPipe::held_by(folder.path(), &script));
     supervised.wait_for_line("up");
-    let (mut pid, groups) = supervised.supervisor(None);
-    assert_eq!(groups, "");
-    for _ in 0..5 {
-        kill(pid, Signal::KILL);
-        let (next, groups) = supervised.supervisor(Some(pid));
-        let (group, tag) = groups.split_once(':').unwrap();
-        assert!(group.parse::<i32>().is_ok() && tag.parse::<u64>().is_ok(), "one group: {groups}");
-        pid = next;
-    }
+    kill(supervised.supervisor(None), Signal::KILL);
+    pipe.assert_all_exited();
+    // The program that starts supervised processes exits with the script.
+    let status = supervised.child.wait().unwrap();
+    assert_eq!(status.code(), Some(1));
+}
+
+#[test]
+fn killed_supervisor_leaves_the_programs_of_other_supervisors_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = LivenessPipe::new(folder.path());
+    let mut supervised = Supervised::start("keep", &LivenessPipe::held_by(folder.path(), STUBBORN));
+    supervised.wait_for_line("up");
+    let first = supervised.supervisor(None);
+    supervised.write_line();
+    supervised.wait_for_line("up");
+    let second = supervised.supervisor(Some(first));
+    kill(first, Signal::KILL);
+    supervised.wait_for_line("ended");
+    assert!(identity(second).0.starts_with("supervisor"));
     pipe.assert_any_running();
     supervised.kill();
     pipe.assert_all_exited();
-    wait_for("the end of the supervisor", || test_kill_process(Pid::from_raw(pid).unwrap()).err());
+    wait_for("the end of the supervisor", || test_kill_process(Pid::from_raw(second).unwrap()).err());
 }
 
+/// The parent is stopped, so that it does not notice that the supervisor is killed before it is killed itself.
 #[test]
 fn program_is_killed_if_the_supervisor_and_the_parent_are_killed_together() {
     let folder = tempfile::tempdir().unwrap();
@@ -83,12 +101,119 @@ fn program_is_killed_if_the_supervisor_and_the_parent_are_killed_together() {
     let script = LivenessPipe::held_by(folder.path(), "trap '' INT TERM HUP; echo first; echo up; exec sleep 1000");
     let mut supervised = Supervised::start("run", &script);
     supervised.wait_for_line("up");
-    let (supervisor, _) = supervised.supervisor(None);
-    // A stopped supervisor kills nothing, as if it were killed at the same moment.
+    let supervisor = supervised.supervisor(None);
+    kill(i32::try_from(supervised.child.id()).unwrap(), Signal::STOP);
+    kill(supervisor, Signal::KILL);
+    pipe.assert_all_exited();
+    supervised.kill();
+}
+
+/// Linux continues a stopped supervisor when its parent dies.
+#[test]
+fn stopped_supervisor_kills_all_if_the_parent_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = LivenessPipe::new(folder.path());
+    let script = format!("{DETACHED} {STUBBORN}");
+    let mut supervised = Supervised::start("run", &LivenessPipe::held_by(folder.path(), &script));
+    supervised.wait_for_line("up");
+    let supervisor = supervised.supervisor(None);
     kill(supervisor, Signal::STOP);
     supervised.kill();
     pipe.assert_all_exited();
-    kill(supervisor, Signal::KILL);
+    wait_for("the end of the supervisor", || test_kill_process(Pid::from_raw(supervisor).unwrap()).err());
+}
+
+/// Prints the tag of the program, its limit on locks.
+const PRINT_TAG: &str = "sed -n 's/^Max file locks *[0-9a-z]* *//p' /proc/self/limits | cut -d ' ' -f 1";
+
+/// Gives the tag of a program to a process. A program can do that to any process of its account.
+fn give_tag(process: u32, tag: u64) {
+    let limit = Rlimit { current: Some(tag), maximum: Some(tag) };
+    prlimit(Pid::from_raw(i32::try_from(process).unwrap()), Resource::Locks, limit).unwrap();
+}
+
+impl Supervised {
+    /// Reads lines until one has a number after a prefix, and returns it.
+    fn read_number(&mut self, prefix: &str) -> u64 {
+        let mut line = String::new();
+        loop {
+            line.clear();
+            assert_ne!(self.stdout.read_line(&mut line).unwrap(), 0, "it exited without a number");
+            if let Some(number) = line.trim().strip_prefix(prefix).and_then(|number| number.parse().ok()) {
+                return number;
+            }
+        }
+    }
+}
+
+#[test]
+fn process_with_the_tag_of_a_program_is_left_alone() {
+    for kill_supervisor in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = LivenessPipe::new(folder.path());
+        let script = format!("echo first; {PRINT_TAG}; {STUBBORN}");
+        let mut supervised = Supervised::start("run", &LivenessPipe::held_by(folder.path(), &script));
+        let tag = supervised.read_number("");
+        supervised.wait_for_line("up");
+        let mut victim = Command::new("sleep").arg("1000").spawn().unwrap();
+        let supervisor = supervised.supervisor(None);
+        for process in [victim.id(), u32::try_from(supervisor).unwrap(), supervised.child.id()] {
+            give_tag(process, tag);
+        }
+        if kill_supervisor {
+            kill(supervisor, Signal::KILL);
+            assert_eq!(supervised.child.wait().unwrap().code(), Some(1));
+        } else {
+            supervised.kill();
+        }
+        assert!(victim.try_wait().unwrap().is_none(), "the process that has the tag was killed");
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+        pipe.assert_all_exited();
+    }
+}
+
+/// Such as git.
+#[test]
+fn command_of_the_parent_with_the_tag_of_a_program_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = LivenessPipe::new(folder.path());
+    let script = format!("echo first; {PRINT_TAG}; {DETACHED} {STUBBORN}");
+    let mut supervised = Supervised::start("keep", &LivenessPipe::held_by(folder.path(), &script));
+    let command = u32::try_from(supervised.read_number("command ")).unwrap();
+    let tag = supervised.read_number("");
+    supervised.wait_for_line("up");
+    give_tag(command, tag);
+    kill(supervised.supervisor(None), Signal::KILL);
+    supervised.wait_for_line("its supervisor process has ended (killed by signal 9), so it was killed");
+    supervised.wait_for_line("ended");
+    pipe.assert_all_exited();
+    assert_eq!(parent(i32::try_from(command).unwrap()), Some(supervised.child.id()), "the command was killed");
+    assert!(!supervised.kill().contains("command ended"));
+}
+
+/// There is no tag below such a limit: it would be the limit of every process of the shell.
+#[test]
+fn small_limit_on_locks_kills_no_other_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = LivenessPipe::new(folder.path());
+    let zero = Rlimit { current: Some(0), maximum: Some(0) };
+    let mut shell = Command::new("sleep").arg("1000").spawn().unwrap();
+    prlimit(Pid::from_raw(i32::try_from(shell.id()).unwrap()), Resource::Locks, zero).unwrap();
+    let script = format!("echo first; {DETACHED} while ! [ -e '{}/go' ]; do sleep 0.01; done", folder.path().display());
+    let mut command = Command::new("prlimit");
+    command.args(["--locks=0:0", env!("CARGO_BIN_EXE_bridge-supervised"), "keep"]);
+    command.arg(LivenessPipe::held_by(folder.path(), &script));
+    let mut supervised = Supervised::start_command(command);
+    supervised.wait_for_line("detached");
+    fs::write(folder.path().join("go"), "").unwrap();
+    // The program that starts supervised processes lives on.
+    supervised.wait_for_line("ended");
+    pipe.assert_all_exited();
+    assert!(shell.try_wait().unwrap().is_none() && supervised.child.try_wait().unwrap().is_none());
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    supervised.kill();
 }
 
 /// Linux sends the signal for the death of the parent at the end of the thread that started the process.
@@ -146,26 +271,8 @@ fn supervisor_has_a_name_of_its_own() {
     supervised.wait_for_line("up");
     let own = identity(i32::try_from(supervised.child.id()).unwrap());
     assert_eq!(own.1, "bridge-supervis");
-    let (pid, _) = supervised.supervisor(None);
-    assert_eq!(identity(pid), ("supervisor __supervise".to_owned(), "supervisor".to_owned()));
+    assert_eq!(identity(supervised.supervisor(None)).1, "supervisor");
     supervised.kill();
-}
-
-#[test]
-fn supervisor_that_does_not_reply_is_replaced() {
-    let folder = tempfile::tempdir().unwrap();
-    let pipe = LivenessPipe::new(folder.path());
-    let mut supervised = Supervised::start("run", &LivenessPipe::held_by(folder.path(), STUBBORN));
-    supervised.wait_for_line("up");
-    let (stopped, _) = supervised.supervisor(None);
-    kill(stopped, Signal::STOP);
-    supervised.write_line();
-    supervised.wait_for_line("up");
-    let (_, groups) = supervised.supervisor(Some(stopped));
-    assert_eq!(groups.split(' ').count(), 2, "{groups}");
-    pipe.assert_any_running();
-    supervised.kill();
-    pipe.assert_all_exited();
 }
 
 /// Starts a process that leaves the session of the script, loses its parent, clears its environment and ignores signals.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bridge::process::{
-    AllowedAccess, FirstLine, OutputStream, Process, ProcessSandbox, ProcessSpec, SandboxSupport, Spawner, Supervisor,
+    AllowedAccess, FirstLine, OutputStream, Process, ProcessSandbox, ProcessSpec, SandboxSupport, Spawner, Supervision,
 };
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_bridge-sandboxed");
@@ -25,7 +25,7 @@ pub(crate) struct Fixture {
 
 impl Fixture {
     pub(crate) fn new() -> Self {
-        let supervisor = Supervisor::start(env!("CARGO_BIN_EXE_bridge-supervised").as_ref()).unwrap();
+        let supervisor = Supervision::new(env!("CARGO_BIN_EXE_bridge-supervised").as_ref()).unwrap();
         Self { folder: tempfile::tempdir().unwrap(), spawner: Spawner::supervised(Arc::new(supervisor)) }
     }
 

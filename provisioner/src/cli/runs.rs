@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicUsize;
 use anyhow::Context as _;
 use bridge::host::PluginPool;
 use bridge::message_text::MessageText;
-use bridge::process::{Spawner, Supervisor};
+use bridge::process::{Spawner, Supervision};
 use config::Stack;
 use engine::events::{Event, Message, Outcome, Severity, Summary};
 use engine::{Scope, UrnPattern};
@@ -312,7 +312,7 @@ async fn stack_run(
 /// process.
 pub(crate) fn plugin_settings(stacks: &Stacks) -> anyhow::Result<PluginSettings> {
     let program = std::env::current_exe().context("the path of the sc executable cannot be determined")?;
-    let spawner = Spawner::supervised(Arc::new(Supervisor::start(&program)?));
+    let spawner = Spawner::supervised(Arc::new(Supervision::new(&program)?));
     let attached = attached_plugins::read(&stacks.process_context.environment)?;
     Ok(PluginSettings { attached, ..PluginSettings::new(stacks, spawner, PluginPool::new()) })
 }

@@ -9,7 +9,7 @@ use anyhow::{Context as _, ensure};
 use bridge::host::{DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PluginHost, PluginPool, Sources};
 use bridge::install::LocalPackages;
 use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
-use bridge::process::{HostEnvironment, Spawner, Supervisor};
+use bridge::process::{HostEnvironment, Spawner, Supervision};
 use bridge::provider::grpc::{Limits, PluginInit};
 use engine::events::{Event, EventSink, Operation, Outcome};
 use engine::{
@@ -117,7 +117,7 @@ impl<'f> Bench<'f> {
             locks: state::LockSettings::default(),
             engine_version: "v0.1.0".to_owned(),
         };
-        let supervisor = Supervisor::start(&std::env::current_exe()?)?;
+        let supervisor = Supervision::new(&std::env::current_exe()?)?;
         let spawner = Spawner::supervised(Arc::new(supervisor));
         Ok(Self { folder, access, spawner, key, provider_start: 0.0 })
     }

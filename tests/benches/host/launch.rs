@@ -12,7 +12,7 @@ use bridge::launch::{
     Connection, HostIdentity, LaunchSpec, Launched, PluginAddress, Procedure, attached_connection, launch,
 };
 use bridge::plugin::{Dialect, GoPlugin, GoPluginTls, LocalSource, PluginConfig, PluginSource};
-use bridge::process::{HostEnvironment, ProcessSandbox, Spawner, Supervisor};
+use bridge::process::{HostEnvironment, ProcessSandbox, Spawner, Supervision};
 use futures_util::future::{join_all, try_join_all};
 use tests::binaries;
 use tests::sdks::go_program;
@@ -88,7 +88,7 @@ impl Plugin {
         // In memory, as XDG_RUNTIME_DIR: ext4 searches ever longer for a free inode where folders were removed just now.
         let parent = Some("/dev/shm").filter(|parent| Path::new(parent).is_dir()).unwrap_or("/tmp");
         let folder = tempfile::Builder::new().prefix("sc").tempdir_in(parent)?;
-        let spawner = Spawner::supervised(Arc::new(Supervisor::start(&binaries::sc()?)?));
+        let spawner = Spawner::supervised(Arc::new(Supervision::new(&binaries::sc()?)?));
         let packages = LocalPackages {
             root: folder.path().to_owned(),
             cache: folder.path().join("cache"),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bridge::host::{DeclaredPlugin, HostEvent, HostEvents, HostSettings, PluginHost, PluginPool, Sources};
 use bridge::install::LocalPackages;
 use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
-use bridge::process::{HostEnvironment, Spawner, Supervisor};
+use bridge::process::{HostEnvironment, Spawner, Supervision};
 use bridge::provider::grpc::{Limits, PluginInit};
 use tokio_util::sync::CancellationToken;
 
@@ -130,7 +130,7 @@ impl SdkPlugin {
             variables.iter().map(|(name, value)| ((*name).into(), value.clone())).collect();
         let environment = HostEnvironment::new(path.into_iter().chain(variables.clone()));
         let directory = self.folder.parent().unwrap_or(&self.folder).to_owned();
-        let supervisor = Supervisor::start(&sc()?).map_err(io::Error::other)?;
+        let supervisor = Supervision::new(&sc()?).map_err(io::Error::other)?;
         let spawner = Spawner::supervised(Arc::new(supervisor));
         let local = LocalPackages {
             root: directory.clone(),

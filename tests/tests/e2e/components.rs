@@ -106,7 +106,8 @@ fn running_child_is_recorded_if_the_component_plugin_dies() {
     repository.script(json!({"resources": {"pair--prod-one": {"hang": "create"}}}));
     let running = repository.start("provision -S");
     repository.wait_until_called("Create pair--prod-one");
-    let of_plugin = |(_, command): &&(i32, String)| command.contains("pulumi-resource-comp");
+    let of_plugin =
+        |(_, command): &&(i32, String)| command.contains("pulumi-resource-comp") && !command.starts_with("supervisor ");
     let processes = repository.processes();
     signal(processes.iter().find(of_plugin).unwrap().0, Signal::KILL);
     // A running step is awaited until the user aborts the run.
