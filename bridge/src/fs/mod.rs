@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 pub use below::place_below;
 pub use file_call::FileCall;
 pub use private::{create_private_folder, is_own_file, is_private_folder};
-pub use proc::has_own_proc;
+pub use proc::{ProcessStat, has_own_proc};
 pub(crate) use read::without_waiting;
 pub use read::{MAX_DOCUMENT_BYTES, open_regular, read_if_exists, read_named, read_regular, read_to_limit, utf8};
 pub use scratch::{RANDOM_CHARACTERS, ScratchFolder, shared_name};

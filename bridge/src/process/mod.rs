@@ -16,8 +16,8 @@
 //! to itself. The program leads its session, so it cannot leave its group.
 //!
 //! If the supervisor is killed, Linux kills the program (PR_SET_PDEATHSIG), and what the program has started becomes a child of
-//! `sc`, which kills it if it is in the session of the program or has its tag. If both are killed, Linux kills the program alone; other systems
-//! kill nothing.
+//! `sc`, which kills it if it is in the session of the program, or in another session than `sc` and has the tag of the program.
+//! If both are killed, Linux kills the program alone; other systems kill nothing.
 
 #![expect(clippy::disallowed_methods, reason = "this module starts child processes and exits helper processes")]
 

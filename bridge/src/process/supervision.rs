@@ -10,14 +10,18 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 #[cfg(target_os = "linux")]
-use rustix::process::getsid;
+use rustix::process::getpid;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::background::wait_without_reaping;
+#[cfg(target_os = "linux")]
+use super::descendants::kill_selected;
 use super::starter::Starter;
 use super::supervisor::{self, Reply, signal_request};
 use super::tag::ProcessTag;
 use super::{ProcessSandbox, descriptors, gate};
+#[cfg(target_os = "linux")]
+use crate::fs::ProcessStat;
 
 /// Limit on the time until a supervisor has started a gate.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -109,19 +113,16 @@ impl Supervision {
 }
 
 /// Kills what a supervisor that was killed has left: processes that have become children of this process, and their
-/// descendants.
+/// descendants. A child of this process belongs to the program in two cases: it is in the session of the program, which no other
+/// process can join; or it is in another session than this process and has the tag of the program. A child in the session of this
+/// process is a command that this process runs, or a supervisor.
 #[cfg(target_os = "linux")]
 fn kill_abandoned(group: Pid, tag: Option<ProcessTag>) {
-    super::descendants::kill_selected(|child| is_abandoned(child, group, tag));
-}
-
-/// Returns whether a child of this process belongs to the program that has led a group. No process can join a session, so one
-/// in the session of the program is a descendant of the program, and one in the session of this process is none: it is a
-/// command that this process runs, or a supervisor. A process in another session has to have the tag of the program, too.
-#[cfg(target_os = "linux")]
-fn is_abandoned(child: Pid, group: Pid, tag: Option<ProcessTag>) -> bool {
-    let (Ok(session), Ok(own)) = (getsid(Some(child)), getsid(None)) else { return false };
-    session == group || session != own && tag.is_some_and(|tag| tag.is_of(child))
+    let Some(own) = ProcessStat::read(Pid::as_raw(Some(getpid()))) else { return };
+    kill_selected(|pid, child| {
+        child.session == Pid::as_raw(Some(group))
+            || child.session != own.session && tag.is_some_and(|tag| tag.is_of(pid))
+    });
 }
 
 /// Kills the group of a program whose supervisor was killed.

@@ -149,7 +149,7 @@ impl Leader {
         }
         self.signal(Signal::KILL);
         #[cfg(target_os = "linux")]
-        super::descendants::kill_found(|_| true);
+        super::descendants::kill_found(|_, _| true);
         // The main thread goes on, and ends this process.
         std::thread::sleep(EXIT_LIMIT);
         std::process::exit(1)
@@ -187,7 +187,7 @@ fn kill_rest() {
     // All descendants have become children, or have one as an ancestor.
     while reap(|_, _| ()) && started.elapsed() < LIMIT {
         // Processes that were started while the others were killed are found by the next search.
-        kill_found(|_| true);
+        kill_found(|_, _| true);
         // Polls: the exits of descendants that are not children are not reported.
         std::thread::sleep(PAUSE);
     }

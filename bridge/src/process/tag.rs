@@ -8,13 +8,22 @@
 
 use std::fmt;
 use std::io;
+#[cfg(target_os = "linux")]
+use std::path::Path;
 use std::str::FromStr;
 
 #[cfg(target_os = "linux")]
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit};
+
+#[cfg(target_os = "linux")]
+use crate::fs::read_regular;
 
 /// Smallest tag: far above every limit that a person would set.
 const MIN: u64 = 1 << 60;
+
+/// Limit on the size of `/proc/PID/limits` in bytes. It has about 1,300.
+#[cfg(target_os = "linux")]
+const MAX_LIMITS: u64 = 64 * 1024;
 
 /// Tag of a program. Differs from the tags of all other running programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,8 +56,10 @@ impl ProcessTag {
 
     /// Returns whether a process has the tag.
     #[cfg(target_os = "linux")]
-    pub(super) fn is_of(self, process: rustix::process::Pid) -> bool {
-        parse_tag(&super::descendants::read(process, "limits")) == Some(self)
+    pub(super) fn is_of(self, process: Pid) -> bool {
+        let path = format!("/proc/{process}/limits");
+        let limits = read_regular(Path::new(&path), MAX_LIMITS).unwrap_or_default();
+        parse_tag(&String::from_utf8_lossy(&limits)) == Some(self)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, Write as _};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -192,28 +193,76 @@ fn command_of_the_parent_with_the_tag_of_a_program_is_left_alone() {
     assert!(!supervised.kill().contains("command ended"));
 }
 
+/// Returns a shell command that waits for the file `go`.
+fn wait_for_go(folder: &Path) -> String {
+    format!("while ! [ -e '{}/go' ]; do sleep 0.01; done", folder.display())
+}
+
 /// There is no tag below such a limit: it would be the limit of every process of the shell.
 #[test]
 fn small_limit_on_locks_kills_no_other_process() {
+    // Without a tag, a process that has left the session is not found if the supervisor is killed.
+    let in_session = DETACHED.replace("setsid ", "");
+    let kill_supervisor = "kill -9 $PPID; sleep 1000";
+    for (limit, start, end) in
+        [(0, DETACHED, ""), (0, &in_session, kill_supervisor), (1024, &in_session, kill_supervisor)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = LivenessPipe::new(folder.path());
+        let small = Rlimit { current: Some(limit), maximum: Some(limit) };
+        let mut shell = Command::new("sleep").arg("1000").spawn().unwrap();
+        prlimit(Pid::from_raw(i32::try_from(shell.id()).unwrap()), Resource::Locks, small).unwrap();
+        let mut command = Command::new("prlimit");
+        command.arg(format!("--locks={limit}:{limit}")).args([env!("CARGO_BIN_EXE_bridge-supervised"), "keep"]);
+        command.arg(LivenessPipe::held_by(
+            folder.path(),
+            &format!("echo first; {start} {}; {end}", wait_for_go(folder.path())),
+        ));
+        let mut supervised = Supervised::start_command(command);
+        supervised.wait_for_line("detached");
+        fs::write(folder.path().join("go"), "").unwrap();
+        // The program that starts supervised processes lives on.
+        supervised.wait_for_line("ended");
+        pipe.assert_all_exited();
+        assert!(shell.try_wait().unwrap().is_none() && supervised.child.try_wait().unwrap().is_none());
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+        supervised.kill();
+    }
+}
+
+/// In a namespace of process ids whose first process was not started in a session of its own, as by `unshare`, the number of the
+/// session of `sc` is 0.
+#[test]
+fn killed_supervisor_is_noticed_where_the_session_of_the_parent_has_no_number() {
+    let as_user: &[&str] = &["--user", "--map-root-user"];
+    let options: &[&str] = &["--pid", "--fork", "--kill-child", "--mount-proc"];
+    let unshare = |user: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(user).args(options);
+        command
+    };
+    let is_allowed = |user: &&&[&str]| unshare(user).arg("true").status().is_ok_and(|status| status.success());
+    let Some(user) = [&[][..], as_user].iter().find(is_allowed).copied() else {
+        let text = b"SKIPPED: the system allows no new namespace of process ids (unshare)\n";
+        // `eprintln!` would show it for a failed test only.
+        std::io::stderr().write_all(text).unwrap();
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let pipe = LivenessPipe::new(folder.path());
-    let zero = Rlimit { current: Some(0), maximum: Some(0) };
-    let mut shell = Command::new("sleep").arg("1000").spawn().unwrap();
-    prlimit(Pid::from_raw(i32::try_from(shell.id()).unwrap()), Resource::Locks, zero).unwrap();
-    let script = format!("echo first; {DETACHED} while ! [ -e '{}/go' ]; do sleep 0.01; done", folder.path().display());
-    let mut command = Command::new("prlimit");
-    command.args(["--locks=0:0", env!("CARGO_BIN_EXE_bridge-supervised"), "keep"]);
+    let script = format!("echo first; {DETACHED} {}; kill -9 $PPID; sleep 1000", wait_for_go(folder.path()));
+    let mut command = unshare(user);
+    command.args([env!("CARGO_BIN_EXE_bridge-supervised"), "keep"]);
     command.arg(LivenessPipe::held_by(folder.path(), &script));
     let mut supervised = Supervised::start_command(command);
     supervised.wait_for_line("detached");
     fs::write(folder.path().join("go"), "").unwrap();
-    // The program that starts supervised processes lives on.
+    supervised.wait_for_line("its supervisor process has ended (killed by signal 9), so it was killed");
     supervised.wait_for_line("ended");
     pipe.assert_all_exited();
-    assert!(shell.try_wait().unwrap().is_none() && supervised.child.try_wait().unwrap().is_none());
-    shell.kill().unwrap();
-    shell.wait().unwrap();
-    supervised.kill();
+    // The command of the parent is in the session without a number, too.
+    assert!(!supervised.kill().contains("command ended"));
 }
 
 /// Linux sends the signal for the death of the parent at the end of the thread that started the process.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bridge::fs::{MAX_DOCUMENT_BYTES, has_own_proc, read_regular, utf8};
+use bridge::fs::{MAX_DOCUMENT_BYTES, ProcessStat, has_own_proc, read_regular, utf8};
 use bridge::message_text::MessageText;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
@@ -60,7 +60,7 @@ impl Here {
         }
         let runs = match (&holder.process, &self.fingerprint) {
             (Some(process), Some(own)) if !is_same_place(process, own) => return LockProcess::Unknown,
-            (Some(process), Some(_)) => match start_of(&holder.pid.to_string()) {
+            (Some(process), Some(_)) => match start_of(holder.pid) {
                 Some(started) => started == process.started,
                 // The system may hide processes of other accounts.
                 None => self.has_process(holder.pid),
@@ -104,15 +104,13 @@ pub(crate) fn own_fingerprint() -> Option<ProcessFingerprint> {
     }
     let boot_id = read("/proc/sys/kernel/random/boot_id")?.trim().to_owned();
     let pid_namespace = std::fs::read_link("/proc/self/ns/pid").ok()?.display().to_string();
-    Some(ProcessFingerprint { started: start_of("self")?, boot_id, pid_namespace })
+    Some(ProcessFingerprint { started: start_of(std::process::id())?, boot_id, pid_namespace })
 }
 
-/// Returns the start of a process, by its id or `self`, in clock ticks since the start of the machine. `None` if it does not
-/// run, or the system does not show it.
-fn start_of(process: &str) -> Option<u64> {
-    let stat = read(&format!("/proc/{process}/stat"))?;
-    // The name of the program, in parentheses, may contain any character. The start is the 20th field after it.
-    stat.rsplit(')').next()?.split_whitespace().nth(19)?.parse().ok()
+/// Returns the start of a process in clock ticks since the start of the machine. `None` if it does not run, or the system does
+/// not show it.
+fn start_of(process: u32) -> Option<u64> {
+    Some(ProcessStat::read(i32::try_from(process).ok()?)?.started)
 }
 
 fn read(path: &str) -> Option<String> {
@@ -211,7 +209,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn process_with_an_identity_is_distinguished_from_others_with_its_id() {
         let (own, fingerprint) = (std::process::id(), own_fingerprint().unwrap());
-        assert_eq!(start_of(&own.to_string()), Some(fingerprint.started));
+        assert_eq!(start_of(own), Some(fingerprint.started));
         let changed = |change: fn(&mut ProcessFingerprint)| {
             let mut changed = fingerprint.clone();
             change(&mut changed);
