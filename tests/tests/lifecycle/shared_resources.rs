@@ -161,8 +161,15 @@ async fn provider_decides_whether_entries_with_other_outputs_name_one_resource()
     // The recorded outputs of `a` are out of date: the resource has those of `b`.
     let ended = cloud.up(&state, &program).run().await.expect(Outcome::Succeeded);
     check_kept(&ended, &cloud, &["x"], "b");
+    // Nothing shows that there are two resources.
+    for failure in [CallFailure::Error, CallFailure::Crash] {
+        cloud.fail("read x", failure);
+        let ended = cloud.up(&state, &program).run().await.expect(Outcome::Succeeded);
+        check_kept(&ended, &cloud, &["x"], "b");
+        cloud.clear_failures();
+    }
     // The provider does not find the resource, so both ids are equal by chance.
-    cloud.fail("read x", CallFailure::Error);
+    cloud.fail("read x", CallFailure::Missing);
     let ended = cloud.up(&state, &program).allow_lost_records().run().await.expect(Outcome::Succeeded);
     assert_eq!((ended.changes(), ended.warnings.len()), (vec!["delete x".to_owned()], 0));
 }

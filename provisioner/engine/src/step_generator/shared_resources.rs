@@ -25,24 +25,40 @@ pub(crate) async fn others_of_same_resource(ctx: &Context, entry: &Entry) -> Vec
 }
 
 /// Returns whether the resource of an entry has become that of another one: it has a value of the other entry, or the
-/// provider finds it by the id alone. A provider that reads nothing returns what it was sent.
+/// provider finds it by the id alone. A provider that reads nothing returns what it was sent. If it cannot be asked, nothing
+/// shows that there are two resources, and a Delete might remove the only one.
 async fn is_taken_over(ctx: &Context, entry: &ResourceState, other: &ResourceState) -> bool {
     let recorded = (Arc::clone(&entry.outputs), Arc::clone(&entry.inputs));
-    read(ctx, entry, Some(recorded)).await.is_some_and(|outputs| shows_other(&outputs, entry, other))
-        || read(ctx, entry, None).await.is_some()
+    match read(ctx, entry, Some(recorded)).await {
+        Reading::Failed => return true,
+        Reading::Found(outputs) if shows_other(&outputs, entry, other) => return true,
+        Reading::Found(_) | Reading::Missing => {}
+    }
+    !matches!(read(ctx, entry, None).await, Reading::Missing)
 }
 
-/// Returns the outputs of the resource of an entry; `None` if it does not exist, or cannot be read.
+/// Answer to the question for a resource.
+enum Reading {
+    Found(PropertyMap),
+    Missing,
+    Failed,
+}
+
+/// Reads the resource of an entry.
 async fn read(
     ctx: &Context,
     entry: &ResourceState,
     recorded: Option<(Arc<PropertyMap>, Arc<PropertyMap>)>,
-) -> Option<PropertyMap> {
-    let instance = ctx.load_instance(entry.provider.as_ref()?).await.ok()?;
-    let provider = instance.ready().await.ok()??;
+) -> Reading {
+    let Some(provider) = entry.provider.as_ref() else { return Reading::Failed };
+    let Ok(instance) = ctx.load_instance(provider).await else { return Reading::Failed };
+    let Ok(Some(provider)) = instance.ready().await else { return Reading::Failed };
     let (outputs, inputs) = recorded.unzip();
     let timeout = entry.custom_timeouts.durations().read;
     let (urn, id) = (entry.urn.clone(), entry.id.clone());
     let request = ReadRequest { urn, id, outputs, inputs, timeout, views: Views::default() };
-    provider.read(request).await.ok()?.outputs
+    match provider.read(request).await {
+        Ok(reply) => reply.outputs.map_or(Reading::Missing, Reading::Found),
+        Err(_) => Reading::Failed,
+    }
 }
