@@ -10,6 +10,7 @@
 mod config_entry;
 mod context;
 mod decisions;
+mod deletion_limit;
 mod deployment;
 mod deployment_state;
 mod entry;
@@ -37,6 +38,7 @@ mod step_generator;
 
 pub use config_entry::ConfigEntry;
 pub use decisions::scope::{Scope, UrnPattern};
+pub use deletion_limit::DeletionLimit;
 pub use deployment::{Deployment, DeploymentEnd, ProgramEnd};
 pub use events::SourceRef;
 pub use goal::{Goal, ImportGoal, ImportProvider, InvokeGoal, ReadGoal};

@@ -9,6 +9,7 @@ use crate::events::Operation;
 
 use crate::config_entry::ConfigEntry;
 use crate::decisions::scope::{Scope, UrnPattern};
+use crate::deletion_limit::DeletionLimit;
 use crate::goal::ImportGoal;
 use crate::masking::SecretMasker;
 use crate::missing::MissingApproval;
@@ -46,6 +47,8 @@ pub struct DeploymentOptions {
     pub imports: Vec<ImportGoal>,
     /// True if a destroy keeps protected resources and their dependencies instead of failing.
     pub exclude_protected: bool,
+    /// Limit on the resources that the run deletes or replaces; `None`: there is none.
+    pub deletion_limit: Option<DeletionLimit>,
     /// Approval of the removal of resources that a refresh did not find; `None`: they are removed.
     pub missing: Option<Arc<dyn MissingApproval>>,
     /// Configuration of the stack, for default providers.
@@ -73,6 +76,7 @@ impl DeploymentOptions {
             continue_on_error: false,
             imports: Vec::new(),
             exclude_protected: false,
+            deletion_limit: None,
             missing: None,
             config: Vec::new(),
             program_goals: None,

@@ -3,8 +3,9 @@
 
 use bridge::message_text::MessageText;
 use config::{Confirm, MaxDeletes, Stack};
+use engine::DeletionLimit;
 use engine::events::{Deletions, StepOp, Summary};
-use provisioner::operation::{Approval, MissingLimit, Report, Stacks};
+use provisioner::operation::{Agreement, MissingLimit, Report, Stacks};
 
 use super::args::GuardArgs;
 use super::exit::CliError;
@@ -75,8 +76,8 @@ impl Guard {
         self.limit.is_some()
     }
 
-    /// Decides about the changes of a preview. Asks the user if necessary. `missing` is the number of resources that the
-    /// refresh before it did not find.
+    /// Decides about the changes of a preview, and how many resources the update may delete. Asks the user if necessary.
+    /// `missing` is the number of resources that the refresh before it did not find.
     ///
     /// # Errors
     /// The changes are above the limit; errors of the terminal.
@@ -87,16 +88,40 @@ impl Guard {
         stack: &str,
         preview: &Report,
         missing: usize,
-    ) -> anyhow::Result<Approval> {
+    ) -> anyhow::Result<Agreement> {
         let counts = Counts::of(&preview.summary, missing);
         match self.decide(stack, counts) {
-            Decision::Proceed => Ok(Approval::Granted),
+            Decision::Proceed => Ok(Agreement::Granted(self.deletion_limit(counts, |limit| limit.setting(stacks)))),
             Decision::Ask(question) => Ok(match session.confirm(&question, false).await? {
-                Confirmation::Yes => Approval::Granted,
-                Confirmation::No => Approval::Declined,
+                Confirmation::Yes => Agreement::Granted(self.deletion_limit(counts, |limit| limit.setting(stacks))),
+                Confirmation::No => Agreement::Declined,
             }),
             Decision::Refuse(limit) => Err(limit.error(stack, counts, stacks).into()),
         }
+    }
+
+    /// Returns whether the user is asked before a resource is deleted.
+    fn asks_about_deletions(&self) -> bool {
+        self.confirm != Confirm::Never && !self.agreed && self.is_interactive
+    }
+
+    /// Returns the limit on the deletions of an update whose preview has these counts: an output that the preview does not know
+    /// may replace more. A user who is asked about deletions has agreed to no more than those that the preview has shown.
+    fn deletion_limit(&self, counts: Counts, setting: impl FnOnce(Limit) -> String) -> Option<DeletionLimit> {
+        if self.asks_about_deletions() {
+            return Some(DeletionLimit {
+                count: counts.deletions.total(),
+                origin: MessageText::new(format_args!("the {} that the preview has shown", counts.deletions.total())),
+                hint: "run the command again: the preview then knows what it did not know before".into(),
+            });
+        }
+        let limit = self.limit?;
+        let count = limit.count().saturating_sub(counts.missing as u64);
+        Some(DeletionLimit {
+            count: usize::try_from(count).unwrap_or(usize::MAX),
+            origin: MessageText::new(format_args!("{} allows", setting(limit))),
+            hint: "its preview did not know that; if this is what you want, give a higher --max-deletes".into(),
+        })
     }
 
     fn decide(&self, stack: &str, counts: Counts) -> Decision {
@@ -109,7 +134,7 @@ impl Guard {
             Confirm::Deletes => destroyed > 0,
             Confirm::Always => counts.any,
         };
-        if !asks || self.agreed || !self.is_interactive {
+        if !asks || !self.asks_about_deletions() {
             return Decision::Proceed;
         }
         Decision::Ask(match counts.destroyed() {
@@ -232,6 +257,32 @@ mod tests {
         ];
         for (guard, counts, expected) in table {
             assert_eq!(guard.decide("s", counts), expected, "{guard:?} {counts:?}");
+        }
+    }
+
+    #[test]
+    fn update_deletes_no_more_than_its_preview_has_shown_or_the_limit_allows() {
+        let counts = Counts { deletions: Deletions { removed: 2, replaced: 1 }, missing: 1, any: true };
+        let guard = Guard { confirm: Confirm::Deletes, agreed: false, is_interactive: true, limit: None };
+        let limited = |count, guard| Guard { limit: Some(Limit::Argument(count)), ..guard };
+        let agreed = Guard { agreed: true, ..guard };
+        let (shown, allowed) = ("the 3 that the preview has shown", "--max-deletes 7 allows");
+        let table = [
+            (guard, Some((3, shown))),
+            (limited(7, guard), Some((3, shown))),
+            (Guard { confirm: Confirm::Always, ..guard }, Some((3, shown))),
+            (agreed, None),
+            (Guard { is_interactive: false, ..guard }, None),
+            (Guard { confirm: Confirm::Never, ..guard }, None),
+            // The refresh of the run has used one of them up.
+            (limited(7, agreed), Some((6, allowed))),
+            (limited(7, Guard { is_interactive: false, ..guard }), Some((6, allowed))),
+            (limited(7, Guard { confirm: Confirm::Never, ..guard }), Some((6, allowed))),
+        ];
+        for (guard, expected) in table {
+            let limit = guard.deletion_limit(counts, |limit| format!("--max-deletes {}", limit.count()));
+            let found = limit.as_ref().map(|limit| (limit.count, &*limit.origin));
+            assert_eq!(found, expected, "{guard:?}");
         }
     }
 }

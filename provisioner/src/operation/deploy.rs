@@ -65,6 +65,7 @@ impl StackRun {
             continue_on_error: self.options.continue_on_error || operation == Operation::Import,
             imports: self.options.imports.clone(),
             exclude_protected: self.options.exclude_protected,
+            deletion_limit: self.options.deletion_limit.clone(),
             missing: self.options.missing.clone().map(|guard| guard as Arc<dyn MissingApproval>),
             config: self.config.clone(),
             program_goals: Some(Arc::new(self.program.clone())),

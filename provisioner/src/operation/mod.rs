@@ -57,7 +57,7 @@ use self::core_packages::CorePackagesError;
 use self::names::names;
 use self::secrets_access::other_provider_text;
 
-pub use approval::Approval;
+pub use approval::{Agreement, Approval};
 pub use core_packages::{
     CorePackages, DownloadApproval, LocatedPackage, PackageDownload, PackageLocation, PackageRequest,
 };

@@ -9,7 +9,7 @@ use state::format::{UpdateInfo, UpdateKind, UpdateResult};
 use state::{StackState, StateError};
 
 use super::deploy::DeployMode;
-use super::{Approval, OperationError, Report, RunOptions, StackRun};
+use super::{Agreement, OperationError, Report, RunOptions, StackRun};
 
 /// Optional phases of a provision.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,7 @@ pub struct ProvisionOptions {
 }
 
 /// Creates, updates and deletes resources until they match the stack. If there is a preview, `approve` decides about its
-/// changes, while the stack is locked. Returns `None` if it declines them.
+/// changes, while the stack is locked, and how many resources the update may delete. Returns `None` if it declines them.
 ///
 /// # Errors
 /// [`OperationError`] if plugins do not load, or the state cannot be locked, loaded or saved; the error of `approve`, before
@@ -33,7 +33,7 @@ pub struct ProvisionOptions {
 pub async fn provision<E: From<OperationError>>(
     run: &StackRun,
     options: ProvisionOptions,
-    approve: impl AsyncFnOnce(&Report) -> Result<Approval, E>,
+    approve: impl AsyncFnOnce(&Report) -> Result<Agreement, E>,
 ) -> Result<Option<Report>, E> {
     // The refresh has a configured instance of each plugin, and the preview one, beside which the update checks configurations.
     let first_instances = if options.refresh || options.preview { 2 } else { 1 };
@@ -77,17 +77,19 @@ pub async fn provision<E: From<OperationError>>(
         let mode = DeployMode::Preview(state.secrets());
         let report = run.deploy(host, Operation::Update, false, snapshot.clone(), mode).await;
         let succeeded = report.summary.outcome == Outcome::Succeeded;
-        let approval = if succeeded { approve(&report).await } else { Ok(Approval::Declined) };
-        if !matches!(approval, Ok(Approval::Granted)) {
+        let agreement = if succeeded { approve(&report).await } else { Ok(Agreement::Declined) };
+        if let Ok(Agreement::Granted(limit)) = agreement {
+            run.options.deletion_limit = limit;
+        } else {
             let closed = match refreshed {
                 // A refused run records nothing of its refresh.
-                Some(_) if approval.is_err() => discard(state).await,
+                Some(_) if agreement.is_err() => discard(state).await,
                 Some(history) => state.close(snapshot.clone(), Some(&history)).await,
                 // No change was made, so a new stack is not created.
                 None => state.release().await,
             };
             closed.map_err(OperationError::from)?;
-            approval?;
+            agreement?;
             return Ok((!succeeded).then_some(Report { snapshot, ..report }));
         }
     }

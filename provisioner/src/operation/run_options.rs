@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine::{ImportGoal, Scope, UrnPattern};
+use engine::{DeletionLimit, ImportGoal, Scope, UrnPattern};
 use pulumi_proto::urn::Urn;
 
 use super::missing::MissingGuard;
@@ -27,6 +27,8 @@ pub struct RunOptions {
     pub imports: Vec<ImportGoal>,
     /// True if a destroy excludes protected resources and their dependencies instead of failing.
     pub exclude_protected: bool,
+    /// Limit on the resources that the run deletes or replaces; `None`: there is none.
+    pub deletion_limit: Option<DeletionLimit>,
     /// Guard of the refreshes of the run; `None`: resources that are missing leave the state.
     pub missing: Option<Arc<MissingGuard>>,
     /// True if the run continues from a state that has lost its resources: see
@@ -45,6 +47,7 @@ impl Default for RunOptions {
             removed_by_refresh: Vec::new(),
             imports: Vec::new(),
             exclude_protected: false,
+            deletion_limit: None,
             missing: None,
             allow_empty: false,
         }

@@ -12,7 +12,7 @@ use engine::StopSignals;
 use engine::events::{Event, EventSink, Outcome};
 use engine::masking::SecretMasker;
 use provisioner::operation::{
-    Approval, PluginSettings, ProcessIdentity, ProvisionOptions, Report, RunInputs, RunOptions, Selection, SetupError,
+    Agreement, PluginSettings, ProcessIdentity, ProvisionOptions, Report, RunInputs, RunOptions, Selection, SetupError,
     Stacks, StacksRead, StacksRequest, provision, secrets_diagnostic,
 };
 use pulumi_proto::property::PropertyValue;
@@ -107,7 +107,7 @@ async fn provision_as(folder: &Path, environment: &[(&str, &str)]) -> Report {
         options: RunOptions::default(),
     };
     let run = stacks.run(stack, access, inputs).await.unwrap();
-    let approve = async |_: &Report| Ok::<_, anyhow::Error>(Approval::Granted);
+    let approve = async |_: &Report| Ok::<_, anyhow::Error>(Agreement::Granted(None));
     let options = ProvisionOptions { refresh: true, preview: true };
     let report = provision(&run, options, approve).await.unwrap().unwrap();
     run.close().await;

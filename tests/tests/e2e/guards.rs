@@ -1,7 +1,9 @@
 //! Tests of the guards of `provision` and `destroy`: nothing is deleted by a slip in the file, or without a question where
 //! somebody can be asked. The files that the plugin has created are the record of what exists.
 
-use crate::repository::{FILES, PROVISIONER, Repository, Sections};
+use serde_json::json;
+
+use crate::repository::{FILES, PROVISIONER, REC, Repository, Sections};
 use crate::terminal::Terminal;
 
 const PAGES: &str = "
@@ -185,6 +187,32 @@ fn provisioner_decides_what_is_asked_for() {
     assert_eq!(created_files(&repository), ["a", "b"]);
     repository.expect_exit(0, "provision --yes -S --max-deletes 1");
     assert_eq!(created_files(&repository), ["a"]);
+}
+
+/// What the provider does between the preview and the update is what an output does that the preview does not know.
+#[test]
+fn run_that_would_replace_more_than_its_preview_has_shown_replaces_nothing() {
+    let thing = |v: &str| format!("t: {{ type: rec:index:Thing, config: {{ v: {v} }} }}");
+    let provisioner = PROVISIONER.replace("  config:\n", "  config:\n    confirm: always\n");
+    let (before, after) = (thing("1"), thing("2"));
+    let written = |resources| Sections { plugins: REC, resources, outputs: "" };
+    let repository = Repository::new(written(&before));
+    repository.expect_exit(0, "provision");
+    repository.write_stack("reef", &provisioner, written(&after));
+    let mut terminal = repository.start_on_terminal("provision");
+    terminal.wait_until_shown("Apply these changes to stack reef? [y/N]");
+    repository.script(json!({"resources": {"t--prod": {"diff": "replace"}}}));
+    terminal.type_line("y");
+    let (code, screen) = ended(terminal);
+    assert_eq!(code, 1, "{screen}");
+    let text = "t--prod would be replaced: the run would delete or replace more resources than the 0 that the preview has shown";
+    assert!(screen.replace(['\n', '\r'], " ").replace("  ", " ").contains(text), "{screen}");
+    assert!(!repository.calls().contains(&"Delete t--prod".to_owned()), "{screen}");
+
+    let mut terminal = repository.start_on_terminal("provision");
+    terminal.wait_until_shown("These changes replace 1 resource. Apply them to stack reef? [y/N]");
+    terminal.type_line("y");
+    assert_eq!(ended(terminal).0, 0);
 }
 
 /// Returns a repository whose resources exist, and whose provider finds none of them.

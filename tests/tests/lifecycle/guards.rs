@@ -10,10 +10,18 @@ use crate::fake_cloud::{CallFailure, FakeCloud, REFRESH_BEFORE_UPDATE};
 use crate::program::{ProgramResource, component, get, provider, resource};
 use crate::run::{Run, entries};
 
-/// Returns the deletions that a preview announces, after checking that the run makes as many.
+/// Returns the deletions that a preview announces, after checking that the run makes as many, and does not exceed them as a limit.
 async fn announced(cloud: &FakeCloud, state: &Snapshot, program: &[ProgramResource]) -> Deletions {
     let preview = cloud.up(state, program).preview().run().await.expect(Outcome::Succeeded);
-    let ended = cloud.up(state, program).run().await.expect(Outcome::Succeeded);
+    let count = preview.deletions.total();
+    if let Some(too_few) = count.checked_sub(1) {
+        let ended = cloud.fork(&cloud.state()).up(state, program).deletion_limit(too_few).run().await;
+        let ended = ended.expect(Outcome::Failed);
+        assert!(ended.deletions.total() <= too_few, "{:?}", ended.changes());
+        let text = format!("the run would delete or replace more resources than the limit of {too_few}");
+        assert!(ended.errors.iter().any(|error| error.contains(&text)), "{:?}", ended.errors);
+    }
+    let ended = cloud.up(state, program).deletion_limit(count).run().await.expect(Outcome::Succeeded);
     assert_eq!(preview.deletions, ended.deletions);
     preview.deletions
 }
@@ -62,6 +70,34 @@ async fn replacement_by_an_import_counts_as_deleted() {
     cloud.add("found-a");
     let program = [resource("a").edit_goal(|goal| goal.import_id = ResourceId::new("found-a"))];
     assert_eq!(announced(&cloud, &state, &program).await.total(), 1);
+}
+
+/// A preview that does not know an output announces an update where the run replaces.
+#[tokio::test]
+async fn run_that_would_delete_more_than_its_limit_changes_nothing_for_that() {
+    let replaced = |key: &str| [resource("a").input(key, "2"), resource("b")];
+    let dependents = [resource("a").input("d", "2"), resource("b").input_from("k", "a")];
+    let table: [(&[ProgramResource], &[ProgramResource], &str); 4] = [
+        (&[resource("a").input("k", "1"), resource("b")], &replaced("k"), "a: a would be replaced"),
+        (&[resource("a").input("d", "1"), resource("b")], &replaced("d"), "a: a would be replaced"),
+        (&[resource("a").input("d", "1"), dependents[1].clone()], &dependents, "a: a would be replaced"),
+        (&[resource("a"), resource("b")], &[resource("a")], ": b was not deleted"),
+    ];
+    for (before, after, error) in table {
+        let (cloud, state) = deploy(before).await;
+        for parallel in [1, 16] {
+            let run = cloud.up(&state, after).deletion_limit(0).parallel(parallel).continue_on_error();
+            let ended = run.run().await.expect(Outcome::Failed);
+            let text = format!("{error}: the run would delete or replace more resources than the limit of 0");
+            assert_eq!((ended.errors.as_slice(), ended.changes()), (&[text][..], Vec::new()));
+            let sorted = |mut entries: Vec<String>| {
+                entries.sort();
+                entries
+            };
+            assert_eq!(sorted(ended.entries()), sorted(entries(&state)));
+            assert_eq!(ended.hints, ["allow more"]);
+        }
+    }
 }
 
 #[tokio::test]

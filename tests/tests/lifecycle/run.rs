@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use engine::events::{Deletions, Event, EventSink, Message, Operation, Outcome, Severity, StepInfo, StepOp};
 use engine::masking::SecretMasker;
 use engine::{
-    ConfigEntry, Deployment, DeploymentOptions, ImportGoal, MissingApproval, ProgramEnd, ProgramGoals,
+    ConfigEntry, DeletionLimit, Deployment, DeploymentOptions, ImportGoal, MissingApproval, ProgramEnd, ProgramGoals,
     ProviderReadings, Registered, RegistrationResult, StopSignals, UrnPattern,
 };
 use pulumi_proto::urn::Urn;
@@ -139,6 +139,13 @@ impl Run {
 
     pub(crate) fn parallel(mut self, parallel: usize) -> Self {
         self.options.parallel = parallel;
+        self
+    }
+
+    /// Deletes and replaces no more resources than this.
+    pub(crate) fn deletion_limit(mut self, count: usize) -> Self {
+        let (origin, hint) = (format!("the limit of {count}").into(), "allow more".into());
+        self.options.deletion_limit = Some(DeletionLimit { count, origin, hint });
         self
     }
 

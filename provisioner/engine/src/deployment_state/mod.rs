@@ -5,6 +5,7 @@
 //! async work, calls of providers.
 
 mod announced;
+mod deletion_claims;
 mod dependents;
 mod effects;
 mod entry_deletions;
@@ -81,6 +82,8 @@ pub(crate) struct DeploymentState {
     counts: BTreeMap<StepOp, usize>,
     /// Number of deleted resources.
     deletions: Deletions,
+    /// Entries whose resources the run has decided to delete, if their number has a limit.
+    claimed_deletions: HashSet<EntryId>,
     /// Recorded URNs of deleted resources that count as replaced.
     deleted_and_replaced: HashSet<Urn>,
     /// Results of reading recorded resources, by the URN of their provider.
@@ -110,6 +113,7 @@ impl DeploymentState {
             imports: Vec::new(),
             counts: BTreeMap::new(),
             deletions: Deletions::default(),
+            claimed_deletions: HashSet::new(),
             deleted_and_replaced: HashSet::new(),
             readings: BTreeMap::new(),
             is_refresh_refused: false,
@@ -212,7 +216,7 @@ impl DeploymentState {
     /// Counts the resource of an entry as deleted, unless it stays. `before_replace` is true if the deletion precedes the
     /// replacement. Older copies of a replaced resource, pending deletes of earlier runs, do not count as replaced.
     pub(crate) fn count_deletion(&mut self, entry: &ResourceState, before_replace: bool) {
-        if !is_managed(entry) || entry.retain_on_delete {
+        if !Self::is_counted_deletion(entry) {
             return;
         }
         let is_replaced = before_replace || self.is_marked_for_replacement(self.new_urn(&entry.urn));
@@ -221,6 +225,11 @@ impl DeploymentState {
         } else {
             self.deletions.removed += 1;
         }
+    }
+
+    /// Returns whether the deletion of an entry deletes a resource.
+    fn is_counted_deletion(entry: &ResourceState) -> bool {
+        is_managed(entry) && !entry.retain_on_delete
     }
 
     /// Returns the number of deleted resources.

@@ -3,6 +3,7 @@
 use std::cell::LazyCell;
 use std::sync::Arc;
 
+use bridge::message_text::MessageText;
 use futures_util::future::join_all;
 use hashbrown::{HashMap, HashSet};
 use pulumi_proto::urn::ProviderReference;
@@ -17,6 +18,7 @@ use crate::decisions::deletions::{deletion_batches, deletion_step};
 use crate::deployment_state::{DeploymentState, EmptyKeys, EntriesByUrn, by_urn, rename_view};
 use crate::entry::Entry;
 use crate::events::{Operation, StepOp};
+use crate::reporter::Failure;
 use crate::step_executor::StepExecutor;
 use crate::step_generator::{carry_over, delete_step};
 
@@ -64,6 +66,9 @@ pub(crate) async fn delete_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
         }
     }
     let kept = withhold_deletions(ctx, &loaded, &staying, &mut deletions).await;
+    if !claim(ctx, &entries, &deletions, &staying) {
+        return PhaseEnd::Complete;
+    }
     {
         // No provider is called for entries that are `deletedWith` a marked one.
         let mut state = ctx.state();
@@ -91,6 +96,32 @@ pub(crate) async fn delete_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
     }
     report_orphans(ctx, &deletions, &entries);
     PhaseEnd::of(ctx, has_undone_work)
+}
+
+/// Counts all entries that are deleted against the limit of the run. Returns false, and reports an error, if they are more than it
+/// allows.
+fn claim(
+    ctx: &Context,
+    entries: &HashMap<EntryId, Arc<ResourceState>>,
+    deletions: &HashMap<EntryId, StepOp>,
+    staying: &HashSet<EntryId>,
+) -> bool {
+    let is_deleted = |id: &EntryId, entry: &ResourceState| {
+        matches!(deletions.get(id), Some(StepOp::Delete | StepOp::DeleteReplaced))
+            && !staying.contains(id)
+            && (entry.delete || !entry.protect)
+    };
+    let deleted: Vec<Entry> = entries
+        .iter()
+        .filter(|(id, entry)| is_deleted(id, entry))
+        .map(|(id, entry)| (*id, Arc::clone(entry)))
+        .collect();
+    let text = || match &deleted[..] {
+        [(_, entry)] => MessageText::new(format_args!("{} was not deleted", entry.urn.name())),
+        deleted => MessageText::new(format_args!("{} resources were not deleted", deleted.len())),
+    };
+    let claimed = ctx.claim_deletions(text, deleted.iter());
+    claimed.map_err(|message| ctx.report_general_error(*message, Failure::Fatal)).is_ok()
 }
 
 /// Reason that an entry was not deleted.

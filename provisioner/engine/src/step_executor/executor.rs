@@ -151,6 +151,10 @@ impl<'c> StepExecutor<'c> {
         reading: Option<Result<ResourceState, StepError>>,
     ) -> Result<StepResult, StepError> {
         let ctx = self.ctx;
+        let deleted = step.old.as_ref().filter(|_| matches!(step.op, StepOp::Delete | StepOp::DeleteReplaced));
+        let text = || MessageText::new(format_args!("{} was not deleted", step.urn.name()));
+        // Counted already, except in an import that replaces an entry.
+        ctx.claim_deletions(text, deleted.into_iter()).map_err(|message| StepError::Failed(message.text))?;
         match step.op {
             StepOp::Same => same::execute(ctx, step, views).await,
             StepOp::Create | StepOp::CreateReplacement => create::execute(ctx, step, views).await,

@@ -44,8 +44,10 @@ pub(super) async fn steps(
         refuse_undeletable(ctx, registration, old, &HashSet::new())?;
     }
     let mut steps = Vec::new();
-    if let (ReplaceOrder::DeleteBeforeReplace, Some(old)) = (order, &old) {
-        steps = delete_steps(ctx, registration, old).await?;
+    match (order, &old) {
+        (ReplaceOrder::DeleteBeforeReplace, Some(old)) => steps = delete_steps(ctx, registration, old).await?,
+        (ReplaceOrder::CreateBeforeDelete, Some(old)) => claim_deletions(ctx, registration, [old].into_iter())?,
+        _ => {}
     }
     ctx.state().mark_for_replacement(&registration.urn);
     let mut create = registration.step_to(StepOp::CreateReplacement, inputs);
@@ -134,6 +136,7 @@ async fn delete_steps(
     for deletion in &deletions {
         refuse_undeletable(ctx, registration, &deletion.entry().1, &deleted_urns)?;
     }
+    claim_deletions(ctx, registration, deletions.iter().map(EarlierDeletion::entry).chain([root]))?;
     let mut steps = Vec::new();
     for deletion in deletions {
         let entry = deletion.entry().clone();
@@ -177,6 +180,17 @@ async fn delete_steps(
         first.waits_for_steps_of = former.changing;
     }
     Ok(steps)
+}
+
+/// Counts the entries that a replacement deletes against the limit of the run.
+fn claim_deletions<'e>(
+    ctx: &Context,
+    registration: &Registration,
+    deleted: impl Iterator<Item = &'e Entry>,
+) -> Result<(), ErrorReported> {
+    let replaced = || MessageText::new(format_args!("{} would be replaced", registration.urn.name()));
+    let claimed = ctx.claim_deletions(replaced, deleted);
+    claimed.map_err(|message| ctx.report_fatal(&registration.urn, registration.goal.source, *message))
 }
 
 /// Returns whether an old version may be deleted. A resource out of scope keeps all its versions.

@@ -45,11 +45,7 @@ enum Reading {
 }
 
 /// Reads the resource of an entry.
-async fn read(
-    ctx: &Context,
-    entry: &ResourceState,
-    recorded: Option<(Arc<PropertyMap>, Arc<PropertyMap>)>,
-) -> Reading {
+async fn read(ctx: &Context, entry: &ResourceState, recorded: Option<(Arc<PropertyMap>, Arc<PropertyMap>)>) -> Reading {
     let Some(provider) = entry.provider.as_ref() else { return Reading::Failed };
     let Ok(instance) = ctx.load_instance(provider).await else { return Reading::Failed };
     let Ok(Some(provider)) = instance.ready().await else { return Reading::Failed };
