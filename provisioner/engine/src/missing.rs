@@ -14,14 +14,32 @@ use crate::events::Message;
 /// program only reads do not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderReadings {
-    /// URN of the provider.
-    pub provider: Urn,
+    /// URNs of the providers: one, or those whose results were added.
+    pub providers: Vec<Urn>,
+    /// Number of the configuration. Providers of one package with equal configurations, which see the same resources, have one
+    /// number.
+    pub configuration: usize,
     /// Number of resources that were read.
     pub read: usize,
     /// Resources that the provider did not find.
     pub missing: Vec<MissingResource>,
     /// True if the configuration of the provider was changed after the last change of each missing resource.
     pub is_reconfigured: bool,
+}
+
+impl ProviderReadings {
+    /// Adds the results of another provider.
+    pub fn add(&mut self, other: Self) {
+        // A provider without missing resources is no cause of any.
+        self.is_reconfigured = match (self.missing.is_empty(), other.missing.is_empty()) {
+            (_, true) => self.is_reconfigured,
+            (true, false) => other.is_reconfigured,
+            (false, false) => self.is_reconfigured && other.is_reconfigured,
+        };
+        self.providers.extend(other.providers);
+        self.read += other.read;
+        self.missing.extend(other.missing);
+    }
 }
 
 /// Recorded resource that its provider did not find.

@@ -1,6 +1,7 @@
 //! Guard of refreshes: decides whether resources that their providers did not find leave the state. Credentials without rights,
 //! another account and another region look like resources that were deleted, and the next update would create them again.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -60,7 +61,7 @@ impl fmt::Debug for MissingGuard {
 impl MissingGuard {
     /// Warns of missing resources that need an agreement, and returns their description; `None` if there are none.
     pub(super) fn warn(&self, readings: &[ProviderReadings]) -> Option<MessageText> {
-        let suspicious: Vec<String> = readings.iter().filter(|found| is_suspicious(found)).map(described).collect();
+        let suspicious: Vec<String> = suspicious(readings).iter().map(described).collect();
         if suspicious.is_empty() {
             return None;
         }
@@ -121,6 +122,29 @@ impl MissingApproval for MissingGuard {
     }
 }
 
+/// Returns the readings whose missing resources need an agreement: of single providers, or else of all providers of a package with
+/// equal configurations together, as each plugin of server.yaml and each core type has a provider of its own.
+fn suspicious(readings: &[ProviderReadings]) -> Vec<ProviderReadings> {
+    let mut by_configuration: BTreeMap<usize, Vec<&ProviderReadings>> = BTreeMap::new();
+    for found in readings {
+        by_configuration.entry(found.configuration).or_default().push(found);
+    }
+    let mut suspicious = Vec::new();
+    for group in by_configuration.into_values() {
+        let single: Vec<_> = group.iter().filter(|found| is_suspicious(found)).map(|found| (*found).clone()).collect();
+        let together = group.into_iter().cloned().reduce(|mut sum, found| {
+            sum.add(found);
+            sum
+        });
+        if single.is_empty() {
+            suspicious.extend(together.filter(is_suspicious));
+        } else {
+            suspicious.extend(single);
+        }
+    }
+    suspicious
+}
+
 /// Returns whether the missing resources of a provider need an agreement: if all of at least two are missing, at least three and
 /// half of them, or a protected one.
 fn is_suspicious(found: &ProviderReadings) -> bool {
@@ -136,15 +160,17 @@ fn described(found: &ProviderReadings) -> String {
     let urns: Vec<Urn> = found.missing.iter().map(|resource| resource.urn.clone()).collect();
     let protected: Vec<Urn> =
         found.missing.iter().filter(|resource| resource.protect).map(|resource| resource.urn.clone()).collect();
-    let (name, token) = (found.provider.name(), TypeToken::new(found.provider.type_token()));
-    let package = token.provider_package().unwrap_or_default();
-    let provider = if name == package { name.to_owned() } else { format!("{package} ({name})") };
+    let providers: Vec<String> = found.providers.iter().map(provider_text).collect();
+    let provider = match &providers[..] {
+        [provider] => format!("provider {provider}"),
+        providers => format!("providers {}", providers.join(", ")),
+    };
     let count = match found.read {
         1 => "the only resource".to_owned(),
         read if read == missing => format!("any of the {read} resources"),
         read => format!("{missing} of the {read} resources"),
     };
-    let mut text = format!("{count} of provider {provider}: {}", names(&urns));
+    let mut text = format!("{count} of {provider}: {}", names(&urns));
     if !protected.is_empty() {
         text.push_str(&format!(" (protected: {})", names(&protected)));
     }
@@ -155,6 +181,13 @@ fn described(found: &ProviderReadings) -> String {
         );
     }
     text
+}
+
+/// Returns the name of a provider with that of its package: `lab`, or `lab (blue)`.
+fn provider_text(provider: &Urn) -> String {
+    let (name, token) = (provider.name(), TypeToken::new(provider.type_token()));
+    let package = token.provider_package().unwrap_or_default();
+    if name == package { name.to_owned() } else { format!("{package} ({name})") }
 }
 
 #[cfg(test)]
@@ -191,7 +224,8 @@ mod tests {
     fn readings(read: usize, missing: &[(&str, bool)]) -> ProviderReadings {
         let urn = |name: &str| format!("urn:pulumi:dev::cove::lab:index:Vm::{name}").parse().unwrap();
         ProviderReadings {
-            provider: "urn:pulumi:dev::cove::pulumi:providers:lab::lab".parse().unwrap(),
+            providers: vec!["urn:pulumi:dev::cove::pulumi:providers:lab::lab".parse().unwrap()],
+            configuration: 0,
             read,
             missing: missing
                 .iter()
@@ -233,10 +267,38 @@ mod tests {
     }
 
     #[test]
+    fn providers_with_equal_configurations_are_judged_together_unless_one_alone_is_suspicious() {
+        let of = |configuration, read, missing: &[(&str, bool)]| ProviderReadings {
+            configuration,
+            ..readings(read, missing)
+        };
+        let (a, b, c) = (("a", false), ("b", false), ("c", false));
+        type Expected<'e> = &'e [(usize, usize)];
+        let table: [(&[ProviderReadings], Expected<'_>); 6] = [
+            (&[of(0, 1, &[a]), of(0, 1, &[b])], &[(2, 2)]),
+            (&[of(0, 1, &[a]), of(1, 1, &[b])], &[]),
+            (&[of(0, 1, &[a]), of(0, 1, &[])], &[]),
+            // What one provider shows is not diluted by another one.
+            (&[of(0, 2, &[a, b]), of(0, 1, &[])], &[(2, 2)]),
+            (&[of(0, 1, &[a]), of(0, 1, &[b]), of(0, 4, &[c])], &[(6, 3)]),
+            (&[of(0, 1, &[a]), of(1, 2, &[b, c]), of(0, 1, &[b])], &[(2, 2), (2, 2)]),
+        ];
+        for (readings, expected) in table {
+            let found: Vec<_> = suspicious(readings).iter().map(|found| (found.read, found.missing.len())).collect();
+            assert_eq!(found, expected, "{readings:?}");
+        }
+    }
+
+    #[test]
     fn missing_resources_are_named_with_the_likely_cause() {
         let both = readings(2, &[("a", false), ("b", true)]);
         assert_eq!(described(&both), "any of the 2 resources of provider lab: a, b (protected: b)");
         assert_eq!(described(&readings(1, &[("a", false)])), "the only resource of provider lab: a");
+        let of_two =
+            ["urn:pulumi:dev::cove::pulumi:providers:lab::lab", "urn:pulumi:dev::cove::pulumi:providers:lab::blue"];
+        let providers = of_two.iter().map(|urn| urn.parse().unwrap()).collect();
+        let of_two = ProviderReadings { providers, ..readings(2, &[("a", false), ("b", false)]) };
+        assert_eq!(described(&of_two), "any of the 2 resources of providers lab, lab (blue): a, b");
         let some = ProviderReadings { is_reconfigured: true, ..readings(9, &[("a", true)]) };
         assert_eq!(described(&some), "1 of the 9 resources of provider lab: a (protected: a)");
         let reconfigured = described(&ProviderReadings { is_reconfigured: true, ..both });

@@ -165,12 +165,31 @@ async fn readings_are_counted_by_provider_and_name_protected_resources() {
     ];
     for run in runs {
         let ended = run.run().await.expect(Outcome::Succeeded);
-        let mut found: Vec<_> = ended.readings.iter().map(|found| (found.provider.name(), found.read)).collect();
+        let mut found: Vec<_> = ended.readings.iter().map(|found| (found.providers[0].name(), found.read)).collect();
         found.sort();
         assert_eq!(found, [("default", 1), ("p", 2)]);
         let missing = ended.readings.iter().flat_map(|found| &found.missing);
         let missing: Vec<_> = missing.map(|resource| (resource.urn.name(), resource.protect)).collect();
         assert_eq!(missing, [("a", true)]);
+    }
+}
+
+/// Each plugin of server.yaml and each core type has a provider resource of its own.
+#[tokio::test]
+async fn providers_with_equal_configurations_have_one_number() {
+    let program = |other: &str| {
+        let of = |name: &str, v: &str| provider(name).input("v", v);
+        let things = ["a", "b", "c"].map(|name| resource(name).provider(&format!("p{name}")));
+        [of("pa", "1"), of("pb", "1"), of("pc", other)].into_iter().chain(things).collect::<Vec<_>>()
+    };
+    for (other, expected) in [("1", [0, 0, 0]), ("2", [0, 0, 2])] {
+        let (cloud, state) = deploy(&program(other)).await;
+        cloud.blind();
+        for run in [cloud.refresh(&state), cloud.refresh_with(&state, &program(other)).preview()] {
+            let ended = run.run().await.expect(Outcome::Succeeded);
+            let found: Vec<_> = ended.readings.iter().map(|found| found.configuration).collect();
+            assert_eq!(found, expected);
+        }
     }
 }
 

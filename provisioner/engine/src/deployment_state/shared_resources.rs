@@ -53,13 +53,18 @@ impl DeploymentState {
     /// Returns whether two entries have the same provider: one provider resource, or two with equal configurations.
     fn have_same_provider(&self, entry: &ResourceState, other: &ResourceState) -> bool {
         match (&entry.provider, &other.provider) {
-            (Some(provider), Some(other)) if provider != other => {
-                let (ours, theirs) = (self.configuration(provider), self.configuration(other));
-                provider.urn.type_token() == other.urn.type_token()
-                    && ours.zip(theirs).is_some_and(|(ours, theirs)| ours.same_as(&theirs))
-            }
+            (Some(provider), Some(other)) => self.is_same_provider(provider, other),
             (provider, other) => provider == other,
         }
+    }
+
+    /// Returns whether two references name one provider resource, or two with equal configurations.
+    pub(super) fn is_same_provider(&self, provider: &ProviderReference, other: &ProviderReference) -> bool {
+        let are_equal = || {
+            let (ours, theirs) = (self.configuration(provider), self.configuration(other));
+            ours.zip(theirs).is_some_and(|(ours, theirs)| ours.same_as(&theirs))
+        };
+        provider == other || provider.urn.type_token() == other.urn.type_token() && are_equal()
     }
 
     /// Returns the configuration of a provider resource, without the version of its package.
