@@ -8,7 +8,7 @@ use bridge::host::PackageTypes;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
 
-use super::Program;
+use super::{Program, positions, run};
 use crate::registry::recipe::Effects;
 use config::Stack;
 use engine::{Goal, Halted, InvokeGoal, ProgramGoals, ReadGoal, Registered, Registrar, RegistrationResult};
@@ -16,15 +16,35 @@ use engine::{Goal, Halted, InvokeGoal, ProgramGoals, ReadGoal, Registered, Regis
 #[async_trait]
 impl ProgramGoals for Program {
     async fn goals(&self) -> Vec<Goal> {
+        let mut goals = self.collect_goals().await;
+        goals.retain(|goal| goal.custom);
+        goals
+    }
+}
+
+impl Program {
+    /// Returns the goals that the core resources register, as far as the configuration determines them.
+    pub(super) async fn goals_of_core_resources(&self) -> Vec<Goal> {
+        if self.core_resources().packages.is_empty() {
+            return Vec::new();
+        }
+        let is_of_core =
+            |goal: &Goal| goal.source.is_some_and(|source| positions::is_core_resource(self.stack(), source));
+        let mut goals = self.collect_goals().await;
+        goals.retain(is_of_core);
+        goals
+    }
+
+    async fn collect_goals(&self) -> Vec<Goal> {
         let collector = GoalCollector { stack: self.stack(), goals: Mutex::default() };
         // Errors of the program are reported when a deployment runs it.
-        drop(self.run(&collector, &NoEffects).await);
+        drop(run::run(&self.stack, &self.core, self.core_resources(), Vec::new(), &collector, &NoEffects).await);
         collector.goals.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Registrar that collects the goals of custom resources. It replies as in the preview of a stack that is not provisioned yet:
-/// ids and outputs are unknown.
+/// Registrar that collects goals. It replies as in the preview of a stack that is not provisioned yet: ids and outputs are
+/// unknown.
 struct GoalCollector<'p> {
     stack: &'p Stack,
     goals: Mutex<Vec<Goal>>,
@@ -53,9 +73,7 @@ impl Registrar for GoalCollector<'_> {
 
     async fn register(&self, goal: Goal) -> Result<Registered, Halted> {
         let registered = self.unknown(goal.parent.as_ref(), goal.type_token.as_str(), &goal.name);
-        if goal.custom {
-            self.goals.lock().unwrap_or_else(PoisonError::into_inner).push(goal);
-        }
+        self.goals.lock().unwrap_or_else(PoisonError::into_inner).push(goal);
         Ok(registered)
     }
 

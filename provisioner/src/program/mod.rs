@@ -117,7 +117,8 @@ impl Program {
     /// Once the deployment is stopped, it rejects registrations. The program then waits for the running registrations
     /// and returns.
     pub async fn run(&self, registrar: &dyn Registrar, effects: &dyn Effects) -> ProgramResult {
-        run::run(&self.stack, &self.core, self.core_resources(), registrar, effects).await
+        let announced = self.goals_of_core_resources().await;
+        run::run(&self.stack, &self.core, self.core_resources(), announced, registrar, effects).await
     }
 
     /// Returns the import goal of an existing resource that the stack declares, by its name in the state:

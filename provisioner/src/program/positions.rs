@@ -2,9 +2,9 @@
 
 use pulumi_proto::property::path::{Element, PropertyPath};
 
-use config::Stack;
 use config::diagnostics::Span;
 use config::tree::{Node, Value};
+use config::{ResourceImplementation, Stack};
 use engine::events::SourceRef;
 
 /// Reference of the root stack resource, which no file declares.
@@ -18,6 +18,13 @@ pub(super) fn plugin_ref(index: usize) -> SourceRef {
 /// Returns the reference of a resource, given its index in [`Stack::declarations`].
 pub(super) fn resource_ref(plugins: usize, index: usize) -> SourceRef {
     SourceRef(1 + plugins as u64 + index as u64)
+}
+
+/// Returns whether a registration is one of a core resource.
+pub(super) fn is_core_resource(stack: &Stack, source: SourceRef) -> bool {
+    let index = usize::try_from(source.0).ok().and_then(|index| index.checked_sub(1 + stack.plugins.len()));
+    let resource = index.and_then(|index| stack.declarations().nth(index));
+    resource.is_some_and(|(_, resource)| matches!(resource.implementation, ResourceImplementation::Core { .. }))
 }
 
 /// Returns the position of a registration: its key or name, or the part of its `config` at a property path.

@@ -36,11 +36,12 @@ pub struct ProgramResult {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Registers all resources and outputs of a stack.
+/// Registers all resources and outputs of a stack. Announces its plugin resources and the goals of its core resources first.
 pub(super) async fn run(
     stack: &Stack,
     core: &RecipeTable,
     core_resources: &CoreResources,
+    core_goals: Vec<Goal>,
     registrar: &dyn Registrar,
     effects: &dyn Effects,
 ) -> ProgramResult {
@@ -52,7 +53,7 @@ pub(super) async fn run(
         }
     };
     let mut run = Run::new(stack, core, core_resources, registrar, effects, &root, types);
-    registrar.announce(run.announced());
+    registrar.announce([run.announced(), core_goals].concat());
     run.register_all().await;
     run.register_outputs().await;
     ProgramResult { end: run.end, diagnostics: run.diagnostics }

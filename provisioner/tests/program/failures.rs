@@ -1,5 +1,7 @@
 //! Tests of programs with resources that fail, are skipped, or are missing.
 
+use std::collections::BTreeSet;
+
 use engine::{ProgramEnd, RegistrationResult};
 use pulumi_proto::property::PropertyValue;
 
@@ -103,4 +105,36 @@ b: { type: 'p:m:B', config: { x: '${resource:a.n}' }, options: { protect: true, 
     for goal in &announced {
         assert_eq!(crate::fake::urn(goal), crate::fake::urn(&deployment.goal(&goal.name)));
     }
+}
+
+#[tokio::test]
+async fn core_resources_are_announced_with_the_options_that_keep_them() {
+    let secrets = "
+auth:
+  reef: { type: aws-token, config: { account: '0042', accessKey: AK, secretAccessKey: SK, region: eu-north-1 } }
+";
+    let server = "
+resources:
+  resources:
+    staging:
+      resources:
+        thing: { type: 'p:index:Thing' }
+        media:
+          type: s3-bucket
+          config: { credentials: '${auth:reef}' }
+          options: { retainOnDelete: true, dependsOn: [thing] }
+        logs:
+          type: s3-bucket
+          config: { credentials: '${auth:reef}' }
+          options: { protect: true, dependsOn: [media] }
+";
+    let deployment = FakeDeployment::default();
+    StackProgram::with_secrets(server, secrets).run(&deployment).await;
+    let kept = |goal: &engine::Goal| (crate::fake::urn(goal).to_string(), goal.protect, goal.retain_on_delete);
+    let of_core = |goal: &&engine::Goal| goal.type_token.as_str().starts_with("aws:");
+    let announced: BTreeSet<_> = deployment.announced.lock().unwrap().iter().filter(of_core).map(kept).collect();
+    let registered: BTreeSet<_> = deployment.goals.lock().unwrap().iter().filter(of_core).map(kept).collect();
+    assert_eq!(announced, registered);
+    assert!(announced.iter().any(|(_, protect, retain)| (*protect, *retain) == (None, Some(true))), "{announced:?}");
+    assert!(announced.iter().any(|(_, protect, retain)| (*protect, *retain) == (Some(true), None)), "{announced:?}");
 }
