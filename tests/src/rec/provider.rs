@@ -181,7 +181,12 @@ impl ResourceProvider for ScriptedProvider {
         let (script, request) = (self.script()?.provider, request.into_inner());
         let urn = request.urn.clone().unwrap_or_default();
         self.fail_with_status("Configure", &urn, &request, &self.behaviour(&urn)?)?;
-        self.record_result("Configure", &request, script.configure.is_some())?;
+        let configuration = decode_bag(request.args.clone())?.unwrap_or_default();
+        let is_refused = |(name, value): (&String, &String)| {
+            configuration.fields.get(name).is_some_and(|known| *known == rules::text(value.as_str()))
+        };
+        let fails = script.configure.is_some() || script.refused.iter().any(is_refused);
+        self.record_result("Configure", &request, fails)?;
         if script.hang {
             self.wait(false).await;
         }

@@ -27,6 +27,8 @@ pub struct ProviderScript {
     pub accept_secrets: Option<bool>,
     /// Failure of Configure.
     pub configure: Option<Failure>,
+    /// Values of the configuration with which Configure fails, by property.
+    pub refused: BTreeMap<String, String>,
     /// Time that Configure takes, in milliseconds.
     pub configure_delay: u64,
     /// True if Configure replies only after Cancel.

@@ -35,6 +35,7 @@ mod questions;
 mod registration;
 mod repository;
 mod retries;
+mod rotated_credentials;
 mod sandboxes;
 #[path = "../../../provisioner/config/tests/config/schema_agreement.rs"]
 mod schema_agreement;

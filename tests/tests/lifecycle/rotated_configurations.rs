@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bridge::provider::{Alias, AliasParent};
 use engine::events::Outcome;
 use engine::{Goal, ProgramGoals};
-use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::TypeToken;
 use state::Snapshot;
 
@@ -14,18 +14,20 @@ use crate::fake_cloud::{FakeCloud, map};
 use crate::program::{ProgramResource, provider, resource};
 use crate::run::{EndedRun, Run, entry};
 
-/// Program whose provider resources have these inputs, by name.
+/// Program with these goals.
 #[derive(Debug)]
-struct Providers(Vec<(&'static str, PropertyMap)>);
+struct Goals(Vec<Goal>);
 
 #[async_trait]
-impl ProgramGoals for Providers {
+impl ProgramGoals for Goals {
     async fn goals(&self) -> Vec<Goal> {
-        let goal = |(name, inputs): &(&str, PropertyMap)| {
-            Goal::custom(TypeToken::new("pulumi:providers:cloud"), *name, inputs.clone())
-        };
-        self.0.iter().map(goal).collect()
+        self.0.clone()
     }
+}
+
+fn provider_goal(name: &str, token: &str, account: &str) -> Goal {
+    let inputs = map(&[("vToken", token), ("kAccount", account)]);
+    Goal::custom(TypeToken::new("pulumi:providers:cloud"), name, inputs)
 }
 
 const CALLS: [&str; 2] = ["configure", "read"];
@@ -46,7 +48,7 @@ async fn rotated(call: &'static str) -> (FakeCloud, Snapshot) {
 }
 
 fn of_program(run: Run, token: &str, account: &str) -> Run {
-    run.program_goals(Arc::new(Providers(vec![("p", map(&[("vToken", token), ("kAccount", account)]))])))
+    run.program_goals(Arc::new(Goals(vec![provider_goal("p", token, account)])))
 }
 
 fn assert_read_with_program(ended: &EndedRun, what: &str) {
@@ -68,6 +70,35 @@ async fn refresh_is_repeated_with_a_configuration_that_differs_in_place() {
         assert_eq!(ended.changes(), [""; 0]);
         let preview = of_program(cloud.up(&state, &program("new-8", "one")).refresh_first(), "new-8", "one").preview();
         assert_read_with_program(&preview.run().await.expect(Outcome::Succeeded), call);
+    }
+}
+
+#[tokio::test]
+async fn provider_that_an_alias_renames_is_read_with_its_configuration_of_the_program() {
+    for call in CALLS {
+        let (cloud, state) = rotated(call).await;
+        let named = |name: &str| Alias::Spec {
+            name: Some(name.to_owned()),
+            type_token: None,
+            stack: None,
+            project: None,
+            parent: AliasParent::Same,
+        };
+        let urn = entry(&state, "p").urn.clone();
+        for (alias, is_read) in [(named("p"), true), (Alias::Urn(urn), true), (named("other"), false)] {
+            let goal = Goal { aliases: vec![alias], ..provider_goal("renamed", "new-8", "one") };
+            let refresh = cloud.refresh(&state).program_goals(Arc::new(Goals(vec![goal])));
+            if is_read {
+                assert_read_with_program(&refresh.run().await.expect(Outcome::Succeeded), call);
+            } else {
+                assert_eq!(refresh.run().await.expect(Outcome::Failed).warnings, [""; 0], "{call}");
+            }
+        }
+        // The goal with the recorded name is that of the provider, also if another one has an alias for it.
+        let other = Goal { aliases: vec![named("p")], ..provider_goal("renamed", "new-8", "two") };
+        let goals = vec![other, provider_goal("p", "new-8", "one")];
+        let ended = cloud.refresh(&state).program_goals(Arc::new(Goals(goals))).run().await.expect(Outcome::Succeeded);
+        assert_read_with_program(&ended, call);
     }
 }
 

@@ -13,6 +13,7 @@ use state::ResourceState;
 use super::reading::{EntryReading, FailedReading, read_with, reads_with_provider};
 use super::registration::complete_provider_inputs;
 use crate::context::Context;
+use crate::decisions::aliases::candidate_urns;
 use crate::decisions::change::{Change, compare, without_wrappers};
 use crate::entry::Entry;
 use crate::events::{Message, Severity};
@@ -99,12 +100,10 @@ enum Configured {
 /// Checks the configuration that the program has for a provider, and configures an instance with it, which serves the provider from
 /// now on.
 async fn configure(ctx: &Arc<Context>, reference: &ProviderReference, goals: &[Goal]) -> Configured {
-    let is_wanted = |goal: &&Goal| {
-        let (stack, project) = (&ctx.options.stack, &ctx.options.project);
-        Urn::new(stack, project, goal.parent.as_ref(), goal.type_token.as_str(), &goal.name) == reference.urn
-    };
     let recorded = ctx.state().loaded_provider(reference).cloned();
-    let (Some(goal), Some(recorded)) = (goals.iter().find(is_wanted), recorded) else { return Configured::Same };
+    let (Some(goal), Some(recorded)) = (goal_of(ctx, &reference.urn, goals), recorded) else {
+        return Configured::Same;
+    };
     let mut goal = goal.clone();
     complete_provider_inputs(&mut goal);
     if goal.inputs.values().any(PropertyValue::contains_unknowns) {
@@ -118,6 +117,14 @@ async fn configure(ctx: &Arc<Context>, reference: &ProviderReference, goals: &[G
         ctx.start_closing(provider);
     }
     configured
+}
+
+/// Returns the goal of a recorded resource: that with its URN, or else that with an alias for it.
+fn goal_of<'g>(ctx: &Context, recorded: &Urn, goals: &'g [Goal]) -> Option<&'g Goal> {
+    let (stack, project) = (&ctx.options.stack, &ctx.options.project);
+    let urn_of = |goal: &Goal| Urn::new(stack, project, goal.parent.as_ref(), goal.type_token.as_str(), &goal.name);
+    let was_recorded = |goal: &&Goal| candidate_urns(&urn_of(goal), goal, |_| None).contains(recorded);
+    goals.iter().find(|goal| urn_of(goal) == *recorded).or_else(|| goals.iter().find(was_recorded))
 }
 
 async fn check_and_configure(
