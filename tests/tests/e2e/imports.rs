@@ -280,3 +280,23 @@ fn two_pending_creates_of_one_resource_are_resolved_separately() {
     assert_eq!(pending(), 1, "the other create stays pending");
     assert!(repository.resources().contains(&"bed--prod rec:index:Thing bed--prod-1".to_owned()));
 }
+
+#[test]
+fn pending_create_is_not_imported_as_the_resource_of_another_entry() {
+    let repository = with_a_pending_create();
+    repository.expect_exit(0, "provision -S -R --target plant--prod");
+    let before = repository.resources();
+    assert!(before.contains(&"plant--prod rec:index:Thing plant--prod-1".to_owned()), "{before:?}");
+    let mut seen = repository.calls().len();
+    let output = repository.expect_exit(1, "refresh --import-pending-creates bed--prod=plant--prod-1");
+    assert!(output.contains("is recorded already, as"), "{output}");
+    assert_eq!(repository.resources(), before, "the create stays pending, and the resource is recorded once");
+    // The resource is recorded with the id that the provider returns, which may be another spelling.
+    repository.script(json!({"resources": {"bed--prod": {"read": "newid"}}}));
+    repository.expect_exit(0, "refresh --import-pending-creates bed--prod=bed--prod");
+    let after = repository.resources();
+    let imported = |line: &&String| line.starts_with("bed--prod rec:index:Thing bed--prod-new");
+    assert_eq!(after.iter().filter(imported).count(), 1, "{after:?}");
+    assert!(!after.iter().any(|line| line.starts_with("creating")), "{after:?}");
+    assert_eq!(repository.change_calls(&mut seen), [""; 0]);
+}
