@@ -120,7 +120,8 @@ impl ResourceProvider for Components {
 }
 
 /// Constructs a component of any type with one child, `<name>-child` of the type `cloud:index:Thing`, which gets the
-/// component's inputs. With an input `childDependency`, the child depends on the URN in it. With an input `ask`, also calls the method `ask` with it as `value`. The receiver of that call
+/// component's inputs. With an input `registersInputs`, the component itself registers its inputs, and the same outputs, without the
+/// information which of them are secret. With an input `childDependency`, the child depends on the URN in it. With an input `ask`, also calls the method `ask` with it as `value`. The receiver of that call
 /// is the custom resource or provider with the URN in `receiver` and the id in `receiverId`; without `receiver` there is
 /// none.
 ///
@@ -132,13 +133,18 @@ pub async fn construct_with_child(request: ConstructRequest) -> Result<Construct
     let mut construction = Construction { monitor };
     let urn_texts = |urns: &[Urn]| urns.iter().map(Urn::to_string).collect::<Vec<_>>();
     let parent = request.parent.as_ref().map(Urn::to_string).unwrap_or_default();
-    let own = rpc::RegisterResourceRequest {
+    let mut own = rpc::RegisterResourceRequest {
         dependencies: urn_texts(&request.dependencies),
         protect: request.options.protect,
         aliases: request.options.aliases.iter().map(alias).collect(),
         providers: request.providers.clone(),
         ..component(&request.type_token, &request.name, &parent)
     };
+    let plain: PropertyMap = match request.inputs.contains_key("registersInputs") {
+        true => request.inputs.iter().map(|(key, value)| (key.clone(), value.clone().without_wrappers())).collect(),
+        false => PropertyMap::new(),
+    };
+    own.object = Some(encode_properties(&plain)?);
     let registered = construction.register(own).await?;
     if !decode_properties(registered.object)?.is_empty() {
         return Err(Status::internal(
@@ -175,7 +181,8 @@ pub async fn construct_with_child(request: ConstructRequest) -> Result<Construct
     }
     let id = Some(child.id.clone()).filter(|id| !id.is_empty());
     let id = id.map_or(PropertyValue::UNKNOWN, |id| id.as_str().into());
-    let outputs = Outputs::from([("child".to_owned(), Output { value: id.clone(), urns: vec![child.urn] })]);
+    let mut outputs = Outputs::from([("child".to_owned(), Output { value: id.clone(), urns: vec![child.urn] })]);
+    outputs.extend(plain.into_iter().map(|(key, value)| (key, Output { value, urns: Vec::new() })));
     construction.register_outputs(&urn, &outputs).await?;
     Ok(ConstructReply {
         urn: urn.parse().map_err(|_| Status::internal("malformed URN"))?,

@@ -104,7 +104,7 @@ fn resource_key(name: &str, type_token: &str) -> ResourceKey {
 }
 
 /// Returns the values that contain secrets, without the other members of maps.
-fn only_secrets(values: &PropertyMap) -> PropertyMap {
+pub(crate) fn only_secrets(values: &PropertyMap) -> PropertyMap {
     let secret = values.iter().filter(|(_, value)| value.contains_secrets());
     let member = |(key, value): (&String, &PropertyValue)| match value {
         PropertyValue::Map(members) => (key.clone(), PropertyValue::Map(only_secrets(members))),

@@ -105,6 +105,21 @@ async fn secrets_in_the_reply_to_construct_are_masked() {
     assert_eq!(ended.masker.mask("hush"), MASK);
 }
 
+/// The plugin registers the component with its inputs, without the information which of them are secret.
+#[tokio::test]
+async fn inputs_of_component_are_recorded_as_secret_where_the_program_has_a_secret() {
+    let cloud = FakeCloud::default();
+    let secret = PropertyValue::secret("hush".into());
+    let program = [remote_component("c").input("pw", secret.clone()).input("open", "v").input("registersInputs", "1")];
+    let ended = cloud.up(&Snapshot::default(), &program).run().await.expect(Outcome::Succeeded);
+    for ended in [cloud.up(&ended.state, &program).run().await.expect(Outcome::Succeeded), ended] {
+        let component = ended.state.resources.iter().find(|entry| entry.urn.name() == "c").unwrap();
+        assert_eq!(component.inputs.get("pw"), Some(&secret), "{component:?}");
+        assert_eq!(component.inputs.get("open"), Some(&"v".into()));
+        assert_eq!(component.outputs.get("pw"), Some(&secret), "{component:?}");
+    }
+}
+
 #[tokio::test]
 async fn failed_construct_skips_dependents_with_continue_on_error() {
     let cloud = FakeCloud::default();

@@ -257,6 +257,17 @@ impl DeploymentState {
         &mut self.scope_marks
     }
 
+    /// Stores the secrets that the program gives to a component, which its plugin may register as plain values.
+    pub(crate) fn set_constructed_secrets(&mut self, urn: &Urn, secrets: PropertyMap) {
+        self.record_mut(urn).constructed_secrets = secrets;
+    }
+
+    /// Returns the secrets that the program gives to a component that its plugin registers.
+    pub(crate) fn constructed_secrets(&self, urn: &Urn) -> Option<&PropertyMap> {
+        let secrets = self.resources.get(urn).map(|record| &record.constructed_secrets);
+        secrets.filter(|secrets| !secrets.is_empty())
+    }
+
     /// Stores where the program wrote a component that its plugin constructs, or the component that a resource is in.
     pub(crate) fn set_source(&mut self, urn: &Urn, source: SourceRef) {
         self.record_mut(urn).source = Some(source);

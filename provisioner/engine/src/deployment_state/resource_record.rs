@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ProviderReference, Urn};
 
 use super::entry_deletions::DeletionWait;
@@ -26,6 +27,8 @@ pub(super) struct ResourceRecord {
     /// True if the deletion of the resource is planned, running or done: resources that are `deletedWith` it need no
     /// call.
     pub(super) marked_for_deletion: bool,
+    /// Secrets that the program gives to the component of this URN, which its plugin registers.
+    pub(super) constructed_secrets: PropertyMap,
     /// Place where the program wrote the resource, or the component that the resource is in.
     pub(super) source: Option<SourceRef>,
 }

@@ -18,7 +18,7 @@ use crate::goal::Goal;
 use crate::messages;
 use crate::registrar::{Halted, Registered, RegistrationResult};
 use crate::reporter::Failure;
-use crate::secretness::mark;
+use crate::secretness::{mark, only_secrets};
 use crate::step_generator::Origin;
 
 /// Calls the plugin of a component to construct it.
@@ -34,6 +34,10 @@ pub(super) async fn construct(ctx: &Arc<Context>, goal: Goal, urn: Urn) -> Resul
     let source = goal.source;
     if let Some(source) = source {
         ctx.state().set_source(&urn, source);
+    }
+    let secrets = only_secrets(&goal.inputs);
+    if !secrets.is_empty() {
+        ctx.state().set_constructed_secrets(&urn, secrets);
     }
     let instance = ctx.require_instance(&reference, &urn, source).await?;
     ctx.check_running()?;

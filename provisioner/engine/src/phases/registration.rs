@@ -19,7 +19,7 @@ use crate::goal::{Goal, ResourceKind};
 use crate::messages;
 use crate::provider_inputs::{INTERNAL_KEY, VERSION_KEY};
 use crate::registrar::{Halted, Registered, RegistrationResult};
-use crate::secretness::with_secrets_of;
+use crate::secretness::{mark, with_secrets_of};
 use crate::step::Step;
 use crate::step_executor::{Imported, StepExecutor};
 use crate::step_generator::{
@@ -39,6 +39,9 @@ pub(super) fn prepare(ctx: &Context, goal: &mut Goal) -> Result<Urn, Halted> {
         goal.source = source_of_component(ctx, &urn, goal.parent.as_ref());
     }
     inherit(ctx, &urn, goal)?;
+    if let Some(secrets) = ctx.state().constructed_secrets(&urn) {
+        mark(Arc::make_mut(&mut goal.inputs), secrets);
+    }
     let provider = goal.provider.iter().filter(|_| goal.custom).map(|provider| &provider.urn);
     refuse_unregistered_references(ctx, &urn, goal.references().chain(provider), goal.source)?;
     if goal.remote && goal.provider.is_none() {
