@@ -243,16 +243,18 @@ pub(crate) fn owned_by_other(id: Option<&ResourceId>, owner: &Urn) -> MessageTex
 }
 
 /// Returns the warning about an entry whose resource is not deleted, because another entry names it, too.
-pub(crate) fn shared_resource(entry: &ResourceState, keeper: &ResourceState, stack: &str) -> Message {
+pub(crate) fn shared_resource(entry: &ResourceState, keeper: &ResourceState, is_certain: bool, stack: &str) -> Message {
     let (name, id, other) = (entry.urn.name(), entry.id_text(), &keeper.urn);
-    let text = if entry.urn == *other {
+    let (replaced, new) = if entry.urn == *other { ("the replaced ", "the new ") } else { ("", "") };
+    let new_name = other.name();
+    let text = if is_certain {
         MessageText::new(format_args!(
-            "{id:?} is not deleted: the replaced {name} and the new {name} ({other}) are this one resource"
+            "{id:?} is not deleted: {replaced}{name} and {new}{new_name} ({other}) are this one resource"
         ))
     } else {
         MessageText::new(format_args!(
-            "{id:?} is not deleted: {name} and {} ({other}) are this one resource",
-            other.name()
+            "{id:?} is not deleted: {replaced}{name} and {new}{new_name} ({other}) may be this one resource, and the provider did not \
+             say whether they are"
         ))
     };
     let mut message = Message::new(Severity::Warning, text);

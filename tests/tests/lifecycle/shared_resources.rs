@@ -168,6 +168,12 @@ async fn provider_decides_whether_entries_with_other_outputs_name_one_resource()
         check_kept(&ended, &cloud, &["x"], "b");
         cloud.clear_failures();
     }
+    // If both go, no Delete hits a resource that stays.
+    let fork = cloud.fork(&cloud.state());
+    fork.allow_missing_resources();
+    fork.fail("read x", CallFailure::Error);
+    let ended = fork.destroy(&state).allow_lost_records().run().await;
+    assert_eq!(ended.changes(), ["delete x", "delete x"]);
     // The provider does not find the resource, so both ids are equal by chance.
     cloud.fail("read x", CallFailure::Missing);
     let ended = cloud.up(&state, &program).allow_lost_records().run().await.expect(Outcome::Succeeded);

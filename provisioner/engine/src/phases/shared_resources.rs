@@ -9,11 +9,11 @@ use crate::context::Context;
 use crate::entry::Entry;
 use crate::events::StepOp;
 use crate::messages;
-use crate::step_generator::others_of_same_resource;
+use crate::step_generator::{SharingEntry, others_of_same_resource};
 
 /// Turns the deletion of an entry into its removal from the state if no Delete may be sent for it: another entry that
 /// stays, or is retained, names the same resource. The user is told which entry keeps the resource. Of several entries
-/// that are all deleted, only the first gets a Delete. Returns the removed entries whose resource stays.
+/// that are all deleted, only the first gets a Delete, unless they may name two resources. Returns the removed entries whose resource stays.
 ///
 /// `loaded` are the entries in their order, `staying` those that are not deleted.
 pub(super) async fn withhold_deletions(
@@ -36,12 +36,19 @@ pub(super) async fn withhold_deletions(
         let Some(entry) = entry.filter(|entry| sends_delete(entry)) else { continue };
         let others = others_of_same_resource(ctx, &(*id, Arc::clone(&entry))).await;
         let is_kept = |(id, other): &&Entry| !other.delete && !is_removed(*id, other, deletions, staying);
-        if let Some((_, keeper)) = others.iter().find(is_kept) {
-            ctx.emit_message(&entry.urn, None, messages::shared_resource(&entry, keeper, &ctx.options.stack));
+        let warn = |keeper: &SharingEntry| {
+            let (other, stack) = (&keeper.entry.1, &ctx.options.stack);
+            ctx.emit_message(&entry.urn, None, messages::shared_resource(&entry, other, keeper.is_certain, stack));
+        };
+        if let Some(keeper) = others.iter().find(|other| is_kept(&&other.entry)) {
+            warn(keeper);
             kept.insert(*id);
-        } else if others.iter().any(|(_, other)| other.retain_on_delete) {
+        } else if let Some(retained) = others.iter().find(|other| other.entry.1.retain_on_delete) {
+            if !retained.is_certain {
+                warn(retained);
+            }
             kept.insert(*id);
-        } else if !others.iter().any(|(other, _)| deleted.contains(other)) {
+        } else if !others.iter().any(|other| other.is_certain && deleted.contains(&other.entry.0)) {
             deleted.insert(*id);
             continue;
         }

@@ -10,7 +10,7 @@ use state::{EntryId, ResourceState};
 use super::delete_step::{delete_step, retained};
 use super::dependent_replacements::{SkippedEntries, find_dependent_replacements};
 use super::registration::{Origin, Registration};
-use super::shared_resources::others_of_same_resource;
+use super::shared_resources::{SharingEntry, others_of_same_resource};
 use crate::context::Context;
 use crate::decisions::deletions::{
     DeletedWithTarget, DeletionKind, DeletionReason, deletion_batches, deletion_kind, order_pending_deletes_first,
@@ -218,19 +218,20 @@ async fn delete_step_of_resource(ctx: &Context, entry: Entry, deleted_urns: &Has
     }
     let others = others_of_same_resource(ctx, &entry).await;
     let (mut pending_deletes, mut live) = (Vec::new(), Vec::new());
-    for (id, other) in others {
+    for SharingEntry { entry: (id, other), is_certain } in others {
         if other.delete {
-            pending_deletes.push(id);
+            // Otherwise it gets a Delete of its own.
+            pending_deletes.extend(is_certain.then_some(id));
         } else if !ctx.state().is_deleted_before_replace(id) {
-            live.push(other);
+            live.push((other, is_certain));
         }
     }
-    let Some(keeper) = live.first() else {
+    let Some((keeper, is_certain)) = live.first() else {
         let step = delete_step(ctx, &entry, StepOp::DeleteReplaced).await;
         return Step { also_deleted: pending_deletes, ..step };
     };
-    if !live.iter().any(|other| deleted_urns.contains(&other.urn)) {
-        let warning = messages::shared_resource(&entry.1, keeper, &ctx.options.stack);
+    if !live.iter().any(|(other, _)| deleted_urns.contains(&other.urn)) {
+        let warning = messages::shared_resource(&entry.1, keeper, *is_certain, &ctx.options.stack);
         ctx.emit_message(&entry.1.urn, None, warning);
     }
     delete_step(ctx, &retained(entry), StepOp::DeleteReplaced).await

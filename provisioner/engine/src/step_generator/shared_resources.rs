@@ -10,31 +10,39 @@ use crate::context::Context;
 use crate::decisions::identity::{differing_outputs, shows_other};
 use crate::entry::Entry;
 
+/// Other entry that names the actual resource of an entry.
+pub(crate) struct SharingEntry {
+    pub(crate) entry: Entry,
+    /// False if the provider could not be asked: the entries may as well name two resources.
+    pub(crate) is_certain: bool,
+}
+
 /// Returns the other entries that name the actual resource of an entry. If their outputs differ, the provider is asked
 /// whether the id identifies a resource: two random integers may have one id by chance.
-pub(crate) async fn others_of_same_resource(ctx: &Context, entry: &Entry) -> Vec<Entry> {
+pub(crate) async fn others_of_same_resource(ctx: &Context, entry: &Entry) -> Vec<SharingEntry> {
     let candidates = ctx.state().others_of_same_resource(entry);
     let mut others = Vec::new();
     for other in candidates {
         let is_equal = differing_outputs(&entry.1.outputs, &other.1.outputs).is_empty();
-        if is_equal || is_taken_over(ctx, &entry.1, &other.1).await {
-            others.push(other);
+        let is_shared = if is_equal { Some(true) } else { is_taken_over(ctx, &entry.1, &other.1).await };
+        if is_shared != Some(false) {
+            others.push(SharingEntry { entry: other, is_certain: is_shared.is_some() });
         }
     }
     others
 }
 
 /// Returns whether the resource of an entry has become that of another one: it has a value of the other entry, or the
-/// provider finds it by the id alone. A provider that reads nothing returns what it was sent. If it cannot be asked, nothing
-/// shows that there are two resources, and a Delete might remove the only one.
-async fn is_taken_over(ctx: &Context, entry: &ResourceState, other: &ResourceState) -> bool {
+/// provider finds it by the id alone. A provider that reads nothing returns what it was sent. `None` if it cannot be asked. If it
+/// finds the resource with the recorded state, and fails with the id alone, the id is only a part of what identifies the resource.
+async fn is_taken_over(ctx: &Context, entry: &ResourceState, other: &ResourceState) -> Option<bool> {
     let recorded = (Arc::clone(&entry.outputs), Arc::clone(&entry.inputs));
     match read(ctx, entry, Some(recorded)).await {
-        Reading::Failed => return true,
-        Reading::Found(outputs) if shows_other(&outputs, entry, other) => return true,
+        Reading::Failed => return None,
+        Reading::Found(outputs) if shows_other(&outputs, entry, other) => return Some(true),
         Reading::Found(_) | Reading::Missing => {}
     }
-    !matches!(read(ctx, entry, None).await, Reading::Missing)
+    Some(matches!(read(ctx, entry, None).await, Reading::Found(_)))
 }
 
 /// Answer to the question for a resource.
