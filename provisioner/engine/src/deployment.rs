@@ -57,6 +57,8 @@ pub struct DeploymentEnd {
     pub summary: Summary,
     /// Results of reading recorded resources, by provider.
     pub readings: Vec<ProviderReadings>,
+    /// URNs of the resources that were deleted; in a preview, of those that would be.
+    pub deleted: BTreeSet<Urn>,
     /// True if [`DeploymentOptions::missing`] refused the refresh, and nothing was recorded.
     pub is_refused: bool,
 }
@@ -168,17 +170,18 @@ async fn run(ctx: Arc<Context>, mut queue: JobQueue, ends: ProgramEnds) -> Deplo
         (PhaseEnd::Complete, true) => Outcome::Failed,
         (PhaseEnd::Complete, false) => Outcome::Succeeded,
     };
-    let (snapshot, changes, deletions, readings, is_refused) = {
+    let (snapshot, changes, deletions, deleted, readings, is_refused) = {
         let mut state = ctx.state();
         let snapshot = state.ledger_mut().snapshot();
         let changes = state.take_counts();
+        let deleted = state.take_deleted_urns();
         let (deletions, readings, is_refused) = (state.deletions(), state.readings(), state.is_refresh_refused());
         drop_in_background(std::mem::replace(&mut *state, DeploymentState::new(Snapshot::default())));
-        (snapshot, changes, deletions, readings, is_refused)
+        (snapshot, changes, deletions, deleted, readings, is_refused)
     };
     let summary = Summary { phase, changes, deletions, outcome, duration: started.elapsed() };
     ctx.emit(Event::PhaseEnded(summary.clone()));
-    DeploymentEnd { outcome, snapshot, summary, readings, is_refused }
+    DeploymentEnd { outcome, snapshot, summary, readings, deleted, is_refused }
 }
 
 /// Runs the phases: refresh, program or import, deletion of unregistered resources.

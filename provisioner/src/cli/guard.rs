@@ -1,11 +1,14 @@
 //! Guard of `sc provision`: decides after the preview whether changes that destroy something need a confirmation, or are
 //! refused.
 
+use std::collections::BTreeSet;
+
 use bridge::message_text::MessageText;
 use config::{Confirm, MaxDeletes, Stack};
 use engine::DeletionLimit;
 use engine::events::{Deletions, StepOp, Summary};
 use provisioner::operation::{Agreement, MissingLimit, Report, Stacks};
+use pulumi_proto::urn::Urn;
 
 use super::args::GuardArgs;
 use super::exit::CliError;
@@ -91,9 +94,13 @@ impl Guard {
     ) -> anyhow::Result<Agreement> {
         let counts = Counts::of(&preview.summary, missing);
         match self.decide(stack, counts) {
-            Decision::Proceed => Ok(Agreement::Granted(self.deletion_limit(counts, |limit| limit.setting(stacks)))),
+            Decision::Proceed => {
+                Ok(Agreement::Granted(self.deletion_limit(&preview.deleted, missing, |limit| limit.setting(stacks))))
+            }
             Decision::Ask(question) => Ok(match session.confirm(&question, false).await? {
-                Confirmation::Yes => Agreement::Granted(self.deletion_limit(counts, |limit| limit.setting(stacks))),
+                Confirmation::Yes => {
+                    Agreement::Granted(self.deletion_limit(&preview.deleted, missing, |limit| limit.setting(stacks)))
+                }
                 Confirmation::No => Agreement::Declined,
             }),
             Decision::Refuse(limit) => Err(limit.error(stack, counts, stacks).into()),
@@ -105,19 +112,20 @@ impl Guard {
         self.confirm != Confirm::Never && !self.agreed && self.is_interactive
     }
 
-    /// Returns the limit on the deletions of an update whose preview has these counts: an output that the preview does not know
-    /// may replace more. A user who is asked about deletions has agreed to no more than those that the preview has shown.
-    fn deletion_limit(&self, counts: Counts, setting: impl FnOnce(Limit) -> String) -> Option<DeletionLimit> {
+    /// Returns the limit on the deletions of an update: an output that its preview does not know may replace more than the
+    /// preview has shown. A user who is asked about deletions has agreed to these only.
+    fn deletion_limit(
+        &self,
+        shown: &BTreeSet<Urn>,
+        missing: usize,
+        setting: impl FnOnce(Limit) -> String,
+    ) -> Option<DeletionLimit> {
         if self.asks_about_deletions() {
-            return Some(DeletionLimit {
-                count: counts.deletions.total(),
-                origin: MessageText::new(format_args!("the {} that the preview has shown", counts.deletions.total())),
-                hint: "run the command again: the preview then knows what it did not know before".into(),
-            });
+            return Some(DeletionLimit::Shown(shown.clone()));
         }
         let limit = self.limit?;
-        let count = limit.count().saturating_sub(counts.missing as u64);
-        Some(DeletionLimit {
+        let count = limit.count().saturating_sub(missing as u64);
+        Some(DeletionLimit::Count {
             count: usize::try_from(count).unwrap_or(usize::MAX),
             origin: MessageText::new(format_args!("{} allows", setting(limit))),
             hint: "its preview did not know that; if this is what you want, give a higher --max-deletes".into(),
@@ -262,27 +270,31 @@ mod tests {
 
     #[test]
     fn update_deletes_no_more_than_its_preview_has_shown_or_the_limit_allows() {
-        let counts = Counts { deletions: Deletions { removed: 2, replaced: 1 }, missing: 1, any: true };
+        let shown: BTreeSet<Urn> = ["urn:pulumi:s::p::t:m:T::a".parse().unwrap()].into();
         let guard = Guard { confirm: Confirm::Deletes, agreed: false, is_interactive: true, limit: None };
         let limited = |count, guard| Guard { limit: Some(Limit::Argument(count)), ..guard };
         let agreed = Guard { agreed: true, ..guard };
-        let (shown, allowed) = ("the 3 that the preview has shown", "--max-deletes 7 allows");
+        let allowed = Some((6, "--max-deletes 7 allows"));
         let table = [
-            (guard, Some((3, shown))),
-            (limited(7, guard), Some((3, shown))),
-            (Guard { confirm: Confirm::Always, ..guard }, Some((3, shown))),
-            (agreed, None),
-            (Guard { is_interactive: false, ..guard }, None),
-            (Guard { confirm: Confirm::Never, ..guard }, None),
+            (guard, true, None),
+            (limited(7, guard), true, None),
+            (Guard { confirm: Confirm::Always, ..guard }, true, None),
+            (agreed, false, None),
+            (Guard { is_interactive: false, ..guard }, false, None),
+            (Guard { confirm: Confirm::Never, ..guard }, false, None),
             // The refresh of the run has used one of them up.
-            (limited(7, agreed), Some((6, allowed))),
-            (limited(7, Guard { is_interactive: false, ..guard }), Some((6, allowed))),
-            (limited(7, Guard { confirm: Confirm::Never, ..guard }), Some((6, allowed))),
+            (limited(7, agreed), false, allowed),
+            (limited(7, Guard { is_interactive: false, ..guard }), false, allowed),
+            (limited(7, Guard { confirm: Confirm::Never, ..guard }), false, allowed),
         ];
-        for (guard, expected) in table {
-            let limit = guard.deletion_limit(counts, |limit| format!("--max-deletes {}", limit.count()));
-            let found = limit.as_ref().map(|limit| (limit.count, &*limit.origin));
-            assert_eq!(found, expected, "{guard:?}");
+        for (guard, is_held_to_shown, expected) in table {
+            let limit = guard.deletion_limit(&shown, 1, |limit| format!("--max-deletes {}", limit.count()));
+            let found = match &limit {
+                Some(DeletionLimit::Count { count, origin, .. }) => Some((*count, &**origin)),
+                Some(DeletionLimit::Shown(_)) | None => None,
+            };
+            let is_shown = matches!(&limit, Some(DeletionLimit::Shown(urns)) if *urns == shown);
+            assert_eq!((is_shown, found), (is_held_to_shown, expected), "{guard:?}");
         }
     }
 }

@@ -98,8 +98,8 @@ impl StackRun {
             ended = async { tokio::join!(run, program) } => ended,
             never = stop_without_lock => never,
         };
-        let DeploymentEnd { summary, snapshot, readings, is_refused, .. } = end;
-        Report { summary, snapshot, diagnostics, readings, is_refused }
+        let DeploymentEnd { summary, snapshot, readings, deleted, is_refused, .. } = end;
+        Report { summary, snapshot, diagnostics, readings, deleted, is_refused }
     }
 }
 

@@ -40,6 +40,8 @@ mod store_access;
 mod store_options;
 mod validate;
 
+use std::collections::BTreeSet;
+
 use bridge::error::chain;
 use bridge::host::{HostError, PluginHost};
 use bridge::message_text::MessageText;
@@ -91,6 +93,8 @@ pub struct Report {
     pub diagnostics: Vec<Diagnostic>,
     /// Results of reading recorded resources, by provider.
     pub readings: Vec<ProviderReadings>,
+    /// URNs of the resources that were deleted; in a preview, of those that would be.
+    pub deleted: BTreeSet<Urn>,
     /// True if the refresh was refused because of missing resources, and nothing was recorded.
     pub is_refused: bool,
 }

@@ -205,7 +205,7 @@ fn run_that_would_replace_more_than_its_preview_has_shown_replaces_nothing() {
     terminal.type_line("y");
     let (code, screen) = ended(terminal);
     assert_eq!(code, 1, "{screen}");
-    let text = "t--prod would be replaced: the run would delete or replace more resources than the 0 that the preview has shown";
+    let text = "t--prod would be replaced: the preview has not shown that t--prod is deleted or replaced";
     assert!(screen.replace(['\n', '\r'], " ").replace("  ", " ").contains(text), "{screen}");
     assert!(!repository.calls().contains(&"Delete t--prod".to_owned()), "{screen}");
 

@@ -21,6 +21,8 @@ async fn announced(cloud: &FakeCloud, state: &Snapshot, program: &[ProgramResour
         let text = format!("the run would delete or replace more resources than the limit of {too_few}");
         assert!(ended.errors.iter().any(|error| error.contains(&text)), "{:?}", ended.errors);
     }
+    let only = cloud.fork(&cloud.state()).up(state, program).delete_only(&preview.deleted).run().await;
+    assert_eq!(only.expect(Outcome::Succeeded).deletions, preview.deletions);
     let ended = cloud.up(state, program).deletion_limit(count).run().await.expect(Outcome::Succeeded);
     assert_eq!(preview.deletions, ended.deletions);
     preview.deletions
@@ -97,6 +99,42 @@ async fn run_that_would_delete_more_than_its_limit_changes_nothing_for_that() {
             assert_eq!(sorted(ended.entries()), sorted(entries(&state)));
             assert_eq!(ended.hints, ["allow more"]);
         }
+    }
+}
+
+#[tokio::test]
+async fn limit_that_is_reached_lets_begun_replacements_finish() {
+    let program = |d: &str| -> Vec<ProgramResource> {
+        let root = |n: usize| resource(&format!("r{n}")).input("d", d);
+        let dependent = |n: usize| resource(&format!("s{n}")).input_from("k", &format!("r{n}"));
+        (0..6).flat_map(|n| [root(n), dependent(n)]).collect()
+    };
+    let (cloud, state) = deploy(&program("1")).await;
+    for parallel in [1, 16] {
+        let fork = cloud.fork(&cloud.state());
+        let run = fork.up(&state, &program("2")).deletion_limit(5).parallel(parallel);
+        let ended = run.run().await.expect(Outcome::Failed);
+        assert_eq!((ended.deletions.total(), fork.existing().len()), (4, 12), "{:?}", ended.changes());
+        assert!(!ended.state.resources.iter().any(|entry| entry.pending_replacement), "{:?}", ended.entries());
+        assert_eq!(ended.errors.len(), 4, "{:?}", ended.errors);
+    }
+}
+
+#[tokio::test]
+async fn resource_that_the_preview_has_not_shown_is_not_deleted_in_place_of_another() {
+    let program = |a: &str, b: &str| [resource("a").input("k", a), resource("b").input("d", b), resource("c")];
+    let (cloud, state) = deploy(&program("1", "1")).await;
+    let preview = cloud.up(&state, &program("2", "1")).preview().run().await.expect(Outcome::Succeeded);
+    let shown = |name: &str| preview.deleted.iter().any(|urn| urn.name() == name);
+    assert!(shown("a") && !shown("b"), "{:?}", preview.deleted);
+    for (after, error) in
+        [(&program("1", "2")[..], "b: b would be replaced"), (&program("1", "1")[..2], ": c was not deleted")]
+    {
+        let ended = cloud.up(&state, after).delete_only(&preview.deleted).run().await.expect(Outcome::Failed);
+        assert_eq!(ended.errors.len(), 1, "{:?}", ended.errors);
+        assert!(ended.errors[0].starts_with(error), "{:?}", ended.errors);
+        assert!(ended.errors[0].contains(": the preview has not shown that "), "{:?}", ended.errors);
+        assert_eq!(ended.changes(), Vec::<String>::new());
     }
 }
 

@@ -63,6 +63,7 @@ pub(crate) struct EndedRun {
     pub(crate) counts: BTreeMap<StepOp, usize>,
     pub(crate) deletions: Deletions,
     pub(crate) readings: Vec<ProviderReadings>,
+    pub(crate) deleted: BTreeSet<Urn>,
 }
 
 /// Refuses each refresh that does not find a resource.
@@ -145,7 +146,13 @@ impl Run {
     /// Deletes and replaces no more resources than this.
     pub(crate) fn deletion_limit(mut self, count: usize) -> Self {
         let (origin, hint) = (format!("the limit of {count}").into(), "allow more".into());
-        self.options.deletion_limit = Some(DeletionLimit { count, origin, hint });
+        self.options.deletion_limit = Some(DeletionLimit::Count { count, origin, hint });
+        self
+    }
+
+    /// Deletes and replaces only resources that a preview has shown as deleted.
+    pub(crate) fn delete_only(mut self, shown: &BTreeSet<Urn>) -> Self {
+        self.options.deletion_limit = Some(DeletionLimit::Shown(shown.clone()));
         self
     }
 
@@ -302,6 +309,7 @@ impl Run {
         ended.masker = masker;
         ended.calls = self.cloud.calls().split_off(before);
         (ended.counts, ended.deletions, ended.readings) = (end.summary.changes, end.summary.deletions, end.readings);
+        ended.deleted = end.deleted.clone();
         (ended.crash_states, ended.cloud_states) = checking_recorder.crash_states();
         self.cloud.record_created_unchecked(invariants::created_unchecked(&ended.calls));
 
@@ -493,6 +501,7 @@ impl Events {
             counts: BTreeMap::new(),
             deletions: Deletions::default(),
             readings: Vec::new(),
+            deleted: BTreeSet::new(),
         }
     }
 

@@ -23,7 +23,7 @@ mod tests;
 mod transitions;
 mod views;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
@@ -84,6 +84,8 @@ pub(crate) struct DeploymentState {
     deletions: Deletions,
     /// Entries whose resources the run has decided to delete, if their number has a limit.
     claimed_deletions: HashSet<EntryId>,
+    /// URNs of deleted resources: the recorded ones, and those under which the program has registered the resources.
+    deleted_urns: BTreeSet<Urn>,
     /// Recorded URNs of deleted resources that count as replaced.
     deleted_and_replaced: HashSet<Urn>,
     /// Results of reading recorded resources, by the URN of their provider.
@@ -114,6 +116,7 @@ impl DeploymentState {
             counts: BTreeMap::new(),
             deletions: Deletions::default(),
             claimed_deletions: HashSet::new(),
+            deleted_urns: BTreeSet::new(),
             deleted_and_replaced: HashSet::new(),
             readings: BTreeMap::new(),
             is_refresh_refused: false,
@@ -219,6 +222,8 @@ impl DeploymentState {
         if !Self::is_counted_deletion(entry) {
             return;
         }
+        let urns = [entry.urn.clone(), self.new_urn(&entry.urn).clone()];
+        self.deleted_urns.extend(urns);
         let is_replaced = before_replace || self.is_marked_for_replacement(self.new_urn(&entry.urn));
         if is_replaced && self.deleted_and_replaced.insert(entry.urn.clone()) {
             self.deletions.replaced += 1;
@@ -235,6 +240,11 @@ impl DeploymentState {
     /// Returns the number of deleted resources.
     pub(crate) fn deletions(&self) -> Deletions {
         self.deletions
+    }
+
+    /// Takes the URNs of the deleted resources.
+    pub(crate) fn take_deleted_urns(&mut self) -> BTreeSet<Urn> {
+        std::mem::take(&mut self.deleted_urns)
     }
 
     /// Takes the counts of the steps that succeeded.

@@ -1,6 +1,10 @@
 //! Early end of a registration, before its steps.
 
-use crate::registrar::{Halted, Registered};
+use pulumi_proto::urn::Urn;
+
+use crate::context::Context;
+use crate::deployment_state::Incomplete;
+use crate::registrar::{Halted, Registered, RegistrationResult};
 use crate::reporter::ErrorReported;
 
 /// Early end of a registration, before its steps.
@@ -13,6 +17,13 @@ pub(crate) enum EarlyEnd {
 }
 
 impl EarlyEnd {
+    /// Ends a registration that failed, after which the run continues with resources that do not depend on it.
+    pub(crate) fn failed(ctx: &Context, urn: &Urn) -> Self {
+        ctx.shared.finish(urn);
+        ctx.state().mark_incomplete(urn, Incomplete::Failed);
+        Self::Reply(Box::new(Registered::without_outputs(urn.clone(), RegistrationResult::Failed)))
+    }
+
     /// Returns the reply to the registration.
     ///
     /// # Errors

@@ -13,7 +13,6 @@ use crate::decisions::registration::{Decision, Plan, ProviderChange, Situation, 
 use crate::goal::Goal;
 use crate::messages;
 use crate::registrar::Halted;
-use crate::reporter::ErrorReported;
 use crate::step::Step;
 
 /// Generator of the steps of registrations.
@@ -60,8 +59,8 @@ impl<'c> StepGenerator<'c> {
     /// Returns the steps of a plan, and marks them as decided in the deployment state.
     ///
     /// # Errors
-    /// [`ErrorReported`] if the plan cannot be carried out; fatal.
-    pub(crate) async fn steps(self, registration: &Registration, plan: Plan) -> Result<Vec<Step>, ErrorReported> {
+    /// [`EarlyEnd`] if the plan cannot be carried out.
+    pub(crate) async fn steps(self, registration: &Registration, plan: Plan) -> Result<Vec<Step>, EarlyEnd> {
         plan::steps(self.ctx, registration, plan).await
     }
 

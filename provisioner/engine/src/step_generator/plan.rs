@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bridge::message_text::MessageText;
 
 use super::carry_over::{ProviderReplaced, carry_over};
+use super::early_end::EarlyEnd;
 use super::references::{refuse_cycle, refuse_skipped_dependencies};
 use super::registration::Registration;
 use super::replacement;
@@ -19,12 +20,8 @@ use crate::step::{CarryOver, Step};
 /// Returns the steps of a plan, and marks them as decided in the deployment state.
 ///
 /// # Errors
-/// [`ErrorReported`] if the plan cannot be carried out; fatal.
-pub(super) async fn steps(
-    ctx: &Arc<Context>,
-    registration: &Registration,
-    plan: Plan,
-) -> Result<Vec<Step>, ErrorReported> {
+/// [`EarlyEnd`] if the plan cannot be carried out.
+pub(super) async fn steps(ctx: &Arc<Context>, registration: &Registration, plan: Plan) -> Result<Vec<Step>, EarlyEnd> {
     let applies_goal = !matches!(plan, Plan::Skip | Plan::CarryOver);
     if ctx.options.operation == Operation::Update && applies_goal {
         let goal = &registration.goal;

@@ -9,6 +9,7 @@ use state::{EntryId, ResourceState};
 
 use super::delete_step::{delete_step, retained};
 use super::dependent_replacements::{SkippedEntries, find_dependent_replacements};
+use super::early_end::EarlyEnd;
 use super::registration::{Origin, Registration};
 use super::shared_resources::{SharingEntry, others_of_same_resource};
 use crate::context::Context;
@@ -28,12 +29,13 @@ use crate::step::Step;
 /// Returns the steps of a replacement, and marks in the deployment state the entries that they replace and delete.
 ///
 /// # Errors
-/// [`ErrorReported`] if an entry cannot be deleted, or the provider of a dependent cannot reply; fatal.
+/// [`EarlyEnd`] if an entry cannot be deleted, the provider of a dependent cannot reply, or the run would delete more than its limit
+/// allows.
 pub(super) async fn steps(
     ctx: &Arc<Context>,
     registration: &Registration,
     replacement: Replacement,
-) -> Result<Vec<Step>, ErrorReported> {
+) -> Result<Vec<Step>, EarlyEnd> {
     let Replacement { inputs, change, order, refusal } = replacement;
     if let Some(refusal) = refusal {
         report_refusal(ctx, registration, refusal);
@@ -97,11 +99,7 @@ impl EarlierDeletion {
 
 /// Returns the deletions that come before a replacement: dependent replacements in reverse and old versions of former
 /// dependents, then the root itself.
-async fn delete_steps(
-    ctx: &Arc<Context>,
-    registration: &Registration,
-    root: &Entry,
-) -> Result<Vec<Step>, ErrorReported> {
+async fn delete_steps(ctx: &Arc<Context>, registration: &Registration, root: &Entry) -> Result<Vec<Step>, EarlyEnd> {
     let loaded = ctx.state().as_in_base(root);
     let mut dependents = find_dependent_replacements(ctx, &loaded, SkippedEntries::Decided).await.map_err(|error| {
         let message = messages::error_message(&error);
@@ -182,15 +180,19 @@ async fn delete_steps(
     Ok(steps)
 }
 
-/// Counts the entries that a replacement deletes against the limit of the run.
+/// Counts the entries that a replacement deletes against the limit of the run. If they are refused, the run goes on, and fails at its
+/// end: it creates what it has deleted before a replacement.
 fn claim_deletions<'e>(
     ctx: &Context,
     registration: &Registration,
     deleted: impl Iterator<Item = &'e Entry>,
-) -> Result<(), ErrorReported> {
+) -> Result<(), EarlyEnd> {
     let replaced = || MessageText::new(format_args!("{} would be replaced", registration.urn.name()));
     let claimed = ctx.claim_deletions(replaced, deleted);
-    claimed.map_err(|message| ctx.report_fatal(&registration.urn, registration.goal.source, *message))
+    claimed.map_err(|message| {
+        ctx.report_error(&registration.urn, registration.goal.source, *message, Failure::AtEnd);
+        EarlyEnd::failed(ctx, &registration.urn)
+    })
 }
 
 /// Returns whether an old version may be deleted. A resource out of scope keeps all its versions.
