@@ -354,8 +354,8 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
         ),
         StateError::Migration(error) => migrated::migration_hint(error),
         StateError::Conflict(_) => Some(
-            "keep this list and remove the journal; then import the resources in it that exist but are missing from the \
-             state, with `sc import` or `options.import`",
+            "`sc state repair` records the resources in this list that the state lacks, shows those that it has with \
+             another id, and removes the journal",
         ),
         _ => None,
     }

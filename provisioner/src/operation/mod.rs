@@ -71,7 +71,7 @@ pub use plugin_settings::PluginSettings;
 pub use plugins::InstalledPlugin;
 pub use preview::{preview, preview_destroy, preview_refresh};
 pub use provision::{ProvisionOptions, provision};
-pub use refresh::{PendingCreateResolution, RefreshOptions, recovery_text, refresh};
+pub use refresh::{PendingCreateResolution, RefreshOptions, obsolete_text, recovery_text, refresh};
 pub use run_options::RunOptions;
 pub use secrets_access::{secrets_change_text, secrets_diagnostic};
 pub use secrets_provider_error::SecretsProviderError;
@@ -191,6 +191,7 @@ impl StackRun {
     async fn open(&self, host: &PluginHost, operation: Operation) -> Result<StackState, OperationError> {
         let state = self.lock_and_load().await?;
         self.report_recovery(state.recovered(), true);
+        self.report_obsolete(state.obsolete());
         self.report_secrets_change(&state);
         let emptied = state.unexplained_empty().cloned();
         self.report_unexplained_empty(emptied.as_ref().filter(|_| self.options.allow_empty));

@@ -118,9 +118,18 @@ impl StackRun {
     /// [`recovery_text`].
     pub(super) fn report_recovery(&self, recovered: Option<&RecoveredRun>, has_ended: bool) {
         if let Some(recovered) = recovered {
-            let text = recovery_text(recovered, has_ended);
-            self.events.emit(Event::Message(Message { repeated: true, ..Message::new(Severity::Warning, text) }));
+            self.warn_of_journal(recovery_text(recovered, has_ended));
         }
+    }
+
+    /// Reports the interrupted runs whose journals are not merged, although nothing that they created is missing from
+    /// the state. `obsolete` has the starts of the runs.
+    pub(super) fn report_obsolete(&self, obsolete: &[String]) {
+        obsolete.iter().for_each(|started| self.warn_of_journal(obsolete_text(started)));
+    }
+
+    fn warn_of_journal(&self, text: MessageText) {
+        self.events.emit(Event::Message(Message { repeated: true, ..Message::new(Severity::Warning, text) }));
     }
 }
 
@@ -233,4 +242,13 @@ pub fn recovery_text(recovered: &RecoveredRun, has_ended: bool) -> MessageText {
         text.push_text(&MessageText::new(format_args!("\n{kind} {name} ({token})")));
     }
     text
+}
+
+/// Returns the message about the journal of an interrupted run, started at this time, that is not merged, although
+/// nothing that the run created is missing from the state.
+pub fn obsolete_text(started: &str) -> MessageText {
+    MessageText::new(format_args!(
+        "the journal of the interrupted run that started {started} is not merged: the state has changed since, and records \
+         all that the run created. Run `sc refresh` to find its other changes"
+    ))
 }

@@ -53,6 +53,7 @@ mod checkpoint;
 mod digest;
 mod error;
 pub mod format;
+mod identity;
 pub mod integrity;
 mod journal;
 mod lease;
@@ -77,7 +78,8 @@ pub const MAX_STATE_BYTES: u64 = 4 << 30;
 pub use background::drop_in_background;
 pub use checkpoint::{LoadedCheckpoint, decode_checkpoint, encode_checkpoint};
 pub use error::{ImportProblem, JournalConflict, StateError, UnexplainedEmptyState};
-pub use journal::{JournalError, JournalFolders, KeptJournal};
+pub use identity::can_identify;
+pub use journal::{Creations, JournalError, JournalFolders, KeptJournal};
 pub use lease::Lease;
 pub use ledger::Ledger;
 pub use migration_error::MigrationError;
@@ -90,7 +92,7 @@ pub use snapshot::{Manifest, OperationKind, PendingOperation, SecretsDescription
 pub use stack_state::{
     AwaitedLocks, EntryChange, ExportedSecrets, ImportReport, JournalRecorder, LockSettings, LockWait, MigratedStack,
     MigrationOutcome, RecoveredRun, Restore, SecretsChange, StackAccess, StackMigration, StackState, StackSummary,
-    StackView, StateCopy, TakenOverLock, change_secrets, history, import, remove_stack, rename_stack, resume_rename,
-    state_copies, stored_secrets, summary,
+    StackView, StateCopy, TakenOverLock, UnmergedJournal, change_secrets, history, import, remove_stack, rename_stack,
+    resume_rename, state_copies, stored_secrets, summary,
 };
 pub use unrecorded::{ChangeKind, Unrecorded, UnrecordedChange, UnrecordedReport};

@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::processes::{children, name, signal, wait_until};
-use crate::repository::{FILES, REC, Repository, Sections};
+use crate::repository::{FILES, REC, Repository, Running, Sections};
 
 /// Returns a repository with a chain of resources, each of which depends on the previous one.
 pub(crate) fn chain(length: usize) -> Repository {
@@ -192,14 +192,113 @@ fn journal_that_conflicts_with_the_checkpoint_is_reported() {
     error: an interrupted run of organization/tank/reef left the journal [repo]/backend/.sc/journal/tank/reef/[id], but the checkpoint has changed since: the journal starts from [id] and the checkpoint is [id]
         it had created urn:pulumi:reef::tank::rec:index:Thing::a--prod with id "a--prod-1"
         it was creating urn:pulumi:reef::tank::rec:index:Thing::b--prod, which may exist
-      hint: keep this list and remove the journal; then import the resources in it that exist but are missing from the state, with `sc import` or `options.import`
+      hint: `sc state repair` records the resources in this list that the state lacks, shows those that it has with another id, and removes the journal
     "#);
     let output = repository.expect_rejected("import a--prod=a--prod-1");
-    assert!(output.contains("keep this list and remove the journal"), "{output}");
+    assert!(output.contains("`sc state repair` records"), "{output}");
     assert!(repository.expect_exit(0, "stack ls").contains("interrupted"));
-    std::fs::remove_dir_all(repository.path("backend/.sc")).unwrap();
+
+    let output = repository.expect_exit(2, "state repair");
+    assert!(output.contains("  record a--prod (rec:index:Thing) a--prod-1\n"), "{output}");
+    insta::assert_snapshot!(repository.expect_exit(0, "state repair --yes"), @r"
+    exit 0
+    --- out
+    --- err
+      record a--prod (rec:index:Thing) a--prod-1
+      record b--prod (rec:index:Thing) as a pending create
+        it may exist: `sc refresh` asks for its id, or clears the pending create
+      remove the journal [repo]/backend/.sc/journal/tank/reef/[id]
+    made 3 changes to the state of reef
+    ");
+    assert!(repository.names("backend/.sc").is_empty(), "{:?}", repository.names("backend/.sc"));
+    insta::assert_snapshot!(repository.resources().join("\n"), @r"
+    tank-reef pulumi:pulumi:Stack
+    rec pulumi:providers:rec [id]
+    t0--prod rec:index:Thing t0--prod-1
+    a--prod rec:index:Thing a--prod-1
+    creating b--prod rec:index:Thing
+    ");
     repository.script(json!({}));
+    let output = repository.expect_exit(0, "preview");
+    assert!(output.contains("1 to create, 1 to delete"), "{output}");
+    let mut seen = repository.calls().len();
+    repository.expect_exit(0, "refresh --import-pending-creates b--prod=b--prod-1");
+    repository.expect_exit(0, "provision");
+    // The scripted plugin reads another value than the one that was created.
+    assert_eq!(repository.change_calls(&mut seen), ["Delete t0--prod", "Update b--prod"]);
+}
+
+/// Starts a run that creates `t0` and hangs in the Create of `t1`, takes its lock away, and lets another run create all.
+fn overtaken(repository: &Repository) -> Running<'_> {
+    repository.script(json!({"resources": {"t1--prod": {"hang": "create"}}}));
+    let running = repository.start("provision -S --parallel 1");
+    repository.wait_until_called("Create t1--prod");
+    std::fs::remove_dir_all(repository.path("backend/.pulumi/locks")).unwrap();
+    repository.script(json!({}));
+    running
+}
+
+#[test]
+fn journal_of_a_run_whose_stack_another_run_has_changed_does_not_block_the_stack() {
+    let repository = chain(2);
+    let running = overtaken(&repository);
+    // The other run merges the journal, and creates t1 as well.
     repository.expect_exit(0, "provision -S");
+    running.signal(Signal::INT);
+    assert!(running.output().starts_with("exit 4\n"));
+    let commands =
+        ["provision -S", "preview", "refresh", "stack export", "destroy --yes --parent", "stack rm --force --yes"];
+    for command in commands {
+        let output = repository.expect_rejected(command);
+        assert!(output.contains("hint: `sc state repair` records"), "{command}: {output}");
+    }
+    let mut seen = repository.calls().len();
+    insta::assert_snapshot!(repository.expect_exit(0, "state repair --yes"), @r#"
+    exit 0
+    --- out
+    --- err
+      leave t1--prod (rec:index:Thing) t1--prod-1
+        "t1--prod-2" is recorded. If the ids name two resources, find out which one is in use; to record "t1--prod-1" instead, run `sc state rm t1--prod`, then `sc import t1--prod=t1--prod-1`. Delete the other one only if both exist
+      remove the journal [repo]/backend/.sc/journal/tank/reef/[id]
+    made 2 changes to the state of reef
+    "#);
+    insta::assert_snapshot!(repository.resources().join("\n"), @r"
+    tank-reef pulumi:pulumi:Stack
+    rec pulumi:providers:rec [id]
+    t0--prod rec:index:Thing t0--prod-1
+    t1--prod rec:index:Thing t1--prod-2
+    creating t1--prod rec:index:Thing
+    ");
+    repository.expect_exit(0, "refresh --clear-pending-creates");
+    repository.expect_exit(0, "provision --expect-no-changes");
+    assert_eq!(repository.change_calls(&mut seen), [""; 0]);
+    repository.expect_exit(0, "destroy --parent --yes");
+    assert_eq!(repository.change_calls(&mut seen), ["Delete t0--prod", "Delete t1--prod"]);
+}
+
+#[test]
+fn journal_whose_creations_the_state_has_goes_with_the_next_run() {
+    let repository = chain(2);
+    let running = overtaken(&repository);
+    running.signal(Signal::KILL);
+    running.wait();
+    let journal = repository.names("backend/.sc").remove(0);
+    let hidden = repository.read(&journal);
+    let complete: String =
+        hidden.lines().filter(|line| !line.contains("t1--prod")).map(|line| format!("{line}\n")).collect();
+    repository.expect_exit(0, "provision -S");
+    // The process has died before it removed the journal, and another program has written the state since.
+    let checkpoint = repository.read("backend/.pulumi/stacks/tank/reef.json");
+    repository.write("backend/.pulumi/stacks/tank/reef.json", &checkpoint.replacen('{', "{ ", 1));
+    repository.write(&journal, &complete);
+    let warning = "is not merged: the state has changed since, and records all that the run created";
+    for command in ["preview --expect-no-changes", "provision -S --expect-no-changes"] {
+        let output = repository.expect_exit(0, command);
+        assert_eq!(output.matches(warning).count(), 1, "{command}: {output}");
+    }
+    let output = repository.expect_exit(0, "provision --expect-no-changes");
+    assert!(!output.contains(warning), "{output}");
+    assert!(repository.names("backend/.sc").is_empty());
 }
 
 /// Kills a run of twenty resources once this number of Creates has started, and checks the next run.

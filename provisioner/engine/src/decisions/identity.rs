@@ -7,19 +7,7 @@ use std::collections::BTreeSet;
 
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::ResourceId;
-use pulumi_proto::urn::TypeToken;
-use state::ResourceState;
-
-/// Ids of resources that have none.
-const PLACEHOLDERS: [&str; 2] = ["-", "none"];
-
-/// Returns whether an id can identify a resource of a type: it is neither empty nor a placeholder nor the name of the
-/// type.
-pub(crate) fn can_identify(id: &ResourceId, type_token: &TypeToken) -> bool {
-    let (id, token) = (id.as_str(), type_token.as_str());
-    let name = token.rsplit([':', '/']).next().unwrap_or_default();
-    !id.is_empty() && !PLACEHOLDERS.iter().chain([&name, &token]).any(|other| id.eq_ignore_ascii_case(other))
-}
+use state::{ResourceState, can_identify};
 
 /// Returns the ids under which an entry names its resource: its own id, and the one under which it was imported, which
 /// may be another spelling.

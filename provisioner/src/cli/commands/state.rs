@@ -1,18 +1,21 @@
 //! `sc state`: shows and edits the recorded state of a stack.
 
+mod change;
 mod ls;
+mod repair;
 mod show;
 mod view;
 
 use bridge::message_text::MessageText;
 use clap::{Args, Subcommand};
 use engine::UrnPattern;
-use provisioner::operation::{recovery_text, secrets_change_text};
+use provisioner::operation::{obsolete_text, recovery_text, secrets_change_text};
 use pulumi_proto::urn::Urn;
-use state::state_edit::{self, BlockerPolicy, EntryFlag, RemoveOptions, Repair, Selection, StateEditError};
-use state::{ResourceState, Snapshot, StackAccess, StackState, StackView, StateError};
+use state::state_edit::{self, BlockerPolicy, EntryFlag, RemoveOptions, Selection};
+use state::{Snapshot, StackAccess, StackState, StackView, StateError, UnmergedJournal};
 use tokio_util::sync::CancellationToken;
 
+use self::change::{Change, edit_error};
 use crate::cli::access::access_for_change;
 use crate::cli::args::{ConfirmArgs, GlobalArgs, LockArgs, StackArgs};
 use crate::cli::display::Line;
@@ -168,6 +171,9 @@ struct ResourcesArgs {
 ///
 /// Sorts the resources so that each comes after its dependencies, removes references to missing resources, and corrects
 /// a wrong checksum.
+///
+/// If an interrupted run left a journal that cannot be merged, because the state has changed since: records the resources
+/// that the run created and the state lacks, lists those that exist beside a recorded one, and removes the journal.
 #[derive(Debug, Args)]
 struct RepairArgs {
     #[command(flatten)]
@@ -189,7 +195,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &StateCommand) ->
             let changed = state_edit::set_flag(snapshot, names.selection(), flag, value);
             Ok(changed.iter().map(|urn| Change::new(verb, urn)).collect())
         };
-        apply(ui, global, common, IntegrityCheck::Required, edit).await
+        apply(ui, global, common, Purpose::Edit, |snapshot, _| edit(snapshot)).await
     };
     match &command.verb {
         StateVerb::Ls(args) => ls::run(ui, global, args).await,
@@ -208,12 +214,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &StateCommand) ->
         StateVerb::Untaint(UntaintArgs { selection }) => {
             set_flag(&selection.resources, &selection.common, EntryFlag::Taint, false).await
         }
-        StateVerb::Repair(args) => {
-            let edit = |snapshot: &mut Snapshot| {
-                Ok(repair_changes(&state_edit::repair_snapshot(snapshot).map_err(edit_error)?))
-            };
-            apply(ui, global, &args.common, IntegrityCheck::Skipped, edit).await
-        }
+        StateVerb::Repair(args) => apply(ui, global, &args.common, Purpose::Repair, repair::edit).await,
     }
 }
 
@@ -227,7 +228,7 @@ async fn rm(ui: &Ui, global: &GlobalArgs, args: &RmArgs) -> anyhow::Result<Exit>
         let removed = state_edit::remove_entries(snapshot, names.selection(), options).map_err(edit_error)?;
         Ok(removed.iter().map(|state| Change::new("forget", &state.urn).with_id(state)).collect())
     };
-    apply(ui, global, &args.common, IntegrityCheck::Required, edit).await
+    apply(ui, global, &args.common, Purpose::Edit, |snapshot, _| edit(snapshot)).await
 }
 
 async fn rename(ui: &Ui, global: &GlobalArgs, args: &RenameArgs) -> anyhow::Result<Exit> {
@@ -249,7 +250,7 @@ async fn rename(ui: &Ui, global: &GlobalArgs, args: &RenameArgs) -> anyhow::Resu
         let new = state_edit::rename_resource(snapshot, urn, &args.name).map_err(edit_error)?;
         Ok(vec![Change { detail: format!("to {}", new.name()), ..Change::new("rename", urn) }])
     };
-    apply(ui, global, &args.common, IntegrityCheck::Required, edit).await
+    apply(ui, global, &args.common, Purpose::Edit, |snapshot, _| edit(snapshot)).await
 }
 
 /// Resources that the user selected by name; all resources if no name was given.
@@ -280,69 +281,12 @@ impl Names {
     }
 }
 
-/// Change of a state edit, shown as one line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Change {
-    /// Verb of the change.
-    verb: &'static str,
-    /// Resource that changes; `None` if the change is not about a resource.
-    urn: Option<Urn>,
-    detail: String,
-}
-
-impl Change {
-    fn new(verb: &'static str, urn: &Urn) -> Self {
-        Self { verb, urn: Some(urn.clone()), detail: String::new() }
-    }
-
-    fn with_id(self, state: &ResourceState) -> Self {
-        Self { detail: state.id_text().to_owned(), ..self }
-    }
-
-    fn line(&self) -> Line {
-        let resource =
-            self.urn.as_ref().map(|urn| format!(" {} ({})", urn.name(), urn.type_token())).unwrap_or_default();
-        Line::plain(format!("  {}{resource} {}", self.verb, self.detail).trim_end())
-    }
-}
-
-/// Returns the changes of a repair.
-fn repair_changes(repair: &Repair) -> Vec<Change> {
-    let moved = repair.moved.iter().map(|urn| Change::new("move", urn));
-    let pruned = repair.pruned.iter().map(|(urn, relation, target)| Change {
-        detail: format!("loses its {relation} {}", target.name()),
-        ..Change::new("prune", urn)
-    });
-    let renamed = repair.renamed.iter().map(|(urn, to)| Change { detail: to.to_string(), ..Change::new("call", urn) });
-    let checksum = repair.checksum.as_ref().map(|wrong| Change {
-        verb: "replace",
-        urn: None,
-        detail: format!("the checksum of its manifest, {wrong:?}"),
-    });
-    moved.chain(pruned).chain(renamed).chain(checksum).collect()
-}
-
-/// Converts a rejected edit to an error with a hint.
-fn edit_error(error: StateEditError) -> CliError {
-    let hint = match &error {
-        StateEditError::Protected(_) => "unprotect them with `sc state unprotect`, or give --force",
-        StateEditError::HasDependents(_) => "remove these as well, or give --target-dependents",
-        StateEditError::Ambiguous { ids, .. } if ids.iter().any(|id| *id != ids[0]) => "select one with --id",
-        StateEditError::NoSuchId(_) => "`sc state ls` shows the ids",
-        StateEditError::NameTaken(_) => "choose another name, or remove that resource from the state first",
-        StateEditError::InvalidName(..) => "give only the new name, such as web--prod",
-        StateEditError::Ambiguous { .. } | StateEditError::Cycle(_) | StateEditError::Unrepairable(_) => {
-            "export the state with `sc stack export`, repair the file, and import it with `sc stack import`"
-        }
-    };
-    CliError::failed(MessageText::of(&error), hint)
-}
-
-/// Treatment of a state that violates the integrity of snapshots.
+/// Purpose of a change of the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum IntegrityCheck {
-    Required,
-    Skipped,
+enum Purpose {
+    Edit,
+    /// The state may violate the integrity of snapshots, and there may be journals that cannot be merged.
+    Repair,
 }
 
 /// Shows the changes of an edit, asks for confirmation, and applies the edit under the lock, if it still makes the same
@@ -351,29 +295,30 @@ async fn apply(
     ui: &Ui,
     global: &GlobalArgs,
     common: &CommonArgs,
-    integrity: IntegrityCheck,
-    edit: impl Fn(&mut Snapshot) -> Result<Vec<Change>, CliError>,
+    purpose: Purpose,
+    edit: impl Fn(&mut Snapshot, &[UnmergedJournal]) -> Result<Vec<Change>, CliError>,
 ) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &common.stack)?;
     let access = access_for_change(ui, &stacks, only(&stacks)?, common.lock).await?;
     let stack = access.stack.stack().to_owned();
-    let planned = edit(&mut load_snapshot(ui, &access, integrity).await?)?;
+    let (mut snapshot, unmerged) = load_snapshot(ui, &access, purpose).await?;
+    let planned = edit(&mut snapshot, &unmerged)?;
     if planned.is_empty() {
         return report_changes(ui, &stack, &planned);
     }
-    ui.print_messages(&planned.iter().map(Change::line).collect::<Vec<_>>());
+    ui.print_messages(&planned.iter().flat_map(Change::lines).collect::<Vec<_>>());
     let question =
         MessageText::new(format_args!("Apply these changes to the state of {stack}? Nothing in the cloud is changed."));
     if confirm(ui, &CancellationToken::new(), &question, common.confirm.yes).await? == Confirmation::No {
         return Ok(decline(ui));
     }
-    let state = match integrity {
-        IntegrityCheck::Required => StackState::open(access.clone(), &stacks.holder()).await?,
-        IntegrityCheck::Skipped => StackState::open_unverified(access.clone(), &stacks.holder()).await?,
+    let state = match purpose {
+        Purpose::Edit => StackState::open(access.clone(), &stacks.holder()).await?,
+        Purpose::Repair => StackState::open_for_repair(access.clone(), &stacks.holder()).await?,
     };
     let secrets_change = state.secrets_change().map(|change| secrets_change_text(&access, change));
     let mut snapshot = state.snapshot().clone();
-    let done = match edit(&mut snapshot) {
+    let done = match edit(&mut snapshot, &state.unmerged()) {
         Ok(done) if done == planned => done,
         other => {
             state.release().await?;
@@ -392,7 +337,11 @@ fn report_changes(ui: &Ui, stack: &str, changes: &[Change]) -> anyhow::Result<Ex
     if ui.results_are_json() {
         let change = |change: &Change| {
             let urn = change.urn.as_ref().map(Urn::as_str);
-            serde_json::json!({ "do": change.verb, "urn": urn, "detail": change.detail })
+            let mut object = serde_json::json!({ "do": change.verb, "urn": urn, "detail": change.detail });
+            if !change.advice.is_empty() {
+                object["advice"] = change.advice.as_str().into();
+            }
+            object
         };
         let changes: Vec<_> = changes.iter().map(change).collect();
         ui.print(&[Line::plain(serde_json::json!({ "stack": stack, "changes": changes }).to_string())])?;
@@ -406,17 +355,20 @@ fn report_changes(ui: &Ui, stack: &str, changes: &[Change]) -> anyhow::Result<Ex
     Ok(Exit::Done)
 }
 
-/// Loads the state without locking it.
-async fn load_snapshot(ui: &Ui, access: &StackAccess, integrity: IntegrityCheck) -> Result<Snapshot, StateError> {
+/// Loads the state without locking it, and for a repair the journals that cannot be merged.
+async fn load_snapshot(
+    ui: &Ui,
+    access: &StackAccess,
+    purpose: Purpose,
+) -> Result<(Snapshot, Vec<UnmergedJournal>), StateError> {
     let view = StackView::open(access).await?;
     if let Some(recovered) = &view.recovered {
         ui.warn(recovery_text(recovered, view.is_unlocked));
     }
-    if let Some(conflict) = view.conflict {
-        return Err(StateError::Conflict(Box::new(conflict)));
-    }
-    match (view.integrity_error, integrity) {
-        (Some(error), IntegrityCheck::Required) => Err(StateError::Integrity(error)),
-        _ => Ok(view.snapshot.unwrap_or_default()),
+    view.obsolete.iter().for_each(|started| ui.warn(obsolete_text(started)));
+    match (purpose, view.conflict, view.integrity_error) {
+        (Purpose::Edit, Some(conflict), _) => Err(StateError::Conflict(Box::new(conflict))),
+        (Purpose::Edit, None, Some(error)) => Err(StateError::Integrity(error)),
+        (Purpose::Edit, None, None) | (Purpose::Repair, ..) => Ok((view.snapshot.unwrap_or_default(), view.unmerged)),
     }
 }

@@ -31,6 +31,7 @@
 
 mod close;
 mod closing;
+mod creations;
 mod decode;
 mod dto;
 mod encode;
@@ -46,6 +47,7 @@ mod writer;
 
 pub(super) use close::append_close_line;
 pub(super) use closing::Closing;
+pub use creations::Creations;
 pub use error::JournalError;
 pub use folder::JournalFolders;
 pub(super) use folder::{StoredJournal, list};

@@ -32,6 +32,8 @@ pub(crate) struct Replay {
     pub(crate) last_record_incomplete: bool,
     /// Position at which the file ends.
     pub(crate) end: FileEnd,
+    /// Length of the file, in bytes.
+    pub(crate) length: u64,
 }
 
 /// Reads a journal. Returns `None` if the file is missing, because its run has ended, or if the first line is
@@ -69,7 +71,7 @@ pub(crate) async fn replay(path: &Path, keyring: &Keyring) -> Result<Option<Repl
     let update = header.update.as_deref().and_then(UpdateKind::parse);
     let Lines { phases, closed, last_record_incomplete } = read;
     let end = FileEnd::of(&text);
-    Ok(Some(Replay { base, started, update, phases, closed, last_record_incomplete, end }))
+    Ok(Some(Replay { base, started, update, phases, closed, last_record_incomplete, end, length: bytes.len() as u64 }))
 }
 
 async fn crypter(

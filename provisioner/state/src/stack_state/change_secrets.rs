@@ -43,9 +43,9 @@ async fn change_locked<E: From<StateError>>(
 ) -> Result<Option<SecretsChange>, E> {
     let loaded = loading::load(access).await?.ok_or_else(|| StateError::NoStack(access.stack.clone()))?;
     let LoadedStack { revision, checkpoint } = loaded;
-    recovery::refuse_interrupted_after(access, Some(revision.digest())).await?;
-    let expected = Expected::Revision(revision);
     let mut snapshot = checkpoint.checkpoint.snapshot.unwrap_or_default();
+    recovery::refuse_interrupted_after(access, Some(revision.digest()), &snapshot).await?;
+    let expected = Expected::Revision(revision);
     let to = manager.describe();
     let from = snapshot.secrets.replace(to.clone());
     let name = access.store.full_name(&access.stack);

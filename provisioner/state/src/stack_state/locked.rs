@@ -10,6 +10,7 @@ use super::recovery::{self, RecoveredRun};
 use super::saving::{encode_for_saving, explained};
 use super::stack_secrets::{SecretsChange, StackSecrets};
 use super::unexplained_empty;
+use super::unmerged::{Unmerged, UnmergedJournal};
 use crate::background::drop_in_background;
 use crate::error::{StateError, UnexplainedEmptyState};
 use crate::format::{UpdateInfo, UpdateKind};
@@ -25,27 +26,34 @@ pub struct StackState {
     lock: HeldLock,
     snapshot: Snapshot,
     recovered: Option<RecoveredRun>,
+    obsolete: Vec<String>,
     unexplained_empty: Option<UnexplainedEmptyState>,
     secrets: StackSecrets,
     /// Checkpoint that the run has read or recovered, and replaces.
     expected: Expected,
+    /// Journals that the next save replaces.
+    unmerged: Vec<Unmerged>,
     journal: Arc<Mutex<Journal>>,
 }
 
-/// Treatment of a state that violates its invariants.
+/// Purpose for which a stack is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum IntegrityCheck {
-    Required,
-    Skipped,
+enum Purpose {
+    /// The state is changed or used.
+    Run,
+    /// The state is repaired: it may violate its invariants, and there may be journals that cannot be merged.
+    Repair,
 }
 
 /// Content of a stack that was locked.
 struct OpenedStack {
     snapshot: Snapshot,
     recovered: Option<RecoveredRun>,
+    obsolete: Vec<String>,
     unexplained_empty: Option<UnexplainedEmptyState>,
     secrets: StackSecrets,
     expected: Expected,
+    unmerged: Vec<Unmerged>,
     journal: Journal,
 }
 
@@ -56,27 +64,38 @@ impl StackState {
     /// # Errors
     /// [`StateError`]. The lock is released, except on [`StateError::Unsaved`]: the recovered state could not be saved.
     pub async fn open(access: StackAccess, holder: &LockHolder) -> Result<Self, StateError> {
-        Self::open_with_check(access, holder, IntegrityCheck::Required).await
+        Self::open_for(access, holder, Purpose::Run).await
     }
 
-    /// Opens a stack like [`StackState::open`], but accepts a state that violates its invariants, for a repair.
+    /// Opens a stack like [`StackState::open`] for a repair: accepts a state that violates its invariants, and journals
+    /// that start from another checkpoint, which [`StackState::unmerged`] returns. [`StackState::close`] removes these
+    /// journals after the state is saved, so the state must have all that they have then.
     ///
     /// # Errors
-    /// As [`StackState::open`], except [`StateError::Integrity`] and [`StateError::SavedInvalid`].
-    pub async fn open_unverified(access: StackAccess, holder: &LockHolder) -> Result<Self, StateError> {
-        Self::open_with_check(access, holder, IntegrityCheck::Skipped).await
+    /// As [`StackState::open`], except [`StateError::Integrity`], [`StateError::SavedInvalid`] and
+    /// [`StateError::Conflict`].
+    pub async fn open_for_repair(access: StackAccess, holder: &LockHolder) -> Result<Self, StateError> {
+        Self::open_for(access, holder, Purpose::Repair).await
     }
 
-    async fn open_with_check(
-        access: StackAccess,
-        holder: &LockHolder,
-        check: IntegrityCheck,
-    ) -> Result<Self, StateError> {
+    async fn open_for(access: StackAccess, holder: &LockHolder, purpose: Purpose) -> Result<Self, StateError> {
         let lock = locking::lock(&access, holder).await?;
-        match Self::open_locked(&access, &lock.lock, check).await {
-            Ok(OpenedStack { snapshot, recovered, unexplained_empty, secrets, expected, journal }) => {
-                let journal = Arc::new(Mutex::new(journal));
-                Ok(Self { access, lock, snapshot, recovered, unexplained_empty, secrets, expected, journal })
+        match Self::open_locked(&access, &lock.lock, purpose).await {
+            Ok(opened) => {
+                let OpenedStack { snapshot, recovered, obsolete, unexplained_empty, secrets, expected, .. } = opened;
+                let (unmerged, journal) = (opened.unmerged, Arc::new(Mutex::new(opened.journal)));
+                Ok(Self {
+                    access,
+                    lock,
+                    snapshot,
+                    recovered,
+                    obsolete,
+                    unexplained_empty,
+                    secrets,
+                    expected,
+                    unmerged,
+                    journal,
+                })
             }
             // The recovered state could not be saved. The lock is kept: a run from the old checkpoint would lose the
             // records.
@@ -92,11 +111,7 @@ impl StackState {
         }
     }
 
-    async fn open_locked(
-        access: &StackAccess,
-        lock: &StackLock,
-        check: IntegrityCheck,
-    ) -> Result<OpenedStack, StateError> {
+    async fn open_locked(access: &StackAccess, lock: &StackLock, purpose: Purpose) -> Result<OpenedStack, StateError> {
         let loaded = load(access).await?;
         let secrets = StackSecrets::for_writing(access, loaded.as_ref()).await?;
         let unexplained_empty = unexplained_empty::find(access, loaded.as_ref()).await?;
@@ -105,6 +120,9 @@ impl StackState {
         let mut expected = base.clone().map_or(Expected::Missing, Expected::Revision);
         let mut snapshot = snapshot.flatten().unwrap_or_default();
         let found = recovery::find_journals(access, base.as_ref().map(Revision::digest), &snapshot).await?;
+        if purpose == Purpose::Run {
+            found.refuse_unmerged()?;
+        }
         // The journal of the run explains the state.
         let unexplained_empty = unexplained_empty.filter(|_| !found.explain_checkpoint());
         found.finish_completed(access).await?;
@@ -115,19 +133,21 @@ impl StackState {
                     let (stack, kept) = (access.stack.clone(), recovery.kept_journal(access));
                     StateError::Unsaved { stack, kept, source: Box::new(source) }
                 })?;
-            if let (Some(integrity_error), IntegrityCheck::Required) = (integrity_error, check) {
+            if let (Some(integrity_error), Purpose::Run) = (integrity_error, purpose) {
                 return Err(StateError::SavedInvalid(integrity_error));
             }
             (expected, base) = (Expected::Revision(revision.clone()), Some(revision));
             (snapshot, recovered) = (recovery.snapshot, Some(recovery.report));
         }
-        if let (Err(integrity_error), IntegrityCheck::Required) = (integrity::verify(&snapshot), check) {
+        if let (Err(integrity_error), Purpose::Run) = (integrity::verify(&snapshot), purpose) {
             return Err(integrity_error.into());
         }
         let base = base.map(|revision| revision.digest().clone());
         let header = JournalHeader { stack: access.stack.clone(), base, secrets: secrets.description() };
         let journal = Journal::new(access.journals.clone(), header, snapshot.clone(), access.unrecorded.clone());
-        Ok(OpenedStack { snapshot, recovered, unexplained_empty, secrets, expected, journal })
+        let obsolete = found.obsolete.into_iter().map(|journal| journal.started).collect();
+        let unmerged = found.unmerged;
+        Ok(OpenedStack { snapshot, recovered, obsolete, unexplained_empty, secrets, expected, unmerged, journal })
     }
 
     /// Returns the name of the stack.
@@ -143,6 +163,17 @@ impl StackState {
     /// Returns the recovered run, if a run was interrupted; its changes are in the loaded state.
     pub fn recovered(&self) -> Option<&RecoveredRun> {
         self.recovered.as_ref()
+    }
+
+    /// Returns the starts (RFC 3339) of interrupted runs whose journals start from another checkpoint, although the state
+    /// records all that they created. The journals are removed.
+    pub fn obsolete(&self) -> &[String] {
+        &self.obsolete
+    }
+
+    /// Returns the journals that start from another checkpoint; none unless the stack was opened for a repair.
+    pub fn unmerged(&self) -> Vec<UnmergedJournal> {
+        self.unmerged.iter().map(Unmerged::journal).collect()
     }
 
     /// Returns a description of the state if the stack has lost its resources. A run must not continue from such a state
@@ -179,7 +210,9 @@ impl StackState {
     /// saved, for example because the lock was broken, or another program has replaced the checkpoint: a journal is
     /// kept if one can be written, and the lock if it is still held; [`StackAccess::unrecorded`] has what no journal
     /// contains. After later errors ([`StateError::HistoryNotWritten`], [`StateError::NotReleased`]) the state is saved. The
-    /// journal stays if the entry could not be added to the history: the next run adds it.
+    /// journal stays if the entry could not be added to the history: the next run adds it. A journal of
+    /// [`StackState::unmerged`] that could not be removed ([`StateError::Journal`]) is removed by a second repair, which finds
+    /// its creations recorded.
     pub async fn close(self, snapshot: Snapshot, update: Option<&UpdateInfo>) -> Result<(), StateError> {
         let history = update.map(|update| HistoryEntry::new(update.to_json()));
         let (text, integrity_error) = match encode_for_saving(&self.access, &self.secrets, snapshot).await {
@@ -202,6 +235,7 @@ impl StackState {
                 Ok(())
             }
         };
+        let removed = self.unmerged.iter().map(Unmerged::remove).fold(removed, Result::and);
         let released = self.lock.release(&self.access).await;
         drop_in_background((self.snapshot, self.journal));
         removed?;

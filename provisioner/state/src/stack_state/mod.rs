@@ -18,6 +18,7 @@ mod stack_secrets;
 #[cfg(test)]
 mod tests;
 mod unexplained_empty;
+mod unmerged;
 mod view;
 
 pub use access::StackAccess;
@@ -32,4 +33,5 @@ pub use recorder::JournalRecorder;
 pub use recovery::RecoveredRun;
 pub use restore::{EntryChange, Restore, StateCopy, state_copies};
 pub use stack_secrets::SecretsChange;
+pub use unmerged::UnmergedJournal;
 pub use view::{ExportedSecrets, StackView};

@@ -3,19 +3,20 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 
 use super::access::StackAccess;
+use super::loading::read_snapshot;
 use super::saving::{encode_for_saving, explained};
 use super::stack_secrets::StackSecrets;
+use super::unmerged::{Unmerged, is_obsolete};
 use crate::digest::{CheckpointDigest, digest};
-use crate::error::{JournalConflict, StateError};
+use crate::error::StateError;
 use crate::format::{UpdateInfo, UpdateResult};
 use crate::integrity::IntegrityError;
 use crate::journal::{self, Closing, KeptJournal, Replay, StoredJournal};
 use crate::ledger::Ledger;
-use crate::record::{Effect, Record, Subject};
+use crate::record::Record;
 use crate::snapshot::{OperationKind, Snapshot};
 use crate::store::{Expected, HistoryEntry, Revision, StackLock, StoredCheckpoint};
 use crate::unrecorded::ChangeCollector;
@@ -52,6 +53,10 @@ pub(super) struct FoundJournals {
     pub(super) recovery: Option<Recovery>,
     /// Journals whose runs had begun no operation, or had saved the checkpoint.
     pub(super) completed: Vec<CompletedJournal>,
+    /// Journals that start from another checkpoint, and whose creations are recorded in the state.
+    pub(super) obsolete: Vec<Unmerged>,
+    /// Journals that start from another checkpoint, and have creations that the state may lack.
+    pub(super) unmerged: Vec<Unmerged>,
 }
 
 /// Journal that has nothing to recover.
@@ -68,8 +73,19 @@ impl FoundJournals {
         self.recovery.is_some() || self.completed.iter().any(|journal| journal.closed.is_some())
     }
 
-    /// Adds the entries of completed journals to the history, and removes the journals. The entries have fixed times,
-    /// so an entry that the run had added before it died is not added twice.
+    /// Fails if a journal has creations that the state may lack.
+    ///
+    /// # Errors
+    /// [`StateError::Conflict`].
+    pub(super) fn refuse_unmerged(&self) -> Result<(), StateError> {
+        match self.unmerged.first() {
+            Some(journal) => Err(Box::new(journal.conflict.clone()).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds the entries of completed journals to the history, and removes these and the obsolete journals. The
+    /// entries have fixed times, so an entry that the run had added before it died is not added twice.
     ///
     /// # Errors
     /// [`StateError::HistoryNotWritten`], [`StateError::Journal`].
@@ -78,7 +94,7 @@ impl FoundJournals {
             archive(access, closed.as_ref().and_then(|closing| closing.history.as_ref())).await?;
             stored.remove()?;
         }
-        Ok(())
+        Ok(self.obsolete.iter().try_for_each(Unmerged::remove)?)
     }
 }
 
@@ -92,10 +108,9 @@ pub(super) async fn archive(access: &StackAccess, entry: Option<&HistoryEntry>) 
     access.store.archive(&access.stack, entry).await.map_err(failed)
 }
 
-/// Searches for the journal of an interrupted run. Writes nothing.
+/// Searches for the journal of an interrupted run. Writes nothing. `snapshot` is that of the checkpoint.
 ///
 /// # Errors
-/// [`StateError::Conflict`] if a journal starts from another checkpoint, or if two journals have to be recovered;
 /// [`StateError::Journal`] if a journal cannot be read.
 pub(super) async fn find_journals(
     access: &StackAccess,
@@ -103,12 +118,13 @@ pub(super) async fn find_journals(
     snapshot: &Snapshot,
 ) -> Result<FoundJournals, StateError> {
     let mut found = FoundJournals::default();
+    let mut others = Vec::new();
+    let checkpoint = checkpoint.map(CheckpointDigest::as_str);
     for stored in journal::list(&access.journals, &access.stack)? {
         let Some(replay) = journal::replay(&stored.path, &access.keyring).await? else {
             found.completed.push(CompletedJournal { stored, closed: None });
             continue;
         };
-        let checkpoint = checkpoint.map(CheckpointDigest::as_str);
         if let Some(closing) = &replay.closed
             && checkpoint == Some(closing.checkpoint.as_str())
         {
@@ -116,74 +132,44 @@ pub(super) async fn find_journals(
         } else if found.recovery.is_none() && replay.base.as_deref() == checkpoint {
             found.recovery = Some(Recovery::new(replay, stored, snapshot.clone()));
         } else {
-            let (created, creating) = find_creations(&replay.phases);
-            let (stack, base) = (access.stack.clone(), replay.base);
-            let found = checkpoint.map(ToOwned::to_owned);
-            let journal = stored.path;
-            return Err(Box::new(JournalConflict { stack, journal, base, found, created, creating }).into());
+            others.push(Unmerged::new(access, replay, stored, checkpoint));
         }
     }
+    // A resource that the recovered run has created is recorded as well.
+    let state = found.recovery.as_ref().map_or(snapshot, |recovery| &recovery.snapshot);
+    (found.obsolete, found.unmerged) = others.into_iter().partition(|journal| is_obsolete(&journal.creations, state));
     Ok(found)
 }
 
-/// Fails if there is an interrupted run, and finishes and removes the journals of completed runs.
+/// Fails if there is an interrupted run, and finishes and removes the journals of completed and obsolete runs.
 ///
 /// # Errors
-/// [`StateError::Interrupted`], and the errors of [`find_journals`] and [`FoundJournals::finish_completed`].
+/// [`StateError::Interrupted`], [`StateError::Conflict`], and the errors of [`find_journals`] and
+/// [`FoundJournals::finish_completed`].
 pub(super) async fn refuse_interrupted(
     access: &StackAccess,
     checkpoint: Option<&StoredCheckpoint>,
 ) -> Result<(), StateError> {
-    refuse_interrupted_after(access, checkpoint.map(|stored| stored.revision.digest())).await
+    // A checkpoint that cannot be read records no creation.
+    let snapshot = checkpoint.and_then(|stored| read_snapshot(&stored.text).ok()).unwrap_or_default();
+    refuse_interrupted_after(access, checkpoint.map(|stored| stored.revision.digest()), &snapshot).await
 }
 
-/// Does the same as [`refuse_interrupted`] for a checkpoint with this digest.
+/// Does the same as [`refuse_interrupted`] for a checkpoint with this digest and snapshot.
 ///
 /// # Errors
 /// Returns the errors of [`refuse_interrupted`].
 pub(super) async fn refuse_interrupted_after(
     access: &StackAccess,
     checkpoint: Option<&CheckpointDigest>,
+    snapshot: &Snapshot,
 ) -> Result<(), StateError> {
-    let found = find_journals(access, checkpoint, &Snapshot::default()).await?;
+    let found = find_journals(access, checkpoint, snapshot).await?;
+    found.refuse_unmerged()?;
     if let Some(Recovery { stored, .. }) = found.recovery {
         return Err(StateError::Interrupted { stack: access.stack.clone(), journal: stored.path });
     }
     found.finish_completed(access).await
-}
-
-/// Resource with its id, if the id is known.
-type Creation = (Urn, Option<ResourceId>);
-
-/// Returns the created resources, and those whose creation has an unknown outcome.
-fn find_creations(phases: &[Vec<Record>]) -> (Vec<Creation>, Vec<Creation>) {
-    let (mut created, mut unfinished) = (Vec::new(), Vec::new());
-    for records in phases {
-        let mut creating = BTreeMap::new();
-        for record in records {
-            match record {
-                Record::Begin { operation, kind: OperationKind::Creating, subject } => {
-                    // A resource that is being created has no entry yet.
-                    let creation = match subject {
-                        Subject::Resource(state) => Some((state.urn.clone(), state.id.clone())),
-                        Subject::Entry(_) => None,
-                    };
-                    creating.insert(*operation, creation);
-                }
-                Record::End { operation, effects } if creating.remove(operation).is_some() => {
-                    created.extend(effects.iter().filter_map(|effect| match effect {
-                        Effect::Add(_, state) => Some((state.urn.clone(), state.id.clone())),
-                        Effect::Remove(_) | Effect::Rewrite(..) | Effect::Keep(_) | Effect::DropInheritedPending => {
-                            None
-                        }
-                    }));
-                }
-                Record::Begin { .. } | Record::End { .. } | Record::Change(_) => {}
-            }
-        }
-        unfinished.extend(creating.into_values().flatten());
-    }
-    (created, unfinished)
 }
 
 impl Recovery {

@@ -1,12 +1,21 @@
-//! Requests of a run to a store of objects.
+//! Runs on a store of objects.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use pulumi_proto::resource_id::ResourceId;
+use pulumi_proto::urn::Urn;
+
 use super::{LockSettings, StackAccess, StackState, resume_rename};
+use crate::error::StateError;
 use crate::format::{UpdateInfo, UpdateKind, UpdateResult};
 use crate::journal::JournalFolders;
+use crate::record::{Effect, EntryId, OperationId, Record, Subject};
+use crate::recorder::StateRecorder as _;
+use crate::resource::ResourceState;
 use crate::secrets::Keyring;
+use crate::snapshot::OperationKind;
+use crate::state_edit::record_creations;
 use crate::store::compliance::{holder, stack};
 use crate::store::{Expected, Fault, LockHolder, LockLease, MemoryObjects, ObjectStore, RenameOutcome, StoreOptions};
 
@@ -96,4 +105,33 @@ async fn locks_of_a_resumed_rename_are_renewed_until_it_is_completed() {
     for name in ["dev", "west"] {
         assert!(access.store.locks(&stack(name)).await.unwrap().is_empty(), "{name}");
     }
+}
+
+#[tokio::test]
+async fn journal_beside_a_store_of_objects_is_merged_by_a_repair_or_removed_once_its_creations_are_recorded() {
+    let (objects, folder) = (MemoryObjects::default(), tempfile::tempdir().unwrap());
+    objects.put(".pulumi/stacks/reef/dev.json", RESOURCE);
+    let access = access_to(&objects, folder.path()).await;
+    let run = StackState::open(access.clone(), &holder(1)).await.unwrap();
+    let mut recorder = run.recorder(UpdateKind::Update);
+    let urn = Urn::new("dev", "reef", None, "t:m:T", "b");
+    let created = ResourceState { id: ResourceId::new("b"), ..ResourceState::new(urn, true) };
+    let subject = Subject::Resource(Arc::new(ResourceState { id: None, ..created.clone() }));
+    let operation = OperationId(0);
+    recorder.append(&Record::Begin { operation, kind: OperationKind::Creating, subject }).unwrap();
+    let effects = vec![Effect::Add(EntryId(1), Arc::new(created))];
+    recorder.append(&Record::End { operation, effects }).unwrap();
+    drop((run, recorder));
+    access.store.break_locks(&access.stack, &access.store.locks(&access.stack).await.unwrap()).await.unwrap();
+    objects.put(".pulumi/stacks/reef/dev.json", &RESOURCE.replace("::a\"", "::z\""));
+    assert!(matches!(StackState::open(access.clone(), &holder(1)).await, Err(StateError::Conflict(_))));
+
+    let state = StackState::open_for_repair(access.clone(), &holder(1)).await.unwrap();
+    let mut snapshot = state.snapshot().clone();
+    state.unmerged().iter().for_each(|journal| drop(record_creations(&mut snapshot, &journal.creations)));
+    state.close(snapshot, None).await.unwrap();
+    assert!(!access.has_journal().unwrap());
+    let state = StackState::open(access, &holder(1)).await.unwrap();
+    assert_eq!(state.snapshot().resources.iter().map(|state| state.urn.name()).collect::<Vec<_>>(), ["z", "b"]);
+    state.release().await.unwrap();
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::access::StackAccess;
 use super::loading::{LoadedStack, load, load_without_secrets};
-use super::recovery::{self, FoundJournals, RecoveredRun};
+use super::recovery::{self, RecoveredRun};
 use super::stack_secrets::StackSecrets;
 use super::unexplained_empty;
+use super::unmerged::{Unmerged, UnmergedJournal};
 use crate::checkpoint::export_checkpoint;
 use crate::error::{JournalConflict, StateError, UnexplainedEmptyState};
 use crate::format;
@@ -25,6 +26,11 @@ pub struct StackView {
     pub is_unlocked: bool,
     /// Journal that starts from another checkpoint; its records are not in the snapshot. Changes of the stack fail.
     pub conflict: Option<JournalConflict>,
+    /// Starts (RFC 3339) of interrupted runs whose journals start from another checkpoint, although the state records all
+    /// that they created. The next change of the stack removes these journals.
+    pub obsolete: Vec<String>,
+    /// All journals that start from another checkpoint; the first is that of the conflict.
+    pub unmerged: Vec<UnmergedJournal>,
     /// Description of the state if the stack has lost its resources.
     pub unexplained_empty: Option<UnexplainedEmptyState>,
     /// Integrity error of the snapshot. The snapshot may be shown, but not used for a preview.
@@ -72,20 +78,28 @@ impl StackView {
         let snapshot = snapshot.flatten();
         let found = snapshot.clone().unwrap_or_default();
         let is_unlocked = access.store.locks(&access.stack).await?.is_empty();
-        let journals = recovery::find_journals(access, base.as_ref().map(Revision::digest), &found).await;
+        let found = recovery::find_journals(access, base.as_ref().map(Revision::digest), &found).await?;
         // The journal of the run explains the state.
-        let is_explained = journals.as_ref().is_ok_and(FoundJournals::explain_checkpoint);
-        let unexplained_empty = unexplained_empty.filter(|_| !is_explained);
-        let (snapshot, recovered, conflict) = match journals {
-            Ok(FoundJournals { recovery: Some(recovery), .. }) => {
-                (Some(recovery.snapshot), Some(recovery.report), None)
-            }
-            Ok(_) => (snapshot.or_else(|| exists.then(Snapshot::default)), None, None),
-            Err(StateError::Conflict(conflict)) => (snapshot, None, Some(*conflict)),
-            Err(error) => return Err(error),
+        let unexplained_empty = unexplained_empty.filter(|_| !found.explain_checkpoint());
+        let conflict = found.unmerged.first().map(|journal| journal.conflict.clone());
+        let unmerged = found.unmerged.iter().map(Unmerged::journal).collect();
+        let obsolete = found.obsolete.into_iter().map(|journal| journal.started).collect();
+        let (snapshot, recovered) = match found.recovery {
+            Some(recovery) => (Some(recovery.snapshot), Some(recovery.report)),
+            None => (snapshot.or_else(|| exists.then(Snapshot::default)), None),
         };
         let integrity_error = snapshot.as_ref().and_then(|snapshot| integrity::verify(snapshot).err());
-        Ok(Self { snapshot, recovered, is_unlocked, conflict, unexplained_empty, integrity_error, secrets })
+        Ok(Self {
+            snapshot,
+            recovered,
+            is_unlocked,
+            conflict,
+            obsolete,
+            unmerged,
+            unexplained_empty,
+            integrity_error,
+            secrets,
+        })
     }
 
     /// Exports the state as `pulumi stack export` does, without locking the stack; `None` if the stack does not exist.

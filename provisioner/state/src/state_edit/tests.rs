@@ -5,6 +5,7 @@ use pulumi_proto::urn::{ProviderReference, Urn};
 
 use super::*;
 use crate::integrity::{self, Relation};
+use crate::journal::Creations;
 use crate::resource::ResourceState;
 use crate::snapshot::{OperationKind, PendingOperation, Snapshot};
 
@@ -210,4 +211,116 @@ fn failed_repair_leaves_the_snapshot_unchanged() {
     assert_eq!(state, without_provider);
     let duplicate = snapshot([entry("p", &[]), entry("a", &[]), entry("a#2", &[])]);
     assert!(matches!(repair_snapshot(&mut duplicate.clone()), Err(StateEditError::Unrepairable(_))));
+}
+
+/// Returns the creations of resources, of those with an unknown outcome, and the provider `p#2` of the run.
+fn creations(created: &[&str], creating: &[&str]) -> Creations {
+    let provider = ResourceState { parent: Some(urn("root")), ..entry("p#2", &[]) };
+    let of_run = |name: &&str| {
+        let provider = Some(ProviderReference::new(urn("p"), "2"));
+        Arc::new(ResourceState { provider, ..entry(name, &["gone"]) })
+    };
+    Creations {
+        created: created.iter().map(of_run).collect(),
+        creating: creating.iter().map(of_run).collect(),
+        context: vec![Arc::new(ResourceState { provider: None, ..entry("root#", &[]) }), Arc::new(provider)],
+    }
+}
+
+/// Returns each treated creation, the entries, and the pending operations.
+fn recorded(state: &mut Snapshot, creations: &Creations) -> [String; 3] {
+    let treated = record_creations(state, creations);
+    let treated = treated.iter().map(|(created, treatment)| {
+        let treatment = match treatment {
+            CreationTreatment::Entry => "entry".to_owned(),
+            CreationTreatment::PendingCreate => "pending".to_owned(),
+            CreationTreatment::OtherId(id) => format!("is {}", id.as_str()),
+            CreationTreatment::OtherUrn(urn) => format!("of {}", urn.name()),
+        };
+        format!("{}#{} {treatment}", created.urn.name(), created.id_text())
+    });
+    let pending = state.pending_operations.iter().map(|operation| {
+        assert_eq!(operation.kind, OperationKind::Creating);
+        format!("{}#{}", operation.resource.urn.name(), operation.resource.id_text())
+    });
+    let mut entries = entry_names(state);
+    for (shown, entry) in entries.iter_mut().zip(&state.resources) {
+        shown.push_str(if entry.delete { "-" } else { "" });
+    }
+    [treated.collect::<Vec<_>>(), entries, pending.collect()].map(|lines| lines.join(", "))
+}
+
+#[test]
+fn creations_of_a_journal_are_recorded_once_and_never_beside_a_live_entry() {
+    let deleted = |name| ResourceState { delete: true, ..entry(name, &[]) };
+    let replaced = |name| ResourceState { pending_replacement: true, ..entry(name, &[]) };
+    let imported = |name| ResourceState { import_id: ResourceId::new("x-1"), ..entry(name, &[]) };
+    let cases = [
+        // Entries beside the provider, created, creating; treatments, entries, pending creates.
+        (vec![], &[][..], &[][..], ["", "p#1", ""]),
+        (vec![], &["b#b-1"], &[], ["b#b-1 entry", "p#1, b#b-1", ""]),
+        (vec![entry("b#b-1", &[])], &["b#b-1"], &[], ["", "p#1, b#b-1", ""]),
+        (vec![deleted("b#b-1")], &["b#b-1"], &[], ["", "p#1, b#b-1-", ""]),
+        (vec![replaced("b#b-1")], &["b#b-1"], &[], ["", "p#1, b#b-1", ""]),
+        // Another run created it a second time.
+        (vec![entry("b#b-2", &[])], &["b#b-1"], &[], ["b#b-1 is b-2", "p#1, b#b-2", ""]),
+        (vec![deleted("b#b-2")], &["b#b-1"], &[], ["b#b-1 entry", "p#1, b#b-2-, b#b-1", ""]),
+        // The successor of a deleted resource.
+        (vec![replaced("b#b-2")], &["b#b-1"], &[], ["b#b-1 entry", "p#1, b#b-1", ""]),
+        // The resource was renamed since, or imported under another name.
+        (vec![entry("c#x-1", &[])], &["b#x-1"], &[], ["b#x-1 of c", "p#1, c#x-1", ""]),
+        (vec![deleted("c#x-1")], &["b#x-1"], &[], ["b#x-1 of c", "p#1, c#x-1-", ""]),
+        (vec![imported("c#c-1")], &["b#x-1"], &[], ["b#x-1 of c", "p#1, c#c-1", ""]),
+        // Some types have the same id for each resource.
+        (vec![entry("c#none", &[])], &["b#none"], &[], ["b#none entry", "p#1, c#none, b#none", ""]),
+        (vec![], &[], &["b#"], ["b# pending", "p#1", "b#"]),
+        (vec![entry("b#b-2", &[])], &[], &["b#"], ["b# pending", "p#1, b#b-2", "b#"]),
+        (vec![], &[], &["b#b-1"], ["b#b-1 pending", "p#1", "b#b-1"]),
+        // The next run would delete it as an old copy.
+        (vec![entry("b#b-2", &[])], &[], &["b#b-1"], ["b#b-1 is b-2", "p#1, b#b-2", ""]),
+        (vec![], &["b#b-1", "c#c-1"], &["d#"], ["b#b-1 entry, c#c-1 entry, d# pending", "p#1, b#b-1, c#c-1", "d#"]),
+    ];
+    for (entries, created, creating, expected) in cases {
+        let mut state = snapshot([vec![entry("p", &[])], entries].concat());
+        let journal = creations(created, creating);
+        assert_eq!(recorded(&mut state, &journal), expected, "{created:?} {creating:?}");
+        repair_snapshot(&mut state).unwrap();
+        let before = state.clone();
+        let [treated, ..] = recorded(&mut state, &journal);
+        assert!(!treated.contains("entry") && !treated.contains("pending"), "{treated}");
+        assert_eq!(state, before, "repeated, it changes nothing");
+    }
+}
+
+#[test]
+fn recorded_creation_has_the_provider_and_the_parent_that_it_needs() {
+    // The state has no provider: that of the run is recorded, after its parent.
+    let mut state = snapshot([]);
+    assert_eq!(recorded(&mut state, &creations(&["b#b-1"], &[])), ["b#b-1 entry", "root#, p#2, b#b-1", ""]);
+    // The state has another one with the same URN.
+    let mut state = snapshot([entry("p", &[])]);
+    recorded(&mut state, &creations(&["b#b-1"], &[]));
+    assert_eq!(state.resources[1].provider, Some(ProviderReference::new(urn("p"), "1")));
+    // A reference to a missing resource is removed.
+    repair_snapshot(&mut state).unwrap();
+    assert_eq!(state.resources[1].dependencies, []);
+    // A missing provider or parent leaves a pending create, whose id is known.
+    let without_context = Creations { context: Vec::new(), ..creations(&["b#b-1"], &[]) };
+    let mut state = snapshot([]);
+    assert_eq!(recorded(&mut state, &without_context), ["b#b-1 pending", "", "b#b-1"]);
+    let mut orphan = creations(&["b#b-1"], &[]);
+    Arc::make_mut(&mut orphan.created[0]).parent = Some(urn("gone"));
+    let mut state = snapshot([entry("p", &[])]);
+    assert_eq!(recorded(&mut state, &orphan), ["b#b-1 pending", "p#1", "b#b-1"]);
+}
+
+#[test]
+fn old_copy_of_a_recorded_creation_stays_to_be_deleted() {
+    let mut journal = creations(&["b#b-1", "b#b-2"], &[]);
+    Arc::make_mut(&mut journal.created[0]).delete = true;
+    let mut state = snapshot([entry("p", &[])]);
+    assert_eq!(recorded(&mut state, &journal), ["b#b-1 entry, b#b-2 entry", "p#1, b#b-1-, b#b-2", ""]);
+    // Which one is needed is not known if another run has created a third one.
+    let mut state = snapshot([entry("p", &[]), entry("b#b-3", &[])]);
+    assert_eq!(recorded(&mut state, &journal), ["b#b-1 is b-3, b#b-2 is b-3", "p#1, b#b-3", ""]);
 }

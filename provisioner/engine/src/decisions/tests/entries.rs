@@ -571,24 +571,6 @@ fn only_an_existing_resource_of_a_plugin_is_named() {
 }
 
 #[test]
-fn placeholder_or_name_of_type_identifies_no_resource() {
-    let password = TypeToken::new("random:index/randomPassword:RandomPassword");
-    let table = [
-        ("a-1", true),
-        ("7", true),
-        ("-", false),
-        ("none", false),
-        ("None", false),
-        ("RandomPassword", false),
-        ("randompassword", false),
-        ("random:index/randomPassword:RandomPassword", false),
-    ];
-    for (id, expected) in table {
-        assert_eq!(can_identify(&ResourceId::new(id).expect("an id"), &password), expected, "{id}");
-    }
-}
-
-#[test]
 fn id_of_three_live_entries_identifies_nothing() {
     assert_eq!([1, 2, 3, 4].map(is_shared_by_many), [false, false, true, true]);
 }

@@ -3,7 +3,7 @@
 use bridge::message_text::MessageText;
 use config::diagnostics::closest;
 use engine::UrnPattern;
-use provisioner::operation::{Stacks, recovery_text};
+use provisioner::operation::{Stacks, obsolete_text, recovery_text};
 use pulumi_proto::urn::Urn;
 use state::secrets::Provider;
 use state::{Snapshot, StackView};
@@ -55,6 +55,7 @@ pub(super) async fn load_for_display(
     if let Some(recovered) = &view.recovered {
         ui.warn(recovery_text(recovered, view.is_unlocked));
     }
+    view.obsolete.iter().for_each(|started| ui.warn(obsolete_text(started)));
     if let Some(conflict) = &view.conflict {
         ui.warn(format_args!("these resources are from the checkpoint only: {conflict}"));
     }

@@ -1,0 +1,73 @@
+//! Journals that start from another checkpoint than the current one.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::access::StackAccess;
+use crate::error::JournalConflict;
+use crate::journal::{Creations, JournalError, Replay, StoredJournal};
+use crate::resource::ResourceState;
+use crate::snapshot::Snapshot;
+use crate::state_edit::is_recorded;
+
+/// Journal that starts from another checkpoint than the current one. Its records are not in the state.
+#[derive(Debug)]
+pub(super) struct Unmerged {
+    pub(super) conflict: JournalConflict,
+    pub(super) creations: Creations,
+    /// Start of the run, RFC 3339.
+    pub(super) started: String,
+    stored: StoredJournal,
+    /// Length of the file when it was read, in bytes.
+    length: u64,
+}
+
+/// Creations of a journal that starts from another checkpoint than the current one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnmergedJournal {
+    /// The journal.
+    pub path: PathBuf,
+    /// Creations that it records.
+    pub creations: Creations,
+}
+
+impl Unmerged {
+    pub(super) fn new(access: &StackAccess, replay: Replay, stored: StoredJournal, checkpoint: Option<&str>) -> Self {
+        let creations = Creations::of(&replay.phases);
+        let pairs =
+            |states: &[Arc<ResourceState>]| states.iter().map(|state| (state.urn.clone(), state.id.clone())).collect();
+        let conflict = JournalConflict {
+            stack: access.stack.clone(),
+            journal: stored.path.clone(),
+            base: replay.base,
+            found: checkpoint.map(ToOwned::to_owned),
+            created: pairs(&creations.created),
+            creating: pairs(&creations.creating),
+        };
+        Self { conflict, creations, started: replay.started, stored, length: replay.length }
+    }
+
+    /// Returns the path and the creations.
+    pub(super) fn journal(&self) -> UnmergedJournal {
+        UnmergedJournal { path: self.stored.path.clone(), creations: self.creations.clone() }
+    }
+
+    /// Removes the journal after the state has all its creations. A journal that has grown since it was read stays: its
+    /// run has lost its lock, and has not ended. A missing file is no error.
+    ///
+    /// # Errors
+    /// [`JournalError::Path`].
+    pub(super) fn remove(&self) -> Result<(), JournalError> {
+        if has_length(&self.stored.path, self.length) { self.stored.remove() } else { Ok(()) }
+    }
+}
+
+fn has_length(path: &Path, length: u64) -> bool {
+    path.metadata().is_ok_and(|metadata| metadata.len() == length)
+}
+
+/// Returns `true` if the state records each creation with its id, and the outcome of each Create is known. The journal
+/// has nothing then that the state lacks, except changes that a refresh finds.
+pub(super) fn is_obsolete(creations: &Creations, snapshot: &Snapshot) -> bool {
+    creations.creating.is_empty() && creations.created.iter().all(|state| is_recorded(snapshot, state))
+}
