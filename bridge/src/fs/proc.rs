@@ -14,7 +14,7 @@ pub fn has_own_proc() -> bool {
     own.is_ok_and(|own| own.to_str() == Some(&std::process::id().to_string()))
 }
 
-/// What `/proc/PID/stat` shows of a process (proc_pid_stat(5)). Numbers are those of the PID namespace of this process; 0 stands
+/// Process as `/proc/PID/stat` shows it (proc_pid_stat(5)). Numbers are those of the PID namespace of this process; 0 stands
 /// for what it cannot see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessStat {

@@ -15,6 +15,7 @@ use tokio::sync::{OnceCell, RwLock, Semaphore, oneshot, watch};
 
 use crate::decisions::autonaming::AutonamingConfig;
 use crate::deployment_state::{DeploymentState, SharedState};
+use crate::entry::Entry;
 use crate::events::{Event, EventSink, Message, Severity, SourceRef};
 use crate::jobs::Jobs;
 use crate::options::{DeploymentOptions, StopSignals};
@@ -145,6 +146,21 @@ impl Context {
     /// Emits a message about a resource that is not an error.
     pub(crate) fn emit_message(&self, urn: &Urn, source: Option<SourceRef>, message: Message) {
         self.emit(Event::Message(about(urn, source, message)));
+    }
+
+    /// Adds entries to those that the run is going to delete.
+    ///
+    /// # Errors
+    /// The message that the limit of the run does not allow this. `deleted` says of what, at the start of the sentence. None of the
+    /// entries may be deleted then.
+    pub(crate) fn claim_deletions<'e>(
+        &self,
+        deleted: impl FnOnce() -> MessageText,
+        entries: impl Iterator<Item = &'e Entry>,
+    ) -> Result<(), Box<Message>> {
+        let Some(limit) = &self.options.deletion_limit else { return Ok(()) };
+        let refused = self.state().claim_deletions(entries, limit);
+        refused.map_or(Ok(()), |refused| Err(Box::new(limit.refusal(deleted(), &refused))))
     }
 
     /// Reports an error of a resource.

@@ -189,7 +189,7 @@ fn provisioner_decides_what_is_asked_for() {
     assert_eq!(created_files(&repository), ["a"]);
 }
 
-/// What the provider does between the preview and the update is what an output does that the preview does not know.
+/// The provider changes its answer between the preview and the update, as an output does that the preview does not know.
 #[test]
 fn run_that_would_replace_more_than_its_preview_has_shown_replaces_nothing() {
     let thing = |v: &str| format!("t: {{ type: rec:index:Thing, config: {{ v: {v} }} }}");

@@ -57,7 +57,7 @@ const PROVISIONER: [Row<'_>; 10] = [
 ];
 
 /// Modules from the top down: each may import from all below it.
-const ENGINE: [&str; 27] = [
+const ENGINE: [&str; 28] = [
     "deployment",
     "resource_monitor",
     "phases",
@@ -81,6 +81,7 @@ const ENGINE: [&str; 27] = [
     "seed",
     "provider_inputs",
     "missing",
+    "deletion_limit",
     "events",
     "entry",
     "config_entry",
