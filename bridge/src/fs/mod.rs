@@ -12,7 +12,9 @@ mod private;
 mod proc;
 mod read;
 mod scratch;
+mod temporary;
 mod trust;
+mod write;
 
 use std::fs::{self, File};
 use std::io;
@@ -26,8 +28,10 @@ pub use proc::{ProcessStat, has_own_proc};
 pub(crate) use read::without_waiting;
 pub use read::{MAX_DOCUMENT_BYTES, open_regular, read_if_exists, read_named, read_regular, read_to_limit, utf8};
 pub use scratch::{RANDOM_CHARACTERS, ScratchFolder, shared_name};
+pub use temporary::{TEMPORARY_PREFIX, TemporaryFiles, is_day_old};
 pub use trust::{Origin, TrustError, check_trusted, check_trusted_below};
 pub(crate) use trust::{check_trusted_target, check_trusted_tree};
+pub use write::{write_atomically, write_atomically_from};
 
 use calls::may_fail;
 
@@ -60,40 +64,6 @@ pub enum Access {
     Shared,
     /// Readable and writable for the owner only.
     Private,
-}
-
-/// Replaces a file atomically: a reader sees the old content or the new content, even after a power failure.
-///
-/// Writes the content to a temporary file in the same folder, flushes it, renames it over the target and flushes the
-/// folder. The folder must exist.
-///
-/// # Errors
-/// [`FileError`]. The old file is unchanged, unless only the flush of the folder failed.
-pub fn write_atomically(path: &Path, content: &[u8], access: Access) -> Result<(), FileError> {
-    write_atomically_from(folder_of(path), path, content, access)
-}
-
-/// Replaces a file atomically like [`write_atomically`], with the temporary file in another folder of the same file system.
-///
-/// # Errors
-/// [`FileError`]. The old file is unchanged, unless only the flush of the folder failed.
-pub fn write_atomically_from(folder: &Path, path: &Path, content: &[u8], access: Access) -> Result<(), FileError> {
-    let mut options = tempfile::Builder::new();
-    options.prefix(".tmp-");
-    options.permissions(fs::Permissions::from_mode(access.file_mode()));
-    let file = may_fail(FileCall::Open, path).and_then(|()| options.tempfile_in(folder));
-    let file = file.map_err(FileError::of("create a file in", folder))?;
-    // The error names the target file: the name of the temporary file is meaningless to the user.
-    let written = calls::write_all(file.as_file(), path, content).and_then(|()| calls::sync_all(file.as_file(), path));
-    written.map_err(FileError::of("write", path))?;
-    let replaced = may_fail(FileCall::Rename, path).and_then(|()| file.persist(path).map_err(|error| error.error));
-    replaced.map_err(FileError::of("replace", path))?;
-    sync_folder(folder_of(path))
-}
-
-/// Returns the folder of a file.
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 impl Access {

@@ -88,14 +88,14 @@ impl ScratchFolder {
 }
 
 /// Searches of this process. Static, because they depend on the folders of the system alone, and not on who creates one.
-static SEARCHES: Searches = Searches(Mutex::new(BTreeMap::new()));
+pub(super) static SEARCHES: Searches = Searches(Mutex::new(BTreeMap::new()));
 
 /// Times of the last searches, by parent and prefix.
-struct Searches(Mutex<BTreeMap<(PathBuf, String), Instant>>);
+pub(super) struct Searches(Mutex<BTreeMap<(PathBuf, String), Instant>>);
 
 impl Searches {
     /// Returns true if the last search is longer ago than [`SEARCH_PAUSE`], and records that another one begins now.
-    fn begin(&self, parent: &Path, prefix: &str, now: Instant) -> bool {
+    pub(super) fn begin(&self, parent: &Path, prefix: &str, now: Instant) -> bool {
         let (mut last, key) =
             (self.0.lock().unwrap_or_else(PoisonError::into_inner), (parent.to_owned(), prefix.to_owned()));
         let is_due = last.get(&key).is_none_or(|last| now.duration_since(*last) >= SEARCH_PAUSE);

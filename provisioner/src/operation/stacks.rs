@@ -218,6 +218,7 @@ fn load(
     let process_context = &request.process_context;
     let repository = Repository::discover(request.folder);
     check_owner(&repository, &request.process)?;
+    secrets_store::remove_abandoned_files(&repository.root);
     let profile = match Profile::read(request.profile, &repository, process_context, sources) {
         Ok(profile) => profile,
         Err(found) => return Ok(Err(found)),

@@ -301,6 +301,31 @@ fn journal_whose_creations_the_state_has_goes_with_the_next_run() {
     assert!(repository.names("backend/.sc").is_empty());
 }
 
+#[test]
+fn temporary_files_of_killed_commands_go_with_the_next_one() {
+    let repository = chain(1);
+    repository.expect_exit(0, "provision -S");
+    let secret = ".sc/.tmp/.tmp-sc-a1B2c3";
+    let (of_state, of_history) = (
+        "backend/.pulumi/stacks/tank/.tmp-sc-a1B2c3",
+        "backend/.pulumi/history/tank/reef/.tmp-sc-0aa1a111-1111-4111-8111-111111111111",
+    );
+    [secret, of_state, of_history].iter().for_each(|file| repository.write(file, "left"));
+    let exist = || [secret, of_state, of_history].map(|file| repository.path(file).exists());
+    // A command that is writing there, maybe in another PID namespace.
+    let open = |path: &str| std::fs::File::open(repository.path(path).parent().unwrap()).unwrap();
+    let [writing_secret, writing_state] = [secret, of_state].map(open);
+    writing_secret.lock_shared().unwrap();
+    writing_state.lock_shared().unwrap();
+    repository.expect_exit(0, "provision -S");
+    assert_eq!(exist(), [true, true, false]);
+    drop((writing_secret, writing_state));
+    repository.expect_exit(0, "preview");
+    assert_eq!(exist(), [false, true, false], "a preview changes nothing in the backend");
+    repository.expect_exit(0, "provision -S");
+    assert_eq!(exist(), [false; 3]);
+}
+
 /// Kills a run of twenty resources once this number of Creates has started, and checks the next run.
 fn check_killed_at(moment: usize) {
     let repository = chain(20);

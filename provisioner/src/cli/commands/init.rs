@@ -77,6 +77,7 @@ pub(crate) fn run(ui: &Ui, global: &GlobalArgs, args: &InitArgs) -> anyhow::Resu
     let repository = Repository::discover(&folder);
     check_owner(&repository, &identity(&process_context().environment))?;
     let root = &repository.root;
+    secrets_store::remove_abandoned_files(root);
     let project = project_name(root);
     let hint = "a name has letters, digits, `-`, `_` and `.`";
     StackReference::new(&project, &args.stack).map_err(|error| {

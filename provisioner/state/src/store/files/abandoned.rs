@@ -1,23 +1,16 @@
 //! Temporary files that a killed process has left.
 
-use std::fs;
-use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use bridge::fs::calls;
+use bridge::fs::{RANDOM_CHARACTERS, TemporaryFiles, calls, is_day_old};
 
 use super::super::layout;
 use super::super::reference::StackReference;
 use super::folder::{Folder, list};
 
-/// Age from which a temporary file is abandoned. A process renames or removes its file within moments; it may run on
-/// another machine, so its process id says nothing.
-const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
-/// Number of random characters in the name of a file that `bridge::fs::write_atomically` creates.
-const RANDOM_CHARACTERS: usize = 6;
-
 impl Folder {
-    /// Removes the abandoned temporary files in the folders of a stack. A file that cannot be removed stays.
+    /// Removes the abandoned temporary files in the folders of a stack: those that no process is writing, and those of
+    /// locks and of earlier versions once they are a day old. A file that cannot be removed stays.
     pub(super) fn remove_abandoned(&self, stack: &StackReference, now: SystemTime) {
         let folders = [
             layout::ROOT.to_owned(),
@@ -26,9 +19,10 @@ impl Folder {
             self.layout.backups(stack),
         ];
         for folder in folders.map(|folder| self.path_of(&folder)) {
+            drop(TemporaryFiles::begin(&folder));
             let entries = list(&folder).unwrap_or_default();
             let temporary = entries.into_iter().filter(|entry| !entry.is_folder && is_temporary(&entry.name));
-            for path in temporary.map(|entry| folder.join(entry.name)).filter(|path| is_abandoned(path, now)) {
+            for path in temporary.map(|entry| folder.join(entry.name)).filter(|path| is_day_old(path, now)) {
                 calls::remove_file(&path).ok();
             }
         }
@@ -50,13 +44,11 @@ fn is_temporary(name: &str) -> bool {
     }
 }
 
-fn is_abandoned(path: &Path, now: SystemTime) -> bool {
-    let modified = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
-    modified.is_ok_and(|modified| now.duration_since(modified).is_ok_and(|age| age > ABANDONED_AFTER))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::time::Duration;
+
     use super::*;
     use crate::store::compliance::stack;
     use crate::store::tests::file_store;
@@ -85,11 +77,16 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
         }
+        let killed =
+            [".pulumi/stacks/reef/.tmp-sc-a1B2c3".to_owned(), format!(".pulumi/history/reef/dev/.tmp-sc-{uuid}")];
+        let killed = paths(&killed);
+        killed.iter().for_each(|path| fs::write(path, "").unwrap());
         let now = SystemTime::now();
         let remaining = || temporary.iter().filter(|path| path.exists()).count();
         store.folder.remove_abandoned(&stack("dev"), now);
         assert_eq!(remaining(), temporary.len(), "their processes may run");
-        store.folder.remove_abandoned(&stack("dev"), now + ABANDONED_AFTER + Duration::from_secs(60));
+        assert!(killed.iter().all(|path| !path.exists()), "no process is writing");
+        store.folder.remove_abandoned(&stack("dev"), now + Duration::from_secs(24 * 60 * 60 + 60));
         assert_eq!(remaining(), 0);
         assert!(others.iter().all(|path| path.exists()));
     }

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bridge::fs::{
-    Access, FileError, calls, create_private_folders, open_regular, sync_folder, withdraw_access, write_atomically,
+    Access, FileError, TEMPORARY_PREFIX, TemporaryFiles, calls, create_private_folders, open_regular, sync_folder,
+    withdraw_access, write_atomically,
 };
 use md5::{Digest as _, Md5};
 
@@ -203,6 +204,7 @@ fn link_over(from: &Path, to: &Path) -> io::Result<Option<fs::File>> {
 
 /// Creates a file under a temporary name and renames it once it is complete, so that no reader sees a part of it.
 fn write_and_rename(to: &Path, temporary: &Path, create: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    let _writing = temporary.parent().map(TemporaryFiles::begin);
     let written = create(temporary).and_then(|()| calls::rename(temporary, to));
     if written.is_err() {
         calls::remove_file(temporary).ok();
@@ -212,7 +214,7 @@ fn write_and_rename(to: &Path, temporary: &Path, create: impl FnOnce(&Path) -> i
 
 /// Returns a temporary path in the folder of a file.
 fn temporary_path_beside(path: &Path) -> PathBuf {
-    path.with_file_name(format!(".tmp-{}", uuid::Uuid::new_v4()))
+    path.with_file_name(format!("{TEMPORARY_PREFIX}{}", uuid::Uuid::new_v4()))
 }
 
 pub(super) fn sidecar(path: &Path) -> PathBuf {

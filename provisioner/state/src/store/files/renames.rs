@@ -9,7 +9,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use bridge::fs::{FileError, MAX_DOCUMENT_BYTES, calls, read_regular, sync_folder};
+use bridge::fs::{FileError, MAX_DOCUMENT_BYTES, TEMPORARY_PREFIX, TemporaryFiles, calls, read_regular, sync_folder};
 
 use super::super::compression::Compression;
 use super::super::error::StoreError;
@@ -233,7 +233,8 @@ impl Folder {
     fn write_intent(&self, path: PathBuf, intent: &Intent) -> Result<FileIntent, StoreError> {
         let folder = self.path_of(RENAMES);
         self.make_folder(&folder)?;
-        let temporary = folder.join(format!(".tmp-{}", uuid::Uuid::new_v4()));
+        let _writing = TemporaryFiles::begin(&folder);
+        let temporary = folder.join(format!("{TEMPORARY_PREFIX}{}", uuid::Uuid::new_v4()));
         let text = intent.write();
         let written = self.create_new(&temporary).and_then(|file| {
             calls::write_all(&file, &temporary, text.as_bytes())?;
