@@ -3,7 +3,7 @@
 use engine::events::Outcome;
 
 use crate::deploy;
-use crate::fake_cloud::{CallFailure, FakeCloud, NAMED};
+use crate::fake_cloud::{CallFailure, FakeCloud, NAMED, yield_until_idle};
 use crate::program::{ProgramResource, get, provider, resource};
 use crate::run::EndedRun;
 
@@ -178,4 +178,27 @@ async fn provider_decides_whether_entries_with_other_outputs_name_one_resource()
     cloud.fail("read x", CallFailure::Missing);
     let ended = cloud.up(&state, &program).allow_lost_records().run().await.expect(Outcome::Succeeded);
     assert_eq!((ended.changes(), ended.warnings.len()), (vec!["delete x".to_owned()], 0));
+}
+
+/// The Delete is sent before the Create has returned the id.
+#[tokio::test]
+async fn resource_that_is_taken_over_while_it_is_deleted_is_not_recorded_as_created() {
+    let old = |name: &str, d: &str| resource("old").input(NAMED, name).input("d", d);
+    let program = [old("y", "2"), resource("new").input(NAMED, "x")];
+    let (cloud, state) = deploy(&[old("x", "1")]).await;
+    let (create, delete) = (cloud.hold("create new"), cloud.hold("delete x"));
+    let (ended, ()) = tokio::join!(cloud.up(&state, &program).run(), async {
+        create.reached().await;
+        delete.reached().await;
+        create.release();
+        yield_until_idle().await;
+        delete.release();
+    });
+    let ended = ended.expect(Outcome::Failed);
+    let text = "the provider returned the existing \"x\", which was deleted at the same time as the resource of old";
+    assert!(ended.errors[0].contains(text), "{:?}", ended.errors);
+    assert!(!has_x(&cloud) && !ended.entries().contains(&"x".to_owned()), "{:?}", ended.entries());
+    let next = cloud.fork(&cloud.state());
+    let ended = next.up(&ended.state, &program).run().await.expect(Outcome::Succeeded);
+    assert!(has_x(&next) && next.existing().contains("y"), "{:?}", ended.changes());
 }

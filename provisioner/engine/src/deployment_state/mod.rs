@@ -16,6 +16,7 @@ mod renames;
 mod repairs;
 mod resource_record;
 mod resource_status;
+mod sent_deletes;
 mod shared;
 mod shared_resources;
 #[cfg(test)]
@@ -46,6 +47,7 @@ pub(crate) use views::rename_view;
 
 use entry_deletions::EntryDeletions;
 use resource_record::{AnnouncedOptions, ResourceRecord};
+use sent_deletes::SentDeletes;
 
 /// State of a deployment: the loaded entries, and everything that the run has decided and recorded since.
 #[derive(Debug)]
@@ -70,6 +72,8 @@ pub(crate) struct DeploymentState {
     recorded_urns: HashMap<Urn, Urn>,
     /// Deletions that precede a replacement: planned, running or done.
     entry_deletions: EntryDeletions,
+    /// Deletes that the run has sent.
+    sent_deletes: SentDeletes,
     /// Entries whose recorded `deletedWith` the program has changed or removed.
     released_deleted_with: HashSet<EntryId>,
     /// URNs that targets or excludes name, and their dependents if the options include these.
@@ -109,6 +113,7 @@ impl DeploymentState {
             new_urns: HashMap::new(),
             recorded_urns: HashMap::new(),
             entry_deletions: EntryDeletions::default(),
+            sent_deletes: SentDeletes::default(),
             released_deleted_with: HashSet::new(),
             scope_marks: HashSet::new(),
             announced: HashMap::new(),

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use bridge::provider::{CreateRequest, ProviderError};
+use bridge::message_text::MessageText;
+use bridge::provider::{CreateRequest, Provider, ProviderError, ReadRequest, Views};
 use jiff::Timestamp;
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::ProviderReference;
@@ -92,6 +93,7 @@ async fn call_provider(
                 preview: ctx.is_preview(),
                 views: views.views(),
             };
+            let ended_deletes = ctx.state().ended_deletes();
             let reply = provider.create(request).await?;
             if reply.id.is_none() && !ctx.is_preview() {
                 return Err(ProviderError::created_without_id().into());
@@ -99,7 +101,34 @@ async fn call_provider(
             new.id = reply.id;
             new.outputs = Arc::new(reply.outputs);
             new.refresh_before_update = reply.refresh_before_update;
-            Ok(())
+            refuse_deleted(ctx, &**provider, new, ended_deletes).await
         }
     }
+}
+
+/// Fails if the resource that Create has returned was deleted meanwhile: the provider has taken a resource over that another
+/// entry named, for which a Delete was sent before the engine knew of that. The next run creates it again.
+async fn refuse_deleted(
+    ctx: &Context,
+    provider: &dyn Provider,
+    new: &ResourceState,
+    ended_deletes: u64,
+) -> Result<(), StepError> {
+    let overlapping = ctx.state().overlapping_delete(new, ended_deletes).filter(|_| !ctx.is_preview());
+    let Some(mut delete) = overlapping else { return Ok(()) };
+    delete.wait().await;
+    let timeout = new.custom_timeouts.durations().read;
+    let (urn, id) = (new.urn.clone(), new.id.clone());
+    let (outputs, inputs) = (Some(Arc::clone(&new.outputs)), Some(Arc::clone(&new.inputs)));
+    let request = ReadRequest { urn, id, outputs, inputs, timeout, views: Views::default() };
+    // If it cannot be read, it is recorded, so that it is not forgotten.
+    if provider.read(request).await.is_ok_and(|reply| reply.outputs.is_none()) {
+        return Err(StepError::Failed(MessageText::new(format_args!(
+            "the provider returned the existing {:?}, which was deleted at the same time as the resource of {}; run the command again \
+             to create it",
+            new.id_text(),
+            delete.entry.urn.name()
+        ))));
+    }
+    Ok(())
 }

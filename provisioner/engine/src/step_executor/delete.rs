@@ -39,7 +39,10 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
     let operation = match &step.actor {
         Actor::Instance(instance) if calls_provider => {
             let operation = BegunOperation::begin(ctx, OperationKind::Deleting, old).await?;
-            if let Err(error) = call_provider(instance, old, views.views()).await {
+            let running = ctx.state().begin_delete(old);
+            let called = call_provider(instance, old, views.views()).await;
+            ctx.state().end_delete(&running);
+            if let Err(error) = called {
                 let error = StepError::from(error);
                 let of_views = |state: &DeploymentState| views.close_with_effects(state, &[], false);
                 failed_call::record(ctx, Some(operation), &error, of_views).await?;
