@@ -80,9 +80,12 @@ impl Here {
     }
 }
 
-/// Returns whether two processes see each other's ids. Machines whose names are equal differ in the id of their start.
+/// Returns whether two processes see each other's ids and starts. Machines whose names are equal differ in the id of their start.
 fn is_same_place(process: &ProcessFingerprint, own: &ProcessFingerprint) -> bool {
-    process.boot_id == own.boot_id && process.pid_namespace == own.pid_namespace
+    let place = |process: &ProcessFingerprint| {
+        (process.boot_id.clone(), process.pid_namespace.clone(), process.time_namespace.clone())
+    };
+    place(process) == place(own)
 }
 
 /// Returns whether the process of a lock has ended for certain: the lock identifies it, and this process would see it.
@@ -103,8 +106,9 @@ pub(crate) fn own_fingerprint() -> Option<ProcessFingerprint> {
         return None;
     }
     let boot_id = read("/proc/sys/kernel/random/boot_id")?.trim().to_owned();
-    let pid_namespace = std::fs::read_link("/proc/self/ns/pid").ok()?.display().to_string();
-    Some(ProcessFingerprint { started: start_of(std::process::id())?, boot_id, pid_namespace })
+    let namespace = |kind: &str| Some(std::fs::read_link(format!("/proc/self/ns/{kind}")).ok()?.display().to_string());
+    let (pid_namespace, time_namespace) = (namespace("pid")?, namespace("time"));
+    Some(ProcessFingerprint { started: start_of(std::process::id())?, boot_id, pid_namespace, time_namespace })
 }
 
 /// Returns the start of a process in clock ticks since the start of the machine. `None` if it does not run, or the system does
@@ -221,6 +225,12 @@ mod tests {
             (fingerprint.clone(), 0x7fff_ffff, LockProcess::Ended(0x7fff_ffff)),
             // Of a container with the same name, or of this machine before its last start.
             (changed(|fingerprint| fingerprint.pid_namespace = "pid:[1]".to_owned()), own, LockProcess::Unknown),
+            // In a container with clocks of its own, in which the same process has another start.
+            (
+                changed(|fingerprint| fingerprint.time_namespace = Some("time:[1]".to_owned())),
+                own,
+                LockProcess::Unknown,
+            ),
             (changed(|fingerprint| fingerprint.boot_id = "earlier".to_owned()), 0x7fff_ffff, LockProcess::Unknown),
         ];
         for (process, pid, expected) in table {

@@ -20,6 +20,11 @@ const COMMANDS: [&[&str]; 2] =
 /// Returns a command that runs a shell script in a new namespace, with the arguments of `sc` as its parameters. `None` if the
 /// system allows no namespaces, which is said beside the output of the test.
 fn in_namespace(repository: &Repository, script: &str) -> Option<Command> {
+    command_in(&COMMANDS, repository, script)
+}
+
+/// Same as [`in_namespace`], with the commands that run a program in a namespace.
+fn command_in(commands: &[&[&str]], repository: &Repository, script: &str) -> Option<Command> {
     let unshare = |options: &[&str]| {
         let mut unshare = Command::new("unshare");
         unshare.args(options);
@@ -29,8 +34,8 @@ fn in_namespace(repository: &Repository, script: &str) -> Option<Command> {
         let tried = unshare(options).arg("true").stdout(Stdio::null()).stderr(Stdio::null()).status();
         tried.is_ok_and(|status| status.success())
     };
-    let Some(options) = COMMANDS.iter().find(is_allowed) else {
-        let text = b"SKIPPED: the system allows no new namespace of process ids (unshare)\n";
+    let Some(options) = commands.iter().find(is_allowed) else {
+        let text = b"SKIPPED: the system allows no such namespace (unshare)\n";
         // `eprintln!` would show it for a failed test only.
         std::io::stderr().write_all(text).unwrap();
         return None;
@@ -89,6 +94,24 @@ fn lock_of_a_run_in_another_pid_namespace_is_taken_over_only_after_two_minutes()
     fs::write(repository.path("go"), "").unwrap();
     assert_eq!(container.wait().status, "exit 0");
     assert!(!repository.is_locked());
+}
+
+/// The clocks of the container are a day ahead.
+#[test]
+fn lock_of_a_live_run_is_not_taken_over_in_another_time_namespace() {
+    let repository = chain(1);
+    repository.script(json!({"resources": {"t0--prod": {"hang": "create"}}}));
+    let living = repository.start("provision -S");
+    repository.wait_until_called("Create t0--prod");
+    let commands: [&[&str]; 2] = [
+        &["--time", "--boottime", "86400", "--fork"],
+        &["--user", "--map-root-user", "--time", "--boottime", "86400", "--fork"],
+    ];
+    let Some(command) = command_in(&commands, &repository, r#"exec "$0" "$@""#) else { return };
+    let output = repository.start_command(command).wait_for_command();
+    assert_eq!(output.status, "exit 4", "{}", output.stderr);
+    living.signal(Signal::INT);
+    assert_eq!(living.wait().status, "exit 130");
 }
 
 #[test]

@@ -61,6 +61,10 @@ pub struct ProcessFingerprint {
     pub boot_id: String,
     /// Namespace of process ids (`/proc/PID/ns/pid`).
     pub pid_namespace: String,
+    /// Namespace of the clocks (`/proc/PID/ns/time`), in another one of which the same process has another start. `None` on a
+    /// system without them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_namespace: Option<String>,
 }
 
 /// Information about a held lock.
@@ -250,7 +254,12 @@ mod tests {
 
     #[test]
     fn lock_has_the_members_of_pulumi_and_those_of_the_process_and_the_lease() {
-        let process = ProcessFingerprint { started: 77, boot_id: "b".to_owned(), pid_namespace: "pid:[1]".to_owned() };
+        let process = ProcessFingerprint {
+            started: 77,
+            boot_id: "b".to_owned(),
+            pid_namespace: "pid:[1]".to_owned(),
+            time_namespace: Some("time:[2]".to_owned()),
+        };
         let lease = LockLease { run: "r".to_owned(), duration: Duration::from_secs(60) };
         let of_pulumi = LockHolder {
             pid: 7,
@@ -264,8 +273,10 @@ mod tests {
         let both = LockHolder { lease: Some(lease), ..identified.clone() };
         let plain = r#"{"pid":7,"username":"ada","hostname":"reefbox","timestamp":"1970-01-01T00:00:00Z"}"#;
         let with = |members: &str| plain.replace('}', &format!(r#","sc":{{{members}}}}}"#));
-        let (of_process, of_lease) =
-            (r#""started":77,"bootId":"b","pidNamespace":"pid:[1]""#, r#""run":"r","leaseSeconds":60,"renewals":0"#);
+        let (of_process, of_lease) = (
+            r#""started":77,"bootId":"b","pidNamespace":"pid:[1]","timeNamespace":"time:[2]""#,
+            r#""run":"r","leaseSeconds":60,"renewals":0"#,
+        );
         for (holder, text) in [
             (of_pulumi, plain.to_owned()),
             (identified, with(of_process)),
