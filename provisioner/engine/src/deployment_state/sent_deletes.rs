@@ -7,7 +7,6 @@ use pulumi_proto::resource_id::ResourceId;
 use state::ResourceState;
 use tokio::sync::watch;
 
-use super::DeploymentState;
 use crate::decisions::identity::ids;
 
 /// Deletes by the id of their resource, in the order in which they were sent.
@@ -25,7 +24,7 @@ struct SentDelete {
     ended: watch::Receiver<u64>,
 }
 
-/// Delete that runs. Its end is noted when this is passed to [`DeploymentState::end_delete`].
+/// Delete that runs. Its end is noted when this is passed to [`SentDeletes::end`].
 pub(crate) struct RunningDelete(watch::Sender<u64>);
 
 /// Delete of a resource that a Create has returned.
@@ -43,36 +42,39 @@ impl OverlappingDelete {
     }
 }
 
-impl DeploymentState {
-    /// Stores that a Delete is about to be sent for an entry.
-    pub(crate) fn begin_delete(&mut self, entry: &Arc<ResourceState>) -> RunningDelete {
+impl SentDeletes {
+    /// Adds a Delete that is about to be sent for an entry.
+    pub(super) fn begin(&mut self, entry: &Arc<ResourceState>) -> RunningDelete {
         let (sender, ended) = watch::channel(0);
         for id in ids(entry) {
             let sent = SentDelete { entry: Arc::clone(entry), ended: ended.clone() };
-            self.sent_deletes.by_id.entry(id.clone()).or_default().push(sent);
+            self.by_id.entry(id.clone()).or_default().push(sent);
         }
         RunningDelete(sender)
     }
 
-    /// Stores that a Delete has ended, successful or not.
-    pub(crate) fn end_delete(&mut self, delete: &RunningDelete) {
-        self.sent_deletes.ended += 1;
-        delete.0.send_replace(self.sent_deletes.ended);
+    pub(super) fn end(&mut self, delete: &RunningDelete) {
+        self.ended += 1;
+        delete.0.send_replace(self.ended);
     }
 
     /// Returns the number of Deletes that have ended so far.
-    pub(crate) fn ended_deletes(&self) -> u64 {
-        self.sent_deletes.ended
+    pub(super) fn ended(&self) -> u64 {
+        self.ended
     }
 
-    /// Returns a Delete of the resource that a Create has returned, if it was not over when the Create began, with this number of
-    /// ended Deletes.
-    pub(crate) fn overlapping_delete(&self, created: &ResourceState, ended_before: u64) -> Option<OverlappingDelete> {
+    /// Returns a Delete with an id of an entry that was not over when this number of Deletes had ended.
+    pub(super) fn overlapping(
+        &self,
+        created: &ResourceState,
+        ended_before: u64,
+        is_same: impl Fn(&ResourceState) -> bool,
+    ) -> Option<OverlappingDelete> {
         let overlaps = |sent: &&SentDelete| {
             let ended = *sent.ended.borrow();
-            (ended == 0 || ended > ended_before) && self.is_same_resource(created, &sent.entry)
+            (ended == 0 || ended > ended_before) && is_same(&sent.entry)
         };
-        let sent = ids(created).filter_map(|id| self.sent_deletes.by_id.get(id)).flatten().find(overlaps)?;
+        let sent = ids(created).filter_map(|id| self.by_id.get(id)).flatten().find(overlaps)?;
         Some(OverlappingDelete { entry: Arc::clone(&sent.entry), ended: sent.ended.clone() })
     }
 }

@@ -9,6 +9,7 @@ use pulumi_proto::urn::ProviderReference;
 use state::{EntryId, ResourceState};
 
 use super::DeploymentState;
+use super::sent_deletes::{OverlappingDelete, RunningDelete};
 use crate::decisions::identity::{have_same_id, ids, is_shared_by_many, names_resource};
 use crate::entry::Entry;
 use crate::provider_inputs::{VERSION_KEY, visible};
@@ -42,6 +43,27 @@ impl DeploymentState {
             }
         }
         shared
+    }
+
+    /// Stores that a Delete is about to be sent for an entry.
+    pub(crate) fn begin_delete(&mut self, entry: &Arc<ResourceState>) -> RunningDelete {
+        self.sent_deletes.begin(entry)
+    }
+
+    /// Stores that a Delete has ended, successful or not.
+    pub(crate) fn end_delete(&mut self, delete: &RunningDelete) {
+        self.sent_deletes.end(delete);
+    }
+
+    /// Returns the number of Deletes that have ended so far.
+    pub(crate) fn ended_deletes(&self) -> u64 {
+        self.sent_deletes.ended()
+    }
+
+    /// Returns a Delete of the resource that a Create has returned, if it was not over when the Create began, with this number of
+    /// ended Deletes.
+    pub(crate) fn overlapping_delete(&self, created: &ResourceState, ended_before: u64) -> Option<OverlappingDelete> {
+        self.sent_deletes.overlapping(created, ended_before, |entry| self.is_same_resource(created, entry))
     }
 
     fn is_id_shared_by_many(&self, entry: &ResourceState) -> bool {
