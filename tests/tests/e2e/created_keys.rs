@@ -200,7 +200,8 @@ async fn stack_with_another_secrets_provider_gets_the_key_with_its_next_provisio
 #[tokio::test(flavor = "multi_thread")]
 async fn run_killed_between_key_and_stack_is_continued_by_the_next_run() {
     let reef = Reef::new().await;
-    let thing = format!("{PAGE}\nthing: {{ type: rec:index:Thing, config: {{ v: 0 }} }}");
+    // Created after the page, whose creation is recorded then.
+    let thing = format!("{PAGE}\nthing: {{ type: rec:index:Thing, config: {{ v: '${{resource:page.path}}' }} }}");
     reef.choose(&provisioner("keyLocation: global"), &thing);
     reef.repository.script(json!({"resources": {"thing--prod": {"hang": "create"}}}));
     let running = reef.repository.start_command(reef.command("provision -S"));
