@@ -249,8 +249,8 @@ fn check_takeover(clock_shift: i64) {
     repository.write_things(&[("a", "1")]);
     repository.script(&serde_json::json!({ "resources": { "a--prod": { "hang": "create" } } }));
     let mut command = repository.command("provision -S");
-    let stopped = repository.start_until(command.env("SC_LOCK_LEASE_SECONDS", "3"), "Check is called", || {
-        repository.calls().iter().any(|call| call["rpc"] == "Check")
+    let stopped = repository.start_until(command.env("SC_LOCK_LEASE_SECONDS", "3"), "Create is called", || {
+        repository.calls().iter().any(|call| call["rpc"] == "Create")
     });
     let signal = |name: &str| {
         let pid = stopped.id().to_string();
