@@ -56,6 +56,7 @@ fn lock_shared(folder: &File) -> bool {
     for _ in 0..ATTEMPTS {
         match folder.try_lock_shared() {
             Ok(()) => return true,
+            // Polls: a wait in flock(2) has no limit.
             Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
             Err(TryLockError::Error(_)) => return false,
         }

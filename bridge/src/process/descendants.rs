@@ -32,6 +32,7 @@ pub(super) fn kill_selected(is_selected: impl Fn(Pid, ProcessStat) -> bool) {
         if found.is_empty() {
             return;
         }
+        // Polls: the system reports no exits of descendants that are not children.
         std::thread::sleep(PAUSE);
     }
 }

@@ -1,7 +1,7 @@
 //! The supervisor of a program: a process of our own program that starts the gate of the program, and ends with the program
 //! and all that the program has started.
 //!
-//! It kills by descent from itself: on Linux it is a subreaper, so every process that the program starts is one of its
+//! The supervisor kills by descent from itself: on Linux it is a subreaper, so every process that the program starts is one of its
 //! descendants, and no other process is. It kills them when the program exits, and when its socket ends because `sc` has
 //! exited or was killed.
 
@@ -150,7 +150,7 @@ impl Leader {
         self.signal(Signal::KILL);
         #[cfg(target_os = "linux")]
         super::descendants::kill_found(|_, _| true);
-        // The main thread goes on, and ends this process.
+        // The main thread goes on, and ends this process. A fixed wait: this is the limit on that.
         std::thread::sleep(EXIT_LIMIT);
         std::process::exit(1)
     }

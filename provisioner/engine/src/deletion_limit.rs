@@ -40,7 +40,7 @@ impl DeletionLimit {
                     "{deleted}: the preview has not shown that {} is deleted or replaced",
                     refused.name()
                 )),
-                "run the command again: its preview knows what this one did not know".into(),
+                "run the command again: its preview shows what this preview could not know".into(),
             ),
         };
         Message { hint: Some(hint), ..Message::new(Severity::Error, text) }

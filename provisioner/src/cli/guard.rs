@@ -128,7 +128,7 @@ impl Guard {
         Some(DeletionLimit::Count {
             count: usize::try_from(count).unwrap_or(usize::MAX),
             origin: MessageText::new(format_args!("{} allows", setting(limit))),
-            hint: "its preview did not know that; if this is what you want, give a higher --max-deletes".into(),
+            hint: "the preview did not know that; if this is what you want, give a higher --max-deletes".into(),
         })
     }
 

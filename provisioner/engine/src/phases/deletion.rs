@@ -12,7 +12,7 @@ use state::{EntryId, ResourceState};
 use super::deletion_scope::{Deletable, deletable};
 use super::orphans::report_orphans;
 use super::phase_end::PhaseEnd;
-use super::shared_resources::withhold_deletions;
+use super::shared_resources::{is_removed, withhold_deletions};
 use crate::context::Context;
 use crate::decisions::deletions::{deletion_batches, deletion_step};
 use crate::deployment_state::{DeploymentState, EmptyKeys, EntriesByUrn, by_urn, rename_view};
@@ -107,9 +107,8 @@ fn claim(
     staying: &HashSet<EntryId>,
 ) -> bool {
     let is_deleted = |id: &EntryId, entry: &ResourceState| {
-        matches!(deletions.get(id), Some(StepOp::Delete | StepOp::DeleteReplaced))
-            && !staying.contains(id)
-            && (entry.delete || !entry.protect)
+        let sends_delete = matches!(deletions.get(id), Some(StepOp::Delete | StepOp::DeleteReplaced));
+        sends_delete && is_removed(*id, entry, deletions, staying)
     };
     let deleted: Vec<Entry> = entries
         .iter()

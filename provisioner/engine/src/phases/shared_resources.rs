@@ -58,7 +58,7 @@ pub(super) async fn withhold_deletions(
 }
 
 /// Returns whether this phase removes an entry from the state. A protected entry stays, and its step reports this.
-fn is_removed(
+pub(super) fn is_removed(
     id: EntryId,
     entry: &ResourceState,
     deletions: &HashMap<EntryId, StepOp>,

@@ -37,15 +37,20 @@ pub(crate) async fn others_of_same_resource(ctx: &Context, entry: &Entry) -> Vec
 /// finds the resource with the recorded state, and fails with the id alone, the id is only a part of what identifies the resource.
 async fn is_taken_over(ctx: &Context, entry: &ResourceState, other: &ResourceState) -> Option<bool> {
     let recorded = (Arc::clone(&entry.outputs), Arc::clone(&entry.inputs));
-    match read(ctx, entry, Some(recorded)).await {
+    let is_found = match read(ctx, entry, Some(recorded)).await {
         Reading::Failed => return None,
         Reading::Found(outputs) if shows_other(&outputs, entry, other) => return Some(true),
-        Reading::Found(_) | Reading::Missing => {}
+        Reading::Found(_) => true,
+        Reading::Missing => false,
+    };
+    match read(ctx, entry, None).await {
+        Reading::Found(_) => Some(true),
+        Reading::Missing => Some(false),
+        Reading::Failed => is_found.then_some(false),
     }
-    Some(matches!(read(ctx, entry, None).await, Reading::Found(_)))
 }
 
-/// Answer to the question for a resource.
+/// Result of a Read.
 enum Reading {
     Found(PropertyMap),
     Missing,

@@ -26,8 +26,8 @@ pub enum CreationTreatment {
 /// Records the creations of a journal that the state lacks. Returns these with their treatment. Repeated, it changes
 /// nothing.
 ///
-/// Nothing is recorded in place of a live entry, and nothing as a pending delete: the next run would delete it, and
-/// which of two resources is needed is not known. Providers and components that a new entry needs are recorded with it.
+/// A live entry is never replaced, and no pending delete recorded: the next run would delete its resource, and which of two
+/// resources is needed is not known. Providers and components that a new entry needs are recorded with it.
 /// The entries may stand in a wrong order, and refer to missing dependencies, until
 /// [`repair_snapshot`](super::repair_snapshot).
 pub fn record_creations(
