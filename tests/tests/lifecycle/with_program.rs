@@ -466,3 +466,19 @@ async fn destroy_keeps_external_dependency_of_protected_resource() {
     assert_eq!(ended.changes(), [""; 0]);
     assert!(ended.entries().contains(&"a-1 (delete)".to_owned()), "{:?}", ended.entries());
 }
+
+#[tokio::test]
+async fn destroy_keeps_what_the_program_protects_or_retains_after_skipped_dependency() {
+    let (cloud, state) = deploy(&[resource("a"), resource("b").input_from("v", "a"), resource("c")]).await;
+    // `new` is not recorded, so the destroy skips it, and with it all that depends on it.
+    let program = [
+        resource("new"),
+        resource("a").depends_on("new"),
+        resource("b").input_from("v", "a").protected(),
+        resource("c").depends_on("new").retained(),
+    ];
+    let ended = cloud.destroy_with(&state, &program).run().await.expect(Outcome::Failed);
+    assert_eq!(ended.changes(), [""; 0]);
+    assert_eq!(ended.entries(), ["a-1", "b-1"]);
+    assert_eq!(ended.errors, ["b: b is protected and cannot be deleted"]);
+}
