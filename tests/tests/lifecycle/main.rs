@@ -24,6 +24,7 @@ mod invariants;
 mod io_errors;
 mod lost_lock;
 mod lost_replies;
+mod old_versions;
 mod program;
 mod providers;
 mod random;

@@ -99,8 +99,17 @@ impl DeploymentState {
         found
     }
 
+    /// Returns whether this run has applied the program to an entry: it matches its goal, and uses what the goal refers to now. An
+    /// entry that is carried over, failed, or is no longer registered stays as an earlier run left it.
+    pub(crate) fn is_applied(&self, entry: EntryId, state: &ResourceState) -> bool {
+        self.ledger.is_confirmed(entry)
+            && !self.kept_as_recorded.contains(&entry)
+            && !self.has_failed(self.new_urn(&state.urn))
+    }
+
     /// Adds the direct and indirect dependencies of an entry to `staying`, the entries that are not deleted. Pending
-    /// deletes of earlier runs are not dependencies of a live entry, except the provider that it refers to.
+    /// deletes of earlier runs are dependencies of a live entry only as its provider, or if this run has not applied the
+    /// program to the entry: the run that replaced the dependency may have failed to update the entry.
     pub(crate) fn add_dependencies(
         &self,
         entry: (EntryId, &Arc<ResourceState>),
@@ -112,19 +121,28 @@ impl DeploymentState {
             for urn in state.provider_and_references() {
                 for (needed, other) in by_urn.get(urn).into_iter().flatten() {
                     let serves = other.as_provider_reference().is_some_and(|name| state.provider == Some(name));
-                    // Loaded entries that were not registered again still need an entry that this run has marked as
-                    // pending delete.
-                    let was_live = || {
-                        self.ledger.base_entry(id).is_some()
-                            && self.ledger.base_entry(*needed).is_some_and(|old| !old.delete)
-                    };
-                    let is_needed = state.delete || !other.delete || serves || was_live();
-                    if is_needed && staying.insert(*needed) {
+                    if (serves || self.is_used(id, state, *needed, other)) && staying.insert(*needed) {
                         open.extend(self.with_current_dependencies(*needed, other));
                     }
                 }
             }
         }
+    }
+
+    /// Returns whether an entry uses this entry of a URN that it refers to, and not only another one.
+    fn is_used(&self, user: EntryId, state: &ResourceState, needed: EntryId, other: &ResourceState) -> bool {
+        let is_old_version = |entry: Option<&Arc<ResourceState>>| entry.is_some_and(|entry| entry.delete);
+        if state.delete {
+            return true;
+        }
+        if is_old_version(self.ledger.base_entry(needed)) {
+            return !self.is_applied(user, state);
+        }
+        // Loaded entries that were not registered again still need an entry that this run has replaced. If they are out of
+        // scope, the user has asked for the replacement without them.
+        let is_carried_over = self.ledger.get(user).is_some_and(|now| self.is_carried_over(&now.urn));
+        let is_loaded = !other.delete || self.ledger.base_entry(user).is_some();
+        is_loaded && !(is_carried_over && is_old_version(self.ledger.get(needed)))
     }
 
     /// Returns the entry whose references are the current dependencies of a loaded entry. An entry that this run has

@@ -74,6 +74,8 @@ pub(crate) struct DeploymentState {
     entry_deletions: EntryDeletions,
     /// Deletes that the run has sent.
     sent_deletes: SentDeletes,
+    /// Entries that the run has confirmed as they were recorded, without their goal.
+    kept_as_recorded: HashSet<EntryId>,
     /// Entries whose recorded `deletedWith` the program has changed or removed.
     released_deleted_with: HashSet<EntryId>,
     /// URNs that targets or excludes name, and their dependents if the options include these.
@@ -114,6 +116,7 @@ impl DeploymentState {
             recorded_urns: HashMap::new(),
             entry_deletions: EntryDeletions::default(),
             sent_deletes: SentDeletes::default(),
+            kept_as_recorded: HashSet::new(),
             released_deleted_with: HashSet::new(),
             scope_marks: HashSet::new(),
             announced: HashMap::new(),

@@ -234,6 +234,11 @@ impl DeploymentState {
         self.entry_deletions.wait(entry)
     }
 
+    /// Marks an entry that is confirmed as it was recorded, without its goal.
+    pub(crate) fn keep_as_recorded(&mut self, entry: EntryId) {
+        self.kept_as_recorded.insert(entry);
+    }
+
     /// Marks an entry whose recorded `deletedWith` the program has changed or removed.
     pub(crate) fn release_deleted_with(&mut self, entry: EntryId) {
         self.released_deleted_with.insert(entry);

@@ -14,7 +14,7 @@ use super::orphans::report_orphans;
 use super::phase_end::PhaseEnd;
 use super::shared_resources::{is_removed, withhold_deletions};
 use crate::context::Context;
-use crate::decisions::deletions::{deletion_batches, deletion_step};
+use crate::decisions::deletions::{deletion_batches, deletion_step, order_pending_deletes_first};
 use crate::deployment_state::{DeploymentState, EmptyKeys, EntriesByUrn, by_urn, rename_view};
 use crate::entry::Entry;
 use crate::events::{Operation, StepOp};
@@ -49,8 +49,10 @@ pub(crate) async fn delete_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
     let (batches, entries, loaded) = {
         let state = ctx.state();
         let ids: HashSet<EntryId> = deletions.keys().copied().collect();
-        // The order is that of the loaded entries: a new URN does not change the dependencies of an old entry.
-        let batches = deletion_batches(state.loaded_entries(), &ids);
+        // The order is that of the loaded entries: a new URN does not change the dependencies of an old entry. An entry may
+        // still use a pending delete of its dependency.
+        let ordered = order_pending_deletes_first(state.loaded_entries(), |_| false);
+        let batches = deletion_batches(&ordered, &ids);
         let entries: HashMap<EntryId, Arc<ResourceState>> =
             ids.into_iter().filter_map(|id| Some((id, Arc::clone(state.ledger().get(id)?)))).collect();
         (batches, entries, state.loaded_entries().to_vec())
@@ -186,9 +188,9 @@ async fn retain_pending_deletes(ctx: &Context) {
         .await;
 }
 
-/// Returns the entries that must stay because an entry that stays needs them. A failed entry needs its recorded
-/// references, even if the program has changed its references. A provider stays as long as an entry that stays refers
-/// to it.
+/// Returns the entries that must stay because an entry that stays needs them. An entry that the program was not applied to
+/// needs its recorded references, even if the program has changed its references. A provider stays as long as an entry
+/// that stays refers to it.
 fn needed_by_staying(
     ctx: &Context,
     deletions: &HashMap<EntryId, StepOp>,
@@ -199,10 +201,7 @@ fn needed_by_staying(
     // A view is deleted with its resource.
     let entries = || loaded.values().flatten().filter(|(_, entry)| entry.view_of.is_none());
     for (id, entry) in entries() {
-        // A failed entry may have been confirmed because of its dependents.
-        let failed = state.has_failed(state.new_urn(&entry.urn));
-        let needs_recorded_references =
-            state.ledger().get(*id).is_some() && (failed || !state.ledger().is_confirmed(*id));
+        let needs_recorded_references = state.ledger().get(*id).is_some() && !state.is_applied(*id, entry);
         if needs_recorded_references && !deletions.contains_key(id) {
             state.add_dependencies((*id, entry), loaded, &mut staying);
         }

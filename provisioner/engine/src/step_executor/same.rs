@@ -18,6 +18,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
         return Ok(StepResult { new: None, partial: None });
     };
     if let Some(carry_over) = &step.carry_over {
+        ctx.state().keep_as_recorded(*old_id);
         // References of the entry may have got new URNs since the step was planned, so the effects are those of
         // its current state.
         ctx.records
