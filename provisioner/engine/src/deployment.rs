@@ -24,7 +24,7 @@ use crate::jobs::JobQueue;
 use crate::missing::ProviderReadings;
 use crate::options::{DeploymentOptions, StopSignals};
 use crate::phases::{self, PhaseEnd};
-use crate::registrar::{Halted, Registered, Registrar};
+use crate::registrar::{Announcement, Halted, Registered, Registrar};
 use crate::reporter::Failure;
 use crate::resource_monitor::ResourceMonitor;
 
@@ -122,13 +122,13 @@ impl Registrar for Deployment {
         Ok(types.into_iter().collect())
     }
 
-    fn announce(&self, goals: Vec<Goal>) {
+    fn announce(&self, Announcement { goals, open_packages }: Announcement) {
         let options = &self.context.options;
         let with_urn = |goal: Goal| {
             let parent = goal.parent.as_ref();
             (Urn::new(&options.stack, &options.project, parent, goal.type_token.as_str(), &goal.name), goal)
         };
-        self.context.state().announce(&goals.into_iter().map(with_urn).collect::<Vec<_>>());
+        self.context.state().announce(&goals.into_iter().map(with_urn).collect::<Vec<_>>(), open_packages);
     }
 
     async fn register(&self, goal: Goal) -> Result<Registered, Halted> {

@@ -47,5 +47,5 @@ pub use missing::{MissingApproval, MissingResource, ProviderReadings};
 pub use options::{DeploymentOptions, StopSignals};
 pub use program_goals::ProgramGoals;
 pub use provider_inputs::BUILT_IN;
-pub use registrar::{Halted, Registered, Registrar, RegistrationResult};
+pub use registrar::{Announcement, Halted, Registered, Registrar, RegistrationResult};
 pub use reporter::ErrorReported;

@@ -14,6 +14,16 @@ use state::ResourceState;
 use crate::goal::{Goal, InvokeGoal, ReadGoal};
 use crate::reporter::ErrorReported;
 
+/// Resources that a program will register.
+#[derive(Clone, Debug, Default)]
+pub struct Announcement {
+    /// Goals with the types, names, parents, aliases, `protect`, `retainOnDelete` and [`Goal::remote`] of the resources.
+    /// Inputs may be missing.
+    pub goals: Vec<Goal>,
+    /// Packages of which the program may register resources that the goals do not have.
+    pub open_packages: BTreeSet<String>,
+}
+
 /// Requests of a program to a deployment. Each call returns once its outcome is decided and recorded.
 ///
 /// The program registers a resource once all its references are known, and may register many at once. Targets,
@@ -33,9 +43,9 @@ pub trait Registrar: Send + Sync {
     /// [`Halted`] ends the program, as with [`Registrar::register`].
     async fn package_types(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted>;
 
-    /// Announces resources that the program will register: their types, names, parents, aliases, `protect` and
-    /// `retainOnDelete`. A resource may have to be deleted before its registration, together with one that it depends on.
-    fn announce(&self, _goals: Vec<Goal>) {}
+    /// Announces the resources that the program will register. A resource may have to be deleted before its registration,
+    /// together with one that it depends on, and one that the program no longer has before its end.
+    fn announce(&self, _announcement: Announcement) {}
 
     /// Registers a resource.
     ///

@@ -24,7 +24,7 @@ use config::diagnostics::{Code, Diagnostic};
 use config::graph::{dependencies, references};
 use config::tree::Reference;
 use config::{Resource, ResourceImplementation, Stack};
-use engine::{Goal, ProgramEnd, Registrar, RegistrationResult};
+use engine::{Announcement, Goal, ProgramEnd, Registrar, RegistrationResult};
 
 /// Result of a program.
 #[derive(Clone, Debug)]
@@ -53,7 +53,11 @@ pub(super) async fn run(
         }
     };
     let mut run = Run::new(stack, core, core_resources, registrar, effects, &root, types);
-    registrar.announce([run.announced(), core_goals].concat());
+    registrar.announce(Announcement {
+        goals: [run.announced(), core_goals].concat(),
+        // What a core resource registers may depend on outputs that are not known yet.
+        open_packages: core_resources.packages.iter().map(|(_, package)| package.name.to_owned()).collect(),
+    });
     run.register_all().await;
     run.register_outputs().await;
     ProgramResult { end: run.end, diagnostics: run.diagnostics }
@@ -192,6 +196,7 @@ impl<'r> Run<'r> {
             let resolved = resolved.as_ref()?;
             let mut goal = goals::announced(node.resource, resolved.token.as_str(), node.environment, self.root);
             goal.aliases.extend(goals::type_aliases(&resolved.former_types));
+            goal.remote = resolved.is_component();
             Some(goal)
         };
         resolved.filter_map(announced).collect()

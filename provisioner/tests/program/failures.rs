@@ -97,7 +97,8 @@ b: { type: 'p:m:B', config: { x: '${resource:a.n}' }, options: { protect: true, 
     );
     let deployment = FakeDeployment::default();
     subject.run(&deployment).await;
-    let announced = deployment.announced.lock().unwrap().clone();
+    let engine::Announcement { goals: announced, open_packages } = deployment.announced.lock().unwrap().clone();
+    assert_eq!(open_packages, BTreeSet::new(), "all resources are announced");
     let options = |goal: &engine::Goal| (goal.name.clone(), goal.protect, goal.retain_on_delete, goal.aliases.len());
     let options: Vec<_> = announced.iter().map(options).collect();
     assert_eq!(options, [("a--e".to_owned(), None, Some(true), 0), ("b--e".to_owned(), Some(true), None, 1)]);
@@ -132,9 +133,10 @@ resources:
     StackProgram::with_secrets(server, secrets).run(&deployment).await;
     let kept = |goal: &engine::Goal| (crate::fake::urn(goal).to_string(), goal.protect, goal.retain_on_delete);
     let of_core = |goal: &&engine::Goal| goal.type_token.as_str().starts_with("aws:");
-    let announced: BTreeSet<_> = deployment.announced.lock().unwrap().iter().filter(of_core).map(kept).collect();
+    let announced: BTreeSet<_> = deployment.announced.lock().unwrap().goals.iter().filter(of_core).map(kept).collect();
     let registered: BTreeSet<_> = deployment.goals.lock().unwrap().iter().filter(of_core).map(kept).collect();
     assert_eq!(announced, registered);
+    assert_eq!(deployment.announced.lock().unwrap().open_packages, ["aws".to_owned()].into());
     assert!(announced.iter().any(|(_, protect, retain)| (*protect, *retain) == (None, Some(true))), "{announced:?}");
     assert!(announced.iter().any(|(_, protect, retain)| (*protect, *retain) == (Some(true), None)), "{announced:?}");
 }

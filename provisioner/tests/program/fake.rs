@@ -10,7 +10,7 @@ use bridge::host::PackageTypes;
 use config::diagnostics::{Diagnostic, SourceFiles, Style, render};
 use config::types::TypeTable;
 use config::{LoadedStacks, ProcessContext, Profile, Repository, Stack, Workspace};
-use engine::{Goal, Halted, InvokeGoal, ProgramEnd, ReadGoal, Registered, Registrar, RegistrationResult};
+use engine::{Announcement, Goal, Halted, InvokeGoal, ProgramEnd, ReadGoal, Registered, Registrar, RegistrationResult};
 use provisioner::operation::key_stack;
 use provisioner::program::Program;
 use provisioner::registry::recipe::{Effects, RecipeTable};
@@ -55,8 +55,8 @@ pub(crate) struct FakeDeployment {
     pub(crate) refused: BTreeMap<String, String>,
     /// Outputs of components, in order.
     pub(crate) component_outputs: Mutex<Vec<(Urn, PropertyMap)>>,
-    /// Goals that were announced before the first of them was registered.
-    pub(crate) announced: Mutex<Vec<Goal>>,
+    /// Announcement before the first registration of a resource.
+    pub(crate) announced: Mutex<Announcement>,
     /// Registered goals, in order.
     pub(crate) goals: Mutex<Vec<Goal>>,
     /// Calls of functions, in order.
@@ -110,9 +110,9 @@ impl Registrar for FakeDeployment {
         Ok(self.types.clone().into_iter().filter(|(plugin, _)| plugins.contains(plugin)).collect())
     }
 
-    fn announce(&self, goals: Vec<Goal>) {
+    fn announce(&self, announcement: Announcement) {
         assert_eq!(self.goals.lock().unwrap().len(), 1, "only the root stack is registered before");
-        *self.announced.lock().unwrap() = goals;
+        *self.announced.lock().unwrap() = announcement;
     }
 
     async fn register(&self, goal: Goal) -> Result<Registered, Halted> {

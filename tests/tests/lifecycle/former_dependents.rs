@@ -6,7 +6,7 @@ use state::Snapshot;
 
 use crate::deploy;
 use crate::fake_cloud::{CallFailure, FakeCloud};
-use crate::program::{ProgramResource, resource};
+use crate::program::{ProgramResource, remote_component, resource};
 
 /// Deploys a resource `a` and a resource `b` with the id of `a` in an input.
 async fn deploy_user(input: &str) -> (FakeCloud, Snapshot) {
@@ -139,4 +139,132 @@ async fn excluded_former_dependent_keeps_its_old_version() {
     let ended = cloud.up(&ended.state, &program).exclude("b").run().await.expect(Outcome::Failed);
     assert_eq!(ended.changes(), ["delete a-1"]);
     assert!(cloud.existing().contains("a-1") && cloud.existing().contains("b-1"), "{:?}", cloud.existing());
+}
+
+/// Deploys `a`, its user `b`, and `c`, which uses `b`.
+async fn deploy_chain(edit: impl Fn(ProgramResource) -> ProgramResource) -> (FakeCloud, Snapshot) {
+    let b = edit(resource("b").input_from("v", "a"));
+    let (cloud, state) = deploy(&[resource("a").input("d", "1"), b, edit(resource("c").input_from("v", "b"))]).await;
+    cloud.refuse_deletes_in_use();
+    (cloud, state)
+}
+
+/// Returns the program that deletes and replaces `a`.
+fn replaced() -> ProgramResource {
+    resource("a").input("d", "2")
+}
+
+#[tokio::test]
+async fn dependents_that_leave_the_program_are_deleted_first() {
+    for parallel in [1, 16] {
+        let (cloud, state) = deploy_chain(|resource| resource).await;
+        let ended = cloud.up(&state, &[replaced()]).parallel(parallel).run().await.expect(Outcome::Succeeded);
+        assert_eq!(ended.changes(), ["delete c-1", "delete b-1", "delete a-1", "create a"]);
+        assert_eq!((ended.deletions.removed, ended.deletions.replaced), (2, 1));
+        assert_eq!(ended.entries(), ["a-2"]);
+    }
+}
+
+#[tokio::test]
+async fn preview_plans_the_delete_of_leaving_dependents_first() {
+    let (cloud, state) = deploy_chain(|resource| resource).await;
+    let ended = cloud.up(&state, &[replaced()]).preview().run().await.expect(Outcome::Succeeded);
+    let deletes: Vec<&String> = ended.steps.iter().filter(|step| step.starts_with("delete")).collect();
+    assert_eq!(deletes, ["delete c", "delete b", "delete-replaced a"]);
+}
+
+#[tokio::test]
+async fn leaving_dependents_count_against_the_limit_before_anything_is_deleted() {
+    let (cloud, state) = deploy_chain(|resource| resource).await;
+    for limit in [1, 2] {
+        let fork = cloud.fork(&cloud.state());
+        let ended = fork.up(&state, &[replaced()]).deletion_limit(limit).run().await.expect(Outcome::Failed);
+        let error = "a: a would be replaced: the run would delete or replace more resources than the limit of";
+        assert_eq!(ended.errors.first().map(|first| first.starts_with(error)), Some(true), "{:?}", ended.errors);
+        // The deletions at the end, which the limit allows, do not depend on the replacement.
+        assert_eq!(ended.changes().len(), if limit == 2 { 2 } else { 0 });
+    }
+    let ended = cloud.up(&state, &[replaced()]).deletion_limit(3).run().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes().len(), 4);
+}
+
+#[tokio::test]
+async fn failed_delete_of_a_leaving_dependent_keeps_the_resource_that_it_uses() {
+    let (cloud, state) = deploy_chain(|resource| resource).await;
+    cloud.fail("delete c-1", CallFailure::Error);
+    let ended = cloud.up(&state, &[replaced()]).continue_on_error().run().await.expect(Outcome::Failed);
+    assert_eq!(ended.changes(), ["delete c-1"]);
+    cloud.clear_failures();
+    let ended = cloud.up(&ended.state, &[replaced()]).run().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["delete c-1", "delete b-1", "delete a-1", "create a"]);
+}
+
+#[tokio::test]
+async fn leaving_dependent_stays_if_it_or_its_user_is_protected_or_out_of_scope() {
+    let stuck = ["delete a-1"];
+    let (cloud, state) = deploy_chain(ProgramResource::protected).await;
+    let ended = cloud.up(&state, &[replaced()]).run().await.expect(Outcome::Failed);
+    assert_eq!(ended.changes(), stuck);
+    let (cloud, state) =
+        deploy_chain(|resource| if resource.name == "c" { resource.protected() } else { resource }).await;
+    let ended = cloud.up(&state, &[replaced()]).run().await.expect(Outcome::Failed);
+    assert_eq!(ended.changes(), stuck, "c stays and uses b");
+    let (cloud, state) = deploy_chain(|resource| resource).await;
+    let ended = cloud.up(&state, &[replaced()]).target("a").run().await.expect(Outcome::Failed);
+    assert_eq!(ended.changes(), stuck);
+    let ended = cloud.up(&state, &[replaced()]).exclude("c").run().await.expect(Outcome::Failed);
+    assert_eq!(ended.changes(), stuck);
+    let ended = cloud.up(&state, &[replaced()]).target("a").target("b").target("c").run().await;
+    assert_eq!(ended.expect(Outcome::Succeeded).changes().len(), 4);
+}
+
+#[tokio::test]
+async fn leaving_dependent_stays_until_its_own_user_is_updated() {
+    let c = || resource("c").input("v", "none");
+    // One at once, the order of the program decides.
+    for (program, parallel) in [([c(), replaced()], 1), ([c(), replaced()], 16), ([replaced(), c()], 16)] {
+        let (cloud, state) = deploy_chain(|resource| resource).await;
+        let ended = cloud.up(&state, &program).parallel(parallel).run().await.expect(Outcome::Succeeded);
+        assert_eq!(ended.changes(), ["update c-1", "delete b-1", "delete a-1", "create a"]);
+    }
+    let (cloud, state) = deploy_chain(|resource| resource).await;
+    let later = resource("c").input_from("v", "d");
+    let ended = cloud.up(&state, &[replaced(), resource("d").input_from("v", "a"), later]).run().await;
+    assert_eq!(ended.expect(Outcome::Failed).changes(), ["delete a-1"], "c uses b until a is replaced");
+}
+
+#[tokio::test]
+async fn renamed_dependent_is_not_leaving() {
+    let (cloud, state) = deploy_user("v").await;
+    for program in [
+        [replaced(), resource("e").alias("b").input("v", "none")],
+        [resource("e").alias("b").input("v", "none"), replaced()],
+    ] {
+        let fork = cloud.fork(&cloud.state());
+        let ended = fork.up(&state, &program).run().await;
+        assert!(!ended.changes().contains(&"delete b-1".to_owned()), "{:?}", ended.changes());
+    }
+}
+
+#[tokio::test]
+async fn child_of_a_component_that_its_plugin_constructs_is_not_leaving() {
+    let program = |a: &str| [resource("a").input("d", a), remote_component("g").input_from("v", "a")];
+    let (cloud, state) = deploy(&program("1")).await;
+    let ended = cloud.up(&state, &program("2")).run().await.expect(Outcome::Succeeded);
+    assert!(!ended.changes().iter().any(|change| change.starts_with("delete g")), "{:?}", ended.changes());
+}
+
+#[tokio::test]
+async fn old_version_stays_before_a_replacement_while_its_user_stays() {
+    let c = || resource("c").input_from("v", "b").protected();
+    let (cloud, state) = deploy(&[resource("a").input("d", "1"), resource("b").input_from("k", "a"), c()]).await;
+    cloud.refuse_deletes_in_use();
+    cloud.fail("update c-1", CallFailure::Error);
+    let moved = [resource("a").input("d", "1"), resource("b").input("k", "none"), c()];
+    let ended = cloud.up(&state, &moved).continue_on_error().run().await.expect(Outcome::Failed);
+    assert!(ended.entries().contains(&"b-1 (delete)".to_owned()), "{:?}", ended.entries());
+    cloud.clear_failures();
+    let program = [replaced(), resource("b").input("k", "none")];
+    let run = cloud.up(&ended.state, &program).continue_on_error();
+    assert_eq!(run.run().await.expect(Outcome::Failed).changes(), ["delete a-1"], "c uses b-1, which uses a-1");
 }

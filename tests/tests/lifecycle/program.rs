@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bridge::provider::{Alias, AliasParent};
 use engine::{
-    Deployment, Goal, Halted, InvokeGoal, ProgramEnd, ReadGoal, Registered, Registrar as _, RegistrationResult,
+    Announcement, Deployment, Goal, Halted, InvokeGoal, ProgramEnd, ReadGoal, Registered, Registrar as _,
+    RegistrationResult,
 };
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
@@ -296,6 +297,7 @@ fn announced(resource: &ProgramResource, program: &[ProgramResource]) -> Goal {
             Goal::component(type_token, resource.name.as_str(), PropertyMap::new())
         }
     };
+    goal.remote = matches!(resource.kind, Kind::RemoteComponent);
     goal.parent = resource.parent_urn(program).or_else(|| Some(Urn::root_stack(STACK, PROJECT)));
     goal.aliases.clone_from(&resource.aliases);
     resource.goal_edits.iter().for_each(|edit| edit(&mut goal));
@@ -319,7 +321,8 @@ pub(crate) async fn register_all(
     let mut waiting: Vec<&ProgramResource> = resources.iter().collect();
     let mut running: FuturesUnordered<BoxFuture<'_, (String, Result<Registered, Halted>)>> = FuturesUnordered::new();
     let mut halted = false;
-    deployment.announce(resources.iter().map(|resource| announced(resource, resources)).collect());
+    let goals = resources.iter().map(|resource| announced(resource, resources)).collect();
+    deployment.announce(Announcement { goals, ..Announcement::default() });
     loop {
         let (ready, rest): (Vec<_>, Vec<_>) = waiting
             .into_iter()

@@ -46,7 +46,7 @@ pub(crate) use shared::SharedState;
 pub(crate) use views::rename_view;
 
 use entry_deletions::EntryDeletions;
-use resource_record::{AnnouncedOptions, ResourceRecord};
+use resource_record::{Announced, ResourceRecord};
 use sent_deletes::SentDeletes;
 
 /// State of a deployment: the loaded entries, and everything that the run has decided and recorded since.
@@ -80,8 +80,7 @@ pub(crate) struct DeploymentState {
     released_deleted_with: HashSet<EntryId>,
     /// URNs that targets or excludes name, and their dependents if the options include these.
     scope_marks: HashSet<Urn>,
-    /// Options of resources that the program will register, by the URNs under which they may be recorded.
-    announced: HashMap<Urn, AnnouncedOptions>,
+    announced: Announced,
     /// Resources that imports of this run have reserved.
     imports: Vec<ResourceState>,
     /// Number of successful steps of each kind.
@@ -119,7 +118,7 @@ impl DeploymentState {
             kept_as_recorded: HashSet::new(),
             released_deleted_with: HashSet::new(),
             scope_marks: HashSet::new(),
-            announced: HashMap::new(),
+            announced: Announced::default(),
             imports: Vec::new(),
             counts: BTreeMap::new(),
             deletions: Deletions::default(),

@@ -1,7 +1,8 @@
 //! State of one URN in a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use hashbrown::HashMap;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ProviderReference, Urn};
 
@@ -65,9 +66,25 @@ pub(crate) struct PlannedDependentReplacement {
     pub(crate) deletion: DeletionWait,
 }
 
-/// Options that decide whether a resource may be deleted. `None`: inherited from the parent.
-#[derive(Clone, Copy, Debug, Default)]
+/// Resources that the program will register.
+#[derive(Debug, Default)]
+pub(super) struct Announced {
+    /// True once the program has announced them.
+    pub(super) is_announced: bool,
+    /// Options, by the URNs under which the resources may be recorded.
+    pub(super) resources: HashMap<Urn, AnnouncedOptions>,
+    /// Packages of which the program may register further resources.
+    pub(super) open_packages: BTreeSet<String>,
+}
+
+/// Options of an announced resource that matter to the deletion of its entry, and of entries within it. `None`: inherited
+/// from the parent.
+#[derive(Clone, Debug)]
 pub(super) struct AnnouncedOptions {
+    /// URN under which the program will register the resource.
+    pub(super) urn: Urn,
+    /// True for a component whose plugin registers its children.
+    pub(super) remote: bool,
     pub(super) protect: Option<bool>,
     pub(super) retain_on_delete: Option<bool>,
 }

@@ -245,10 +245,11 @@ async fn execute_step(ctx: &Arc<Context>, mut step: Step) -> Result<Option<Entry
         return Err(NotExecuted);
     }
     let executor = StepExecutor::new(ctx);
-    let Some(mut entry) = step.old.clone().filter(|_| step.op == StepOp::DeleteReplaced) else {
+    let deletes = matches!(step.op, StepOp::Delete | StepOp::DeleteReplaced);
+    let Some(mut entry) = step.old.clone().filter(|_| deletes) else {
         return executor.execute(step).await.map_err(|_| NotExecuted);
     };
-    if !step.delete_before_replace {
+    if step.op == StepOp::DeleteReplaced && !step.delete_before_replace {
         // The entry was planned to become a pending delete, or to leave its resource alone.
         let now = ctx.state().ledger().get(entry.0).filter(|now| now.delete).cloned().ok_or(NotExecuted)?;
         let retain_on_delete = now.retain_on_delete || entry.1.retain_on_delete;

@@ -86,19 +86,21 @@ enum EarlierDeletion {
     Dependent(DependentReplacement),
     /// Old version of a former dependent.
     OldVersion(Entry),
+    /// Former dependent that the program will not register.
+    Leaving(Entry),
 }
 
 impl EarlierDeletion {
     fn entry(&self) -> &Entry {
         match self {
             Self::Dependent(dependent) => &dependent.entry,
-            Self::OldVersion(entry) => entry,
+            Self::OldVersion(entry) | Self::Leaving(entry) => entry,
         }
     }
 }
 
-/// Returns the deletions that come before a replacement: dependent replacements in reverse and old versions of former
-/// dependents, then the root itself.
+/// Returns the deletions that come before a replacement: dependent replacements in reverse and former dependents, then the
+/// root itself.
 async fn delete_steps(ctx: &Arc<Context>, registration: &Registration, root: &Entry) -> Result<Vec<Step>, EarlyEnd> {
     let loaded = ctx.state().as_in_base(root);
     let mut dependents = find_dependent_replacements(ctx, &loaded, SkippedEntries::Decided).await.map_err(|error| {
@@ -112,23 +114,27 @@ async fn delete_steps(ctx: &Arc<Context>, registration: &Registration, root: &En
     let deleted_urns: HashSet<Urn> = deleted_urns.cloned().collect();
     let (waits_for, former) = {
         let state = ctx.state();
-        let mut former = state.former_dependents(&deleted_urns, &seen);
-        former.old_versions.retain(|(_, entry)| is_in_scope(ctx, entry));
-        let old_versions = former.old_versions.iter().map(|(_, entry)| entry.urn.clone());
-        let waits_for = state.deletions_of_dependents(&deleted_urns.iter().cloned().chain(old_versions).collect());
-        // Deletions by another replacement are only waited for.
-        dependents.retain(|dependent| !state.is_deleted_before_replace(dependent.entry.0));
         for dependent in &mut dependents {
             if state.will_be_retained(&dependent.entry.1) {
                 dependent.entry = retained(dependent.entry.clone());
             }
         }
+        // What uses a retained entry can stay.
+        let deleted = dependents.iter().map(|dependent| &dependent.entry.1).chain([&root.1]);
+        let deleted = deleted.filter(|entry| !entry.retain_on_delete);
+        let deleted = deleted.map(|entry| if entry.urn == root.1.urn { &loaded.1.urn } else { &entry.urn }).cloned();
+        let former = state.former_dependents(&deleted.collect(), &seen, |entry| is_in_scope(ctx, entry));
+        let former_urns = former.old_versions.iter().chain(&former.leaving).map(|(_, entry)| entry.urn.clone());
+        let waits_for = state.deletions_of_dependents(&deleted_urns.iter().cloned().chain(former_urns).collect());
+        // Deletions by another replacement are only waited for.
+        dependents.retain(|dependent| !state.is_deleted_before_replace(dependent.entry.0));
         (waits_for, former)
     };
     refuse_protected(ctx, registration, &dependents)?;
     let mut deletions: Vec<_> = dependents.into_iter().map(EarlierDeletion::Dependent).collect();
-    if !former.old_versions.is_empty() {
+    if !former.old_versions.is_empty() || !former.leaving.is_empty() {
         deletions.extend(former.old_versions.into_iter().map(EarlierDeletion::OldVersion));
+        deletions.extend(former.leaving.into_iter().map(EarlierDeletion::Leaving));
         order(ctx, &mut deletions);
     }
     for deletion in &deletions {
@@ -140,23 +146,33 @@ async fn delete_steps(ctx: &Arc<Context>, registration: &Registration, root: &En
         let entry = deletion.entry().clone();
         let deleted = if entry.1.pending_replacement { Deleted::Done } else { Deleted::NotYet };
         let (report, wait) = deletion_channel(deleted);
-        let is_old_version = match deletion {
+        let op = match &deletion {
+            EarlierDeletion::Dependent(_) | EarlierDeletion::OldVersion(_) => StepOp::DeleteReplaced,
+            EarlierDeletion::Leaving(_) => StepOp::Delete,
+        };
+        let is_dependent = match deletion {
             EarlierDeletion::Dependent(DependentReplacement { keys, .. }) => {
                 let planned = PlannedDependentReplacement { keys, deletion: wait };
                 ctx.state().plan_dependent_replacement(&entry, planned);
-                false
+                true
             }
             EarlierDeletion::OldVersion(_) => {
                 ctx.state().plan_entry_deletion(entry.0, wait);
-                true
+                false
+            }
+            EarlierDeletion::Leaving(_) => {
+                let mut state = ctx.state();
+                state.plan_entry_deletion(entry.0, wait);
+                state.mark_entry_for_deletion(&entry);
+                false
             }
         };
         match deleted {
             // An entry that an interrupted run has deleted is not deleted again.
             Deleted::Done => {}
             Deleted::NotYet => {
-                let mut step = delete_step_of_resource(ctx, entry, &deleted_urns).await;
-                step.delete_before_replace = !is_old_version;
+                let mut step = delete_step_of_resource(ctx, entry, op, &deleted_urns).await;
+                step.delete_before_replace = is_dependent;
                 step.deletion_report = Some(report);
                 steps.push(step);
             }
@@ -164,7 +180,7 @@ async fn delete_steps(ctx: &Arc<Context>, registration: &Registration, root: &En
     }
     ctx.state().mark_entry_for_deletion(root);
     if !root.1.pending_replacement {
-        let mut step = delete_step_of_resource(ctx, root.clone(), &deleted_urns).await;
+        let mut step = delete_step_of_resource(ctx, root.clone(), StepOp::DeleteReplaced, &deleted_urns).await;
         step.delete_before_replace = true;
         step.internal = registration.origin == Origin::Engine;
         step.goal_inputs = Arc::clone(&registration.goal.inputs);
@@ -195,10 +211,14 @@ fn claim_deletions<'e>(
     })
 }
 
-/// Returns whether an old version may be deleted. A resource out of scope keeps all its versions.
+/// Returns whether a former dependent may be deleted. A resource out of scope keeps all its versions. With targets, a live entry
+/// must be one of them.
 fn is_in_scope(ctx: &Context, entry: &ResourceState) -> bool {
     let scope = &ctx.options.scope;
-    !scope.is_deletion_refused(&entry.urn) && !scope.is_excluded(&entry.urn)
+    if entry.delete {
+        return !scope.is_deletion_refused(&entry.urn) && !scope.is_excluded(&entry.urn);
+    }
+    scope.is_unrestricted() || scope.is_target(&entry.urn)
 }
 
 /// Orders deletions so that each entry is deleted before the entries that it uses.
@@ -211,12 +231,12 @@ fn order(ctx: &Context, deletions: &mut [EarlierDeletion]) {
     deletions.sort_by_key(|deletion| places.get(&deletion.entry().0).copied());
 }
 
-/// Returns the step that deletes an entry before its replacement. It leaves the resource alone if another entry that
+/// Returns the step that deletes an entry before a replacement. It leaves the resource alone if another entry that
 /// this run has not planned to delete names it. The user is told so, unless the other one is deleted next.
 /// `deleted_urns` are the URNs that are deleted together.
-async fn delete_step_of_resource(ctx: &Context, entry: Entry, deleted_urns: &HashSet<Urn>) -> Step {
+async fn delete_step_of_resource(ctx: &Context, entry: Entry, op: StepOp, deleted_urns: &HashSet<Urn>) -> Step {
     if entry.1.retain_on_delete {
-        return delete_step(ctx, &entry, StepOp::DeleteReplaced).await;
+        return delete_step(ctx, &entry, op).await;
     }
     let others = others_of_same_resource(ctx, &entry).await;
     let (mut pending_deletes, mut live) = (Vec::new(), Vec::new());
@@ -229,14 +249,14 @@ async fn delete_step_of_resource(ctx: &Context, entry: Entry, deleted_urns: &Has
         }
     }
     let Some((keeper, is_certain)) = live.first() else {
-        let step = delete_step(ctx, &entry, StepOp::DeleteReplaced).await;
+        let step = delete_step(ctx, &entry, op).await;
         return Step { also_deleted: pending_deletes, ..step };
     };
     if !live.iter().any(|(other, _)| deleted_urns.contains(&other.urn)) {
         let warning = messages::shared_resource(&entry.1, keeper, *is_certain, &ctx.options.stack);
         ctx.emit_message(&entry.1.urn, None, warning);
     }
-    delete_step(ctx, &retained(entry), StepOp::DeleteReplaced).await
+    delete_step(ctx, &retained(entry), op).await
 }
 
 /// Refuses to delete dependents that are protected, as recorded or by the program, which registers them later.
