@@ -256,3 +256,49 @@ fn check_failures_contain_no_secret() {
         assert!(!all.contains(SECRET), "{all}");
     }
 }
+
+/// Names of properties in the file, in replies of the plugin, and in the paths that it names.
+#[test]
+fn no_command_shows_a_name_of_a_property_that_contains_a_secret() {
+    let sections = |value: u32| {
+        let resources = format!(
+            "
+    keeper: {{ type: rec:index:Thing, config: {{ v: '${{secret:token}}' }} }}
+    echo: {{ type: rec:index:Thing, config: {{ w: {{ {SECRET}: {value}, x-{SECRET}: {value}, open: {value} }} }} }}"
+        );
+        (resources, format!("\n    names: {{ {SECRET}: {value} }}"))
+    };
+    let (resources, outputs) = sections(1);
+    let repository = Repository::new(Sections { plugins: REC, resources: &resources, outputs: &outputs });
+    repository.write(".sc/stacks/reef/secrets.yaml", &format!("schemaVersion: 1.0\nvalues:\n  token: {SECRET}\n"));
+    let run = |commands: &[&str]| {
+        for command in commands {
+            let ended = repository.start(command).wait();
+            let shown = format!("{}{}", ended.stdout, ended.stderr);
+            assert!(!shown.contains(SECRET), "{command}: {shown}");
+            assert!(shown.contains("[secret]"), "{command}: {shown}");
+        }
+    };
+    run(&["preview --diff", "preview --json", "provision --json -v"]);
+    let show = ["state show echo--prod", "state show echo --json", "stack outputs", "stack outputs names --json"];
+    run(&show);
+    for command in show {
+        let shown = repository.sc(&format!("{command} --show-secrets"));
+        assert!(shown.contains(SECRET), "{command}: {shown}");
+    }
+
+    let (resources, outputs) = sections(2);
+    repository.write_sections(Sections { plugins: REC, resources: &resources, outputs: &outputs });
+    let detail = serde_json::json!({
+        format!("w.{SECRET}"): "UPDATE",
+        format!("w[\"x-{SECRET}\"]"): "UPDATE_REPLACE",
+        format!("{SECRET}.none"): "DELETE",
+    });
+    repository.script(serde_json::json!({ "resources": { "echo--prod": { "detail": detail } } }));
+    run(&["preview", "preview --diff", "preview --json", "provision --diff -v"]);
+    let failure = format!("w[\"{SECRET}\"].deep");
+    repository.script(serde_json::json!({ "resources": { "echo--prod": { "checkFailures": [failure] } } }));
+    run(&["preview", "preview --json", "provision -S", "provision -S --json"]);
+    repository.script(serde_json::json!({}));
+    run(&["destroy --parent --yes --json"]);
+}

@@ -135,6 +135,11 @@ impl SecretMasker {
         masked.strip_suffix(MASK).unwrap_or(&masked).to_owned()
     }
 
+    /// Returns the number of known secrets, which grows only.
+    pub fn count(&self) -> usize {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).count()
+    }
+
     fn is_empty(&self) -> bool {
         self.0.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }

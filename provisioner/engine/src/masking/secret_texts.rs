@@ -100,6 +100,11 @@ impl SecretTexts {
         self.secrets.contains(text.trim())
     }
 
+    /// Returns the number of secrets that were added.
+    pub(super) fn count(&self) -> usize {
+        self.secrets.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.by_prefix.is_empty()
     }

@@ -262,15 +262,20 @@ impl Printer {
 /// Returns the reason that is shown for a change without values. Most such changes are reasons of the engine to replace
 /// a resource.
 fn change_reason(name: &str) -> &'static str {
-    match name {
+    engine_reason(name).unwrap_or("differs according to the provider")
+}
+
+/// Returns the reason of the engine to replace a resource that a name stands for; `None` for another name.
+pub(super) fn engine_reason(name: &str) -> Option<&'static str> {
+    Some(match name {
         "id" => "replacement was requested",
         "provider" => "its provider changed",
         "replaceWith" => "a resource in replaceWith is replaced",
         "deletedWith" => "the resource in deletedWith is replaced",
         "replacementTrigger" => "its value changed",
         "#initerror" => "its initialization failed",
-        _ => "differs according to the provider",
-    }
+        _ => return None,
+    })
 }
 
 fn arrow(old: &str, new: &str) -> Line {

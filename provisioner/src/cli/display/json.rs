@@ -57,6 +57,10 @@ impl<W: Write + Send> Renderer for JsonDisplay<W> {
         MessageFilter { verbose: true, ephemeral: true }
     }
 
+    fn secrets(&self) -> Secrets {
+        self.secrets
+    }
+
     fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {
         match event {
             // Progress of downloads is emitted many times a second, for terminals only.

@@ -15,7 +15,7 @@ use super::report::LocatedMessage;
 use super::rows::{Row, RowState, Rows};
 use super::text::{Line, bytes, duration};
 use super::tree::{Columns, Names, counts, row_line, tree};
-use super::{DisplayOptions, Origin, Renderer, Stamp, StopNotice, print_lines, report};
+use super::{DisplayOptions, Origin, Renderer, Secrets, Stamp, StopNotice, print_lines, report};
 
 /// Columns and rows of a terminal.
 pub(crate) type Size = (usize, usize);
@@ -184,6 +184,10 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
 impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
     fn message_filter(&self) -> MessageFilter {
         MessageFilter { verbose: self.options.verbose, ephemeral: true }
+    }
+
+    fn secrets(&self) -> Secrets {
+        self.options.secrets
     }
 
     fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {

@@ -10,6 +10,7 @@ mod filter;
 mod json;
 mod json_diagnostics;
 mod live;
+mod long_texts;
 mod painter;
 mod palette;
 mod plain;
@@ -19,6 +20,7 @@ mod queue;
 mod redact;
 mod report;
 mod rows;
+mod shown_names;
 mod stop;
 mod text;
 mod tree;
@@ -43,13 +45,14 @@ pub(crate) use live::LiveDisplay;
 pub(crate) use painter::SHOW_CURSOR;
 pub(crate) use palette::Palette;
 pub(crate) use plain::PlainDisplay;
+pub(crate) use redact::Redactor;
 pub(crate) use stop::StopNotice;
 pub(crate) use text::{Line, bytes};
 pub(crate) use value::{DisplayValue, Secrets, map_to_json};
 
 use filter::MessageFilter;
 use queue::QueuedLogs;
-use redact::{cut, redact};
+use redact::cut;
 
 /// Interval between repaints of moving parts.
 const FRAME_INTERVAL: Duration = Duration::from_millis(100);
@@ -111,6 +114,8 @@ pub(crate) type Locate = Arc<dyn Fn(SourceRef, Option<&str>) -> Option<Place> + 
 pub(crate) trait Renderer: Send {
     /// Returns which messages are rendered. Others are not sent to the thread of the display.
     fn message_filter(&self) -> MessageFilter;
+    /// Returns how secrets in values and in the names of properties are rendered.
+    fn secrets(&self) -> Secrets;
     /// Renders an event.
     fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()>;
     /// Renders that the run is being stopped.
@@ -167,7 +172,9 @@ impl Display {
         let queued = Arc::clone(&logs);
         let display = move || {
             let renderer = renderer.as_mut();
-            let thread = DisplayThread { renderer, began, masker: &masker, logs: &queued, stops: &stop_receiver };
+            let redactor = Redactor::new(&masker, renderer.secrets());
+            let thread =
+                DisplayThread { renderer, began, masker: &masker, redactor, logs: &queued, stops: &stop_receiver };
             thread.run(&receiver)
         };
         let thread = std::thread::Builder::new().name("display".to_owned()).spawn(display)?;
@@ -251,6 +258,7 @@ struct DisplayThread<'d> {
     renderer: &'d mut dyn Renderer,
     began: Instant,
     masker: &'d SecretMasker,
+    redactor: Redactor<'d>,
     logs: &'d QueuedLogs,
     stops: &'d mpsc::Receiver<StopNotice>,
 }
@@ -321,7 +329,7 @@ impl DisplayThread<'_> {
     }
 
     fn event(&mut self, stamp: Stamp, stack: &str, mut place: Option<Place>, mut event: Event) -> io::Result<()> {
-        redact(self.masker, &mut event);
+        self.redactor.redact(&mut event);
         let excerpt = place.iter_mut().flat_map(|place| &mut place.excerpt);
         excerpt.for_each(|line| self.masker.mask_in_place(line));
         self.renderer.event(stamp, Origin { stack, place: place.as_ref() }, &event)

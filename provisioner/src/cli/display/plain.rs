@@ -13,7 +13,7 @@ use super::progress::{ShownPreview, fraction, is_finished_change};
 use super::report::LocatedMessage;
 use super::rows::{RowState, Rows};
 use super::text::{Line, duration};
-use super::{DisplayOptions, Origin, Renderer, Stamp, StopNotice, print_lines, report};
+use super::{DisplayOptions, Origin, Renderer, Secrets, Stamp, StopNotice, print_lines, report};
 
 /// Interval between lines about a running step, as some pipelines end a job without output.
 const STILL_RUNNING_INTERVAL: Duration = Duration::from_secs(30);
@@ -102,6 +102,10 @@ impl<W: Write, R: Write> PlainDisplay<W, R> {
 impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
     fn message_filter(&self) -> MessageFilter {
         MessageFilter { verbose: self.options.verbose, ephemeral: false }
+    }
+
+    fn secrets(&self) -> Secrets {
+        self.options.secrets
     }
 
     fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {

@@ -48,8 +48,8 @@ pub(crate) struct ValueChange<'a> {
 pub(crate) fn find_changes(info: &StepInfo) -> PropertyChanges<'_> {
     let mut changes = compare_step(info);
     if let (Some(_), Some(new)) = (&info.old, &info.new) {
-        let hidden = new.hide_diff.iter().filter_map(|path| path.parse::<PropertyPath>().ok());
-        hidden.for_each(|path| remove_hidden(&mut changes, path.elements()));
+        let hidden = new.hide_diff.iter().map(|path| path.parse().unwrap_or_else(|_| one_name(path)));
+        hidden.for_each(|path: PropertyPath| remove_hidden(&mut changes, path.elements()));
     }
     changes
 }
@@ -230,7 +230,7 @@ fn mark_replaces(changes: &mut PropertyChanges<'_>, path: &[Segment]) {
 
 /// Returns the segments of a property path of a provider. If the properties have no value at the path, its keys may lack
 /// their quotes (`tags.app.io/name`): the segments are then those of a value that the properties have, if there is one.
-fn locate(path: &str, old: &PropertyMap, new: &PropertyMap) -> Vec<Segment> {
+pub(super) fn locate(path: &str, old: &PropertyMap, new: &PropertyMap) -> Vec<Segment> {
     let segments = parse_segments(path);
     let (_, found) = find_values(old, new, &segments);
     if found.old.is_some() || found.new.is_some() {
@@ -276,6 +276,11 @@ fn parse_segments(path: &str) -> Vec<Segment> {
         Element::Wildcard => Segment::Name("*".to_owned()),
     };
     parsed.elements().iter().map(segment).collect()
+}
+
+/// Returns the path of a text that is no path, such as a masked name: it is one name.
+fn one_name(text: &str) -> PropertyPath {
+    PropertyPath::from(vec![Element::Key(text.to_owned())])
 }
 
 /// Removes the changes at a path of the option `hideDiffs`.

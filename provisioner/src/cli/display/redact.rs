@@ -1,24 +1,22 @@
-//! Masking of secrets in the texts of events, such as errors of providers that quote responses of a cloud API.
+//! Masking of secrets in events: in texts, such as errors of providers that quote responses of a cloud API, and in the
+//! names and paths of properties.
 //!
 //! Property values are not texts: they are masked by their type ([`super::value`]), unless `--show-secrets` was given.
-//! A value that equals a secret counts as a secret. Texts are always masked.
+//! A value that equals a secret counts as a secret. The names of properties are masked unless `--show-secrets` was given.
+//! Texts are always masked.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use bridge::error::shorten_to;
 use bridge::message_text::MessageText;
-use engine::events::Event;
+use engine::events::{Event, StepInfo};
 use engine::masking::SecretMasker;
+use pulumi_proto::property::PropertyMap;
 use state::ResourceState;
 
-/// Number of characters of a message or an error that are shown. Plugins may send megabytes.
-pub(super) const TEXT_CHARACTERS: usize = 16_000;
-/// Number of bytes of a text that are masked, as the time and the memory for it grow with the text. There are more of
-/// them than [`TEXT_CHARACTERS`] have, and than are removed at the end of a text that is cut.
-pub(super) const TEXT_BYTES: usize = TEXT_CHARACTERS * 4 + 1_000;
-/// Mark at the end of a text of which only the beginning is shown.
-const CUT_MARK: &str = " … (the rest is not shown)";
+use super::long_texts::{TEXT_BYTES, TEXT_CHARACTERS, cut_text, mask_and_shorten};
+use super::shown_names::ShownNames;
+use super::value::Secrets;
 
 /// Cuts the texts of an event, before it waits for the display, so that it takes little memory.
 pub(super) fn cut(event: &mut Event) {
@@ -35,48 +33,110 @@ pub(super) fn cut(event: &mut Event) {
     });
 }
 
-/// Masks secrets in the texts of an event, and shortens very long ones. Marks the values that equal a secret.
-pub(crate) fn redact(masker: &SecretMasker, event: &mut Event) {
-    mark_equal_values(masker, event);
-    each_text(event, |text| match text {
-        Text::Message(text) if text.len() > TEXT_BYTES => {
-            let mut whole = std::mem::take(text).into_string();
-            mask_and_shorten(masker, &mut whole);
-            *text = whole.into();
-        }
-        Text::Message(text) => {
-            let masked = masker.mask_message(text);
-            *text = shorten_to(&masked, TEXT_CHARACTERS).into_owned().into();
-        }
-        Text::Outside(text) => mask_and_shorten(masker, text),
-    });
+/// Masks secrets for one display, or for one list of resources.
+pub(crate) struct Redactor<'m> {
+    masker: &'m SecretMasker,
+    /// Names of properties; `None`: they are shown as they are, because the user gave `--show-secrets`.
+    names: Option<ShownNames>,
 }
 
-/// Marks the values of resources that equal a secret.
-fn mark_equal_values(masker: &SecretMasker, event: &mut Event) {
-    match event {
-        Event::StepStarted(info) | Event::StepSucceeded(info, _) | Event::StepFailed(info, _) => {
-            let marked = |state: &Option<Arc<ResourceState>>| masker.mark_equal_values_of(state.as_deref()?);
-            let (old, new) = (marked(&info.old), marked(&info.new));
-            if old.is_some() || new.is_some() {
-                let info = Arc::make_mut(info);
-                info.old = old.or(info.old.take());
-                info.new = new.or(info.new.take());
-            }
+impl<'m> Redactor<'m> {
+    pub(crate) fn new(masker: &'m SecretMasker, secrets: Secrets) -> Self {
+        Self { masker, names: (secrets == Secrets::Masked).then(ShownNames::default) }
+    }
+
+    /// Masks secrets in the texts and names of an event, and shortens very long texts. Marks the values that equal a secret.
+    pub(crate) fn redact(&mut self, event: &mut Event) {
+        let masker = self.masker;
+        match event {
+            Event::StepStarted(info) | Event::StepSucceeded(info, _) | Event::StepFailed(info, _) => self.step(info),
+            Event::OutputsRegistered(resource) => self.resource(resource),
+            Event::RegistrationStarted(_)
+            | Event::RegistrationDecided(_)
+            | Event::RetryScheduled(_)
+            | Event::Message(_)
+            | Event::PhaseStarted(_)
+            | Event::PhaseEnded(_)
+            | Event::Download(_)
+            | Event::Unrecorded(_) => {}
         }
-        Event::OutputsRegistered(resource) => {
-            if let Some(marked) = masker.mark_equal_values_of(resource) {
-                *resource = marked;
+        each_text(event, |text| match text {
+            Text::Message(text) if text.len() > TEXT_BYTES => {
+                let mut whole = std::mem::take(text).into_string();
+                mask_and_shorten(masker, &mut whole);
+                *text = whole.into();
             }
+            Text::Message(text) => {
+                let masked = masker.mask_message(text);
+                *text = shorten_to(&masked, TEXT_CHARACTERS).into_owned().into();
+            }
+            Text::Outside(text) => mask_and_shorten(masker, text),
+        });
+    }
+
+    /// Redacts the entries of a step, and the paths of its changes.
+    fn step(&mut self, info: &mut Arc<StepInfo>) {
+        let shown = |redactor: &mut Self, entry: &Option<Arc<ResourceState>>| redactor.shown(entry.as_deref()?);
+        let (old, new) = (shown(self, &info.old), shown(self, &info.new));
+        if let Some(names) = &mut self.names
+            && !(info.replace_keys.is_empty() && info.diffs.is_empty() && info.detailed_diff.is_empty())
+        {
+            let info = Arc::make_mut(info);
+            let (old, new) = (info.old.clone(), info.new.clone());
+            let none = PropertyMap::new();
+            let properties =
+                (old.as_ref().map_or(&none, |old| &*old.outputs), new.as_ref().map_or(&none, |new| &*new.inputs));
+            names.paths(self.masker, info.replace_keys.iter_mut().chain(&mut info.diffs), properties);
+            names.keys(self.masker, &mut info.detailed_diff, properties);
         }
-        Event::RegistrationStarted(_)
-        | Event::RegistrationDecided(_)
-        | Event::RetryScheduled(_)
-        | Event::Message(_)
-        | Event::PhaseStarted(_)
-        | Event::PhaseEnded(_)
-        | Event::Download(_)
-        | Event::Unrecorded(_) => {}
+        if old.is_some() || new.is_some() {
+            let info = Arc::make_mut(info);
+            info.old = old.or(info.old.take());
+            info.new = new.or(info.new.take());
+        }
+    }
+
+    /// Redacts the names and values of a resource.
+    pub(crate) fn resource(&mut self, resource: &mut Arc<ResourceState>) {
+        if let Some(shown) = self.shown(resource) {
+            *resource = shown;
+        }
+    }
+
+    /// Redacts names and values.
+    pub(crate) fn properties(&mut self, properties: &mut PropertyMap) {
+        if let Some(marked) = self.masker.mark_equal_values(properties) {
+            *properties = marked;
+        }
+        let shown = self.names.as_mut().and_then(|names| names.properties(self.masker, properties));
+        if let Some(shown) = shown {
+            *properties = shown;
+        }
+    }
+
+    /// Returns a resource without secrets in its names, paths and values; `None` if it has none.
+    fn shown(&mut self, resource: &ResourceState) -> Option<Arc<ResourceState>> {
+        let marked = self.masker.mark_equal_values_of(resource);
+        let Some(names) = &mut self.names else { return marked };
+        let resource = marked.as_deref().unwrap_or(resource);
+        let inputs = names.properties(self.masker, &resource.inputs);
+        let outputs = names.properties(self.masker, &resource.outputs);
+        let mut lists = [
+            resource.ignore_changes.clone(),
+            resource.hide_diff.clone(),
+            resource.replace_on_changes.clone(),
+            resource.additional_secret_outputs.clone(),
+        ];
+        let properties = (&*resource.outputs, &*resource.inputs);
+        let has_secret_path = names.paths(self.masker, lists.iter_mut().flatten(), properties);
+        if inputs.is_none() && outputs.is_none() && !has_secret_path {
+            return marked;
+        }
+        let mut shown = resource.clone();
+        shown.inputs = inputs.map_or(shown.inputs, Arc::new);
+        shown.outputs = outputs.map_or(shown.outputs, Arc::new);
+        [shown.ignore_changes, shown.hide_diff, shown.replace_on_changes, shown.additional_secret_outputs] = lists;
+        Some(Arc::new(shown))
     }
 }
 
@@ -115,34 +175,5 @@ fn each_text(event: &mut Event, mut edit: impl FnMut(Text<'_>)) {
         | Event::PhaseStarted(_)
         | Event::PhaseEnded(_)
         | Event::Unrecorded(_) => {}
-    }
-}
-
-/// Cuts a text of more than [`TEXT_BYTES`] bytes after the character at that place, so that it still has more bytes.
-/// Returns whether it has more.
-fn cut_text(text: &mut String) -> bool {
-    if text.len() <= TEXT_BYTES {
-        return false;
-    }
-    let end = (TEXT_BYTES + 1..).find(|end| text.is_char_boundary(*end)).unwrap_or(text.len());
-    text.truncate(end);
-    text.shrink_to_fit();
-    true
-}
-
-/// Masks a text, and shortens it only then: a masker does not find a secret that is cut in its middle. Of a text that is
-/// too long to be masked, the beginning is masked, without a secret that continues behind it.
-fn mask_and_shorten(masker: &SecretMasker, text: &mut String) {
-    if cut_text(text) {
-        *text = masker.mask_beginning(text);
-        if let Some((end, _)) = text.char_indices().nth(TEXT_CHARACTERS) {
-            text.truncate(end);
-        }
-        text.push_str(CUT_MARK);
-        return;
-    }
-    masker.mask_in_place(text);
-    if let Cow::Owned(shortened) = shorten_to(text, TEXT_CHARACTERS) {
-        *text = shortened;
     }
 }

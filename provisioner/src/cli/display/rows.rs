@@ -2,11 +2,13 @@
 //!
 //! Input: events with their times. Terminals, widths and colours do not belong here.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::events::{Event, Message, Operation, Phase, Severity, SourceRef, StepInfo, StepOp};
+use pulumi_proto::property::path::{Element, PropertyPath};
 use pulumi_proto::urn::{ROOT_STACK_TYPE, Urn};
 use state::ResourceState;
 
@@ -114,17 +116,17 @@ impl Row {
     }
 
     /// Returns the names of the changed properties, those that force a replacement first.
-    pub(crate) fn changed_properties(&self) -> Vec<&str> {
+    pub(crate) fn changed_properties(&self) -> Vec<Cow<'_, str>> {
         let info = &self.diff_step;
-        let paths = info.detailed_diff.keys().map(|path| path.split(['.', '[']).next().unwrap_or(path));
-        let mut names: Vec<&str> = Vec::new();
-        for name in info.replace_keys.iter().chain(&info.diffs).map(String::as_str).chain(paths) {
-            let is_hidden = info.new.as_ref().is_some_and(|new| new.hide_diff.iter().any(|hidden| hidden == name));
-            if !name.starts_with("__") && !is_hidden && !names.contains(&name) {
-                names.push(name);
+        let names = info.replace_keys.iter().chain(&info.diffs).map(|name| Cow::Borrowed(name.as_str()));
+        let mut shown: Vec<Cow<'_, str>> = Vec::new();
+        for name in names.chain(info.detailed_diff.keys().map(|path| first_name(path))) {
+            let is_hidden = info.new.as_ref().is_some_and(|new| new.hide_diff.iter().any(|hidden| *hidden == *name));
+            if !name.starts_with("__") && !is_hidden && !shown.contains(&name) {
+                shown.push(name);
             }
         }
-        names
+        shown
     }
 }
 
@@ -323,6 +325,14 @@ impl Row {
 
     fn is_custom(&self) -> bool {
         self.step.new.as_ref().or(self.step.old.as_ref()).is_none_or(|entry| entry.custom)
+    }
+}
+
+/// Returns the first name of a property path; of a text that is no path, such as a masked name, the text.
+fn first_name(path: &str) -> Cow<'_, str> {
+    match path.parse::<PropertyPath>().as_ref().map(PropertyPath::elements) {
+        Ok([Element::Key(name), ..]) => name.clone().into(),
+        _ => path.into(),
     }
 }
 

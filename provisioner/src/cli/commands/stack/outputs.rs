@@ -8,7 +8,7 @@ use state::StackView;
 
 use crate::cli::access::access;
 use crate::cli::args::{GlobalArgs, ShowArgs, StackArgs};
-use crate::cli::display::{DisplayValue, Line, Secrets, map_to_json, values};
+use crate::cli::display::{DisplayValue, Line, Redactor, Secrets, map_to_json, values};
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::stacks::{not_provisioned, only, read_stack};
 use crate::cli::ui::Ui;
@@ -47,15 +47,18 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &OutputsArgs) -> any
     }
     let Some(snapshot) = view.snapshot else { return Err(not_provisioned(&access.stack).into()) };
     snapshot.resources.iter().for_each(|resource| ui.masker().add_resource(resource));
-    let outputs = snapshot.stack_outputs().cloned().unwrap_or_default();
-    let outputs = &ui.masker().mark_equal_values(&outputs).unwrap_or(outputs);
+    let mut outputs = snapshot.stack_outputs().cloned().unwrap_or_default();
     let secrets = args.show.secrets();
+    let mut redactor = Redactor::new(ui.masker(), secrets);
     let Some(name) = &args.name else {
-        ui.print(&outputs_text(ui, &access.stack.to_string(), outputs, secrets))?;
+        redactor.properties(&mut outputs);
+        ui.print(&outputs_text(ui, &access.stack.to_string(), &outputs, secrets))?;
         return Ok(Exit::Done);
     };
-    let value = find_output(outputs, name)?;
-    ui.print_text(&(value_text(value, secrets, ui.results_are_json()) + "\n"))?;
+    let mut output = [(String::new(), find_output(&outputs, name)?.clone())].into();
+    redactor.properties(&mut output);
+    let value = output.into_values().next().unwrap_or(PropertyValue::Null);
+    ui.print_text(&(value_text(&value, secrets, ui.results_are_json()) + "\n"))?;
     if secrets == Secrets::Masked && value.contains_secrets() {
         ui.print_messages(&[Line::plain(format!("the output {name} is secret: --show-secrets shows it"))]);
     }

@@ -13,7 +13,7 @@ use state::{OperationKind, ResourceState};
 use super::ls::{is_on_entry, status};
 use super::view::{Decryption, find_resource, load_for_display};
 use crate::cli::args::{GlobalArgs, ShowArgs, StackArgs};
-use crate::cli::display::{DiffOptions, DisplayValue, Line, Palette, Secrets, map_to_json, values};
+use crate::cli::display::{DiffOptions, DisplayValue, Line, Palette, Redactor, Secrets, map_to_json, values};
 use crate::cli::exit::Exit;
 use crate::cli::times::time_and_age;
 use crate::cli::ui::Ui;
@@ -58,9 +58,11 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ShowResourceArgs) -
     let operations =
         operations.filter(|operation| !snapshot.resources.iter().any(|state| is_on_entry(operation, state)));
     let shown = entries.chain(operations.map(|operation| (&operation.resource, Some(operation.kind))));
+    let mut redactor = Redactor::new(ui.masker(), secrets);
     let mut lines = Vec::new();
     for (state, pending) in shown {
-        let state = ui.masker().mark_equal_values_of(state).unwrap_or_else(|| Arc::clone(state));
+        let mut state = Arc::clone(state);
+        redactor.resource(&mut state);
         if ui.results_are_json() {
             lines.push(Line::plain(as_json(&state, pending, secrets)));
         } else {

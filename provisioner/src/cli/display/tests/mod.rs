@@ -14,10 +14,11 @@ use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
 use state::ResourceState;
 
-use super::redact::{TEXT_BYTES, TEXT_CHARACTERS};
+use super::long_texts::{TEXT_BYTES, TEXT_CHARACTERS};
 use super::*;
 
 mod changes;
+mod names;
 mod order;
 mod ordinary_words;
 mod queue;
@@ -357,12 +358,15 @@ fn diff_of_a_destroy_shows_the_properties_after_a_refresh() {
 /// Renderer that redacts events as in a run.
 struct Redacting<'a> {
     renderer: &'a mut dyn Renderer,
-    masker: SecretMasker,
+    masker: &'static SecretMasker,
+    redactor: Redactor<'static>,
 }
 
 impl<'a> Redacting<'a> {
     fn new(renderer: &'a mut dyn Renderer) -> Self {
-        Self { renderer, masker: SecretMasker::default() }
+        let masker = Box::leak(Box::default());
+        let redactor = Redactor::new(masker, renderer.secrets());
+        Self { renderer, masker, redactor }
     }
 }
 
@@ -371,13 +375,17 @@ impl Renderer for Redacting<'_> {
         self.renderer.message_filter()
     }
 
+    fn secrets(&self) -> Secrets {
+        self.renderer.secrets()
+    }
+
     fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {
         // The engine adds the secrets of steps.
         if let Event::StepStarted(info) | Event::StepSucceeded(info, _) | Event::StepFailed(info, _) = event {
             info.old.iter().chain(&info.new).for_each(|state| self.masker.add_resource(state));
         }
         let mut event = event.clone();
-        redact(&self.masker, &mut event);
+        self.redactor.redact(&mut event);
         self.renderer.event(stamp, origin, &event)
     }
 
@@ -499,7 +507,7 @@ fn secret_in_a_long_message_is_masked_before_the_message_is_shortened() {
             let text = format!("{}{SECRET}{}", around(before), around(after));
             let mut event =
                 Event::Message(Message { hint: Some(text.clone().into()), ..Message::new(Severity::Info, text) });
-            redact(&masker, &mut event);
+            Redactor::new(&masker, Secrets::Masked).redact(&mut event);
             let Event::Message(Message { text, hint, .. }) = event else { panic!("{event:?}") };
             assert!(text.contains(" … ") || after < TEXT_BYTES, "{} bytes", text.len());
             assert!(text.chars().count() < TEXT_CHARACTERS + 40, "{} bytes", text.len());

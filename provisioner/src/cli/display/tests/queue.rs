@@ -14,6 +14,10 @@ impl Renderer for HeldRenderer {
         self.filter
     }
 
+    fn secrets(&self) -> Secrets {
+        Secrets::Masked
+    }
+
     fn event(&mut self, _: Stamp, _: Origin<'_>, event: &Event) -> io::Result<()> {
         self.shown.lock().unwrap().push(event.clone());
         // The error of a sender that was dropped means that nothing is held any more.
