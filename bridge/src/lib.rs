@@ -2,7 +2,7 @@
 //!
 //! Excluded: server.yaml, stacks, states, decisions about the steps of a resource. Modules import downwards only:
 //! `host → provider → launch → install → source → plugin → json → yaml → process → peer → fs → speed →
-//! terminal → error → message_text`.
+//! terminal → shell → error → message_text`.
 
 #![warn(missing_docs)]
 
@@ -17,6 +17,7 @@ mod peer;
 pub mod plugin;
 pub mod process;
 pub mod provider;
+pub mod shell;
 pub mod source;
 pub mod speed;
 pub mod terminal;

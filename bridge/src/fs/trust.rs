@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::FileError;
 use crate::error::Hint;
+use crate::shell::{operand, quoted};
 
 /// Error of a check whether files are trusted.
 #[derive(Debug, thiserror::Error)]
@@ -57,26 +58,34 @@ impl Hint for TrustError {
         match self {
             Self::Path(_) => None,
             Self::ForeignOwner { path, origin: Origin::Own, .. } => {
-                let path = path.display();
-                Some(format!("move it away (`mv {path} {path}.refused`), and it is created anew").into())
+                Some(format!("move it away (`{}`), and it is created anew", move_away(path)).into())
             }
             Self::ForeignOwner { path, user, origin: Origin::Foreign, .. } => {
-                let advice = format!("if you trust its content, let root run `chown {user} {}`", path.display());
+                let advice = format!(
+                    "if you trust its content, let root run `chown {user} {}`",
+                    operand(&path.to_string_lossy())
+                );
                 Some(advice.into())
             }
             Self::WritableByOthers { path, origin: Origin::Own, .. } => {
-                let path = path.display();
                 let advice = format!(
-                    "move it away (`mv {path} {path}.refused`), and it is created anew; or, if you trust its content, \
-                     run `chmod -R go-w {path}`"
+                    "move it away (`{}`), and it is created anew; or, if you trust its content, run `chmod -R go-w {}`",
+                    move_away(path),
+                    operand(&path.to_string_lossy())
                 );
                 Some(advice.into())
             }
             Self::WritableByOthers { path, origin: Origin::Foreign, .. } => {
-                Some(format!("if you trust its content, run `chmod go-w {}`", path.display()).into())
+                Some(format!("if you trust its content, run `chmod go-w {}`", operand(&path.to_string_lossy())).into())
             }
         }
     }
+}
+
+/// Returns the command that gives a file or folder another name.
+fn move_away(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    format!("mv {} {}", operand(&path), quoted(&format!("{path}.refused")))
 }
 
 /// Returns an error if a user other than the current one and root may have changed the file or folder with this
@@ -230,6 +239,14 @@ mod tests {
             let hint = error.hint().unwrap();
             assert!(hint.contains(expected) && !hint.contains("mv "), "{hint}");
         }
+        // The command stays one command, whatever the name of the folder is.
+        let hint = |origin| {
+            let error = check(Path::new("/c/it's $(id)"), 1000, 0o777, 1000, origin).unwrap_err();
+            error.hint().unwrap().into_owned()
+        };
+        let (own, foreign) = (hint(Origin::Own), hint(Origin::Foreign));
+        assert!(own.contains(r"`mv '/c/it'\''s $(id)' '/c/it'\''s $(id).refused'`"), "{own}");
+        assert!(foreign.contains(r"`chmod go-w '/c/it'\''s $(id)'`"), "{foreign}");
     }
 
     #[test]

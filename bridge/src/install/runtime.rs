@@ -16,6 +16,7 @@ use crate::fs::{FileError, MAX_DOCUMENT_BYTES, ScratchFolder, read_if_exists};
 use crate::json;
 use crate::plugin::{PluginManifest, PluginRuntime};
 use crate::process::{HostEnvironment, OutputStream, ProcessSandbox, ProcessSpec, Spawner, describe_exit};
+use crate::shell::{operand, option, quoted};
 
 /// Time limit of a build. The first build of a plugin downloads its dependencies.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(15 * 60);
@@ -124,8 +125,11 @@ impl RuntimeContext<'_> {
                 let python = found.ok_or_else(|| {
                     origin.missing(virtualenv, |source| {
                         let (venv, requirements) = (source.join(virtualenv), source.join("requirements.txt"));
-                        let (venv, requirements) = (venv.display(), requirements.display());
-                        format!("python3 -m venv {venv} && {venv}/bin/pip install -r {requirements}")
+                        let pip = venv.join("bin/pip");
+                        let [venv, pip, requirements] =
+                            [&venv, &pip, &requirements].map(|path| path.to_string_lossy().into_owned());
+                        let (venv, pip, requirements) = (operand(&venv), quoted(&pip), quoted(&requirements));
+                        format!("python3 -m venv {venv} && {pip} install -r {requirements}")
                     })
                 })?;
                 origin.check_target(&python, VIRTUALENV)?;
@@ -152,13 +156,13 @@ impl RuntimeContext<'_> {
         let package: serde_json::Value = json::from_slice(&package.unwrap_or_default()).unwrap_or_default();
         let has_dependencies = package["dependencies"].as_object().is_some_and(|dependencies| !dependencies.is_empty());
         if has_dependencies && !folder.join("node_modules").is_dir() {
-            return Err(origin.missing("node_modules", |source| format!("npm install --prefix {}", source.display())));
+            return Err(origin.missing("node_modules", |source| npm("install", source)));
         }
         let main = package["main"].as_str().unwrap_or("index.js");
         let named = origin.named_path(folder, MAIN, main)?;
         let file = [named.clone(), folder.join(format!("{main}.js")), named.join("index.js")];
         let Some(file) = file.into_iter().find(|file| file.is_file()) else {
-            return Err(origin.missing(main, |source| format!("npm run build --prefix {}", source.display())));
+            return Err(origin.missing(main, |source| npm("run build", source)));
         };
         origin.check_target(&file, MAIN)?;
         Ok((node, vec![file.into()], None))
@@ -221,4 +225,8 @@ impl RuntimeContext<'_> {
         let missing = || InstallError::Missing { item: names[0].to_owned(), command: advice.to_owned() };
         found.ok_or_else(missing)
     }
+}
+/// Returns a command of npm for the package in a folder.
+fn npm(command: &str, folder: &Path) -> String {
+    format!("npm {command} {}", option("--prefix", &folder.to_string_lossy()))
 }

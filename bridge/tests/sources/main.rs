@@ -299,6 +299,17 @@ async fn missing_dependency_is_reported_with_the_command_that_installs_it() {
     for (path, expected) in cases {
         assert_eq!(packages.resolve(&plugin(path, None), &()).await.unwrap_err().to_string(), expected);
     }
+    for folder in ["n$(id)", "p y"] {
+        fs::rename(repository.path(if folder == "p y" { "py" } else { "node" }), repository.path(folder)).unwrap();
+    }
+    let command = async |path| packages.resolve(&plugin(path, None), &()).await.unwrap_err().to_string();
+    assert!(command("n$(id)").await.ends_with(&format!("npm install --prefix '{root}/n$(id)'")));
+    let of_python = command("p y").await;
+    let expected = format!(
+        "python3 -m venv '{root}/p y/venv' && '{root}/p y/venv/bin/pip' install -r '{root}/p y/requirements.txt'"
+    );
+    assert!(of_python.ends_with(&expected), "{of_python}");
+    fs::rename(repository.path("n$(id)"), repository.path("node")).unwrap();
     fs::create_dir(repository.path("node/node_modules")).unwrap();
     let error = packages.resolve(&plugin("node", None), &()).await.unwrap_err().to_string();
     assert_eq!(error, format!("{root}/node/bin is missing. To provide it: npm run build --prefix {root}/node"));

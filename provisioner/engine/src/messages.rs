@@ -5,6 +5,7 @@ use std::error::Error;
 use bridge::error::Hint as _;
 use bridge::message_text::MessageText;
 use bridge::provider::{CheckFailure, ErrorDetails, Method, ProviderError};
+use bridge::shell::{operand, option};
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 use state::{OperationKind, PendingOperation, ResourceState, StateError};
@@ -90,7 +91,7 @@ pub(crate) fn undeletable_hint(urn: &Urn, reason: Undeletable) -> MessageText {
     match reason {
         Undeletable::Protected => MessageText::new(format_args!(
             "run `sc state unprotect {}`, or set `protect: false` in server.yaml and provision, then delete it",
-            urn.name()
+            operand(urn.name())
         )),
         Undeletable::HasDeleteHooks => {
             "delete it with `pulumi` and the program that defines the hooks, or provision it once without \
@@ -99,7 +100,7 @@ pub(crate) fn undeletable_hint(urn: &Urn, reason: Undeletable) -> MessageText {
         }
         Undeletable::WithoutProvider => MessageText::new(format_args!(
             "delete it by other means, and remove it from the state with `sc state rm {}`",
-            urn.name()
+            operand(urn.name())
         )),
     }
 }
@@ -262,8 +263,10 @@ pub(crate) fn shared_resource(entry: &ResourceState, keeper: &ResourceState, is_
         MessageText::new(format_args!("{} keeps reading it; to delete it, use the tools of its provider", other.name()))
     } else {
         MessageText::new(format_args!(
-            "{} keeps it; to delete it, run `sc destroy -s {stack} --target '{other}'`",
-            other.name()
+            "{} keeps it; to delete it, run `sc destroy {} {}`",
+            other.name(),
+            option("-s", stack),
+            option("--target", other.as_str())
         ))
     });
     message

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use bridge::error::Hint;
 use bridge::fs::FileError;
+use bridge::shell::operand;
 
 use crate::ciphers::CipherError;
 use crate::keys::{KeyError, PublicKey};
@@ -120,7 +121,9 @@ impl Hint for SecretsStoreError {
             }
             Self::Key(error) => return error.hint(),
             Self::Recipient { key, source } => match source {
-                KeyError::RsaSize(_) => format!("remove the recipient: sc secrets disallow \"{key}\""),
+                KeyError::RsaSize(_) => {
+                    format!("remove the recipient: sc secrets disallow {}", operand(&key.to_string()))
+                }
                 other => return other.hint(),
             },
             Self::Path(PathError::Outside(_) | PathError::Invalid(_)) => {
@@ -129,13 +132,17 @@ impl Hint for SecretsStoreError {
             Self::Path(PathError::Reserved(_)) => "give the path of another file".to_owned(),
             Self::Path(PathError::Profile(path) | PathError::PrivateKey(path)) => format!(
                 "whoever reads it can decrypt all files of the store: keep it out of the store. If the store names it, find out \
-                 who has registered it, and remove it: `sc secrets delete {path:?}`"
+                 who has registered it, and remove it: `sc secrets delete {}`",
+                operand(path)
             ),
             Self::NotRecipient { is_empty: true, .. } => {
                 "the store is empty: `sc secrets add PATH` adds a file and the key of the profile".to_owned()
             }
             Self::NotRecipient { key, .. } => {
-                format!("somebody who can reveal the secrets adds the key: sc secrets allow \"{key}\"")
+                format!(
+                    "somebody who can reveal the secrets adds the key: sc secrets allow {}",
+                    operand(&key.to_string())
+                )
             }
             Self::Decrypt { .. } => {
                 "restore the entry from the history of git, or let another recipient delete and add the file".to_owned()
@@ -156,5 +163,20 @@ impl Hint for SecretsStoreError {
             Self::File(_) | Self::Encrypt { .. } => return None,
         };
         Some(Cow::Owned(hint))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_in_a_hint_quotes_the_path() {
+        let hint = |path: &str| {
+            let error = SecretsStoreError::Path(PathError::PrivateKey(path.to_owned()));
+            error.hint().unwrap().into_owned()
+        };
+        assert!(hint("keys/id_rsa").ends_with("`sc secrets delete keys/id_rsa`"));
+        assert!(hint("-k $(id)\"").ends_with("`sc secrets delete -- '-k $(id)\"'`"));
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use bridge::fs::{MAX_DOCUMENT_BYTES, ProcessStat, has_own_proc, read_regular, utf8};
 use bridge::message_text::MessageText;
+use bridge::shell::option;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use state::store::{LockInfo, ProcessFingerprint};
@@ -133,21 +134,22 @@ fn takeover_time(locks: &[LockInfo]) -> Option<u64> {
 }
 
 fn advice(stack: &str, processes: &[LockProcess], takeover: Option<u64>) -> MessageText {
+    let stack = option("-s", stack);
     let is_ended = |process: &LockProcess| matches!(process, LockProcess::Ended(_));
     let running = processes.iter().find(|process| matches!(process, LockProcess::Runs(_)));
     match (running.and_then(|process| process.text()), processes) {
         (Some(text), _) => MessageText::new(format_args!("{text}: wait for that run to end")),
         (None, [process, ..]) if processes.iter().all(is_ended) => MessageText::new(format_args!(
-            "{}; remove its lock with `sc cancel -s {stack}`",
+            "{}; remove its lock with `sc cancel {stack}`",
             process.text().unwrap_or_default()
         )),
         _ => match takeover {
             Some(seconds) => MessageText::new(format_args!(
                 "wait for that run to end; if it was interrupted, the next command takes over its lock {seconds} s after its last \
-                 renewal, unless `lock.takeover` is false, or `sc cancel -s {stack}` removes it"
+                 renewal, unless `lock.takeover` is false, or `sc cancel {stack}` removes it"
             )),
             None => MessageText::new(format_args!(
-                "wait for that run to end; if it was interrupted, remove its lock with `sc cancel -s {stack}`"
+                "wait for that run to end; if it was interrupted, remove its lock with `sc cancel {stack}`"
             )),
         },
     }
@@ -255,6 +257,8 @@ mod tests {
         for (processes, expected) in table {
             assert_eq!(advice("reef", processes, None), expected);
         }
+        let hostile = advice("-a$(id)", &[LockProcess::Ended(7)], None);
+        assert!(hostile.ends_with("`sc cancel -s='-a$(id)'`"), "{hostile}");
         let leased = advice("reef", &[LockProcess::Unknown], Some(120));
         assert!(leased.contains("the next command takes over its lock 120 s after its last renewal"), "{leased}");
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use bridge::message_text::MessageText;
+use bridge::shell::option;
 use config::Stack;
 use config::diagnostics::{Diagnostic, SourceFiles, excerpt, has_errors};
 use provisioner::operation::{Selection, Stacks, StacksRead, StacksRequest};
@@ -143,6 +144,6 @@ pub(crate) fn configuration_error(ui: &Ui, found: &[Diagnostic], sources: &Sourc
 }
 
 pub(crate) fn not_provisioned(stack: &StackReference) -> CliError {
-    let hint = MessageText::new(format_args!("provision it with `sc provision -s {}`", stack.stack()));
+    let hint = MessageText::new(format_args!("provision it with `sc provision {}`", option("-s", stack.stack())));
     CliError::failed(format_args!("{} has not been provisioned yet", stack.stack()), hint)
 }

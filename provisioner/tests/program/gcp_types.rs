@@ -79,9 +79,14 @@ async fn api_that_cannot_be_switched_on_stops_the_resource() {
     10 |             credentials: '{}'
        |             ^^^^^^^^^^^^^^^^^
        |
-       = hint: give the account the role `Service Usage Admin`, or run `gcloud services enable redis.googleapis.com --project tide` yourself
+       = hint: give the account the role `Service Usage Admin`, or run `gcloud services enable --project tide redis.googleapis.com` yourself
     "#);
     assert!(!deployment.names().contains(&"it--e".to_owned()));
+
+    let refused_apis = [("projects/ti$(id)/services/redis.googleapis.com".to_owned(), "403 Forbidden: no".to_owned())];
+    let deployment = FakeDeployment { refused_apis: refused_apis.into(), ..FakeDeployment::default() };
+    let hostile = program("gcp-redis", &REDIS.replace("tide", "'ti$(id)'"), "").diagnostics(&deployment).await;
+    assert!(hostile.contains("`gcloud services enable --project 'ti$(id)' redis.googleapis.com`"), "{hostile}");
 }
 
 #[tokio::test]

@@ -91,7 +91,7 @@ fn dependents_of_a_target_are_not_deleted_without_target_dependents() {
     info: Loaded plugin: rec v1.0.0
     Destroying reef
     error: plant--prod (rec:Thing): plant--prod would have to be deleted with a target that it depends on
-      hint: add --target 'urn:pulumi:reef::tank::rec:index:Thing::plant--prod' or --target-dependents
+      hint: add --target urn:pulumi:reef::tank::rec:index:Thing::plant--prod or --target-dependents
     "#);
     assert_eq!(things(&repository), ["bed", "plant", "stone"]);
     repository.expect_exit(0, "destroy --parent --yes --target bed--prod --target-dependents");

@@ -18,6 +18,7 @@ mod deletes;
 mod fake_cloud;
 mod former_dependents;
 mod guards;
+mod hint_commands;
 mod imports;
 mod invariants;
 #[cfg(debug_assertions)]

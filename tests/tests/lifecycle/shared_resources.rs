@@ -23,7 +23,7 @@ fn check_kept(ended: &EndedRun, cloud: &FakeCloud, entries: &[&str], keeper: &st
     assert_eq!(ended.entries(), entries, "{:?}", ended.warnings);
     assert_eq!(ended.warnings.len(), 1, "{:?}", ended.warnings);
     assert!(ended.warnings[0].contains("\"x\" is not deleted"), "{:?}", ended.warnings);
-    let command = format!("run `sc destroy -s s --target 'urn:pulumi:s::p::cloud:index:Thing::{keeper}'`");
+    let command = format!("run `sc destroy -s s --target urn:pulumi:s::p::cloud:index:Thing::{keeper}`");
     assert!(ended.hints.iter().any(|hint| hint.contains(&command)), "{:?}", ended.hints);
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bridge::message_text::MessageText;
+use bridge::shell::option;
 use hashbrown::HashSet;
 use pulumi_proto::urn::Urn;
 use state::{EntryId, ResourceState};
@@ -88,7 +89,10 @@ async fn deletable_with_targets(
             entry.urn.name()
         ));
         let mut message = Message::new(Severity::Error, text);
-        message.hint = Some(MessageText::new(format_args!("add --target '{}' or --target-dependents", entry.urn)));
+        message.hint = Some(MessageText::new(format_args!(
+            "add {} or --target-dependents",
+            option("--target", entry.urn.as_str())
+        )));
         ctx.report_error(&entry.urn, None, message, Failure::AtEnd)
     };
     Ok(match report_all(refused.map(report)) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bridge::message_text::MessageText;
+use bridge::shell::option;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
 use state::ResourceState;
@@ -111,7 +112,10 @@ fn report_unreplaced(ctx: &Context, registration: &Registration) {
     }
     let (scope, name) = (&ctx.options.scope, urn.name());
     let (reason, hint) = if scope.has_targets() {
-        ("it is not among the targets", MessageText::new(format_args!("add `--target {name}` to replace it")))
+        (
+            "it is not among the targets",
+            MessageText::new(format_args!("add `{}` to replace it", option("--target", name))),
+        )
     } else if scope.is_excluded(urn) {
         ("it is excluded", MessageText::new(format_args!("drop the `--exclude` that matches {name} to replace it")))
     } else {

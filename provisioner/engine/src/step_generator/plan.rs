@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bridge::message_text::MessageText;
+use bridge::shell::option;
 use state::ResourceState;
 
 use super::carry_over::{ProviderReplaced, carry_over};
@@ -110,7 +111,7 @@ fn carry_over_untouched(ctx: &Context, registration: &Registration) -> Result<Ve
             urn.name()
         ));
         let mut message = Message::new(Severity::Error, text);
-        message.hint = Some(MessageText::new(format_args!("add --target '{urn}'")));
+        message.hint = Some(MessageText::new(format_args!("add {}", option("--target", urn.as_str()))));
         ctx.report_fatal(&registration.urn, registration.goal.source, message)
     })
 }

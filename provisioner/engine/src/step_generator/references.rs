@@ -6,6 +6,7 @@ use state::ResourceState;
 use std::sync::Arc;
 
 use bridge::message_text::MessageText;
+use bridge::shell::option;
 
 use crate::context::Context;
 use crate::entry::Entry;
@@ -31,7 +32,7 @@ pub(crate) fn refuse_skipped_dependencies<'r>(
     let text =
         MessageText::new(format_args!("{} depends on {}, which is not among the targets", urn.name(), skipped.name()));
     let mut message = Message::new(Severity::Error, text);
-    message.hint = Some(MessageText::new(format_args!("add --target '{skipped}'")));
+    message.hint = Some(MessageText::new(format_args!("add {}", option("--target", skipped.as_str()))));
     if ctx.is_preview() {
         ctx.report_error(urn, source, message, Failure::AtEnd);
         return Ok(());

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bridge::message_text::MessageText;
+use bridge::shell::operand;
 use hashbrown::{HashMap, HashSet};
 use pulumi_proto::urn::Urn;
 use state::{EntryId, ResourceState};
@@ -280,7 +281,10 @@ fn refuse_protected(
         let mut message = Message::new(Severity::Error, text);
         message.hint = Some(if dependent.entry.1.protect {
             // A change of `protect` in server.yaml is recorded only after the replacement.
-            MessageText::new(format_args!("run `sc state unprotect {name}`, or undo the change that replaces {root}"))
+            MessageText::new(format_args!(
+                "run `sc state unprotect {}`, or undo the change that replaces {root}",
+                operand(name)
+            ))
         } else {
             MessageText::new(format_args!("remove `protect` from {name}, or undo the change that replaces {root}"))
         });

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use bridge::fs::{Access, MAX_DOCUMENT_BYTES, create_folders, place_below, read_if_exists, utf8, write_atomically};
+use bridge::shell::option;
 use clap::{Args, ValueEnum};
 use config::Repository;
 use provisioner::operation::check_owner;
@@ -117,7 +118,7 @@ pub(crate) fn project_name(root: &Path) -> String {
 }
 
 fn next_steps(template: Template, profile: &str) -> Vec<Line> {
-    let option = if profile == "default" { String::new() } else { format!(" -p {profile}") };
+    let option = if profile == "default" { String::new() } else { format!(" {}", option("-p", profile)) };
     let install = (template != Template::Empty)
         .then(|| (format!("sc plugin install{option}"), "downloads the plugin, and prints the checksum that pins it"));
     let steps =
@@ -193,5 +194,11 @@ mod tests {
         for (folder, expected) in table {
             assert_eq!(project_name(&Path::new("/").join(folder)), expected, "{folder}");
         }
+    }
+
+    #[test]
+    fn next_commands_quote_the_name_of_the_profile() {
+        let lines: Vec<String> = next_steps(Template::Empty, "-a b").iter().map(|line| line.render(false)).collect();
+        assert!(lines.iter().any(|line| line.starts_with("  sc preview -p='-a b' ")), "{lines:?}");
     }
 }

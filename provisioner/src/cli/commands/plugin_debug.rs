@@ -4,6 +4,7 @@ use bridge::host::StandalonePlugin;
 use bridge::launch::PluginAddress;
 use bridge::message_text::MessageText;
 use bridge::plugin::{Dialect, PluginConfig};
+use bridge::shell::quoted;
 use clap::Args;
 use config::Stack;
 use engine::events::{Event, Message, Severity};
@@ -220,33 +221,4 @@ fn reattach_variable(plugin: &PluginConfig, running: &StandalonePlugin) -> (&'st
         record["Pid"] = id.into();
     }
     (attached_plugins::GO_PLUGIN, json!({ plugin.name.as_str(): record }).to_string())
-}
-
-/// Returns a text as a word of a shell.
-fn quoted(text: &str) -> String {
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "_-./:@+=,".contains(character);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_are_quoted_for_a_shell() {
-        for (text, expected) in [
-            ("files:41233", "files:41233"),
-            ("/run/user/0/sc-x", "/run/user/0/sc-x"),
-            ("", "''"),
-            (r#"{"a":1}"#, r#"'{"a":1}'"#),
-            ("it's", r"'it'\''s'"),
-            ("a b", "'a b'"),
-            ("$HOME", "'$HOME'"),
-        ] {
-            assert_eq!(quoted(text), expected);
-        }
-    }
 }

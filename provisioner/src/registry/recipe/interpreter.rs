@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bridge::message_text::MessageText;
 use bridge::provider::{Alias, AliasParent};
+use bridge::shell::{operand, option};
 use config::diagnostics::{Code, Diagnostic, Span};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
@@ -221,7 +222,7 @@ impl<'r> RecipeRun<'_, 'r> {
                 let summary = MessageText::new(format_args!(
                     "cannot switch on the API {service} in the project {project:?}: {error}"
                 ));
-                let command = format!("gcloud services enable {service} --project {project}");
+                let command = format!("gcloud services enable {} {}", option("--project", &project), operand(&service));
                 let hint = MessageText::new(format_args!(
                     "give the account the role `Service Usage Admin`, or run `{command}` yourself"
                 ));

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use bridge::fs::{Access, MAX_DOCUMENT_BYTES, read_if_exists, utf8, write_atomically};
 use bridge::message_text::MessageText;
+use bridge::shell::option;
 use clap::Args;
 use config::Repository;
 use secrets_store::STORE_PATH;
@@ -77,9 +78,9 @@ impl Confirmations {
         if !ui.can_ask() {
             let names = recipients.iter().map(|key| format!("the recipient {} {}", key.kind(), key.fingerprint()));
             let names: Vec<String> = names.chain(files.iter().map(|path| format!("the file {path:?}"))).collect();
-            let options = recipients.iter().map(|key| format!("--accept-recipient {}", key.fingerprint()));
+            let options = recipients.iter().map(|key| option("--accept-recipient", &key.fingerprint()).to_string());
             let options: Vec<String> =
-                options.chain(files.iter().map(|path| format!("--accept-file {path:?}"))).collect();
+                options.chain(files.iter().map(|path| option("--accept-file", path).to_string())).collect();
             let message = MessageText::new(format_args!(
                 "{STORE_PATH} lists what neither the default branch ({DEFAULT_BRANCH}) nor a confirmation in this clone has: {}",
                 names.join(", ")

@@ -1,5 +1,6 @@
 //! `sc state repair`: repairs an invalid state, and records what a journal has that cannot be merged.
 
+use bridge::shell::operand;
 use pulumi_proto::resource_id::ResourceId;
 use state::state_edit::{self, CreationTreatment, Repair};
 use state::{ResourceState, Snapshot, UnmergedJournal};
@@ -23,6 +24,7 @@ pub(super) fn edit(snapshot: &mut Snapshot, journals: &[UnmergedJournal]) -> Res
 /// Returns the change for a resource that a journal records as created.
 fn creation_change(state: &ResourceState, treatment: &CreationTreatment) -> Change {
     let (name, id) = (state.urn.name(), state.id_text());
+    let import = format!("{name}={id}");
     match treatment {
         CreationTreatment::Entry => Change::new("record", &state.urn).with_id(state),
         CreationTreatment::PendingCreate => {
@@ -38,15 +40,18 @@ fn creation_change(state: &ResourceState, treatment: &CreationTreatment) -> Chan
             let recorded = ResourceId::text(Some(recorded));
             let advice = format!(
                 "{recorded:?} is recorded. If the ids name two resources, find out which one is in use; to record {id:?} \
-                 instead, run `sc state rm {name}`, then `sc import {name}={id}`. Delete the other one only if both exist"
+                 instead, run `sc state rm {}`, then `sc import {}`. Delete the other one only if both exist",
+                operand(name),
+                operand(&import)
             );
             Change { advice, ..Change::new("leave", &state.urn).with_id(state) }
         }
         CreationTreatment::OtherUrn(urn) => {
             let advice = format!(
-                "{} is recorded with this id. If that is another resource, run `sc import {name}={id}`; otherwise nothing \
+                "{} is recorded with this id. If that is another resource, run `sc import {}`; otherwise nothing \
                  is missing, and nothing is to be deleted",
-                urn.name()
+                urn.name(),
+                operand(&import)
             );
             Change { advice, ..Change::new("leave", &state.urn).with_id(state) }
         }
