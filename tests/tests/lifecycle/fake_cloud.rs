@@ -3,6 +3,7 @@
 //! Input: calls that a test makes fail or holds. Output: the received calls, and violations of the engine's
 //! guarantees to providers: one Configure and one close for each instance, no change in a preview, no second Delete.
 
+mod account;
 mod instance;
 mod views;
 
@@ -16,6 +17,8 @@ use pulumi_proto::property::{PropertyMap, PropertyValue};
 use state::{OperationKind, PendingOperation, ResourceState, Snapshot};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::account::Object;
+use self::account::Account;
 use self::instance::Instance;
 pub(crate) use self::instance::keeps_id;
 
@@ -32,8 +35,8 @@ pub(crate) const CHECKED_SECRET: &str = "checkedSecret";
 /// Name of an input that Construct returns as a secret in the state of the component.
 pub(crate) const CONSTRUCTED_SECRET: &str = "constructedSecret";
 
-/// Name of an input with the id that Create gives the resource, with the account of a provider that is configured. If a
-/// resource with the id exists, Create takes it over, as many APIs do that set an object by its name.
+/// Name of an input with the id that Create gives the resource. If the account has an object with the id, Create takes it
+/// over, as many APIs do that set an object by its name.
 pub(crate) const NAMED: &str = "named";
 /// Beginning of another spelling of each id, which Read understands. Read returns the id without it.
 pub(crate) const SPELLING: &str = "https://";
@@ -73,12 +76,14 @@ pub(crate) struct Call {
     pub(crate) name: String,
     /// Id of the resource; empty if it has none.
     pub(crate) id: String,
+    /// Object of the id, in the account of the called instance.
+    pub(crate) object: Object,
     /// Number of the called instance.
     pub(crate) instance: usize,
     /// Time of the start, counted in starts and ends of calls; `ended`: time of the end.
     pub(crate) started: usize,
     pub(crate) ended: Option<usize>,
-    /// True if a Delete succeeded.
+    /// True if a Create, Update or Delete succeeded.
     pub(crate) succeeded: bool,
     /// True if the call failed without an effect, and the plugin asked to repeat it.
     pub(crate) is_busy: bool,
@@ -96,16 +101,16 @@ impl Call {
     }
 }
 
-/// Existing resources by id, with their inputs if these are known.
-type ExistingResources = Arc<BTreeMap<String, Option<PropertyMap>>>;
+/// Existing objects, with their inputs if these are known.
+type ExistingObjects = Arc<BTreeMap<Object, Option<PropertyMap>>>;
 
 /// State of the cloud at a point in time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CloudState {
-    existing: ExistingResources,
-    vanished: BTreeSet<String>,
-    unmanaged: BTreeSet<String>,
-    released_by_one: BTreeSet<String>,
+    existing: ExistingObjects,
+    vanished: BTreeSet<Object>,
+    unmanaged: BTreeSet<Object>,
+    released_by_one: BTreeSet<Object>,
 }
 
 /// Cloud in memory.
@@ -121,17 +126,16 @@ struct Inner {
     refused: Vec<(&'static str, &'static str, &'static str)>,
     holds: BTreeMap<String, HoldTokens>,
     instances: Vec<InstanceRecord>,
-    existing: ExistingResources,
+    existing: ExistingObjects,
     id_counters: BTreeMap<String, usize>,
-    /// Accounts of the created resources by id: the configuration of the provider.
-    accounts: BTreeMap<String, String>,
-    /// Ids of resources that disappeared without a successful Delete.
-    vanished: BTreeSet<String>,
-    /// Ids of existing resources that no state has to contain: never imported, released by the program, or lost with a
-    /// run.
-    unmanaged: BTreeSet<String>,
-    /// Resources that an entry has released while another one named them.
-    released_by_one: BTreeSet<String>,
+    /// Ids of objects that were added outside of the provider, and to which every account has access.
+    added: BTreeSet<String>,
+    /// Objects that disappeared without a successful Delete.
+    vanished: BTreeSet<Object>,
+    /// Existing objects that no state has to contain: never imported, released by the program, or lost with a run.
+    unmanaged: BTreeSet<Object>,
+    /// Objects that an entry has released while another one named them.
+    released_by_one: BTreeSet<Object>,
     /// Ids of resources that were created from their recorded inputs, without a Check.
     created_unchecked: BTreeSet<String>,
     /// Changed inputs that Read returns, by id.
@@ -159,8 +163,7 @@ struct Inner {
 #[derive(Debug, Default)]
 struct InstanceRecord {
     name: String,
-    /// Account that the configuration names.
-    account: String,
+    account: Account,
     configured: usize,
     configuration: PropertyMap,
     cancelled: usize,
@@ -322,21 +325,42 @@ impl FakeCloud {
         inner.cancellations.clear();
     }
 
-    /// Adds a resource, unless it exists.
+    /// Adds an object to which every account has access, unless it exists.
     pub(crate) fn add(&self, id: &str) {
         let inner = &mut *self.inner();
-        Arc::make_mut(&mut inner.existing).entry(id.to_owned()).or_insert(None);
-        inner.unmanaged.insert(id.to_owned());
+        let object = Object { id: id.to_owned(), account: None };
+        inner.added.insert(id.to_owned());
+        Arc::make_mut(&mut inner.existing).entry(object.clone()).or_insert(None);
+        inner.unmanaged.insert(object);
     }
 
-    /// Removes a resource outside of the provider.
+    /// Removes the objects with an id outside of the provider.
     pub(crate) fn vanish(&self, id: &str) {
-        self.inner().vanish(id);
+        let inner = &mut *self.inner();
+        let objects: Vec<Object> = inner.existing.keys().filter(|object| object.id == id).cloned().collect();
+        objects.iter().for_each(|object| inner.vanish(object));
     }
 
-    /// Returns the ids of the existing resources.
+    /// Returns the ids of the existing objects.
     pub(crate) fn existing(&self) -> BTreeSet<String> {
-        self.inner().existing.keys().cloned().collect()
+        self.inner().existing.keys().map(|object| object.id.clone()).collect()
+    }
+
+    /// Returns the object that an entry of a state names.
+    pub(crate) fn object_of(&self, snapshot: &Snapshot, entry: &ResourceState) -> Object {
+        self.inner().object_of(snapshot, entry)
+    }
+
+    /// Returns whether an object exists, or disappeared without a successful Delete.
+    pub(crate) fn has_or_lost(&self, object: &Object) -> bool {
+        let inner = self.inner();
+        inner.existing.contains_key(object) || inner.vanished.contains(object)
+    }
+
+    /// Returns the existing objects that a state has to contain.
+    pub(crate) fn managed(&self) -> Vec<String> {
+        let inner = self.inner();
+        inner.existing.keys().filter(|object| !inner.unmanaged.contains(*object)).map(Object::to_string).collect()
     }
 
     /// Returns the current state of the cloud.
@@ -351,14 +375,14 @@ impl FakeCloud {
         let inner = self.inner();
         let CloudState { existing, vanished, unmanaged, released_by_one } = cloud_state.clone();
         let (id_counters, created_unchecked) = (inner.id_counters.clone(), inner.created_unchecked.clone());
-        let accounts = inner.accounts.clone();
+        let added = inner.added.clone();
         let fork = Inner {
             existing,
             vanished,
             unmanaged,
             released_by_one,
             id_counters,
-            accounts,
+            added,
             created_unchecked,
             varies_timing: inner.varies_timing,
             returns_plain_values: inner.returns_plain_values,
@@ -373,13 +397,15 @@ impl FakeCloud {
         let inner = &mut *self.inner();
         let with_id = state.pending_operations.iter().filter(|operation| operation.is_create_with_id());
         let with_id = with_id.map(|operation| &operation.resource);
-        let known: BTreeSet<&str> = state.resources.iter().chain(with_id).map(|state| state.id_text()).collect();
+        let known = state.resources.iter().chain(with_id).map(|entry| inner.object_of(state, entry));
+        let known: BTreeSet<Object> = known.collect();
         for PendingOperation { resource, kind } in &state.pending_operations {
-            let lost = inner.existing.keys().filter(|id| may_be_of(id, resource) && !known.contains(id.as_str()));
+            let object = inner.object_of(state, resource);
+            let lost = inner.existing.keys().filter(|object| may_be_of(object, resource) && !known.contains(*object));
             match kind {
                 OperationKind::Creating => inner.unmanaged.extend(lost.cloned()),
-                _ if !inner.existing.contains_key(resource.id_text()) => {
-                    inner.vanished.insert(resource.id_text().to_owned());
+                _ if !inner.existing.contains_key(&object) => {
+                    inner.vanished.insert(object);
                 }
                 _ => {}
             }
@@ -396,26 +422,16 @@ impl FakeCloud {
         self.inner().created_unchecked.clone()
     }
 
-    /// Returns the ids of resources that disappeared without a successful Delete.
-    pub(crate) fn vanished(&self) -> BTreeSet<String> {
-        self.inner().vanished.clone()
-    }
-
-    /// Returns the ids of resources that no state has to contain.
-    pub(crate) fn unmanaged(&self) -> BTreeSet<String> {
-        self.inner().unmanaged.clone()
-    }
-
-    /// Compares the existing resources with a state and the one before it. Returns the resources without an entry, a
-    /// pending create or a release by the program. An entry with a pending replacement has no existing resource.
+    /// Compares the existing objects with a state and the one before it. Returns the objects without an entry, a pending
+    /// create or a release by the program. An entry with a pending replacement has no existing object.
     pub(crate) fn lost_resources(&self, before: &Snapshot, after: &Snapshot) -> Vec<String> {
-        let Inner { existing, unmanaged, released_by_one, allows_missing, .. } = &mut *self.inner();
-        if *allows_missing {
+        let inner = &mut *self.inner();
+        if inner.allows_missing {
             return Vec::new();
         }
-        let owned = after.resources.iter().filter(|state| !state.pending_replacement);
-        let known: BTreeSet<&str> = owned.map(|state| state.id_text()).collect();
-        unmanaged.retain(|id| !known.contains(id.as_str()));
+        let owned = after.resources.iter().filter(|entry| !entry.pending_replacement);
+        let known: BTreeSet<Object> = owned.map(|entry| inner.object_of(after, entry)).collect();
+        inner.unmanaged.retain(|object| !known.contains(object));
         // A resource that is retained before its replacement has an entry with a pending replacement.
         let is_released =
             |entry: &Arc<ResourceState>| entry.external || entry.retain_on_delete || entry.deleted_with.is_some();
@@ -423,22 +439,26 @@ impl FakeCloud {
             !after.resources.iter().any(|other| (&other.urn, &other.id) == (&entry.urn, &entry.id))
         };
         let removed = before.resources.iter().filter(|entry| is_released(entry)).filter(is_removed);
-        released_by_one
-            .extend(removed.map(|entry| entry.id_text().to_owned()).filter(|id| known.contains(id.as_str())));
+        let removed: Vec<Object> = removed.map(|entry| inner.object_of(before, entry)).collect();
+        inner.released_by_one.extend(removed.into_iter().filter(|object| known.contains(object)));
         let (mut lost, mut released) = (Vec::new(), Vec::new());
-        for id in existing.keys().filter(|id| !known.contains(id.as_str()) && !unmanaged.contains(*id)) {
+        for object in
+            inner.existing.keys().filter(|object| !known.contains(*object) && !inner.unmanaged.contains(*object))
+        {
             let creating = |pending: &PendingOperation| {
-                pending.kind == OperationKind::Creating && may_be_of(id, &pending.resource)
+                pending.kind == OperationKind::Creating && may_be_of(object, &pending.resource)
             };
-            let named = |state: &Snapshot| state.resources.iter().find(|state| state.id_text() == id).cloned();
+            let named = |state: &Snapshot| {
+                state.resources.iter().find(|entry| inner.object_of(state, entry) == *object).cloned()
+            };
             match named(before) {
-                entry if entry.iter().chain(&named(after)).any(is_released) => released.push(id.clone()),
-                Some(_) if released_by_one.contains(id) => released.push(id.clone()),
+                entry if entry.iter().chain(&named(after)).any(is_released) => released.push(object.clone()),
+                Some(_) if inner.released_by_one.contains(object) => released.push(object.clone()),
                 None if after.pending_operations.iter().any(creating) => {}
-                Some(_) | None => lost.push(id.clone()),
+                Some(_) | None => lost.push(object.to_string()),
             }
         }
-        unmanaged.extend(released);
+        inner.unmanaged.extend(released);
         lost
     }
 
@@ -489,24 +509,34 @@ impl FakeCloud {
     }
 }
 
-/// Returns whether an id may be that of a resource.
-fn may_be_of(id: &str, resource: &ResourceState) -> bool {
+/// Returns whether an object may be that of a resource.
+fn may_be_of(object: &Object, resource: &ResourceState) -> bool {
     let named = resource.inputs.get(NAMED).and_then(PropertyValue::as_str);
-    named.is_some_and(|named| id.strip_prefix(named).is_some_and(|account| !account.starts_with('-')))
-        || id.rsplit_once('-').is_some_and(|(name, _)| name == resource.urn.name())
+    named.is_some_and(|named| object.id == named)
+        || object.id.rsplit_once('-').is_some_and(|(name, _)| name == resource.urn.name())
 }
 
 impl Inner {
-    /// Returns whether the id of a resource is an input of another one that exists.
-    fn is_in_use(&self, id: &str) -> bool {
-        let others = self.existing.iter().filter(|(other, _)| *other != id);
-        let mut inputs = others.filter_map(|(_, inputs)| inputs.as_ref()).flat_map(PropertyMap::values);
-        inputs.any(|value| matches!(value.without_wrappers(), PropertyValue::String(text) if *text == *id))
+    /// Returns the object with an id, as an account names it.
+    fn object(&self, id: &str, account: &Account) -> Object {
+        let account = (!self.added.contains(id)).then(|| account.clone());
+        Object { id: id.to_owned(), account }
     }
 
-    fn vanish(&mut self, id: &str) {
-        if Arc::make_mut(&mut self.existing).remove(id).is_some() {
-            self.vanished.insert(id.to_owned());
+    fn object_of(&self, snapshot: &Snapshot, entry: &ResourceState) -> Object {
+        self.object(entry.id_text(), &Account::of_entry(snapshot, entry))
+    }
+
+    /// Returns whether the id of an object is an input of another one that exists.
+    fn is_in_use(&self, object: &Object) -> bool {
+        let others = self.existing.iter().filter(|(other, _)| *other != object);
+        let mut inputs = others.filter_map(|(_, inputs)| inputs.as_ref()).flat_map(PropertyMap::values);
+        inputs.any(|value| matches!(value.without_wrappers(), PropertyValue::String(text) if *text == *object.id))
+    }
+
+    fn vanish(&mut self, object: &Object) {
+        if Arc::make_mut(&mut self.existing).remove(object).is_some() {
+            self.vanished.insert(object.clone());
         }
     }
 }

@@ -14,14 +14,13 @@ use crate::program::{ProgramResource, Reply};
 
 /// Returns the entries of the state whose resource does not exist.
 pub(crate) fn entries_without_resource(state: &Snapshot, cloud: &FakeCloud) -> Vec<String> {
-    let (existing, vanished) = (cloud.existing(), cloud.vanished());
     let owned = |state: &&Arc<ResourceState>| {
         let is_managed = state.custom && !state.is_provider() && !state.external && state.view_of.is_none();
         is_managed && !state.pending_replacement
     };
-    let ids = state.resources.iter().filter(owned).map(|state| state.id_text());
-    let missing = ids.filter(|id| !existing.contains(*id) && !vanished.contains(*id));
-    missing.map(|id| format!("the state contains {id}, which does not exist")).collect()
+    let objects = state.resources.iter().filter(owned).map(|entry| cloud.object_of(state, entry));
+    let missing = objects.filter(|object| !cloud.has_or_lost(object));
+    missing.map(|object| format!("the state contains {object}, which does not exist")).collect()
 }
 
 /// Returns a text that tests only use as a secret.

@@ -113,7 +113,7 @@ async fn resource_of_a_protected_retained_or_read_entry_is_not_deleted() {
 #[tokio::test]
 async fn equal_configuration_makes_two_providers_one_and_another_makes_them_two() {
     for (config, deletes) in [("1", 0), ("2", 1)] {
-        let providers = || vec![provider("p").input("v", "1"), provider("q").input("v", config)];
+        let providers = || vec![provider("p").input("kAccount", "1"), provider("q").input("kAccount", config)];
         let on = |name: &str, provider: &str| vec![named(name).provider(provider)];
         let (cloud, state) = deploy(&[providers(), on("a", "p")].concat()).await;
         let ended = cloud.up(&state, &[providers(), on("b", "q")].concat()).run().await.expect(Outcome::Succeeded);

@@ -15,7 +15,7 @@ use bridge::provider::{
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::ResourceId;
 
-use super::{Call, CallFailure, FakeCloud, REPLACE_VIEWS, views};
+use super::{Account, Call, CallFailure, FakeCloud, Object, REPLACE_VIEWS, views};
 
 /// Instance of the provider.
 #[derive(Debug)]
@@ -38,6 +38,7 @@ impl Instance {
             verb,
             name: urn.name().to_owned(),
             id: id.to_owned(),
+            object: self.object(id),
             instance: self.number,
             started: 0,
             ended: None,
@@ -94,6 +95,12 @@ impl Instance {
             held.released.cancelled().await;
         }
         (number, failure)
+    }
+
+    /// Returns the object with an id in the account of the instance.
+    fn object(&self, id: &str) -> Object {
+        let inner = self.cloud.inner();
+        inner.object(id, &inner.instances[self.number].account)
     }
 
     fn end(&self, call: usize) {
@@ -262,9 +269,7 @@ impl Provider for Instance {
     }
 
     async fn configure(&self, request: ConfigureRequest) -> Result<(), ProviderError> {
-        let configuration = request.inputs.iter().filter(|(key, _)| *key != "version");
-        let account = configuration.map(|(key, value)| format!("@{key}={:?}", value.without_wrappers())).collect();
-        self.cloud.inner().instances[self.number].account = account;
+        self.cloud.inner().instances[self.number].account = Account::of_configuration(&request.inputs);
         self.cloud.inner().instances[self.number].configured += 1;
         self.cloud.inner().instances[self.number].configuration = (*request.inputs).clone();
         if self.cloud.inner().instances[self.number].configured > 1 {
@@ -326,15 +331,12 @@ impl Provider for Instance {
             let first = if inner.allows_missing { 100 } else { 0 };
             let counter = inner.id_counters.entry(request.urn.name().to_owned()).or_insert(first);
             *counter += 1;
-            let named = request.inputs.get(super::NAMED).and_then(|name| name.as_str().map(str::to_owned));
-            let account = inner.instances[self.number].account.clone();
-            let id = match named {
-                Some(named) => format!("{named}{account}"),
-                None => format!("{}-{counter}", request.urn.name()),
-            };
-            inner.accounts.insert(id.clone(), account);
-            Arc::make_mut(&mut inner.existing).insert(id.clone(), Some((*request.inputs).clone()));
-            inner.calls[call].id.clone_from(&id);
+            let named = request.inputs.get(super::NAMED).and_then(PropertyValue::as_str).map(str::to_owned);
+            let id = named.unwrap_or_else(|| format!("{}-{counter}", request.urn.name()));
+            let object = inner.object(&id, &inner.instances[self.number].account);
+            Arc::make_mut(&mut inner.existing).insert(object.clone(), Some((*request.inputs).clone()));
+            let call = &mut inner.calls[call];
+            (call.id, call.object, call.succeeded) = (id.clone(), object, failure.is_none());
             id
         };
         let outputs = self.cloud.returned(outputs(&id, &request.inputs));
@@ -354,16 +356,7 @@ impl Provider for Instance {
         let (call, failure) = self.begin("read", &request.urn, id, &PropertyMap::new()).await;
         self.end(call);
         let id = id.strip_prefix(super::SPELLING).unwrap_or(id);
-        {
-            let inner = self.cloud.inner();
-            let is_of_other =
-                inner.accounts.get(id).is_some_and(|owner| *owner != inner.instances[self.number].account);
-            // An import finds the resources of the account only. The account may have been renamed since a resource was
-            // created, so a read of a recorded resource finds it.
-            if request.inputs.is_none() && is_of_other {
-                return Ok(ReadReply::default());
-            }
-        }
+        let object = self.object(id);
         if let Some(
             failure @ (CallFailure::Error | CallFailure::Crash | CallFailure::Lost(_) | CallFailure::Busy { .. }),
         ) = failure
@@ -371,10 +364,10 @@ impl Provider for Instance {
             return Err(provider_error(Method::Read, failure));
         }
         if failure == Some(CallFailure::Missing) {
-            self.cloud.vanish(id);
+            self.cloud.inner().vanish(&object);
         }
         let is_blind = self.cloud.inner().is_blind;
-        let Some(held) = self.cloud.state().existing.get(id).filter(|_| !is_blind).cloned() else {
+        let Some(held) = self.cloud.state().existing.get(&object).filter(|_| !is_blind).cloned() else {
             return Ok(ReadReply::default());
         };
         let mut inputs = held.or_else(|| request.inputs.as_deref().cloned()).unwrap_or_default();
@@ -409,21 +402,23 @@ impl Provider for Instance {
             let outputs = self.cloud.returned((*request.news).clone());
             return Ok(UpdateReply { outputs, refresh_before_update: false });
         }
+        let object = self.object(id);
         {
             let inner = &mut *self.cloud.inner();
+            inner.calls[call].succeeded = failure.is_none();
             let done = matches!(failure, None | Some(CallFailure::Partial | CallFailure::Lost(_)));
-            if let Some(held) = Arc::make_mut(&mut inner.existing).get_mut(id) {
+            if let Some(held) = Arc::make_mut(&mut inner.existing).get_mut(&object) {
                 if done {
                     *held = Some((*request.news).clone());
                     inner.drift.remove(id);
                 }
-            } else if done && inner.vanished.remove(id) {
+            } else if done && inner.vanished.remove(&object) {
                 // Like a PUT, the update creates the missing resource again.
                 let held = Some((*request.news).clone());
-                Arc::make_mut(&mut inner.existing).insert(id.to_owned(), held);
+                Arc::make_mut(&mut inner.existing).insert(object, held);
                 inner.drift.remove(id);
-            } else if !inner.allows_missing && !inner.vanished.contains(id) {
-                inner.violations.push(format!("update of {id}, which does not exist"));
+            } else if !inner.allows_missing && !inner.vanished.contains(&object) {
+                inner.violations.push(format!("update of {object}, which does not exist"));
             }
         }
         let outputs = self.cloud.returned(outputs(id, &request.news));
@@ -442,19 +437,20 @@ impl Provider for Instance {
         let (call, failure) = self.begin("delete", &request.urn, id, &PropertyMap::new()).await;
         views::publish(&self.cloud, &request.urn, &request.views, None);
         self.end(call);
+        let object = self.object(id);
         if let Some(failure) = failure {
             if matches!(failure, CallFailure::Lost(_)) {
-                self.cloud.vanish(id);
+                self.cloud.inner().vanish(&object);
             }
             return Err(provider_error(Method::Delete, failure));
         }
         let inner = &mut *self.cloud.inner();
-        if inner.refuses_deletes_in_use && inner.is_in_use(id) {
+        if inner.refuses_deletes_in_use && inner.is_in_use(&object) {
             return Err(provider_error(Method::Delete, CallFailure::Error));
         }
-        let existed = Arc::make_mut(&mut inner.existing).remove(id).is_some();
-        if !existed && !inner.allows_missing && !inner.vanished.contains(id) {
-            inner.violations.push(format!("delete of {id}, which does not exist"));
+        let existed = Arc::make_mut(&mut inner.existing).remove(&object).is_some();
+        if !existed && !inner.allows_missing && !inner.vanished.contains(&object) {
+            inner.violations.push(format!("delete of {object}, which does not exist"));
         }
         inner.calls[call].succeeded = true;
         Ok(())

@@ -15,8 +15,8 @@ use crate::program::{ProgramResource, component, get, provider, remote_component
 #[derive(Clone, Debug)]
 pub(super) struct Graph {
     pub(super) resources: Vec<GraphResource>,
-    /// Configuration of the providers `p` and `q`: its key (`v` updates, `k` replaces, `d` replaces and deletes first),
-    /// and its values in both versions.
+    /// Configuration of the providers `p` and `q`: its key, and its values in both versions. Another token updates the
+    /// provider, another account replaces it, with `d` before the new one is created.
     providers: [(&'static str, [u8; 2]); 2],
     /// True if `p` has another name in the second version, with an alias.
     provider_renamed: bool,
@@ -168,6 +168,7 @@ pub(super) fn graph() -> impl Strategy<Value = Graph> {
         11 => prop::collection::vec(graph_resource(), 3..=8),
         1 => prop::collection::vec(graph_resource(), 9..=40),
     ];
+    let key = || prop_oneof![Just("vToken"), Just("kAccount"), Just("dAccount")];
     let provider = || (key(), [0..2u8, 0..2u8]);
     (resources, [provider(), provider()], prop::bool::weighted(0.1), prop::bool::weighted(0.1)).prop_map(
         |(resources, providers, provider_renamed, reversed)| Graph { resources, providers, provider_renamed, reversed },
@@ -275,12 +276,11 @@ impl Graph {
     /// Returns the program of a version.
     pub(super) fn program(&self, version: Version, restriction: Restriction) -> Vec<ProgramResource> {
         let providers = ["p", "q"].iter().zip(&self.providers).map(|(name, (key, values))| {
+            let is_renamed = *name == "p" && self.provider_renamed;
+            // The resources of a renamed provider stay as they are, as in Pulumi, so its account stays, too.
+            let key = if is_renamed { key.trim_end_matches("Account") } else { key };
             let resource = provider(self.provider_name(name, version)).input(key, f64::from(values[version as usize]));
-            if *name == "p" && self.provider_renamed {
-                resource.alias(self.provider_name(name, version.other()))
-            } else {
-                resource
-            }
+            if is_renamed { resource.alias(self.provider_name(name, version.other())) } else { resource }
         });
         let resources = (0..self.resources.len()).filter(|index| self.is_present(*index, version));
         providers.chain(resources.map(|index| self.resource(index, version, restriction))).collect()
