@@ -166,6 +166,14 @@ async fn renamed_and_replaced_provider_makes_no_resource_changes() {
 }
 
 #[tokio::test]
+async fn resource_that_moves_from_a_renamed_provider_to_the_default_account_is_replaced() {
+    let (cloud, state) = deploy(&[provider("p").input("kAccount", "1"), resource("a").provider("p")]).await;
+    let program = [provider("p2").alias("p").input("kAccount", "1"), resource("a").depends_on("p2")];
+    let ended = cloud.up(&state, &program).run().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["create a", "delete a-1"]);
+}
+
+#[tokio::test]
 async fn pending_replacement_is_not_refreshed() {
     let program = |d: &str| [provider("p").input("d", d), resource("a").provider("p")];
     let (cloud, state) = deploy(&program("1")).await;

@@ -172,9 +172,13 @@ impl DeploymentState {
         &self.loaded
     }
 
-    /// Returns a provider resource as it was loaded.
+    /// Returns a provider resource as it was loaded, under its recorded URN or the one that this run has given it.
     pub(crate) fn loaded_provider(&self, reference: &ProviderReference) -> Option<&Arc<ResourceState>> {
-        self.loaded_providers.get(reference)
+        let renamed = || {
+            let urn = self.recorded_urn(&reference.urn)?.clone();
+            self.loaded_providers.get(&ProviderReference { urn, id: reference.id.clone() })
+        };
+        self.loaded_providers.get(reference).or_else(renamed)
     }
 
     /// Returns whether a URN had a live entry when the state was loaded.
