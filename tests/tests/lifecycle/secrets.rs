@@ -152,6 +152,13 @@ async fn value_that_becomes_secret_leaves_no_plain_copy_after_a_failure() {
 }
 
 #[tokio::test]
+async fn destroy_with_the_program_reports_no_plain_copy_of_a_value_that_becomes_secret() {
+    let (cloud, state) = deploy(&[with_plain_text()]).await;
+    let ended = cloud.destroy_with(&state, &[with_secret()]).run().await.expect(Outcome::Succeeded);
+    assert!(ended.steps.contains(&"same a".to_owned()), "{:?}", ended.steps);
+}
+
+#[tokio::test]
 async fn value_that_the_program_makes_public_is_plain() {
     let (cloud, state) = deploy(&[with_secret()]).await;
     let public = values(&"public".into()).into_iter().fold(resource("a"), |a, (key, value)| a.input(&key, value));

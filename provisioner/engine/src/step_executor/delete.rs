@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bridge::provider::{DeleteRequest, ProviderError, ViewOp, Views};
-use state::{OperationKind, ResourceState};
+use state::{EntryId, OperationKind, ResourceState};
 
 use super::failed_call::{self, BegunOperation};
 use super::step_result::StepResult;
@@ -38,7 +38,8 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
     }
     let operation = match &step.actor {
         Actor::Instance(instance) if calls_provider => {
-            let operation = BegunOperation::begin(ctx, OperationKind::Deleting, old).await?;
+            let recorded = with_recorded_values(&ctx.state(), *old_id, old);
+            let operation = BegunOperation::begin(ctx, OperationKind::Deleting, &recorded).await?;
             let running = ctx.state().begin_delete(old);
             let called = call_provider(instance, old, views.views()).await;
             ctx.state().end_delete(&running);
@@ -76,6 +77,17 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
         report.done();
     }
     Ok(StepResult { new: None, partial: None })
+}
+
+/// Returns an entry with the values that are recorded for it: some may have become secret since the step was decided.
+fn with_recorded_values(state: &DeploymentState, id: EntryId, old: &Arc<ResourceState>) -> Arc<ResourceState> {
+    match state.ledger().get(id).filter(|now| (&now.inputs, &now.outputs) != (&old.inputs, &old.outputs)) {
+        Some(now) => {
+            let (inputs, outputs) = (Arc::clone(&now.inputs), Arc::clone(&now.outputs));
+            Arc::new(ResourceState { inputs, outputs, ..(**old).clone() })
+        }
+        None => Arc::clone(old),
+    }
 }
 
 /// Calls Delete, unless the configuration of the provider is not known.

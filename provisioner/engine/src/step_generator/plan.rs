@@ -17,6 +17,7 @@ use crate::deployment_state::Incomplete;
 use crate::events::{Message, Operation, Severity, StepOp};
 use crate::messages;
 use crate::reporter::ErrorReported;
+use crate::secretness::with_secrets_of;
 use crate::step::{CarryOver, Step};
 
 /// Returns the steps of a plan, and marks them as decided in the deployment state.
@@ -73,10 +74,11 @@ fn keep_until_deleted(ctx: &Context, registration: &Registration) -> Vec<Step> {
     if old.1.deleted_with.is_some() && old.1.deleted_with != goal.deleted_with {
         ctx.state().release_deleted_with(old.0);
     }
+    let reported = (old.0, with_secrets_of(&registration.goal.inputs, &old.1));
     vec![Step {
         carry_over: Some(CarryOver::UntilDeleted(Arc::new(goal))),
         source: registration.goal.source,
-        ..Step::carry_over(old.clone(), old.1.urn.clone())
+        ..Step::carry_over(reported, old.1.urn.clone())
     }]
 }
 
