@@ -72,8 +72,9 @@ pub(crate) enum CallFailure {
 pub(crate) struct Call {
     /// Verb of the call: `create`, `delete`, and so on.
     pub(crate) verb: &'static str,
-    /// Name of the resource.
+    /// Name and type of the resource.
     pub(crate) name: String,
+    pub(crate) type_token: String,
     /// Id of the resource; empty if it has none.
     pub(crate) id: String,
     /// Object of the id, in the account of the called instance.
@@ -130,6 +131,10 @@ struct Inner {
     id_counters: BTreeMap<String, usize>,
     /// Ids of objects that were added outside of the provider, and to which every account has access.
     added: BTreeSet<String>,
+    /// True if ids contain the account, and each account has access to the objects of the others.
+    has_global_ids: bool,
+    /// Accounts of created objects with global ids.
+    owners: BTreeMap<String, Account>,
     /// Objects that disappeared without a successful Delete.
     vanished: BTreeSet<Object>,
     /// Existing objects that no state has to contain: never imported, released by the program, or lost with a run.
@@ -281,6 +286,11 @@ impl FakeCloud {
         self.inner().rejects_invokes = true;
     }
 
+    /// Makes ids contain the account. Each account has access to the objects of the others, except in an import.
+    pub(crate) fn use_global_ids(&self) {
+        self.inner().has_global_ids = true;
+    }
+
     /// Makes Delete fail for a resource whose id is an input of another one that exists.
     pub(crate) fn refuse_deletes_in_use(&self) {
         self.inner().refuses_deletes_in_use = true;
@@ -375,7 +385,7 @@ impl FakeCloud {
         let inner = self.inner();
         let CloudState { existing, vanished, unmanaged, released_by_one } = cloud_state.clone();
         let (id_counters, created_unchecked) = (inner.id_counters.clone(), inner.created_unchecked.clone());
-        let added = inner.added.clone();
+        let (added, owners) = (inner.added.clone(), inner.owners.clone());
         let fork = Inner {
             existing,
             vanished,
@@ -383,7 +393,9 @@ impl FakeCloud {
             released_by_one,
             id_counters,
             added,
+            owners,
             created_unchecked,
+            has_global_ids: inner.has_global_ids,
             varies_timing: inner.varies_timing,
             returns_plain_values: inner.returns_plain_values,
             ..Inner::default()
@@ -454,7 +466,10 @@ impl FakeCloud {
             match named(before) {
                 entry if entry.iter().chain(&named(after)).any(is_released) => released.push(object.clone()),
                 Some(_) if inner.released_by_one.contains(object) => released.push(object.clone()),
-                None if after.pending_operations.iter().any(creating) => {}
+                // A Create may give the name of an object that was deleted before its replacement to the new one.
+                entry
+                    if entry.as_ref().is_none_or(|entry| entry.pending_replacement)
+                        && after.pending_operations.iter().any(creating) => {}
                 Some(_) | None => lost.push(object.to_string()),
             }
         }
@@ -512,14 +527,14 @@ impl FakeCloud {
 /// Returns whether an object may be that of a resource.
 fn may_be_of(object: &Object, resource: &ResourceState) -> bool {
     let named = resource.inputs.get(NAMED).and_then(PropertyValue::as_str);
-    named.is_some_and(|named| object.id == named)
+    named.is_some_and(|named| object.id.strip_prefix(named).is_some_and(|account| !account.starts_with('-')))
         || object.id.rsplit_once('-').is_some_and(|(name, _)| name == resource.urn.name())
 }
 
 impl Inner {
     /// Returns the object with an id, as an account names it.
     fn object(&self, id: &str, account: &Account) -> Object {
-        let account = (!self.added.contains(id)).then(|| account.clone());
+        let account = (!self.has_global_ids && !self.added.contains(id)).then(|| account.clone());
         Object { id: id.to_owned(), account }
     }
 

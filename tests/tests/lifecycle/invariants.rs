@@ -1,5 +1,9 @@
 //! Invariants of every run (docs/spec/engine-semantics.md#11.1), checked against records, calls and replies.
 
+mod kept;
+mod secrets;
+mod unchanged;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,6 +13,9 @@ use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::Urn;
 use state::{Lease, Ledger, OperationKind, Record, ResourceState, Snapshot, StateError, StateRecorder, integrity};
 
+pub(crate) use self::kept::{deletes_of_kept, deletes_of_named};
+pub(crate) use self::secrets::{SecretChecks, plain_secrets, secret_text, secrets_in_messages};
+pub(crate) use self::unchanged::{init_errors_without_update, unchanged_with_init_errors, uninitialized_entries};
 use crate::fake_cloud::{Call, CloudState, FakeCloud, NAMED};
 use crate::program::{ProgramResource, Reply};
 
@@ -23,42 +30,6 @@ pub(crate) fn entries_without_resource(state: &Snapshot, cloud: &FakeCloud) -> V
     missing.map(|object| format!("the state contains {object}, which does not exist")).collect()
 }
 
-/// Returns a text that tests only use as a secret.
-pub(crate) fn secret_text(name: &str) -> String {
-    format!("{SECRET_PREFIX}{name}")
-}
-
-const SECRET_PREFIX: &str = "kept-secret-";
-
-/// Returns whether a state or a program has plain copies of secret texts. A run marks them only once it registers their
-/// resources.
-pub(crate) fn has_plain_secrets(base: &Snapshot, program: &[ProgramResource]) -> bool {
-    // Secrets are not shown.
-    !plain_secrets(base).is_empty() || format!("{program:?}").contains(SECRET_PREFIX)
-}
-
-/// Returns the plain copies of secret texts in a state.
-pub(crate) fn plain_secrets(state: &Snapshot) -> Vec<String> {
-    let pending = state.pending_operations.iter().map(|operation| &operation.resource);
-    state.resources.iter().chain(pending).flat_map(|resource| plain_secrets_of(resource)).collect()
-}
-
-/// Returns the plain copies of secret texts in the values and errors of a resource.
-pub(crate) fn plain_secrets_of(resource: &ResourceState) -> Vec<String> {
-    fn is_plain(value: &PropertyValue) -> bool {
-        match value {
-            PropertyValue::String(text) => text.contains(SECRET_PREFIX),
-            PropertyValue::List(items) => items.iter().any(is_plain),
-            PropertyValue::Map(members) => members.values().any(is_plain),
-            _ => false,
-        }
-    }
-    let values = resource.inputs.iter().chain(&*resource.outputs).filter(|(_, value)| is_plain(value));
-    let values = values.map(|(key, value)| format!("{key} of {} has a plain secret: {value:?}", resource.urn));
-    let errors = resource.init_errors.iter().filter(|error| error.contains(SECRET_PREFIX));
-    values.chain(errors.map(|error| format!("an error of {} has a secret: {error}", resource.urn))).collect()
-}
-
 /// Returns the calls that change a resource a second time. A resource with the input [`NAMED`] may be changed by several
 /// entries.
 pub(crate) fn repeated_changes(calls: &[Call]) -> Vec<String> {
@@ -69,31 +40,6 @@ pub(crate) fn repeated_changes(calls: &[Call]) -> Vec<String> {
         .filter(|call| !seen.insert(&call.id))
         .map(|call| format!("{} is a second change of the resource", call.text()))
         .collect()
-}
-
-/// Returns the deletes of resources that must stay: a resource that its recorded entry retains, one that the program
-/// retains or protects under the URN of the entry, and one that its recorded entry protects if the program cannot have
-/// lifted this. `destroys` is true for a destroy, whose program decides alone.
-pub(crate) fn deletes_of_kept(
-    base: &Snapshot,
-    calls: &[Call],
-    program: &[ProgramResource],
-    destroys: bool,
-) -> Vec<String> {
-    let kept = |entry: &ResourceState| {
-        let goal = program.iter().map(|resource| resource.kept_by(program)).find(|goal| goal.urn == entry.urn);
-        let recorded = program.is_empty() || !destroys;
-        let retained = (recorded && entry.retain_on_delete) || goal.as_ref().is_some_and(|goal| goal.retained);
-        let protected = match goal {
-            Some(goal) => goal.protected,
-            None => program.is_empty() && entry.protect,
-        };
-        retained || (protected && !entry.delete)
-    };
-    let listed = base.resources.iter().filter(|state| state.custom && !state.external && !state.pending_replacement);
-    let kept: BTreeSet<&str> = listed.filter(|state| kept(state)).map(|state| state.id_text()).collect();
-    let deletes = calls.iter().filter(|call| call.verb == "delete" && kept.contains(&*call.id));
-    deletes.map(|call| format!("{} of a resource that is protected or retained", call.text())).collect()
 }
 
 /// Returns the deletes that started before the end of the deletes of dependents.
@@ -142,27 +88,6 @@ pub(crate) fn created_unchecked(calls: &[Call]) -> impl Iterator<Item = &String>
 /// Returns the number of deletes that succeeded.
 pub(crate) fn successful_deletes(calls: &[Call]) -> usize {
     calls.iter().filter(|call| call.verb == "delete" && call.succeeded).count()
-}
-
-/// Returns the entries that lost their initialization errors without a successful Update.
-pub(crate) fn init_errors_without_update(base: &Snapshot, state: &Snapshot, calls: &[Call]) -> Vec<String> {
-    let has_errors = |state: &&Arc<ResourceState>| !state.init_errors.is_empty() && !state.external;
-    let errors: BTreeSet<&str> = base.resources.iter().filter(has_errors).map(|state| state.id_text()).collect();
-    let changed = calls.iter().filter(|call| matches!(call.verb, "create" | "update")).map(|call| &*call.id);
-    let changed: BTreeSet<&str> = changed.collect();
-    let live = state.resources.iter().filter(|state| state.custom && !state.delete && !state.external);
-    live.filter(|state| state.init_errors.is_empty() && errors.contains(state.id_text()))
-        .filter(|state| !changed.contains(state.id_text()))
-        .map(|state| format!("{} lost its initialization errors without an update", state.id_text()))
-        .collect()
-}
-
-/// Returns the live entries with initialization errors: after an update that succeeded there are none.
-pub(crate) fn uninitialized_entries(state: &Snapshot) -> Vec<String> {
-    let live = state.resources.iter().filter(|state| !state.delete && !state.external);
-    live.filter(|state| !state.init_errors.is_empty())
-        .map(|state| format!("{} counts as unchanged, but is not initialized", state.id_text()))
-        .collect()
 }
 
 /// Returns the resources that succeeded although a dependency failed.
@@ -263,8 +188,7 @@ struct CheckingRecorderInner {
     violations: Vec<String>,
     fails_after: Option<usize>,
     lease: Option<Lease>,
-    /// True if the first state or the program has plain copies of secret texts.
-    has_plain_secrets: bool,
+    secrets: Arc<SecretChecks>,
 }
 
 impl CheckingRecorderInner {
@@ -279,7 +203,7 @@ impl CheckingRecorderInner {
         {
             self.violations.extend(unmet_references(resource, &self.crash_states[0], &snapshot));
         }
-        self.violations.extend(plain_secrets(&snapshot).into_iter().filter(|_| !self.has_plain_secrets));
+        self.violations.extend(self.crash_states.last().map(|last| self.secrets.of_record(last, &snapshot)).unwrap_or_default());
         let lost =
             self.crash_states.last().map(|before| self.cloud.lost_resources(before, &snapshot)).unwrap_or_default();
         self.violations.extend(lost.into_iter().map(|id| {
@@ -296,7 +220,7 @@ impl CheckingRecorder {
         base: &Snapshot,
         fails_after: Option<usize>,
         lease: Option<Lease>,
-        has_plain_secrets: bool,
+        secrets: Arc<SecretChecks>,
     ) -> Self {
         Self(Arc::new(Mutex::new(CheckingRecorderInner {
             ledger: Ledger::new(base.clone()),
@@ -307,7 +231,7 @@ impl CheckingRecorder {
             violations: Vec::new(),
             fails_after,
             lease,
-            has_plain_secrets,
+            secrets,
         })))
     }
 

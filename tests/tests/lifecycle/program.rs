@@ -236,6 +236,24 @@ impl ProgramResource {
         }
     }
 
+    /// Returns whether the resource may have had a URN: if its name, or that of an alias, is the name in the URN.
+    pub(crate) fn may_have_been(&self, urn: &Urn) -> bool {
+        let is_former = |alias: &Alias| match alias {
+            Alias::Urn(former) => former == urn,
+            Alias::Spec { name, .. } => name.as_deref().unwrap_or(&self.name) == urn.name(),
+        };
+        self.name == urn.name() || self.aliases.iter().any(is_former)
+    }
+
+    /// Returns the inputs that are no ids of other resources.
+    pub(crate) fn values(&self) -> PropertyMap {
+        let values = self.inputs.iter().filter_map(|(key, input)| match input {
+            Input::Value(value) => Some((key.clone(), value.clone())),
+            Input::IdOf(_) => None,
+        });
+        values.collect()
+    }
+
     /// Sets the outputs that a component registers.
     pub(crate) fn outputs(mut self, outputs: PropertyMap) -> Self {
         self.outputs = Some(outputs);

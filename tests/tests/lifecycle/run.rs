@@ -15,7 +15,7 @@ use pulumi_proto::urn::Urn;
 use state::{Lease, ResourceState, Snapshot, StateRecorder, integrity};
 
 use crate::fake_cloud::{Call, CloudState, FakeCloud, Hold, yield_until_idle};
-use crate::invariants::{self, CheckingRecorder};
+use crate::invariants::{self, CheckingRecorder, SecretChecks};
 use crate::program::{self, PROJECT, ProgramResource, Reply, STACK};
 
 /// Time after which a run is considered to hang.
@@ -279,9 +279,10 @@ impl Run {
     async fn execute(self) -> EndedRun {
         let (before, lost_before) = (self.cloud.calls().len(), self.cloud.lost_replies());
         let preview = self.options.preview;
-        let has_plain_secrets = invariants::has_plain_secrets(&self.base, &self.resources);
+        let secrets = Arc::new(SecretChecks::new(&self.base, &self.resources));
         let (fails_after, lease) = (self.record_fails_after, self.lease);
-        let checking_recorder = CheckingRecorder::new(&self.cloud, &self.base, fails_after, lease, has_plain_secrets);
+        let checking_recorder =
+            CheckingRecorder::new(&self.cloud, &self.base, fails_after, lease, Arc::clone(&secrets));
         let masker = Arc::clone(&self.options.masker);
         let events = Arc::new(Events { masker: Arc::clone(&masker), events: Mutex::default() });
         let recorder = (!preview).then(|| Box::new(checking_recorder.clone()) as Box<dyn StateRecorder>);
@@ -314,9 +315,14 @@ impl Run {
         self.cloud.record_created_unchecked(invariants::created_unchecked(&ended.calls));
 
         let mut violations = [self.cloud.violations(), checking_recorder.violations()].concat();
-        if !has_plain_secrets {
-            violations.extend(events.plain_secrets());
+        let steps = events.steps();
+        violations.extend(secrets.of_steps(&self.base, &steps, has_no_scope));
+        violations.extend(events.components().iter().flat_map(|component| secrets.of_entry(component, &self.base)));
+        if operation == Operation::Update && has_no_scope {
+            violations.extend(invariants::unchanged_with_init_errors(&steps));
         }
+        let messages = [&ended.errors, &ended.warnings, &ended.notices, &ended.hints];
+        violations.extend(messages.into_iter().flat_map(|messages| invariants::secrets_in_messages(messages)));
         let aborted = self.signals.abort.is_cancelled();
         if preview {
             let changes = ended.changes();
@@ -354,7 +360,13 @@ impl Run {
                 violations.extend(invariants::uninitialized_entries(&end.snapshot));
             }
             let program = if has_program { self.resources.as_slice() } else { &[] };
-            violations.extend(invariants::deletes_of_kept(&self.base, &ended.calls, program, destroys));
+            let (cloud, calls) = (&self.cloud, &ended.calls);
+            violations.extend(invariants::deletes_of_kept(cloud, &self.base, calls, program, destroys));
+            if !self.lost_records {
+                let deletes =
+                    invariants::deletes_of_named(cloud, &end.snapshot, calls, program, destroys, end.outcome);
+                violations.extend(deletes);
+            }
             violations.extend(invariants::deletes_out_of_order(
                 &self.base,
                 &ended.calls,
@@ -362,6 +374,7 @@ impl Run {
             ));
             violations.extend(invariants::successes_after_failed_dependency(&self.resources, &ended.replies));
             if has_no_scope {
+                violations.extend(secrets.of_end(&end.snapshot, &ended.replies));
                 let created_unchecked = self.cloud.created_unchecked();
                 violations.extend(invariants::dangling_inputs(
                     &self.base,
@@ -505,17 +518,26 @@ impl Events {
         }
     }
 
-    /// Returns the plain copies of secret texts in the resources that were reported.
-    fn plain_secrets(&self) -> Vec<String> {
+    /// Returns the components whose registered outputs were reported.
+    fn components(&self) -> Vec<Arc<ResourceState>> {
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        let resources = events.iter().flat_map(|event| match event {
-            Event::StepStarted(step) | Event::StepSucceeded(step, _) | Event::StepFailed(step, _) => {
-                [step.old.as_deref(), step.new.as_deref()]
-            }
-            Event::OutputsRegistered(resource) => [Some(&**resource), None],
-            _ => [None, None],
+        let components = events.iter().filter_map(|event| match event {
+            Event::OutputsRegistered(component) => Some(Arc::clone(component)),
+            _ => None,
         });
-        resources.flatten().flat_map(invariants::plain_secrets_of).collect()
+        components.collect()
+    }
+
+    /// Returns the steps of all events.
+    fn steps(&self) -> Vec<Arc<StepInfo>> {
+        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let steps = events.iter().filter_map(|event| match event {
+            Event::StepStarted(step) | Event::StepSucceeded(step, _) | Event::StepFailed(step, _) => {
+                Some(Arc::clone(step))
+            }
+            _ => None,
+        });
+        steps.collect()
     }
 
     /// Returns the ids that were deleted before a replacement, including ids of pending deletes.

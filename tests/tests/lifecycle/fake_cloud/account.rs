@@ -35,11 +35,16 @@ pub(crate) struct Object {
     pub(crate) account: Option<Account>,
 }
 
+impl std::fmt::Display for Account {
+    /// Writes `@key=value` for each key; nothing for the account of a configuration without such a key.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|selection| write!(f, "@{selection}"))
+    }
+}
+
 impl std::fmt::Display for Object {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.account {
-            Some(Account(selection)) if !selection.is_empty() => write!(f, "{} in {}", self.id, selection.join(",")),
-            Some(_) | None => write!(f, "{}", self.id),
-        }
+        f.write_str(&self.id)?;
+        self.account.iter().try_for_each(|account| write!(f, "{account}"))
     }
 }

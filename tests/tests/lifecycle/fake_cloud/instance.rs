@@ -37,6 +37,7 @@ impl Instance {
         let call = Call {
             verb,
             name: urn.name().to_owned(),
+            type_token: urn.type_token().to_owned(),
             id: id.to_owned(),
             object: self.object(id),
             instance: self.number,
@@ -101,6 +102,13 @@ impl Instance {
     fn object(&self, id: &str) -> Object {
         let inner = self.cloud.inner();
         inner.object(id, &inner.instances[self.number].account)
+    }
+
+    /// Returns whether a global id contains another account: an import does not find its object.
+    fn is_of_other(&self, id: &str) -> bool {
+        let inner = self.cloud.inner();
+        let owner = inner.owners.get(id).filter(|_| inner.has_global_ids);
+        owner.is_some_and(|owner| *owner != inner.instances[self.number].account)
     }
 
     fn end(&self, call: usize) {
@@ -332,8 +340,14 @@ impl Provider for Instance {
             let counter = inner.id_counters.entry(request.urn.name().to_owned()).or_insert(first);
             *counter += 1;
             let named = request.inputs.get(super::NAMED).and_then(PropertyValue::as_str).map(str::to_owned);
-            let id = named.unwrap_or_else(|| format!("{}-{counter}", request.urn.name()));
-            let object = inner.object(&id, &inner.instances[self.number].account);
+            let account = inner.instances[self.number].account.clone();
+            let id = match named {
+                Some(named) if inner.has_global_ids => format!("{named}{account}"),
+                Some(named) => named,
+                None => format!("{}-{counter}", request.urn.name()),
+            };
+            let object = inner.object(&id, &account);
+            inner.owners.insert(id.clone(), account);
             Arc::make_mut(&mut inner.existing).insert(object.clone(), Some((*request.inputs).clone()));
             let call = &mut inner.calls[call];
             (call.id, call.object, call.succeeded) = (id.clone(), object, failure.is_none());
@@ -357,6 +371,9 @@ impl Provider for Instance {
         self.end(call);
         let id = id.strip_prefix(super::SPELLING).unwrap_or(id);
         let object = self.object(id);
+        if request.inputs.is_none() && self.is_of_other(id) {
+            return Ok(ReadReply::default());
+        }
         if let Some(
             failure @ (CallFailure::Error | CallFailure::Crash | CallFailure::Lost(_) | CallFailure::Busy { .. }),
         ) = failure
@@ -372,7 +389,10 @@ impl Provider for Instance {
         };
         let mut inputs = held.or_else(|| request.inputs.as_deref().cloned()).unwrap_or_default();
         inputs.extend(self.cloud.inner().drift.get(id).cloned().unwrap_or_default());
-        views::publish(&self.cloud, &request.urn, &request.views, Some(&inputs));
+        // A Read that decides whether two entries name one object is not recorded, and neither are its views.
+        if request.views.listener.is_some() {
+            views::publish(&self.cloud, &request.urn, &request.views, Some(&inputs));
+        }
         let inputs = self.cloud.returned(inputs);
         let outputs = outputs(id, &inputs);
         match failure {

@@ -15,11 +15,15 @@ use crate::program::{ProgramResource, component, get, provider, remote_component
 #[derive(Clone, Debug)]
 pub(super) struct Graph {
     pub(super) resources: Vec<GraphResource>,
-    /// Configuration of the providers `p` and `q`: its key, and its values in both versions. Another token updates the
-    /// provider, another account replaces it, with `d` before the new one is created.
+    /// Accounts of the providers `p` and `q`: the key, and its values in both versions. Another account replaces the
+    /// provider, with `d` before the new one is created.
     providers: [(&'static str, [u8; 2]); 2],
+    /// Tokens of the providers in both versions. Another token updates the providers.
+    tokens: [u8; 2],
     /// True if `p` has another name in the second version, with an alias.
     provider_renamed: bool,
+    /// False if no resource takes an existing one of its name over.
+    pub(super) has_names: bool,
     /// True if dependencies are reversed in the second version.
     reversed: bool,
 }
@@ -168,10 +172,18 @@ pub(super) fn graph() -> impl Strategy<Value = Graph> {
         11 => prop::collection::vec(graph_resource(), 3..=8),
         1 => prop::collection::vec(graph_resource(), 9..=40),
     ];
-    let key = || prop_oneof![Just("vToken"), Just("kAccount"), Just("dAccount")];
+    let key = || prop_oneof![Just("kAccount"), Just("dAccount")];
     let provider = || (key(), [0..2u8, 0..2u8]);
-    (resources, [provider(), provider()], prop::bool::weighted(0.1), prop::bool::weighted(0.1)).prop_map(
-        |(resources, providers, provider_renamed, reversed)| Graph { resources, providers, provider_renamed, reversed },
+    let providers = ([provider(), provider()], [0..2u8, 0..2u8]);
+    (resources, providers, prop::bool::weighted(0.1), prop::bool::weighted(0.1)).prop_map(
+        |(resources, (providers, tokens), provider_renamed, reversed)| Graph {
+            resources,
+            providers,
+            tokens,
+            provider_renamed,
+            has_names: true,
+            reversed,
+        },
     )
 }
 
@@ -273,13 +285,28 @@ impl Graph {
         if name == "p" && self.provider_renamed && version == Version::After { "p2" } else { name }
     }
 
+    /// Returns whether a resource has one of both providers.
+    pub(super) fn uses_providers(&self) -> bool {
+        let definitions = self.resources.iter().flat_map(|resource| resource.after.iter().chain([&resource.before]));
+        definitions.into_iter().any(|definition| definition.provider.is_some())
+    }
+
+    /// Returns whether both providers may have one account. The engine takes them for providers of two accounts once only
+    /// their tokens differ, so then they have none.
+    fn share_account(&self) -> bool {
+        let [(key, values), (other, others)] = &self.providers;
+        key == other && values.iter().any(|value| others.contains(value))
+    }
+
     /// Returns the program of a version.
     pub(super) fn program(&self, version: Version, restriction: Restriction) -> Vec<ProgramResource> {
         let providers = ["p", "q"].iter().zip(&self.providers).map(|(name, (key, values))| {
             let is_renamed = *name == "p" && self.provider_renamed;
             // The resources of a renamed provider stay as they are, as in Pulumi, so its account stays, too.
-            let key = if is_renamed { key.trim_end_matches("Account") } else { key };
-            let resource = provider(self.provider_name(name, version)).input(key, f64::from(values[version as usize]));
+            let value = values[if is_renamed { Version::Before } else { version } as usize];
+            let resource = provider(self.provider_name(name, version)).input(key, f64::from(value));
+            let token = (!self.share_account()).then(|| f64::from(self.tokens[version as usize]));
+            let resource = token.into_iter().fold(resource, |resource, token| resource.input("vToken", token));
             if is_renamed { resource.alias(self.provider_name(name, version.other())) } else { resource }
         });
         let resources = (0..self.resources.len()).filter(|index| self.is_present(*index, version));
@@ -403,6 +430,7 @@ impl Graph {
             ResourceOption::Timeouts => {
                 resource.edit_goal_as("timeouts", |goal| goal.custom_timeouts.create = Some(Duration::from_secs(60)))
             }
+            ResourceOption::Named if !self.has_names => resource,
             ResourceOption::Named => resource.input(NAMED, format!("named-{}", name(index))),
             ResourceOption::RefreshBeforeUpdate => resource.input(REFRESH_BEFORE_UPDATE, true),
             ResourceOption::UnknownDiff => resource.input(UNKNOWN_DIFF, true),

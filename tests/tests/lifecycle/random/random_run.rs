@@ -221,6 +221,11 @@ impl RandomRun {
         run
     }
 
+    /// Returns whether recorded resources are read or deleted with the providers of the program.
+    pub(super) fn uses_providers_of_program(&self) -> bool {
+        self.run_program && (self.refresh || !matches!(self.command, Command::Up(_)))
+    }
+
     /// Returns whether calls fail as busy, and so may wait before they are repeated.
     pub(super) fn has_busy_calls(&self) -> bool {
         self.failing_calls.iter().any(|(_, failure)| matches!(failure, CallFailure::Busy { .. }))
