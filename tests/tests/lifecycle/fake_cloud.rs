@@ -17,8 +17,8 @@ use pulumi_proto::property::{PropertyMap, PropertyValue};
 use state::{OperationKind, PendingOperation, ResourceState, Snapshot};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::account::Object;
 use self::account::Account;
+pub(crate) use self::account::Object;
 use self::instance::Instance;
 pub(crate) use self::instance::keeps_id;
 

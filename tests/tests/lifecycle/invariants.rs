@@ -203,7 +203,8 @@ impl CheckingRecorderInner {
         {
             self.violations.extend(unmet_references(resource, &self.crash_states[0], &snapshot));
         }
-        self.violations.extend(self.crash_states.last().map(|last| self.secrets.of_record(last, &snapshot)).unwrap_or_default());
+        self.violations
+            .extend(self.crash_states.last().map(|last| self.secrets.of_record(last, &snapshot)).unwrap_or_default());
         let lost =
             self.crash_states.last().map(|before| self.cloud.lost_resources(before, &snapshot)).unwrap_or_default();
         self.violations.extend(lost.into_iter().map(|id| {

@@ -363,8 +363,7 @@ impl Run {
             let (cloud, calls) = (&self.cloud, &ended.calls);
             violations.extend(invariants::deletes_of_kept(cloud, &self.base, calls, program, destroys));
             if !self.lost_records {
-                let deletes =
-                    invariants::deletes_of_named(cloud, &end.snapshot, calls, program, destroys, end.outcome);
+                let deletes = invariants::deletes_of_named(cloud, &end.snapshot, calls, program, destroys, end.outcome);
                 violations.extend(deletes);
             }
             violations.extend(invariants::deletes_out_of_order(

@@ -70,7 +70,8 @@ impl SecretChecks {
     pub(crate) fn of_record(&self, before: &Snapshot, after: &Snapshot) -> Vec<String> {
         let pending = after.pending_operations.iter().map(|operation| &operation.resource);
         let entries = after.resources.iter().chain(pending);
-        let known = before.resources.iter().chain(before.pending_operations.iter().map(|operation| &operation.resource));
+        let known =
+            before.resources.iter().chain(before.pending_operations.iter().map(|operation| &operation.resource));
         let known: BTreeSet<*const ResourceState> = known.map(Arc::as_ptr).collect();
         let changed = entries.filter(|entry| !known.contains(&Arc::as_ptr(entry)));
         let revealed = changed.flat_map(|entry| self.revealed(entry, before));
@@ -83,7 +84,9 @@ impl SecretChecks {
         let mut violations = Vec::new();
         for step in steps {
             let registers = match step.op {
-                StepOp::Same | StepOp::Create | StepOp::CreateReplacement | StepOp::Update | StepOp::Replace => in_scope,
+                StepOp::Same | StepOp::Create | StepOp::CreateReplacement | StepOp::Update | StepOp::Replace => {
+                    in_scope
+                }
                 _ => false,
             };
             let goal = self.goals.get(&step.urn).filter(|_| registers);
@@ -188,13 +191,7 @@ fn is_plain_at(values: &PropertyMap, path: &[&str]) -> bool {
     }
 }
 
-fn plain_in(
-    entry: &ResourceState,
-    values: &PropertyMap,
-    kind: &str,
-    path: &[&str],
-    secret_in: &str,
-) -> Option<String> {
+fn plain_in(entry: &ResourceState, values: &PropertyMap, kind: &str, path: &[&str], secret_in: &str) -> Option<String> {
     let text = || format!("{} in the {kind} of {} is plain, but secret in {secret_in}", path.join("."), entry.urn);
     is_plain_at(values, path).then(text)
 }
