@@ -52,6 +52,7 @@ pub(crate) fn secrets_in_messages(messages: &[String]) -> Vec<String> {
 pub(crate) struct SecretChecks {
     /// Inputs of the resources of the program.
     goals: BTreeMap<Urn, PropertyMap>,
+    program: Vec<ProgramResource>,
     /// True if the first state or the program has plain copies of secret texts. A run marks them only once it registers
     /// their resources.
     has_plain_texts: bool,
@@ -63,7 +64,7 @@ impl SecretChecks {
         let goals = program.iter().map(|resource| (resource.kept_by(program).urn, resource.values()));
         // The program does not show its secrets.
         let has_plain_texts = !plain_secrets(base).is_empty() || format!("{program:?}").contains(SECRET_PREFIX);
-        Self { goals: goals.collect(), has_plain_texts }
+        Self { goals: goals.collect(), program: program.to_vec(), has_plain_texts }
     }
 
     /// Returns the secrets that a record reveals, compared with the state before it.
@@ -121,7 +122,10 @@ impl SecretChecks {
         let recorded = recorded(entry, before);
         // A view, and the child of a component that a plugin constructs, have the inputs of their parents.
         let goal = [Some(&entry.urn), entry.parent.as_ref()].into_iter().flatten().find_map(|urn| self.goals.get(urn));
-        let is_public = |path: &[&str]| goal.is_some_and(|goal| is_plain_at(goal, path));
+        // An entry may still have the URN from which the program has renamed the resource.
+        let is_renamed = |resource: &&ProgramResource| resource.may_have_been(&entry.urn);
+        let renamed: Vec<PropertyMap> = self.program.iter().filter(is_renamed).map(ProgramResource::values).collect();
+        let is_public = |path: &[&str]| goal.into_iter().chain(&renamed).any(|goal| is_plain_at(goal, path));
         let mut violations = Vec::new();
         if let Some(recorded) = recorded {
             for path in secret_paths(&recorded.inputs).into_iter().filter(|path| !is_public(path)) {
