@@ -240,6 +240,11 @@ impl FakeCloud {
         self.inner().booted.clone()
     }
 
+    /// Returns the configuration of the instance that received a call.
+    pub(crate) fn configuration_of(&self, call: &Call) -> PropertyMap {
+        self.inner().instances[call.instance].configuration.clone()
+    }
+
     /// Returns the requests of Parameterize.
     pub(crate) fn parameterized(&self) -> Vec<ParameterizeRequest> {
         self.inner().parameterized.clone()

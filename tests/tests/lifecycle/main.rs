@@ -11,6 +11,7 @@
 //! and `FakeCloud::hold` take such a text, or the verb and the name of any call. The text of a step is its operation
 //! and the name.
 
+mod accounts;
 mod components;
 mod concurrency;
 mod crash;

@@ -19,6 +19,7 @@ mod program;
 mod program_configurations;
 mod reading;
 mod reads;
+mod recorded_provider;
 mod refresh;
 mod refresh_registered;
 mod registration;

@@ -14,6 +14,7 @@ use crate::entry::Entry;
 use crate::events::Operation;
 use crate::goal::ResourceKind;
 use crate::messages;
+use crate::providers::Instance;
 use crate::step_executor::ViewLog;
 use crate::step_generator::{EarlyEnd, Origin, Registration};
 
@@ -28,11 +29,16 @@ pub(super) fn should_read_everything(ctx: &Context) -> bool {
 }
 
 /// Reads the recorded entry of a registration, and records the result at once; the registration goes on with it.
-/// Components and provider resources are not read.
+/// Components and provider resources are not read. `recorded` is the recorded provider if only that one can find the
+/// resource.
 ///
 /// # Errors
 /// [`EarlyEnd`] if the read fails, or its result cannot be recorded.
-pub(super) async fn refresh_registered(ctx: &Arc<Context>, registration: &mut Registration) -> Result<(), EarlyEnd> {
+pub(super) async fn refresh_registered(
+    ctx: &Arc<Context>,
+    registration: &mut Registration,
+    recorded: Option<&Arc<Instance>>,
+) -> Result<(), EarlyEnd> {
     let Some((id, old)) = registration.old.clone() else { return Ok(()) };
     if ctx.state().is_deleted_before_replace(id) {
         // The replacement of another resource deletes the entry, so its current state does not matter.
@@ -43,7 +49,7 @@ pub(super) async fn refresh_registered(ctx: &Arc<Context>, registration: &mut Re
         id,
         old: &old,
         urn: &registration.urn,
-        instance: registration.instance.as_ref(),
+        instance: recorded.or(registration.instance.as_ref()),
         source: registration.goal.source,
         secret_outputs: &registration.goal.additional_secret_outputs,
         goal_inputs: &registration.goal.inputs,

@@ -8,6 +8,7 @@ use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
 use state::ResourceState;
 
+use super::recorded_provider::recorded_provider;
 use super::refresh_registered::{refresh_registered, should_read_registrations};
 use super::registration_failure::failed;
 use crate::context::Context;
@@ -74,8 +75,10 @@ async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Or
     let undecided = Undecided::new(ctx, &urn);
     let generator = StepGenerator::new(ctx);
     let mut registration = generator.identify(goal, urn, origin).await?;
-    if registration.should_refresh && should_read_registrations(ctx) {
-        refresh_registered(ctx, &mut registration).await?;
+    let reads = registration.should_refresh && should_read_registrations(ctx);
+    let recorded = recorded_provider(ctx, &mut registration, reads).await?;
+    if reads {
+        refresh_registered(ctx, &mut registration, recorded.as_ref()).await?;
     }
     let import_id = registration.goal.import_id.as_ref();
     if registration.in_scope

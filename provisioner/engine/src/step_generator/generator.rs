@@ -9,7 +9,11 @@ use super::identify::identify;
 use super::registration::{Origin, Registration};
 use super::{plan, queries};
 use crate::context::Context;
-use crate::decisions::registration::{Decision, Plan, ProviderChange, Situation, decide, replace_with_key};
+use crate::decisions::change::Change;
+use crate::decisions::registration::{
+    Decision, Plan, ProviderChange, ProviderQuery, Situation, decide, replace_with_key,
+};
+use crate::deployment_state::DeploymentState;
 use crate::goal::Goal;
 use crate::messages;
 use crate::registrar::Halted;
@@ -33,6 +37,26 @@ impl<'c> StepGenerator<'c> {
     /// [`EarlyEnd`] if the registration ends here.
     pub(crate) async fn identify(self, goal: Goal, urn: Urn, origin: Origin) -> Result<Registration, EarlyEnd> {
         identify(self.ctx, goal, urn, origin).await
+    }
+
+    /// Returns whether the provider of the goal cannot serve the recorded resource: it is another one than the recorded provider, and
+    /// its DiffConfig says that the change replaces the resource.
+    ///
+    /// # Errors
+    /// [`Halted`] if the call fails.
+    pub(crate) async fn provider_change_replaces(self, registration: &mut Registration) -> Result<bool, Halted> {
+        let change = {
+            let state = self.ctx.state();
+            provider_change(&state, registration)
+        };
+        if registration.old.is_none() || change != ProviderChange::Other {
+            return Ok(false);
+        }
+        if registration.replies.provider_diff.is_none() {
+            queries::call_provider(self.ctx, registration, ProviderQuery::DiffProvider).await?;
+        }
+        let reply = registration.replies.provider_diff.as_ref();
+        Ok(reply.is_some_and(|reply| Change::from_provider_change(reply).replaces()))
     }
 
     /// Calls providers until the plan of a registration is decided.
@@ -71,8 +95,6 @@ impl<'c> StepGenerator<'c> {
         let old = registration.old_state();
         // An import has replaced the deleted entry already.
         let planned = state.planned_dependent_replacement(&registration.urn).filter(|_| !registration.imported);
-        let renamed_from = goal.provider.as_ref().and_then(|provider| state.recorded_urn(&provider.urn));
-        let old_provider = old.and_then(|old| old.provider.as_ref());
         decide(
             &Situation {
                 operation: options.operation,
@@ -86,16 +108,19 @@ impl<'c> StepGenerator<'c> {
                 dependent_replace_keys: planned.map(|planned| planned.keys.as_slice()),
                 replace_requested: options.replace.iter().any(|pattern| pattern.matches(&registration.urn)),
                 replace_with_key: replace_with_key(goal, |urn| state.is_marked_for_replacement(urn)),
-                provider: ProviderChange::between(
-                    registration.kind,
-                    old_provider,
-                    goal.provider.as_ref(),
-                    renamed_from,
-                ),
+                provider: provider_change(&state, registration),
                 protect: goal.protect.unwrap_or_default(),
                 delete_before_replace: goal.delete_before_replace,
             },
             &registration.replies,
         )
     }
+}
+
+/// Compares the provider of a goal with that of the recorded entry.
+fn provider_change(state: &DeploymentState, registration: &Registration) -> ProviderChange {
+    let new = registration.goal.provider.as_ref();
+    let old = registration.old_state().and_then(|old| old.provider.as_ref());
+    let renamed_from = new.and_then(|provider| state.recorded_urn(&provider.urn));
+    ProviderChange::between(registration.kind, old, new, renamed_from)
 }
