@@ -268,3 +268,13 @@ async fn old_version_stays_before_a_replacement_while_its_user_stays() {
     let run = cloud.up(&ended.state, &program).continue_on_error();
     assert_eq!(run.run().await.expect(Outcome::Failed).changes(), ["delete a-1"], "c uses b-1, which uses a-1");
 }
+
+#[tokio::test]
+async fn dependent_that_is_replaced_too_loses_its_reference_to_a_leaving_one() {
+    let f = |resource: ProgramResource| resource.input_from("k", "a");
+    let program = [resource("a").input("d", "1"), resource("b").input_from("v", "a"), f(resource("f")).depends_on("b")];
+    let (cloud, state) = deploy(&program).await;
+    cloud.refuse_deletes_in_use();
+    let ended = cloud.up(&state, &[replaced(), f(resource("f"))]).run().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["delete f-1", "delete b-1", "delete a-1", "create a", "create f"]);
+}

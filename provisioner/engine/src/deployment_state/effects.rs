@@ -74,7 +74,10 @@ impl DeploymentState {
     /// removed the live entry, references to the URN are removed, too.
     pub(crate) fn delete_effects(&self, entry: EntryId) -> Vec<Effect> {
         let mut effects = self.remove_effects(entry);
-        let last_with_urn = self.ledger.get(entry).filter(|state| state.delete).filter(|state| {
+        // All others are deleted after their dependents. Before a replacement, an entry may go while a dependent without a
+        // resource stays: its replacement is pending.
+        let may_be_named = |state: &&Arc<ResourceState>| state.delete || self.is_deleted_before_replace(entry);
+        let last_with_urn = self.ledger.get(entry).filter(may_be_named).filter(|state| {
             self.ledger.entries_of(&state.urn).all(|(id, _)| id == entry)
                 && self.ledger.entries().any(|(_, other)| other.references().any(|urn| *urn == state.urn))
         });
