@@ -8,7 +8,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
+use rustix::param::clock_ticks_per_second;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::{Value, json};
 use tests::binaries;
 
@@ -75,9 +77,14 @@ impl Repository {
 
     /// Runs a command, which must succeed, and returns its duration in seconds.
     pub(crate) fn run(&mut self, arguments: &[&str]) -> anyhow::Result<f64> {
-        let CommandUsage { time, memory } = run(self.command(arguments), &self.folder.path().join("output"))?;
-        self.memory = self.memory.max(memory);
-        Ok(time)
+        Ok(self.run_measured(arguments)?.time)
+    }
+
+    /// Runs a command, which must succeed, and returns what it used.
+    pub(crate) fn run_measured(&mut self, arguments: &[&str]) -> anyhow::Result<CommandUsage> {
+        let usage = run(self.command(arguments), &self.folder.path().join("output"))?;
+        self.memory = self.memory.max(usage.memory);
+        Ok(usage)
     }
 
     /// Returns a command that is not started.
@@ -95,10 +102,14 @@ impl Repository {
     }
 }
 
-/// Time and memory of a command.
+/// Times and memory of a command.
+#[derive(Debug, Default)]
 pub(crate) struct CommandUsage {
     /// From its start to its exit, in seconds.
     pub(crate) time: f64,
+    /// Time on a processor, in seconds, without that of other processes such as plugins. The system counts it in ticks, of
+    /// hundredths of a second as a rule, so only sums of many runs are comparable.
+    pub(crate) processor: f64,
     /// Most memory that was resident at once, in bytes.
     pub(crate) memory: u64,
 }
@@ -111,11 +122,25 @@ pub(crate) fn run(mut command: Command, output_file: &Path) -> anyhow::Result<Co
     let mut child = command.spawn()?;
     let (done, stop) = channel();
     let watch = watch(&child, stop);
-    let status = child.wait()?;
+    let process = i32::try_from(child.id())?;
+    // The system shows the times of a process until it is reaped.
+    let exited = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    waitid(WaitId::Pid(Pid::from_raw(process).context("a process has a number")?), exited)?;
     let time = seconds(started.elapsed());
+    let processor = processor_time(process)?;
+    let status = child.wait()?;
     drop(done);
     ensure!(status.success(), "{command:?}: {status}\n{}", fs::read_to_string(output_file)?);
-    Ok(CommandUsage { time, memory: watch.join().unwrap_or_default() })
+    Ok(CommandUsage { time, processor, memory: watch.join().unwrap_or_default() })
+}
+
+/// Returns the time on a processor of a process alone, in seconds (proc_pid_stat(5), `utime` and `stime`).
+fn processor_time(process: i32) -> anyhow::Result<f64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let (_, fields) = stat.rsplit_once(')').context("the name of a process is in parentheses")?;
+    let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<f64>);
+    let ticks = ticks.sum::<Result<f64, _>>()?;
+    Ok(ticks / f64::from(u32::try_from(clock_ticks_per_second())?))
 }
 
 /// Samples the memory of a process until the channel is closed, and returns the peak.

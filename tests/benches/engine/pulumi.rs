@@ -100,7 +100,7 @@ impl Project {
         if self.checkpoints == Checkpoints::Last {
             command.env("PULUMI_EXPERIMENTAL", "true").env("PULUMI_SKIP_CHECKPOINTS", "true");
         }
-        let CommandUsage { time, memory } = run(command, &self.folder.path().join("output"))?;
+        let CommandUsage { time, memory, .. } = run(command, &self.folder.path().join("output"))?;
         self.memory = self.memory.max(memory);
         Ok(time)
     }

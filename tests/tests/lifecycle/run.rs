@@ -278,6 +278,7 @@ impl Run {
 
     async fn execute(self) -> EndedRun {
         let (before, lost_before) = (self.cloud.calls().len(), self.cloud.lost_replies());
+        let entries_before = entries(&self.base);
         let preview = self.options.preview;
         let secrets = Arc::new(SecretChecks::new(&self.base, &self.resources));
         let (fails_after, lease) = (self.record_fails_after, self.lease);
@@ -391,7 +392,13 @@ impl Run {
         if ended.outcome == Outcome::Succeeded && !ended.errors.is_empty() {
             violations.push(format!("the run succeeded with errors: {:?}", ended.errors));
         }
-        assert!(violations.is_empty(), "{violations:#?}\nsteps: {:#?}\nerrors: {:#?}", ended.steps, ended.errors);
+        assert!(
+            violations.is_empty(),
+            "{violations:#?}\nentries before: {entries_before:?}\nsteps: {:#?}\nchanges: {:?}\nerrors: {:#?}",
+            ended.steps,
+            ended.changes(),
+            ended.errors
+        );
         ended
     }
 }

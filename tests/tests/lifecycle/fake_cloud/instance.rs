@@ -339,7 +339,12 @@ impl Provider for Instance {
             let first = if inner.allows_missing { 100 } else { 0 };
             let counter = inner.id_counters.entry(request.urn.name().to_owned()).or_insert(first);
             *counter += 1;
-            let named = request.inputs.get(super::NAMED).and_then(PropertyValue::as_str).map(str::to_owned);
+            let named = request.inputs.get(super::NAMED).and_then(PropertyValue::as_str);
+            // One name in two types is two objects.
+            let named = named.map(|named| match request.urn.type_token().rsplit(':').next() {
+                Some("Thing") | None => named.to_owned(),
+                Some(other) => format!("{named}:{other}"),
+            });
             let account = inner.instances[self.number].account.clone();
             let id = match named {
                 Some(named) if inner.has_global_ids => format!("{named}{account}"),

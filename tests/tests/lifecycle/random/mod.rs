@@ -138,11 +138,9 @@ fn random_runs_keep_state_valid_and_next_run_recovers() {
     println!("LIFECYCLE_SEED={seed}");
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..workers).map(|first| scope.spawn(move || run_streams(first))).collect();
-        for thread in threads {
-            if let Err(failure) = thread.join().expect("failures are caught") {
-                panic!("{failure}");
-            }
-        }
+        let ends = threads.into_iter().map(|thread| thread.join().expect("failures are caught"));
+        let failures: Vec<String> = ends.filter_map(Result::err).collect();
+        assert!(failures.is_empty(), "{}", failures.join("\n\n"));
     });
 }
 
