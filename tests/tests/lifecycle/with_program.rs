@@ -485,3 +485,17 @@ async fn destroy_keeps_what_the_program_protects_or_retains_after_skipped_depend
     assert_eq!(ended.entries(), ["a-1", "b-1"]);
     assert_eq!(ended.errors, ["b: b is protected and cannot be deleted"]);
 }
+
+#[tokio::test]
+async fn destroy_keeps_what_the_program_protects_or_retains_after_a_failed_dependency() {
+    let (cloud, state) = deploy(&[resource("a"), resource("b"), resource("c")]).await;
+    let fork = cloud.fork(&cloud.state());
+    cloud.fail("read a-1", CallFailure::Error);
+    let program = [resource("a"), resource("b").depends_on("a").protected(), resource("c").depends_on("a").retained()];
+    let run = cloud.destroy_with(&state, &program).refresh_first().continue_on_error();
+    let ended = run.run().await.expect(Outcome::Failed);
+    assert_eq!(ended.changes(), ["delete a-1"]);
+    assert_eq!(cloud.existing(), ["b-1", "c-1"].map(str::to_owned).into());
+    let excluded = fork.destroy_with(&state, &program).exclude("b").run().await;
+    assert!(!entry(&excluded.state, "b").protect, "an entry out of scope stays as it is recorded");
+}

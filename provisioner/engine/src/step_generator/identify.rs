@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hashbrown::HashSet;
 use pulumi_proto::urn::Urn;
+use state::ResourceState;
 
 use super::early_end::EarlyEnd;
 use super::queries;
@@ -65,6 +66,9 @@ pub(super) async fn identify(
         return Err(refuse_urn(ctx, registration, clash).await.into());
     }
     let goal = registration.new_state(Arc::default());
+    let scope = &ctx.options.scope;
+    registration.in_scope = scope.can_touch(&goal, ctx.state().scope_marks());
+    keep_protection(ctx, &registration).await;
     let mut state = ctx.state();
     if goal.references().any(|urn| state.has_failed(urn)) {
         state.mark_incomplete(&registration.urn, Incomplete::Failed);
@@ -73,8 +77,6 @@ pub(super) async fn identify(
         let skipped = Registered::without_outputs(registration.urn, RegistrationResult::Skipped);
         return Err(EarlyEnd::Reply(Box::new(skipped)));
     }
-    let scope = &ctx.options.scope;
-    registration.in_scope = scope.can_touch(&goal, state.scope_marks());
     // The references of the recorded entry decide whether it is read, not those of the goal. The refresh operation does
     // not use the marked URNs, so its options for dependents include direct dependents only.
     let none = HashSet::new();
@@ -89,6 +91,21 @@ pub(super) async fn identify(
     }
     drop(state);
     Ok(registration)
+}
+
+/// Sets `protect` and `retainOnDelete` of a recorded entry where the goal has them, in a destroy: the entry is deleted at the end
+/// also if its registration is skipped or fails. The goal lifts them only once it is applied.
+async fn keep_protection(ctx: &Context, registration: &Registration) {
+    let Some((id, old)) = registration.old.as_ref().filter(|_| registration.in_scope) else { return };
+    let (protect, retain) = (registration.goal.protect == Some(true), registration.goal.retain_on_delete == Some(true));
+    if ctx.options.operation != Operation::Destroy || (old.protect || !protect) && (old.retain_on_delete || !retain) {
+        return;
+    }
+    let keep = |entry: &mut ResourceState| {
+        entry.protect |= protect;
+        entry.retain_on_delete |= retain;
+    };
+    ctx.records.defer(|state| state.rewrite_effects(*id, keep)).await;
 }
 
 /// Reports a URN that cannot be registered. The run ends once the provider has checked the inputs, so that rejected

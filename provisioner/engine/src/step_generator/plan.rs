@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use bridge::message_text::MessageText;
 use bridge::shell::option;
-use state::ResourceState;
 
 use super::carry_over::{ProviderReplaced, carry_over};
 use super::early_end::EarlyEnd;
@@ -50,7 +49,6 @@ pub(super) async fn steps(ctx: &Arc<Context>, registration: &Registration, plan:
         Plan::CarryOver => carry_over_untouched(ctx, registration)?,
         Plan::Skip => {
             ctx.state().mark_incomplete(&registration.urn, Incomplete::Skipped);
-            keep_protection(ctx, registration).await;
             vec![registration.step(StepOp::Same)]
         }
         Plan::KeepRecorded => {
@@ -80,21 +78,6 @@ fn keep_until_deleted(ctx: &Context, registration: &Registration) -> Vec<Step> {
         source: registration.goal.source,
         ..Step::carry_over(reported, old.1.urn.clone())
     }]
-}
-
-/// Sets `protect` and `retainOnDelete` of a recorded entry that a destroy skips where the goal has them: the entry is deleted at the
-/// end nevertheless. They are never lifted, as the rest of the goal is not applied.
-async fn keep_protection(ctx: &Context, registration: &Registration) {
-    let Some((id, old)) = &registration.old else { return };
-    let (protect, retain) = (registration.goal.protect == Some(true), registration.goal.retain_on_delete == Some(true));
-    if ctx.options.operation != Operation::Destroy || (old.protect || !protect) && (old.retain_on_delete || !retain) {
-        return;
-    }
-    let keep = |entry: &mut ResourceState| {
-        entry.protect |= protect;
-        entry.retain_on_delete |= retain;
-    };
-    ctx.records.defer(|state| state.rewrite_effects(*id, keep)).await;
 }
 
 /// Returns the steps for an entry out of scope; none if the steps of a resource that depends on it carry it over.
