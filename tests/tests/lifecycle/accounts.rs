@@ -35,3 +35,19 @@ async fn destroy_deletes_a_resource_in_the_account_in_which_it_is_recorded() {
         assert!(cloud.existing().is_empty(), "{:?}", cloud.existing());
     }
 }
+
+#[tokio::test]
+async fn recorded_provider_may_be_renamed_at_the_same_time() {
+    let p = |token: &str| provider("p").input("dAccount", "1").input("vToken", token);
+    let (cloud, state) = deploy(&[p("1"), resource("c").provider("p")]).await;
+    let renamed = provider("p2").alias("p").input("dAccount", "1").input("vToken", "2");
+    for program in [[renamed.clone(), resource("c")], [resource("c"), renamed]] {
+        for refreshes in [false, true] {
+            let fork = cloud.fork(&cloud.state());
+            let run = fork.destroy_with(&state, &program);
+            let run = if refreshes { run.refresh_first() } else { run };
+            let ended = run.run().await.expect(Outcome::Succeeded);
+            assert_eq!(ended.changes(), ["delete c-1"]);
+        }
+    }
+}

@@ -132,9 +132,11 @@ impl DeploymentState {
     /// is recorded and the entry can refer to it.
     pub(crate) fn prepare_deletion_effects(&self, entry: EntryId, goal: &ResourceState) -> Vec<Effect> {
         let Some(now) = self.ledger.get(entry) else { return Vec::new() };
+        // The recorded provider may have got a new URN since.
+        let keeps_provider = self.ledger.base_entry(entry).is_some_and(|base| base.provider == goal.provider);
         let new_deleted_with = || goal.deleted_with.clone().filter(|with| self.can_refer_to(entry, with));
         let updated = ResourceState {
-            provider: goal.provider.clone(),
+            provider: if keeps_provider { now.provider.clone() } else { goal.provider.clone() },
             protect: goal.protect,
             retain_on_delete: goal.retain_on_delete,
             custom_timeouts: goal.custom_timeouts,
