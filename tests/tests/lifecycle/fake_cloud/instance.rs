@@ -353,6 +353,8 @@ impl Provider for Instance {
             };
             let object = inner.object(&id, &account);
             inner.owners.insert(id.clone(), account);
+            // An object that is created again, or taken over, has the new inputs.
+            inner.drift.remove(&id);
             Arc::make_mut(&mut inner.existing).insert(object.clone(), Some((*request.inputs).clone()));
             let call = &mut inner.calls[call];
             (call.id, call.object, call.succeeded) = (id.clone(), object, failure.is_none());

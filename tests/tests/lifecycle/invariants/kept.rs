@@ -61,10 +61,12 @@ pub(crate) fn deletes_of_named(
             let name = entry.urn.name();
             // An id identifies an object among those of its type.
             let is_same = *object == delete.object && entry.type_token.as_str() == delete.type_token;
-            // The entry was created after the Delete, or is that of the Delete, which has failed.
+            // The entry was created or first read after the Delete, or is that of the Delete, which has failed. A resource that
+            // is deleted before a replacement may be the one that the program then reads: nothing says so before.
             let is_new = calls.iter().any(|call| {
-                let is_create = call.verb == "create" && call.name == name && call.object == delete.object;
-                is_create && call.ended.is_some_and(|ended| ended > delete.started)
+                let makes_entry = call.verb == "create" || (call.verb == "read" && entry.external);
+                let is_of_entry = makes_entry && call.name == name && call.object == delete.object;
+                is_of_entry && call.ended.is_some_and(|ended| ended > delete.started)
             });
             is_same && !is_new && (delete.succeeded || delete.name != name)
         };
