@@ -53,7 +53,8 @@ pub(crate) fn compare(is_quick: bool, scratch: &Path) -> anyhow::Result<()> {
 fn row(usages: &[[CommandUsage; 2]]) -> String {
     let [ours, theirs] = [0, 1].map(|build| median(usages.iter().map(|usages| usages[build].time)) * 1e3);
     let ratio = median(usages.iter().map(|[ours, theirs]| ours.time / theirs.time));
-    let [on_processor, earlier] = [0, 1].map(|build| usages.iter().map(|usages| usages[build].processor).sum::<f64>());
-    let processor = on_processor / earlier;
+    let [on_processor, earlier] =
+        [0, 1].map(|build| usages.iter().map(|usages| usages[build].processor_ticks).sum::<u64>());
+    let processor = on_processor as f64 / earlier as f64;
     format!("| {ours:.0} ms | {theirs:.0} ms | {ratio:.3} | {processor:.3} | {LIMIT} {} |", verdict(processor <= LIMIT))
 }

@@ -9,7 +9,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::{Value, json};
 use tests::binaries;
@@ -107,9 +106,9 @@ impl Repository {
 pub(crate) struct CommandUsage {
     /// From its start to its exit, in seconds.
     pub(crate) time: f64,
-    /// Time on a processor, in seconds, without that of other processes such as plugins. The system counts it in ticks, of
-    /// hundredths of a second as a rule, so only sums of many runs are comparable.
-    pub(crate) processor: f64,
+    /// Time on a processor, in clock ticks of the system, without that of other processes such as plugins. A tick is a
+    /// hundredth of a second as a rule, so only sums of many runs are comparable.
+    pub(crate) processor_ticks: u64,
     /// Most memory that was resident at once, in bytes.
     pub(crate) memory: u64,
 }
@@ -127,20 +126,19 @@ pub(crate) fn run(mut command: Command, output_file: &Path) -> anyhow::Result<Co
     let exited = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     waitid(WaitId::Pid(Pid::from_raw(process).context("a process has a number")?), exited)?;
     let time = seconds(started.elapsed());
-    let processor = processor_time(process)?;
+    let processor_ticks = processor_ticks(process)?;
     let status = child.wait()?;
     drop(done);
     ensure!(status.success(), "{command:?}: {status}\n{}", fs::read_to_string(output_file)?);
-    Ok(CommandUsage { time, processor, memory: watch.join().unwrap_or_default() })
+    Ok(CommandUsage { time, processor_ticks, memory: watch.join().unwrap_or_default() })
 }
 
-/// Returns the time on a processor of a process alone, in seconds (proc_pid_stat(5), `utime` and `stime`).
-fn processor_time(process: i32) -> anyhow::Result<f64> {
+/// Returns the time on a processor of a process alone, in clock ticks (proc_pid_stat(5), `utime` and `stime`).
+fn processor_ticks(process: i32) -> anyhow::Result<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
     let (_, fields) = stat.rsplit_once(')').context("the name of a process is in parentheses")?;
-    let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<f64>);
-    let ticks = ticks.sum::<Result<f64, _>>()?;
-    Ok(ticks / f64::from(u32::try_from(clock_ticks_per_second())?))
+    let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
+    Ok(ticks.sum::<Result<u64, _>>()?)
 }
 
 /// Samples the memory of a process until the channel is closed, and returns the peak.
