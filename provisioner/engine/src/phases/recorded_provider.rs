@@ -23,7 +23,9 @@ pub(super) async fn recorded_provider(
     let is_needed = reads || (registration.in_scope && ctx.options.operation == Operation::Destroy);
     let provider = registration.old_state().and_then(|old| old.provider.clone()).filter(|_| is_needed);
     let Some(provider) = provider.filter(|_| registration.kind == ResourceKind::Custom) else { return Ok(None) };
-    if !StepGenerator::new(ctx).provider_change_replaces(registration).await? {
+    // A new configuration of the same provider resource is what `--run-program` asks for.
+    let is_moved = registration.goal.provider.as_ref().is_some_and(|new| new.urn != provider.urn);
+    if !is_moved || !StepGenerator::new(ctx).provider_change_replaces(registration).await? {
         return Ok(None);
     }
     let instance = ctx.require_instance(&provider, &registration.urn, registration.goal.source).await?;
