@@ -361,7 +361,8 @@ fn api_that_cannot_be_switched_on_leaves_out_what_needs_it() {
     let output = repository.end_with(1, "provision");
     assert!(output.contains("cannot switch on the API redis.googleapis.com in the project"), "{output}");
     assert!(output.contains("Permission denied to enable service"), "{output}");
-    assert!(output.contains("gcloud services enable redis.googleapis.com --project"), "{output}");
+    assert!(output.contains("gcloud services enable --project "), "{output}");
+    assert!(output.contains(" redis.googleapis.com` yourself"), "{output}");
     let created = repository.changes(&mut 0);
     let of_cache = "Create gcp:redis/instance:Instance cache--prod".to_owned();
     assert!(!created.contains(&of_cache) && created.iter().any(|call| call.contains("films")), "{created:?}");
