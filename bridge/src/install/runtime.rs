@@ -226,6 +226,7 @@ impl RuntimeContext<'_> {
         found.ok_or_else(missing)
     }
 }
+
 /// Returns a command of npm for the package in a folder.
 fn npm(command: &str, folder: &Path) -> String {
     format!("npm {command} {}", option("--prefix", &folder.to_string_lossy()))

@@ -122,13 +122,13 @@ impl Registrar for Deployment {
         Ok(types.into_iter().collect())
     }
 
-    fn announce(&self, Announcement { goals, open_packages }: Announcement) {
+    fn announce(&self, Announcement { goals, incomplete_packages }: Announcement) {
         let options = &self.context.options;
         let with_urn = |goal: Goal| {
             let parent = goal.parent.as_ref();
             (Urn::new(&options.stack, &options.project, parent, goal.type_token.as_str(), &goal.name), goal)
         };
-        self.context.state().announce(&goals.into_iter().map(with_urn).collect::<Vec<_>>(), open_packages);
+        self.context.state().announce(&goals.into_iter().map(with_urn).collect::<Vec<_>>(), incomplete_packages);
     }
 
     async fn register(&self, goal: Goal) -> Result<Registered, Halted> {

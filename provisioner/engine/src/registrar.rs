@@ -21,7 +21,7 @@ pub struct Announcement {
     /// Inputs may be missing.
     pub goals: Vec<Goal>,
     /// Packages of which the program may register resources that the goals do not have.
-    pub open_packages: BTreeSet<String>,
+    pub incomplete_packages: BTreeSet<String>,
 }
 
 /// Requests of a program to a deployment. Each call returns once its outcome is decided and recorded.

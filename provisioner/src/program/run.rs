@@ -56,7 +56,7 @@ pub(super) async fn run(
     registrar.announce(Announcement {
         goals: [run.announced(), core_goals].concat(),
         // What a core resource registers may depend on outputs that are not known yet.
-        open_packages: core_resources.packages.iter().map(|(_, package)| package.name.to_owned()).collect(),
+        incomplete_packages: core_resources.packages.iter().map(|(_, package)| package.name.to_owned()).collect(),
     });
     run.register_all().await;
     run.register_outputs().await;

@@ -97,8 +97,8 @@ b: { type: 'p:m:B', config: { x: '${resource:a.n}' }, options: { protect: true, 
     );
     let deployment = FakeDeployment::default();
     subject.run(&deployment).await;
-    let engine::Announcement { goals: announced, open_packages } = deployment.announced.lock().unwrap().clone();
-    assert_eq!(open_packages, BTreeSet::new(), "all resources are announced");
+    let engine::Announcement { goals: announced, incomplete_packages } = deployment.announced.lock().unwrap().clone();
+    assert_eq!(incomplete_packages, BTreeSet::new(), "all resources are announced");
     let options = |goal: &engine::Goal| (goal.name.clone(), goal.protect, goal.retain_on_delete, goal.aliases.len());
     let options: Vec<_> = announced.iter().map(options).collect();
     assert_eq!(options, [("a--e".to_owned(), None, Some(true), 0), ("b--e".to_owned(), Some(true), None, 1)]);
@@ -136,7 +136,7 @@ resources:
     let announced: BTreeSet<_> = deployment.announced.lock().unwrap().goals.iter().filter(of_core).map(kept).collect();
     let registered: BTreeSet<_> = deployment.goals.lock().unwrap().iter().filter(of_core).map(kept).collect();
     assert_eq!(announced, registered);
-    assert_eq!(deployment.announced.lock().unwrap().open_packages, ["aws".to_owned()].into());
+    assert_eq!(deployment.announced.lock().unwrap().incomplete_packages, ["aws".to_owned()].into());
     assert!(announced.iter().any(|(_, protect, retain)| (*protect, *retain) == (None, Some(true))), "{announced:?}");
     assert!(announced.iter().any(|(_, protect, retain)| (*protect, *retain) == (Some(true), None)), "{announced:?}");
 }

@@ -11,11 +11,11 @@ use crate::decisions::aliases;
 use crate::goal::Goal;
 
 impl DeploymentState {
-    /// Stores the resources that the program will register, under the URNs by which they may be recorded. Of the open
+    /// Stores the resources that the program will register, under the URNs by which they may be recorded. Of the incomplete
     /// packages it may register others, too.
-    pub(crate) fn announce(&mut self, goals: &[(Urn, Goal)], open_packages: BTreeSet<String>) {
-        self.announced.is_announced = true;
-        self.announced.open_packages = open_packages;
+    pub(crate) fn announce(&mut self, goals: &[(Urn, Goal)], incomplete_packages: BTreeSet<String>) {
+        let announced = self.announced.get_or_insert_default();
+        announced.incomplete_packages = incomplete_packages;
         for (urn, goal) in goals {
             let options = AnnouncedOptions {
                 urn: urn.clone(),
@@ -24,7 +24,7 @@ impl DeploymentState {
                 retain_on_delete: goal.retain_on_delete,
             };
             for recorded in aliases::candidate_urns(urn, goal, |_| None) {
-                self.announced.resources.entry(recorded).or_insert_with(|| options.clone());
+                announced.resources.entry(recorded).or_insert_with(|| options.clone());
             }
         }
     }
@@ -41,28 +41,28 @@ impl DeploymentState {
 
     /// Returns whether the program will not register a live entry: it has announced its resources, and neither this one nor a
     /// component that could register it. False where this is not known.
-    pub(super) fn is_gone(&self, loaded: &ResourceState, now: &ResourceState) -> bool {
-        let Announced { is_announced, resources, open_packages } = &self.announced;
+    pub(super) fn will_not_be_registered(&self, loaded: &ResourceState, now: &ResourceState) -> bool {
+        let Some(Announced { resources, incomplete_packages }) = &self.announced else { return false };
         let is_known = |urn: &Urn| self.is_registered(urn) || resources.contains_key(urn);
-        let parent_of = |urn: &Urn| self.old_or_removed(urn).and_then(|(_, parent)| parent.parent.clone());
-        let mut ancestors = std::iter::successors(loaded.parent.clone(), parent_of);
         let is_local = |urn: &Urn| resources.get(urn).is_some_and(|options| !options.remote && options.urn == *urn);
         let registers_no_others = |urn: &Urn| urn.type_token() == ROOT_STACK_TYPE || !is_known(urn) || is_local(urn);
         let is_removable = !now.delete && !now.external && !now.pending_replacement && !now.is_provider();
-        *is_announced
-            && is_removable
+        is_removable
             && loaded.type_token.as_str() != ROOT_STACK_TYPE
-            && !open_packages.contains(loaded.type_token.package())
+            && !incomplete_packages.contains(loaded.type_token.package())
             && ![&loaded.urn, &now.urn].into_iter().any(is_known)
-            && ancestors.all(|urn| registers_no_others(&urn))
+            && self.ancestors(loaded).all(|urn| registers_no_others(&urn))
     }
 
     fn announced_option(&self, entry: &ResourceState, option: impl Fn(&AnnouncedOptions) -> Option<bool>) -> bool {
+        let Some(Announced { resources, .. }) = &self.announced else { return false };
+        let mut urns = std::iter::once(entry.urn.clone()).chain(self.ancestors(entry));
+        urns.find_map(|urn| resources.get(&urn).and_then(&option)).unwrap_or_default()
+    }
+
+    /// Returns the recorded parent of an entry, the parent of that, and so on.
+    fn ancestors(&self, entry: &ResourceState) -> impl Iterator<Item = Urn> {
         let parent_of = |urn: &Urn| self.old_or_removed(urn).and_then(|(_, parent)| parent.parent.clone());
-        let ancestors = std::iter::successors(entry.parent.clone(), parent_of);
-        std::iter::once(entry.urn.clone())
-            .chain(ancestors)
-            .find_map(|urn| self.announced.resources.get(&urn).and_then(&option))
-            .unwrap_or_default()
+        std::iter::successors(entry.parent.clone(), parent_of)
     }
 }

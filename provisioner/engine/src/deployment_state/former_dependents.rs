@@ -12,20 +12,26 @@ use crate::entry::Entry;
 /// Former dependents of entries that are about to be deleted.
 #[derive(Debug, Default)]
 pub(crate) struct FormerDependents {
-    /// Pending deletes that use one of the entries, directly or through another former dependent, and entries that become
-    /// pending deletes once their replacement is created.
-    pub(crate) old_versions: Vec<Entry>,
-    /// Live entries that use one of the entries in the same way, and that the program will not register.
-    pub(crate) leaving: Vec<Entry>,
+    /// Entries that use one of the entries, directly or through another former dependent, and that can be deleted first.
+    pub(crate) deletable: Vec<FormerDependent>,
     /// Resources with decided steps that are not done: until then their entry may use one of the entries.
     pub(crate) changing: Vec<Urn>,
 }
 
-/// Kind of a former dependent that can be deleted first.
+/// Former dependent that can be deleted first.
+#[derive(Debug)]
+pub(crate) struct FormerDependent {
+    pub(crate) entry: Entry,
+    pub(crate) kind: FormerDependentKind,
+}
+
+/// Kind of a former dependent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum FormerDependentKind {
+    /// Pending delete, or an entry that becomes one once its replacement is created.
     OldVersion,
-    Leaving,
+    /// Live entry that the program will not register.
+    Unregistered,
 }
 
 impl DeploymentState {
@@ -53,56 +59,54 @@ impl DeploymentState {
                 }
                 let Some(now) = self.ledger.get(*id) else { continue };
                 let urn = self.new_urn(&loaded.urn);
-                let is_changing =
-                    has_deletion_call(loaded) && !now.delete && self.status(urn) == ResourceStatus::Decided;
+                let has_deletion_call = has_deletion_call(loaded);
+                let is_changing = has_deletion_call && !now.delete && self.status(urn) == ResourceStatus::Decided;
                 if is_changing {
                     found.changing.push(urn.clone());
+                    visited.insert(*id);
                 }
-                let is_old_version = has_deletion_call(loaded) && now.delete && is_in_scope(now);
-                if is_old_version || (is_changing && self.is_marked_for_replacement(urn)) {
-                    found.old_versions.push((*id, now.clone()));
-                } else if self.is_gone(loaded, now) && !now.protect && is_in_scope(now) {
-                    found.leaving.push((*id, now.clone()));
-                } else {
-                    if is_changing {
-                        visited.insert(*id);
-                    }
+                let kind = if is_changing && self.is_marked_for_replacement(urn) {
+                    FormerDependentKind::OldVersion
+                } else if !is_in_scope(now) {
                     continue;
-                }
+                } else if now.delete && has_deletion_call {
+                    FormerDependentKind::OldVersion
+                } else if !now.protect && self.will_not_be_registered(loaded, now) {
+                    FormerDependentKind::Unregistered
+                } else {
+                    continue;
+                };
                 visited.insert(*id);
                 used.insert(loaded.urn.clone());
+                found.deletable.push(FormerDependent { entry: (*id, now.clone()), kind });
             }
             if used.len() == before {
-                self.remove_used(&mut found, deleted, is_in_scope);
+                found.deletable = self.without_used(found.deletable, deleted, is_in_scope);
                 return found;
             }
         }
     }
 
-    /// Removes the former dependents that an entry that stays may use, and those that these use in turn.
-    fn remove_used(
+    /// Returns the former dependents without those that an entry that stays may use, and without those that these use in turn.
+    fn without_used(
         &self,
-        found: &mut FormerDependents,
+        mut former: Vec<FormerDependent>,
         deleted: &HashSet<EntryId>,
         is_in_scope: impl Fn(&ResourceState) -> bool,
-    ) {
+    ) -> Vec<FormerDependent> {
         loop {
-            let candidates = || found.old_versions.iter().chain(&found.leaving);
-            let going: HashSet<EntryId> = candidates().map(|(id, _)| *id).chain(deleted.iter().copied()).collect();
-            let users = |entry: &Entry, kind: Kind| {
-                let urn = self.as_in_base(entry).1.urn.clone();
-                let others = self.loaded.iter().filter(|(id, user)| !going.contains(id) && user.view_of.is_none());
-                let mut users = others.filter(|(_, user)| user.provider_and_references().any(|used| *used == urn));
-                users.any(|(id, user)| self.may_use(*id, user, kind, &is_in_scope))
+            let going: HashSet<EntryId> =
+                former.iter().map(|former| former.entry.0).chain(deleted.iter().copied()).collect();
+            let is_used = |former: &FormerDependent| {
+                let urn = &self.as_in_base(&former.entry).1.urn;
+                let staying = self.loaded.iter().filter(|(id, user)| !going.contains(id) && user.view_of.is_none());
+                let mut users = staying.filter(|(_, user)| user.provider_and_references().any(|used| used == urn));
+                users.any(|(id, user)| self.may_use(*id, user, former.kind, &is_in_scope))
             };
-            let is_free = |kind: Kind| move |entry: &Entry| !users(entry, kind);
-            let old_versions = found.old_versions.iter().filter(|entry| is_free(Kind::OldVersion)(entry)).cloned();
-            let leaving = found.leaving.iter().filter(|entry| is_free(Kind::Leaving)(entry)).cloned();
-            let (old_versions, leaving) = (old_versions.collect::<Vec<_>>(), leaving.collect::<Vec<_>>());
-            let is_done = old_versions.len() + leaving.len() == candidates().count();
-            (found.old_versions, found.leaving) = (old_versions, leaving);
-            if is_done {
-                return;
+            let before = former.len();
+            former.retain(|former| !is_used(former));
+            if former.len() == before {
+                return former;
             }
         }
     }
@@ -113,7 +117,7 @@ impl DeploymentState {
         &self,
         id: EntryId,
         user: &ResourceState,
-        kind: Kind,
+        kind: FormerDependentKind,
         is_in_scope: impl Fn(&ResourceState) -> bool,
     ) -> bool {
         let Some(now) = self.ledger.get(id) else { return false };
@@ -128,9 +132,11 @@ impl DeploymentState {
             // Its steps are waited for.
             _ if status == ResourceStatus::Decided && has_deletion_call(user) => false,
             _ if status.is_decided() => !self.is_applied(id, user),
-            Kind::Leaving => true,
+            FormerDependentKind::Unregistered => true,
             // A resource that the program registers later uses the new version already, or gets it then.
-            Kind::OldVersion => status == ResourceStatus::Ended || self.is_gone(user, now) || !is_in_scope(now),
+            FormerDependentKind::OldVersion => {
+                status == ResourceStatus::Ended || self.will_not_be_registered(user, now) || !is_in_scope(now)
+            }
         }
     }
 }

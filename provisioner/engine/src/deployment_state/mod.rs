@@ -40,6 +40,7 @@ use crate::missing::ProviderReadings;
 
 pub(crate) use dependents::{EntriesByUrn, by_urn};
 pub(crate) use entry_deletions::{Deleted, DeletionReport, DeletionWait, EntryStays, deletion_channel};
+pub(crate) use former_dependents::{FormerDependent, FormerDependentKind};
 pub(crate) use repairs::EmptyKeys;
 pub(crate) use resource_record::{Incomplete, Inheritance, PlannedDependentReplacement};
 pub(crate) use shared::SharedState;
@@ -80,7 +81,8 @@ pub(crate) struct DeploymentState {
     released_deleted_with: HashSet<EntryId>,
     /// URNs that targets or excludes name, and their dependents if the options include these.
     scope_marks: HashSet<Urn>,
-    announced: Announced,
+    /// Resources that the program will register, once it has announced them.
+    announced: Option<Announced>,
     /// Resources that imports of this run have reserved.
     imports: Vec<ResourceState>,
     /// Number of successful steps of each kind.
@@ -118,7 +120,7 @@ impl DeploymentState {
             kept_as_recorded: HashSet::new(),
             released_deleted_with: HashSet::new(),
             scope_marks: HashSet::new(),
-            announced: Announced::default(),
+            announced: None,
             imports: Vec::new(),
             counts: BTreeMap::new(),
             deletions: Deletions::default(),

@@ -69,12 +69,10 @@ pub(crate) struct PlannedDependentReplacement {
 /// Resources that the program will register.
 #[derive(Debug, Default)]
 pub(super) struct Announced {
-    /// True once the program has announced them.
-    pub(super) is_announced: bool,
     /// Options, by the URNs under which the resources may be recorded.
     pub(super) resources: HashMap<Urn, AnnouncedOptions>,
     /// Packages of which the program may register further resources.
-    pub(super) open_packages: BTreeSet<String>,
+    pub(super) incomplete_packages: BTreeSet<String>,
 }
 
 /// Options of an announced resource that matter to the deletion of its entry, and of entries within it. `None`: inherited

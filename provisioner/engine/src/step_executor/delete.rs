@@ -81,7 +81,9 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
 
 /// Returns an entry with the values that are recorded for it: some may have become secret since the step was decided.
 fn with_recorded_values(state: &DeploymentState, id: EntryId, old: &Arc<ResourceState>) -> Arc<ResourceState> {
-    match state.ledger().get(id).filter(|now| (&now.inputs, &now.outputs) != (&old.inputs, &old.outputs)) {
+    let is_other =
+        |now: &&Arc<ResourceState>| !Arc::ptr_eq(&now.inputs, &old.inputs) || !Arc::ptr_eq(&now.outputs, &old.outputs);
+    match state.ledger().get(id).filter(is_other) {
         Some(now) => {
             let (inputs, outputs) = (Arc::clone(&now.inputs), Arc::clone(&now.outputs));
             Arc::new(ResourceState { inputs, outputs, ..(**old).clone() })

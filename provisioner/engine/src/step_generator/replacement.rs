@@ -19,7 +19,9 @@ use crate::decisions::deletions::{
 };
 use crate::decisions::dependent_replacements::DependentReplacement;
 use crate::decisions::registration::{Refusal, ReplaceOrder, Replacement};
-use crate::deployment_state::{Deleted, PlannedDependentReplacement, deletion_channel};
+use crate::deployment_state::{
+    Deleted, FormerDependent, FormerDependentKind, PlannedDependentReplacement, deletion_channel,
+};
 use crate::entry::Entry;
 use crate::events::{Message, Severity, StepOp};
 use crate::messages;
@@ -85,17 +87,23 @@ fn report_refusal(ctx: &Context, registration: &Registration, refusal: Refusal) 
 enum EarlierDeletion {
     /// Dependent that is replaced together with the root.
     Dependent(DependentReplacement),
-    /// Old version of a former dependent.
-    OldVersion(Entry),
-    /// Former dependent that the program will not register.
-    Leaving(Entry),
+    /// Former dependent.
+    Former(FormerDependent),
 }
 
 impl EarlierDeletion {
     fn entry(&self) -> &Entry {
         match self {
             Self::Dependent(dependent) => &dependent.entry,
-            Self::OldVersion(entry) | Self::Leaving(entry) => entry,
+            Self::Former(former) => &former.entry,
+        }
+    }
+
+    /// Returns the operation of the step that deletes the entry.
+    fn op(&self) -> StepOp {
+        match self {
+            Self::Former(FormerDependent { kind: FormerDependentKind::Unregistered, .. }) => StepOp::Delete,
+            Self::Dependent(_) | Self::Former(_) => StepOp::DeleteReplaced,
         }
     }
 }
@@ -125,7 +133,7 @@ async fn delete_steps(ctx: &Arc<Context>, registration: &Registration, root: &En
         let deleted = deleted.filter(|entry| !entry.retain_on_delete);
         let deleted = deleted.map(|entry| if entry.urn == root.1.urn { &loaded.1.urn } else { &entry.urn }).cloned();
         let former = state.former_dependents(&deleted.collect(), &seen, |entry| is_in_scope(ctx, entry));
-        let former_urns = former.old_versions.iter().chain(&former.leaving).map(|(_, entry)| entry.urn.clone());
+        let former_urns = former.deletable.iter().map(|former| former.entry.1.urn.clone());
         let waits_for = state.deletions_of_dependents(&deleted_urns.iter().cloned().chain(former_urns).collect());
         // Deletions by another replacement are only waited for.
         dependents.retain(|dependent| !state.is_deleted_before_replace(dependent.entry.0));
@@ -133,9 +141,8 @@ async fn delete_steps(ctx: &Arc<Context>, registration: &Registration, root: &En
     };
     refuse_protected(ctx, registration, &dependents)?;
     let mut deletions: Vec<_> = dependents.into_iter().map(EarlierDeletion::Dependent).collect();
-    if !former.old_versions.is_empty() || !former.leaving.is_empty() {
-        deletions.extend(former.old_versions.into_iter().map(EarlierDeletion::OldVersion));
-        deletions.extend(former.leaving.into_iter().map(EarlierDeletion::Leaving));
+    if !former.deletable.is_empty() {
+        deletions.extend(former.deletable.into_iter().map(EarlierDeletion::Former));
         order(ctx, &mut deletions);
     }
     for deletion in &deletions {
@@ -147,24 +154,19 @@ async fn delete_steps(ctx: &Arc<Context>, registration: &Registration, root: &En
         let entry = deletion.entry().clone();
         let deleted = if entry.1.pending_replacement { Deleted::Done } else { Deleted::NotYet };
         let (report, wait) = deletion_channel(deleted);
-        let op = match &deletion {
-            EarlierDeletion::Dependent(_) | EarlierDeletion::OldVersion(_) => StepOp::DeleteReplaced,
-            EarlierDeletion::Leaving(_) => StepOp::Delete,
-        };
+        let op = deletion.op();
         let is_dependent = match deletion {
             EarlierDeletion::Dependent(DependentReplacement { keys, .. }) => {
                 let planned = PlannedDependentReplacement { keys, deletion: wait };
                 ctx.state().plan_dependent_replacement(&entry, planned);
                 true
             }
-            EarlierDeletion::OldVersion(_) => {
-                ctx.state().plan_entry_deletion(entry.0, wait);
-                false
-            }
-            EarlierDeletion::Leaving(_) => {
+            EarlierDeletion::Former(FormerDependent { kind, .. }) => {
                 let mut state = ctx.state();
                 state.plan_entry_deletion(entry.0, wait);
-                state.mark_entry_for_deletion(&entry);
+                if kind == FormerDependentKind::Unregistered {
+                    state.mark_entry_for_deletion(&entry);
+                }
                 false
             }
         };
