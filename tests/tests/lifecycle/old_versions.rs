@@ -73,3 +73,22 @@ async fn old_version_goes_after_its_user_is_updated_or_deleted() {
         assert_eq!(ended.changes().first().map(String::as_str), Some("delete b-1"), "{:?}", ended.changes());
     }
 }
+
+#[tokio::test]
+async fn old_version_that_is_recorded_after_its_user_goes_after_it() {
+    let program = |version: &str| [resource("a").input("k", version), resource("b").input_from("v", "a")];
+    let (cloud, state) = deploy(&program("1")).await;
+    cloud.fail("delete a-1", CallFailure::Error);
+    let state = cloud.up(&state, &program("2")).target("a").run().await.expect(Outcome::Failed);
+    assert_eq!(state.entries(), ["a-2", "b-1", "a-1 (delete)"]);
+    cloud.clear_failures();
+    for parallel in [1, 16] {
+        let fork = cloud.fork(&cloud.state());
+        let run = fork.up(&state.state, &[replaced()]).parallel(parallel);
+        assert_eq!(run.run().await.expect(Outcome::Succeeded).changes(), ["delete b-1", "delete a-1"]);
+        let fork = cloud.fork(&cloud.state());
+        fork.fail("delete b-1", CallFailure::Error);
+        let run = fork.up(&state.state, &[replaced()]).parallel(parallel).continue_on_error();
+        assert_eq!(run.run().await.expect(Outcome::Failed).changes(), ["delete b-1"]);
+    }
+}
