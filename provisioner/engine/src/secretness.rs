@@ -21,16 +21,18 @@ use crate::goal::Goal;
 pub(crate) fn mark_secrets(state: &mut ResourceState, goal: &PropertyMap, recorded: Option<&ResourceState>) {
     let none = PropertyMap::new();
     let (old_inputs, old_outputs) = recorded.map_or((&none, &none), |old| (&*old.inputs, &*old.outputs));
-    edit(&mut state.inputs, &[goal, old_inputs, old_outputs], |inputs| {
-        mark_inputs(inputs, goal, old_inputs, old_outputs);
-    });
-    let inputs = Arc::clone(&state.inputs);
-    edit(&mut state.outputs, &[&inputs, goal, old_inputs, old_outputs], |outputs| {
-        mark(outputs, &inputs);
+    // Most resources have no secrets: their properties stay shared with other entries.
+    let are_known = [goal, old_inputs, old_outputs].into_iter().any(contain_secrets);
+    if are_known {
+        mark_inputs(Arc::make_mut(&mut state.inputs), goal, old_inputs, old_outputs);
+    }
+    if are_known || contain_secrets(&state.inputs) {
+        let (inputs, outputs) = (&state.inputs, Arc::make_mut(&mut state.outputs));
+        mark(outputs, inputs);
         mark(outputs, goal);
-        mark_where_missing(outputs, old_inputs, &[&inputs]);
-        mark_unless_public(outputs, old_outputs, old_inputs, &inputs);
-    });
+        mark_where_missing(outputs, old_inputs, &[inputs]);
+        mark_unless_public(outputs, old_outputs, old_inputs, inputs);
+    }
     // The output `id` cannot be marked as secret by name.
     let named = state.additional_secret_outputs.iter().filter(|key| *key != "id");
     let plain = |key: &&String| state.outputs.get(*key).is_some_and(|value| !value.is_secret());
@@ -45,7 +47,7 @@ pub(crate) fn mark_secrets(state: &mut ResourceState, goal: &PropertyMap, record
 /// Returns a recorded entry with the values marked that are secret in the inputs of its goal; the same `Arc` if there are
 /// none.
 pub(crate) fn with_secrets_of(goal: &PropertyMap, recorded: &Arc<ResourceState>) -> Arc<ResourceState> {
-    if !goal.values().any(PropertyValue::contains_secrets) {
+    if !contain_secrets(goal) {
         return Arc::clone(recorded);
     }
     let mut marked = (**recorded).clone();
@@ -121,9 +123,11 @@ pub(crate) fn mark_inputs(
     old_inputs: &PropertyMap,
     old_outputs: &PropertyMap,
 ) {
-    mark(inputs, goal);
-    mark_where_missing(inputs, old_inputs, &[goal]);
-    mark_where_missing(inputs, old_outputs, &[goal, old_inputs]);
+    if [goal, old_inputs, old_outputs].into_iter().any(contain_secrets) {
+        mark(inputs, goal);
+        mark_where_missing(inputs, old_inputs, &[goal]);
+        mark_where_missing(inputs, old_outputs, &[goal, old_inputs]);
+    }
 }
 
 /// Marks values as secret where the known ones with the same path are.
@@ -135,11 +139,9 @@ pub(crate) fn mark(values: &mut PropertyMap, known: &PropertyMap) {
     }
 }
 
-/// Edits properties if any of the others contains a secret. Shares their memory otherwise.
-fn edit(properties: &mut Arc<PropertyMap>, others: &[&PropertyMap], edit: impl FnOnce(&mut PropertyMap)) {
-    if others.iter().any(|other| other.values().any(PropertyValue::contains_secrets)) {
-        edit(Arc::make_mut(properties));
-    }
+/// Returns whether properties contain a secret at any depth.
+fn contain_secrets(properties: &PropertyMap) -> bool {
+    properties.values().any(PropertyValue::contains_secrets)
 }
 
 /// Marks a value as secret where the known one is. A list that is equal gets the secrets of the known one, another list is

@@ -236,7 +236,8 @@ impl PropertyValue {
     }
 
     /// Returns true if the predicate is true for a direct child of this value.
-    fn any_child(&self, predicate: fn(&Self) -> bool) -> bool {
+    #[inline]
+    fn any_child(&self, predicate: impl Fn(&Self) -> bool) -> bool {
         match self {
             Self::List(items) => items.iter().any(predicate),
             Self::Map(map) => map.values().any(predicate),

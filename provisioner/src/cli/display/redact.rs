@@ -76,8 +76,10 @@ impl<'m> Redactor<'m> {
 
     /// Redacts the entries of a step, and the paths of its changes.
     fn step(&mut self, info: &mut Arc<StepInfo>) {
-        let shown = |redactor: &mut Self, entry: &Option<Arc<ResourceState>>| redactor.shown(entry.as_deref()?);
-        let (old, new) = (shown(self, &info.old), shown(self, &info.new));
+        self.update_names();
+        let is_same = matches!((&info.old, &info.new), (Some(old), Some(new)) if Arc::ptr_eq(old, new));
+        let old = info.old.as_deref().and_then(|old| self.shown(old));
+        let new = if is_same { old.clone() } else { info.new.as_deref().and_then(|new| self.shown(new)) };
         if let Some(names) = &mut self.names
             && !(info.replace_keys.is_empty() && info.diffs.is_empty() && info.detailed_diff.is_empty())
         {
@@ -98,6 +100,7 @@ impl<'m> Redactor<'m> {
 
     /// Redacts the names and values of a resource.
     pub(crate) fn resource(&mut self, resource: &mut Arc<ResourceState>) {
+        self.update_names();
         if let Some(shown) = self.shown(resource) {
             *resource = shown;
         }
@@ -108,9 +111,16 @@ impl<'m> Redactor<'m> {
         if let Some(marked) = self.masker.mark_equal_values(properties) {
             *properties = marked;
         }
+        self.update_names();
         let shown = self.names.as_mut().and_then(|names| names.properties(self.masker, properties));
         if let Some(shown) = shown {
             *properties = shown;
+        }
+    }
+
+    fn update_names(&mut self) {
+        if let Some(names) = &mut self.names {
+            names.update(self.masker);
         }
     }
 

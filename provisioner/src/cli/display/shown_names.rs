@@ -29,20 +29,25 @@ pub(crate) struct ShownNames {
     /// Masked names that are shown.
     taken: HashSet<String>,
     /// Names in which there is none of the secrets.
-    plain: HashSet<String>,
+    plain: hashbrown::HashSet<String>,
     /// Number of the secrets.
     secrets: usize,
 }
 
 impl ShownNames {
+    /// Forgets which names have no secret if further secrets are known. Called before the names of an event or a resource.
+    pub(crate) fn update(&mut self, masker: &SecretMasker) {
+        let secrets = masker.count();
+        if secrets != self.secrets || self.plain.len() > MAX_KNOWN {
+            self.plain.clear();
+            self.secrets = secrets;
+        }
+    }
+
     /// Returns a name as it is shown; `None`: as it is.
     pub(crate) fn name(&mut self, masker: &SecretMasker, name: &str) -> Option<String> {
         if let Some(masked) = self.masked.get(name) {
             return Some(masked.clone());
-        }
-        if masker.count() != self.secrets || self.plain.len() > MAX_KNOWN {
-            self.plain.clear();
-            self.secrets = masker.count();
         }
         // A word of the engine is no secret, and a mask would tell that a secret has the same word.
         if self.plain.contains(name) || engine_reason(name).is_some() {
@@ -74,39 +79,42 @@ impl ShownNames {
 
     /// Returns properties with their names as they are shown, at every depth; `None` if all are shown as they are.
     pub(crate) fn properties(&mut self, masker: &SecretMasker, properties: &PropertyMap) -> Option<PropertyMap> {
-        let shown: Vec<_> = properties.iter().map(|(name, value)| self.property(masker, name, value)).collect();
-        shown.iter().any(|(name, value)| name.is_some() || value.is_some()).then(|| {
-            let shown = shown.into_iter().zip(properties);
-            shown
-                .map(|((shown, changed), (name, value))| {
-                    (shown.unwrap_or_else(|| name.clone()), changed.unwrap_or_else(|| value.clone()))
-                })
-                .collect()
-        })
+        self.are_masked(masker, properties).then(|| self.with_shown_names(masker, properties))
     }
 
-    /// Returns the name and the value of a property as they are shown; `None`: as they are.
-    fn property(
-        &mut self,
-        masker: &SecretMasker,
-        name: &str,
-        value: &PropertyValue,
-    ) -> (Option<String>, Option<PropertyValue>) {
-        (if is_internal(name) { None } else { self.name(masker, name) }, self.value(masker, value))
+    /// Returns whether a name among properties, at any depth, is masked. Most have none, and need no copy.
+    fn are_masked(&mut self, masker: &SecretMasker, properties: &PropertyMap) -> bool {
+        let mut properties = properties.iter();
+        properties.any(|(name, value)| self.property_name(masker, name).is_some() || self.is_masked(masker, value))
+    }
+
+    fn is_masked(&mut self, masker: &SecretMasker, value: &PropertyValue) -> bool {
+        match value {
+            PropertyValue::Map(members) => self.are_masked(masker, members),
+            PropertyValue::List(items) => items.iter().any(|item| self.is_masked(masker, item)),
+            _ => false,
+        }
+    }
+
+    fn property_name(&mut self, masker: &SecretMasker, name: &str) -> Option<String> {
+        if is_internal(name) { None } else { self.name(masker, name) }
+    }
+
+    fn with_shown_names(&mut self, masker: &SecretMasker, properties: &PropertyMap) -> PropertyMap {
+        let shown = properties.iter().map(|(name, value)| {
+            (self.property_name(masker, name).unwrap_or_else(|| name.clone()), self.value(masker, value))
+        });
+        shown.collect()
     }
 
     /// Returns a value with the names in it as they are shown. A secret is masked as a whole.
-    fn value(&mut self, masker: &SecretMasker, value: &PropertyValue) -> Option<PropertyValue> {
+    fn value(&mut self, masker: &SecretMasker, value: &PropertyValue) -> PropertyValue {
         match value {
-            PropertyValue::Map(members) => self.properties(masker, members).map(PropertyValue::Map),
+            PropertyValue::Map(members) => PropertyValue::Map(self.with_shown_names(masker, members)),
             PropertyValue::List(items) => {
-                let shown: Vec<_> = items.iter().map(|item| self.value(masker, item)).collect();
-                shown.iter().any(Option::is_some).then(|| {
-                    let items = shown.into_iter().zip(items);
-                    PropertyValue::List(items.map(|(shown, item)| shown.unwrap_or_else(|| item.clone())).collect())
-                })
+                PropertyValue::List(items.iter().map(|item| self.value(masker, item)).collect())
             }
-            _ => None,
+            value => value.clone(),
         }
     }
 
