@@ -17,8 +17,8 @@ use crate::reporter::ErrorReported;
 /// Resources that a program will register.
 #[derive(Clone, Debug, Default)]
 pub struct Announcement {
-    /// Goals with the types, names, parents, aliases, `protect`, `retainOnDelete` and [`Goal::remote`] of the resources.
-    /// Inputs may be missing.
+    /// Goals with the types, names, parents, aliases, `protect`, `retainOnDelete`, ids to import and [`Goal::remote`] of the
+    /// resources. Inputs may be missing.
     pub goals: Vec<Goal>,
     /// Packages of which the program may register resources that the goals do not have.
     pub incomplete_packages: BTreeSet<String>,

@@ -70,7 +70,12 @@ pub(super) fn announced(resource: &Resource, token: &str, environment: &str, roo
     goal.protect = resource.options.protect;
     goal.retain_on_delete = resource.options.retain_on_delete;
     goal.aliases = resource.options.aliases.iter().map(alias).collect();
+    goal.import_id = import_id(resource);
     goal
+}
+
+fn import_id(resource: &Resource) -> Option<ResourceId> {
+    resource.options.import.as_deref().and_then(ResourceId::new)
 }
 
 /// Plugin resource whose provider is registered.
@@ -102,7 +107,7 @@ impl PluginResource<'_> {
         goal.replace_on_changes = options.replace_on_changes.clone();
         goal.additional_secret_outputs = options.additional_secret_outputs.clone();
         goal.aliases = options.aliases.iter().map(alias).collect();
-        goal.import_id = options.import.as_deref().and_then(ResourceId::new);
+        goal.import_id = import_id(self.resource);
         goal.custom_timeouts = options.custom_timeouts;
         Ok(goal)
     }

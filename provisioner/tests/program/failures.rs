@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use engine::{ProgramEnd, RegistrationResult};
 use pulumi_proto::property::PropertyValue;
+use pulumi_proto::resource_id::ResourceId;
 
 use crate::fake::{FakeDeployment, StackProgram};
 
@@ -91,7 +92,7 @@ async fn plugin_resources_are_announced_with_the_options_that_keep_them() {
     let subject = StackProgram::resources(
         "
 a: { type: 'p:m:A', config: { n: 1 }, options: { retainOnDelete: true } }
-b: { type: 'p:m:B', config: { x: '${resource:a.n}' }, options: { protect: true, aliases: [{ name: c--e }] } }
+b: { type: 'p:m:B', config: { x: '${resource:a.n}' }, options: { protect: true, aliases: [{ name: c--e }], import: b-1 } }
 ",
         "",
     );
@@ -99,9 +100,16 @@ b: { type: 'p:m:B', config: { x: '${resource:a.n}' }, options: { protect: true, 
     subject.run(&deployment).await;
     let engine::Announcement { goals: announced, incomplete_packages } = deployment.announced.lock().unwrap().clone();
     assert_eq!(incomplete_packages, BTreeSet::new(), "all resources are announced");
-    let options = |goal: &engine::Goal| (goal.name.clone(), goal.protect, goal.retain_on_delete, goal.aliases.len());
+    let options = |goal: &engine::Goal| {
+        let import_id = ResourceId::text(goal.import_id.as_ref()).to_owned();
+        (goal.name.clone(), goal.protect, goal.retain_on_delete, goal.aliases.len(), import_id)
+    };
     let options: Vec<_> = announced.iter().map(options).collect();
-    assert_eq!(options, [("a--e".to_owned(), None, Some(true), 0), ("b--e".to_owned(), Some(true), None, 1)]);
+    let (a, b) = (
+        ("a--e".to_owned(), None, Some(true), 0, String::new()),
+        ("b--e".to_owned(), Some(true), None, 1, "b-1".to_owned()),
+    );
+    assert_eq!(options, [a, b]);
     // An announcement finds the entry of the registration, so both have one URN.
     for goal in &announced {
         assert_eq!(crate::fake::urn(goal), crate::fake::urn(&deployment.goal(&goal.name)));

@@ -247,6 +247,27 @@ async fn renamed_dependent_is_not_leaving() {
 }
 
 #[tokio::test]
+async fn dependent_that_is_imported_under_another_name_is_not_leaving() {
+    let (cloud, state) = deploy_user("v").await;
+    cloud.refuse_deletes_in_use();
+    let imported = |id| resource("e").input("v", "none").imported(id);
+    for id in ["b-1", "https://b-1"] {
+        let fork = cloud.fork(&cloud.state());
+        fork.refuse_deletes_in_use();
+        let ended = fork.up(&state, &[replaced(), imported(id).depends_on("a")]).run().await.expect(Outcome::Failed);
+        assert_eq!(ended.changes(), ["delete a-1"]);
+    }
+    // An import of an earlier run imports nothing.
+    let (cloud, state) = deploy_chain(|resource| resource).await;
+    cloud.add("other");
+    let import = || imported("other");
+    let program = [resource("a").input("d", "1"), import(), resource("b").input_from("v", "a")];
+    let imported = cloud.up(&state, &program).run().await.expect(Outcome::Succeeded);
+    let ended = cloud.up(&imported.state, &[replaced(), import()]).run().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["delete b-1", "delete a-1", "create a"]);
+}
+
+#[tokio::test]
 async fn child_of_a_component_that_its_plugin_constructs_is_not_leaving() {
     let program = |a: &str| [resource("a").input("d", a), remote_component("g").input_from("v", "a")];
     let (cloud, state) = deploy(&program("1")).await;

@@ -2,20 +2,20 @@
 
 use std::collections::BTreeSet;
 
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::{ROOT_STACK_TYPE, Urn};
 use state::ResourceState;
 
 use super::DeploymentState;
 use super::resource_record::{Announced, AnnouncedOptions};
-use crate::decisions::aliases;
+use crate::decisions::{aliases, identity};
 use crate::goal::Goal;
 
 impl DeploymentState {
     /// Stores the resources that the program will register, under the URNs by which they may be recorded. Of the incomplete
     /// packages it may register others, too.
     pub(crate) fn announce(&mut self, goals: &[(Urn, Goal)], incomplete_packages: BTreeSet<String>) {
-        let announced = self.announced.get_or_insert_default();
-        announced.incomplete_packages = incomplete_packages;
+        let mut announced = Announced { incomplete_packages, ..Announced::default() };
         for (urn, goal) in goals {
             let options = AnnouncedOptions {
                 urn: urn.clone(),
@@ -23,10 +23,21 @@ impl DeploymentState {
                 protect: goal.protect,
                 retain_on_delete: goal.retain_on_delete,
             };
-            for recorded in aliases::candidate_urns(urn, goal, |_| None) {
+            let candidates = aliases::candidate_urns(urn, goal, |_| None);
+            if goal.import_id.as_ref().is_some_and(|id| !self.is_recorded(&candidates, id)) {
+                announced.imported_types.extend(candidates.iter().map(|urn| urn.type_token().to_owned()));
+            }
+            for recorded in candidates {
                 announced.resources.entry(recorded).or_insert_with(|| options.clone());
             }
         }
+        self.announced = Some(announced);
+    }
+
+    /// Returns whether a live entry with one of the URNs names the resource with an id.
+    fn is_recorded(&self, urns: &[Urn], id: &ResourceId) -> bool {
+        let mut entries = urns.iter().filter_map(|urn| self.old_or_removed(urn));
+        entries.any(|(_, entry)| identity::ids(&entry).any(|recorded| recorded == id))
     }
 
     /// Returns whether the program will register a recorded entry, or a component around it, as protected.
@@ -40,9 +51,10 @@ impl DeploymentState {
     }
 
     /// Returns whether the program will not register a live entry: it has announced its resources, and neither this one nor a
-    /// component that could register it. False where this is not known.
+    /// component that could register it. False where this is not known, and where the program may import its resource under
+    /// another name: the id may be another spelling of the recorded one.
     pub(super) fn will_not_be_registered(&self, loaded: &ResourceState, now: &ResourceState) -> bool {
-        let Some(Announced { resources, incomplete_packages }) = &self.announced else { return false };
+        let Some(Announced { resources, incomplete_packages, imported_types }) = &self.announced else { return false };
         let is_known = |urn: &Urn| self.is_registered(urn) || resources.contains_key(urn);
         let is_local = |urn: &Urn| resources.get(urn).is_some_and(|options| !options.remote && options.urn == *urn);
         let registers_no_others = |urn: &Urn| urn.type_token() == ROOT_STACK_TYPE || !is_known(urn) || is_local(urn);
@@ -50,6 +62,7 @@ impl DeploymentState {
         is_removable
             && loaded.type_token.as_str() != ROOT_STACK_TYPE
             && !incomplete_packages.contains(loaded.type_token.package())
+            && !imported_types.contains(loaded.type_token.as_str())
             && ![&loaded.urn, &now.urn].into_iter().any(is_known)
             && self.ancestors(loaded).all(|urn| registers_no_others(&urn))
     }

@@ -73,6 +73,8 @@ pub(super) struct Announced {
     pub(super) resources: HashMap<Urn, AnnouncedOptions>,
     /// Packages of which the program may register further resources.
     pub(super) incomplete_packages: BTreeSet<String>,
+    /// Types, also former ones, of which the program will import resources that their entries do not name yet.
+    pub(super) imported_types: BTreeSet<String>,
 }
 
 /// Options of an announced resource that matter to the deletion of its entry, and of entries within it. `None`: inherited
