@@ -1,6 +1,7 @@
 //! Secretness of the values of resources: a value is secret at each path where the goal or the record has a secret, even
 //! if a provider returned it as a plain value (docs/engine.md, docs/spec/engine-semantics.md#7).
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use bridge::provider::Alias;
@@ -12,17 +13,39 @@ use state::ResourceState;
 
 use crate::goal::Goal;
 
+/// Inputs of a goal, whose secrets every step of its resource asks for. Empty without a goal.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GoalInputs {
+    properties: Arc<PropertyMap>,
+    contain_secrets: bool,
+}
+
+impl GoalInputs {
+    /// Searches inputs for secrets, once for all steps.
+    pub(crate) fn new(properties: Arc<PropertyMap>) -> Self {
+        Self { contain_secrets: contain_secrets(&properties), properties }
+    }
+}
+
+impl Deref for GoalInputs {
+    type Target = PropertyMap;
+
+    fn deref(&self) -> &PropertyMap {
+        &self.properties
+    }
+}
+
 /// Marks the values of a resource that must be secret: those that are secret in the inputs of its goal, or in its
 /// recorded entry, and the outputs that `additionalSecretOutputs` names. An output is secret with the input of its path,
 /// too. `goal` is empty if no goal is known.
 ///
 /// A path that the goal has without a secret is no secret in the inputs any more, nor in the outputs that were secret
 /// with it: the program has made the value public.
-pub(crate) fn mark_secrets(state: &mut ResourceState, goal: &PropertyMap, recorded: Option<&ResourceState>) {
+pub(crate) fn mark_secrets(state: &mut ResourceState, goal: &GoalInputs, recorded: Option<&ResourceState>) {
     let none = PropertyMap::new();
     let (old_inputs, old_outputs) = recorded.map_or((&none, &none), |old| (&*old.inputs, &*old.outputs));
     // Most resources have no secrets: their properties stay shared with other entries.
-    let are_known = [goal, old_inputs, old_outputs].into_iter().any(contain_secrets);
+    let are_known = goal.contain_secrets || contain_secrets(old_inputs) || contain_secrets(old_outputs);
     if are_known {
         mark_inputs(Arc::make_mut(&mut state.inputs), goal, old_inputs, old_outputs);
     }
@@ -46,8 +69,8 @@ pub(crate) fn mark_secrets(state: &mut ResourceState, goal: &PropertyMap, record
 
 /// Returns a recorded entry with the values marked that are secret in the inputs of its goal; the same `Arc` if there are
 /// none.
-pub(crate) fn with_secrets_of(goal: &PropertyMap, recorded: &Arc<ResourceState>) -> Arc<ResourceState> {
-    if !contain_secrets(goal) {
+pub(crate) fn with_secrets_of(goal: &GoalInputs, recorded: &Arc<ResourceState>) -> Arc<ResourceState> {
+    if !goal.contain_secrets {
         return Arc::clone(recorded);
     }
     let mut marked = (**recorded).clone();
@@ -62,7 +85,7 @@ pub(crate) struct ProgramSecrets(HashMap<ResourceKey, Arc<ResourceSecrets>>);
 /// Secrets in the goal of a resource.
 pub(crate) struct ResourceSecrets {
     /// Inputs that contain secrets, without the other members of maps.
-    pub(crate) inputs: PropertyMap,
+    pub(crate) inputs: GoalInputs,
     /// Names of secret outputs.
     pub(crate) outputs: Vec<String>,
 }
@@ -79,7 +102,7 @@ impl ProgramSecrets {
             if inputs.is_empty() && outputs.is_empty() {
                 continue;
             }
-            let secrets = Arc::new(ResourceSecrets { inputs, outputs });
+            let secrets = Arc::new(ResourceSecrets { inputs: GoalInputs::new(Arc::new(inputs)), outputs });
             let own = (goal.name.as_str(), goal.type_token.as_str());
             let former = goal.aliases.iter().map(|alias| match alias {
                 Alias::Urn(urn) => (urn.name(), urn.type_token()),
@@ -119,11 +142,11 @@ pub(crate) fn only_secrets(values: &PropertyMap) -> PropertyMap {
 /// goal has none. A path that neither of them has is secret if the recorded output is.
 pub(crate) fn mark_inputs(
     inputs: &mut PropertyMap,
-    goal: &PropertyMap,
+    goal: &GoalInputs,
     old_inputs: &PropertyMap,
     old_outputs: &PropertyMap,
 ) {
-    if [goal, old_inputs, old_outputs].into_iter().any(contain_secrets) {
+    if goal.contain_secrets || contain_secrets(old_inputs) || contain_secrets(old_outputs) {
         mark(inputs, goal);
         mark_where_missing(inputs, old_inputs, &[goal]);
         mark_where_missing(inputs, old_outputs, &[goal, old_inputs]);

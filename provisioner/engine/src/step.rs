@@ -6,7 +6,6 @@ use std::time::Duration;
 use bridge::host::HostError;
 use bridge::message_text::MessageText;
 use bridge::provider::{Provider, ProviderError};
-use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
 
 use state::{EntryId, ResourceState, StateError};
@@ -17,7 +16,7 @@ use crate::deployment_state::{DeletionReport, DeletionWait};
 use crate::entry::Entry;
 use crate::events::{SourceRef, StepInfo, StepOp};
 use crate::providers::Instance;
-use crate::secretness::with_secrets_of;
+use crate::secretness::{GoalInputs, with_secrets_of};
 
 /// Step on one entry, with everything that the step executor needs.
 #[derive(Debug)]
@@ -39,7 +38,7 @@ pub(crate) struct Step {
     /// Form in which the entry is carried over; `None` if it is not carried over.
     pub(crate) carry_over: Option<CarryOver>,
     /// Inputs of the goal; empty if there is none. Values that are secret among them are secret in the result, too.
-    pub(crate) goal_inputs: Arc<PropertyMap>,
+    pub(crate) goal_inputs: GoalInputs,
     /// Time for which a read waits for a resource that does not exist yet.
     pub(crate) patience: Duration,
     /// Pending deletes that name the resource that the step deletes: they are removed with the entry.
@@ -106,7 +105,7 @@ impl Step {
             source: None,
             delete_before_replace: false,
             carry_over: None,
-            goal_inputs: Arc::default(),
+            goal_inputs: GoalInputs::default(),
             patience: Duration::ZERO,
             also_deleted: Vec::new(),
             deletion_report: None,

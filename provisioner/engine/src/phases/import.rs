@@ -27,6 +27,7 @@ use crate::messages;
 use crate::providers::Instance;
 use crate::registrar::{Halted, Registered};
 use crate::reporter::{ErrorReported, Failure};
+use crate::secretness::GoalInputs;
 use crate::seed::random_seed;
 use crate::step::{Actor, Step};
 use crate::step_executor::{Reading, StepExecutor, call_read};
@@ -149,7 +150,7 @@ async fn import_one(ctx: &Arc<Context>, goal: &ImportGoal) -> Result<(), Halted>
     step.old = old;
     step.actor = Actor::Instance(Arc::clone(&instance));
     step.source = goal.source;
-    step.goal_inputs = Arc::clone(&goal.inputs);
+    step.goal_inputs = GoalInputs::new(Arc::clone(&goal.inputs));
     ctx.state().decide(&urn);
     let (entry, resource) = StepExecutor::new(ctx).execute(step).await?.ok_or_else(|| ctx.halted())?;
     ctx.state().store_registered(&urn, (entry, Arc::clone(&resource)));

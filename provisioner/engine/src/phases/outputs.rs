@@ -13,7 +13,7 @@ use crate::events::{Event, Message, Severity};
 use crate::messages;
 use crate::registrar::Halted;
 use crate::reporter::{ErrorReported, Failure};
-use crate::secretness::mark_secrets;
+use crate::secretness::{GoalInputs, mark_secrets};
 
 /// Records the outputs of a registered component. Outputs of the stack are held back until the end of the run.
 ///
@@ -58,7 +58,7 @@ async fn record(ctx: &Context, urn: &Urn, (id, old): Entry, outputs: PropertyMap
     let mut new = ResourceState { outputs: Arc::new(outputs), ..(*old).clone() };
     // The program itself decides which outputs of the stack are secret.
     if old.type_token.as_str() != ROOT_STACK_TYPE {
-        mark_secrets(&mut new, &PropertyMap::new(), Some(&old));
+        mark_secrets(&mut new, &GoalInputs::default(), Some(&old));
     }
     let new = Arc::new(new);
     let outputs = || Arc::clone(&new.outputs);

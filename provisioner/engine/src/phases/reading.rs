@@ -20,7 +20,7 @@ use crate::messages;
 use crate::provider_inputs::BUILT_IN;
 use crate::providers::Instance;
 use crate::reporter::{ErrorReported, Failure};
-use crate::secretness::{ProgramSecrets, mark_secrets};
+use crate::secretness::{GoalInputs, ProgramSecrets, mark_secrets};
 use crate::step::StepError;
 use crate::step_executor::{ViewLog, call_read};
 
@@ -46,7 +46,7 @@ pub(super) struct EntryToRead<'a> {
     /// Outputs that the goal marks as secret, in addition to those of the entry.
     pub(super) secret_outputs: &'a [String],
     /// Inputs of the goal, or only those that are secret; empty if no goal is known.
-    pub(super) goal_inputs: &'a PropertyMap,
+    pub(super) goal_inputs: &'a GoalInputs,
     pub(super) internal: bool,
     /// True if the result is counted in the summary of the run.
     pub(super) counts: bool,
@@ -106,7 +106,7 @@ pub(super) async fn read_with(
     }
     let internal = old.is_default_provider();
     let counts = ctx.options.operation == Operation::Refresh && !internal;
-    let (id, urn, source, none) = (*id, &old.urn, None, PropertyMap::new());
+    let (id, urn, source, none) = (*id, &old.urn, None, GoalInputs::default());
     let secrets = secrets.of_resource(urn);
     let (goal_inputs, secret_outputs) = secrets.map_or((&none, &[][..]), |of| (&of.inputs, &of.outputs));
     let entry = EntryToRead { id, old, urn, instance, source, secret_outputs, goal_inputs, internal, counts };

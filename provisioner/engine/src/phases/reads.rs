@@ -21,6 +21,7 @@ use crate::goal::{Goal, ReadGoal};
 use crate::messages;
 use crate::registrar::{Halted, Registered, RegistrationResult};
 use crate::reporter::{ErrorReported, Failure};
+use crate::secretness::GoalInputs;
 use crate::step::{Actor, Step};
 use crate::step_executor::StepExecutor;
 use crate::step_generator::{refuse_cycle, refuse_skipped_dependencies, refuse_unregistered_references};
@@ -81,7 +82,7 @@ pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registere
     }
     let mut step = Step::new(op, urn.clone());
     step.old = old;
-    step.goal_inputs = Arc::clone(&new.inputs);
+    step.goal_inputs = GoalInputs::new(Arc::clone(&new.inputs));
     step.new = Some(Arc::new(new));
     step.actor = Actor::Instance(instance);
     step.source = source;

@@ -52,7 +52,7 @@ pub(super) async fn refresh_registered(
         instance: recorded.or(registration.instance.as_ref()),
         source: registration.goal.source,
         secret_outputs: &registration.goal.additional_secret_outputs,
-        goal_inputs: &registration.goal.inputs,
+        goal_inputs: &registration.goal_inputs,
         internal: registration.origin == Origin::Engine,
         // For other registrations, the steps that follow are counted instead.
         counts: ctx.options.operation == Operation::Refresh && is_custom,

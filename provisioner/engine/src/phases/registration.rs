@@ -134,7 +134,7 @@ fn report_unreplaced(ctx: &Context, registration: &Registration) {
 /// stays that has become secret. As in Pulumi, the provider receives the entry as it was recorded.
 async fn mark_recorded(ctx: &Context, registration: &Registration) {
     let Some((id, old)) = registration.old.as_ref().filter(|_| registration.in_scope) else { return };
-    let marked = with_secrets_of(&registration.goal.inputs, old);
+    let marked = with_secrets_of(&registration.goal_inputs, old);
     if Arc::ptr_eq(&marked, old) {
         return;
     }

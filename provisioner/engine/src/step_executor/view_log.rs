@@ -10,7 +10,6 @@ use std::time::Instant;
 
 use bridge::provider::{View, ViewFailure, ViewListener, ViewOp, ViewStep, Views};
 use hashbrown::{HashMap, HashSet};
-use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
 
 use state::{Effect, ResourceState};
@@ -22,7 +21,7 @@ use crate::entry::Entry;
 use crate::events::{Event, Message, Severity, StepFailure, StepInfo, StepOp};
 use crate::messages;
 use crate::reporter::{ErrorReported, Failure};
-use crate::secretness::mark_secrets;
+use crate::secretness::{GoalInputs, mark_secrets};
 use crate::step::Step;
 
 /// Log of the views of one resource during one step.
@@ -244,7 +243,7 @@ impl ViewLog {
         state.inputs = view.inputs;
         state.outputs = view.outputs;
         let recorded = recorded.iter().find(|(_, known)| name_of(&known.urn) == name_of(&state.urn));
-        mark_secrets(&mut state, &PropertyMap::new(), recorded.map(|(_, known)| &**known));
+        mark_secrets(&mut state, &GoalInputs::default(), recorded.map(|(_, known)| &**known));
         Arc::new(state)
     }
 

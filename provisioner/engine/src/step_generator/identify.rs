@@ -17,6 +17,7 @@ use crate::events::{Message, Operation, Severity};
 use crate::goal::{Goal, ResourceKind};
 use crate::registrar::{Halted, Registered, RegistrationResult};
 use crate::reporter::Failure;
+use crate::secretness::GoalInputs;
 use crate::seed::random_seed;
 
 /// Finds the recorded entry of a goal, and checks whether the goal can be registered.
@@ -58,6 +59,7 @@ pub(super) async fn identify(
         replies: Replies::default(),
         instance,
         unconfigured: None,
+        goal_inputs: GoalInputs::new(Arc::clone(&goal.inputs)),
         goal,
         urn,
     };

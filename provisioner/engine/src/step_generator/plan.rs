@@ -72,7 +72,7 @@ fn keep_until_deleted(ctx: &Context, registration: &Registration) -> Vec<Step> {
     if old.1.deleted_with.is_some() && old.1.deleted_with != goal.deleted_with {
         ctx.state().release_deleted_with(old.0);
     }
-    let reported = (old.0, with_secrets_of(&registration.goal.inputs, &old.1));
+    let reported = (old.0, with_secrets_of(&registration.goal_inputs, &old.1));
     vec![Step {
         carry_over: Some(CarryOver::UntilDeleted(Arc::new(goal))),
         source: registration.goal.source,

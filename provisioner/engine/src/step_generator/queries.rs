@@ -19,7 +19,7 @@ use crate::messages;
 use crate::provider_inputs::{INTERNAL_KEY, VERSION_KEY, visible};
 use crate::registrar::Halted;
 use crate::reporter::{ErrorReported, report_all};
-use crate::secretness::mark_inputs;
+use crate::secretness::{GoalInputs, mark_inputs};
 
 /// Calls the provider for a query, and stores the reply in the registration.
 ///
@@ -73,7 +73,9 @@ async fn check(
     olds: Arc<PropertyMap>,
     news: Arc<PropertyMap>,
 ) -> Result<Checked, ErrorReported> {
-    let goal = Arc::clone(&news);
+    // Paths of `ignoreChanges` have their recorded values.
+    let is_goal = Arc::ptr_eq(&news, &registration.goal.inputs);
+    let goal = if is_goal { registration.goal_inputs.clone() } else { GoalInputs::new(Arc::clone(&news)) };
     let mut reply = match registration.kind {
         ResourceKind::Provider => check_config(ctx, registration, olds, news).await?,
         ResourceKind::Component | ResourceKind::Custom => {

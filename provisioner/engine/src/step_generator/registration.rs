@@ -13,6 +13,7 @@ use crate::entry::Entry;
 use crate::events::StepOp;
 use crate::goal::{Goal, ResourceKind};
 use crate::providers::Instance;
+use crate::secretness::GoalInputs;
 use crate::step::{Actor, Step};
 
 /// Source of a registration.
@@ -28,6 +29,8 @@ pub(crate) enum Origin {
 #[derive(Debug)]
 pub(crate) struct Registration {
     pub(crate) goal: Goal,
+    /// Inputs of the goal.
+    pub(crate) goal_inputs: GoalInputs,
     pub(crate) urn: Urn,
     pub(crate) kind: ResourceKind,
     pub(crate) origin: Origin,
@@ -54,7 +57,7 @@ impl Registration {
         let mut step = Step::new(op, self.urn.clone());
         step.internal = self.origin == Origin::Engine;
         step.source = self.goal.source;
-        step.goal_inputs = Arc::clone(&self.goal.inputs);
+        step.goal_inputs = self.goal_inputs.clone();
         step.actor = match (&self.instance, &self.unconfigured) {
             (Some(instance), _) => Actor::Instance(Arc::clone(instance)),
             (None, Some(unconfigured)) => Actor::Unconfigured(Arc::clone(unconfigured)),

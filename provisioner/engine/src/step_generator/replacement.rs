@@ -186,7 +186,7 @@ async fn delete_steps(ctx: &Arc<Context>, registration: &Registration, root: &En
         let mut step = delete_step_of_resource(ctx, root.clone(), StepOp::DeleteReplaced, &deleted_urns).await;
         step.delete_before_replace = true;
         step.internal = registration.origin == Origin::Engine;
-        step.goal_inputs = Arc::clone(&registration.goal.inputs);
+        step.goal_inputs = registration.goal_inputs.clone();
         let (report, deletion) = deletion_channel(Deleted::NotYet);
         step.deletion_report = Some(report);
         ctx.state().plan_entry_deletion(root.0, deletion);

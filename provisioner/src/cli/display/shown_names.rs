@@ -79,7 +79,8 @@ impl ShownNames {
 
     /// Returns properties with their names as they are shown, at every depth; `None` if all are shown as they are.
     pub(crate) fn properties(&mut self, masker: &SecretMasker, properties: &PropertyMap) -> Option<PropertyMap> {
-        self.are_masked(masker, properties).then(|| self.with_shown_names(masker, properties))
+        let may_be_masked = self.secrets > 0;
+        (may_be_masked && self.are_masked(masker, properties)).then(|| self.with_shown_names(masker, properties))
     }
 
     /// Returns whether a name among properties, at any depth, is masked. Most have none, and need no copy.
