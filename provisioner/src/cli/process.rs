@@ -2,12 +2,12 @@
 //! them itself; it receives them as values.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context as _;
-use bridge::fs::{MAX_DOCUMENT_BYTES, read_regular, utf8};
+use bridge::fs::{FileError, MAX_DOCUMENT_BYTES, place_below, read_regular, utf8};
 use bridge::message_text::MessageText;
-use config::{Account, ProcessContext};
+use config::{Account, ProcessContext, Repository};
 use jiff::Timestamp;
 use provisioner::operation::ProcessIdentity;
 
@@ -39,6 +39,32 @@ pub(crate) fn working_folder(cwd: Option<&Path>) -> anyhow::Result<PathBuf> {
     }
     let message = MessageText::new(format_args!("there is no folder {}", folder.display()));
     Err(CliError::usage(message, "give an existing folder with --cwd").into())
+}
+
+/// Returns the place of a file that the user names to be written, relative to a working folder: the file behind the links.
+///
+/// # Errors
+/// [`FileError`]: the path is in the repository of the working folder, and a link leads out of that. The user may only have cloned it.
+pub(crate) fn place_to_write(folder: &Path, path: &Path) -> Result<PathBuf, FileError> {
+    let path = folder.join(path);
+    let root = Repository::discover(folder).root;
+    match lexically_normal(&path).strip_prefix(&root) {
+        Ok(below) => place_below(&root, below),
+        Err(_) => Ok(path.canonicalize().unwrap_or(path)),
+    }
+}
+
+/// Returns a path without `.` and `..`, as it is written: the links in it are not followed.
+fn lexically_normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => _ = normal.pop(),
+            other => normal.push(other),
+        }
+    }
+    normal
 }
 
 /// Returns what identifies this process. It trusts repositories of its own account and of root; as root also those of the
@@ -83,7 +109,36 @@ fn account(accounts: &str, id: &str, environment: &BTreeMap<String, String>) -> 
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
     use super::*;
+
+    #[test]
+    fn file_to_write_is_not_led_out_of_the_repository() {
+        let (repository, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let [root, elsewhere] = [&repository, &elsewhere].map(|folder| folder.path().canonicalize().unwrap());
+        let work = root.join("work");
+        fs::create_dir_all(root.join(".git")).unwrap();
+        fs::create_dir(&work).unwrap();
+        fs::write(elsewhere.join("file"), "mine").unwrap();
+        symlink(&elsewhere, work.join("out")).unwrap();
+        symlink(elsewhere.join("file"), work.join("file")).unwrap();
+        symlink(elsewhere.join("none"), work.join("dangling")).unwrap();
+        symlink("../other", work.join("inside")).unwrap();
+        fs::write(root.join("other"), "").unwrap();
+        let place = |path: &str| place_to_write(&work, Path::new(path)).ok();
+        for refused in ["out/file", "file", "dangling", "../work/file", "./out/new/deep"] {
+            assert_eq!(place(refused), None, "{refused}");
+        }
+        assert_eq!(place("new/file"), Some(work.join("new/file")));
+        assert_eq!(place("inside"), Some(root.join("other")));
+        // What is outside is named by the user.
+        let named = elsewhere.join("file");
+        assert_eq!(place(&named.display().to_string()), Some(named.clone()));
+        symlink(&named, elsewhere.join("link")).unwrap();
+        assert_eq!(place(&elsewhere.join("link").display().to_string()), Some(named));
+    }
 
     #[test]
     fn account_is_read_from_passwd_or_else_from_the_environment() {

@@ -75,15 +75,19 @@ fn export_writes_into_pipes_devices_and_targets_of_links_instead_of_replacing_th
     assert_eq!(fs::read_to_string(folder.path().join("state.json")).unwrap(), expected);
 
     // The name is a link, so that a faulty export replaces the link and not the device.
-    symlink("/dev/full", folder.path().join("full")).unwrap();
-    insta::assert_snapshot!(check(&folder, &["stack", "export", "--file", "full"]), @"
-    exit 1
-    --- out
-    --- err
-    error: cannot write FOLDER/full
-      caused by: No space left on device (os error 28)
-    ");
-    assert_eq!(fs::read_link(folder.path().join("full")).unwrap(), Path::new("/dev/full"));
+    let elsewhere = tempfile::tempdir().unwrap();
+    let full = elsewhere.path().join("full");
+    symlink("/dev/full", &full).unwrap();
+    let printed = check(&folder, &["stack", "export", "--file", &full.display().to_string()]);
+    assert!(printed.ends_with("caused by: No space left on device (os error 28)\n"), "{printed}");
+    assert_eq!(fs::read_link(&full).unwrap(), Path::new("/dev/full"));
+
+    // The user may only have cloned a link that leads out of the repository.
+    fs::write(elsewhere.path().join("mine"), "mine").unwrap();
+    symlink(elsewhere.path().join("mine"), folder.path().join("out.json")).unwrap();
+    let printed = check(&folder, &["stack", "export", "--file", "out.json"]);
+    assert!(printed.starts_with("exit 1\n") && printed.contains("a link leads out of"), "{printed}");
+    assert_eq!(fs::read_to_string(elsewhere.path().join("mine")).unwrap(), "mine");
 }
 
 #[test]

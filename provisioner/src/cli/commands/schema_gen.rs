@@ -12,7 +12,7 @@ use provisioner::schema::{Package, files};
 use crate::cli::args::{GlobalArgs, StacksArgs};
 use crate::cli::display::{Line, Secrets};
 use crate::cli::exit::Exit;
-use crate::cli::process::working_folder;
+use crate::cli::process::{place_to_write, working_folder};
 use crate::cli::runs::{plugin_settings, print_reasons};
 use crate::cli::session::{self, Session, SessionOptions};
 use crate::cli::stacks::read_stacks;
@@ -50,9 +50,10 @@ pub(crate) struct SchemaGenArgs {
 
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &SchemaGenArgs) -> anyhow::Result<Exit> {
-    let folder = working_folder(global.cwd.as_deref())?.join(&args.folder);
+    let working = working_folder(global.cwd.as_deref())?;
+    let folder = working.join(&args.folder);
     if args.core {
-        return write(ui, &folder, None);
+        return write(ui, &working, &folder, None);
     }
     let stacks = read_stacks(ui, global, &args.stacks)?;
     let plugins = plugin_settings(&stacks)?;
@@ -64,7 +65,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &SchemaGenArgs) -> a
         session.pause();
         warnings.iter().for_each(|warning| ui.warn(warning.as_str()));
         packages.sort_by(|a, b| a.name.cmp(&b.name));
-        write(ui, &folder, Some(packages))
+        write(ui, &working, &folder, Some(packages))
     })
     .await
 }
@@ -101,13 +102,13 @@ fn version(package: &Package) -> &str {
 }
 
 /// Writes the files whose content has changed.
-fn write(ui: &Ui, folder: &Path, packages: Option<Vec<Package>>) -> anyhow::Result<Exit> {
+fn write(ui: &Ui, working: &Path, folder: &Path, packages: Option<Vec<Package>>) -> anyhow::Result<Exit> {
     let unknown = packages.iter().flatten().filter(|package| package.schemas.is_none());
     let unknown: Vec<String> = unknown.map(|package| package.name.clone()).collect();
     let files = files(&recipes::built_in_types(), packages);
     let mut changed = 0;
     for (path, text) in &files {
-        let path = folder.join(path);
+        let path = place_to_write(working, &folder.join(path))?;
         if read_if_exists(&path, MAX_SCHEMA_BYTES)?.as_deref() == Some(text.as_bytes()) {
             continue;
         }

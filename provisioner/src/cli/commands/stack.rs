@@ -29,7 +29,7 @@ use crate::cli::args::{DirArgs, GlobalArgs, LockArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::migrated;
-use crate::cli::process::working_folder;
+use crate::cli::process::{place_to_write, working_folder};
 use crate::cli::stacks::{not_provisioned, only, read_all, read_stack};
 use crate::cli::table::table;
 use crate::cli::times::ago;
@@ -257,7 +257,7 @@ async fn export(ui: &Ui, global: &GlobalArgs, args: &ExportArgs) -> anyhow::Resu
     };
     match &args.file {
         Some(file) => {
-            let file = working_folder(global.cwd.as_deref())?.join(file);
+            let file = place_to_write(&working_folder(global.cwd.as_deref())?, file)?;
             write_export(&file, deployment.as_bytes())?;
         }
         None => ui.print_text(&deployment)?,
@@ -265,11 +265,10 @@ async fn export(ui: &Ui, global: &GlobalArgs, args: &ExportArgs) -> anyhow::Resu
     Ok(Exit::Done)
 }
 
-/// Writes a private file, or into an existing pipe or device. Follows symbolic links, such as `/dev/stdout`.
+/// Writes a private file, or into an existing pipe or device.
 fn write_export(path: &Path, content: &[u8]) -> Result<(), FileError> {
     if std::fs::metadata(path).map_or(true, |found| found.is_file()) {
-        let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        return write_atomically(&target, content, Access::Private);
+        return write_atomically(path, content, Access::Private);
     }
     let opened = OpenOptions::new().write(true).open(path);
     opened.and_then(|mut file| file.write_all(content)).map_err(FileError::of("write", path))
