@@ -128,7 +128,7 @@ impl Registrar for Deployment {
             let parent = goal.parent.as_ref();
             (Urn::new(&options.stack, &options.project, parent, goal.type_token.as_str(), &goal.name), goal)
         };
-        self.context.state().announce(&goals.into_iter().map(with_urn).collect::<Vec<_>>(), incomplete_packages);
+        self.context.state().announce(goals.into_iter().map(with_urn), incomplete_packages);
     }
 
     async fn register(&self, goal: Goal) -> Result<Registered, Halted> {

@@ -18,12 +18,28 @@ use crate::goal::Goal;
 pub(crate) struct GoalInputs {
     properties: Arc<PropertyMap>,
     contain_secrets: bool,
+    /// Recorded entry of the resource that was searched, too, and contains none.
+    without_secrets: Option<Arc<ResourceState>>,
 }
 
 impl GoalInputs {
     /// Searches inputs for secrets, once for all steps.
     pub(crate) fn new(properties: Arc<PropertyMap>) -> Self {
-        Self { contain_secrets: contain_secrets(&properties), properties }
+        Self { contain_secrets: contain_secrets(&properties), properties, without_secrets: None }
+    }
+
+    /// Searches the recorded entry of the resource for secrets.
+    pub(crate) fn search_recorded(&mut self, recorded: Option<&Arc<ResourceState>>) {
+        let has_none = |old: &&Arc<ResourceState>| !contain_secrets(&old.inputs) && !contain_secrets(&old.outputs);
+        self.without_secrets = recorded.filter(has_none).cloned();
+    }
+
+    /// Returns whether the inputs, or the properties of the recorded entry, contain a secret.
+    fn contain_secrets_with(&self, recorded: Option<&ResourceState>) -> bool {
+        let was_searched =
+            |old: &ResourceState| self.without_secrets.as_deref().is_some_and(|known| std::ptr::eq(known, old));
+        let contains = |old: &ResourceState| contain_secrets(&old.inputs) || contain_secrets(&old.outputs);
+        self.contain_secrets || recorded.is_some_and(|old| !was_searched(old) && contains(old))
     }
 }
 
@@ -45,9 +61,9 @@ pub(crate) fn mark_secrets(state: &mut ResourceState, goal: &GoalInputs, recorde
     let none = PropertyMap::new();
     let (old_inputs, old_outputs) = recorded.map_or((&none, &none), |old| (&*old.inputs, &*old.outputs));
     // Most resources have no secrets: their properties stay shared with other entries.
-    let are_known = goal.contain_secrets || contain_secrets(old_inputs) || contain_secrets(old_outputs);
+    let are_known = goal.contain_secrets_with(recorded);
     if are_known {
-        mark_inputs(Arc::make_mut(&mut state.inputs), goal, old_inputs, old_outputs);
+        mark_inputs(Arc::make_mut(&mut state.inputs), goal, recorded);
     }
     if are_known || contain_secrets(&state.inputs) {
         let (inputs, outputs) = (&state.inputs, Arc::make_mut(&mut state.outputs));
@@ -140,16 +156,14 @@ pub(crate) fn only_secrets(values: &PropertyMap) -> PropertyMap {
 
 /// Marks inputs that a provider returned as secret where those of the goal are, and where the recorded ones are and the
 /// goal has none. A path that neither of them has is secret if the recorded output is.
-pub(crate) fn mark_inputs(
-    inputs: &mut PropertyMap,
-    goal: &GoalInputs,
-    old_inputs: &PropertyMap,
-    old_outputs: &PropertyMap,
-) {
-    if goal.contain_secrets || contain_secrets(old_inputs) || contain_secrets(old_outputs) {
-        mark(inputs, goal);
-        mark_where_missing(inputs, old_inputs, &[goal]);
-        mark_where_missing(inputs, old_outputs, &[goal, old_inputs]);
+pub(crate) fn mark_inputs(inputs: &mut PropertyMap, goal: &GoalInputs, recorded: Option<&ResourceState>) {
+    if !goal.contain_secrets_with(recorded) {
+        return;
+    }
+    mark(inputs, goal);
+    if let Some(old) = recorded {
+        mark_where_missing(inputs, &old.inputs, &[goal]);
+        mark_where_missing(inputs, &old.outputs, &[goal, &old.inputs]);
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) async fn run(
     };
     let mut run = Run::new(stack, core, core_resources, registrar, effects, &root, types);
     registrar.announce(Announcement {
-        goals: [run.announced(), core_goals].concat(),
+        goals: run.announced().chain(core_goals).collect(),
         // What a core resource registers may depend on outputs that are not known yet.
         incomplete_packages: core_resources.packages.iter().map(|(_, package)| package.name.to_owned()).collect(),
     });
@@ -190,7 +190,7 @@ impl<'r> Run<'r> {
     }
 
     /// Returns the goals that announce the plugin resources.
-    fn announced(&self) -> Vec<Goal> {
+    fn announced(&self) -> impl Iterator<Item = Goal> {
         let resolved = self.resources.iter().zip(&self.resolved_types);
         let announced = |(node, resolved): (&ResourceNode<'r>, &Option<Arc<ResolvedType>>)| {
             let resolved = resolved.as_ref()?;
@@ -199,7 +199,7 @@ impl<'r> Run<'r> {
             goal.remote = resolved.is_component();
             Some(goal)
         };
-        resolved.filter_map(announced).collect()
+        resolved.filter_map(announced)
     }
 
     async fn register_all(&mut self) {

@@ -14,16 +14,17 @@ use crate::goal::Goal;
 impl DeploymentState {
     /// Stores the resources that the program will register, under the URNs by which they may be recorded. Of the incomplete
     /// packages it may register others, too.
-    pub(crate) fn announce(&mut self, goals: &[(Urn, Goal)], incomplete_packages: BTreeSet<String>) {
+    pub(crate) fn announce(
+        &mut self,
+        goals: impl ExactSizeIterator<Item = (Urn, Goal)>,
+        incomplete_packages: BTreeSet<String>,
+    ) {
         let mut announced = Announced { incomplete_packages, ..Announced::default() };
+        announced.resources.reserve(goals.len());
         for (urn, goal) in goals {
-            let options = AnnouncedOptions {
-                urn: urn.clone(),
-                remote: goal.remote,
-                protect: goal.protect,
-                retain_on_delete: goal.retain_on_delete,
-            };
-            let candidates = aliases::candidate_urns(urn, goal, |_| None);
+            let candidates = aliases::candidate_urns(&urn, &goal, |_| None);
+            let (protect, retain_on_delete) = (goal.protect, goal.retain_on_delete);
+            let options = AnnouncedOptions { urn, remote: goal.remote, protect, retain_on_delete };
             if goal.import_id.as_ref().is_some_and(|id| !self.is_recorded(&candidates, id)) {
                 announced.imported_types.extend(candidates.iter().map(|urn| urn.type_token().to_owned()));
             }

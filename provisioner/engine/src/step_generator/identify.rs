@@ -67,6 +67,7 @@ pub(super) async fn identify(
     if let Some(clash) = clash {
         return Err(refuse_urn(ctx, registration, clash).await.into());
     }
+    registration.goal_inputs.search_recorded(registration.old.as_ref().map(|(_, old)| old));
     let goal = registration.new_state(Arc::default());
     let scope = &ctx.options.scope;
     registration.in_scope = scope.can_touch(&goal, ctx.state().scope_marks());

@@ -83,9 +83,7 @@ async fn check(
             or_fatal(ctx, registration, reply)?
         }
     };
-    let none = PropertyMap::new();
-    let recorded = registration.old_state().map_or((&none, &none), |old| (&*old.inputs, &*old.outputs));
-    mark_inputs(&mut reply.inputs, &goal, recorded.0, recorded.1);
+    mark_inputs(&mut reply.inputs, &goal, registration.old_state());
     // An error of Diff, which is called before a step shows the inputs, may quote them.
     ctx.add_secrets(&reply.inputs);
     Ok(if reply.failures.is_empty() {
