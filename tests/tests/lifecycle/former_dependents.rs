@@ -6,7 +6,7 @@ use state::Snapshot;
 
 use crate::deploy;
 use crate::fake_cloud::{CallFailure, FakeCloud};
-use crate::program::{ProgramResource, remote_component, resource};
+use crate::program::{ProgramResource, get, remote_component, resource};
 
 /// Deploys a resource `a` and a resource `b` with the id of `a` in an input.
 async fn deploy_user(input: &str) -> (FakeCloud, Snapshot) {
@@ -265,6 +265,18 @@ async fn dependent_that_is_imported_under_another_name_is_not_leaving() {
     let imported = cloud.up(&state, &program).run().await.expect(Outcome::Succeeded);
     let ended = cloud.up(&imported.state, &[replaced(), import()]).run().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), ["delete b-1", "delete a-1", "create a"]);
+}
+
+#[tokio::test]
+async fn read_waits_for_the_planned_delete_of_its_resource() {
+    let user = |name: &str, used: &str| resource(name).input_from("k", used);
+    let program = [resource("a").input("d", "1"), user("b", "a"), user("c", "b"), user("e", "c")];
+    let (cloud, state) = deploy(&program).await;
+    // The read begins while `e` and `c` are deleted, which use `b`.
+    let read = get("b", "b-1").depends_on("f");
+    let ended = cloud.up(&state, &[replaced(), resource("f"), read]).run().await.expect(Outcome::Failed);
+    assert_eq!(ended.errors, ["b: cloud:index:Thing \"b-1\" does not exist"]);
+    assert!(ended.entries().contains(&"b-1 (pending replacement)".to_owned()), "{:?}", ended.entries());
 }
 
 #[tokio::test]

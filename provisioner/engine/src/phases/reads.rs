@@ -10,6 +10,7 @@ use pulumi_proto::urn::{ProviderReference, Urn};
 use state::ResourceState;
 
 use super::default_providers::{Package, default_provider};
+use super::registration::wait_until_deleted;
 use crate::context::Context;
 use crate::decisions::aliases;
 use crate::decisions::deletions::Undeletable;
@@ -93,20 +94,30 @@ pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registere
         steps.push(Step::new(StepOp::Replace, urn.clone()));
     }
     drop(deciding);
+    // The replacement of another resource may be about to delete the one that is read.
+    if op == StepOp::Read && wait_until_deleted(ctx, &urn).await.is_err() {
+        return failed_read(ctx, urn, ctx.halted());
+    }
     let mut found = None;
     for step in steps {
         match StepExecutor::new(ctx).execute(step).await {
             Ok(Some(entry)) => found = Some(entry),
             Ok(None) => {}
-            Err(_) if ctx.options.continue_on_error => {
-                return Ok(Registered::without_outputs(urn, RegistrationResult::Failed));
-            }
-            Err(error) => return Err(error.into()),
+            Err(error) => return failed_read(ctx, urn, error.into()),
         }
     }
     let (entry, resource) = found.ok_or_else(|| ctx.halted())?;
     ctx.state().store_registered(&urn, (entry, Arc::clone(&resource)));
     Ok(Registered::as_recorded(urn, &resource))
+}
+
+/// Returns the reply to a read that failed: the error ends the run, unless it continues on errors.
+fn failed_read(ctx: &Context, urn: Urn, error: Halted) -> Result<Registered, Halted> {
+    if ctx.options.continue_on_error {
+        Ok(Registered::without_outputs(urn, RegistrationResult::Failed))
+    } else {
+        Err(error)
+    }
 }
 
 /// Refuses to replace a protected resource by a read of another one: the old resource would be deleted. A read has no

@@ -274,7 +274,7 @@ async fn execute_step(ctx: &Arc<Context>, mut step: Step) -> Result<Option<Entry
 }
 
 /// Waits until the entry of a resource is deleted, if the replacement of another resource deletes it.
-async fn wait_until_deleted(ctx: &Context, urn: &Urn) -> Result<(), EntryStays> {
+pub(super) async fn wait_until_deleted(ctx: &Context, urn: &Urn) -> Result<(), EntryStays> {
     let deletion = ctx.state().planned_dependent_replacement(urn).map(|planned| planned.deletion.clone());
     wait_for_all(deletion.as_slice()).await
 }
