@@ -247,6 +247,11 @@ impl Graph {
         !self.definition(index, version).absent
     }
 
+    /// Returns whether the resource has another type in the second version. An id of one type names no object of another.
+    fn is_retyped(&self, index: usize) -> bool {
+        self.definition(index, Version::Before).retyped != self.definition(index, Version::After).retyped
+    }
+
     /// Returns the resource that a number selects: one before the given resource, or after it if the graph is reversed.
     fn target(&self, index: usize, number: u8, version: Version) -> Option<usize> {
         let number = usize::from(number);
@@ -321,7 +326,7 @@ impl Graph {
                 definition.options.iter().find(|option| matches!(option, ResourceOption::Get { .. }))
         {
             let name = self.name(index, version);
-            let id = if *own && restriction != Restriction::AlwaysAccepted {
+            let id = if *own && !self.is_retyped(index) && restriction != Restriction::AlwaysAccepted {
                 format!("{name}-1")
             } else {
                 format!("there-{}", self::name(index))
@@ -376,7 +381,8 @@ impl Graph {
             _ if kind == Kind::Component => resource,
             ResourceOption::Import { own, spelled } => {
                 let run = if let Restriction::Unrestricted { run } = restriction { run } else { 0 };
-                let id = if *own { format!("{}-1", name(index)) } else { format!("found-{}-{run}", name(index)) };
+                let is_own = *own && !self.is_retyped(index);
+                let id = if is_own { format!("{}-1", name(index)) } else { format!("found-{}-{run}", name(index)) };
                 let id = format!("{}{id}", if *spelled { SPELLING } else { "" });
                 resource
                     .edit_goal_as(&format!("imports {id}"), move |goal| goal.import_id = ResourceId::new(id.as_str()))
