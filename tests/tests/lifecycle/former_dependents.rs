@@ -5,7 +5,7 @@ use engine::events::Outcome;
 use state::Snapshot;
 
 use crate::deploy;
-use crate::fake_cloud::{CallFailure, FakeCloud};
+use crate::fake_cloud::{CallFailure, FakeCloud, NAMED};
 use crate::program::{ProgramResource, get, remote_component, resource};
 
 /// Deploys a resource `a` and a resource `b` with the id of `a` in an input.
@@ -265,6 +265,18 @@ async fn dependent_that_is_imported_under_another_name_is_not_leaving() {
     let imported = cloud.up(&state, &program).run().await.expect(Outcome::Succeeded);
     let ended = cloud.up(&imported.state, &[replaced(), import()]).run().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), ["delete b-1", "delete a-1", "create a"]);
+}
+
+#[tokio::test]
+async fn old_version_of_a_former_dependent_whose_object_the_new_one_has_is_not_deleted() {
+    let b = |key: &str, value: &str| resource("b").input(NAMED, "named-b").input(key, value);
+    let program = [resource("a").input("d", "1"), resource("b").input(NAMED, "named-b").input_from("k", "a")];
+    for parallel in [1, 16] {
+        let (cloud, state) = deploy(&program).await;
+        let after = [b("k", "none"), replaced()];
+        let ended = cloud.up(&state, &after).parallel(parallel).run().await.expect(Outcome::Succeeded);
+        assert!(!ended.changes().contains(&"delete named-b".to_owned()), "{:?}", ended.changes());
+    }
 }
 
 #[tokio::test]

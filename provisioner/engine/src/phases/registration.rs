@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bridge::message_text::MessageText;
 use bridge::shell::option;
+use hashbrown::HashSet;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
 use state::ResourceState;
@@ -26,7 +27,7 @@ use crate::step::Step;
 use crate::step_executor::{Imported, StepExecutor};
 use crate::step_generator::{
     EarlyEnd, Origin, Registration, StepGenerator, inherit, refuse_cycle, refuse_skipped_dependencies,
-    refuse_unregistered_references, source_of_component,
+    refuse_unregistered_references, source_of_component, without_shared_resource,
 };
 
 /// Returns the URN of a goal, and completes the goal with inherited options.
@@ -261,8 +262,10 @@ async fn execute_step(ctx: &Arc<Context>, mut step: Step) -> Result<Option<Entry
         let now = ctx.state().ledger().get(entry.0).filter(|now| now.delete).cloned().ok_or(NotExecuted)?;
         let retain_on_delete = now.retain_on_delete || entry.1.retain_on_delete;
         entry.1 = Arc::new(ResourceState { retain_on_delete, ..(*now).clone() });
-        step.old = Some(entry.clone());
     }
+    // A Create since the plan may have returned the id of the resource.
+    (entry, step.also_deleted) = without_shared_resource(ctx, entry, &HashSet::new()).await;
+    step.old = Some(entry.clone());
     ctx.shared.start_entry_deletion(&entry).await;
     let executed = if executor.can_begin(&step).await {
         executor.execute(step).await.map_err(|_| NotExecuted)

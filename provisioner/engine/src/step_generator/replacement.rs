@@ -234,12 +234,22 @@ fn order(ctx: &Context, deletions: &mut [EarlierDeletion]) {
     deletions.sort_by_key(|deletion| places.get(&deletion.entry().0).copied());
 }
 
-/// Returns the step that deletes an entry before a replacement. It leaves the resource alone if another entry that
-/// this run has not planned to delete names it. The user is told so, unless the other one is deleted next.
-/// `deleted_urns` are the URNs that are deleted together.
+/// Returns the step that deletes an entry before a replacement. `deleted_urns` are the URNs that are deleted together.
 async fn delete_step_of_resource(ctx: &Context, entry: Entry, op: StepOp, deleted_urns: &HashSet<Urn>) -> Step {
+    let (entry, also_deleted) = without_shared_resource(ctx, entry, deleted_urns).await;
+    Step { also_deleted, ..delete_step(ctx, &entry, op).await }
+}
+
+/// Returns an entry that is deleted before a replacement, as if it had `retainOnDelete` if another entry that this run has not
+/// planned to delete names its resource; with the pending deletes that name it. The user is told so, unless the other one is
+/// deleted next: `deleted_urns` are the URNs that are deleted together.
+pub(crate) async fn without_shared_resource(
+    ctx: &Context,
+    entry: Entry,
+    deleted_urns: &HashSet<Urn>,
+) -> (Entry, Vec<EntryId>) {
     if entry.1.retain_on_delete {
-        return delete_step(ctx, &entry, op).await;
+        return (entry, Vec::new());
     }
     let others = others_of_same_resource(ctx, &entry).await;
     let (mut pending_deletes, mut live) = (Vec::new(), Vec::new());
@@ -251,15 +261,12 @@ async fn delete_step_of_resource(ctx: &Context, entry: Entry, op: StepOp, delete
             live.push((other, is_certain));
         }
     }
-    let Some((keeper, is_certain)) = live.first() else {
-        let step = delete_step(ctx, &entry, op).await;
-        return Step { also_deleted: pending_deletes, ..step };
-    };
+    let Some((keeper, is_certain)) = live.first() else { return (entry, pending_deletes) };
     if !live.iter().any(|(other, _)| deleted_urns.contains(&other.urn)) {
         let warning = messages::shared_resource(&entry.1, keeper, *is_certain, &ctx.options.stack);
         ctx.emit_message(&entry.1.urn, None, warning);
     }
-    delete_step(ctx, &retained(entry), op).await
+    (retained(entry), Vec::new())
 }
 
 /// Refuses to delete dependents that are protected, as recorded or by the program, which registers them later.
