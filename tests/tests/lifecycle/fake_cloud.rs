@@ -133,6 +133,8 @@ struct Inner {
     added: BTreeSet<String>,
     /// True if ids contain the account, and each account has access to the objects of the others.
     has_global_ids: bool,
+    /// True if an id is only a part of what a Read needs.
+    finds_nothing_by_id: bool,
     /// Accounts of created objects with global ids.
     owners: BTreeMap<String, Account>,
     /// Objects that disappeared without a successful Delete.
@@ -296,6 +298,11 @@ impl FakeCloud {
         self.inner().has_global_ids = true;
     }
 
+    /// Makes Read find a resource with its recorded state only.
+    pub(crate) fn find_nothing_by_id(&self) {
+        self.inner().finds_nothing_by_id = true;
+    }
+
     /// Makes Delete fail for a resource whose id is an input of another one that exists.
     pub(crate) fn refuse_deletes_in_use(&self) {
         self.inner().refuses_deletes_in_use = true;
@@ -401,6 +408,7 @@ impl FakeCloud {
             owners,
             created_unchecked,
             has_global_ids: inner.has_global_ids,
+            finds_nothing_by_id: inner.finds_nothing_by_id,
             varies_timing: inner.varies_timing,
             returns_plain_values: inner.returns_plain_values,
             ..Inner::default()

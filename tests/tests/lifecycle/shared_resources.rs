@@ -174,8 +174,12 @@ async fn provider_decides_whether_entries_with_other_outputs_name_one_resource()
     fork.fail("read x", CallFailure::Error);
     let ended = fork.destroy(&state).allow_lost_records().run().await;
     assert_eq!(ended.changes(), ["delete x", "delete x"]);
-    // The provider does not find the resource, so both ids are equal by chance.
-    cloud.fail("read x", CallFailure::Missing);
+    let fork = cloud.fork(&cloud.state());
+    fork.fail("read x", CallFailure::Missing);
+    let ended = fork.up(&state, &program).run().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.changes(), ended.warnings.len(), ended.entries()), (vec![], 1, vec!["x".to_owned()]));
+    // The provider does not find the resource by its id alone, so both ids are equal by chance.
+    cloud.find_nothing_by_id();
     let ended = cloud.up(&state, &program).allow_lost_records().run().await.expect(Outcome::Succeeded);
     assert_eq!((ended.changes(), ended.warnings.len()), (vec!["delete x".to_owned()], 0));
 }

@@ -33,41 +33,26 @@ pub(crate) async fn others_of_same_resource(ctx: &Context, entry: &Entry) -> Vec
 }
 
 /// Returns whether the resource of an entry has become that of another one: it has a value of the other entry, or the
-/// provider finds it by the id alone. A provider that reads nothing returns what it was sent. `None` if it cannot be asked. If it
-/// finds the resource with the recorded state, and fails with the id alone, the id is only a part of what identifies the resource.
+/// provider finds it by the id alone. A provider that reads nothing returns what it was sent. `None` if it cannot be asked, or finds
+/// nothing: it may lack access, and a resource that is gone needs no Delete. If it finds the resource with the recorded state, and
+/// not with the id alone, the id is only a part of what identifies the resource.
 async fn is_taken_over(ctx: &Context, entry: &ResourceState, other: &ResourceState) -> Option<bool> {
     let recorded = (Arc::clone(&entry.outputs), Arc::clone(&entry.inputs));
-    let is_found = match read(ctx, entry, Some(recorded)).await {
-        Reading::Failed => return None,
-        Reading::Found(outputs) if shows_other(&outputs, entry, other) => return Some(true),
-        Reading::Found(_) => true,
-        Reading::Missing => false,
-    };
-    match read(ctx, entry, None).await {
-        Reading::Found(_) => Some(true),
-        Reading::Missing => Some(false),
-        Reading::Failed => is_found.then_some(false),
-    }
+    let outputs = read(ctx, entry, Some(recorded)).await?;
+    Some(shows_other(&outputs, entry, other) || read(ctx, entry, None).await.is_some())
 }
 
-/// Result of a Read.
-enum Reading {
-    Found(PropertyMap),
-    Missing,
-    Failed,
-}
-
-/// Reads the resource of an entry.
-async fn read(ctx: &Context, entry: &ResourceState, recorded: Option<(Arc<PropertyMap>, Arc<PropertyMap>)>) -> Reading {
-    let Some(provider) = entry.provider.as_ref() else { return Reading::Failed };
-    let Ok(instance) = ctx.load_instance(provider).await else { return Reading::Failed };
-    let Ok(Some(provider)) = instance.ready().await else { return Reading::Failed };
+/// Reads the outputs of the resource of an entry. `None` if the provider fails, or finds nothing.
+async fn read(
+    ctx: &Context,
+    entry: &ResourceState,
+    recorded: Option<(Arc<PropertyMap>, Arc<PropertyMap>)>,
+) -> Option<PropertyMap> {
+    let instance = ctx.load_instance(entry.provider.as_ref()?).await.ok()?;
+    let provider = instance.ready().await.ok()??;
     let (outputs, inputs) = recorded.unzip();
     let timeout = entry.custom_timeouts.durations().read;
     let (urn, id) = (entry.urn.clone(), entry.id.clone());
     let request = ReadRequest { urn, id, outputs, inputs, timeout, views: Views::default() };
-    match provider.read(request).await {
-        Ok(reply) => reply.outputs.map_or(Reading::Missing, Reading::Found),
-        Err(_) => Reading::Failed,
-    }
+    provider.read(request).await.ok()?.outputs
 }

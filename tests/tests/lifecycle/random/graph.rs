@@ -22,7 +22,7 @@ pub(super) struct Graph {
     tokens: [u8; 2],
     /// True if `p` has another name in the second version, with an alias.
     provider_renamed: bool,
-    /// False if no resource takes an existing one of its name over.
+    /// False if no resource takes an existing one of its name or its id over.
     pub(super) has_names: bool,
     /// True if dependencies are reversed in the second version.
     reversed: bool,
@@ -247,9 +247,11 @@ impl Graph {
         !self.definition(index, version).absent
     }
 
-    /// Returns whether the resource has another type in the second version. An id of one type names no object of another.
-    fn is_retyped(&self, index: usize) -> bool {
-        self.definition(index, Version::Before).retyped != self.definition(index, Version::After).retyped
+    /// Returns whether a resource may be read or imported under the id that it was created with. An id of one type names no
+    /// object of another type.
+    fn can_name_own(&self, index: usize) -> bool {
+        let is_retyped = |version| self.definition(index, version).retyped;
+        self.has_names && is_retyped(Version::Before) == is_retyped(Version::After)
     }
 
     /// Returns the resource that a number selects: one before the given resource, or after it if the graph is reversed.
@@ -326,7 +328,7 @@ impl Graph {
                 definition.options.iter().find(|option| matches!(option, ResourceOption::Get { .. }))
         {
             let name = self.name(index, version);
-            let id = if *own && !self.is_retyped(index) && restriction != Restriction::AlwaysAccepted {
+            let id = if *own && self.can_name_own(index) && restriction != Restriction::AlwaysAccepted {
                 format!("{name}-1")
             } else {
                 format!("there-{}", self::name(index))
@@ -381,7 +383,7 @@ impl Graph {
             _ if kind == Kind::Component => resource,
             ResourceOption::Import { own, spelled } => {
                 let run = if let Restriction::Unrestricted { run } = restriction { run } else { 0 };
-                let is_own = *own && !self.is_retyped(index);
+                let is_own = *own && self.can_name_own(index);
                 let id = if is_own { format!("{}-1", name(index)) } else { format!("found-{}-{run}", name(index)) };
                 let id = format!("{}{id}", if *spelled { SPELLING } else { "" });
                 resource

@@ -249,8 +249,6 @@ impl RandomRun {
                 FailingCall::Resource(verb, number) => {
                     let failure = match (*verb, *failure) {
                         ("create", CallFailure::Missing) => CallFailure::PartialWithoutId,
-                        // A provider that finds nothing by an id of two entries says that they name two resources.
-                        ("read", CallFailure::Missing) if graph.has_names => CallFailure::Error,
                         (_, failure) => failure,
                     };
                     let name = name(usize::from(*number) % graph.resources.len());
