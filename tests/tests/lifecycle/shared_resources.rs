@@ -180,6 +180,7 @@ async fn provider_decides_whether_entries_with_other_outputs_name_one_resource()
     assert_eq!((ended.changes(), ended.warnings.len(), ended.entries()), (vec![], 1, vec!["x".to_owned()]));
     // The provider does not find the resource by its id alone, so both ids are equal by chance.
     cloud.find_nothing_by_id();
+    let program = [named("a").input("v", "1")];
     let ended = cloud.up(&state, &program).allow_lost_records().run().await.expect(Outcome::Succeeded);
     assert_eq!((ended.changes(), ended.warnings.len()), (vec!["delete x".to_owned()], 0));
 }
