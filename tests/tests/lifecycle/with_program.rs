@@ -498,3 +498,13 @@ async fn destroy_keeps_what_the_program_protects_or_retains_after_a_failed_depen
     let excluded = fork.destroy_with(&state, &program).exclude("b").run().await;
     assert!(!entry(&excluded.state, "b").protect, "an entry out of scope stays as it is recorded");
 }
+
+#[tokio::test]
+async fn program_of_destroy_protects_a_recorded_dependent_of_a_target() {
+    let program = [resource("a").input("v", "1"), resource("b").input_from("v", "a")];
+    let (cloud, state) = deploy(&program).await;
+    let protecting = [resource("a").input("v", "1"), resource("b").input("v", "none").protected()];
+    let run = cloud.destroy_with(&state, &protecting).target("a").with_dependents();
+    let ended = run.run().await.expect(Outcome::Failed);
+    assert!(!ended.changes().contains(&"delete b-1".to_owned()), "{:?}", ended.changes());
+}

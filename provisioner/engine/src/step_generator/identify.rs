@@ -97,9 +97,13 @@ pub(super) async fn identify(
 }
 
 /// Sets `protect` and `retainOnDelete` of a recorded entry where the goal has them, in a destroy: the entry is deleted at the end
-/// also if its registration is skipped or fails. The goal lifts them only once it is applied.
+/// also if its registration is skipped or fails, and as a dependent of a target by what it is recorded with. The goal lifts them only
+/// once it is applied.
 async fn keep_protection(ctx: &Context, registration: &Registration) {
-    let Some((id, old)) = registration.old.as_ref().filter(|_| registration.in_scope) else { return };
+    let scope = &ctx.options.scope;
+    let may_be_dependent = scope.target_dependents && !scope.is_excluded(&registration.urn);
+    let may_be_deleted = registration.in_scope || may_be_dependent;
+    let Some((id, old)) = registration.old.as_ref().filter(|_| may_be_deleted) else { return };
     let (protect, retain) = (registration.goal.protect == Some(true), registration.goal.retain_on_delete == Some(true));
     if ctx.options.operation != Operation::Destroy || (old.protect || !protect) && (old.retain_on_delete || !retain) {
         return;
