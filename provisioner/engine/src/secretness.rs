@@ -13,31 +13,32 @@ use state::ResourceState;
 
 use crate::goal::Goal;
 
-/// Inputs of a goal, whose secrets every step of its resource asks for. Empty without a goal.
+/// Inputs of a goal, with the result of one search for secrets in them, which all steps of the resource use. Empty without a goal.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GoalInputs {
     properties: Arc<PropertyMap>,
     contain_secrets: bool,
-    /// Recorded entry of the resource that was searched, too, and contains none.
-    without_secrets: Option<Arc<ResourceState>>,
+    /// Recorded entry of the resource, if it was searched, too, and contains no secret.
+    recorded_without_secrets: Option<Arc<ResourceState>>,
 }
 
 impl GoalInputs {
     /// Searches inputs for secrets, once for all steps.
     pub(crate) fn new(properties: Arc<PropertyMap>) -> Self {
-        Self { contain_secrets: contain_secrets(&properties), properties, without_secrets: None }
+        Self { contain_secrets: contain_secrets(&properties), properties, recorded_without_secrets: None }
     }
 
     /// Searches the recorded entry of the resource for secrets.
     pub(crate) fn search_recorded(&mut self, recorded: Option<&Arc<ResourceState>>) {
         let has_none = |old: &&Arc<ResourceState>| !contain_secrets(&old.inputs) && !contain_secrets(&old.outputs);
-        self.without_secrets = recorded.filter(has_none).cloned();
+        self.recorded_without_secrets = recorded.filter(has_none).cloned();
     }
 
     /// Returns whether the inputs, or the properties of the recorded entry, contain a secret.
     fn contain_secrets_with(&self, recorded: Option<&ResourceState>) -> bool {
-        let was_searched =
-            |old: &ResourceState| self.without_secrets.as_deref().is_some_and(|known| std::ptr::eq(known, old));
+        let was_searched = |old: &ResourceState| {
+            self.recorded_without_secrets.as_deref().is_some_and(|known| std::ptr::eq(known, old))
+        };
         let contains = |old: &ResourceState| contain_secrets(&old.inputs) || contain_secrets(&old.outputs);
         self.contain_secrets || recorded.is_some_and(|old| !was_searched(old) && contains(old))
     }

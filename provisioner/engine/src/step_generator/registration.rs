@@ -29,7 +29,7 @@ pub(crate) enum Origin {
 #[derive(Debug)]
 pub(crate) struct Registration {
     pub(crate) goal: Goal,
-    /// Inputs of the goal.
+    /// Inputs of the goal, searched for secrets.
     pub(crate) goal_inputs: GoalInputs,
     pub(crate) urn: Urn,
     pub(crate) kind: ResourceKind,
