@@ -156,7 +156,8 @@ async fn resource_with_a_placeholder_id_or_an_id_of_many_entries_is_deleted_as_a
 
 #[tokio::test]
 async fn provider_decides_whether_entries_with_other_outputs_name_one_resource() {
-    let (cloud, state) = deploy(&[named("a").input("v", "1"), named("b").input("v", "2")]).await;
+    let second = named("b").input("v", "2").depends_on("a");
+    let (cloud, state) = deploy(&[named("a").input("v", "1"), second]).await;
     let program = [named("b").input("v", "2")];
     // The recorded outputs of `a` are out of date: the resource has those of `b`.
     let ended = cloud.up(&state, &program).run().await.expect(Outcome::Succeeded);
