@@ -128,6 +128,11 @@ fn step(description: &'static str, command: Command, resources: &[StackResource]
     Step { description, command, resources: resources.to_vec(), external_change: None, fails: false }
 }
 
+/// `pulumi` wrote a state that it then refused, so the step has no result to compare with. Two steps of one resource
+/// can race in its engine (pulumi/pulumi#20852).
+#[derive(Debug)]
+struct InvalidPulumiState;
+
 /// Stack, with the programs that execute its steps.
 struct Stack {
     repository: Repository,
@@ -140,7 +145,12 @@ impl Stack {
     }
 
     /// Executes the step with this number, and returns the calls for each resource.
-    fn execute(&self, number: usize, step: &Step, pulumi: &Pulumi<'_>) -> BTreeMap<String, Vec<String>> {
+    fn execute(
+        &self,
+        number: usize,
+        step: &Step,
+        pulumi: &Pulumi<'_>,
+    ) -> Result<BTreeMap<String, Vec<String>>, InvalidPulumiState> {
         self.declare(&step.resources, pulumi);
         if let Some((key, external_change)) = step.external_change {
             self.change_externally(key, external_change);
@@ -160,6 +170,10 @@ impl Stack {
                 (code, stdout + &stderr)
             }
         };
+        let is_by_pulumi = matches!(executor, Executor::Pulumi);
+        if is_by_pulumi && text.contains("snapshot integrity failure; it was already written, but is invalid") {
+            return Err(InvalidPulumiState);
+        }
         assert_eq!(code != 0, step.fails, "{}, by {executor:?} of {:?}:\n{text}", step.description, self.executors);
         let mut calls_by_name: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for Call { call, name, preview, secret, .. } in self.repository.home.calls().split_off(before) {
@@ -167,7 +181,7 @@ impl Stack {
                 calls_by_name.entry(name).or_default().push(format!("{call} preview={preview} secret={secret:?}"));
             }
         }
-        calls_by_name
+        Ok(calls_by_name)
     }
 
     fn declare(&self, resources: &[StackResource], pulumi: &Pulumi<'_>) {
@@ -311,14 +325,14 @@ fn without_order_dependent_calls(calls_by_name: &BTreeMap<String, Vec<String>>) 
 }
 
 /// Executes the steps with four stacks, and compares their calls and states. `is_order_fixed`: the order of calls
-/// depends on the program only.
-fn assert_equal_runs(steps: &[Step], is_order_fixed: bool) {
+/// depends on the program only. An error leaves the rest of the steps out.
+fn assert_equal_runs(steps: &[Step], is_order_fixed: bool) -> Result<(), InvalidPulumiState> {
     use Executor::Sc;
     let stacks = [[Sc; 2], [Executor::Pulumi; 2], [Sc, Executor::Pulumi], [Executor::Pulumi, Sc]].map(Stack::new);
     let pulumis = stacks.each_ref().map(|stack| Pulumi::new(&stack.repository));
     for (number, step) in steps.iter().enumerate() {
-        let calls_by_name: Vec<_> =
-            stacks.iter().zip(&pulumis).map(|(stack, pulumi)| stack.execute(number, step, pulumi)).collect();
+        let executed = stacks.iter().zip(&pulumis).map(|(stack, pulumi)| stack.execute(number, step, pulumi));
+        let calls_by_name: Vec<_> = executed.collect::<Result<_, _>>()?;
         for (stack, calls_of_stack) in stacks.iter().zip(&calls_by_name) {
             let of = |number: usize| -> Vec<String> {
                 steps[number]
@@ -349,6 +363,7 @@ fn assert_equal_runs(steps: &[Step], is_order_fixed: bool) {
             assert_eq!(stack.existing_resources(), stacks[1].existing_resources(), "{description}");
         }
     }
+    Ok(())
 }
 
 pub(crate) fn common_changes_have_equal_calls_and_states() {
@@ -391,7 +406,8 @@ pub(crate) fn common_changes_have_equal_calls_and_states() {
             step("destroy again", Command::Destroy, &[]),
         ],
         true,
-    );
+    )
+    .unwrap();
 }
 
 pub(crate) fn options_failures_and_drift_have_equal_calls_and_states() {
@@ -444,7 +460,8 @@ pub(crate) fn options_failures_and_drift_have_equal_calls_and_states() {
             step("destroy", Command::Destroy, &[]),
         ],
         true,
-    );
+    )
+    .unwrap();
 }
 
 /// Runs as many cases as `SC_TWINS` requests, starting with the seed `SC_TWINS_SEED`.
@@ -453,7 +470,11 @@ pub(crate) fn random_steps_have_equal_calls_and_states() {
     let (first, count) = (number("SC_TWINS_SEED").unwrap_or(1), number("SC_TWINS").unwrap_or(3));
     for seed in first..first + count {
         println!("SC_TWINS_SEED={seed} SC_TWINS=1");
-        assert_equal_runs(&random_steps(&mut Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)), false);
+        let run = || assert_equal_runs(&random_steps(&mut Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)), false);
+        if run().is_err() {
+            println!("pulumi wrote an invalid state; the steps are executed again");
+            run().unwrap();
+        }
     }
 }
 

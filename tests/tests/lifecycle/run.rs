@@ -290,6 +290,7 @@ impl Run {
         let host = Arc::new(self.cloud.clone());
         let (operation, has_program) = (self.options.operation, self.options.has_program());
         let destroys = operation == Operation::Destroy;
+        let continues_on_error = self.options.continue_on_error;
         let has_no_scope = self.options.scope.targets.is_empty() && self.options.scope.excludes.is_empty();
         let (deployment, run) = Deployment::new(
             self.options,
@@ -370,17 +371,18 @@ impl Run {
             violations.extend(invariants::deletes_out_of_order(
                 &self.base,
                 &ended.calls,
-                &events.deletes_before_replacement(),
+                &events.deletes_before_replacement(false),
             ));
             violations.extend(invariants::successes_after_failed_dependency(&self.resources, &ended.replies));
             if has_no_scope {
                 violations.extend(secrets.of_end(&end.snapshot, &ended.replies));
                 let created_unchecked = self.cloud.created_unchecked();
+                let is_cut_short = end.outcome != Outcome::Succeeded && !continues_on_error;
                 violations.extend(invariants::dangling_inputs(
                     &self.base,
                     &end.snapshot,
                     &ended.calls,
-                    &events.deletes_before_replacement(),
+                    &events.deletes_before_replacement(is_cut_short),
                     &created_unchecked,
                 ));
             }
@@ -546,8 +548,9 @@ impl Events {
         steps.collect()
     }
 
-    /// Returns the ids that were deleted before a replacement, including ids of pending deletes.
-    fn deletes_before_replacement(&self) -> BTreeSet<String> {
+    /// Returns the ids that were deleted before a replacement, including ids of pending deletes and of old versions. The
+    /// events of a run that was cut short do not show whether an old version was one of them, so all of its are.
+    fn deletes_before_replacement(&self, is_cut_short: bool) -> BTreeSet<String> {
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         let started = |event: &Event| match event {
             Event::StepStarted(step) => Some(Arc::clone(step)),
@@ -559,7 +562,7 @@ impl Events {
         });
         let replaced_id = |(place, step): (usize, &Arc<StepInfo>)| {
             let old = step.old.as_ref().filter(|_| step.op == StepOp::DeleteReplaced)?;
-            (!old.delete || Some(place) < program_ended).then(|| old.id_text().to_owned())
+            (!old.delete || is_cut_short || Some(place) < program_ended).then(|| old.id_text().to_owned())
         };
         steps.iter().enumerate().filter_map(replaced_id).collect()
     }
