@@ -120,7 +120,10 @@ impl Fixture {
         let (events, signals) = (Arc::new(Discarded), StopSignals::default());
         let snapshot = state.snapshot().clone();
         let (deployment, run) = Deployment::new(options, snapshot, host, Some(recorder), events, signals);
-        let (end, _) = tokio::join!(run, program::register_all(program, &deployment, ProgramEnd::Completed));
+        let (end, _) = tokio::join!(run, async {
+            let (_, result) = program::register_all(program, &deployment).await;
+            deployment.finish(result.map_or(ProgramEnd::Failed, |()| ProgramEnd::Completed)).await;
+        });
         drop(deployment);
         state.close(end.snapshot, Some(&update())).await?;
         Ok(end.outcome)

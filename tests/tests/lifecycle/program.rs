@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use bridge::provider::{Alias, AliasParent};
 use engine::{
-    Announcement, Deployment, Goal, Halted, InvokeGoal, ProgramEnd, ReadGoal, Registered, Registrar as _,
-    RegistrationResult,
+    Announcement, Deployment, Goal, Halted, InvokeGoal, ReadGoal, Registered, Registrar as _, RegistrationResult,
 };
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
@@ -323,28 +322,26 @@ fn announced(resource: &ProgramResource, program: &[ProgramResource]) -> Goal {
 }
 
 /// Registers all resources in the order of the list, each as soon as its dependencies have replies. Dependents of
-/// failed resources are registered as well, as programs may do.
+/// failed resources are registered as well, as programs may do. Returns `Halted` beside the replies if the run ended first.
 pub(crate) async fn register_all(
     resources: &[ProgramResource],
     deployment: &Deployment,
-    end: ProgramEnd,
-) -> BTreeMap<String, Reply> {
+) -> (BTreeMap<String, Reply>, Result<(), Halted>) {
     let mut replies = BTreeMap::new();
     let root = Goal::component(TypeToken::new(ROOT_STACK_TYPE), format!("{PROJECT}-{STACK}"), PropertyMap::new());
-    let Ok(_) = deployment.register(root).await else {
-        deployment.finish(ProgramEnd::Failed).await;
-        return replies;
-    };
+    if let Err(halted) = deployment.register(root).await {
+        return (replies, Err(halted));
+    }
     let mut registered_by_name: BTreeMap<String, Registered> = BTreeMap::new();
     let mut waiting: Vec<&ProgramResource> = resources.iter().collect();
     let mut running: FuturesUnordered<BoxFuture<'_, (String, Result<Registered, Halted>)>> = FuturesUnordered::new();
-    let mut halted = false;
+    let mut result = Ok(());
     let goals = resources.iter().map(|resource| announced(resource, resources)).collect();
     deployment.announce(Announcement { goals, ..Announcement::default() });
     loop {
-        let (ready, rest): (Vec<_>, Vec<_>) = waiting
-            .into_iter()
-            .partition(|resource| !halted && resource.dependencies().all(|name| registered_by_name.contains_key(name)));
+        let (ready, rest): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|resource| {
+            result.is_ok() && resource.dependencies().all(|name| registered_by_name.contains_key(name))
+        });
         waiting = rest;
         for resource in ready {
             running.push(register(resource, deployment, &registered_by_name));
@@ -355,12 +352,14 @@ pub(crate) async fn register_all(
             Ok(registered) => {
                 registered_by_name.insert(name, registered);
             }
-            Err(_) => halted = true,
+            Err(halted) => result = Err(halted),
         }
     }
-    assert!(halted || waiting.is_empty(), "the program refers to resources that it does not contain: {waiting:?}");
-    deployment.finish(if halted { ProgramEnd::Failed } else { end }).await;
-    replies
+    assert!(
+        result.is_err() || waiting.is_empty(),
+        "the program refers to resources that it does not contain: {waiting:?}"
+    );
+    (replies, result)
 }
 
 fn register<'a>(

@@ -1,6 +1,7 @@
 //! Runs of a deployment, each checked for the invariants of every run (docs/spec/engine-semantics.md#11.1).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -285,12 +286,11 @@ impl Run {
         let checking_recorder =
             CheckingRecorder::new(&self.cloud, &self.base, fails_after, lease, Arc::clone(&secrets));
         let masker = Arc::clone(&self.options.masker);
-        let events = Arc::new(Events { masker: Arc::clone(&masker), events: Mutex::default() });
+        let events = Arc::new(Events { masker: Arc::clone(&masker), ..Events::default() });
         let recorder = (!preview).then(|| Box::new(checking_recorder.clone()) as Box<dyn StateRecorder>);
         let host = Arc::new(self.cloud.clone());
         let (operation, has_program) = (self.options.operation, self.options.has_program());
         let destroys = operation == Operation::Destroy;
-        let continues_on_error = self.options.continue_on_error;
         let has_no_scope = self.options.scope.targets.is_empty() && self.options.scope.excludes.is_empty();
         let (deployment, run) = Deployment::new(
             self.options,
@@ -302,7 +302,10 @@ impl Run {
         );
         let program = async {
             if has_program {
-                program::register_all(&self.resources, &deployment, self.end).await
+                let (replies, result) = program::register_all(&self.resources, &deployment).await;
+                events.record_program_end();
+                deployment.finish(result.map_or(ProgramEnd::Failed, |()| self.end)).await;
+                replies
             } else {
                 BTreeMap::new()
             }
@@ -371,18 +374,17 @@ impl Run {
             violations.extend(invariants::deletes_out_of_order(
                 &self.base,
                 &ended.calls,
-                &events.deletes_before_replacement(false),
+                &events.deletes_before_replacement(),
             ));
             violations.extend(invariants::successes_after_failed_dependency(&self.resources, &ended.replies));
             if has_no_scope {
                 violations.extend(secrets.of_end(&end.snapshot, &ended.replies));
                 let created_unchecked = self.cloud.created_unchecked();
-                let is_cut_short = end.outcome != Outcome::Succeeded && !continues_on_error;
                 violations.extend(invariants::dangling_inputs(
                     &self.base,
                     &end.snapshot,
                     &ended.calls,
-                    &events.deletes_before_replacement(is_cut_short),
+                    &events.deletes_before_replacement(),
                     &created_unchecked,
                 ));
             }
@@ -463,6 +465,8 @@ pub(crate) fn entry<'a>(state: &'a Snapshot, name: &str) -> &'a ResourceState {
 #[derive(Debug, Default)]
 struct Events {
     events: Mutex<Vec<Event>>,
+    /// Number of events before the end of the program.
+    count_at_program_end: AtomicUsize,
     masker: Arc<SecretMasker>,
 }
 
@@ -548,22 +552,21 @@ impl Events {
         steps.collect()
     }
 
-    /// Returns the ids that were deleted before a replacement, including ids of pending deletes and of old versions. The
-    /// events of a run that was cut short do not show whether an old version was one of them, so all of its are.
-    fn deletes_before_replacement(&self, is_cut_short: bool) -> BTreeSet<String> {
+    /// Records that the program has registered its resources. What is deleted after this is deleted at the end of the run.
+    fn record_program_end(&self) {
+        let count = self.events.lock().unwrap_or_else(PoisonError::into_inner).len();
+        self.count_at_program_end.store(count, Ordering::SeqCst);
+    }
+
+    /// Returns the ids that were deleted before a replacement, including ids of pending deletes and of old versions.
+    fn deletes_before_replacement(&self) -> BTreeSet<String> {
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        let started = |event: &Event| match event {
-            Event::StepStarted(step) => Some(Arc::clone(step)),
-            _ => None,
-        };
-        let steps: Vec<_> = events.iter().filter_map(started).collect();
-        let program_ended = steps.iter().rposition(|step| {
-            !matches!(step.op, StepOp::Delete | StepOp::DeleteReplaced | StepOp::Discard | StepOp::RemovePendingReplace)
-        });
-        let replaced_id = |(place, step): (usize, &Arc<StepInfo>)| {
+        let count_at_program_end = self.count_at_program_end.load(Ordering::SeqCst);
+        let replaced_id = |(place, event): (usize, &Event)| {
+            let Event::StepStarted(step) = event else { return None };
             let old = step.old.as_ref().filter(|_| step.op == StepOp::DeleteReplaced)?;
-            (!old.delete || is_cut_short || Some(place) < program_ended).then(|| old.id_text().to_owned())
+            (!old.delete || place < count_at_program_end).then(|| old.id_text().to_owned())
         };
-        steps.iter().enumerate().filter_map(replaced_id).collect()
+        events.iter().enumerate().filter_map(replaced_id).collect()
     }
 }
