@@ -422,7 +422,9 @@ impl FakeCloud {
         let inner = &mut *self.inner();
         let with_id = state.pending_operations.iter().filter(|operation| operation.is_create_with_id());
         let with_id = with_id.map(|operation| &operation.resource);
-        let known = state.resources.iter().chain(with_id).map(|entry| inner.object_of(state, entry));
+        // An entry with a pending replacement has no existing object.
+        let entries = state.resources.iter().filter(|entry| !entry.pending_replacement);
+        let known = entries.chain(with_id).map(|entry| inner.object_of(state, entry));
         let known: BTreeSet<Object> = known.collect();
         for PendingOperation { resource, kind } in &state.pending_operations {
             let object = inner.object_of(state, resource);

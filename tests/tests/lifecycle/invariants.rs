@@ -37,7 +37,7 @@ pub(crate) fn repeated_changes(calls: &[Call]) -> Vec<String> {
     let has_effect = |call: &&Call| !call.id.is_empty() && !call.is_busy && !call.news.contains_key(NAMED);
     let changes = calls.iter().filter(|call| matches!(call.verb, "create" | "update" | "delete")).filter(has_effect);
     changes
-        .filter(|call| !seen.insert(&call.id))
+        .filter(|call| !seen.insert(&call.object))
         .map(|call| format!("{} is a second change of the resource", call.text()))
         .collect()
 }
