@@ -125,6 +125,18 @@ async fn dependent_inherits_retention_from_its_component_and_keeps_it_under_a_ne
 }
 
 #[tokio::test]
+async fn dependent_that_moves_out_of_a_retained_or_protected_component_does_not_inherit_from_it() {
+    let before = [resource("a").input("d", "1"), component("g"), resource("b").parent("g").input_from("k", "a")];
+    let within_g = Some(component("g").urn_within(None));
+    for g in [component("g").retained(), component("g").protected()] {
+        let (cloud, state) = deploy(&before).await;
+        let b = resource("b").input_from("k", "a").alias_spec("b", "Thing", within_g.clone());
+        let ended = cloud.up(&state, &[resource("a").input("d", "2"), g, b]).run().await.expect(Outcome::Succeeded);
+        assert_eq!(ended.changes(), ["delete b-1", "delete a-1", "create a", "create b"]);
+    }
+}
+
+#[tokio::test]
 async fn protected_resource_is_not_replaced_by_a_read_of_another_one() {
     let (cloud, state) = deploy(&[resource("a").protected()]).await;
     cloud.add("theirs");

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use hashbrown::HashSet;
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::{ROOT_STACK_TYPE, Urn};
 use state::ResourceState;
@@ -24,7 +25,8 @@ impl DeploymentState {
         for (urn, goal) in goals {
             let candidates = aliases::candidate_urns(&urn, &goal, |_| None);
             let (protect, retain_on_delete) = (goal.protect, goal.retain_on_delete);
-            let options = AnnouncedOptions { urn, remote: goal.remote, protect, retain_on_delete };
+            let parent = goal.parent.clone();
+            let options = AnnouncedOptions { urn, parent, remote: goal.remote, protect, retain_on_delete };
             if goal.import_id.as_ref().is_some_and(|id| !self.is_recorded(&candidates, id)) {
                 announced.imported_types.extend(candidates.iter().map(|urn| urn.type_token().to_owned()));
             }
@@ -70,13 +72,25 @@ impl DeploymentState {
 
     fn announced_option(&self, entry: &ResourceState, option: impl Fn(&AnnouncedOptions) -> Option<bool>) -> bool {
         let Some(Announced { resources, .. }) = &self.announced else { return false };
-        let mut urns = std::iter::once(entry.urn.clone()).chain(self.ancestors(entry));
+        // A resource inherits from its new parent, not from the recorded one.
+        let next_parent = |urn: &Urn, recorded: Option<Urn>| match resources.get(urn) {
+            Some(announced) => announced.parent.clone(),
+            None => recorded,
+        };
+        let parent_of = |urn: &Urn| next_parent(urn, self.recorded_parent(urn));
+        let parents = std::iter::successors(next_parent(&entry.urn, entry.parent.clone()), parent_of);
+        // Aliases of a wrong program can make a cycle of parents.
+        let mut visited = HashSet::new();
+        let mut urns = std::iter::once(entry.urn.clone()).chain(parents).take_while(|urn| visited.insert(urn.clone()));
         urns.find_map(|urn| resources.get(&urn).and_then(&option)).unwrap_or_default()
     }
 
     /// Returns the recorded parent of an entry, the parent of that, and so on.
     fn ancestors(&self, entry: &ResourceState) -> impl Iterator<Item = Urn> {
-        let parent_of = |urn: &Urn| self.old_or_removed(urn).and_then(|(_, parent)| parent.parent.clone());
-        std::iter::successors(entry.parent.clone(), parent_of)
+        std::iter::successors(entry.parent.clone(), |urn| self.recorded_parent(urn))
+    }
+
+    fn recorded_parent(&self, urn: &Urn) -> Option<Urn> {
+        self.old_or_removed(urn).and_then(|(_, entry)| entry.parent.clone())
     }
 }
