@@ -21,6 +21,7 @@ use self::account::Account;
 pub(crate) use self::account::Object;
 use self::instance::Instance;
 pub(crate) use self::instance::keeps_id;
+use crate::program::ProgramResource;
 
 /// Name of an input with which the provider's Diff is unknown.
 pub(crate) const UNKNOWN_DIFF: &str = "unknownDiff";
@@ -450,8 +451,14 @@ impl FakeCloud {
     }
 
     /// Compares the existing objects with a state and the one before it. Returns the objects without an entry, a pending
-    /// create or a release by the program. An entry with a pending replacement has no existing object.
-    pub(crate) fn lost_resources(&self, before: &Snapshot, after: &Snapshot) -> Vec<String> {
+    /// create or a release by the program, which retains the `retained`. An entry with a pending replacement has no
+    /// existing object.
+    pub(crate) fn lost_resources(
+        &self,
+        before: &Snapshot,
+        after: &Snapshot,
+        retained: &[ProgramResource],
+    ) -> Vec<String> {
         let inner = &mut *self.inner();
         if inner.allows_missing {
             return Vec::new();
@@ -460,8 +467,12 @@ impl FakeCloud {
         let known: BTreeSet<Object> = owned.map(|entry| inner.object_of(after, entry)).collect();
         inner.unmanaged.retain(|object| !known.contains(object));
         // A resource that is retained before its replacement has an entry with a pending replacement.
-        let is_released =
-            |entry: &Arc<ResourceState>| entry.external || entry.retain_on_delete || entry.deleted_with.is_some();
+        let is_old_of_retained =
+            |entry: &ResourceState| entry.delete && retained.iter().any(|resource| resource.may_have_been(&entry.urn));
+        let is_released = |entry: &Arc<ResourceState>| {
+            let is_released = entry.external || entry.retain_on_delete || entry.deleted_with.is_some();
+            is_released || is_old_of_retained(entry)
+        };
         let is_removed = |entry: &&Arc<ResourceState>| {
             !after.resources.iter().any(|other| (&other.urn, &other.id) == (&entry.urn, &entry.id))
         };

@@ -189,6 +189,8 @@ struct CheckingRecorderInner {
     fails_after: Option<usize>,
     lease: Option<Lease>,
     secrets: Arc<SecretChecks>,
+    /// Resources that the program retains.
+    retained: Vec<ProgramResource>,
 }
 
 impl CheckingRecorderInner {
@@ -205,8 +207,9 @@ impl CheckingRecorderInner {
         }
         self.violations
             .extend(self.crash_states.last().map(|last| self.secrets.of_record(last, &snapshot)).unwrap_or_default());
+        let before = self.crash_states.last();
         let lost =
-            self.crash_states.last().map(|before| self.cloud.lost_resources(before, &snapshot)).unwrap_or_default();
+            before.map(|before| self.cloud.lost_resources(before, &snapshot, &self.retained)).unwrap_or_default();
         self.violations.extend(lost.into_iter().map(|id| {
             format!("after record {} the existing resource {id} has no entry\n{record:?}", self.crash_states.len())
         }));
@@ -222,6 +225,7 @@ impl CheckingRecorder {
         fails_after: Option<usize>,
         lease: Option<Lease>,
         secrets: Arc<SecretChecks>,
+        program: &[ProgramResource],
     ) -> Self {
         Self(Arc::new(Mutex::new(CheckingRecorderInner {
             ledger: Ledger::new(base.clone()),
@@ -233,6 +237,7 @@ impl CheckingRecorder {
             fails_after,
             lease,
             secrets,
+            retained: program.iter().filter(|resource| resource.kept_by(program).retained).cloned().collect(),
         })))
     }
 

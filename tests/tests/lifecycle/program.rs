@@ -225,13 +225,15 @@ impl ProgramResource {
         Some(parent.urn_within(parent.parent_urn(program).as_ref()))
     }
 
-    /// Returns what the options of the resource keep in a program.
+    /// Returns what the options of the resource keep in a program, with those that it inherits.
     pub(crate) fn kept_by(&self, program: &[ProgramResource]) -> Kept {
         let goal = announced(self, program);
+        let parent = program.iter().find(|resource| Some(&resource.name) == self.parent.as_ref());
+        let parent = parent.map(|parent| parent.kept_by(program));
         Kept {
             urn: self.urn_within(self.parent_urn(program).as_ref()),
-            protected: goal.protect == Some(true),
-            retained: goal.retain_on_delete == Some(true),
+            protected: goal.protect.unwrap_or(parent.as_ref().is_some_and(|parent| parent.protected)),
+            retained: goal.retain_on_delete.unwrap_or(parent.is_some_and(|parent| parent.retained)),
         }
     }
 

@@ -283,14 +283,15 @@ impl Run {
         let preview = self.options.preview;
         let secrets = Arc::new(SecretChecks::new(&self.base, &self.resources));
         let (fails_after, lease) = (self.record_fails_after, self.lease);
-        let checking_recorder =
-            CheckingRecorder::new(&self.cloud, &self.base, fails_after, lease, Arc::clone(&secrets));
         let masker = Arc::clone(&self.options.masker);
         let events = Arc::new(Events { masker: Arc::clone(&masker), ..Events::default() });
-        let recorder = (!preview).then(|| Box::new(checking_recorder.clone()) as Box<dyn StateRecorder>);
-        let host = Arc::new(self.cloud.clone());
         let (operation, has_program) = (self.options.operation, self.options.has_program());
         let destroys = operation == Operation::Destroy;
+        let resources = if has_program { self.resources.as_slice() } else { &[] };
+        let checking_recorder =
+            CheckingRecorder::new(&self.cloud, &self.base, fails_after, lease, Arc::clone(&secrets), resources);
+        let recorder = (!preview).then(|| Box::new(checking_recorder.clone()) as Box<dyn StateRecorder>);
+        let host = Arc::new(self.cloud.clone());
         let has_no_scope = self.options.scope.targets.is_empty() && self.options.scope.excludes.is_empty();
         let (deployment, run) = Deployment::new(
             self.options,
@@ -364,11 +365,11 @@ impl Run {
             if is_complete && has_no_scope && self.end == ProgramEnd::Completed {
                 violations.extend(invariants::uninitialized_entries(&end.snapshot));
             }
-            let program = if has_program { self.resources.as_slice() } else { &[] };
             let (cloud, calls) = (&self.cloud, &ended.calls);
-            violations.extend(invariants::deletes_of_kept(cloud, &self.base, calls, program, destroys));
+            violations.extend(invariants::deletes_of_kept(cloud, &self.base, calls, resources, destroys));
             if !self.lost_records {
-                let deletes = invariants::deletes_of_named(cloud, &end.snapshot, calls, program, destroys, end.outcome);
+                let deletes =
+                    invariants::deletes_of_named(cloud, &end.snapshot, calls, resources, destroys, end.outcome);
                 violations.extend(deletes);
             }
             violations.extend(invariants::deletes_out_of_order(

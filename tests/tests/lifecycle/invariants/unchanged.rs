@@ -10,7 +10,7 @@ use crate::fake_cloud::Call;
 
 /// Returns the entries that lost their initialization errors without a Create or an Update that succeeded.
 pub(crate) fn init_errors_without_update(base: &Snapshot, state: &Snapshot, calls: &[Call]) -> Vec<String> {
-    let has_errors = |state: &&Arc<ResourceState>| !state.init_errors.is_empty() && !state.external;
+    let has_errors = |state: &&Arc<ResourceState>| !state.init_errors.is_empty() && !state.external && !state.delete;
     let errors: BTreeSet<&str> = base.resources.iter().filter(has_errors).map(|state| state.id_text()).collect();
     let changed = calls.iter().filter(|call| matches!(call.verb, "create" | "update") && call.succeeded);
     let changed: BTreeSet<&str> = changed.map(|call| &*call.id).collect();
