@@ -111,6 +111,22 @@ async fn resource_of_a_protected_retained_or_read_entry_is_not_deleted() {
 }
 
 #[tokio::test]
+async fn pending_delete_that_retains_a_resource_keeps_it_before_a_replacement_of_another_entry() {
+    let (cloud, state) = deploy(&[named("a").input("k", "1").input("d", "1")]).await;
+    cloud.fail("create b", CallFailure::Error);
+    let b = || resource("b").depends_on("a");
+    let retained = [resource("a").input("k", "2").input("d", "1").retained(), b()];
+    let ended = cloud.up(&state, &retained).run().await.expect(Outcome::Failed);
+    let program = |d: &str| [named("a").input("k", "1").input("d", d), b()];
+    let ended = cloud.up(&ended.state, &program("1")).run().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["x", "a-2 (delete)", "x (delete)"]);
+    cloud.clear_failures();
+    let ended = cloud.up(&ended.state, &program("2")).run().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["create a", "create b"]);
+    assert!(has_x(&cloud), "{:?}", ended.entries());
+}
+
+#[tokio::test]
 async fn equal_configuration_makes_two_providers_one_and_another_makes_them_two() {
     for (config, deletes) in [("1", 0), ("2", 1)] {
         let providers = || vec![provider("p").input("kAccount", "1"), provider("q").input("kAccount", config)];

@@ -241,8 +241,8 @@ async fn delete_step_of_resource(ctx: &Context, entry: Entry, op: StepOp, delete
 }
 
 /// Returns an entry that is deleted before a replacement, as if it had `retainOnDelete` if another entry that this run has not
-/// planned to delete names its resource; with the pending deletes that name it. The user is told so, unless the other one is
-/// deleted next: `deleted_urns` are the URNs that are deleted together.
+/// planned to delete names its resource, or a pending delete that retains it; with the pending deletes that name it. The user is
+/// told so, unless the other one is deleted next: `deleted_urns` are the URNs that are deleted together.
 pub(crate) async fn without_shared_resource(
     ctx: &Context,
     entry: Entry,
@@ -253,6 +253,7 @@ pub(crate) async fn without_shared_resource(
     }
     let others = others_of_same_resource(ctx, &entry).await;
     let (mut pending_deletes, mut live) = (Vec::new(), Vec::new());
+    let is_retained = others.iter().any(|other| other.entry.1.delete && other.entry.1.retain_on_delete);
     for SharingEntry { entry: (id, other), is_certain } in others {
         if other.delete {
             // Otherwise it gets a Delete of its own.
@@ -261,7 +262,9 @@ pub(crate) async fn without_shared_resource(
             live.push((other, is_certain));
         }
     }
-    let Some((keeper, is_certain)) = live.first() else { return (entry, pending_deletes) };
+    let Some((keeper, is_certain)) = live.first() else {
+        return (if is_retained { retained(entry) } else { entry }, pending_deletes);
+    };
     if !live.iter().any(|(other, _)| deleted_urns.contains(&other.urn)) {
         let warning = messages::shared_resource(&entry.1, keeper, *is_certain, &ctx.options.stack);
         ctx.emit_message(&entry.1.urn, None, warning);
