@@ -16,7 +16,7 @@ use crate::deploy;
 use crate::fake_cloud::{CallFailure, FakeCloud};
 use crate::imports::import;
 use crate::invariants::secret_text;
-use crate::program::{ProgramResource, component, resource};
+use crate::program::{ProgramResource, component, get, resource};
 use crate::run::{Run, entry};
 
 /// Returns a value of these members with a text at the places `v`, `opts.inner` and `list[0]`.
@@ -70,6 +70,18 @@ async fn secret_stays_secret_through_every_operation_of_a_provider_that_returns_
     assert_secret(cloud.refresh_with(&state, &program)).await;
     cloud.up(&state, &[with_secret().input("w", "3")]).preview().run().await.expect(Outcome::Succeeded);
     cloud.destroy_with(&state, &program).run().await.expect(Outcome::Succeeded);
+}
+
+#[tokio::test]
+async fn resource_that_is_read_under_another_name_keeps_its_secrets() {
+    let cloud = FakeCloud::default();
+    cloud.return_plain_values();
+    let owner = values(&PropertyValue::secret(secret_text("1").into())).into_iter();
+    let owner = owner.fold(resource("b"), |resource, (key, value)| resource.input(&key, value));
+    let owned = cloud.up(&Snapshot::default(), &[owner]).run().await.expect(Outcome::Succeeded);
+    let ended = cloud.up(&owned.state, &[get("a", "b-1")]).run().await.expect(Outcome::Succeeded);
+    let outputs = &entry(&ended.state, "a").outputs;
+    assert!(outputs["v"].is_secret() && outputs["list"].contains_secrets(), "{outputs:?}");
 }
 
 #[tokio::test]

@@ -24,6 +24,13 @@ impl DeploymentState {
             && !self.is_id_shared_by_many(entry)
     }
 
+    /// Returns the recorded entries that name an actual resource by its type, id and provider.
+    pub(crate) fn entries_of_resource(&self, resource: &ResourceState) -> Vec<Arc<ResourceState>> {
+        let entries =
+            self.ledger.entries().map(|(_, state)| state).filter(|state| self.is_same_resource(resource, state));
+        entries.map(Arc::clone).collect()
+    }
+
     /// Returns the other recorded entries that name the actual resource of an entry by their type, id and provider.
     pub(crate) fn others_of_same_resource(&self, (id, entry): &Entry) -> Vec<Entry> {
         let others = self.ledger.entries().filter(|(other, state)| other != id && self.is_same_resource(entry, state));

@@ -74,6 +74,10 @@ pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) ->
         }
     }
     mark_secrets(&mut new, &step.goal_inputs, step.old_state());
+    // The stack may record the resource under another name, too.
+    for entry in ctx.state().entries_of_resource(&new) {
+        mark_secrets(&mut new, &step.goal_inputs, Some(&entry));
+    }
     if let Some((_, old)) = &step.old {
         new.created = old.created;
         new.modified = if old.outputs == new.outputs { old.modified } else { Some(Timestamp::now()) };
