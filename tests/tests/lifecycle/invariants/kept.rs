@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use engine::events::Outcome;
-use state::{ResourceState, Snapshot};
+use state::{OperationKind, ResourceState, Snapshot};
 
 use crate::fake_cloud::{Call, FakeCloud, Object};
 use crate::program::{Kept, ProgramResource};
@@ -39,7 +39,7 @@ pub(crate) fn deletes_of_kept(
 /// Returns the deletes of objects that a live entry names after the run.
 ///
 /// A run that has failed may leave an entry that it was about to delete with another one of the same object. So only the
-/// entries of its program count then, except in a destroy.
+/// entries of its program count then, except in a destroy. A run that was aborted leaves entries with a pending Delete.
 pub(crate) fn deletes_of_named(
     cloud: &FakeCloud,
     state: &Snapshot,
@@ -50,9 +50,12 @@ pub(crate) fn deletes_of_named(
 ) -> Vec<String> {
     let urns: BTreeSet<_> = program.iter().map(|resource| resource.kept_by(program).urn).collect();
     let stays = |entry: &ResourceState| outcome == Outcome::Succeeded || (!destroys && urns.contains(&entry.urn));
+    let deletes = state.pending_operations.iter().filter(|operation| operation.kind == OperationKind::Deleting);
+    let deletes: Vec<_> = deletes.map(|operation| (&operation.resource.urn, &operation.resource.id)).collect();
+    let is_being_deleted = |entry: &ResourceState| deletes.contains(&(&entry.urn, &entry.id));
     let live = state.resources.iter().filter(|entry| {
         let names_object = entry.custom && !entry.is_provider() && entry.view_of.is_none();
-        names_object && !entry.delete && !entry.pending_replacement && stays(entry)
+        names_object && !entry.delete && !entry.pending_replacement && !is_being_deleted(entry) && stays(entry)
     });
     let live: Vec<_> = live.map(|entry| (cloud.object_of(state, entry), entry)).collect();
     let mut violations = Vec::new();

@@ -150,13 +150,19 @@ impl SecretChecks {
     }
 }
 
-/// Returns the entry that was recorded for the resource of an entry: one with its URN, or with its id after it was renamed.
+/// Returns the entry that was recorded for the resource of an entry: one with its URN, or with its id after it was renamed; or
+/// the pending create that it completes.
 fn recorded<'s>(entry: &ResourceState, before: &'s Snapshot) -> Option<&'s Arc<ResourceState>> {
     let find = |is_recorded: &dyn Fn(&ResourceState) -> bool| before.resources.iter().find(|other| is_recorded(other));
+    let creates = || before.pending_operations.iter().filter(|operation| operation.is_create_with_id());
     let is_of_urn = |other: &ResourceState| other.urn == entry.urn;
     // Several entries may have the id of a resource with the input.
     let identifies = entry.id.is_some() && !entry.inputs.contains_key(NAMED);
     find(&|other| is_of_urn(other) && other.id == entry.id)
+        .or_else(|| {
+            let mut created = creates().map(|operation| &operation.resource);
+            created.find(|created| is_of_urn(created) && created.id == entry.id)
+        })
         .or_else(|| find(&|other| is_of_urn(other) && !other.delete))
         .or_else(|| find(&|other| identifies && other.id == entry.id))
 }
