@@ -14,6 +14,7 @@ use futures_util::stream::FuturesUnordered;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::{ReferenceId, ResourceId};
 use pulumi_proto::urn::{ROOT_STACK_TYPE, TypeToken, Urn};
+use state::ResourceState;
 
 pub(crate) const STACK: &str = "s";
 pub(crate) const PROJECT: &str = "p";
@@ -244,6 +245,12 @@ impl ProgramResource {
             Alias::Spec { name, .. } => name.as_deref().unwrap_or(&self.name) == urn.name(),
         };
         self.name == urn.name() || self.aliases.iter().any(is_former)
+    }
+
+    /// Returns whether the registration of the resource may take an entry over, or that of a child by the plugin of a component.
+    pub(crate) fn may_register(&self, entry: &ResourceState) -> bool {
+        let constructs = |parent: &Urn| self.kind == Kind::RemoteComponent && self.may_have_been(parent);
+        self.may_have_been(&entry.urn) || entry.parent.as_ref().is_some_and(constructs)
     }
 
     /// Returns the inputs that are no ids of other resources.

@@ -26,7 +26,7 @@ pub(crate) fn deletes_of_kept(
         let retained = (recorded && entry.retain_on_delete) || goal.is_some_and(|goal| goal.retained);
         let protected = match goal {
             Some(goal) => goal.protected,
-            None => recorded && entry.protect && !program.iter().any(|resource| resource.may_have_been(&entry.urn)),
+            None => recorded && entry.protect && !program.iter().any(|resource| resource.may_register(entry)),
         };
         retained || (protected && !entry.delete)
     };
