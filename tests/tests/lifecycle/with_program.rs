@@ -500,6 +500,22 @@ async fn destroy_keeps_what_the_program_protects_or_retains_after_a_failed_depen
 }
 
 #[tokio::test]
+async fn child_is_found_below_a_parent_that_stays_under_its_recorded_urn() {
+    let within_a = Some(resource("a").urn_within(None));
+    let (cloud, state) = deploy(&[resource("a"), resource("b").parent("a"), resource("c").parent("a")]).await;
+    // `c` leaves `a`, so `b` has its recorded URN below `c`.
+    let c = || resource("c").alias_spec("c", "Thing", within_a.clone());
+    let program = [resource("a"), c(), resource("b").parent("c").protected()];
+    let ended = cloud.fork(&cloud.state()).destroy_with(&state, &program).run().await.expect(Outcome::Failed);
+    assert!(!ended.changes().contains(&"delete b-1".to_owned()), "{:?}", ended.changes());
+    let program = [resource("a"), c(), resource("b").parent("c").input("v", "2")];
+    let ended = cloud.up(&state, &program).target("b").run().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["update b-1"]);
+    let ended = cloud.up(&ended.state, &program).run().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), [""; 0]);
+}
+
+#[tokio::test]
 async fn program_of_destroy_protects_a_recorded_dependent_of_a_target() {
     let program = [resource("a").input("v", "1"), resource("b").input_from("v", "a")];
     let (cloud, state) = deploy(&program).await;

@@ -71,6 +71,8 @@ pub(crate) struct DeploymentState {
     new_urns: HashMap<Urn, Urn>,
     /// URNs of registrations, each with the recorded URN that the registration has taken over.
     recorded_urns: HashMap<Urn, Urn>,
+    /// Recorded URNs under which resources stay, each with the URN of the registration.
+    kept_urns: HashMap<Urn, Urn>,
     /// Deletions that precede a replacement: planned, running or done.
     entry_deletions: EntryDeletions,
     /// Deletes that the run has sent.
@@ -115,6 +117,7 @@ impl DeploymentState {
             any_incomplete: false,
             new_urns: HashMap::new(),
             recorded_urns: HashMap::new(),
+            kept_urns: HashMap::new(),
             entry_deletions: EntryDeletions::default(),
             sent_deletes: SentDeletes::default(),
             kept_as_recorded: HashSet::new(),

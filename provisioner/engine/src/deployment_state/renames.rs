@@ -43,6 +43,11 @@ impl DeploymentState {
         self.recorded_urns.get(urn)
     }
 
+    /// Returns the URN of the registration of a resource that stays under a recorded URN.
+    pub(crate) fn registered_urn(&self, kept: &Urn) -> Option<&Urn> {
+        self.kept_urns.get(kept)
+    }
+
     /// Returns whether any registration has taken over another URN.
     pub(crate) fn has_new_urns(&self) -> bool {
         !self.new_urns.is_empty()

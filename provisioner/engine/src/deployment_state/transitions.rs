@@ -44,6 +44,7 @@ impl DeploymentState {
         {
             // A former registration of the recorded URN stays.
             self.register(recorded, inheritance).ok();
+            self.kept_urns.insert(recorded.clone(), urn.clone());
         }
     }
 

@@ -156,7 +156,13 @@ fn find_old(state: &mut DeploymentState, registration: &mut Registration) -> Opt
     if state.register(urn, inheritance).is_err() {
         return Some(format!("{urn} is registered twice"));
     }
-    let candidates = aliases::candidate_urns(urn, goal, |urn| state.recorded_urn(urn));
+    let mut candidates = aliases::candidate_urns(urn, goal, |urn| state.recorded_urn(urn));
+    // The program knows a parent that stays under its recorded URN by that one only.
+    if let Some(parent) = goal.parent.as_ref().and_then(|parent| state.registered_urn(parent)) {
+        let moved = Goal { parent: Some(parent.clone()), ..goal.clone() };
+        let urn = Urn::new(urn.stack(), urn.project(), Some(parent), moved.type_token.as_str(), &moved.name);
+        candidates.extend(aliases::candidate_urns(&urn, &moved, |urn| state.recorded_urn(urn)));
+    }
     let found = candidates.into_iter().find_map(|candidate| Some((state.old_or_removed(&candidate)?, candidate)));
     let mut clash = None;
     if let Some((old, candidate)) = found {
