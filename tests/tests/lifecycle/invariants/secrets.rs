@@ -122,8 +122,8 @@ impl SecretChecks {
         let recorded = recorded(entry, before);
         // A view, and the child of a component that a plugin constructs, have the inputs of their parents.
         let goal = [Some(&entry.urn), entry.parent.as_ref()].into_iter().flatten().find_map(|urn| self.goals.get(urn));
-        // An entry may still have the URN from which the program has renamed the resource.
-        let is_renamed = |resource: &&ProgramResource| resource.may_have_been(&entry.urn);
+        // An entry may still have the URN from which the program has renamed the resource, or its component.
+        let is_renamed = |resource: &&ProgramResource| resource.may_register(entry);
         let renamed: Vec<PropertyMap> = self.program.iter().filter(is_renamed).map(ProgramResource::values).collect();
         let is_public = |path: &[&str]| goal.into_iter().chain(&renamed).any(|goal| is_plain_at(goal, path));
         let mut violations = Vec::new();
