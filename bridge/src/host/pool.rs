@@ -76,6 +76,8 @@ struct Group<I, E> {
     idle: Vec<Arc<I>>,
     /// Number of starts that have not ended.
     starting: usize,
+    /// True once a start has succeeded.
+    has_started: bool,
     /// Callers that wait for an instance, in their order. A caller that stopped waiting has dropped its receiver.
     waiting: VecDeque<oneshot::Sender<Result<Arc<I>, NotStarted<E>>>>,
 }
@@ -111,7 +113,10 @@ impl<K: Hash + Eq + Send + 'static, I: Pooled, E: Send + 'static> Pool<K, I, E> 
         let State { ids, groups, created, .. } = &mut *state;
         let create = || {
             *created += 1;
-            groups.insert(*created, Group { idle: Vec::new(), starting: 0, waiting: VecDeque::new() });
+            groups.insert(
+                *created,
+                Group { idle: Vec::new(), starting: 0, has_started: false, waiting: VecDeque::new() },
+            );
             GroupId(Arc::new(*created))
         };
         ids.entry(key).or_insert_with(create).clone()
@@ -127,7 +132,8 @@ impl<K: Hash + Eq + Send + 'static, I: Pooled, E: Send + 'static> Pool<K, I, E> 
         Some(idle.remove(best.1))
     }
 
-    /// Leases an instance that is started now, or one whose start was requested by a caller that is gone.
+    /// Leases an instance that is started now, or one whose start was requested by a caller that is gone, or ahead. If such a
+    /// start fails although another one of the group has succeeded, the instance is started once more.
     ///
     /// # Errors
     /// [`NotStarted`]. The next call starts another instance.
@@ -139,24 +145,37 @@ impl<K: Hash + Eq + Send + 'static, I: Pooled, E: Send + 'static> Pool<K, I, E> 
         group: &GroupId,
         start: impl FnOnce() -> BoxFuture<'static, Result<I, E>>,
     ) -> Result<Arc<I>, NotStarted<E>> {
-        let (sender, mut receiver) = oneshot::channel();
-        {
-            let mut state = self.0.lock();
-            if state.is_closed {
-                return Err(NotStarted::Closed);
+        let mut start = Some(start);
+        loop {
+            let (sender, mut receiver) = oneshot::channel();
+            {
+                let mut state = self.0.lock();
+                if state.is_closed {
+                    return Err(NotStarted::Closed);
+                }
+                let Some(of_group) = state.groups.get_mut(&*group.0) else { return Err(NotStarted::Closed) };
+                of_group.waiting.retain(|waiting| !waiting.is_closed());
+                of_group.waiting.push_back(sender);
+                if of_group.starting < of_group.waiting.len()
+                    && let Some(start) = start.take()
+                {
+                    of_group.starting += 1;
+                    self.spawn_start(group.clone(), start());
+                }
             }
-            let Some(of_group) = state.groups.get_mut(&*group.0) else { return Err(NotStarted::Closed) };
-            of_group.waiting.retain(|waiting| !waiting.is_closed());
-            of_group.waiting.push_back(sender);
-            if of_group.starting < of_group.waiting.len() {
-                of_group.starting += 1;
-                self.spawn_start(group.clone(), start());
+            // An instance that arrives while the caller stops waiting must not be lost.
+            let unclaimed = Unclaimed { pool: self, group, receiver: &mut receiver };
+            let arrived = (&mut *unclaimed.receiver).await.unwrap_or(Err(NotStarted::Closed));
+            let is_repeated =
+                start.is_some() && matches!(arrived, Err(NotStarted::Failed(_))) && self.has_started(group);
+            if !is_repeated {
+                return arrived;
             }
         }
-        // An instance that arrives while the caller stops waiting must not be lost.
-        let unclaimed = Unclaimed { pool: self, group, receiver: &mut receiver };
-        let arrived = (&mut *unclaimed.receiver).await;
-        arrived.unwrap_or(Err(NotStarted::Closed))
+    }
+
+    fn has_started(&self, group: &GroupId) -> bool {
+        self.0.lock().groups.get(&*group.0).is_some_and(|of_group| of_group.has_started)
     }
 
     /// Starts instances until `count` of a group are idle or starting, and does not wait for them. A failed start is dropped if
@@ -293,6 +312,7 @@ impl<K: Send + 'static, I: Pooled, E: Send + 'static> Shared<K, I, E> {
         }
         let of_group = state.groups.get_mut(&*group.0)?;
         of_group.starting -= 1;
+        of_group.has_started |= started.is_ok();
         of_group.waiting.retain(|waiting| !waiting.is_closed());
         if matches!(started, Err(NotStarted::Failed(_))) && of_group.starting >= of_group.waiting.len() {
             // Another start serves the callers, or nothing waits for this one.

@@ -163,6 +163,21 @@ async fn starts_ahead_fill_the_group_and_their_failures_reach_no_caller_that_ano
 }
 
 #[tokio::test]
+async fn start_ahead_that_fails_is_repeated_for_its_caller_if_another_one_has_succeeded() {
+    let pool = TestPool::new();
+    let group = &pool.group("a");
+    let fail = || -> BoxFuture<'static, Result<Fake, &'static str>> { Box::pin(async { Err("no") }) };
+    pool.start_ahead(group, 1, fail);
+    let first = pool.lease_started(group, || panic!("nothing shows that a start can succeed")).await;
+    assert_eq!(first.err(), Some(NotStarted::Failed("no")));
+    let _leased = lease(&pool, group, 1).await;
+    pool.start_ahead(group, 1, fail);
+    assert_eq!(lease(&pool, group, 2).await.number, 2);
+    let failed = pool.lease_started(group, fail).await;
+    assert_eq!(failed.err(), Some(NotStarted::Failed("no")), "it is the start of the caller itself");
+}
+
+#[tokio::test]
 async fn start_continues_without_its_caller_and_the_next_caller_gets_its_instance() {
     let pool = TestPool::new();
     let group = &pool.group("a");
