@@ -49,7 +49,9 @@ pub(crate) fn deletes_out_of_order(
     deletes_before_replacement: &BTreeSet<String>,
 ) -> Vec<String> {
     // An external resource is never deleted, but may have the id of one that is.
-    let listed = base.resources.iter().enumerate().filter(|(_, state)| state.custom && !state.external);
+    // An entry with a pending replacement gets no Delete, but may have the id of one that does.
+    let has_delete = |state: &ResourceState| state.custom && !state.external && !state.pending_replacement;
+    let listed = base.resources.iter().enumerate().filter(|(_, state)| has_delete(state));
     let mut by_id: HashMap<&str, (usize, &Arc<ResourceState>)> =
         listed.map(|(place, state)| (state.id_text(), (place, state))).collect();
     // Several entries may name such a resource, so its id does not say which entry a Delete belongs to.
