@@ -329,6 +329,28 @@ fn code_named_by_the_architecture_and_the_glossary_exists() {
 }
 
 #[test]
+fn code_named_by_the_guide_for_contributors_is_in_the_named_file() {
+    let text = fs::read_to_string(root().join("CONTRIBUTING.md")).expect("the page exists");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let parts: Vec<&str> = text.split("` (`").collect();
+    let named = parts.iter().zip(parts.iter().skip(1)).filter_map(|(before, after)| {
+        let (item, path) = (before.rsplit('`').next()?, after.split('`').next()?);
+        path.ends_with(".rs").then_some((item, path))
+    });
+    let named: Vec<(&str, &str)> = named.collect();
+    assert!(named.len() >= 8, "{named:?}");
+    let is_missing =
+        |(item, path): &(&str, &str)| !fs::read_to_string(root().join(path)).is_ok_and(|code| defines(&code, &[item]));
+    let missing = named.into_iter().filter(is_missing).map(|(item, path)| format!("{item} is not in {path}"));
+    let quoted = text.split('`').skip(1).step_by(2).filter(|quoted| {
+        let is_path = quoted.chars().all(|c| c.is_alphanumeric() || "_-./".contains(c));
+        is_path && ["bridge/", "provisioner/", "tests/", "docs/"].iter().any(|folder| quoted.starts_with(folder))
+    });
+    let absent = quoted.filter(|path| !root().join(path).exists()).map(|path| format!("{path} does not exist"));
+    assert_none(&missing.chain(absent).collect::<Vec<_>>());
+}
+
+#[test]
 fn path_to_missing_code_is_found() {
     assert!(exists("engine::records::Records::begin") && exists("engine::step_executor"));
     assert!(exists("StepOp::Create") && exists("phases::reading"));
