@@ -147,31 +147,41 @@ impl<K: Hash + Eq + Send + 'static, I: Pooled, E: Send + 'static> Pool<K, I, E> 
     ) -> Result<Arc<I>, NotStarted<E>> {
         let mut start = Some(start);
         loop {
-            let (sender, mut receiver) = oneshot::channel();
-            {
-                let mut state = self.0.lock();
-                if state.is_closed {
-                    return Err(NotStarted::Closed);
-                }
-                let Some(of_group) = state.groups.get_mut(&*group.0) else { return Err(NotStarted::Closed) };
-                of_group.waiting.retain(|waiting| !waiting.is_closed());
-                of_group.waiting.push_back(sender);
-                if of_group.starting < of_group.waiting.len()
-                    && let Some(start) = start.take()
-                {
-                    of_group.starting += 1;
-                    self.spawn_start(group.clone(), start());
-                }
-            }
-            // An instance that arrives while the caller stops waiting must not be lost.
-            let unclaimed = Unclaimed { pool: self, group, receiver: &mut receiver };
-            let arrived = (&mut *unclaimed.receiver).await.unwrap_or(Err(NotStarted::Closed));
+            let arrived = self.wait_for_start(group, &mut start).await;
             let is_repeated =
                 start.is_some() && matches!(arrived, Err(NotStarted::Failed(_))) && self.has_started(group);
             if !is_repeated {
                 return arrived;
             }
         }
+    }
+
+    /// Waits for the next instance of a group. Takes `start` and calls it if the starts in progress serve other callers.
+    async fn wait_for_start(
+        &self,
+        group: &GroupId,
+        start: &mut Option<impl FnOnce() -> BoxFuture<'static, Result<I, E>>>,
+    ) -> Result<Arc<I>, NotStarted<E>> {
+        let (sender, mut receiver) = oneshot::channel();
+        {
+            let mut state = self.0.lock();
+            if state.is_closed {
+                return Err(NotStarted::Closed);
+            }
+            let Some(of_group) = state.groups.get_mut(&*group.0) else { return Err(NotStarted::Closed) };
+            of_group.waiting.retain(|waiting| !waiting.is_closed());
+            of_group.waiting.push_back(sender);
+            if of_group.starting < of_group.waiting.len()
+                && let Some(start) = start.take()
+            {
+                of_group.starting += 1;
+                self.spawn_start(group.clone(), start());
+            }
+        }
+        // An instance that arrives while the caller stops waiting must not be lost.
+        let unclaimed = Unclaimed { pool: self, group, receiver: &mut receiver };
+        let arrived = (&mut *unclaimed.receiver).await;
+        arrived.unwrap_or(Err(NotStarted::Closed))
     }
 
     fn has_started(&self, group: &GroupId) -> bool {

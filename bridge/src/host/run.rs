@@ -157,7 +157,8 @@ impl Run {
     }
 
     /// Starts instances of a plugin ahead of their leases, until `count` are idle or starting. Nothing waits for them. A start
-    /// that fails although another one has succeeded is repeated by the first lease that needs the instance.
+    /// that fails is repeated by the first lease that needs the instance, and by one that waits for it already if another start has
+    /// succeeded.
     pub(super) fn start_ahead(self: &Arc<Self>, plugin: &Arc<Plugin>, count: usize) {
         // The first instance shows what all of them log and print at their start.
         let links = Cell::new(Some(self.links()));
