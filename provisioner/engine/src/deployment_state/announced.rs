@@ -73,15 +73,15 @@ impl DeploymentState {
     fn announced_option(&self, entry: &ResourceState, option: impl Fn(&AnnouncedOptions) -> Option<bool>) -> bool {
         let Some(Announced { resources, .. }) = &self.announced else { return false };
         // A resource inherits from its new parent, not from the recorded one.
-        let next_parent = |urn: &Urn, recorded: Option<Urn>| match resources.get(urn) {
+        let parent_of = |urn: &Urn| match resources.get(urn) {
             Some(announced) => announced.parent.clone(),
-            None => recorded,
+            None if *urn == entry.urn => entry.parent.clone(),
+            None => self.recorded_parent(urn),
         };
-        let parent_of = |urn: &Urn| next_parent(urn, self.recorded_parent(urn));
-        let parents = std::iter::successors(next_parent(&entry.urn, entry.parent.clone()), parent_of);
+        let urns = std::iter::successors(Some(entry.urn.clone()), parent_of);
         // Aliases of a wrong program can make a cycle of parents.
         let mut visited = HashSet::new();
-        let mut urns = std::iter::once(entry.urn.clone()).chain(parents).take_while(|urn| visited.insert(urn.clone()));
+        let mut urns = urns.take_while(|urn| visited.insert(urn.clone()));
         urns.find_map(|urn| resources.get(&urn).and_then(&option)).unwrap_or_default()
     }
 

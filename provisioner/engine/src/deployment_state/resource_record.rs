@@ -83,6 +83,7 @@ pub(super) struct Announced {
 pub(super) struct AnnouncedOptions {
     /// URN under which the program will register the resource.
     pub(super) urn: Urn,
+    /// URN under which the program will register the parent.
     pub(super) parent: Option<Urn>,
     /// True for a component whose plugin registers its children.
     pub(super) remote: bool,

@@ -25,16 +25,14 @@ impl DeploymentState {
     }
 
     /// Returns the recorded entries that name an actual resource by its type, id and provider.
-    pub(crate) fn entries_of_resource(&self, resource: &ResourceState) -> Vec<Arc<ResourceState>> {
-        let entries =
-            self.ledger.entries().map(|(_, state)| state).filter(|state| self.is_same_resource(resource, state));
-        entries.map(Arc::clone).collect()
+    pub(crate) fn entries_of_resource(&self, resource: &ResourceState) -> impl Iterator<Item = Entry> {
+        let entries = self.ledger.entries().filter(|(_, state)| self.is_same_resource(resource, state));
+        entries.map(|(id, state)| (id, Arc::clone(state)))
     }
 
     /// Returns the other recorded entries that name the actual resource of an entry by their type, id and provider.
     pub(crate) fn others_of_same_resource(&self, (id, entry): &Entry) -> Vec<Entry> {
-        let others = self.ledger.entries().filter(|(other, state)| other != id && self.is_same_resource(entry, state));
-        others.map(|(other, state)| (other, Arc::clone(state))).collect()
+        self.entries_of_resource(entry).filter(|(other, _)| other != id).collect()
     }
 
     /// Returns the recorded entries with an id that another entry of the type has, too.

@@ -43,8 +43,9 @@ impl DeploymentState {
             && let Some(inheritance) = self.inheritance(urn).cloned()
         {
             // A former registration of the recorded URN stays.
-            self.register(recorded, inheritance).ok();
-            self.kept_urns.insert(recorded.clone(), urn.clone());
+            if self.register(recorded, inheritance).is_ok() {
+                self.kept_urns.insert(recorded.clone(), urn.clone());
+            }
         }
     }
 

@@ -75,7 +75,8 @@ pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) ->
     }
     mark_secrets(&mut new, &step.goal_inputs, step.old_state());
     // The stack may record the resource under another name, too.
-    for entry in ctx.state().entries_of_resource(&new) {
+    let entries: Vec<_> = ctx.state().entries_of_resource(&new).collect();
+    for (_, entry) in entries {
         mark_secrets(&mut new, &step.goal_inputs, Some(&entry));
     }
     if let Some((_, old)) = &step.old {

@@ -262,9 +262,8 @@ pub(crate) async fn without_shared_resource(
             live.push((other, is_certain));
         }
     }
-    let Some((keeper, is_certain)) = live.first() else {
-        return (if is_retained { retained(entry) } else { entry }, pending_deletes);
-    };
+    let entry = if is_retained { retained(entry) } else { entry };
+    let Some((keeper, is_certain)) = live.first() else { return (entry, pending_deletes) };
     if !live.iter().any(|(other, _)| deleted_urns.contains(&other.urn)) {
         let warning = messages::shared_resource(&entry.1, keeper, *is_certain, &ctx.options.stack);
         ctx.emit_message(&entry.1.urn, None, warning);
