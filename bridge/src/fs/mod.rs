@@ -26,7 +26,9 @@ pub use file_call::FileCall;
 pub use private::{create_private_folder, is_own_file, is_private_folder};
 pub use proc::{ProcessStat, has_own_proc};
 pub(crate) use read::without_waiting;
-pub use read::{MAX_DOCUMENT_BYTES, open_regular, read_if_exists, read_named, read_regular, read_to_limit, utf8};
+pub use read::{
+    MAX_DOCUMENT_BYTES, open_regular, read_if_exists, read_named, read_open, read_regular, read_to_limit, utf8,
+};
 pub use scratch::{RANDOM_CHARACTERS, ScratchFolder, shared_name};
 pub use temporary::{TEMPORARY_PREFIX, TemporaryFiles, is_day_old};
 pub use trust::{Origin, TrustError, check_trusted, check_trusted_below};

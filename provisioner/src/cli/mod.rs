@@ -114,7 +114,7 @@ fn print_arguments_error(error: &clap::Error) -> Exit {
 mod tests {
     use state::format::UpdateKind;
     use state::secrets::Keyring;
-    use state::store::{FileStore, FileUrl, LockHolder, StackReference};
+    use state::store::{FileUrl, LockHolder, StackReference, StateStore, StoreOptions};
     use state::{Effect, EntryId, JournalFolders, OperationId, Record, ResourceState, StackAccess, StackState};
     use state::{StateRecorder as _, UnrecordedReport};
 
@@ -127,7 +127,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let access = StackAccess {
-                store: std::sync::Arc::new(FileStore::open(&url).await.unwrap()),
+                store: StateStore::open_folder(&url, StoreOptions::default()).await.unwrap(),
                 stack: StackReference::new("reef", "dev").unwrap(),
                 keyring: std::sync::Arc::new(Keyring::new(None)),
                 configured_secrets: None,

@@ -1,7 +1,5 @@
 //! Key of a stack that a run creates: its program, and its URL in the state of its stack.
 
-use std::sync::Arc;
-
 use config::Stack;
 use pulumi_proto::urn::ROOT_STACK_TYPE;
 use state::store::StateStore;
@@ -22,11 +20,11 @@ impl Stacks {
     pub(super) async fn key_url(
         &self,
         stack: &Stack,
-        store: &Arc<dyn StateStore>,
+        store: &StateStore,
         journals: &JournalFolders,
     ) -> Result<Option<String>, SetupError> {
         let Some(key) = key_stack(stack) else { return Ok(None) };
-        let access = self.stack_access(&key, Arc::clone(store), journals.clone(), None)?;
+        let access = self.stack_access(&key, store.clone(), journals.clone(), None)?;
         let view = StackView::open_without_secrets(&access).await;
         let view = view.map_err(|source| SetupError::KeyStack { stack: key.name.clone(), source: Box::new(source) })?;
         let snapshot = view.snapshot.filter(|_| view.recovered.is_none());

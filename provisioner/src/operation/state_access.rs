@@ -86,7 +86,7 @@ impl Stacks {
     pub(super) fn stack_access(
         &self,
         stack: &Stack,
-        store: Arc<dyn StateStore>,
+        store: StateStore,
         journals: JournalFolders,
         key_url: Option<String>,
     ) -> Result<StackAccess, SetupError> {

@@ -1,12 +1,11 @@
 //! Access to the store of a stack, and the folders of its journals.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use bridge::fs::{Access, FileError, place_below};
 use config::{Stack, StateStorage};
 use state::JournalFolders;
-use state::store::{FileStore, FileUrl, ObjectStore, StateStore, StoreOptions};
+use state::store::{FileUrl, ObjectError, StateStore, StoreOptions};
 
 use super::remote_store::masked_url;
 use super::store_options::store_options;
@@ -14,7 +13,7 @@ use super::{SetupError, Stacks, clouds, remote_store};
 
 impl Stacks {
     /// Opens the store of a stack, and returns it with the folders of its journals.
-    pub(super) async fn open_store(&self, stack: &Stack) -> Result<(Arc<dyn StateStore>, JournalFolders), SetupError> {
+    pub(super) async fn open_store(&self, stack: &Stack) -> Result<(StateStore, JournalFolders), SetupError> {
         let context = &self.process_context;
         let options = store_options(&context.environment)?;
         let failed = |source| SetupError::Store { stack: stack.name.clone(), source };
@@ -27,10 +26,11 @@ impl Stacks {
                 let options = StoreOptions { access, ..options };
                 let invalid = |source| SetupError::Url { stack: stack.name.clone(), source };
                 let url = url.map_err(|error| invalid(error.into()))?;
-                check_links(&self.repository.root, &url.folder, stack).map_err(|error| failed(error.into()))?;
-                let store = FileStore::open_with(&url, options).await.map_err(failed)?;
-                let journals = self.journal_folders(store.folder());
-                Ok((Arc::new(store), journals))
+                check_links(&self.repository.root, &url.folder, stack)
+                    .map_err(|error| failed(ObjectError::from(error).into()))?;
+                let store = StateStore::open_folder(&url, options).await.map_err(failed)?;
+                let journals = self.journal_folders(&url.folder);
+                Ok((store, journals))
             }
             StateStorage::Remote { url, account, .. } => {
                 for secret in remote_store::secrets(url.expose(), account, &context.environment) {
@@ -39,7 +39,7 @@ impl Stacks {
                 let objects =
                     clouds::objects(&stack.name, url.expose(), account, context, self.outages.clone()).await?;
                 let journals = self.remote_journal_folders(&objects.location());
-                Ok((Arc::new(ObjectStore::open(objects, options).await.map_err(failed)?), journals))
+                Ok((StateStore::open(objects, options).await.map_err(failed)?, journals))
             }
         }
     }

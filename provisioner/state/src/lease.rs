@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::StateError;
 #[cfg(any(test, feature = "testing"))]
-use crate::store::{LockLease, MemoryObjects, ObjectStore, StackReference, StoreOptions, compliance};
+use crate::store::{LockLease, MemoryObjects, StackReference, StoreOptions, compliance};
 use crate::store::{StackLock, StateStore, StoreError};
 
 /// Number of renewals within the time of a lease.
@@ -25,7 +25,7 @@ pub struct Lease {
 }
 
 struct Shared {
-    store: Arc<dyn StateStore>,
+    store: StateStore,
     lock: StackLock,
     duration: Duration,
     /// Time of the last renewal, by a clock that also runs while the machine is suspended.
@@ -45,7 +45,7 @@ impl fmt::Debug for Lease {
 impl Lease {
     /// Creates the lease of a lock that was requested at a time by [`clock`].
     pub(crate) fn new(
-        store: Arc<dyn StateStore>,
+        store: StateStore,
         lock: StackLock,
         duration: Duration,
         requested: Duration,
@@ -61,12 +61,12 @@ impl Lease {
     /// [`StoreError`], which a store in memory has not.
     #[cfg(any(test, feature = "testing"))]
     pub async fn of_lost_lock(stack: StackReference) -> Result<Self, StoreError> {
-        let store = ObjectStore::open(Arc::new(MemoryObjects::default()), StoreOptions::default()).await?;
+        let store = StateStore::open(Arc::new(MemoryObjects::default()), StoreOptions::default()).await?;
         let lock = store.lock(&stack, &compliance::leased(1)).await?;
         store.break_locks(&stack, &store.locks(&stack).await?).await?;
         let lost = CancellationToken::new();
         lost.cancel();
-        Ok(Self::new(Arc::new(store), lock, LockLease::DURATION, clock(), lost))
+        Ok(Self::new(store, lock, LockLease::DURATION, clock(), lost))
     }
 
     /// Waits until the lock is held for certain: returns at once if it was renewed within the time of the lease, else after
@@ -148,13 +148,13 @@ mod tests {
     #[tokio::test]
     async fn lock_is_lost_only_if_it_was_removed() {
         let objects = MemoryObjects::default();
-        let store = ObjectStore::open(Arc::new(objects.clone()), StoreOptions::default()).await.unwrap();
+        let store = StateStore::open(Arc::new(objects.clone()), StoreOptions::default()).await.unwrap();
         let stack = StackReference::new("reef", "dev").unwrap();
         let lock = store.lock(&stack, &compliance::leased(1)).await.unwrap();
         let lost = CancellationToken::new();
         // The lease has passed, as after a suspension of the machine.
         let passed = clock().saturating_sub(LockLease::DURATION);
-        let lease = Lease::new(Arc::new(store.clone()), lock.duplicate(), LockLease::DURATION, passed, lost.clone());
+        let lease = Lease::new(store.clone(), lock.duplicate(), LockLease::DURATION, passed, lost.clone());
         assert!(!lease.is_valid());
         objects.set_faults(|_| Fault::NotReached);
         assert!(matches!(lease.confirm().await, Err(StateError::Store(StoreError::Request(_)))));

@@ -18,7 +18,7 @@
 //! use std::sync::Arc;
 //!
 //! use state::secrets::Keyring;
-//! use state::store::{FileStore, FileUrl, LockHolder, StackReference};
+//! use state::store::{StateStore, FileUrl, LockHolder, StackReference, StoreOptions};
 //! use state::{JournalFolders, StackAccess, StackState, StackView, Unrecorded};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -26,7 +26,7 @@
 //! # let folder = tempfile::tempdir()?;
 //! let url = FileUrl::parse("file://store?create_dir=true", folder.path(), None)?;
 //! let access = StackAccess {
-//!     store: Arc::new(FileStore::open(&url).await?),
+//!     store: StateStore::open_folder(&url, StoreOptions::default()).await?,
 //!     stack: StackReference::parse("dev", "reef")?,
 //!     keyring: Arc::new(Keyring::new(None)),
 //!     configured_secrets: None,

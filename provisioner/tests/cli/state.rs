@@ -113,7 +113,7 @@ fn legacy_backend_layout_is_rejected_unless_overridden() {
     --- out
     --- err
     error: the backend of stack dev cannot be opened
-      caused by: FOLDER/backend has the old layout without projects
+      caused by: file://FOLDER/backend has the old layout without projects
       hint: `pulumi state upgrade` converts it to the current layout; to use it unchanged, set PULUMI_DIY_BACKEND_IGNORE_DEPRECATION_ERROR=1, which the upgrade needs as well
     ");
     let mut command = sc(&["stack", "outputs", "--show-secrets"]);

@@ -20,7 +20,7 @@ use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ROOT_STACK_TYPE, TypeToken, Urn};
 use state::format::UpdateKind;
 use state::secrets::{Keyring, Passphrase};
-use state::store::{FileStore, FileUrl, LockHolder, MemoryObjects, ObjectStore, StackReference, StoreOptions};
+use state::store::{FileUrl, LockHolder, MemoryObjects, StackReference, StateStore, StoreOptions};
 use state::{StackAccess, StackState};
 use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
@@ -46,7 +46,7 @@ pub(crate) async fn measure(workload: Workload, scratch: &Path) -> anyhow::Resul
     ensure!(shrink.steps == grow.steps && destroy.steps == create.steps, "every resource has its step");
     let slow_create = if workload.resources <= SLOW_STORE_LIMIT {
         let objects = Arc::new(MemoryObjects::default().with_latency(SLOW_STORE_DELAY));
-        bench.access.store = Arc::new(ObjectStore::open(objects, StoreOptions::default()).await?);
+        bench.access.store = StateStore::open(objects, StoreOptions::default()).await?;
         Some(bench.run(Operation::Update, workload).await?.time)
     } else {
         None
@@ -105,9 +105,9 @@ impl<'f> Bench<'f> {
         let started = Instant::now();
         let manager = keyring.new_manager(None).await?;
         let key = seconds(started.elapsed());
-        let store = FileStore::open(&url).await?;
+        let store = StateStore::open_folder(&url, StoreOptions::default()).await?;
         let access = StackAccess {
-            store: Arc::new(store),
+            store,
             stack: StackReference::new(PROJECT, STACK)?,
             keyring: Arc::new(keyring),
             configured_secrets: Some(manager.describe()),

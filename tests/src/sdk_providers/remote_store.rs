@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use state::store::{Objects, WriteCondition};
+use state::store::{Durability, Objects, WriteCondition};
 use tokio::runtime::{Builder, Runtime};
 
 /// Largest object that is read.
@@ -45,7 +45,7 @@ impl RemoteStore {
 
     /// Writes an object, whatever it was before.
     pub fn write(&self, key: &str, content: Vec<u8>) {
-        let written = self.objects.write(key, content, "text/plain; charset=utf-8", &WriteCondition::None);
+        let written = self.objects.write(key, content, &WriteCondition::None, Durability::Immediate);
         self.runtime.block_on(written).unwrap();
     }
 }

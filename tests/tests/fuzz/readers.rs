@@ -13,7 +13,7 @@ use pulumi_proto::property::wire::{Bag, DecodeOptions, EncodeOptions, decode, en
 use pulumi_proto::property::{Asset, AssetContent, OutputValue, PropertyMap, PropertyValue};
 use state::format::UpdateInfo;
 use state::secrets::Keyring;
-use state::store::{FileStore, FileUrl, StackCatalog, StackContents as _, StackReference, StateStore};
+use state::store::{FileUrl, StackReference, StateStore, StoreOptions};
 use state::{JournalFolders, StackAccess, StackSettings, StackView, decode_checkpoint, encode_checkpoint};
 use tokio::runtime::{Builder, Runtime};
 
@@ -154,7 +154,8 @@ fn backend_file(path: &'static str) -> Read {
         std::fs::write(&file, content).unwrap();
         runtime.block_on(async {
             let url = FileUrl::parse(&format!("file://{}", folder.path().display()), Path::new("/"), None).unwrap();
-            let store = Arc::new(FileStore::open(&url).await.map_err(|error| message(&error))?);
+            let opened = StateStore::open_folder(&url, StoreOptions::default()).await;
+            let store = opened.map_err(|error| message(&error))?;
             let stack = StackReference::new("p", "s").unwrap();
             let locks = store.locks(&stack).await.map_err(|error| message(&error))?;
             let tags = store.tags(&stack).await.map_err(|error| message(&error))?;

@@ -14,7 +14,7 @@ use pulumi_proto::urn::Urn;
 use serde_json::Value;
 use state::format::{UpdateInfo, UpdateKind, UpdateResult};
 use state::secrets::{Keyring, Passphrase, PassphraseManager, SecretsManager as _};
-use state::store::{FileStore, FileUrl, LockHolder, StackReference};
+use state::store::{FileUrl, LockHolder, StackReference, StateStore, StoreOptions};
 use state::{
     Effect, Ledger, OperationKind, Record, ResourceState, StackAccess, StackState, StateRecorder as _, Subject,
 };
@@ -119,7 +119,7 @@ impl Stack {
         let manager = Arc::new(PassphraseManager::create(Passphrase::new(PASSPHRASE)).await.unwrap());
         let configured_secrets = Some(manager.describe());
         let access = StackAccess {
-            store: Arc::new(FileStore::open(&url).await.unwrap()),
+            store: StateStore::open_folder(&url, StoreOptions::default()).await.unwrap(),
             stack: StackReference::new("reef", "dev").unwrap(),
             keyring: Arc::new(Keyring::new(Some(Passphrase::new("tide-pool 42"))).with_manager(manager)),
             configured_secrets,

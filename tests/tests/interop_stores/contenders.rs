@@ -10,8 +10,7 @@ use cloud::gcs::{GcsUrl, open_gcs};
 use futures_util::future::join_all;
 use serde_json::Value;
 use state::store::{
-    LockHolder, LockLease, ObjectStore, Objects, OutageReport, StackReference, StateStore as _, StoreError,
-    StoreOptions,
+    LockHolder, LockLease, Objects, OutageReport, StackReference, StateStore, StoreError, StoreOptions,
 };
 use tests::gcs_server::GcsServer;
 
@@ -30,7 +29,7 @@ async fn check_clients<F: Future<Output = Arc<dyn Objects>>>(open: impl Fn() -> 
     let (holders, failures) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let contend = async |number: u32| {
         // Each client has connections of its own, as a process has.
-        let store = ObjectStore::open(open().await, StoreOptions::default()).await.unwrap();
+        let store = StateStore::open(open().await, StoreOptions::default()).await.unwrap();
         let (username, hostname) = ("ada".to_owned(), format!("host{number}"));
         let lease = Some(LockLease::new(LockLease::DURATION));
         let holder = LockHolder { pid: number, username, hostname, process: None, lease };
@@ -54,7 +53,7 @@ async fn check_clients<F: Future<Output = Arc<dyn Objects>>>(open: impl Fn() -> 
     };
     join_all((1..=CLIENTS).map(contend)).await;
     assert!(failures.into_inner() > 0, "no client has waited");
-    let store = ObjectStore::open(open().await, StoreOptions::default()).await.unwrap();
+    let store = StateStore::open(open().await, StoreOptions::default()).await.unwrap();
     assert_eq!(store.locks(&stack).await.unwrap(), []);
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use state::store::{ObjectStore, Objects, StoreOptions, compliance};
+use state::store::{Objects, StateStore, StoreOptions, compliance};
 use tests::gcs_server::GcsServer;
 
 use crate::life::{Repository, lead_a_whole_life};
@@ -10,7 +10,7 @@ use crate::{postgres, s3};
 
 /// Runs the compliance tests of stores, whose second contender sees what the first one has written.
 async fn check_compliance(objects: Arc<dyn Objects>) {
-    compliance::run(&ObjectStore::open(objects, StoreOptions::default()).await.unwrap()).await;
+    compliance::run(&StateStore::open(objects, StoreOptions::default()).await.unwrap()).await;
 }
 
 #[test]

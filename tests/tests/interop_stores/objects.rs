@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use state::store::{ObjectErrorKind, ObjectVersion, Objects, WriteCondition, WriteError};
+use state::store::{Durability, ObjectErrorKind, ObjectVersion, Objects, WriteCondition, WriteError};
 
-const TYPE: &str = "text/plain; charset=utf-8";
 const LIMIT: u64 = 1024 * 1024;
 
 /// Checks an empty store.
@@ -18,7 +17,7 @@ pub(crate) async fn check_objects(objects: Arc<dyn Objects>) {
 }
 
 async fn write(objects: &dyn Objects, key: &str, content: &[u8], condition: WriteCondition) -> Option<ObjectVersion> {
-    match objects.write(key, content.to_vec(), TYPE, &condition).await {
+    match objects.write(key, content.to_vec(), &condition, Durability::Immediate).await {
         Ok(version) => Some(version),
         Err(WriteError::Condition) => None,
         Err(WriteError::Request(error)) => panic!("{error:?}"),

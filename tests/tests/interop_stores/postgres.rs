@@ -11,7 +11,7 @@ use std::time::Duration;
 use cloud::postgres::{PostgresObjects, PostgresUrl, TimeLimits};
 use futures_util::future::join_all;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair};
-use state::store::{ObjectError, ObjectErrorKind, Objects, OutageReport, WriteCondition, WriteError};
+use state::store::{Durability, ObjectError, ObjectErrorKind, Objects, OutageReport, WriteCondition, WriteError};
 use tests::postgres_server::PostgresServer;
 use tests::sdks::go_program;
 
@@ -50,7 +50,7 @@ fn open_with(url: &str, limits: TimeLimits) -> PostgresObjects {
 }
 
 async fn write(objects: &dyn Objects, key: &str, text: &str, condition: &WriteCondition) -> Result<(), WriteError> {
-    objects.write(key, text.as_bytes().to_vec(), "text/plain", condition).await.map(drop)
+    objects.write(key, text.as_bytes().to_vec(), condition, Durability::Immediate).await.map(drop)
 }
 
 async fn failure(objects: &dyn Objects) -> ObjectError {

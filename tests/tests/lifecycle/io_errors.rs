@@ -16,7 +16,7 @@ use engine::{Deployment, DeploymentOptions, ProgramEnd, StopSignals};
 use pulumi_proto::property::PropertyValue;
 use state::format::{UpdateInfo, UpdateKind, UpdateResult};
 use state::secrets::{Keyring, MarkerManager, SecretsManager};
-use state::store::{FileStore, FileUrl, LockHolder, StackReference};
+use state::store::{FileUrl, LockHolder, StackReference, StateStore, StoreOptions};
 use state::{
     ChangeKind, JournalFolders, ResourceState, StackAccess, StackState, StackView, StateError, Unrecorded,
     UnrecordedReport,
@@ -83,7 +83,7 @@ impl Fixture {
         let url = FileUrl { folder: backend.clone(), create: false, folder_mode: 0o777, sidecars: true };
         let marker: Arc<dyn SecretsManager> = Arc::new(MarkerManager::new("marker"));
         StackAccess {
-            store: Arc::new(FileStore::open(&url).await.unwrap()),
+            store: StateStore::open_folder(&url, StoreOptions::default()).await.unwrap(),
             stack: StackReference::new(PROJECT, STACK).unwrap(),
             configured_secrets: Some(marker.describe()),
             keyring: Arc::new(Keyring::new(None).with_manager(marker)),

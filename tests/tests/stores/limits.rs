@@ -10,7 +10,7 @@ use cloud::gcs::{GcsUrl, open_gcs};
 use cloud::kms::KeyServices;
 use cloud::postgres::{PostgresObjects, PostgresUrl};
 use state::secrets::{KeyFailureKind, KeyService as _};
-use state::store::{ObjectError, ObjectErrorKind, Objects, OutageReport, WriteCondition, WriteError};
+use state::store::{Durability, ObjectError, ObjectErrorKind, Objects, OutageReport, WriteCondition, WriteError};
 use tests::google_kms::TOKEN;
 use tests::http::{HttpServer, Response};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -108,7 +108,7 @@ async fn web_page_with_success_is_no_reply_of_a_store() {
                 objects.copy("a", "b").await.map(drop).unwrap_err(),
                 objects.remove("a").await.unwrap_err(),
             ];
-            match objects.write("a", b"{}".to_vec(), "application/json", &WriteCondition::Missing).await {
+            match objects.write("a", b"{}".to_vec(), &WriteCondition::Missing, Durability::Immediate).await {
                 Err(WriteError::Request(error)) => errors.push(error),
                 written => panic!("{written:?}"),
             }

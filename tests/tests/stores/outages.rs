@@ -6,7 +6,7 @@ use std::path::Path;
 use cloud::gcs::{GcsUrl, open_gcs};
 use cloud::postgres::{PostgresObjects, PostgresUrl};
 use cloud::s3::{S3Url, open_s3};
-use state::store::{Objects, Outage, OutageReport, WriteCondition};
+use state::store::{Durability, Objects, Outage, OutageReport, WriteCondition};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -17,7 +17,7 @@ async fn outage_of_a_write(objects: &dyn Objects, reports: &mut mpsc::UnboundedR
     let written = async {
         // A request with a condition is not repeated: the caller looks what happened.
         loop {
-            drop(objects.write("a.json", b"{}".to_vec(), "application/json", &WriteCondition::None).await);
+            drop(objects.write("a.json", b"{}".to_vec(), &WriteCondition::None, Durability::Immediate).await);
         }
     };
     tokio::select! {

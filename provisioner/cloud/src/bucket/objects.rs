@@ -10,8 +10,8 @@ use object_store::{
     Attribute, Attributes, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, UpdateVersion,
 };
 use state::store::{
-    ListedObject, ObjectError, ObjectErrorKind, ObjectVersion, Objects, OutageWatch, StoredObject, WriteCondition,
-    WriteError,
+    Durability, ListedObject, ObjectError, ObjectErrorKind, ObjectVersion, Objects, OutageWatch, StoredObject,
+    WriteCondition, WriteError, content_type,
 };
 
 use super::connector::longest_request;
@@ -59,7 +59,13 @@ type Described<'d> = (&'static str, &'d str, usize);
 
 impl<S: ObjectStore + PaginatedListStore, E: BucketService> Bucket<S, E> {
     fn error(&self, operation: &'static str, key: &str, kind: ObjectErrorKind, text: String) -> ObjectError {
-        ObjectError { operation, location: format!("{}{key}", self.base), kind, source: text.into() }
+        ObjectError {
+            operation,
+            location: format!("{}{key}", self.base),
+            kind,
+            effect: kind.effect(),
+            source: text.into(),
+        }
     }
 
     fn explain(&self, operation: &'static str, key: &str, failure: &Failure) -> ObjectError {
@@ -214,8 +220,8 @@ impl<S: ObjectStore + PaginatedListStore, E: BucketService> Objects for Bucket<S
         &self,
         key: &str,
         content: Vec<u8>,
-        content_type: &'static str,
         condition: &WriteCondition,
+        _: Durability,
     ) -> Result<ObjectVersion, WriteError> {
         let path = self.path("write", key)?;
         let mode = match condition {
@@ -226,7 +232,7 @@ impl<S: ObjectStore + PaginatedListStore, E: BucketService> Objects for Bucket<S
             }
         };
         let mut attributes = Attributes::new();
-        attributes.insert(Attribute::ContentType, content_type.into());
+        attributes.insert(Attribute::ContentType, content_type(&content).into());
         let options = PutOptions { mode, attributes, ..PutOptions::default() };
         // Copies of it share the content.
         let content = object_store::PutPayload::from(content);

@@ -11,8 +11,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use jiff::Timestamp;
 use state::store::{
-    ListedNames, ListedObject, MAX_NAME_BYTES, MAX_NAMES, ObjectError, ObjectErrorKind, ObjectVersion, Objects,
-    OutageReport, StoredObject, WriteCondition, WriteError,
+    Durability, ListedNames, ListedObject, MAX_NAME_BYTES, MAX_NAMES, ObjectError, ObjectErrorKind, ObjectVersion,
+    Objects, OutageReport, StoredObject, WriteCondition, WriteError,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
@@ -104,6 +104,7 @@ impl PostgresObjects {
             operation,
             location: self.requests.location_of(key),
             kind: failure.kind,
+            effect: failure.kind.effect(),
             source: Box::new(failure),
         }
     }
@@ -208,8 +209,8 @@ impl Objects for PostgresObjects {
         &self,
         key: &str,
         content: Vec<u8>,
-        _content_type: &'static str,
         condition: &WriteCondition,
+        _: Durability,
     ) -> Result<ObjectVersion, WriteError> {
         let saved = self.save(key, &content, condition).await;
         saved.map_err(|failure| self.error("write", key, failure))?.ok_or(WriteError::Condition)

@@ -54,7 +54,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &CancelArgs) -> anyh
     match confirm(ui, &CancellationToken::new(), question, args.confirm.yes).await? {
         Confirmation::No => Ok(decline(ui)),
         Confirmation::Yes => {
-            let exit = remove_locks(ui, &**store, stack, &held).await?;
+            let exit = remove_locks(ui, store, stack, &held).await?;
             report_journal(ui, &access)?;
             Ok(exit)
         }
@@ -65,7 +65,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &CancelArgs) -> anyh
 /// user has not been asked about it.
 async fn remove_locks(
     ui: &Ui,
-    store: &dyn StateStore,
+    store: &StateStore,
     stack: &StackReference,
     shown: &[LockInfo],
 ) -> Result<Exit, StateError> {
@@ -99,7 +99,7 @@ fn report_journal(ui: &Ui, access: &StackAccess) -> Result<(), StateError> {
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
-    use state::store::{FileStore, FileUrl, LockHolder};
+    use state::store::{FileUrl, LockHolder, StateStore, StoreOptions};
 
     use super::*;
     use crate::cli::commands::Cli;
@@ -111,7 +111,10 @@ mod tests {
         let cli = Cli::try_parse_from(["sc", "cancel"]).unwrap();
         let ui = Ui::new(&cli.global, &StreamProperties::default(), SignalReceiver::default());
         let folder = tempfile::tempdir().unwrap();
-        let store = FileStore::open(&FileUrl::parse("file://.", folder.path(), None).unwrap()).await.unwrap();
+        let store =
+            StateStore::open_folder(&FileUrl::parse("file://.", folder.path(), None).unwrap(), StoreOptions::default())
+                .await
+                .unwrap();
         let stack = StackReference::new("reef", "dev").unwrap();
         let holder =
             |pid| LockHolder { pid, username: String::new(), hostname: String::new(), process: None, lease: None };

@@ -16,7 +16,7 @@ use crate::unrecorded::Unrecorded;
 #[derive(Clone)]
 pub struct StackAccess {
     /// Store of the states.
-    pub store: Arc<dyn StateStore>,
+    pub store: StateStore,
     /// Name of the stack.
     pub stack: StackReference,
     /// Keys that the user provided.

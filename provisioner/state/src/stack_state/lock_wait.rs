@@ -91,12 +91,12 @@ mod tests {
     use crate::error::StateError;
     use crate::journal::JournalFolders;
     use crate::secrets::Keyring;
-    use crate::store::{MemoryObjects, ObjectStore, StackReference, StateStore as _, StoreOptions, compliance};
+    use crate::store::{MemoryObjects, StackReference, StateStore, StoreOptions, compliance};
 
     #[tokio::test(start_paused = true)]
     async fn wait_for_a_lock_reads_the_clock_of_the_store_once() {
         let objects = MemoryObjects::default();
-        let store = Arc::new(ObjectStore::open(Arc::new(objects.clone()), StoreOptions::default()).await.unwrap());
+        let store = StateStore::open(Arc::new(objects.clone()), StoreOptions::default()).await.unwrap();
         let holder = compliance::leased(1);
         let stack = StackReference::new("reef", "dev").unwrap();
         let _held = store.lock(&stack, &holder).await.unwrap();

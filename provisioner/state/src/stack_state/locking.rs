@@ -1,6 +1,5 @@
 //! Takes the lock of a stack, also from a run that has ended without releasing it, and keeps it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -157,7 +156,7 @@ fn keep(
     requested: Duration,
 ) -> (Option<Lease>, JoinSet<()>) {
     let lease = holder.lease.as_ref().map(|lease| {
-        Lease::new(Arc::clone(&access.store), lock.duplicate(), lease.duration, requested, access.locks.lost.clone())
+        Lease::new(access.store.clone(), lock.duplicate(), lease.duration, requested, access.locks.lost.clone())
     });
     let keeper = lease.as_ref().map_or_else(JoinSet::new, Lease::keeper);
     (lease, keeper)

@@ -135,7 +135,7 @@ impl StackMigration {
         target_lock: &HeldLock,
         holder: &LockHolder,
     ) -> Result<MigrationOutcome, StateError> {
-        let (stack, target) = (self.stack(), self.target.store.as_ref());
+        let (stack, target) = (self.stack(), &self.target.store);
         if let Some(mark) = self.completed_earlier().await? {
             return Ok(MigrationOutcome::Earlier(mark));
         }
@@ -238,7 +238,7 @@ impl StackMigration {
     /// Moves tags, history, backups and retained checkpoints beside the checkpoint with a digest. Those that the target has
     /// already are not read.
     async fn move_earlier_states(&self, digest: &str) -> Result<MigratedStack, StateError> {
-        let (stack, source, target) = (self.stack(), self.source.store.as_ref(), self.target.store.as_ref());
+        let (stack, source, target) = (self.stack(), &self.source.store, &self.target.store);
         let tags = source.tags(stack).await?;
         target.set_tags(stack, &tags).await?;
 
@@ -265,7 +265,7 @@ impl StackMigration {
     /// Moves the previous checkpoint, and returns the number of moved ones. Follows the save, which keeps the replaced
     /// checkpoint as the previous one.
     async fn move_previous(&self) -> Result<usize, StateError> {
-        let (stack, source) = (self.stack(), self.source.store.as_ref());
+        let (stack, source) = (self.stack(), &self.source.store);
         let copies = source.copies(stack, &[CopyKind::Previous]).await?;
         let Some(previous) = copies.first() else { return Ok(0) };
         let text = source.read_copy(previous).await?;

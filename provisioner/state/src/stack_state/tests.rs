@@ -1,4 +1,4 @@
-//! Runs on a store of objects.
+//! Runs on a store in memory, whose requests fail or are counted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::secrets::Keyring;
 use crate::snapshot::OperationKind;
 use crate::state_edit::record_creations;
 use crate::store::compliance::{holder, stack};
-use crate::store::{Expected, Fault, LockHolder, LockLease, MemoryObjects, ObjectStore, RenameOutcome, StoreOptions};
+use crate::store::{Expected, Fault, LockHolder, LockLease, MemoryObjects, RenameOutcome, StateStore, StoreOptions};
 
 async fn access_to(objects: &MemoryObjects, journals: &std::path::Path) -> StackAccess {
-    let store = Arc::new(ObjectStore::open(Arc::new(objects.clone()), StoreOptions::default()).await.unwrap());
+    let store = StateStore::open(Arc::new(objects.clone()), StoreOptions::default()).await.unwrap();
     StackAccess {
         store,
         stack: stack("dev"),

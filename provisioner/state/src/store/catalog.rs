@@ -1,18 +1,15 @@
-//! Interface of a store for whole stacks: list, history, copies of checkpoints, tags, rename, remove.
+//! Whole stacks of a store: list, tags, remove.
 
-use std::collections::BTreeMap;
+use bridge::fs::MAX_DOCUMENT_BYTES;
+use futures_util::future::try_join_all;
 
-use async_trait::async_trait;
-
-use super::copy::{CheckpointCopy, CopyKind};
 use super::error::StoreError;
-use super::lock::{LockHolder, StackLock};
+use super::layout::{self, Layout};
+use super::lock::{StackLock, StoredLock};
 use super::reference::StackReference;
-use super::rename::StackRename;
 use super::revision::Expected;
-
-/// Tags of a stack, by name.
-pub type Tags = BTreeMap<String, String>;
+use super::state_store::StateStore;
+use super::tags::{self, Tags};
 
 /// Treatment of the backups of a removed stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,79 +20,75 @@ pub enum Backups {
     Removed,
 }
 
-/// Catalog of the stacks of a store. Methods need the lock of a stack only if they have it as a parameter.
-#[async_trait]
-pub trait StackCatalog: Send + Sync {
+/// Number of objects that are requested at the same time.
+pub(super) const PARALLEL_REQUESTS: usize = 16;
+
+impl StateStore {
     /// Returns the stacks, sorted.
-    async fn list(&self) -> Result<Vec<StackReference>, StoreError>;
+    pub async fn list(&self) -> Result<Vec<StackReference>, StoreError> {
+        let reference = |name: &str| match self.layout {
+            Layout::Legacy => StackReference::without_project(layout::stack_name_of_file(name)?).ok(),
+            Layout::Projects => {
+                let (project, file) = name.split_once('/')?;
+                StackReference::new(project, layout::stack_name_of_file(file)?).ok()
+            }
+        };
+        let listed = match self.layout {
+            Layout::Legacy => self.objects.list(layout::STACKS).await?,
+            Layout::Projects => self.objects.list_all(layout::STACKS).await?,
+        };
+        let mut stacks: Vec<_> = listed.iter().filter_map(|object| reference(&object.name)).collect();
+        stacks.sort();
+        stacks.dedup();
+        Ok(stacks)
+    }
 
     /// Returns the tags of a stack.
-    async fn tags(&self, stack: &StackReference) -> Result<Tags, StoreError>;
+    pub async fn tags(&self, stack: &StackReference) -> Result<Tags, StoreError> {
+        let key = self.layout.tags(stack);
+        let object = self.objects.read(&key, MAX_DOCUMENT_BYTES).await?;
+        object.map_or_else(|| Ok(Tags::new()), |object| tags::read(&object.content, &self.location_of(&key)))
+    }
 
     /// Replaces the tags of a stack.
-    async fn set_tags(&self, stack: &StackReference, tags: &Tags) -> Result<(), StoreError>;
-
-    /// Returns the copies of the checkpoints of a stack that are of one of the kinds, newest first.
-    async fn copies(&self, stack: &StackReference, kinds: &[CopyKind]) -> Result<Vec<CheckpointCopy>, StoreError>;
-
-    /// Returns the text of a copy.
-    async fn read_copy(&self, copy: &CheckpointCopy) -> Result<String, StoreError>;
-
-    /// Replaces the expected checkpoint of the locked stack by a text that was read from a copy, as a save does. The
-    /// content of the copy stays among the copies, even if the save fails.
-    ///
-    /// # Errors
-    /// The errors of [`StateStore::save`](super::StateStore::save).
-    async fn restore(
-        &self,
-        lock: &StackLock,
-        copy: &CheckpointCopy,
-        checkpoint: &str,
-        expected: &Expected,
-    ) -> Result<(), StoreError>;
-
-    /// Locks the old and the new name of a stack for a rename.
-    ///
-    /// # Errors
-    /// [`StoreError::Locked`] of either name.
-    async fn begin_rename(
-        &self,
-        from: &StackReference,
-        to: &StackReference,
-        holder: &LockHolder,
-    ) -> Result<StackRename, StoreError>;
-
-    /// Renames a stack with the expected checkpoint: `checkpoint` becomes that under the new name, and the history moves
-    /// with it. Tags and backups stay under the old name; the old checkpoint becomes a backup.
-    ///
-    /// # Errors
-    /// [`StoreError::Exists`], [`StoreError::LockLost`], [`StoreError::Replaced`]; nothing was changed then. After other
-    /// errors, the outcome of the rename says which name the stack has.
-    async fn rename(&self, rename: &mut StackRename, checkpoint: &str, expected: &Expected) -> Result<(), StoreError>;
-
-    /// Ends a rename: releases both locks.
-    async fn finish_rename(&self, rename: StackRename) -> Result<(), StoreError>;
-
-    /// Locks both names of a rename from or to a stack whose process has ended before it had finished the rename; `None` if
-    /// there is none. [`StackCatalog::complete_rename`] follows.
-    ///
-    /// # Errors
-    /// [`StoreError::Locked`] if the process may still run, or another holder has a lock of either name.
-    async fn resume_rename(
-        &self,
-        stack: &StackReference,
-        holder: &LockHolder,
-    ) -> Result<Option<StackRename>, StoreError>;
-
-    /// Completes or undoes a rename that was resumed.
-    ///
-    /// # Errors
-    /// [`StoreError::BothNames`] if both stacks have been changed since. The rename stays pending after each error.
-    async fn complete_rename(&self, rename: &mut StackRename) -> Result<(), StoreError>;
+    pub async fn set_tags(&self, stack: &StackReference, tags: &Tags) -> Result<(), StoreError> {
+        let key = self.layout.tags(stack);
+        if tags.is_empty() {
+            return Ok(self.objects.remove(&key).await?);
+        }
+        self.replace(&key, tags::write(tags.clone()).into_bytes()).await
+    }
 
     /// Removes the locked stack with the expected checkpoint: its checkpoint, its history and its tags.
     ///
     /// # Errors
     /// [`StoreError::LockLost`], [`StoreError::Replaced`]; nothing was removed then.
-    async fn remove(&self, lock: &StackLock, backups: Backups, expected: &Expected) -> Result<(), StoreError>;
+    pub async fn remove(&self, lock: &StackLock, backups: Backups, expected: &Expected) -> Result<(), StoreError> {
+        self.check_lock(lock).await?;
+        let stack = &lock.stack;
+        let current = self.check_expected(stack, expected).await?;
+        // Another run that has taken the lock over may have saved since.
+        self.rewrite_lock(lock, StoredLock::renewed).await?;
+        self.back_up_and_remove(stack).await?;
+        self.objects.remove(&self.layout.tags(stack)).await?;
+        self.remove_objects(&self.layout.history(stack)).await?;
+        if backups == Backups::Removed {
+            self.rewrite_lock(lock, StoredLock::renewed).await?;
+            self.remove_objects(&self.layout.backups(stack)).await?;
+            if let Some(current) = current {
+                self.objects.remove(&format!("{}.bak", self.layout.checkpoint(stack, current.variant))).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the objects of a folder.
+    async fn remove_objects(&self, folder: &str) -> Result<(), StoreError> {
+        let listed = self.objects.list(folder).await?;
+        for group in listed.chunks(PARALLEL_REQUESTS) {
+            let remove = async |name: &str| self.objects.remove(&format!("{folder}/{name}")).await;
+            try_join_all(group.iter().map(|object| remove(&object.name))).await?;
+        }
+        Ok(())
+    }
 }

@@ -46,7 +46,7 @@ pub(crate) fn mark(direction: MigrationDirection) -> MigrationMark {
 }
 
 /// Saves a checkpoint under the lock, as a run does.
-pub(super) async fn save(store: &dyn StateStore, name: &str, text: &str) -> Result<(), StoreError> {
+pub(super) async fn save(store: &StateStore, name: &str, text: &str) -> Result<(), StoreError> {
     let lock = store.lock(&stack(name), &holder(1)).await?;
     let saved = store.save(&lock, text, &Expected::Any).await;
     store.unlock(lock).await?;
@@ -63,7 +63,7 @@ pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
 ///
 /// # Panics
 /// If the store does not keep a promise of [`StateStore`].
-pub async fn run(store: &dyn StateStore) {
+pub async fn run(store: &StateStore) {
     missing_stack_loads_as_none(store).await;
     saved_checkpoint_is_loaded(store).await;
     lock_excludes_others_and_names_its_holder(store).await;
@@ -81,13 +81,13 @@ pub async fn run(store: &dyn StateStore) {
     removed_stack_is_not_listed(store).await;
 }
 
-async fn missing_stack_loads_as_none(store: &dyn StateStore) {
+async fn missing_stack_loads_as_none(store: &StateStore) {
     assert_eq!(store.text(&stack("absent")).await.unwrap(), None);
     assert!(store.locks(&stack("absent")).await.unwrap().is_empty());
     assert!(store.list().await.unwrap().is_empty());
 }
 
-async fn saved_checkpoint_is_loaded(store: &dyn StateStore) {
+async fn saved_checkpoint_is_loaded(store: &StateStore) {
     for text in [EMPTY, SECOND] {
         save(store, "dev", text).await.unwrap();
         assert_eq!(store.text(&stack("dev")).await.unwrap().as_deref(), Some(text));
@@ -100,7 +100,7 @@ async fn saved_checkpoint_is_loaded(store: &dyn StateStore) {
     assert_eq!(store.list().await.unwrap(), [stack("a.b"), stack("dev")]);
 }
 
-async fn lock_excludes_others_and_names_its_holder(store: &dyn StateStore) {
+async fn lock_excludes_others_and_names_its_holder(store: &StateStore) {
     let lock = store.lock(&stack("dev"), &holder(4711)).await.unwrap();
     let error = store.lock(&stack("dev"), &holder(1)).await.unwrap_err();
     assert!(matches!(&error, StoreError::Locked { holders, .. } if holders.len() == 1));
@@ -113,7 +113,7 @@ async fn lock_excludes_others_and_names_its_holder(store: &dyn StateStore) {
     assert!(store.locks(&stack("dev")).await.unwrap().is_empty());
 }
 
-async fn lock_can_be_broken(store: &dyn StateStore) {
+async fn lock_can_be_broken(store: &StateStore) {
     let lost = store.lock(&stack("dev"), &holder(1)).await.unwrap();
     let listed = store.locks(&stack("dev")).await.unwrap();
     assert_eq!(store.break_locks(&stack("dev"), &listed).await.unwrap(), listed);
@@ -125,7 +125,7 @@ async fn lock_can_be_broken(store: &dyn StateStore) {
     store.unlock(lock).await.unwrap();
 }
 
-async fn removed_lock_is_not_renewed(store: &dyn StateStore) {
+async fn removed_lock_is_not_renewed(store: &StateStore) {
     let lock = store.lock(&stack("dev"), &leased(1)).await.unwrap();
     let taken = store.locks(&stack("dev")).await.unwrap();
     assert_eq!(taken[0].lease(), leased(1).lease.as_ref());
@@ -144,7 +144,7 @@ async fn removed_lock_is_not_renewed(store: &dyn StateStore) {
     assert_eq!(store.locks(&stack("dev")).await.unwrap(), []);
 }
 
-async fn lock_without_its_lease_stays(store: &dyn StateStore) {
+async fn lock_without_its_lease_stays(store: &StateStore) {
     let lock = store.lock(&stack("dev"), &leased(1)).await.unwrap();
     store.renew(&lock).await.unwrap();
     store.end_lease(&lock).await.unwrap();
@@ -156,7 +156,7 @@ async fn lock_without_its_lease_stays(store: &dyn StateStore) {
     assert_eq!(store.locks(&stack("dev")).await.unwrap(), []);
 }
 
-async fn lock_of_an_ended_run_is_removed_unless_it_was_renewed(store: &dyn StateStore) {
+async fn lock_of_an_ended_run_is_removed_unless_it_was_renewed(store: &StateStore) {
     let lock = store.lock(&stack("dev"), &leased(1)).await.unwrap();
     let read = store.locks(&stack("dev")).await.unwrap().remove(0);
     store.renew(&lock).await.unwrap();
@@ -172,7 +172,7 @@ async fn lock_of_an_ended_run_is_removed_unless_it_was_renewed(store: &dyn State
     assert_eq!(store.locks(&stack("dev")).await.unwrap(), []);
 }
 
-async fn run_that_lost_its_lock_saves_nothing(store: &dyn StateStore) {
+async fn run_that_lost_its_lock_saves_nothing(store: &StateStore) {
     let before = store.text(&stack("dev")).await.unwrap();
     let lost = store.lock(&stack("dev"), &holder(1)).await.unwrap();
     store.break_locks(&stack("dev"), &store.locks(&stack("dev")).await.unwrap()).await.unwrap();
@@ -186,7 +186,7 @@ async fn run_that_lost_its_lock_saves_nothing(store: &dyn StateStore) {
     assert_eq!(store.text(&stack("dev")).await.unwrap(), before);
 }
 
-async fn checkpoint_that_another_program_has_replaced_stays(store: &dyn StateStore) {
+async fn checkpoint_that_another_program_has_replaced_stays(store: &StateStore) {
     let read = store.load(&stack("dev")).await.unwrap();
     let lock = store.lock(&stack("dev"), &holder(1)).await.unwrap();
     let saved = store.save(&lock, EMPTY, &Expected::unchanged(read.as_ref())).await.unwrap();
@@ -215,7 +215,7 @@ async fn checkpoint_that_another_program_has_replaced_stays(store: &dyn StateSto
     store.unlock(absent).await.unwrap();
 }
 
-async fn stack_with_a_mark_is_not_loaded(store: &dyn StateStore) {
+async fn stack_with_a_mark_is_not_loaded(store: &StateStore) {
     let dev = stack("dev");
     let stored = store.text(&dev).await.unwrap();
     assert_eq!(store.mark(&dev).await.unwrap(), None);
@@ -238,7 +238,7 @@ async fn stack_with_a_mark_is_not_loaded(store: &dyn StateStore) {
     assert_eq!(store.text(&dev).await.unwrap(), stored);
 }
 
-async fn contents_of_a_stack_are_added_by_their_times(store: &dyn StateStore) {
+async fn contents_of_a_stack_are_added_by_their_times(store: &StateStore) {
     let copied = StackReference::new("copied", "dev").unwrap();
     let times = [1_788_242_409_123_456_789, 1_788_242_409_123_456_790];
     let times = times.map(|time| Timestamp::from_nanosecond(time).unwrap());
@@ -267,7 +267,7 @@ async fn contents_of_a_stack_are_added_by_their_times(store: &dyn StateStore) {
     store.unlock(lock).await.unwrap();
 }
 
-async fn tags_are_replaced_as_a_whole(store: &dyn StateStore) {
+async fn tags_are_replaced_as_a_whole(store: &StateStore) {
     assert_eq!(store.tags(&stack("dev")).await.unwrap(), Tags::new());
     for tags in [&[("owner", "ada"), ("a<b>", "x & y")][..], &[("owner", "bob")], &[]] {
         let tags = tags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -276,7 +276,7 @@ async fn tags_are_replaced_as_a_whole(store: &dyn StateStore) {
     }
 }
 
-async fn renamed_stack_keeps_its_history(store: &dyn StateStore) {
+async fn renamed_stack_keeps_its_history(store: &StateStore) {
     let (from, to) = (stack("dev"), StackReference::new("shore", "west").unwrap());
     let mut rename = store.begin_rename(&from, &stack("a.b"), &holder(1)).await.unwrap();
     let taken = store.rename(&mut rename, SECOND, &Expected::Any).await.unwrap_err();
@@ -299,7 +299,7 @@ async fn renamed_stack_keeps_its_history(store: &dyn StateStore) {
     assert_eq!(store.history(&to).await.unwrap(), ["{}"]);
 }
 
-async fn removed_stack_is_not_listed(store: &dyn StateStore) {
+async fn removed_stack_is_not_listed(store: &StateStore) {
     let west = StackReference::new("shore", "west").unwrap();
     store.set_tags(&west, &[("owner".to_owned(), "ada".to_owned())].into()).await.unwrap();
     let lock = store.lock(&west, &holder(1)).await.unwrap();
@@ -317,7 +317,7 @@ async fn removed_stack_is_not_listed(store: &dyn StateStore) {
     store.finish_rename(lost).await.unwrap();
 }
 
-async fn locks_of_different_stacks_are_independent(store: &dyn StateStore) {
+async fn locks_of_different_stacks_are_independent(store: &StateStore) {
     let first = store.lock(&stack("dev"), &holder(1)).await.unwrap();
     let second = store.lock(&stack("prod"), &holder(1)).await.unwrap();
     for lock in [first, second] {

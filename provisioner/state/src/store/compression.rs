@@ -14,6 +14,11 @@ use super::error::{Damage, StoreError};
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b, 0x08];
 const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
+/// Returns the content type that Pulumi's command line writes for a content.
+pub fn content_type(content: &[u8]) -> &'static str {
+    Compression::of(content).content_type()
+}
+
 /// Compression of written files. Files are decompressed according to their content, whatever their name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
@@ -50,8 +55,7 @@ impl Compression {
         }
     }
 
-    /// Returns the content type that Pulumi's command line writes for such a content.
-    pub(super) fn content_type(self) -> &'static str {
+    fn content_type(self) -> &'static str {
         match self {
             Self::None => "text/plain; charset=utf-8",
             Self::Gzip => "application/x-gzip",

@@ -1,47 +1,79 @@
-//! Interface of a store for what it has of a stack, as a migration moves it.
+//! Contents of a stack in a store, as a migration moves them: also of a stack with a mark.
 
-use async_trait::async_trait;
+use bridge::fs::MAX_DOCUMENT_BYTES;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
 
+use super::catalog::PARALLEL_REQUESTS;
 use super::copy::CopyKind;
 use super::error::StoreError;
 use super::history_entry::HistoryEntry;
+use super::layout;
 use super::migration_mark::MigrationMark;
 use super::reference::StackReference;
-use super::revision::StoredCheckpoint;
+use super::state_store::StateStore;
+use super::stored_mark;
 
-/// Contents of a stack in a store, also of a stack with a mark. Callers of the methods that write must hold the lock.
-#[async_trait]
-pub trait StackContents: Send + Sync {
-    /// Returns the checkpoint of a stack, whatever its mark says; `None` if there is none.
-    async fn read_checkpoint(&self, stack: &StackReference) -> Result<Option<StoredCheckpoint>, StoreError>;
-
+impl StateStore {
     /// Returns the entries of the history, oldest first.
-    async fn history_entries(&self, stack: &StackReference) -> Result<Vec<HistoryEntry>, StoreError>;
+    pub async fn history_entries(&self, stack: &StackReference) -> Result<Vec<HistoryEntry>, StoreError> {
+        let folder = self.layout.history(stack);
+        let listed = self.objects.list(&folder).await?;
+        let named = listed.into_iter().filter_map(|object| {
+            Some((layout::time_of_history_entry(stack, &object.name)?, format!("{folder}/{}", object.name)))
+        });
+        let read = named.map(async |(time, key)| {
+            let update = self.read_text(&key, MAX_DOCUMENT_BYTES).await?;
+            Ok::<_, StoreError>(update.map(|update| HistoryEntry { time, update }))
+        });
+        let entries: Vec<_> = stream::iter(read).buffered(PARALLEL_REQUESTS).try_collect().await?;
+        Ok(entries.into_iter().flatten().collect())
+    }
 
     /// Returns the texts of the history entries, oldest first.
-    async fn history(&self, stack: &StackReference) -> Result<Vec<String>, StoreError> {
+    pub async fn history(&self, stack: &StackReference) -> Result<Vec<String>, StoreError> {
         Ok(self.history_entries(stack).await?.into_iter().map(|entry| entry.update).collect())
     }
 
     /// Adds an entry to the history without a copy of the checkpoint. An entry of the same time is replaced.
-    async fn add_history_entry(&self, stack: &StackReference, entry: &HistoryEntry) -> Result<(), StoreError>;
+    pub async fn add_history_entry(&self, stack: &StackReference, entry: &HistoryEntry) -> Result<(), StoreError> {
+        let compression = self.options.compression;
+        let [key, _] = self.layout.history_files(stack, entry.time.as_nanosecond());
+        let update = compression.compress(&entry.update).into_owned();
+        self.replace(&format!("{key}{}", compression.suffix()), update).await
+    }
 
     /// Adds a copy of a checkpoint. A copy of the same kind and time is replaced; there is one previous checkpoint.
-    async fn add_copy(
+    pub async fn add_copy(
         &self,
         stack: &StackReference,
         kind: CopyKind,
         time: Timestamp,
         checkpoint: &str,
-    ) -> Result<(), StoreError>;
+    ) -> Result<(), StoreError> {
+        let compression = self.options.compression;
+        let content = compression.compress(checkpoint).into_owned();
+        self.replace(&self.layout.copy(stack, kind, time, compression), content).await
+    }
 
     /// Returns the location of the mark of a stack, for messages.
-    fn mark_location(&self, stack: &StackReference) -> String;
+    pub fn mark_location(&self, stack: &StackReference) -> String {
+        self.location_of(&self.layout.mark(stack))
+    }
 
-    /// Returns the mark of a stack.
-    async fn mark(&self, stack: &StackReference) -> Result<Option<MigrationMark>, StoreError>;
+    /// Returns the mark of a stack, if it has one.
+    pub async fn mark(&self, stack: &StackReference) -> Result<Option<MigrationMark>, StoreError> {
+        let key = self.layout.mark(stack);
+        let object = self.objects.read(&key, MAX_DOCUMENT_BYTES).await?;
+        object.map(|object| stored_mark::read(&object.content, &self.location_of(&key))).transpose()
+    }
 
-    /// Replaces or removes the mark of a stack.
-    async fn set_mark(&self, stack: &StackReference, mark: Option<&MigrationMark>) -> Result<(), StoreError>;
+    /// Writes the mark of a stack, or removes it.
+    pub async fn set_mark(&self, stack: &StackReference, mark: Option<&MigrationMark>) -> Result<(), StoreError> {
+        let key = self.layout.mark(stack);
+        match mark {
+            Some(mark) => self.replace(&key, stored_mark::write(mark).into_bytes()).await,
+            None => Ok(self.objects.remove(&key).await?),
+        }
+    }
 }

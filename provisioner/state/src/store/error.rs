@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use bridge::fs::FileError;
 use bridge::yaml::YamlError;
 use jiff::Timestamp;
 
@@ -10,15 +9,10 @@ use super::lock::LockInfo;
 use super::migration_mark::MigrationMark;
 use super::objects::ObjectError;
 use super::reference::StackReference;
-#[cfg(test)]
-use crate::{format::FormatError, integrity::IntegrityError};
 
 /// Reason why an operation of a store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// A file or folder of the store cannot be read or written.
-    #[error(transparent)]
-    Path(#[from] FileError),
     /// A request to the store failed.
     #[error(transparent)]
     Request(#[from] ObjectError),
@@ -89,15 +83,6 @@ pub enum StoreError {
         /// The version.
         version: u64,
     },
-    /// The store for tests refuses a checkpoint that a run could not continue from.
-    #[cfg(test)]
-    #[error("{stack}: refusing to save an invalid checkpoint")]
-    Refused {
-        /// The stack.
-        stack: StackReference,
-        /// Reason why the checkpoint is invalid.
-        source: Box<InvalidCheckpoint>,
-    },
 }
 
 /// Reason why the content of a file is invalid.
@@ -130,18 +115,6 @@ pub enum Damage {
     /// The tags of a stack have an unsupported version.
     #[error("tags of version {0} are not supported")]
     TagsVersion(u32),
-}
-
-/// Reason why a checkpoint is invalid.
-#[cfg(test)]
-#[derive(Debug, thiserror::Error)]
-pub enum InvalidCheckpoint {
-    /// The checkpoint cannot be read.
-    #[error(transparent)]
-    Format(#[from] FormatError),
-    /// The checkpoint violates the integrity of a snapshot.
-    #[error(transparent)]
-    Integrity(#[from] IntegrityError),
 }
 
 fn written_at(written: &Option<Timestamp>) -> String {

@@ -25,6 +25,9 @@ use super::reference::StackReference;
 pub(super) const ROOT: &str = ".pulumi";
 pub(super) const META: &str = ".pulumi/meta.yaml";
 pub(super) const STACKS: &str = ".pulumi/stacks";
+pub(super) const HISTORY: &str = ".pulumi/history";
+pub(super) const BACKUPS: &str = ".pulumi/backups";
+pub(super) const LOCKS: &str = ".pulumi/locks";
 
 /// Layout of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,7 +74,7 @@ impl Layout {
 
     /// Returns the folder of the history of a stack.
     pub(super) fn history(self, stack: &StackReference) -> String {
-        format!("{ROOT}/history/{}", self.stack_path(stack))
+        format!("{HISTORY}/{}", self.stack_path(stack))
     }
 
     /// Returns the keys of the history entry and of the copy of the checkpoint of one update, without the suffix of a
@@ -83,7 +86,7 @@ impl Layout {
 
     /// Returns the folder of the backups of a stack.
     pub(super) fn backups(self, stack: &StackReference) -> String {
-        format!("{ROOT}/backups/{}", self.stack_path(stack))
+        format!("{BACKUPS}/{}", self.stack_path(stack))
     }
 
     /// Returns the key of a backup, without the suffix of a compression.
@@ -118,7 +121,7 @@ impl Layout {
 
     /// Returns the folder of the locks of a stack.
     pub(super) fn locks(self, stack: &StackReference) -> String {
-        format!("{ROOT}/locks/{}", self.full_name(stack))
+        format!("{LOCKS}/{}", self.full_name(stack))
     }
 }
 

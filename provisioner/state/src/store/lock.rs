@@ -76,7 +76,7 @@ pub struct LockInfo {
     pub holder: Option<(LockHolder, String)>,
     /// Time at which the lock was taken or renewed, by the clock of the store.
     pub renewed: Option<Timestamp>,
-    /// Version of the object, in a store of objects.
+    /// Version of the object.
     pub(super) version: Option<ObjectVersion>,
 }
 
@@ -110,7 +110,7 @@ impl fmt::Display for LockInfo {
 pub struct StackLock {
     pub(super) stack: StackReference,
     pub(super) name: String,
-    /// Last written text and version of the object, in a store of objects.
+    /// Last written text and version of the object; `None` before it is written.
     pub(super) object: Arc<tokio::sync::Mutex<Option<LockObject>>>,
 }
 
@@ -238,11 +238,6 @@ impl StoredLock {
     }
 }
 
-/// Returns the text of a lock.
-pub(super) fn write(holder: &LockHolder, now: Timestamp) -> String {
-    StoredLock::new(holder, now).write()
-}
-
 /// Parses the text of a lock. The holder is `None` if the text is malformed.
 pub(super) fn read(name: &str, text: &[u8]) -> LockInfo {
     LockInfo::new(name, StoredLock::read(text).map(StoredLock::into_holder))
@@ -283,7 +278,7 @@ mod tests {
             (leased, with(of_lease)),
             (both, with(&format!("{of_process},{of_lease}"))),
         ] {
-            assert_eq!(write(&holder, Timestamp::UNIX_EPOCH), text);
+            assert_eq!(StoredLock::new(&holder, Timestamp::UNIX_EPOCH).write(), text);
             assert_eq!(read("x", text.as_bytes()).holder.unwrap().0, holder);
             let renewed = StoredLock::new(&holder, Timestamp::UNIX_EPOCH).renewed().write();
             assert_eq!(renewed, text.replace(r#""renewals":0"#, r#""renewals":1"#));

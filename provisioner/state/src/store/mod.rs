@@ -4,27 +4,33 @@
 //! does not interpret the texts. Excluded: keys, the environment, the home directory.
 
 mod catalog;
+mod checkpoints;
 #[cfg(any(test, feature = "testing"))]
 pub mod compliance;
 mod compression;
 mod contents;
+mod copies;
 mod copy;
 mod error;
-mod files;
+mod folder;
 mod history_entry;
 mod layout;
 mod listing;
 mod lock;
-#[cfg(test)]
-mod memory;
+mod locks;
+#[cfg(any(test, feature = "testing"))]
+mod memory_objects;
 mod meta;
 mod migration_mark;
+#[cfg(test)]
+mod object_tests;
 mod objects;
 mod options;
 mod outage;
 mod reference;
 mod rename;
 mod rename_intent;
+mod renames;
 mod revision;
 mod state_store;
 mod stored_mark;
@@ -33,24 +39,21 @@ mod tags;
 mod tests;
 mod url;
 
-pub use catalog::{Backups, StackCatalog, Tags};
-pub use compression::Compression;
-pub use contents::StackContents;
+pub use catalog::Backups;
+pub use compression::{Compression, content_type};
 pub use copy::{CheckpointCopy, CopyKind};
 pub use error::{Damage, StoreError};
-pub use files::FileStore;
+pub use folder::FolderObjects;
 pub use history_entry::HistoryEntry;
 pub use layout::Layout;
 pub use listing::{ListedNames, ListingTooLong, MAX_NAME_BYTES, MAX_NAMES};
 pub use lock::{LockHolder, LockInfo, LockLease, ProcessFingerprint, StackLock};
-#[cfg(test)]
-pub(crate) use memory::MemoryStore;
-pub use migration_mark::{MigrationDirection, MigrationMark};
 #[cfg(any(test, feature = "testing"))]
-pub use objects::{Fault, MemoryObjects, Request};
+pub use memory_objects::{Fault, MemoryObjects, Request};
+pub use migration_mark::{MigrationDirection, MigrationMark};
 pub use objects::{
-    ListedObject, ObjectError, ObjectErrorKind, ObjectStore, ObjectVersion, Objects, StoredObject, WriteCondition,
-    WriteError,
+    Durability, Effect, ListedObject, ObjectError, ObjectErrorKind, ObjectVersion, Objects, StoredObject,
+    WriteCondition, WriteError,
 };
 pub use options::{LegacyStores, StoreOptions};
 pub use outage::{Outage, OutageReport, OutageWatch};
@@ -58,4 +61,5 @@ pub use reference::{ReferenceError, StackReference};
 pub use rename::{RenameOutcome, StackRename};
 pub use revision::{Expected, Revision, StoredCheckpoint};
 pub use state_store::StateStore;
+pub use tags::Tags;
 pub use url::{FileUrl, UrlError};

@@ -19,16 +19,10 @@ pub struct StoredCheckpoint {
 #[derive(Clone, Debug)]
 pub struct Revision {
     digest: CheckpointDigest,
-    object: Option<ObjectRevision>,
-}
-
-/// Object of a checkpoint, in a store with conditional writes.
-#[derive(Clone, Debug)]
-pub(super) struct ObjectRevision {
     /// Compression, which is a part of the key.
-    pub(super) variant: Compression,
+    variant: Compression,
     /// Version of the object.
-    pub(super) version: ObjectVersion,
+    version: ObjectVersion,
 }
 
 /// Checkpoint that a change expects to find, and replaces.
@@ -43,10 +37,16 @@ pub enum Expected {
 }
 
 impl StoredCheckpoint {
-    /// Creates a checkpoint whose revision is the digest of its text.
-    pub(crate) fn new(text: String) -> Self {
+    /// Creates the checkpoint that an object has.
+    pub(super) fn new(text: String, variant: Compression, version: ObjectVersion) -> Self {
         let text = Arc::new(text);
-        Self { revision: Revision::of_saved(Arc::clone(&text)), text }
+        Self { revision: Revision::new(Arc::clone(&text), variant, version), text }
+    }
+
+    /// Creates a checkpoint that is not in a store.
+    #[cfg(test)]
+    pub(crate) fn of_text(text: String) -> Self {
+        Self::new(text, Compression::None, ObjectVersion { tag: None, generation: None })
     }
 
     /// Returns the text.
@@ -59,19 +59,24 @@ impl StoredCheckpoint {
 }
 
 impl Revision {
-    /// Returns the revision of a text that was saved.
-    pub(super) fn of_saved(text: Arc<String>) -> Self {
-        Self { digest: CheckpointDigest::of(text), object: None }
-    }
-
     /// Returns the revision of a text that is stored as an object.
-    pub(super) fn of_object(text: Arc<String>, object: ObjectRevision) -> Self {
-        Self { digest: CheckpointDigest::of(text), object: Some(object) }
+    pub(super) fn new(text: Arc<String>, variant: Compression, version: ObjectVersion) -> Self {
+        Self { digest: CheckpointDigest::of(text), variant, version }
     }
 
-    /// Returns the object, in a store with conditional writes.
-    pub(super) fn object(&self) -> Option<&ObjectRevision> {
-        self.object.as_ref()
+    /// Returns the compression and the version of the object.
+    pub(super) fn object(&self) -> (Compression, ObjectVersion) {
+        (self.variant, self.version.clone())
+    }
+
+    /// Returns whether an object is that of the revision.
+    pub(super) fn is_object(&self, variant: Compression, version: &ObjectVersion) -> bool {
+        self.variant == variant && self.version == *version
+    }
+
+    /// Returns whether a text is that of the revision. Blocks until the digests are computed.
+    pub(super) fn has_text(&self, text: &str) -> bool {
+        self.digest.as_str() == digest(text)
     }
 
     /// Returns the digest of the text.
@@ -86,12 +91,11 @@ impl Expected {
         loaded.map_or(Self::Missing, |loaded| Self::Revision(loaded.revision.clone()))
     }
 
-    /// Returns whether a checkpoint with this text, or none, is the expected one. Blocks until the digests are computed.
-    pub(super) fn is_met_by(&self, found: Option<&str>) -> bool {
-        match (self, found) {
-            (Self::Any, _) | (Self::Missing, None) => true,
-            (Self::Revision(revision), Some(text)) => revision.digest.as_str() == digest(text),
-            (Self::Missing, Some(_)) | (Self::Revision(_), None) => false,
+    /// Returns the expectation that the same text is stored as another object.
+    pub(super) fn at(&self, variant: Compression, version: ObjectVersion) -> Self {
+        match self {
+            Self::Revision(revision) => Self::Revision(Revision { digest: revision.digest.clone(), variant, version }),
+            Self::Missing | Self::Any => self.clone(),
         }
     }
 }
@@ -101,16 +105,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn change_expects_what_was_read() {
-        let read = StoredCheckpoint::new("a".to_owned());
-        let expected = [
-            (Expected::unchanged(Some(&read)), [false, true, false]),
-            (Expected::Revision(Revision::of_saved(Arc::new("a".to_owned()))), [false, true, false]),
-            (Expected::unchanged(None), [true, false, false]),
-            (Expected::Any, [true, true, true]),
-        ];
-        for (expected, met) in expected {
-            assert_eq!([None, Some("a"), Some("b")].map(|found| expected.is_met_by(found)), met, "{expected:?}");
-        }
+    fn revision_is_recognized_by_its_object_or_by_its_text() {
+        let version = |number: u32| ObjectVersion { tag: None, generation: Some(number.to_string()) };
+        let read = StoredCheckpoint::new("a".to_owned(), Compression::Gzip, version(1)).revision;
+        assert!(read.is_object(Compression::Gzip, &version(1)));
+        assert!(!read.is_object(Compression::None, &version(1)) && !read.is_object(Compression::Gzip, &version(2)));
+        assert!(read.has_text("a") && !read.has_text("b"));
+        let Expected::Revision(moved) = Expected::Revision(read).at(Compression::None, version(2)) else { panic!() };
+        assert!(moved.is_object(Compression::None, &version(2)) && moved.has_text("a"));
     }
 }

@@ -1,113 +1,172 @@
-//! Interface of a store.
+//! Store of the states of stacks, in the layout of Pulumi's command line, over the objects of a folder, a bucket or a table.
+//!
+//! `catalog`, `checkpoints`, `contents`, `copies`, `locks` and `renames` have the methods, by what they deal with.
 
-use async_trait::async_trait;
-use futures_util::future::join;
-use jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::catalog::StackCatalog;
-use super::contents::StackContents;
+use bridge::fs::MAX_DOCUMENT_BYTES;
+
+use super::compression::{Compression, decompressed_text};
 use super::error::StoreError;
-use super::history_entry::HistoryEntry;
-use super::lock::{LockHolder, LockInfo, StackLock};
+use super::folder::FolderObjects;
+use super::layout::{self, Layout};
+use super::meta;
+use super::objects::{Durability, Effect, ObjectError, ObjectErrorKind, Objects, WriteCondition, WriteError};
+use super::options::{LegacyStores, StoreOptions};
 use super::reference::StackReference;
-use super::revision::{Expected, Revision, StoredCheckpoint};
+use super::url::FileUrl;
 
-/// Store of the states of stacks. Methods need the lock of a stack only if they have it as a parameter; callers of
-/// [`StateStore::archive`] must hold it too.
-#[async_trait]
-pub trait StateStore: StackCatalog + StackContents {
+/// Store of the states of stacks. Methods need the lock of a stack only if they have it as a parameter; callers of the methods
+/// that add a history entry, a copy or a mark must hold it too. Clones share the connection.
+#[derive(Clone)]
+pub struct StateStore {
+    pub(super) objects: Arc<dyn Objects>,
+    pub(super) options: StoreOptions,
+    pub(super) layout: Layout,
+    /// `true` once the metadata of the store exist.
+    has_metadata: Arc<AtomicBool>,
+    /// Compression of the checkpoint of each stack that was loaded or saved. Its object is then found without a search.
+    pub(super) variants: Arc<Mutex<BTreeMap<StackReference, Compression>>>,
+}
+
+impl fmt::Debug for StateStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StateStore").field(&self.objects.location()).finish()
+    }
+}
+
+impl StateStore {
+    /// Opens the store in a folder. Writes nothing except the folder, which is created if it is missing and the URL requests
+    /// it.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the folder is missing, or has an unsupported layout.
+    pub async fn open_folder(url: &FileUrl, options: StoreOptions) -> Result<Self, StoreError> {
+        Self::open(Arc::new(FolderObjects::open(url, options.access).await?), options).await
+    }
+
+    /// Opens a store. Writes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be reached, or has an unsupported layout.
+    pub async fn open(objects: Arc<dyn Objects>, options: StoreOptions) -> Result<Self, StoreError> {
+        let store =
+            Self { objects, options, layout: Layout::Projects, has_metadata: Arc::default(), variants: Arc::default() };
+        let metadata = store.objects.read(layout::META, MAX_DOCUMENT_BYTES).await?;
+        let location = store.location_of(layout::META);
+        store.has_metadata.store(metadata.is_some(), Ordering::Relaxed);
+        let layout = match metadata {
+            Some(metadata) => meta::layout(metadata.content, &location)?,
+            None if store.has_legacy_stacks().await? => Layout::Legacy,
+            None => options.new_layout,
+        };
+        if layout == Layout::Legacy && options.legacy_stores == LegacyStores::Refused {
+            return Err(StoreError::Legacy(store.objects.location()));
+        }
+        Ok(Self { layout, ..store })
+    }
+
     /// Returns the location of the store, for messages.
-    fn location(&self) -> String;
+    pub fn location(&self) -> String {
+        self.objects.location()
+    }
 
     /// Returns the full name of a stack as checkpoints contain it.
-    fn full_name(&self, stack: &StackReference) -> String {
-        stack.to_string()
+    pub fn full_name(&self, stack: &StackReference) -> String {
+        self.layout.full_name(stack)
     }
 
     /// Returns the location of the checkpoint of a stack, for messages.
-    fn checkpoint_location(&self, stack: &StackReference) -> String;
-
-    /// Returns the checkpoint of a stack; `None` if the stack does not exist. The mark is read at the same time.
-    ///
-    /// # Errors
-    /// [`StoreError::Migrated`] if the stack has a mark.
-    async fn load(&self, stack: &StackReference) -> Result<Option<StoredCheckpoint>, StoreError> {
-        let (checkpoint, unmarked) = join(self.read_checkpoint(stack), self.refuse_migrated(stack)).await;
-        unmarked?;
-        checkpoint
+    pub fn checkpoint_location(&self, stack: &StackReference) -> String {
+        let variant = self.known_variant(stack).unwrap_or(self.options.compression);
+        self.location_of(&self.layout.checkpoint(stack, variant))
     }
 
-    /// Fails if the stack has a mark.
-    ///
-    /// # Errors
-    /// [`StoreError::Migrated`].
-    async fn refuse_migrated(&self, stack: &StackReference) -> Result<(), StoreError> {
-        let Some(mark) = self.mark(stack).await? else { return Ok(()) };
-        let (stack, mark_location) = (stack.clone(), self.mark_location(stack));
-        Err(StoreError::Migrated { stack, mark: Box::new(mark), mark_location })
+    /// Returns `true` if there are checkpoints that belong to no project.
+    async fn has_legacy_stacks(&self) -> Result<bool, StoreError> {
+        let found = self.objects.list(layout::STACKS).await?;
+        Ok(found.iter().any(|object| layout::stack_name_of_file(&object.name).is_some()))
     }
 
-    /// Returns the text of the checkpoint of a stack; `None` if the stack does not exist.
-    ///
-    /// # Errors
-    /// The errors of [`StateStore::load`].
-    async fn text(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {
-        Ok(self.load(stack).await?.map(StoredCheckpoint::into_text))
+    /// Writes the metadata of a new store.
+    pub(super) async fn write_metadata(&self) -> Result<(), StoreError> {
+        if self.layout == Layout::Legacy || self.has_metadata.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        match self.write(layout::META, meta::TEXT.as_bytes().to_vec(), &WriteCondition::Missing).await {
+            Ok(()) => self.verify_conditions().await?,
+            // Another program has written them at the same time.
+            Err(WriteError::Condition) => {}
+            Err(WriteError::Request(error)) => return Err(error.into()),
+        }
+        self.has_metadata.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
-    /// Compares the checkpoint of the locked stack with the expected one, then replaces it atomically and durably, and keeps
-    /// the previous one beside it. Returns the revision of the new one. A store without conditional writes does not notice a
-    /// program that writes without the lock between the two.
-    ///
-    /// # Errors
-    /// [`StoreError::LockLost`] if the lock was broken, [`StoreError::Locked`] if there is a lock of another holder as
-    /// well; nothing is written then. [`StoreError::Replaced`] if the checkpoint is not the expected one, which then stays; a
-    /// store of objects may have copied it over the previous one.
-    async fn save(&self, lock: &StackLock, checkpoint: &str, expected: &Expected) -> Result<Revision, StoreError>;
+    /// Writes the metadata of a new store again, on the condition that there are none: a store that writes them ignores
+    /// conditions. They are removed unless the condition was
+    /// respected, so that the next command finds a new store.
+    async fn verify_conditions(&self) -> Result<(), StoreError> {
+        let written = self.write(layout::META, meta::TEXT.as_bytes().to_vec(), &WriteCondition::Missing).await;
+        if !matches!(written, Err(WriteError::Condition)) {
+            self.objects.remove(layout::META).await?;
+        }
+        match written {
+            Err(WriteError::Condition) => Ok(()),
+            Err(WriteError::Request(error)) => Err(error.into()),
+            Ok(()) => {
+                let text = "the store ignores the conditions of writes, so that two runs could overwrite the state of each \
+                            other: use another store";
+                let (operation, location) = ("write", self.location_of(layout::META));
+                let kind = ObjectErrorKind::Unsupported;
+                Err(ObjectError { operation, location, kind, effect: Effect::None, source: text.into() }.into())
+            }
+        }
+    }
 
-    /// Adds an entry to the history of a stack, with a copy of its checkpoint, and another copy to the backups. An entry
-    /// of the same time is replaced, so an interrupted call can be repeated.
-    async fn archive(&self, stack: &StackReference, entry: &HistoryEntry) -> Result<(), StoreError>;
-
-    /// Takes the lock of a stack.
-    ///
-    /// # Errors
-    /// [`StoreError::Locked`] if another holder has the lock, or requests it at the same time: of two concurrent
-    /// requests both may fail, but at most one succeeds.
-    async fn lock(&self, stack: &StackReference, holder: &LockHolder) -> Result<StackLock, StoreError>;
-
-    /// Releases a lock.
-    async fn unlock(&self, lock: StackLock) -> Result<(), StoreError>;
-
-    /// Renews the lease of a lock. A lock that was removed is not created again.
-    ///
-    /// # Errors
-    /// [`StoreError::LockLost`] if the lock was removed.
-    async fn renew(&self, lock: &StackLock) -> Result<(), StoreError>;
-
-    /// Removes the lease of a lock, which then stays until it is released or broken. A lock that was removed is not created
-    /// again.
-    ///
-    /// # Errors
-    /// [`StoreError::LockLost`] if the lock was removed.
-    async fn end_lease(&self, lock: &StackLock) -> Result<(), StoreError>;
-
-    /// Removes a lock whose run has ended, on behalf of a holder, unless it was renewed since it was read. Returns whether it
-    /// is removed.
-    async fn remove_ended_lock(
+    /// Writes an object whose version is not needed.
+    pub(super) async fn write(
         &self,
-        stack: &StackReference,
-        lock: &LockInfo,
-        holder: &LockHolder,
-    ) -> Result<bool, StoreError>;
+        key: &str,
+        content: Vec<u8>,
+        condition: &WriteCondition,
+    ) -> Result<(), WriteError> {
+        self.objects.write(key, content, condition, Durability::Immediate).await.map(drop)
+    }
 
-    /// Returns the time by the clock that [`LockInfo::renewed`] has.
-    async fn now(&self) -> Result<Timestamp, StoreError>;
+    /// Writes an object, or replaces the one that has the key.
+    pub(super) async fn replace(&self, key: &str, content: Vec<u8>) -> Result<(), StoreError> {
+        match self.write(key, content, &WriteCondition::None).await {
+            Ok(()) => Ok(()),
+            Err(WriteError::Request(error)) => Err(error.into()),
+            Err(WriteError::Condition) => Err(ObjectError::unexpected_condition(self.location_of(key)).into()),
+        }
+    }
 
-    /// Returns the held locks of a stack.
-    async fn locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError>;
+    /// Returns the decompressed text of an object, of at most `limit` bytes both compressed and decompressed; `None` if it
+    /// does not exist.
+    pub(super) async fn read_text(&self, key: &str, limit: u64) -> Result<Option<String>, StoreError> {
+        let object = self.objects.read(key, limit).await?;
+        object.map(|object| decompressed_text(object.content, limit, &self.location_of(key))).transpose()
+    }
 
-    /// Breaks the given locks of a stack, and returns those that were still held. Locks that other runs have taken since
-    /// they were listed stay.
-    async fn break_locks(&self, stack: &StackReference, locks: &[LockInfo]) -> Result<Vec<LockInfo>, StoreError>;
+    /// Returns the location of an object, for messages.
+    pub(super) fn location_of(&self, key: &str) -> String {
+        self.objects.location_of(key)
+    }
+
+    pub(super) fn known_variant(&self, stack: &StackReference) -> Option<Compression> {
+        self.variants.lock().unwrap_or_else(PoisonError::into_inner).get(stack).copied()
+    }
+
+    pub(super) fn remember_variant(&self, stack: &StackReference, variant: Option<Compression>) {
+        let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
+        match variant {
+            Some(variant) => variants.insert(stack.clone(), variant),
+            None => variants.remove(stack),
+        };
+    }
 }

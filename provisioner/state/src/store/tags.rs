@@ -1,10 +1,14 @@
-//! Stored form of the tags of a stack (docs/spec/state-and-secrets.md#7).
+//! Tags of a stack, and their stored form (docs/spec/state-and-secrets.md#7).
+
+use std::collections::BTreeMap;
 
 use bridge::json;
 use serde::{Deserialize, Serialize};
 
-use super::catalog::Tags;
 use super::error::{Damage, StoreError};
+
+/// Tags of a stack, by name.
+pub type Tags = BTreeMap<String, String>;
 
 /// Supported version of the file of tags.
 const VERSION: u32 = 1;

@@ -2,7 +2,7 @@
 
 use bridge::fs::faults::{Errno, Fault};
 use state::format::{UpdateInfo, UpdateKind, UpdateResult};
-use state::store::{CopyKind, StackCatalog as _};
+use state::store::CopyKind;
 use state::{
     Effect, EntryId, OperationId, OperationKind, Record, Snapshot, StackView, StateError, StateRecorder as _, Subject,
     history,

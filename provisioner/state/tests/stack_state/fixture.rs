@@ -9,7 +9,7 @@ use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 use state::format::{UpdateInfo, UpdateKind, UpdateResult};
 use state::secrets::{CiphertextReuse, Keyring, MarkerManager, SecretsManager};
-use state::store::{Expected, FileStore, FileUrl, LockHolder, StackReference, StateStore};
+use state::store::{Expected, FileUrl, LockHolder, StackReference, StateStore, StoreOptions};
 use state::{
     Effect, EntryId, JournalRecorder, OperationId, OperationKind, Record, ResourceState, Snapshot, StackAccess,
     StackState, StackView, StateError, StateRecorder as _, Subject, encode_checkpoint,
@@ -17,7 +17,7 @@ use state::{
 
 pub(crate) struct Fixture {
     pub(crate) folder: tempfile::TempDir,
-    pub(crate) store: FileStore,
+    pub(crate) store: StateStore,
     pub(crate) stack: StackReference,
     pub(crate) access: StackAccess,
     pub(crate) marker: Arc<MarkerManager>,
@@ -27,11 +27,11 @@ impl Fixture {
     pub(crate) async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = FileUrl { folder: folder.path().to_owned(), create: false, folder_mode: 0o777, sidecars: true };
-        let store = FileStore::open(&url).await.unwrap();
+        let store = StateStore::open_folder(&url, StoreOptions::default()).await.unwrap();
         let stack = StackReference::new("reef", "dev").unwrap();
         let marker = Arc::new(MarkerManager::new("marker"));
         let access = StackAccess {
-            store: Arc::new(store.clone()),
+            store: store.clone(),
             stack: stack.clone(),
             keyring: Arc::new(Keyring::new(None).with_manager(Arc::clone(&marker) as Arc<dyn SecretsManager>)),
             configured_secrets: Some(marker.describe()),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use state::format::FormatError;
-use state::store::{StateStore as _, StoreError};
+use state::store::StoreError;
 use state::{ImportProblem, ImportReport, OperationKind, StateError, import};
 
 use crate::fixture::{Fixture, holder, resource};

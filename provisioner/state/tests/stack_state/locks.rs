@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use state::store::{LockHolder, LockLease, StateStore as _, StoreError};
+use state::store::{LockHolder, LockLease, StoreError};
 use state::{LockSettings, Snapshot, StackAccess, StackState, StackView, StateError, StateRecorder as _};
 
 use crate::fixture::{Fixture, holder, resource, update};

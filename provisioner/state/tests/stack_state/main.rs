@@ -18,7 +18,7 @@ mod unrecorded;
 
 use state::format::{UpdateInfo, UpdateKind};
 use state::secrets::SecretsError;
-use state::store::{HistoryEntry, StateStore as _, StoreError};
+use state::store::{HistoryEntry, StoreError};
 use state::{
     Effect, EntryId, ExportedSecrets, OperationId, OperationKind, Record, Snapshot, StackState, StackView, StateError,
     StateRecorder as _, Subject,

@@ -2,7 +2,7 @@
 
 use bridge::fs::faults::{Errno, Fault};
 use state::format::UpdateKind;
-use state::store::{Backups, StackCatalog as _, StackReference, StateStore as _, StoreError};
+use state::store::{Backups, StackReference, StoreError};
 use state::{
     OperationId, OperationKind, Record, StackAccess, StackState, StackView, StateError, StateRecorder as _, Subject,
     remove_stack, rename_stack, summary,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use state::format::UpdateKind;
-use state::store::{CopyKind, StackCatalog as _, StateStore as _};
+use state::store::CopyKind;
 use state::{
     EntryChange, ImportProblem, ResourceState, Restore, StackState, StackView, StateError, StateRecorder as _,
     state_copies,

@@ -12,9 +12,7 @@ use serde_json::{Value, json};
 use state::secrets::{
     CiphertextReuse, Crypter, Keyring, Passphrase, PassphraseManager, SecretsError, SecretsManager, SymmetricCrypter,
 };
-use state::store::{
-    FileStore, FileUrl, LegacyStores, StackCatalog as _, StackReference, StateStore, StoreError, StoreOptions,
-};
+use state::store::{FileUrl, LegacyStores, StackReference, StateStore, StoreError, StoreOptions};
 use state::{
     LoadedCheckpoint, ResourceState, SecretsDescription, Snapshot, decode_checkpoint, encode_checkpoint, integrity,
 };
@@ -55,10 +53,10 @@ impl Case {
         Self { options: StoreOptions { legacy_stores: LegacyStores::Accepted, ..self.options }, ..self }
     }
 
-    pub(crate) async fn store(&self) -> Result<FileStore, StoreError> {
+    pub(crate) async fn store(&self) -> Result<StateStore, StoreError> {
         let folder = self.folder.join("backend");
         let url = FileUrl { folder, create: false, folder_mode: 0o777, sidecars: true };
-        FileStore::open_with(&url, self.options).await
+        StateStore::open_folder(&url, self.options).await
     }
 
     pub(crate) fn stacks(&self) -> Vec<(StackReference, &Value)> {
@@ -173,7 +171,7 @@ async fn checkpoint_text(path: &Path) -> String {
     std::fs::copy(path, stacks.join("copy.json")).unwrap();
     let url = FileUrl { folder: folder.path().to_owned(), create: false, folder_mode: 0o777, sidecars: true };
     let stack = StackReference::new("reef", "copy").unwrap();
-    FileStore::open(&url).await.unwrap().text(&stack).await.unwrap().unwrap()
+    StateStore::open_folder(&url, StoreOptions::default()).await.unwrap().text(&stack).await.unwrap().unwrap()
 }
 
 fn description(text: &str) -> Option<SecretsDescription> {

@@ -4,23 +4,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use state::secrets::Keyring;
-use state::store::{
-    Backups, FileStore, FileUrl, LegacyStores, LockHolder, StackCatalog as _, StackReference, StateStore as _,
-    StoreOptions,
-};
+use state::store::{Backups, FileUrl, LegacyStores, LockHolder, StackReference, StateStore, StoreOptions};
 use state::{StackAccess, StateError, remove_stack, rename_stack};
 
 use crate::case::Case;
 
 /// Copies the backend of a case, and returns access to one of its stacks without a key.
-async fn copy_backend(case: &Case, stack: &StackReference) -> (tempfile::TempDir, FileStore, StackAccess) {
+async fn copy_backend(case: &Case, stack: &StackReference) -> (tempfile::TempDir, StateStore, StackAccess) {
     let folder = tempfile::tempdir().unwrap();
     copy(&case.folder.join("backend"), folder.path());
     let url = FileUrl { folder: folder.path().to_owned(), create: false, folder_mode: 0o777, sidecars: true };
     let options = StoreOptions { legacy_stores: LegacyStores::Accepted, ..StoreOptions::default() };
-    let store = FileStore::open_with(&url, options).await.unwrap();
+    let store = StateStore::open_folder(&url, options).await.unwrap();
     let access = StackAccess {
-        store: Arc::new(store.clone()),
+        store: store.clone(),
         keyring: Arc::new(Keyring::new(None)),
         stack: stack.clone(),
         configured_secrets: None,

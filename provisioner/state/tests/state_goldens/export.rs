@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use state::secrets::Keyring;
-use state::store::FileStore;
+use state::store::StateStore;
 use state::{ExportedSecrets, StackAccess, StackView};
 
 use crate::case::Case;
 
-fn access(case: &Case, store: FileStore, keyring: Keyring) -> StackAccess {
+fn access(case: &Case, store: StateStore, keyring: Keyring) -> StackAccess {
     StackAccess {
-        store: Arc::new(store),
+        store,
         keyring: Arc::new(keyring),
         stack: case.stacks().remove(0).0,
         configured_secrets: None,

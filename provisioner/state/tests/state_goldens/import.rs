@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use state::secrets::Keyring;
-use state::store::{FileStore, FileUrl, LockHolder};
+use state::store::{FileUrl, LockHolder, StateStore, StoreOptions};
 use state::{ExportedSecrets, OperationKind, StackAccess, StackView, import};
 
 use crate::case::Case;
 
-fn access(case: &Case, store: FileStore, journals: &std::path::Path) -> StackAccess {
+fn access(case: &Case, store: StateStore, journals: &std::path::Path) -> StackAccess {
     let stack = case.stacks().remove(0).0;
     StackAccess {
-        store: Arc::new(store),
+        store,
         keyring: Arc::new(Keyring::new(Some(case.passphrase(&stack)))),
         stack,
         configured_secrets: None,
@@ -29,7 +29,7 @@ async fn imported_state_equals_that_of_the_command_line() {
     let case = Case::open("imported");
     let folder = tempfile::tempdir().unwrap();
     let url = FileUrl { folder: folder.path().to_owned(), create: false, folder_mode: 0o777, sidecars: true };
-    let copy = access(&case, FileStore::open(&url).await.unwrap(), folder.path());
+    let copy = access(&case, StateStore::open_folder(&url, StoreOptions::default()).await.unwrap(), folder.path());
     let edited = std::fs::read_to_string(case.folder.join("project/edited.json")).unwrap();
     let holder =
         LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None, lease: None };

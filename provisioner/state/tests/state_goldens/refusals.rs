@@ -2,7 +2,7 @@
 
 use state::format::FormatError;
 use state::secrets::{Keyring, Passphrase, SecretsError};
-use state::store::{StateStore as _, StoreError};
+use state::store::StoreError;
 use state::{decode_checkpoint, integrity};
 
 use crate::case::Case;

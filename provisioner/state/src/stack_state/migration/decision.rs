@@ -78,7 +78,7 @@ mod tests {
             (arriving_again("earlier", "first"), Some("other"), "refused"),
         ];
         for (mark, found, expected) in table {
-            let found = found.map(|text| StoredCheckpoint::new(text.to_owned()));
+            let found = found.map(|text| StoredCheckpoint::of_text(text.to_owned()));
             let decided = match find_target_checkpoint(mark.as_ref(), found.as_ref(), &digest("new")) {
                 None => "refused",
                 Some(TargetCheckpoint::Missing) => "missing",

@@ -10,13 +10,12 @@ use crate::secrets::Keyring;
 use crate::stack_state::{LockSettings, summary};
 use crate::store::compliance::{EMPTY, SECOND, holder, stack};
 use crate::store::{
-    CheckpointCopy, Compression, Fault, FileStore, FileUrl, HistoryEntry, MemoryObjects, ObjectStore, StateStore,
-    StoreOptions,
+    CheckpointCopy, Compression, Fault, FileUrl, HistoryEntry, MemoryObjects, StateStore, StoreOptions,
 };
 
 const THIRD: &str = r#"{"version":3,"checkpoint":{"stack":"third"}}"#;
 
-fn access(store: Arc<dyn StateStore>, journals: &Path) -> StackAccess {
+fn access(store: StateStore, journals: &Path) -> StackAccess {
     StackAccess {
         store,
         stack: stack("dev"),
@@ -30,23 +29,22 @@ fn access(store: Arc<dyn StateStore>, journals: &Path) -> StackAccess {
     }
 }
 
-async fn objects_with(compression: Compression, url: &str) -> (MemoryObjects, Arc<dyn StateStore>) {
+async fn objects_with(compression: Compression, url: &str) -> (MemoryObjects, StateStore) {
     let objects = MemoryObjects::at(url);
     let options = StoreOptions { compression, ..StoreOptions::default() };
-    let store = ObjectStore::open(Arc::new(objects.clone()), options).await.unwrap();
-    (objects, Arc::new(store))
+    let store = StateStore::open(Arc::new(objects.clone()), options).await.unwrap();
+    (objects, store)
 }
 
 /// Returns a migration from one store to another, which have folders for journals.
-fn migration(source: &Arc<dyn StateStore>, target: &Arc<dyn StateStore>, folder: &Path) -> StackMigration {
-    let access =
-        |store: &Arc<dyn StateStore>| access(Arc::clone(store), &folder.join(crate::digest::digest(&store.location())));
+fn migration(source: &StateStore, target: &StateStore, folder: &Path) -> StackMigration {
+    let access = |store: &StateStore| access(store.clone(), &folder.join(crate::digest::digest(&store.location())));
     let (source_url, target_url) = (source.location(), target.location());
     StackMigration { source: access(source), target: access(target), source_url, target_url }
 }
 
 /// Saves a checkpoint, and adds it to the history, as a run does.
-async fn save(store: &dyn StateStore, text: &str) {
+async fn save(store: &StateStore, text: &str) {
     let lock = store.lock(&stack("dev"), &holder(1)).await.unwrap();
     store.save(&lock, text, &Expected::Any).await.unwrap();
     store.archive(&stack("dev"), &HistoryEntry::new(format!(r#"{{"of":{text:?}}}"#))).await.unwrap();
@@ -54,14 +52,14 @@ async fn save(store: &dyn StateStore, text: &str) {
 }
 
 /// Creates a stack with two runs, a tag and a previous checkpoint.
-async fn create(store: &dyn StateStore) {
+async fn create(store: &StateStore) {
     save(store, EMPTY).await;
     save(store, SECOND).await;
     store.set_tags(&stack("dev"), &[("owner".to_owned(), "ada".to_owned())].into()).await.unwrap();
 }
 
 /// Returns what a store has of the stack: checkpoint, history, tags, and the texts of the copies with their kinds.
-async fn contents(store: &dyn StateStore) -> (Option<String>, Vec<HistoryEntry>, Vec<String>, Vec<(CopyKind, String)>) {
+async fn contents(store: &StateStore) -> (Option<String>, Vec<HistoryEntry>, Vec<String>, Vec<(CopyKind, String)>) {
     let dev = stack("dev");
     let text = store.read_checkpoint(&dev).await.unwrap().map(|stored| (*stored.text).clone());
     let mut copies = Vec::new();
@@ -74,7 +72,7 @@ async fn contents(store: &dyn StateStore) -> (Option<String>, Vec<HistoryEntry>,
     (text, store.history_entries(&dev).await.unwrap(), tags.collect(), copies)
 }
 
-async fn unlock_all(store: &dyn StateStore) {
+async fn unlock_all(store: &StateStore) {
     store.break_locks(&stack("dev"), &store.locks(&stack("dev")).await.unwrap()).await.unwrap();
 }
 
@@ -86,18 +84,18 @@ fn is_migrated<T>(loaded: &Result<T, StoreError>) -> bool {
 async fn stack_moves_with_all_that_the_store_has_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let url = FileUrl { folder: folder.path().join("a"), create: true, folder_mode: 0o777, sidecars: true };
-    let in_folder: Arc<dyn StateStore> = Arc::new(FileStore::open(&url).await.unwrap());
+    let in_folder: StateStore = StateStore::open_folder(&url, StoreOptions::default()).await.unwrap();
     let (_, in_gzip) = objects_with(Compression::Gzip, "memory://gzip").await;
     let (_, in_zstd) = objects_with(Compression::Zstd, "memory://zstd").await;
-    create(&*in_folder).await;
-    let created = contents(&*in_folder).await;
+    create(&in_folder).await;
+    let created = contents(&in_folder).await;
     let stores = [&in_folder, &in_gzip, &in_zstd, &in_folder];
     for (source, target) in stores.iter().zip(&stores[1..]) {
         let migration = migration(source, target, folder.path());
         let MigrationOutcome::Completed(moved) = migration.run(&holder(1)).await.unwrap() else { panic!() };
         assert_eq!((moved.history_entries, moved.copies, moved.tags), (2, 5, 1));
         assert_eq!(moved.digest, crate::digest::digest(SECOND));
-        let found = contents(&***target).await;
+        let found = contents(target).await;
         assert_eq!((&found.0, &found.1, &found.2), (&created.0, &created.1, &created.2));
         assert!(is_migrated(&source.load(&stack("dev")).await));
         assert!(target.load(&stack("dev")).await.unwrap().is_some());
@@ -109,7 +107,7 @@ async fn stack_moves_with_all_that_the_store_has_of_it() {
         }
     }
     // Nothing was changed elsewhere, so the kept checkpoint was the same and needed no backup.
-    assert_eq!(contents(&*in_folder).await, created);
+    assert_eq!(contents(&in_folder).await, created);
 }
 
 #[tokio::test]
@@ -118,9 +116,9 @@ async fn migration_back_replaces_only_the_checkpoint_that_was_left() {
     for is_changed in [false, true] {
         let (left, first) = objects_with(Compression::None, "memory://first").await;
         let (_, second) = objects_with(Compression::None, "memory://second").await;
-        create(&*first).await;
+        create(&first).await;
         migration(&first, &second, folder.path()).run(&holder(1)).await.unwrap();
-        save(&*second, THIRD).await;
+        save(&second, THIRD).await;
         if is_changed {
             left.put(".pulumi/stacks/reef/dev.json", r#"{"version":3}"#);
         }
@@ -133,7 +131,7 @@ async fn migration_back_replaces_only_the_checkpoint_that_was_left() {
             continue;
         }
         back.unwrap();
-        let (text, entries, _, copies) = contents(&*first).await;
+        let (text, entries, _, copies) = contents(&first).await;
         assert_eq!((text.as_deref(), entries.len()), (Some(THIRD), 3));
         let kept = copies.iter().filter(|(kind, text)| *kind == CopyKind::Backup && text == SECOND).count();
         assert_eq!(kept, 2, "the backup of the run, and that of the replaced checkpoint");
@@ -150,8 +148,8 @@ async fn target_with_another_state_and_the_same_store_are_refused() {
     let (_, third) = objects_with(Compression::None, "memory://third").await;
     let error = migration(&first, &second, folder.path()).run(&holder(1)).await.unwrap_err();
     assert!(matches!(error, StateError::NoStack(_)), "{error}");
-    create(&*first).await;
-    save(&*second, THIRD).await;
+    create(&first).await;
+    save(&second, THIRD).await;
     let error = migration(&first, &second, folder.path()).run(&holder(1)).await.unwrap_err();
     assert!(matches!(error, StateError::Migration(MigrationError::TargetExists { .. })), "{error}");
     let error = migration(&first, &first, folder.path()).run(&holder(1)).await.unwrap_err();
@@ -179,13 +177,13 @@ async fn end_after_each_request(migrate_back: bool, change_in_between: bool) {
         let (one, first) = objects_with(Compression::None, "memory://first").await;
         let (other, second) = objects_with(Compression::Gzip, "memory://second").await;
         let (mut source, mut target) = (&first, &second);
-        create(&**source).await;
+        create(source).await;
         if migrate_back {
             migration(source, target, folder.path()).run(&holder(1)).await.unwrap();
             (source, target) = (target, source);
-            save(&**source, THIRD).await;
+            save(source, THIRD).await;
         }
-        let created = contents(&**source).await;
+        let created = contents(source).await;
         let migration = migration(source, target, folder.path());
         let run_with = async |requests: usize| {
             let served = Arc::new(AtomicUsize::new(0));
@@ -199,14 +197,14 @@ async fn end_after_each_request(migrate_back: bool, change_in_between: bool) {
             for objects in [&one, &other] {
                 objects.set_faults(|_| Fault::None);
             }
-            unlock_all(&**source).await;
-            unlock_all(&**target).await;
+            unlock_all(source).await;
+            unlock_all(target).await;
             is_complete
         };
         let is_complete = run_with(count).await;
         let (in_source, in_target) = (source.text(&stack("dev")).await, target.text(&stack("dev")).await);
         let is_equal = async || {
-            let (text, entries, tags, copies) = contents(&**target).await;
+            let (text, entries, tags, copies) = contents(target).await;
             (&text, &entries, &tags) == (&created.0, &created.1, &created.2)
                 && created.3.iter().all(|copy| copies.contains(copy))
         };
@@ -219,7 +217,7 @@ async fn end_after_each_request(migrate_back: bool, change_in_between: bool) {
             // Nothing was copied yet.
             (Ok(text), Ok(None)) if !migrate_back => {
                 assert_eq!(*text, created.0, "after {count}");
-                assert_eq!(contents(&**target).await.1, [], "after {count}");
+                assert_eq!(contents(target).await.1, [], "after {count}");
             }
             (Err(_), Err(_)) => {
                 assert!(is_migrated(&in_source) && is_migrated(&in_target), "after {count}");
@@ -233,18 +231,18 @@ async fn end_after_each_request(migrate_back: bool, change_in_between: bool) {
             (Ok(_), Ok(_)) => panic!("after {count}, both can be used: {in_source:?} {in_target:?}"),
         }
         if change_in_between && in_source.is_ok() && in_target.is_err() {
-            save(&**source, r#"{"version":3,"checkpoint":{"stack":"last"}}"#).await;
+            save(source, r#"{"version":3,"checkpoint":{"stack":"last"}}"#).await;
             // A second attempt ends early, and the stack changes once more.
             run_with(count / 2).await;
             if source.text(&stack("dev")).await.is_ok() {
-                save(&**source, r#"{"version":3,"checkpoint":{"stack":"later"}}"#).await;
+                save(source, r#"{"version":3,"checkpoint":{"stack":"later"}}"#).await;
             }
         }
-        let created = contents(&**source).await;
+        let created = contents(source).await;
         migration.run(&holder(2)).await.unwrap();
         assert!(is_migrated(&source.text(&stack("dev")).await), "after {count}");
         assert_eq!(target.text(&stack("dev")).await.unwrap(), created.0, "after {count}");
-        let (_, entries, tags, copies) = contents(&**target).await;
+        let (_, entries, tags, copies) = contents(target).await;
         assert_eq!((&entries, &tags), (&created.1, &created.2), "after {count}");
         for copy in &created.3 {
             assert!(copies.contains(copy), "after {count}: {copy:?} is missing in {copies:?}");

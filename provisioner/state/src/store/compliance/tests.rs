@@ -1,13 +1,8 @@
 //! Compliance of the stores without a peer.
 
 use super::super::tests::{compressing_store, file_store};
-use super::super::{Compression, MemoryObjects, MemoryStore, ObjectStore, StateStore as _, StoreOptions};
+use super::super::{Compression, MemoryObjects, StateStore, StoreOptions};
 use super::*;
-
-#[tokio::test]
-async fn memory_store_is_compliant() {
-    run(&MemoryStore::default()).await;
-}
 
 #[tokio::test]
 async fn file_store_is_compliant() {
@@ -21,14 +16,6 @@ async fn compressing_file_store_is_compliant() {
         let folder = tempfile::tempdir().unwrap();
         run(&compressing_store(folder.path(), compression).await).await;
     }
-}
-
-#[tokio::test]
-async fn memory_store_refuses_a_state_that_violates_integrity() {
-    let misordered = r#"{"version":3,"checkpoint":{"latest":{"resources":[
-        {"urn":"urn:pulumi:s::p::t:m:T::a","custom":true,"id":"a","type":"t:m:T","parent":"urn:pulumi:s::p::t:m:T::b"}]}}}"#;
-    let error = error_chain(&save(&MemoryStore::default(), "dev", misordered).await.unwrap_err());
-    assert!(error.contains("is missing from the state"), "{error}");
 }
 
 #[tokio::test]
@@ -52,6 +39,6 @@ async fn at_most_one_of_several_concurrent_locks_succeeds() {
 async fn store_of_objects_is_compliant() {
     for compression in Compression::ALL {
         let options = StoreOptions { compression, ..StoreOptions::default() };
-        run(&ObjectStore::open(std::sync::Arc::new(MemoryObjects::default()), options).await.unwrap()).await;
+        run(&StateStore::open(std::sync::Arc::new(MemoryObjects::default()), options).await.unwrap()).await;
     }
 }

@@ -1,29 +1,25 @@
-//! Copies of checkpoints as objects.
+//! Copies of the checkpoints of a stack.
 
 use std::io::ErrorKind;
 
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
 
-use super::super::compression::Compression;
-use super::super::copy::{CheckpointCopy, CopyKind};
-use super::super::error::StoreError;
-use super::super::layout;
-use super::super::lock::StackLock;
-use super::super::reference::StackReference;
-use super::super::revision::Expected;
-use super::interface::{ObjectError, ObjectErrorKind};
-use super::store::ObjectStore;
+use super::compression::Compression;
+use super::copy::{CheckpointCopy, CopyKind};
+use super::error::StoreError;
+use super::layout;
+use super::lock::StackLock;
+use super::objects::{Effect, ObjectError, ObjectErrorKind};
+use super::reference::StackReference;
+use super::revision::Expected;
+use super::state_store::StateStore;
 use crate::MAX_STATE_BYTES;
 
-impl ObjectStore {
+impl StateStore {
     /// Returns the copies of the checkpoints of a stack that are of one of the kinds, newest first. Lists all folders at the
     /// same time: each request would delay a run on a new stack.
-    pub(super) async fn list_copies(
-        &self,
-        stack: &StackReference,
-        kinds: &[CopyKind],
-    ) -> Result<Vec<CheckpointCopy>, StoreError> {
+    pub async fn copies(&self, stack: &StackReference, kinds: &[CopyKind]) -> Result<Vec<CheckpointCopy>, StoreError> {
         let mut found = Vec::new();
         let folders = [
             (self.layout.history(stack), &[CopyKind::History][..]),
@@ -66,18 +62,24 @@ impl ObjectStore {
         Compression::ALL.into_iter().find(is_previous)
     }
 
-    pub(super) async fn copy_text(&self, copy: &CheckpointCopy) -> Result<String, StoreError> {
+    /// Returns the text of a copy.
+    pub async fn read_copy(&self, copy: &CheckpointCopy) -> Result<String, StoreError> {
         let missing = || {
             let source = std::io::Error::from(ErrorKind::NotFound).into();
             let location = copy.location.clone();
-            ObjectError { operation: "read", location, kind: ObjectErrorKind::Other, source }.into()
+            ObjectError { operation: "read", location, kind: ObjectErrorKind::Other, effect: Effect::None, source }
+                .into()
         };
-        self.read_text(copy.key.clone(), MAX_STATE_BYTES).await?.ok_or_else(missing)
+        self.read_text(&copy.key, MAX_STATE_BYTES).await?.ok_or_else(missing)
     }
 
-    /// Saves the checkpoint that was read from a copy. A copy that the save replaces is added to the backups before,
-    /// because it may be the only one with this content, and the save may fail.
-    pub(super) async fn restore_copy(
+    /// Replaces the expected checkpoint of the locked stack by a text that was read from a copy, as a save does. A copy that
+    /// the save replaces is added to the backups before, because it may be the only one with this content, and the save may
+    /// fail.
+    ///
+    /// # Errors
+    /// The errors of [`StateStore::save`].
+    pub async fn restore(
         &self,
         lock: &StackLock,
         copy: &CheckpointCopy,
@@ -86,11 +88,14 @@ impl ObjectStore {
     ) -> Result<(), StoreError> {
         self.check_lock(lock).await?;
         self.check_expected(&lock.stack, expected).await?;
-        if copy.kind == CopyKind::Previous {
+        if copy.kind == CopyKind::Previous
+            && let Some(previous) = self.objects.read(&copy.key, MAX_STATE_BYTES).await?
+        {
             let backup = self.layout.backup(&lock.stack, Timestamp::now().as_nanosecond());
             let suffix = copy.name.strip_prefix("bak").unwrap_or_default();
-            self.objects.copy(&copy.key, &format!("{backup}{suffix}")).await?;
+            // Written, because a copy within the store may not be on the disk when the save begins.
+            self.replace(&format!("{backup}{suffix}"), previous.content).await?;
         }
-        self.save_checkpoint(&lock.stack, checkpoint, expected).await.map(drop)
+        self.save(lock, checkpoint, expected).await.map(drop)
     }
 }

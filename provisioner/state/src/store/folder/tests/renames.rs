@@ -15,14 +15,39 @@ fn west() -> StackReference {
     StackReference::new("shore", "west").unwrap()
 }
 
+/// Folder of a store with a stack that has a previous checkpoint and two updates.
+static WITH_HISTORY: tokio::sync::OnceCell<tempfile::TempDir> = tokio::sync::OnceCell::const_new();
+
 /// Returns a store with a stack that has a previous checkpoint and two updates.
-async fn store_with_history(folder: &Path) -> FileStore {
+async fn store_with_history(folder: &Path) -> StateStore {
+    let written = WITH_HISTORY.get_or_init(|| async {
+        let written = tempfile::tempdir().unwrap();
+        write_history(written.path()).await;
+        written
+    });
+    copy_files(written.await.path(), folder);
+    file_store(folder).await.unwrap()
+}
+
+/// Copies the files of a folder, and of the folders in it.
+fn copy_files(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (source, target) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
+        if source.is_dir() {
+            std::fs::create_dir_all(&target).unwrap();
+            copy_files(&source, &target);
+        } else {
+            std::fs::copy(&source, &target).unwrap();
+        }
+    }
+}
+
+async fn write_history(folder: &Path) {
     let store = file_store(folder).await.unwrap();
     for (text, update) in [(EMPTY, "{\"n\":1}"), (SECOND, "{\"n\":2}")] {
         save(&store, "dev", text).await.unwrap();
         store.archive(&stack("dev"), &HistoryEntry::new(update)).await.unwrap();
     }
-    store
 }
 
 /// Lets all calls that change files in a folder fail after the first ones, as if the process had ended.
@@ -50,8 +75,17 @@ async fn rename_until(folder: &Path, operations: usize) -> Result<(), StoreError
     store.finish_rename(rename).await
 }
 
+/// Removes the locks of a process that has ended, as the next command does, and resumes its rename.
+async fn take_over(store: &StateStore, asked: &StackReference, pid: u32) -> Result<Option<StackRename>, StoreError> {
+    for name in [stack("dev"), west()] {
+        let locks = store.locks(&name).await?;
+        store.break_locks(&name, &locks).await?;
+    }
+    resume(store, asked, &holder(pid)).await
+}
+
 /// Checks that exactly one of the names has the stack, with its whole history, and that nothing else is left.
-async fn check_one_stack(store: &FileStore, step: usize) -> StackReference {
+async fn check_one_stack(store: &StateStore, step: usize) -> StackReference {
     let stacks = store.list().await.unwrap();
     let [name] = &stacks[..] else { panic!("after {step} operations: {stacks:?}") };
     let other = if *name == stack("dev") { west() } else { stack("dev") };
@@ -64,9 +98,11 @@ async fn check_one_stack(store: &FileStore, step: usize) -> StackReference {
     for name in [name, &other] {
         assert!(store.locks(name).await.unwrap().is_empty(), "{name} is locked after {step} operations");
     }
-    let intents = std::fs::read_dir(store.folder().join(".sc/renames")).into_iter().flatten().flatten();
+    let intents =
+        std::fs::read_dir(Path::new(&store.objects.location_of(".sc/renames"))).into_iter().flatten().flatten();
     let intents = intents.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "json"));
-    assert_eq!(intents.count(), 0, "after {step} operations");
+    let intents: Vec<_> = intents.map(|entry| std::fs::read_to_string(entry.path())).collect();
+    assert!(intents.is_empty(), "after {step} operations: {intents:?}");
     name.clone()
 }
 
@@ -78,7 +114,7 @@ async fn rename_that_ends_before_any_file_operation_is_completed_or_undone_by_th
         let is_complete = rename_until(folder.path(), operations).await.is_ok();
         let store = file_store(folder.path()).await.unwrap();
         let asked = if operations % 2 == 0 { stack("dev") } else { west() };
-        if let Some(rename) = resume(&store, &asked, &holder(2)).await.unwrap() {
+        if let Some(rename) = take_over(&store, &asked, 2).await.unwrap() {
             assert_ne!(rename.outcome, RenameOutcome::Pending);
             store.finish_rename(rename).await.unwrap();
         }
@@ -101,12 +137,12 @@ async fn resume_that_ends_before_any_file_operation_is_resumed_again() {
             rename_until(folder.path(), operations).await.unwrap_err();
             let store = file_store(folder.path()).await.unwrap();
             let end = end_after(folder.path(), second);
-            if let Ok(Some(rename)) = resume(&store, &west(), &holder(2)).await {
+            if let Ok(Some(rename)) = take_over(&store, &west(), 2).await {
                 store.finish_rename(rename).await.ok();
             }
             drop(end);
             let store = file_store(folder.path()).await.unwrap();
-            if let Some(rename) = resume(&store, &stack("dev"), &holder(3)).await.unwrap() {
+            if let Some(rename) = take_over(&store, &stack("dev"), 3).await.unwrap() {
                 store.finish_rename(rename).await.unwrap();
             }
             check_one_stack(&store, operations * 100 + second).await;
@@ -115,7 +151,7 @@ async fn resume_that_ends_before_any_file_operation_is_resumed_again() {
 }
 
 /// Returns a store whose rename has written the new checkpoint, and not removed the old one.
-async fn interrupted(folder: &Path) -> FileStore {
+async fn interrupted(folder: &Path) -> StateStore {
     for operations in 0.. {
         let trial = tempfile::tempdir().unwrap();
         rename_until(trial.path(), operations).await.unwrap_err();
@@ -164,7 +200,7 @@ async fn interrupted_rename_keeps_the_stack_that_another_program_has_changed() {
             store.save(&lock, CHANGED, &Expected::Any).await.unwrap();
             store.unlock(lock).await.unwrap();
         }
-        let resumed = resume(&store, &stack("dev"), &holder(2)).await;
+        let resumed = take_over(&store, &stack("dev"), 2).await;
         let Some(expected) = expected else {
             assert!(matches!(resumed, Err(StoreError::BothNames { .. })));
             assert_eq!(store.list().await.unwrap().len(), 2);

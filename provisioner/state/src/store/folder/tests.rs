@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use bridge::fs::Access;
 
-use super::super::compliance::{EMPTY, SECOND, error_chain, holder, save, stack};
+use super::super::compliance::{EMPTY, SECOND, error_chain, holder, leased, save, stack};
 use super::super::history_entry::HistoryEntry;
 use super::super::tests::{compressing_store, file_store, url};
 use super::super::*;
@@ -41,53 +41,76 @@ async fn unreadable_lock_counts_and_can_be_broken() {
 }
 
 #[tokio::test]
-async fn stack_stays_locked_while_a_lock_that_was_renewed_is_put_back() {
+async fn renewal_and_removal_of_a_lock_exclude_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let store = file_store(folder.path()).await.unwrap();
-    let leased = LockHolder { lease: Some(LockLease::new(LockLease::DURATION)), ..holder(1) };
-    let lock = store.lock(&stack("dev"), &leased).await.unwrap();
-    let read = store.locks(&stack("dev")).await.unwrap().remove(0);
-    let path = folder.path().join(".pulumi/locks/organization/reef/dev").join(&read.name);
-    // The run of the lock has opened its file before it is moved.
-    let renewing = std::fs::File::options().write(true).open(&path).unwrap();
-    for is_renewed in [true, false] {
-        let read = store.locks(&stack("dev")).await.unwrap().remove(0);
-        let removed = store.folder.remove_unrenewed_with(&stack("dev"), &read, || {
-            assert!(!path.exists());
-            if is_renewed {
-                renewing.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(1)).unwrap();
+    let dev = stack("dev");
+    let (mut renewals, mut removals) = (0, 0);
+    for round in 0..100 {
+        let lock = store.lock(&dev, &leased(1)).await.unwrap();
+        let read = store.locks(&dev).await.unwrap().remove(0);
+        let by = leased(2);
+        let remove = store.remove_ended_lock(&dev, &read, &by);
+        let (renewed, removed) = match round % 2 {
+            0 => tokio::join!(store.renew(&lock), remove),
+            _ => {
+                let (removed, renewed) = tokio::join!(remove, store.renew(&lock));
+                (renewed, removed)
             }
-            let error = store.folder.lock(stack("dev"), &holder(2)).unwrap_err();
-            assert!(matches!(error, StoreError::Locked { .. }), "{error}");
-        });
-        assert_eq!(removed.unwrap(), !is_renewed);
-        let locks: Vec<_> = store.locks(&stack("dev")).await.unwrap().into_iter().map(|lock| lock.name).collect();
-        assert_eq!(locks, if is_renewed { vec![read.name] } else { vec![] });
+        };
+        assert_eq!(renewed.is_ok(), !removed.unwrap(), "{renewed:?}");
+        assert_eq!(store.locks(&dev).await.unwrap().len(), usize::from(renewed.is_ok()));
+        if renewed.is_ok() {
+            renewals += 1
+        } else {
+            removals += 1
+        }
+        store.unlock(lock).await.unwrap();
     }
-    drop(lock);
+    assert!(renewals > 0 && removals > 0, "{renewals} {removals}");
 }
 
 #[tokio::test]
-async fn lock_of_a_failed_attempt_does_not_prevent_saving() {
+async fn one_of_several_concurrent_writes_on_a_condition_succeeds() {
+    let folder = tempfile::tempdir().unwrap();
+    let objects = FolderObjects::open(&url(folder.path()), Access::Shared).await.unwrap();
+    let key = ".pulumi/stacks/reef/dev.json";
+    let write = async |condition: &WriteCondition| {
+        let write = async |number: u8| objects.write(key, vec![number], condition, Durability::Immediate).await;
+        let mut written = Vec::new();
+        for result in futures_util::future::join_all((0..16).map(write)).await {
+            match result {
+                Ok(version) => written.push(version),
+                Err(error) => assert!(matches!(error, WriteError::Condition), "{error}"),
+            }
+        }
+        assert_eq!(written.len(), 1, "{condition:?}");
+        written.remove(0)
+    };
+    let mut version = write(&WriteCondition::Missing).await;
+    for _ in 0..20 {
+        version = write(&WriteCondition::Unchanged(version)).await;
+        assert_eq!(objects.read(key, 10).await.unwrap().unwrap().version, version);
+    }
+}
+
+#[tokio::test]
+async fn state_that_was_restored_is_the_one_that_was_read_and_a_changed_one_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let store = file_store(folder.path()).await.unwrap();
-    let lock = store.lock(&stack("dev"), &holder(1)).await.unwrap();
-    let other_lock = folder.path().join(".pulumi/locks/organization/reef/dev/about-to-lock.tmp");
-    std::fs::write(&other_lock, "").unwrap();
-    let error = store.save(&lock, EMPTY, &Expected::Any).await.unwrap_err();
-    assert!(matches!(&error, StoreError::Locked { holders, .. } if holders.len() == 1), "{error}");
-    // The failed attempt removes its lock during the second delay.
-    let mut delays = 0;
-    let checked = store.folder.check_lock_with(&lock, |_| {
-        delays += 1;
-        if delays == 2 {
-            std::fs::remove_file(&other_lock).unwrap();
-        }
-    });
-    checked.unwrap();
-    assert_eq!(delays, 2);
-    store.save(&lock, EMPTY, &Expected::Any).await.unwrap();
-    store.unlock(lock).await.unwrap();
+    save(&store, "dev", EMPTY).await.unwrap();
+    let path = folder.path().join(".pulumi/stacks/reef/dev.json");
+    for (text, is_expected) in [(EMPTY, true), (SECOND, false)] {
+        save(&store, "dev", EMPTY).await.unwrap();
+        let read = store.load(&stack("dev")).await.unwrap();
+        let lock = store.lock(&stack("dev"), &holder(1)).await.unwrap();
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, text).unwrap();
+        let saved = store.save(&lock, "{}", &Expected::unchanged(read.as_ref())).await;
+        store.unlock(lock).await.unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), if is_expected { "{}" } else { text });
+        assert_eq!(saved.is_ok(), is_expected, "{saved:?}");
+    }
 }
 
 #[tokio::test]
@@ -184,7 +207,7 @@ async fn unsupported_layouts_are_refused() {
     }
     let folder = tempfile::tempdir().unwrap();
     let options = StoreOptions { new_layout: Layout::Legacy, ..StoreOptions::default() };
-    let error = FileStore::open_with(&url(folder.path()), options).await.unwrap_err();
+    let error = StateStore::open_folder(&url(folder.path()), options).await.unwrap_err();
     assert!(matches!(error, StoreError::Legacy(_)), "{error}");
     let error = file_store(Path::new("/nowhere/at/all")).await.unwrap_err();
     assert!(error.to_string().contains("there is no folder"), "{error}");
@@ -230,7 +253,7 @@ async fn legacy_layout_is_written_if_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let options =
         StoreOptions { new_layout: Layout::Legacy, legacy_stores: LegacyStores::Accepted, ..StoreOptions::default() };
-    let store = FileStore::open_with(&url(folder.path()), options).await.unwrap();
+    let store = StateStore::open_folder(&url(folder.path()), options).await.unwrap();
     let dev = stack("dev");
     let lock = store.lock(&dev, &holder(1)).await.unwrap();
     assert!(folder.path().join(".pulumi/locks/dev").join(&lock.name).exists());
@@ -250,7 +273,7 @@ async fn legacy_layout_is_written_if_accepted() {
     assert_eq!(store.full_name(&dev), "dev");
 
     let options = StoreOptions { legacy_stores: LegacyStores::Accepted, ..StoreOptions::default() };
-    let reopened = FileStore::open_with(&url(folder.path()), options).await.unwrap();
+    let reopened = StateStore::open_folder(&url(folder.path()), options).await.unwrap();
     assert_eq!(reopened.text(&dev).await.unwrap().as_deref(), Some(SECOND));
     assert_eq!(reopened.list().await.unwrap(), [StackReference::without_project("dev").unwrap()]);
 }
@@ -301,7 +324,7 @@ async fn rename_and_remove_move_the_same_files_as_the_command_line() {
 async fn options_retain_checkpoints_and_skip_backups() {
     let folder = tempfile::tempdir().unwrap();
     let options = StoreOptions { retain_checkpoints: true, skip_backups: true, ..StoreOptions::default() };
-    let store = FileStore::open_with(&url(folder.path()), options).await.unwrap();
+    let store = StateStore::open_folder(&url(folder.path()), options).await.unwrap();
     for text in [EMPTY, SECOND] {
         save(&store, "dev", text).await.unwrap();
     }
@@ -386,7 +409,7 @@ async fn files_have_the_permissions_of_the_command_line() {
 #[tokio::test]
 async fn private_store_is_accessible_to_its_owner_only() {
     let folder = tempfile::tempdir().unwrap();
-    let store = FileStore::open_with(&url(folder.path()), private_options()).await.unwrap();
+    let store = StateStore::open_folder(&url(folder.path()), private_options()).await.unwrap();
     let lock = store.lock(&stack("dev"), &holder(1)).await.unwrap();
     store.save(&lock, EMPTY, &Expected::Any).await.unwrap();
     store.save(&lock, SECOND, &Expected::Any).await.unwrap();
@@ -404,7 +427,7 @@ async fn store_that_becomes_private_withdraws_earlier_permissions() {
     let store = file_store(folder.path()).await.unwrap();
     save(&store, "dev", EMPTY).await.unwrap();
     store.archive(&stack("dev"), &HistoryEntry::new("{}")).await.unwrap();
-    let private = FileStore::open_with(&url(folder.path()), private_options()).await.unwrap();
+    let private = StateStore::open_folder(&url(folder.path()), private_options()).await.unwrap();
     save(&private, "dev", SECOND).await.unwrap();
     let root = folder.path().join(".pulumi");
     assert_eq!(modes(&root)[0].2, 0o700, "it encloses the older files");

@@ -1,30 +1,35 @@
 //! Temporary files that a killed process has left.
 
+use std::fs;
+use std::path::Path;
+use std::sync::PoisonError;
 use std::time::SystemTime;
 
 use bridge::fs::{RANDOM_CHARACTERS, TemporaryFiles, calls, is_day_old};
 
-use super::super::layout;
-use super::super::reference::StackReference;
-use super::folder::{Folder, list};
+use super::files::Folder;
 
 impl Folder {
-    /// Removes the abandoned temporary files in the folders of a stack: those that no process is writing, and those of
-    /// locks and of earlier versions once they are a day old. A file that cannot be removed stays.
-    pub(super) fn remove_abandoned(&self, stack: &StackReference, now: SystemTime) {
-        let folders = [
-            layout::ROOT.to_owned(),
-            self.layout.checkpoints(stack),
-            self.layout.history(stack),
-            self.layout.backups(stack),
-        ];
-        for folder in folders.map(|folder| self.path_of(&folder)) {
-            drop(TemporaryFiles::begin(&folder));
-            let entries = list(&folder).unwrap_or_default();
-            let temporary = entries.into_iter().filter(|entry| !entry.is_folder && is_temporary(&entry.name));
-            for path in temporary.map(|entry| folder.join(entry.name)).filter(|path| is_day_old(path, now)) {
-                calls::remove_file(&path).ok();
-            }
+    /// Removes the abandoned temporary files of a folder in the background, once for each folder. Must be called within a
+    /// tokio runtime.
+    pub(super) fn tidy(&self, folder: &Path) {
+        let is_first = self.tidied.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned());
+        if is_first {
+            let folder = folder.to_owned();
+            drop(tokio::task::spawn_blocking(move || remove_abandoned(&folder, SystemTime::now())));
+        }
+    }
+}
+
+/// Removes the abandoned temporary files of a folder: those that no process is writing, and those of locks and of earlier
+/// versions once they are a day old. A file that cannot be removed stays.
+fn remove_abandoned(folder: &Path, now: SystemTime) {
+    drop(TemporaryFiles::begin(folder));
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_file = entry.file_type().is_ok_and(|kind| !kind.is_dir());
+        let path = entry.path();
+        if is_file && entry.file_name().to_str().is_some_and(is_temporary) && is_day_old(&path, now) {
+            calls::remove_file(&path).ok();
         }
     }
 }
@@ -50,13 +55,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::store::compliance::stack;
-    use crate::store::tests::file_store;
 
-    #[tokio::test]
-    async fn temporary_files_of_killed_processes_are_removed_and_no_others() {
+    #[test]
+    fn temporary_files_of_killed_processes_are_removed_and_no_others() {
         let root = tempfile::tempdir().unwrap();
-        let store = file_store(root.path()).await.unwrap();
         let uuid = uuid::Uuid::new_v4().to_string();
         let temporary = [
             format!(".pulumi/.lock-{uuid}"),
@@ -83,10 +85,12 @@ mod tests {
         killed.iter().for_each(|path| fs::write(path, "").unwrap());
         let now = SystemTime::now();
         let remaining = || temporary.iter().filter(|path| path.exists()).count();
-        store.folder.remove_abandoned(&stack("dev"), now);
+        let folders = [".pulumi", ".pulumi/stacks/reef", ".pulumi/history/reef/dev", ".pulumi/backups/reef/dev"];
+        let remove_all = |now| folders.iter().for_each(|folder| remove_abandoned(&root.path().join(folder), now));
+        remove_all(now);
         assert_eq!(remaining(), temporary.len(), "their processes may run");
         assert!(killed.iter().all(|path| !path.exists()), "no process is writing");
-        store.folder.remove_abandoned(&stack("dev"), now + Duration::from_secs(24 * 60 * 60 + 60));
+        remove_all(now + Duration::from_secs(24 * 60 * 60 + 60));
         assert_eq!(remaining(), 0);
         assert!(others.iter().all(|path| path.exists()));
     }

@@ -1,15 +1,15 @@
-//! Store of objects whose requests fail, get no reply, or meet those of other programs.
+//! Store whose requests fail, get no reply, or meet those of other programs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::super::compliance::{EMPTY, SECOND, holder, save, stack};
-use super::super::tests::resume;
-use super::super::*;
+use super::compliance::{EMPTY, SECOND, holder, save, stack};
+use super::tests::resume;
+use super::*;
 
-async fn store() -> (MemoryObjects, ObjectStore) {
+async fn store() -> (MemoryObjects, StateStore) {
     let objects = MemoryObjects::default();
-    let store = ObjectStore::open(Arc::new(objects.clone()), StoreOptions::default()).await.unwrap();
+    let store = StateStore::open(Arc::new(objects.clone()), StoreOptions::default()).await.unwrap();
     objects.take_requests();
     (objects, store)
 }
@@ -37,7 +37,7 @@ fn operations(objects: &MemoryObjects) -> Vec<String> {
     objects.take_requests().into_iter().map(|request| format!("{} {}", request.operation, request.key)).collect()
 }
 
-async fn locked_store() -> (MemoryObjects, ObjectStore, StackLock, Expected) {
+async fn locked_store() -> (MemoryObjects, StateStore, StackLock, Expected) {
     let (objects, store) = store().await;
     save(&store, "dev", EMPTY).await.unwrap();
     let lock = store.lock(&stack("dev"), &holder(1)).await.unwrap();
@@ -67,7 +67,7 @@ async fn save_sends_three_requests_and_the_end_of_a_run_three_more() {
 async fn folders_of_copies_are_listed_at_the_same_time() {
     let latency = std::time::Duration::from_secs(1);
     let objects = MemoryObjects::default().with_latency(latency);
-    let store = ObjectStore::open(Arc::new(objects.clone()), StoreOptions::default()).await.unwrap();
+    let store = StateStore::open(Arc::new(objects.clone()), StoreOptions::default()).await.unwrap();
     let started = tokio::time::Instant::now();
     store.copies(&stack("dev"), &CopyKind::ALL).await.unwrap();
     assert_eq!((started.elapsed(), objects.take_requests().len() - 2), (latency, 3));
@@ -248,7 +248,7 @@ async fn objects_have_the_keys_of_the_command_line() {
 async fn layout_is_found_in_metadata_and_in_stacks_without_project() {
     let open = |objects: &MemoryObjects, legacy_stores| {
         let options = StoreOptions { legacy_stores, ..StoreOptions::default() };
-        ObjectStore::open(Arc::new(objects.clone()), options)
+        StateStore::open(Arc::new(objects.clone()), options)
     };
     let table = [
         (".pulumi/meta.yaml", "version: 1\n", Ok(Layout::Projects)),
@@ -287,4 +287,20 @@ async fn at_most_one_of_twenty_contenders_has_the_lock() {
             store.unlock(lock).await.unwrap();
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn lock_of_a_failed_attempt_does_not_prevent_saving() {
+    let (objects, store, lock, expected) = locked_store().await;
+    let attempt = ".pulumi/locks/organization/reef/dev/about-to-lock.tmp";
+    objects.put(attempt, "");
+    let error = store.save(&lock, EMPTY, &expected).await.unwrap_err();
+    assert!(matches!(&error, StoreError::Locked { holders, .. } if holders.len() == 1), "{error}");
+    // The failed attempt removes its lock during the second delay.
+    let (saved, removed) = tokio::join!(store.save(&lock, EMPTY, &expected), async {
+        tokio::time::sleep(std::time::Duration::from_millis(40)).await;
+        objects.remove(attempt).await
+    });
+    removed.unwrap();
+    saved.unwrap();
 }

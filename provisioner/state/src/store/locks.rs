@@ -1,24 +1,23 @@
-//! Locks as objects.
+//! Locks of stacks.
 
 use bridge::fs::MAX_DOCUMENT_BYTES;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 
-use super::super::compression::Compression;
-use super::super::error::StoreError;
-use super::super::lock::{self, CHECK_DELAYS, LockHolder, LockInfo, LockObject, StackLock, StoredLock, new_lock_name};
-use super::super::reference::StackReference;
-use super::interface::{ObjectErrorKind, ObjectVersion, StoredObject, WriteCondition, WriteError};
-use super::store::ObjectStore;
+use super::error::StoreError;
+use super::lock::{self, CHECK_DELAYS, LockHolder, LockInfo, LockObject, StackLock, StoredLock, new_lock_name};
+use super::objects::{Durability, Effect, ObjectVersion, StoredObject, WriteCondition, WriteError};
+use super::reference::StackReference;
+use super::state_store::StateStore;
 
-impl ObjectStore {
-    /// Locks a stack in the order of Pulumi's command line: check, write, check again. Of two concurrent runs at least
-    /// one finds the lock of the other, because a listing has every object that was written before.
-    pub(super) async fn take_new_lock(
-        &self,
-        stack: &StackReference,
-        holder: &LockHolder,
-    ) -> Result<StackLock, StoreError> {
+impl StateStore {
+    /// Takes the lock of a stack in the order of Pulumi's command line: check, write, check again. Of two concurrent runs at
+    /// least one finds the lock of the other, because a listing has every object that was written before.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] if another holder has the lock, or requests it at the same time: of two concurrent
+    /// requests both may fail, but at most one succeeds.
+    pub async fn lock(&self, stack: &StackReference, holder: &LockHolder) -> Result<StackLock, StoreError> {
         let lock = StackLock::new(stack.clone(), new_lock_name());
         self.take_lock(&lock, holder).await?;
         Ok(lock)
@@ -56,10 +55,9 @@ impl ObjectStore {
         condition: &WriteCondition,
     ) -> Result<Option<ObjectVersion>, StoreError> {
         let text = stored.write().into_bytes();
-        let content_type = Compression::None.content_type();
-        match self.objects.write(key, text.clone(), content_type, condition).await {
+        match self.objects.write(key, text.clone(), condition, Durability::Eventual).await {
             Ok(version) => Ok(Some(version)),
-            Err(WriteError::Request(error)) if error.kind != ObjectErrorKind::Unreachable => Err(error.into()),
+            Err(WriteError::Request(error)) if error.effect != Effect::Unknown => Err(error.into()),
             Err(failed) => {
                 let found = self.objects.read(key, MAX_DOCUMENT_BYTES).await?;
                 match (found, failed) {
@@ -69,6 +67,28 @@ impl ObjectStore {
                 }
             }
         }
+    }
+
+    /// Releases a lock.
+    pub async fn unlock(&self, lock: StackLock) -> Result<(), StoreError> {
+        Ok(self.objects.remove(&self.lock_key(&lock.stack, &lock.name)).await?)
+    }
+
+    /// Renews the lease of a lock. A lock that was removed is not created again.
+    ///
+    /// # Errors
+    /// [`StoreError::LockLost`] if the lock was removed.
+    pub async fn renew(&self, lock: &StackLock) -> Result<(), StoreError> {
+        self.rewrite_lock(lock, StoredLock::renewed).await
+    }
+
+    /// Removes the lease of a lock, which then stays until it is released or broken. A lock that was removed is not created
+    /// again.
+    ///
+    /// # Errors
+    /// [`StoreError::LockLost`] if the lock was removed.
+    pub async fn end_lease(&self, lock: &StackLock) -> Result<(), StoreError> {
+        self.rewrite_lock(lock, StoredLock::without_lease).await
     }
 
     /// Changes the text of a lock on the condition that it is still the one that this run has written.
@@ -87,7 +107,7 @@ impl ObjectStore {
                 return Ok(());
             }
         }
-        let mut holders = self.read_locks(&lock.stack).await?;
+        let mut holders = self.locks(&lock.stack).await?;
         holders.retain(|holder| holder.name != lock.name);
         Err(StoreError::LockLost { stack: lock.stack.clone(), holders })
     }
@@ -100,9 +120,9 @@ impl ObjectStore {
         self.rewrite_lock(lock, |_| StoredLock::new(holder, Timestamp::now())).await
     }
 
-    /// Replaces a lock by one of the holder on the condition that it was not renewed since, and removes it then: no store
-    /// removes on a condition.
-    pub(super) async fn remove_unrenewed(
+    /// Removes a lock whose run has ended, on behalf of a holder, unless it was renewed since it was read. Returns whether it
+    /// is removed. Replaces the lock by one of the holder on that condition first: no store removes on a condition.
+    pub async fn remove_ended_lock(
         &self,
         stack: &StackReference,
         lock: &LockInfo,
@@ -118,13 +138,9 @@ impl ObjectStore {
         Ok(replaced.is_some())
     }
 
-    /// Returns the time by the clock of the store: that of an object which is written for this purpose.
-    pub(super) async fn time(&self) -> Result<Timestamp, StoreError> {
-        let key = format!(".sc/clock/{}", uuid::Uuid::new_v4());
-        self.replace(&key, b"{}".to_vec()).await?;
-        let written = self.objects.read(&key, MAX_DOCUMENT_BYTES).await;
-        self.objects.remove(&key).await?;
-        Ok(written?.map_or_else(Timestamp::now, |written| written.modified))
+    /// Returns the time by the clock that [`LockInfo::renewed`] has.
+    pub async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok(self.objects.time().await?)
     }
 
     pub(super) fn lock_key(&self, stack: &StackReference, name: &str) -> String {
@@ -170,9 +186,22 @@ impl ObjectStore {
         Ok(listed.into_iter().map(|object| object.name).collect())
     }
 
-    pub(super) async fn read_locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {
+    /// Returns the held locks of a stack.
+    pub async fn locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {
         let names = self.lock_names(stack).await?;
         Ok(self.read_named_locks(stack, &names).await)
+    }
+
+    /// Breaks the given locks of a stack, and returns those that were still held. Locks that other runs have taken since
+    /// they were listed stay.
+    pub async fn break_locks(&self, stack: &StackReference, locks: &[LockInfo]) -> Result<Vec<LockInfo>, StoreError> {
+        let held = self.lock_names(stack).await?;
+        let mut removed = locks.to_vec();
+        removed.retain(|lock| held.contains(&lock.name));
+        for lock in &removed {
+            self.objects.remove(&self.lock_key(stack, &lock.name)).await?;
+        }
+        Ok(removed)
     }
 
     /// Reads locks. One that was released since the listing counts: the caller has to try again. One that cannot be read

@@ -1,18 +1,19 @@
-//! Checkpoints as objects: the current one, the previous one, history, backups.
+//! Checkpoints of a stack: the current one, the previous one, history, backups.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::try_join;
+use futures_util::future::{join, try_join};
 use jiff::Timestamp;
 
-use super::super::compression::{Compression, decompressed_text};
-use super::super::error::StoreError;
-use super::super::history_entry::HistoryEntry;
-use super::super::reference::StackReference;
-use super::super::revision::{Expected, ObjectRevision, Revision, StoredCheckpoint};
-use super::interface::{ObjectErrorKind, ObjectVersion, StoredObject, WriteCondition, WriteError};
-use super::store::ObjectStore;
+use super::compression::{Compression, decompressed_text};
+use super::error::StoreError;
+use super::history_entry::HistoryEntry;
+use super::lock::StackLock;
+use super::objects::{Durability, Effect, ObjectErrorKind, ObjectVersion, StoredObject, WriteCondition, WriteError};
+use super::reference::StackReference;
+use super::revision::{Expected, Revision, StoredCheckpoint};
+use super::state_store::StateStore;
 use crate::MAX_STATE_BYTES;
 
 /// Delays between attempts to write a checkpoint, if the store has not written it and says nothing about the reason. Each
@@ -25,14 +26,42 @@ pub(super) struct Current {
     pub(super) object: StoredObject,
 }
 
-impl ObjectStore {
-    pub(super) async fn load_checkpoint(&self, stack: &StackReference) -> Result<Option<StoredCheckpoint>, StoreError> {
+impl StateStore {
+    /// Returns the checkpoint of a stack; `None` if the stack does not exist. The mark is read at the same time.
+    ///
+    /// # Errors
+    /// [`StoreError::Migrated`] if the stack has a mark.
+    pub async fn load(&self, stack: &StackReference) -> Result<Option<StoredCheckpoint>, StoreError> {
+        let (checkpoint, unmarked) = join(self.read_checkpoint(stack), self.refuse_migrated(stack)).await;
+        unmarked?;
+        checkpoint
+    }
+
+    /// Returns the text of the checkpoint of a stack; `None` if the stack does not exist.
+    ///
+    /// # Errors
+    /// The errors of [`StateStore::load`].
+    pub async fn text(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {
+        Ok(self.load(stack).await?.map(StoredCheckpoint::into_text))
+    }
+
+    /// Fails if the stack has a mark.
+    ///
+    /// # Errors
+    /// [`StoreError::Migrated`].
+    pub async fn refuse_migrated(&self, stack: &StackReference) -> Result<(), StoreError> {
+        let Some(mark) = self.mark(stack).await? else { return Ok(()) };
+        let (stack, mark_location) = (stack.clone(), self.mark_location(stack));
+        Err(StoreError::Migrated { stack, mark: Box::new(mark), mark_location })
+    }
+
+    /// Returns the checkpoint of a stack, whatever its mark says; `None` if there is none.
+    pub async fn read_checkpoint(&self, stack: &StackReference) -> Result<Option<StoredCheckpoint>, StoreError> {
         let Some(current) = self.find_current(stack).await? else { return Ok(None) };
         let Current { variant, object: StoredObject { content, version, .. } } = current;
         let location = self.location_of(&self.layout.checkpoint(stack, variant));
-        let text = Arc::new(decompressed_text(content, MAX_STATE_BYTES, &location)?);
-        let revision = Revision::of_object(Arc::clone(&text), ObjectRevision { variant, version });
-        Ok(Some(StoredCheckpoint { text, revision }))
+        let text = decompressed_text(content, MAX_STATE_BYTES, &location)?;
+        Ok(Some(StoredCheckpoint::new(text, variant, version)))
     }
 
     /// Returns the current checkpoint: the newest object, and of equally new ones the last variant. All variants are
@@ -52,67 +81,92 @@ impl ObjectStore {
         Ok(current)
     }
 
-    /// Returns the object of the expected checkpoint of a stack; `None` if no checkpoint is expected, and there is none.
-    /// The object of a revision is not compared with the store: a conditional write does that.
-    pub(super) async fn expected_object(
-        &self,
-        stack: &StackReference,
-        expected: &Expected,
-    ) -> Result<Option<ObjectRevision>, StoreError> {
-        if let Expected::Revision(revision) = expected
-            && let Some(object) = revision.object()
-        {
-            return Ok(Some(object.clone()));
-        }
-        self.check_expected(stack, expected).await
-    }
-
-    /// Compares the checkpoint of a stack with the expected one, and returns its object.
+    /// Compares the checkpoint of a stack with the expected one, and returns the one that is there. One with the same text is
+    /// the expected one under another version too, such as that of a file that was restored.
     pub(super) async fn check_expected(
         &self,
         stack: &StackReference,
         expected: &Expected,
-    ) -> Result<Option<ObjectRevision>, StoreError> {
+    ) -> Result<Option<Current>, StoreError> {
         let current = self.find_current(stack).await?;
         let is_met = match (expected, &current) {
-            (Expected::Any, _) => true,
-            (Expected::Revision(revision), Some(found)) => match revision.object() {
-                Some(object) => object.variant == found.variant && object.version == found.object.version,
-                None => {
+            (Expected::Any, _) | (Expected::Missing, None) => true,
+            (Expected::Revision(revision), Some(found)) => {
+                revision.is_object(found.variant, &found.object.version) || {
                     let location = self.location_of(&self.layout.checkpoint(stack, found.variant));
                     let text = decompressed_text(found.object.content.clone(), MAX_STATE_BYTES, &location)?;
-                    expected.is_met_by(Some(&text))
+                    revision.has_text(&text)
                 }
-            },
-            (Expected::Missing, found) => found.is_none(),
-            (Expected::Revision(_), None) => false,
+            }
+            (Expected::Missing, Some(_)) | (Expected::Revision(_), None) => false,
         };
-        if !is_met {
-            let written = current.map(|current| current.object.modified);
-            return Err(StoreError::Replaced { stack: stack.clone(), written });
+        if is_met {
+            return Ok(current);
         }
-        Ok(current.map(|Current { variant, object }| ObjectRevision { variant, version: object.version }))
+        let written = current.map(|current| current.object.modified);
+        Err(StoreError::Replaced { stack: stack.clone(), written })
     }
 
-    pub(super) async fn save_checkpoint(
+    /// Returns the expected checkpoint of a stack: its compression and its version. That of a revision is not compared with
+    /// the store, because a conditional write does that.
+    async fn expected_version(
+        &self,
+        stack: &StackReference,
+        expected: &Expected,
+    ) -> Result<Option<(Compression, ObjectVersion)>, StoreError> {
+        match expected {
+            Expected::Revision(revision) => Ok(Some(revision.object())),
+            Expected::Missing | Expected::Any => {
+                let current = self.check_expected(stack, expected).await?;
+                Ok(current.map(|current| (current.variant, current.object.version)))
+            }
+        }
+    }
+
+    /// Compares the checkpoint of the locked stack with the expected one, then replaces it atomically and durably, and keeps
+    /// the previous one beside it. Returns the revision of the new one.
+    ///
+    /// The present checkpoint becomes the previous one first, because the write replaces it. The write has the condition that
+    /// the object is the one that was read. If the condition is not met, the object decides: it has the new text already (the
+    /// reply to an earlier attempt was lost), it has the expected text under another version, or another program has written.
+    ///
+    /// # Errors
+    /// [`StoreError::LockLost`] if the lock was broken, [`StoreError::Locked`] if there is a lock of another holder as
+    /// well; nothing is written then. [`StoreError::Replaced`] if the checkpoint is not the expected one, which then stays, and
+    /// may be the previous one too.
+    pub async fn save(&self, lock: &StackLock, checkpoint: &str, expected: &Expected) -> Result<Revision, StoreError> {
+        self.check_lock(lock).await?;
+        self.write_metadata().await?;
+        let stack = &lock.stack;
+        match self.replace_checkpoint(stack, checkpoint, expected).await {
+            Err(StoreError::Replaced { .. }) if matches!(expected, Expected::Revision(_)) => {
+                let current = self.check_expected(stack, expected).await?;
+                let current = current.map(|Current { variant, object }| (variant, object.version));
+                let moved = current.map_or(Expected::Missing, |(variant, version)| expected.at(variant, version));
+                self.replace_checkpoint(stack, checkpoint, &moved).await
+            }
+            saved => saved,
+        }
+    }
+
+    async fn replace_checkpoint(
         &self,
         stack: &StackReference,
         checkpoint: &str,
         expected: &Expected,
     ) -> Result<Revision, StoreError> {
-        self.write_metadata().await?;
         let variant = self.options.compression;
         let key = self.layout.checkpoint(stack, variant);
-        let previous = self.expected_object(stack, expected).await?;
+        let previous = self.expected_version(stack, expected).await?;
         let condition = match &previous {
             None => WriteCondition::Missing,
-            Some(previous) => {
-                let previous_key = self.layout.checkpoint(stack, previous.variant);
-                if !self.objects.copy(&previous_key, &format!("{previous_key}.bak")).await? {
+            Some((previous, version)) => {
+                let previous_key = self.layout.checkpoint(stack, *previous);
+                if !self.objects.preserve(&previous_key, &format!("{previous_key}.bak")).await? {
                     return Err(StoreError::Replaced { stack: stack.clone(), written: None });
                 }
-                if previous.variant == variant {
-                    WriteCondition::Unchanged(previous.version.clone())
+                if *previous == variant {
+                    WriteCondition::Unchanged(version.clone())
                 } else {
                     // No write has a condition on another object.
                     self.check_expected(stack, expected).await?;
@@ -125,13 +179,13 @@ impl ObjectStore {
         let version = self.write_checkpoint(stack, &key, content, &condition).await?;
         self.remember_variant(stack, Some(variant));
         // The previous checkpoint with another compression is removed only after the new one was written.
-        if let Some(previous) = previous.filter(|previous| previous.variant != variant) {
-            self.objects.remove(&self.layout.checkpoint(stack, previous.variant)).await?;
+        if let Some((previous, _)) = previous.filter(|(previous, _)| *previous != variant) {
+            self.objects.remove(&self.layout.checkpoint(stack, previous)).await?;
         }
         if self.options.retain_checkpoints {
             self.objects.copy(&key, &format!("{key}.{}", Timestamp::now().as_nanosecond())).await?;
         }
-        Ok(Revision::of_object(Arc::new(checkpoint.to_owned()), ObjectRevision { variant, version }))
+        Ok(Revision::new(Arc::new(checkpoint.to_owned()), variant, version))
     }
 
     /// Writes a checkpoint on a condition, and returns its version. If the reply to a request is lost, the content of the
@@ -143,13 +197,12 @@ impl ObjectStore {
         content: Vec<u8>,
         condition: &WriteCondition,
     ) -> Result<ObjectVersion, StoreError> {
-        let content_type = Compression::of(&content).content_type();
         let mut delays = WRITE_DELAYS.iter();
         loop {
-            let failed = match self.objects.write(key, content.clone(), content_type, condition).await {
+            let failed = match self.objects.write(key, content.clone(), condition, Durability::Immediate).await {
                 Ok(version) => return Ok(version),
                 Err(WriteError::Condition) => None,
-                Err(WriteError::Request(error)) if error.kind == ObjectErrorKind::Unreachable => Some(error),
+                Err(WriteError::Request(error)) if error.effect == Effect::Unknown => Some(error),
                 Err(WriteError::Request(error)) => return Err(error.into()),
             };
             let found = self.objects.read(key, MAX_STATE_BYTES).await?;
@@ -165,8 +218,10 @@ impl ObjectStore {
             };
             match (failed, delays.next()) {
                 // The store does not report that it can write again.
-                (Some(_), Some(delay)) if is_unchanged => tokio::time::sleep(*delay).await,
-                (Some(error), None) if is_unchanged => return Err(error.into()),
+                (Some(error), Some(delay)) if is_unchanged && error.kind == ObjectErrorKind::Unreachable => {
+                    tokio::time::sleep(*delay).await;
+                }
+                (Some(error), _) if is_unchanged => return Err(error.into()),
                 _ => {
                     let written = found.map(|found| found.modified);
                     return Err(StoreError::Replaced { stack: stack.clone(), written });
@@ -175,11 +230,9 @@ impl ObjectStore {
         }
     }
 
-    pub(super) async fn archive_checkpoint(
-        &self,
-        stack: &StackReference,
-        entry: &HistoryEntry,
-    ) -> Result<(), StoreError> {
+    /// Adds an entry to the history of a stack, with a copy of its checkpoint, and another copy to the backups. An entry
+    /// of the same time is replaced, so an interrupted call can be repeated.
+    pub async fn archive(&self, stack: &StackReference, entry: &HistoryEntry) -> Result<(), StoreError> {
         let compression = self.options.compression;
         let time = entry.time.as_nanosecond();
         let [file, copy] = self.layout.history_files(stack, time);
@@ -209,7 +262,7 @@ impl ObjectStore {
         let others = Compression::ALL.into_iter().filter(|variant| Some(*variant) != current);
         for variant in others.chain(current) {
             let key = self.layout.checkpoint(stack, variant);
-            if self.objects.copy(&key, &format!("{key}.bak")).await? {
+            if self.objects.preserve(&key, &format!("{key}.bak")).await? {
                 self.objects.remove(&key).await?;
             }
         }

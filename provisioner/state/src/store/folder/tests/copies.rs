@@ -11,7 +11,7 @@ use crate::store::tests::{compressing_store, file_store, url};
 async fn copies_of_each_kind_and_compression_are_listed_newest_first() {
     let folder = tempfile::tempdir().unwrap();
     let options = StoreOptions { retain_checkpoints: true, ..StoreOptions::default() };
-    let store = FileStore::open_with(&url(folder.path()), options).await.unwrap();
+    let store = StateStore::open_folder(&url(folder.path()), options).await.unwrap();
     save(&store, "dev", EMPTY).await.unwrap();
     store.archive(&stack("dev"), &HistoryEntry::new("{}")).await.unwrap();
     let gzip = compressing_store(folder.path(), Compression::Gzip).await;

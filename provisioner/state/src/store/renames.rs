@@ -1,23 +1,26 @@
-//! Renames of stacks in a store of objects: the intent is an object as well.
+//! Renames of stacks.
 
 use bridge::fs::MAX_DOCUMENT_BYTES;
 use futures_util::future::try_join_all;
 
-use super::super::compression::Compression;
-use super::super::error::StoreError;
-use super::super::lock::{LockHolder, StackLock, StoredLock, new_lock_name};
-use super::super::reference::StackReference;
-use super::super::rename::{HeldIntent, ObjectIntent, RenameOutcome, StackRename};
-use super::super::rename_intent::{Intent, Progress, RENAMES};
-use super::super::revision::Expected;
 use super::catalog::PARALLEL_REQUESTS;
-use super::interface::WriteCondition;
-use super::store::ObjectStore;
+use super::compression::Compression;
+use super::error::StoreError;
+use super::lock::{LockHolder, StackLock, StoredLock, new_lock_name};
+use super::objects::WriteCondition;
+use super::reference::StackReference;
+use super::rename::{RenameOutcome, StackRename, StoredIntent};
+use super::rename_intent::{Intent, Progress, RENAMES};
+use super::revision::Expected;
+use super::state_store::StateStore;
 use crate::digest::digest;
 
-impl ObjectStore {
-    /// Locks both names for a rename.
-    pub(super) async fn lock_for_rename(
+impl StateStore {
+    /// Locks the old and the new name of a stack for a rename.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] of either name.
+    pub async fn begin_rename(
         &self,
         from: &StackReference,
         to: &StackReference,
@@ -27,9 +30,8 @@ impl ObjectStore {
         // The intent of a rename without the first lock is that of a process that has ended.
         self.take_lock(&from, holder).await?;
         let intent = Intent::new(&from, &to, holder);
-        let intent = ObjectIntent { key: format!("{RENAMES}/{}.json", uuid::Uuid::new_v4()), intent };
+        let intent = StoredIntent { key: format!("{RENAMES}/{}.json", uuid::Uuid::new_v4()), intent };
         let written = self.replace(&intent.key, intent.intent.write().into_bytes()).await;
-        let intent = Some(HeldIntent::Object(Box::new(intent)));
         let rename = StackRename { from, to, outcome: RenameOutcome::OldName, intent };
         let locked = match written {
             Ok(()) => self.take_lock(&rename.to, holder).await,
@@ -37,15 +39,22 @@ impl ObjectStore {
         };
         if let Err(error) = locked {
             // A lock that was not taken is missing, which is no error.
-            self.end_rename(rename).await?;
+            self.finish_rename(rename).await?;
             return Err(error);
         }
         Ok(rename)
     }
 
-    /// Moves the checkpoint and the history. After an error the rename is undone, or completed if the old checkpoint is
-    /// removed already; if that fails, too, the next command does it.
-    pub(super) async fn move_stack(
+    /// Renames a stack with the expected checkpoint: `checkpoint` becomes that under the new name, and the history moves
+    /// with it. Tags and backups stay under the old name; the old checkpoint becomes a backup.
+    ///
+    /// After an error the rename is undone, or completed if the old checkpoint is removed already; if that fails, too, the
+    /// next command does it.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`], [`StoreError::LockLost`], [`StoreError::Replaced`]; nothing was changed then. After other
+    /// errors, the outcome of the rename says which name the stack has.
+    pub async fn rename(
         &self,
         rename: &mut StackRename,
         checkpoint: &str,
@@ -58,7 +67,7 @@ impl ObjectStore {
         if self.find_current(&to).await?.is_some() {
             return Err(StoreError::Exists(to));
         }
-        let before = self.load_checkpoint(&from).await?.map(|loaded| loaded.into_text()).unwrap_or_default();
+        let before = self.read_checkpoint(&from).await?.map(|loaded| loaded.into_text()).unwrap_or_default();
         let checkpoints = [digest(&before), digest(checkpoint)];
         self.write_progress(rename, Progress::Moving(checkpoints.clone())).await?;
         rename.outcome = RenameOutcome::Pending;
@@ -88,8 +97,8 @@ impl ObjectStore {
         self.move_history(from, to).await
     }
 
-    /// Removes both locks and the intent, unless the rename is pending.
-    pub(super) async fn end_rename(&self, rename: StackRename) -> Result<(), StoreError> {
+    /// Ends a rename: removes both locks and the intent, unless the rename is pending.
+    pub async fn finish_rename(&self, rename: StackRename) -> Result<(), StoreError> {
         let progress = match rename.outcome {
             RenameOutcome::Pending => return Ok(()),
             RenameOutcome::OldName => Progress::Undone,
@@ -100,14 +109,16 @@ impl ObjectStore {
         for lock in [&rename.to, &rename.from] {
             self.objects.remove(&self.lock_key(&lock.stack, &lock.name)).await?;
         }
-        match rename.intent {
-            Some(HeldIntent::Object(held)) => Ok(self.objects.remove(&held.key).await?),
-            _ => Ok(()),
-        }
+        Ok(self.objects.remove(&rename.intent.key).await?)
     }
 
-    /// Locks both names of a rename from or to a stack whose lock was removed.
-    pub(super) async fn resume_interrupted_rename(
+    /// Locks both names of a rename from or to a stack whose process has ended before it had finished the rename; `None` if
+    /// there is none. [`StateStore::complete_rename`] follows.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] if the process may still run: its lock is there, which is removed or taken over once it has
+    /// ended. Also if another holder has a lock of either name.
+    pub async fn resume_rename(
         &self,
         stack: &StackReference,
         holder: &LockHolder,
@@ -123,21 +134,23 @@ impl ObjectStore {
             let [from_name, to_name] = &intent.locks;
             // The process of the rename may run, here or on another machine, as long as it has its first lock.
             if self.lock_names(&from).await?.contains(from_name) {
-                let holders = self.read_locks(&from).await?;
+                let holders = self.locks(&from).await?;
                 return Err(StoreError::Locked { stack: from, holders });
             }
             let from = self.take_over_lock(from, from_name, holder).await?;
             let to = self.take_over_lock(to, to_name, holder).await?;
-            let intent = Some(HeldIntent::Object(Box::new(ObjectIntent { key, intent })));
+            let intent = StoredIntent { key, intent };
             return Ok(Some(StackRename { from, to, outcome: RenameOutcome::Pending, intent }));
         }
         Ok(None)
     }
 
     /// Completes or undoes a rename that was resumed.
-    pub(super) async fn complete_interrupted_rename(&self, rename: &mut StackRename) -> Result<(), StoreError> {
-        let Some(HeldIntent::Object(held)) = &rename.intent else { return Ok(()) };
-        rename.outcome = match &held.intent.progress {
+    ///
+    /// # Errors
+    /// [`StoreError::BothNames`] if both stacks have been changed since. The rename stays pending after each error.
+    pub async fn complete_rename(&self, rename: &mut StackRename) -> Result<(), StoreError> {
+        rename.outcome = match &rename.intent.intent.progress {
             Progress::Moving(checkpoints) => self.complete_or_undo(rename.from(), rename.to(), checkpoints).await?,
             Progress::Locking | Progress::Undone => RenameOutcome::OldName,
             Progress::Done => RenameOutcome::NewName,
@@ -154,7 +167,7 @@ impl ObjectStore {
         [before, after]: &[String; 2],
     ) -> Result<RenameOutcome, StoreError> {
         let digest_of = async |stack: &StackReference| {
-            let loaded = self.load_checkpoint(stack).await?;
+            let loaded = self.read_checkpoint(stack).await?;
             Ok::<_, StoreError>(loaded.map(|loaded| digest(&loaded.into_text())))
         };
         let (old, new) = (digest_of(from).await?, digest_of(to).await?);
@@ -199,7 +212,7 @@ impl ObjectStore {
                 return Ok(());
             };
             let key = format!("{old}/{name}");
-            self.objects.copy(&key, &format!("{new}/{}{rest}", to.stack())).await?;
+            self.objects.preserve(&key, &format!("{new}/{}{rest}", to.stack())).await?;
             self.objects.remove(&key).await
         };
         for group in listed.chunks(PARALLEL_REQUESTS) {
@@ -210,9 +223,9 @@ impl ObjectStore {
 
     /// Writes the progress of a rename into its intent.
     async fn write_progress(&self, rename: &StackRename, progress: Progress) -> Result<(), StoreError> {
-        let Some(HeldIntent::Object(held)) = &rename.intent else { return Ok(()) };
-        let intent = Intent { progress, ..held.intent.clone() };
-        self.replace(&held.key, intent.write().into_bytes()).await
+        let StoredIntent { key, intent } = &rename.intent;
+        let intent = Intent { progress, ..intent.clone() };
+        self.replace(key, intent.write().into_bytes()).await
     }
 
     async fn read_intent(&self, key: &str) -> Result<Option<Intent>, StoreError> {

@@ -7,8 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::interface::{
-    ListedObject, ObjectError, ObjectErrorKind, ObjectVersion, Objects, StoredObject, WriteCondition, WriteError,
+use super::objects::{
+    Durability, Effect, ListedObject, ObjectError, ObjectErrorKind, ObjectVersion, Objects, StoredObject,
+    WriteCondition, WriteError,
 };
 
 /// Objects in memory that check every condition of a write. Clones share them.
@@ -110,6 +111,7 @@ impl MemoryObjects {
             operation,
             location: format!("{}/{key}", self.location()),
             kind: ObjectErrorKind::Unreachable,
+            effect: Effect::Unknown,
             source: "the connection was closed".into(),
         })
     }
@@ -149,6 +151,7 @@ impl Objects for MemoryObjects {
                 operation: "read",
                 location: format!("{}/{key}", self.location()),
                 kind: ObjectErrorKind::TooLarge,
+                effect: Effect::None,
                 source: format!("it has more than {limit} bytes").into(),
             }),
             object => Ok(object),
@@ -159,8 +162,8 @@ impl Objects for MemoryObjects {
         &self,
         key: &str,
         content: Vec<u8>,
-        _: &'static str,
         condition: &WriteCondition,
+        _: Durability,
     ) -> Result<ObjectVersion, WriteError> {
         let written = self.request("write", key, |shared| {
             let is_met = match (condition, shared.objects.get(key)) {

@@ -1,11 +1,13 @@
-//! Interface of what a bucket, or a table of a database, offers: objects by key, with conditional writes.
+//! Interface of what a folder, a bucket or a table of a database offers to a store: objects by key, with conditional writes.
 //!
 //! Keys are relative to the location of the store and use `/`, such as `.pulumi/stacks/P/S.json`.
 
 use std::error::Error;
 use std::fmt;
+use std::io::ErrorKind;
 
 use async_trait::async_trait;
+use bridge::fs::{FileError, MAX_DOCUMENT_BYTES};
 use futures_util::future::join_all;
 use jiff::Timestamp;
 
@@ -40,14 +42,14 @@ pub trait Objects: Send + Sync {
     ///
     /// # Errors
     /// [`WriteError::Condition`] if the condition is not met: nothing was written. It may also be the reply to a
-    /// repetition of a request whose own reply was lost, so the caller compares the content. After
-    /// [`ObjectErrorKind::Unreachable`] the object may have been written.
+    /// repetition of a request whose own reply was lost, so the caller compares the content. For other errors,
+    /// [`ObjectError::effect`] says whether the object was written.
     async fn write(
         &self,
         key: &str,
         content: Vec<u8>,
-        content_type: &'static str,
         condition: &WriteCondition,
+        durability: Durability,
     ) -> Result<ObjectVersion, WriteError>;
 
     /// Copies an object within the store, and replaces the one that has the key already. Returns `false` if there is no
@@ -56,6 +58,15 @@ pub trait Objects: Send + Sync {
     /// # Errors
     /// [`ObjectError`].
     async fn copy(&self, from: &str, to: &str) -> Result<bool, ObjectError>;
+
+    /// Gives the content of an object that will be replaced or removed a second key, as [`Objects::copy`] does. A store with
+    /// links uses one, which costs nothing and cannot fail halfway.
+    ///
+    /// # Errors
+    /// [`ObjectError`].
+    async fn preserve(&self, from: &str, to: &str) -> Result<bool, ObjectError> {
+        self.copy(from, to).await
+    }
 
     /// Removes an object; a missing one is no error.
     ///
@@ -74,6 +85,22 @@ pub trait Objects: Send + Sync {
     /// # Errors
     /// [`ObjectError`].
     async fn list_all(&self, folder: &str) -> Result<Vec<ListedObject>, ObjectError>;
+
+    /// Returns the time by the clock of the store: that of an object which is written for this purpose.
+    ///
+    /// # Errors
+    /// [`ObjectError`].
+    async fn time(&self) -> Result<Timestamp, ObjectError> {
+        let key = format!(".sc/clock/{}", uuid::Uuid::new_v4());
+        match self.write(&key, b"{}".to_vec(), &WriteCondition::None, Durability::Eventual).await {
+            Ok(_) => {}
+            Err(WriteError::Request(error)) => return Err(error),
+            Err(WriteError::Condition) => return Err(ObjectError::unexpected_condition(self.location_of(&key))),
+        }
+        let written = self.read(&key, MAX_DOCUMENT_BYTES).await;
+        self.remove(&key).await?;
+        Ok(written?.map_or_else(Timestamp::now, |written| written.modified))
+    }
 }
 
 /// Object with its content.
@@ -97,7 +124,7 @@ pub struct ListedObject {
 }
 
 /// Version of an object as the store names it: the ETag and the generation of an object in a bucket, the time and the
-/// digest of a row.
+/// digest of a row, the number of a file, its time and its size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectVersion {
     /// ETag, or digest of the content.
@@ -117,7 +144,16 @@ pub enum WriteCondition {
     Unchanged(ObjectVersion),
 }
 
-/// Reason why an object was not written.
+/// Durability of a written object across a loss of power. A store in a network makes every object durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// The object is on the disk when the request ends.
+    Immediate,
+    /// The object is on the disk some time later. A process that ends does not lose it.
+    Eventual,
+}
+
+/// Reason why a write has failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The condition is not met.
@@ -138,9 +174,22 @@ pub struct ObjectError {
     pub location: String,
     /// Kind of the failure.
     pub kind: ObjectErrorKind,
+    /// Effect of the request.
+    pub effect: Effect,
     /// Reason, in the words of the store or of its client.
     #[source]
     pub source: Box<dyn Error + Send + Sync>,
+}
+
+/// Effect of a failed request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The request has changed nothing.
+    None,
+    /// The change is made, and may be lost with the power.
+    Made,
+    /// The request may have made its change: its reply was lost, or is not understood.
+    Unknown,
 }
 
 /// Kind of a failed request.
@@ -152,7 +201,7 @@ pub enum ObjectErrorKind {
     Denied,
     /// There are no credentials, or they are invalid or have expired.
     Credentials,
-    /// The store did not reply in time, has no capacity, or the connection failed. The request may have had its effect.
+    /// The store did not reply in time, has no capacity, or the connection failed.
     Unreachable,
     /// The object is larger than the limit.
     TooLarge,
@@ -160,6 +209,43 @@ pub enum ObjectErrorKind {
     Unsupported,
     /// Any other failure.
     Other,
+}
+
+impl ObjectErrorKind {
+    /// Returns the effect of a request that has failed in a network.
+    pub fn effect(self) -> Effect {
+        match self {
+            Self::NoStore | Self::Denied | Self::Credentials | Self::TooLarge | Self::Unsupported => Effect::None,
+            Self::Unreachable | Self::Other => Effect::Unknown,
+        }
+    }
+}
+
+impl ObjectError {
+    /// Returns the error of a write without a condition that was refused because of one.
+    pub(super) fn unexpected_condition(location: String) -> Self {
+        let source = "the store refused a write without a condition because of a condition".into();
+        Self { operation: "write", location, kind: ObjectErrorKind::Other, effect: Effect::None, source }
+    }
+}
+
+impl From<FileError> for ObjectError {
+    fn from(error: FileError) -> Self {
+        let FileError { path, action, source } = error;
+        let kind = match source.kind() {
+            ErrorKind::PermissionDenied => ObjectErrorKind::Denied,
+            ErrorKind::FileTooLarge => ObjectErrorKind::TooLarge,
+            _ => ObjectErrorKind::Other,
+        };
+        let (location, source) = (path.display().to_string(), source.into());
+        Self { operation: action, location, kind, effect: Effect::None, source }
+    }
+}
+
+impl From<FileError> for WriteError {
+    fn from(error: FileError) -> Self {
+        Self::Request(error.into())
+    }
 }
 
 impl fmt::Display for ObjectVersion {
