@@ -12,7 +12,7 @@ use super::plugin_events::PluginEvents;
 use super::plugin_pool::PluginPool;
 use super::{HostError, HostEvents};
 use crate::install::{FetchEvents, InstallError, PackageSource, VerifiedPackage};
-use crate::plugin::{Keep, PluginConfig, PluginName, PluginSource};
+use crate::plugin::{GitSource, GithubReleaseSource, Keep, LocalSource, PluginConfig, PluginName, PluginSource};
 use crate::process::{HostEnvironment, Spawner};
 use crate::provider::grpc::{Limits, PluginInit};
 
@@ -48,11 +48,11 @@ pub struct CheckedPlugin {
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// Source of the kind `local`.
-    pub local: Option<Arc<dyn PackageSource>>,
+    pub local: Option<Arc<dyn PackageSource<Declared = LocalSource>>>,
     /// Source of the kind `github-release`.
-    pub github_release: Option<Arc<dyn PackageSource>>,
+    pub github_release: Option<Arc<dyn PackageSource<Declared = GithubReleaseSource>>>,
     /// Source of the kind `git`.
-    pub git: Option<Arc<dyn PackageSource>>,
+    pub git: Option<Arc<dyn PackageSource<Declared = GitSource>>>,
 }
 
 impl Sources {
@@ -78,13 +78,16 @@ impl Sources {
         plugin: &PluginConfig,
         events: &dyn FetchEvents,
     ) -> Result<VerifiedPackage, InstallError> {
-        let source = match &plugin.source {
-            PluginSource::Local(_) => &self.local,
-            PluginSource::GithubRelease(_) => &self.github_release,
-            PluginSource::Git(_) => &self.git,
+        let names = plugin.names();
+        let resolved = match &plugin.source {
+            PluginSource::Local(source) => self.local.as_ref().map(|local| local.resolve(names, source, events)),
+            PluginSource::GithubRelease(source) => {
+                self.github_release.as_ref().map(|releases| releases.resolve(names, source, events))
+            }
+            PluginSource::Git(source) => self.git.as_ref().map(|git| git.resolve(names, source, events)),
         };
-        match source {
-            Some(source) => source.resolve(plugin, events).await,
+        match resolved {
+            Some(resolved) => resolved.await,
             None => Err(InstallError::Unsupported { kind: plugin.source.kind() }),
         }
     }

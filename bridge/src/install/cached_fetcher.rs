@@ -12,7 +12,7 @@ use super::runtime::{PluginOrigin, RuntimeContext};
 use super::verify::CheckedFiles;
 use super::{FetchEvent, FetchEvents, InstallError, VerifiedPackage};
 use crate::fs::{FileError, ScratchFolder};
-use crate::plugin::{PluginConfig, Sha256Digest};
+use crate::plugin::{PluginNames, PluginVersion, Sha256Digest};
 use crate::process::{HostEnvironment, Spawner};
 
 /// Settings of the sources that download packages.
@@ -64,7 +64,7 @@ pub(super) struct Download {
 /// Declaration of a package.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PackageSpec<'a> {
-    pub(super) plugin: &'a PluginConfig,
+    pub(super) names: PluginNames<'a>,
     /// Digest that `checksum` declares for the platform. `None` without a checksum.
     pub(super) expected_digest: Option<Sha256Digest>,
     /// Folder of the plugin, relative to the folder of the package.
@@ -76,7 +76,7 @@ impl PackageSpec<'_> {
     /// digest of all files of the package, because any of them may be executed. Otherwise returns the digest of the
     /// plugin's executable.
     pub(super) fn pinning_digest(&self, folder: &Path, files: &FileDigests) -> Result<Sha256Digest, InstallError> {
-        let program = match locate(&ExecutableNames::new(self.plugin), &self.plugin_folder(folder)?)? {
+        let program = match locate(&ExecutableNames::new(self.names), &self.plugin_folder(folder)?)? {
             Located::Manifest => return Ok(files.checksum_digest()),
             Located::Executable(program) => program,
         };
@@ -195,10 +195,11 @@ impl CachedFetcher {
         Ok(())
     }
 
-    /// Returns the package with the command that starts it.
+    /// Returns the package with the command that starts it. `version` is the declared one.
     pub(super) async fn package(
         &self,
         spec: PackageSpec<'_>,
+        version: Option<PluginVersion>,
         (entry, cached): (CacheEntry, CachedPackage),
     ) -> Result<VerifiedPackage, InstallError> {
         let plugin_folder = spec.plugin_folder(&cached.folder)?;
@@ -207,7 +208,7 @@ impl CachedFetcher {
             Some(digest) => digest,
             None => spec.pinning_digest(&cached.folder, &cached.files)?,
         };
-        let names = ExecutableNames::new(spec.plugin);
+        let names = ExecutableNames::new(spec.names);
         let (program, arguments, built) = match locate(&names, &plugin_folder)? {
             Located::Executable(program) => (program, Vec::new(), None),
             Located::Manifest => {
@@ -219,8 +220,8 @@ impl CachedFetcher {
             }
         };
         Ok(VerifiedPackage {
-            name: spec.plugin.name.clone(),
-            version: spec.plugin.source.version(),
+            name: spec.names.plugin.clone(),
+            version,
             revision: Some(entry.revision),
             digest: Some(digest),
             origin: plugin_folder.clone(),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::error::Hint;
 use crate::fs::{FileError, TrustError};
-use crate::plugin::{ManifestError, Platform, PluginValueError, PluginVersion, Sha256Digest};
+use crate::plugin::{ManifestError, Platform, PluginValueError, PluginVersion, Sha256Digest, SourceKind};
 use crate::source::FetchError;
 
 /// Error of the installation of a package.
@@ -141,10 +141,10 @@ pub enum InstallError {
     #[error("no plugins are published for a machine of this kind; source.platform chooses one")]
     NoPlatform,
     /// The type of the source is not supported by this host.
-    #[error("source type {kind:?} is not supported here")]
+    #[error("source type {:?} is not supported here", kind.as_str())]
     Unsupported {
-        /// Value of `source.type`.
-        kind: &'static str,
+        /// Kind of the source.
+        kind: SourceKind,
     },
 }
 

@@ -15,7 +15,7 @@ use super::unpack::{MAX_BYTES, MAX_ENTRIES, MAX_PATH_DEPTH, MAX_PATH_LENGTH};
 use super::verify::{check_transport, expected_digest};
 use super::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::fs::{FileError, ScratchFolder, create_private_folders};
-use crate::plugin::{GitSource, Platform, PluginConfig, PluginSource};
+use crate::plugin::{GitSource, Platform, PluginNames};
 use crate::source::{Commit, Git, Remote, TreeLimits};
 
 /// Source of packages in git repositories, with a cache. A cached tag or commit needs no network.
@@ -33,17 +33,21 @@ impl GitRepositories {
 
 #[async_trait]
 impl PackageSource for GitRepositories {
-    async fn resolve(&self, plugin: &PluginConfig, events: &dyn FetchEvents) -> Result<VerifiedPackage, InstallError> {
-        let PluginSource::Git(source) = &plugin.source else {
-            return Err(InstallError::Unsupported { kind: plugin.source.kind() });
-        };
-        check_transport(&plugin.source)?;
+    type Declared = GitSource;
+
+    async fn resolve(
+        &self,
+        names: PluginNames<'_>,
+        source: &GitSource,
+        events: &dyn FetchEvents,
+    ) -> Result<VerifiedPackage, InstallError> {
+        check_transport(source.unprotected_address())?;
         let expected_digest = expected_digest(source.checksum.as_ref(), source.platform.or(Platform::current()))?;
-        let spec = PackageSpec { plugin, expected_digest, subdir: &source.subdir };
+        let spec = PackageSpec { names, expected_digest, subdir: &source.subdir };
         let remote = Remote::new(&source.url, &self.fetcher.settings.root, source.token.clone())?;
         let resolution = Resolution { fetcher: &self.fetcher, source, remote, spec, events };
         let cached = resolution.resolve_revision().await?;
-        self.fetcher.package(spec, cached).await
+        self.fetcher.package(spec, source.version(), cached).await
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::InstallError;
 use crate::fs::{FileError, MAX_DOCUMENT_BYTES, read_if_exists, utf8};
-use crate::plugin::{PluginConfig, PluginManifest, PluginVersion, VersionRange};
+use crate::plugin::{PluginManifest, PluginNames, PluginVersion, VersionRange};
 
 /// Accepted names of a plugin's executable.
 #[derive(Clone, Debug)]
@@ -17,8 +17,8 @@ pub(super) struct ExecutableNames {
 
 impl ExecutableNames {
     /// Returns the accepted names for a plugin.
-    pub(super) fn new(plugin: &PluginConfig) -> Self {
-        Self { of_plugin: plugin.name.executable(), of_package: plugin.package.executable() }
+    pub(super) fn new(names: PluginNames<'_>) -> Self {
+        Self { of_plugin: names.plugin.executable(), of_package: names.package.executable() }
     }
 
     /// Returns the names in the order of their precedence.

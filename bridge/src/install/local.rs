@@ -12,7 +12,7 @@ use super::runtime::{PluginOrigin, RuntimeContext};
 use super::verify::{CheckedFiles, ChecksumCheck, hash_file, hash_folder};
 use super::{FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::fs::FileError;
-use crate::plugin::{Checksum, Platform, PluginConfig, PluginManifest, PluginSource, Sha256Digest};
+use crate::plugin::{Checksum, LocalSource, Platform, PluginManifest, PluginNames, Sha256Digest};
 use crate::process::{HostEnvironment, Spawner};
 
 /// Source of packages on this machine.
@@ -31,29 +31,33 @@ pub struct LocalPackages {
 
 #[async_trait]
 impl PackageSource for LocalPackages {
-    async fn resolve(&self, plugin: &PluginConfig, _: &dyn FetchEvents) -> Result<VerifiedPackage, InstallError> {
-        let PluginSource::Local(source) = &plugin.source else {
-            return Err(InstallError::Unsupported { kind: plugin.source.kind() });
-        };
+    type Declared = LocalSource;
+
+    async fn resolve(
+        &self,
+        names: PluginNames<'_>,
+        source: &LocalSource,
+        _: &dyn FetchEvents,
+    ) -> Result<VerifiedPackage, InstallError> {
         let path = self.root.join(&source.path);
         let origin = fs::canonicalize(&path).map_err(FileError::of("find plugin", &path))?;
-        let names = ExecutableNames::new(plugin);
+        let executables = ExecutableNames::new(names);
         let cache = PackageCache::new(self.cache.clone());
         let (found, manifest) = {
-            let (names, origin, cache) = (names.clone(), origin.clone(), cache.clone());
+            let (executables, origin, cache) = (executables.clone(), origin.clone(), cache.clone());
             let checksum = source.checksum.clone();
-            run_blocking(move || find(&names, &origin, checksum.as_ref(), &cache)).await?
+            run_blocking(move || find(&executables, &origin, checksum.as_ref(), &cache)).await?
         };
         let runtime = RuntimeContext { environment: &self.environment, spawner: &self.spawner, cache: &cache };
         let (program, arguments, built) = match manifest {
             None => (found.path().to_owned(), Vec::new(), None),
             Some(manifest) => {
-                runtime.start_command(&names, &manifest, found.path(), PluginOrigin::Folder(&origin)).await?
+                runtime.start_command(&executables, &manifest, found.path(), PluginOrigin::Folder(&origin)).await?
             }
         };
         Ok(VerifiedPackage {
-            name: plugin.name.clone(),
-            version: plugin.source.version(),
+            name: names.plugin.clone(),
+            version: None,
             revision: None,
             digest: found.digest(),
             origin,
@@ -65,23 +69,26 @@ impl PackageSource for LocalPackages {
     }
 }
 
-/// Returns the digest by which a `checksum` would pin a local plugin; `None` for a plugin of another source. `root` is the
-/// base of relative paths. Executes and copies nothing.
+/// Returns the digest by which a `checksum` would pin a local plugin. `root` is the base of relative paths. Executes and
+/// copies nothing.
 ///
 /// # Errors
 /// [`InstallError`] if the plugin cannot be found, read, or pinned.
-pub async fn local_digest(root: &Path, plugin: &PluginConfig) -> Result<Option<Sha256Digest>, InstallError> {
-    let PluginSource::Local(source) = &plugin.source else { return Ok(None) };
+pub async fn local_digest(
+    root: &Path,
+    names: PluginNames<'_>,
+    source: &LocalSource,
+) -> Result<Sha256Digest, InstallError> {
     let path = root.join(&source.path);
-    let names = ExecutableNames::new(plugin);
+    let executables = ExecutableNames::new(names);
     run_blocking(move || {
         let path = fs::canonicalize(&path).map_err(FileError::of("find plugin", &path))?;
         if !path.is_dir() {
-            return hash_file(&path).map(Some);
+            return hash_file(&path);
         }
-        match locate(&names, &path)? {
-            Located::Executable(executable) => hash_file(&executable).map(Some),
-            Located::Manifest => hash_folder(&path, None).map(Some),
+        match locate(&executables, &path)? {
+            Located::Executable(executable) => hash_file(&executable),
+            Located::Manifest => hash_folder(&path, None),
         }
     })
     .await

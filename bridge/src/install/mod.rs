@@ -30,7 +30,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 
-use crate::plugin::PluginConfig;
+use crate::plugin::PluginNames;
 
 pub use cached_fetcher::CacheSettings;
 pub use error::{ArchiveError, InstallError};
@@ -44,6 +44,9 @@ pub use release::GithubReleases;
 /// Source of packages: this machine, releases, git repositories.
 #[async_trait]
 pub trait PackageSource: Send + Sync + fmt::Debug {
+    /// Declared source that it resolves, of one kind.
+    type Declared: Send + Sync;
+
     /// Finds or fetches the package of a declared plugin and verifies it. Emits events during downloads.
     ///
     /// # Errors
@@ -51,5 +54,10 @@ pub trait PackageSource: Send + Sync + fmt::Debug {
     ///
     /// # Cancellation
     /// Unfinished files are removed.
-    async fn resolve(&self, plugin: &PluginConfig, events: &dyn FetchEvents) -> Result<VerifiedPackage, InstallError>;
+    async fn resolve(
+        &self,
+        names: PluginNames<'_>,
+        source: &Self::Declared,
+        events: &dyn FetchEvents,
+    ) -> Result<VerifiedPackage, InstallError>;
 }

@@ -17,7 +17,7 @@ use super::unpack::{DownloadedFile, Kind, MAX_BYTES};
 use super::verify::{check_transport, expected_digest};
 use super::{ArchiveError, FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::fs::{FileError, ScratchFolder, create_private_folders};
-use crate::plugin::{GithubReleaseSource, Platform, PluginConfig, PluginSource, Sha256Digest};
+use crate::plugin::{GithubReleaseSource, Platform, PluginNames, Sha256Digest};
 use crate::source::{Asset, Github, Release, Repository};
 
 /// Value of `source.version` that selects the newest release.
@@ -35,42 +35,46 @@ impl GithubReleases {
         Self { fetcher: CachedFetcher::new(settings) }
     }
 
-    /// Returns the digest of the download whose package is in the cache for the tag of a plugin; `None` if it is not
-    /// there, or if the plugin has another source. Neither reads the files of the package nor verifies them.
+    /// Returns the digest of the download whose package is in the cache for the tag of a source; `None` if it is not
+    /// there. Neither reads the files of the package nor verifies them.
     ///
     /// # Errors
     /// [`InstallError`].
-    pub async fn find_cached(&self, plugin: &PluginConfig) -> Result<Option<Sha256Digest>, InstallError> {
-        let PluginSource::GithubRelease(source) = &plugin.source else { return Ok(None) };
-        let key = self.resolution(plugin, source, &())?.key(&source.tag);
+    pub async fn find_cached(
+        &self,
+        names: PluginNames<'_>,
+        source: &GithubReleaseSource,
+    ) -> Result<Option<Sha256Digest>, InstallError> {
+        let key = self.resolution(names, source, &())?.key(&source.tag);
         let cache = self.fetcher.cache.clone();
         let entry = run_blocking(move || cache.find_entry(&key)).await?;
         Ok(entry.and_then(|entry| entry.download_digest))
     }
 
-    /// Asks the server for the size of the asset that [`PackageSource::resolve`] downloads for the tag of a plugin, in bytes.
+    /// Asks the server for the size of the asset that [`PackageSource::resolve`] downloads for the tag of a source, in bytes.
     ///
     /// # Errors
     /// [`InstallError`] if the server cannot be reached, or if the release has no asset for the platform.
-    pub async fn download_size(&self, plugin: &PluginConfig) -> Result<u64, InstallError> {
-        let PluginSource::GithubRelease(source) = &plugin.source else {
-            return Err(InstallError::Unsupported { kind: plugin.source.kind() });
-        };
-        check_transport(&plugin.source)?;
-        let resolution = self.resolution(plugin, source, &())?;
+    pub async fn download_size(
+        &self,
+        names: PluginNames<'_>,
+        source: &GithubReleaseSource,
+    ) -> Result<u64, InstallError> {
+        check_transport(source.unprotected_address())?;
+        let resolution = self.resolution(names, source, &())?;
         let release = resolution.github()?.release(Some(&source.tag)).await?;
         Ok(resolution.find_asset(&release)?.size)
     }
 
     fn resolution<'a>(
         &'a self,
-        plugin: &'a PluginConfig,
+        names: PluginNames<'a>,
         source: &'a GithubReleaseSource,
         events: &'a dyn FetchEvents,
     ) -> Result<Resolution<'a>, InstallError> {
         let platform = source.platform.or(Platform::current()).ok_or(InstallError::NoPlatform)?;
         let expected_digest = expected_digest(source.checksum.as_ref(), Some(platform))?;
-        let spec = PackageSpec { plugin, expected_digest, subdir: Path::new("") };
+        let spec = PackageSpec { names, expected_digest, subdir: Path::new("") };
         let repository = Repository::of(source)?;
         Ok(Resolution { fetcher: &self.fetcher, source, repository, platform, spec, events })
     }
@@ -78,15 +82,19 @@ impl GithubReleases {
 
 #[async_trait]
 impl PackageSource for GithubReleases {
-    async fn resolve(&self, plugin: &PluginConfig, events: &dyn FetchEvents) -> Result<VerifiedPackage, InstallError> {
-        let PluginSource::GithubRelease(source) = &plugin.source else {
-            return Err(InstallError::Unsupported { kind: plugin.source.kind() });
-        };
-        check_transport(&plugin.source)?;
-        let resolution = self.resolution(plugin, source, events)?;
+    type Declared = GithubReleaseSource;
+
+    async fn resolve(
+        &self,
+        names: PluginNames<'_>,
+        source: &GithubReleaseSource,
+        events: &dyn FetchEvents,
+    ) -> Result<VerifiedPackage, InstallError> {
+        check_transport(source.unprotected_address())?;
+        let resolution = self.resolution(names, source, events)?;
         let cached =
             if source.tag == LATEST { resolution.resolve_latest().await? } else { resolution.resolve_tag().await? };
-        self.fetcher.package(resolution.spec, cached).await
+        self.fetcher.package(resolution.spec, source.version(), cached).await
     }
 }
 
@@ -157,7 +165,7 @@ impl Resolution<'_> {
             let name = pattern.replace("{version}", version).replace("{os}", os.as_str());
             return vec![name.replace("{arch}", arch.as_str())];
         }
-        let executables = ExecutableNames::new(self.spec.plugin);
+        let executables = ExecutableNames::new(self.spec.names);
         let asset = |executable: &str| format!("{executable}-v{version}-{}-{}.tar.gz", os.as_str(), arch.as_str());
         let mut names = vec![asset(&executables.of_package)];
         let of_plugin = asset(&executables.of_plugin);
@@ -195,7 +203,7 @@ impl Resolution<'_> {
         let path = scratch.path().join("download");
         let download_digest = self.download(github, asset, &path).await?;
         let (folder, name) = (scratch.path().join("package"), asset.name.clone());
-        let names = ExecutableNames::new(self.spec.plugin);
+        let names = ExecutableNames::new(self.spec.names);
         let (declared, published) = (self.spec.expected_digest, asset.digest());
         let (made, scratch) = (folder.clone(), Arc::clone(scratch));
         let archive = run_blocking(move || {

@@ -16,7 +16,7 @@ use super::InstallError;
 use super::file_digests::{FileDigests, FileKind, GIT_FOLDER, hash_while_reading, may_lead_out};
 use super::package_cache::PackageCache;
 use crate::fs::{FileError, ScratchFolder, check_trusted_target, create_private_folders, open_regular};
-use crate::plugin::{Checksum, Platform, PluginSource, Sha256Digest};
+use crate::plugin::{Checksum, Platform, Sha256Digest};
 use crate::source::{FetchError, without_credentials};
 
 /// Files that were verified, or that have no declared checksum. Created in this module only.
@@ -67,10 +67,11 @@ pub(super) fn expected_digest(
     checksum.for_platform(platform).map(Some).ok_or(InstallError::NoChecksum { platform })
 }
 
-/// Returns an error if the content of a source would arrive without encryption and without a checksum.
-pub(super) fn check_transport(source: &PluginSource) -> Result<(), InstallError> {
+/// Returns an error if the content of a source would arrive without encryption and without a checksum: from its
+/// unprotected address, if it has one.
+pub(super) fn check_transport(unprotected_address: Option<&str>) -> Result<(), InstallError> {
     let refused = |address| FetchError::PlainText { address: without_credentials(address) };
-    source.unprotected_address().map_or(Ok(()), |address| Err(refused(address).into()))
+    unprotected_address.map_or(Ok(()), |address| Err(refused(address).into()))
 }
 
 impl ChecksumCheck<'_> {

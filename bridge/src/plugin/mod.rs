@@ -12,13 +12,11 @@ mod name;
 mod platform;
 mod range;
 mod sandbox;
+mod source;
 mod transport;
 mod version;
 
-pub use config::{
-    Checksum, GitSource, GithubReleaseSource, InitSecrets, Keep, LocalSource, PluginConfig, PluginSource, Retry,
-    SourceToken,
-};
+pub use config::{InitSecrets, Keep, PluginConfig, PluginNames, Retry};
 pub use dialect::{Dialect, GoPlugin, GoPluginTls, Register};
 pub use digest::Sha256Digest;
 pub use error::PluginValueError;
@@ -27,5 +25,6 @@ pub use name::PluginName;
 pub use platform::{Arch, Os, Platform};
 pub use range::VersionRange;
 pub use sandbox::{Sandbox, StrictSandbox};
+pub use source::{Checksum, GitSource, GithubReleaseSource, LocalSource, PluginSource, SourceKind, SourceToken};
 pub use transport::{Transport, is_loopback, is_plain_text};
 pub use version::PluginVersion;

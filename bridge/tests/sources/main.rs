@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use bridge::install::{InstallError, LocalPackages, PackageSource, VerifiedPackage, local_digest};
-use bridge::plugin::{Checksum, LocalSource, PluginConfig, PluginSource, Sha256Digest};
+use bridge::plugin::{Checksum, LocalSource, PluginName, PluginNames, Sha256Digest};
 use bridge::process::{HostEnvironment, OutputStream, ProcessSandbox, ProcessSpec, Spawner};
 
 /// Repository with one plugin, and a folder for private copies.
@@ -52,7 +52,7 @@ impl Repository {
     }
 
     async fn resolve(&self, path: &str, checksum: Option<&str>) -> Result<VerifiedPackage, InstallError> {
-        self.packages("/usr/bin:/bin").resolve(&plugin(path, checksum), &()).await
+        resolve(&self.packages("/usr/bin:/bin"), &source(path, checksum)).await
     }
 
     /// Returns the number of private copies that exist.
@@ -61,10 +61,20 @@ impl Repository {
     }
 }
 
-fn plugin(path: &str, checksum: Option<&str>) -> PluginConfig {
-    let checksum = checksum.map(|digest| Checksum::One(digest.parse().unwrap()));
-    let source = PluginSource::Local(LocalSource { path: path.into(), checksum });
-    PluginConfig::new("files".parse().unwrap(), source)
+fn source(path: &str, checksum: Option<&str>) -> LocalSource {
+    LocalSource { path: path.into(), checksum: checksum.map(|digest| Checksum::One(digest.parse().unwrap())) }
+}
+
+/// Resolves the source of the plugin `files`.
+async fn resolve(packages: &LocalPackages, source: &LocalSource) -> Result<VerifiedPackage, InstallError> {
+    let files: PluginName = "files".parse().unwrap();
+    packages.resolve(PluginNames { plugin: &files, package: &files }, source, &()).await
+}
+
+/// Returns the digest of the plugin `files` at a path.
+async fn digest(root: &Path, path: &str) -> Result<Sha256Digest, InstallError> {
+    let files: PluginName = "files".parse().unwrap();
+    local_digest(root, PluginNames { plugin: &files, package: &files }, &source(path, None)).await
 }
 
 /// Returns the digest that `sha256sum` prints.
@@ -144,19 +154,18 @@ async fn verified_executable_finds_the_other_files_of_its_folder() {
 async fn executable_with_the_name_of_the_package_is_found() {
     let repository = Repository::new();
     repository.script("x/pulumi-resource-disk", "echo disk");
-    let mut plugin = plugin("x", None);
-    plugin.package = "disk".parse().unwrap();
-    assert_eq!(run(&repository.packages("/bin").resolve(&plugin, &()).await.unwrap()).await, "disk");
+    let (plugin, package): (PluginName, PluginName) = ("files".parse().unwrap(), "disk".parse().unwrap());
+    let names = PluginNames { plugin: &plugin, package: &package };
+    let package = repository.packages("/bin").resolve(names, &source("x", None), &()).await.unwrap();
+    assert_eq!(run(&package).await, "disk");
 }
 
 #[tokio::test]
 async fn checksum_for_other_platforms_only_is_refused() {
     let repository = Repository::new();
     repository.script("x", "");
-    let mut plugin = plugin("x", None);
-    let PluginSource::Local(source) = &mut plugin.source else { unreachable!() };
-    source.checksum = Some(Checksum::ByPlatform(Default::default()));
-    let error = repository.packages("/bin").resolve(&plugin, &()).await.unwrap_err();
+    let source = LocalSource { path: "x".into(), checksum: Some(Checksum::ByPlatform(Default::default())) };
+    let error = resolve(&repository.packages("/bin"), &source).await.unwrap_err();
     assert!(matches!(error, InstallError::NoChecksum { .. }), "{error}");
 }
 
@@ -253,13 +262,13 @@ async fn digest_of_a_local_plugin_is_the_checksum_that_pins_it() {
     symlink("__main__.py", repository.path("py/alias.py")).unwrap();
     let root = repository.folder.path().join("repo");
     for path in ["bin", "bin/pulumi-resource-files", "py"] {
-        let digest = local_digest(&root, &plugin(path, None)).await.unwrap().unwrap();
+        let digest = digest(&root, path).await.unwrap();
         let package = repository.resolve(path, Some(&digest.to_hex())).await.unwrap();
         assert_eq!(package.digest(), Some(digest), "{path}");
     }
     assert_eq!(repository.copies(), 0, "a digest needs no copy");
     symlink("../bin", repository.path("py/outside")).unwrap();
-    let error = local_digest(&root, &plugin("py", None)).await.unwrap_err();
+    let error = digest(&root, "py").await.unwrap_err();
     assert!(matches!(error, InstallError::NotHashable { .. }), "{error}");
 }
 
@@ -268,7 +277,7 @@ async fn copy_of_a_folder_into_itself_is_refused() {
     let repository = Repository::new();
     repository.write("PulumiPlugin.yaml", "runtime: python");
     let packages = LocalPackages { cache: repository.path("cache"), ..repository.packages("/usr/bin") };
-    let error = packages.resolve(&plugin(".", Some(&"0".repeat(64))), &()).await.unwrap_err();
+    let error = resolve(&packages, &source(".", Some(&"0".repeat(64)))).await.unwrap_err();
     assert!(error.to_string().ends_with("the folder for private copies is inside it"), "{error}");
 }
 
@@ -297,12 +306,12 @@ async fn missing_dependency_is_reported_with_the_command_that_installs_it() {
         ),
     ];
     for (path, expected) in cases {
-        assert_eq!(packages.resolve(&plugin(path, None), &()).await.unwrap_err().to_string(), expected);
+        assert_eq!(resolve(&packages, &source(path, None)).await.unwrap_err().to_string(), expected);
     }
     for folder in ["n$(id)", "p y"] {
         fs::rename(repository.path(if folder == "p y" { "py" } else { "node" }), repository.path(folder)).unwrap();
     }
-    let command = async |path| packages.resolve(&plugin(path, None), &()).await.unwrap_err().to_string();
+    let command = async |path| resolve(&packages, &source(path, None)).await.unwrap_err().to_string();
     assert!(command("n$(id)").await.ends_with(&format!("npm install --prefix '{root}/n$(id)'")));
     let of_python = command("p y").await;
     let expected = format!(
@@ -311,10 +320,10 @@ async fn missing_dependency_is_reported_with_the_command_that_installs_it() {
     assert!(of_python.ends_with(&expected), "{of_python}");
     fs::rename(repository.path("n$(id)"), repository.path("node")).unwrap();
     fs::create_dir(repository.path("node/node_modules")).unwrap();
-    let error = packages.resolve(&plugin("node", None), &()).await.unwrap_err().to_string();
+    let error = resolve(&packages, &source("node", None)).await.unwrap_err().to_string();
     assert_eq!(error, format!("{root}/node/bin is missing. To provide it: npm run build --prefix {root}/node"));
     repository.write("node/bin/index.js", "");
-    let package = packages.resolve(&plugin("node", None), &()).await.unwrap();
+    let package = resolve(&packages, &source("node", None)).await.unwrap();
     assert_eq!(package.arguments(), [std::ffi::OsString::from(format!("{root}/node/bin/index.js"))]);
 }
 
@@ -328,13 +337,13 @@ async fn go_plugin_is_built_unless_its_program_exists() {
         r#"[ "$1 $2 $4" = "build -o ." ] && printf '#!/bin/sh\necho built\n' >"$3" && /bin/chmod +x "$3""#,
     );
     let packages = repository.packages(repository.path("bin").to_str().unwrap());
-    let package = packages.resolve(&plugin("go", None), &()).await.unwrap();
+    let package = resolve(&packages, &source("go", None)).await.unwrap();
     assert_eq!(run(&package).await, "built");
     repository.script("bin/go", "echo no such module >&2; exit 3");
-    let error = packages.resolve(&plugin("go", None), &()).await.unwrap_err().to_string();
+    let error = resolve(&packages, &source("go", None)).await.unwrap_err().to_string();
     assert!(error.contains("go build -o ") && error.ends_with("(exit status 3): no such module"), "{error}");
     repository.script("go/pulumi-resource-files", "echo there");
-    assert_eq!(run(&packages.resolve(&plugin("go", None), &()).await.unwrap()).await, "there");
+    assert_eq!(run(&resolve(&packages, &source("go", None)).await.unwrap()).await, "there");
 }
 
 #[tokio::test]

@@ -387,7 +387,12 @@ impl SourceReader<'_, '_, '_> {
 
     /// Returns the source unless its address is neither encrypted nor accepted as it is, and no checksum protects it.
     fn protected(&mut self, source: PluginSource, span: Span) -> Option<PluginSource> {
-        if source.unprotected_address().is_none() {
+        let address = match &source {
+            PluginSource::Local(_) => None,
+            PluginSource::GithubRelease(release) => release.unprotected_address(),
+            PluginSource::Git(git) => git.unprotected_address(),
+        };
+        if address.is_none() {
             return Some(source);
         }
         let name = &self.name;

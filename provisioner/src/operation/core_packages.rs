@@ -104,6 +104,8 @@ pub struct LocatedPackage {
     pub package: CorePackage,
     /// Plugin of the package, with the source that has it.
     pub plugin: PluginConfig,
+    /// Release of the package, from which it is downloaded if no place on this machine has it.
+    release: GithubReleaseSource,
     /// Place of the package.
     pub location: PackageLocation,
     /// Reason why the folder of the `pulumi` command line is not used although it has the package.
@@ -238,9 +240,9 @@ impl CorePackages {
             requires_digest: true,
             ..GithubReleaseSource::new(package.repository(), format!("v{}", package.version))
         };
-        let mut plugin = PluginConfig::new(package.name.parse()?, PluginSource::GithubRelease(release));
+        let mut plugin = PluginConfig::new(package.name.parse()?, PluginSource::GithubRelease(release.clone()));
         plugin.optional_env = package.variables().map(str::to_owned).collect();
-        let cached = match self.releases.find_cached(&plugin).await {
+        let cached = match self.releases.find_cached(plugin.names(), &release).await {
             // The package may be in the folder of the `pulumi` command line.
             Err(InstallError::NoPlatform) => None,
             cached => cached?,
@@ -256,7 +258,7 @@ impl CorePackages {
             plugin.source = PluginSource::Local(LocalSource { path: path.clone(), checksum: None });
         }
         let refused = refused.filter(|_| location == PackageLocation::Release);
-        Ok(LocatedPackage { package, plugin, location, refused })
+        Ok(LocatedPackage { package, plugin, release, location, refused })
     }
 
     async fn approve(
@@ -269,7 +271,7 @@ impl CorePackages {
         let missing = located.iter().filter(|(_, located)| located.location == PackageLocation::Release);
         // A package that cannot be downloaded is reported instead of a question.
         let find_size = async |(request, located): &(PackageRequest, LocatedPackage)| {
-            let bytes = self.releases.download_size(&located.plugin).await;
+            let bytes = self.releases.download_size(located.plugin.names(), &located.release).await;
             let bytes = bytes.map_err(|error| self.diagnostic(request, &error.into()))?;
             Ok(PackageDownload { package: located.package, bytes })
         };
@@ -303,7 +305,7 @@ impl CorePackages {
                 events.emit(Event::Message(Message::new(Severity::Warning, refused.clone())));
             }
             let events = DownloadEvents { package: request.package.name, events: Arc::clone(&host_events) };
-            let installed = self.releases.resolve(&located.plugin, &events).await;
+            let installed = self.releases.resolve(located.plugin.names(), &located.release, &events).await;
             installed.map(drop).map_err(|error| self.diagnostic(request, &error.into()))
         };
         all_or_errors(join_all(missing.map(download)).await).map(drop)

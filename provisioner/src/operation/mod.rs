@@ -68,7 +68,7 @@ pub use import::import;
 pub use key_stack::key_stack;
 pub use missing::{MissingGuard, MissingLimit, MissingQuestion};
 pub use plugin_settings::PluginSettings;
-pub use plugins::InstalledPlugin;
+pub use plugins::{InstalledPlugin, digest_of_local_plugin};
 pub use preview::{preview, preview_destroy, preview_refresh};
 pub use provision::{ProvisionOptions, provision};
 pub use refresh::{PendingCreateResolution, RefreshOptions, obsolete_text, recovery_text, refresh};

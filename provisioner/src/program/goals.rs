@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bridge::host::TypeInfo;
-use bridge::plugin::PluginSource;
+use bridge::plugin::{GithubReleaseSource, PluginSource};
 use bridge::provider::{Alias, AliasParent};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::ResourceId;
@@ -41,10 +41,16 @@ pub(super) fn provider(declaration: &PluginDeclaration, index: usize, root: &Urn
     goal
 }
 
-/// Returns the plugin download URL for Pulumi's tools; `None` for Pulumi's default, and for a source other than a
-/// GitHub release.
+/// Returns the plugin download URL for Pulumi's tools; `None` for Pulumi's default, and for a source that these tools do
+/// not download from.
 fn download_url(source: &PluginSource, package: &str) -> Option<String> {
-    let PluginSource::GithubRelease(release) = source else { return None };
+    match source {
+        PluginSource::Local(_) | PluginSource::Git(_) => None,
+        PluginSource::GithubRelease(release) => release_url(release, package),
+    }
+}
+
+fn release_url(release: &GithubReleaseSource, package: &str) -> Option<String> {
     let without_scheme = release.repository.strip_prefix("https://");
     let (host, path) = match without_scheme.and_then(|rest| rest.split_once('/')) {
         Some((host, path)) => (Some(host), path),

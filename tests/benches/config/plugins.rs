@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::ensure;
 use bridge::install::{CacheSettings, GithubReleases, PackageSource as _};
-use bridge::plugin::{Checksum, GithubReleaseSource, PluginConfig, PluginSource};
+use bridge::plugin::{Checksum, GithubReleaseSource, PluginName, PluginNames};
 use bridge::process::{HostEnvironment, Spawner};
 use futures_util::future::try_join_all;
 use sha2::{Digest as _, Sha256};
@@ -38,7 +38,7 @@ pub(crate) fn compare(pinned: Pinned, plugins: usize, rounds: usize) -> anyhow::
     });
     let server = runtime.block_on(ReleaseServer::start())?;
     let is_archive = pinned == Pinned::Archive;
-    let mut configs = Vec::new();
+    let mut plugins_of_server = Vec::new();
     for plugin in 0..plugins {
         let mut program = b"#!/bin/sh\n".to_vec();
         program.resize(SIZE, u8::try_from(plugin % 256)?);
@@ -55,9 +55,16 @@ pub(crate) fn compare(pinned: Pinned, plugins: usize, rounds: usize) -> anyhow::
             insecure: false,
             requires_digest: false,
         };
-        configs.push(PluginConfig::new(format!("p{plugin}").parse()?, PluginSource::GithubRelease(release)));
+        let name: PluginName = format!("p{plugin}").parse()?;
+        plugins_of_server.push((name, release));
     }
-    let start = || runtime.block_on(try_join_all(configs.iter().map(|plugin| source.resolve(plugin, &()))));
+    let start = || {
+        let resolved = plugins_of_server.iter().map(|(name, release)| {
+            let names = PluginNames { plugin: name, package: name };
+            source.resolve(names, release, &())
+        });
+        runtime.block_on(try_join_all(resolved))
+    };
     let folders: Vec<PathBuf> = start()?.iter().map(|package| package.folder().to_owned()).collect();
     // From here on, no server responds.
     drop(server);

@@ -95,9 +95,9 @@ impl Plugin {
             environment: HostEnvironment::default(),
             spawner: spawner.clone(),
         };
-        let source = PluginSource::Local(LocalSource { path: program.clone(), checksum: None });
-        let config = PluginConfig::new("rec".parse()?, source);
-        let package = packages.resolve(&config, &NoEvents).await?;
+        let source = LocalSource { path: program.clone(), checksum: None };
+        let config = PluginConfig::new("rec".parse()?, PluginSource::Local(source.clone()));
+        let package = packages.resolve(config.names(), &source, &NoEvents).await?;
         Ok(Self { folder, program, config, package, spawner })
     }
 

@@ -266,7 +266,8 @@ async fn missing_git_program_is_reported() {
     let mut settings = machine.settings();
     settings.environment = bridge::process::HostEnvironment::new([("PATH".into(), "/nowhere".into())]);
     let source = bridge::install::GitRepositories::new(settings);
-    let error = source.resolve(&plugin(git_source("https://x.example/y", "main")), &()).await;
+    let declared = git_source("https://x.example/y", "main");
+    let error = source.resolve(plugin(declared.clone()).names(), &declared, &()).await;
     assert_eq!(error.unwrap_err().to_string(), "git is missing");
 }
 

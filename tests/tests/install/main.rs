@@ -62,9 +62,13 @@ impl Machine {
 
     async fn install(&self, plugin: &PluginConfig) -> Result<VerifiedPackage, InstallError> {
         let settings = self.settings();
+        let names = plugin.names();
         match &plugin.source {
-            PluginSource::Git(_) => GitRepositories::new(settings).resolve(plugin, &self.events).await,
-            _ => GithubReleases::new(settings).resolve(plugin, &self.events).await,
+            PluginSource::Git(git) => GitRepositories::new(settings).resolve(names, git, &self.events).await,
+            PluginSource::GithubRelease(release) => {
+                GithubReleases::new(settings).resolve(names, release, &self.events).await
+            }
+            PluginSource::Local(_) => unreachable!("the tests of bridge install local plugins"),
         }
     }
 

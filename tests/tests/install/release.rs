@@ -172,19 +172,19 @@ async fn asset_without_a_digest_is_refused_where_one_is_required() {
     let (machine, server) = (Machine::new(), server().await);
     let source = GithubReleaseSource { requires_digest: true, ..release_source(&server.api_url(), "v1.2.0") };
     let pinned = GithubReleaseSource { checksum: checksum(&sha256(&archive("one"))), ..source.clone() };
-    let plugin = plugin(source);
+    let plugin = plugin(source.clone());
     let releases = GithubReleases::new(machine.settings());
     let error = machine.refusal(&plugin).await;
     assert_eq!(error, format!("no digest of {} is published, so that it cannot be verified", asset_name("1.2.0")));
     assert_eq!(server.requests().len(), 1, "the asset is not downloaded");
     machine.assert_empty();
-    assert_eq!(releases.find_cached(&plugin).await.unwrap(), None);
+    assert_eq!(releases.find_cached(plugin.names(), &source).await.unwrap(), None);
     server.add_digests();
     assert_eq!(run(&machine.install(&plugin).await.unwrap()).await, "one");
-    assert_eq!(releases.find_cached(&plugin).await.unwrap().unwrap().to_hex(), sha256(&archive("one")));
+    assert_eq!(releases.find_cached(plugin.names(), &source).await.unwrap().unwrap().to_hex(), sha256(&archive("one")));
     assert_eq!(run(&machine.install(&super::plugin(pinned)).await.unwrap()).await, "one");
     fs::remove_dir_all(machine.path("cache/packages")).unwrap();
-    assert_eq!(releases.find_cached(&plugin).await.unwrap(), None);
+    assert_eq!(releases.find_cached(plugin.names(), &source).await.unwrap(), None);
 }
 
 #[tokio::test]

@@ -66,9 +66,9 @@ impl Plugin {
             environment: HostEnvironment::default(),
             spawner: Spawner::unsupervised(),
         };
-        let source = PluginSource::Local(LocalSource { path, checksum: None });
-        let config = PluginConfig::new("rec".parse().unwrap(), source);
-        let package = packages.resolve(&config, &NoEvents).await.unwrap();
+        let source = LocalSource { path, checksum: None };
+        let config = PluginConfig::new("rec".parse().unwrap(), PluginSource::Local(source.clone()));
+        let package = packages.resolve(config.names(), &source, &NoEvents).await.unwrap();
         Self { folder, config, package }
     }
 

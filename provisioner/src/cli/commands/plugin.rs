@@ -3,7 +3,7 @@
 use std::iter;
 
 use bridge::host::PluginPool;
-use bridge::install::{InstallError, VerifiedPackage, local_digest};
+use bridge::install::{InstallError, VerifiedPackage};
 use bridge::launch::describe_sandbox;
 use bridge::message_text::MessageText;
 use bridge::plugin::{Platform, PluginConfig, PluginSource, Sha256Digest};
@@ -11,7 +11,8 @@ use bridge::process::Spawner;
 use bridge::source::without_credentials;
 use clap::{Args, Subcommand};
 use provisioner::operation::{
-    InstalledPlugin, LocatedPackage, OperationError, PackageLocation, PluginSettings, Stacks, key_stack,
+    InstalledPlugin, LocatedPackage, OperationError, PackageLocation, PluginSettings, Stacks, digest_of_local_plugin,
+    key_stack,
 };
 
 use super::plugin_debug::{self, DebugArgs};
@@ -152,7 +153,7 @@ impl Installed<'_> {
         serde_json::json!({
             "stack": self.stack,
             "name": self.plugin.name.to_string(),
-            "source": self.plugin.source.kind(),
+            "source": self.plugin.source.kind().as_str(),
             "revision": self.package.revision(),
             "checksum": self.digest.map(|digest| digest.to_string()),
             "folder": self.package.folder().display().to_string(),
@@ -201,7 +202,7 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
             let digest = match plugin.source.checksum() {
                 Some(checksum) => checksum.for_platform(Platform::current()),
                 // A plugin that is missing is reported by the commands that need it.
-                None => local_digest(&repository.root, plugin).await.unwrap_or_default(),
+                None => digest_of_local_plugin(&repository.root, plugin).await.unwrap_or_default(),
             };
             listed.push(Listed { stack: &stack.name, plugin, undeclared: None, digest });
         }
@@ -282,7 +283,7 @@ impl Listed<'_> {
             "name": plugin.name.to_string(),
             "package": plugin.package.to_string(),
             "enabled": plugin.enabled,
-            "source": plugin.source.kind(),
+            "source": plugin.source.kind().as_str(),
             "location": place,
             "version": version,
             "pinned": plugin.source.checksum().is_some(),

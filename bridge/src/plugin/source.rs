@@ -1,0 +1,341 @@
+//! `source` of a plugin in server.yaml: a kind, and the settings of that kind.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::{fmt, iter};
+
+use super::{Platform, PluginVersion, Sha256Digest, is_plain_text};
+
+/// Kind of a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceKind {
+    /// [`LocalSource`].
+    Local,
+    /// [`GithubReleaseSource`].
+    GithubRelease,
+    /// [`GitSource`].
+    Git,
+}
+
+impl SourceKind {
+    /// Returns all kinds, in the order in which messages list them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        iter::successors(Some(Self::Local), |kind| kind.next())
+    }
+
+    /// Returns the kind that is listed after this one. A match in place of a list, so that the compiler asks for the
+    /// place of a new kind.
+    fn next(self) -> Option<Self> {
+        match self {
+            Self::Local => Some(Self::GithubRelease),
+            Self::GithubRelease => Some(Self::Git),
+            Self::Git => None,
+        }
+    }
+
+    /// Returns the value of `source.type`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::GithubRelease => "github-release",
+            Self::Git => "git",
+        }
+    }
+}
+
+impl fmt::Display for SourceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Source of a plugin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PluginSource {
+    /// File or folder on this machine.
+    Local(LocalSource),
+    /// Asset of a release on GitHub or GitHub Enterprise.
+    GithubRelease(GithubReleaseSource),
+    /// Git repository.
+    Git(GitSource),
+}
+
+impl PluginSource {
+    /// Returns the kind of the source.
+    pub fn kind(&self) -> SourceKind {
+        match self {
+            Self::Local(_) => SourceKind::Local,
+            Self::GithubRelease(_) => SourceKind::GithubRelease,
+            Self::Git(_) => SourceKind::Git,
+        }
+    }
+
+    /// Returns the declared version. `None` for a `local` source, and for a tag or git revision that is not a semantic
+    /// version.
+    pub fn version(&self) -> Option<PluginVersion> {
+        match self {
+            Self::Local(_) => None,
+            Self::GithubRelease(release) => release.version(),
+            Self::Git(git) => git.version(),
+        }
+    }
+
+    /// Returns the texts that must be redacted: the token, and the user and password of an address.
+    pub fn secrets(&self) -> Vec<&str> {
+        let (address, token) = match self {
+            Self::Local(_) => return Vec::new(),
+            Self::GithubRelease(release) => (&release.repository, &release.token),
+            Self::Git(git) => (&git.url, &git.token),
+        };
+        let authority = address.split_once("://").map_or("", |(_, rest)| rest);
+        let login = authority.rsplit_once('@').map_or("", |(login, _)| login);
+        let token = token.as_ref().map(SourceToken::expose);
+        token.into_iter().chain(login.split(':')).filter(|text| !text.is_empty()).collect()
+    }
+
+    /// Returns the declared checksum.
+    pub fn checksum(&self) -> Option<&Checksum> {
+        match self {
+            Self::Local(local) => local.checksum.as_ref(),
+            Self::GithubRelease(release) => release.checksum.as_ref(),
+            Self::Git(git) => git.checksum.as_ref(),
+        }
+    }
+}
+
+/// Plugin on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalSource {
+    /// File, or folder with `pulumi-resource-<name>` or `PulumiPlugin.yaml`. A relative path starts at the root of the
+    /// repository.
+    pub path: PathBuf,
+    /// Digest of the executable, or of the whole folder if it has a `PulumiPlugin.yaml`.
+    pub checksum: Option<Checksum>,
+}
+
+/// Plugin published as an asset of a release.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GithubReleaseSource {
+    /// Repository as `owner/name` or as an https URL.
+    pub repository: String,
+    /// Tag of the release, or `latest` (only without a checksum). Declared as `source.version`.
+    pub tag: String,
+    /// Platform of the asset. `None` is the current platform.
+    pub platform: Option<Platform>,
+    /// Digest of the asset or of the executable in it.
+    pub checksum: Option<Checksum>,
+    /// Name of the asset, with the placeholders `{version}`, `{os}` and `{arch}`. `None` is Pulumi's name.
+    pub asset: Option<String>,
+    /// Token for the API and the download. Never sent to another host.
+    pub token: Option<SourceToken>,
+    /// Base URL of the API. `None` derives it from `repository`.
+    pub api_url: Option<String>,
+    /// Accepts an address that is not encrypted, even without a checksum.
+    pub insecure: bool,
+    /// Refuses an asset without a declared checksum if the server publishes no digest of it.
+    pub requires_digest: bool,
+}
+
+impl GithubReleaseSource {
+    /// Creates the source of a release with the default settings, for the current platform.
+    pub fn new(repository: String, tag: String) -> Self {
+        Self {
+            repository,
+            tag,
+            platform: None,
+            checksum: None,
+            asset: None,
+            token: None,
+            api_url: None,
+            insecure: false,
+            requires_digest: false,
+        }
+    }
+
+    /// Returns the version in the tag; `None` if the tag is not a semantic version.
+    pub fn version(&self) -> Option<PluginVersion> {
+        self.tag.parse().ok()
+    }
+
+    /// Returns the address of the API if the asset could be replaced on its way: the address is not encrypted, no checksum
+    /// is declared, and `insecure` is not set.
+    pub fn unprotected_address(&self) -> Option<&str> {
+        let is_protected = self.insecure || self.checksum.is_some();
+        self.api_url.as_deref().filter(|url| !is_protected && is_plain_text(url))
+    }
+}
+
+/// Plugin in a git repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GitSource {
+    /// URL or path that git accepts.
+    pub url: String,
+    /// Tag, branch or commit.
+    pub revision: String,
+    /// Folder of the plugin in the repository. Empty is the root.
+    pub subdir: PathBuf,
+    /// Platform of a prebuilt file. `None` is the current platform.
+    pub platform: Option<Platform>,
+    /// Digest of the executable, or of the whole repository if `subdir` has a `PulumiPlugin.yaml`.
+    pub checksum: Option<Checksum>,
+    /// Token for the clone. Never sent to another host.
+    pub token: Option<SourceToken>,
+    /// Accepts an address that is not encrypted, even without a checksum.
+    pub insecure: bool,
+}
+
+impl GitSource {
+    /// Returns the version that the revision names; `None` if it is not a semantic version.
+    pub fn version(&self) -> Option<PluginVersion> {
+        self.revision.parse().ok()
+    }
+
+    /// Returns the address of the repository if its files could be replaced on their way: the address is not encrypted, no
+    /// checksum is declared, and `insecure` is not set.
+    pub fn unprotected_address(&self) -> Option<&str> {
+        let is_protected = self.insecure || self.checksum.is_some();
+        Some(self.url.as_str()).filter(|url| !is_protected && is_plain_text(url))
+    }
+}
+
+/// Expected digests: one for all platforms, or one for each platform.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Checksum {
+    /// Digest for all platforms.
+    One(Sha256Digest),
+    /// Digest for each platform. A missing platform is an error.
+    ByPlatform(BTreeMap<Platform, Sha256Digest>),
+}
+
+impl Checksum {
+    /// Returns the expected digest for a platform, or `None` if none is declared for it.
+    pub fn for_platform(&self, platform: Option<Platform>) -> Option<Sha256Digest> {
+        match self {
+            Self::One(digest) => Some(*digest),
+            Self::ByPlatform(digests) => platform.and_then(|platform| digests.get(&platform).copied()),
+        }
+    }
+}
+
+/// Token for a source. `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SourceToken(String);
+
+impl SourceToken {
+    /// Creates a token. Returns `None` for an empty text.
+    pub fn new(token: String) -> Option<Self> {
+        (!token.is_empty()).then_some(Self(token))
+    }
+
+    /// Returns the text of the token.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SourceToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[secret]")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plugin::{Arch, Os};
+
+    #[test]
+    fn checksum_for_other_platforms_does_not_apply() {
+        let digest = Sha256Digest::from_bytes([7; 32]);
+        let linux = Platform { os: Os::Linux, arch: Arch::Amd64 };
+        let darwin = Platform { os: Os::Darwin, arch: Arch::Arm64 };
+        let map = Checksum::ByPlatform([(linux, digest)].into());
+        assert_eq!(map.for_platform(Some(linux)), Some(digest));
+        assert_eq!(map.for_platform(Some(darwin)), None);
+        assert_eq!(map.for_platform(None), None);
+        assert_eq!(Checksum::One(digest).for_platform(None), Some(digest));
+    }
+
+    #[test]
+    fn debug_output_of_a_token_is_redacted() {
+        assert_eq!(SourceToken::new(String::new()), None);
+        let token = SourceToken::new("hunter2".into());
+        assert_eq!(format!("{token:?}"), "Some([secret])");
+    }
+
+    #[test]
+    fn secrets_of_a_source_are_its_token_and_url_credentials() {
+        let source = GitSource {
+            url: "https://me:word@git.example/a.git".into(),
+            revision: "main".into(),
+            subdir: PathBuf::new(),
+            platform: None,
+            checksum: None,
+            token: SourceToken::new("t0ken".into()),
+            insecure: false,
+        };
+        assert_eq!(PluginSource::Git(source).secrets(), ["t0ken", "me", "word"]);
+        let local = LocalSource { path: "/a@b".into(), checksum: None };
+        assert_eq!(PluginSource::Local(local).secrets(), [""; 0]);
+    }
+
+    #[test]
+    fn address_is_unprotected_without_encryption_checksum_and_consent() {
+        let digest = Checksum::One(Sha256Digest::from_bytes([7; 32]));
+        let git = |url: &str, checksum: Option<&Checksum>, insecure| GitSource {
+            url: url.into(),
+            revision: "main".into(),
+            subdir: PathBuf::new(),
+            platform: None,
+            checksum: checksum.cloned(),
+            token: None,
+            insecure,
+        };
+        let release = |api_url: Option<&str>, checksum: Option<&Checksum>, insecure| GithubReleaseSource {
+            checksum: checksum.cloned(),
+            api_url: api_url.map(str::to_owned),
+            insecure,
+            ..GithubReleaseSource::new("acme/reef".into(), "v1.0.0".into())
+        };
+        let plain = "http://git.example/a";
+        assert_eq!(git(plain, None, false).unprotected_address(), Some(plain));
+        assert_eq!(release(Some(plain), None, false).unprotected_address(), Some(plain));
+        for protected in [
+            git(plain, Some(&digest), false),
+            git(plain, None, true),
+            git("https://git.example/a", None, false),
+            git("http://localhost:8/a", None, false),
+        ] {
+            assert_eq!(protected.unprotected_address(), None, "{protected:?}");
+        }
+        for protected in [
+            release(Some(plain), Some(&digest), false),
+            release(Some(plain), None, true),
+            release(Some("http://127.0.0.1:8/api"), None, false),
+            release(None, None, false),
+        ] {
+            assert_eq!(protected.unprotected_address(), None, "{protected:?}");
+        }
+    }
+
+    #[test]
+    fn kinds_are_listed_once_each() {
+        let names: Vec<&str> = SourceKind::all().map(SourceKind::as_str).collect();
+        assert_eq!(names, ["local", "github-release", "git"]);
+    }
+
+    #[test]
+    fn git_revision_is_a_version_only_if_semantic() {
+        let git = |revision: &str| GitSource {
+            url: "https://git.example/a.git".into(),
+            revision: revision.into(),
+            subdir: PathBuf::new(),
+            platform: None,
+            checksum: None,
+            token: None,
+            insecure: false,
+        };
+        assert_eq!(git("v1.2.3").version().unwrap().to_string(), "1.2.3");
+        assert_eq!(git("main").version(), None);
+    }
+}
