@@ -1,15 +1,12 @@
-//! `plugins` of server.yaml (docs/spec/simple-container.md#2.5). In a `source` that is not local, `path` is accepted
-//! for `repository`, and `ref` for `version`.
+//! `plugins` of server.yaml (docs/spec/simple-container.md#2.5).
+
+mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use bridge::message_text::MessageText;
-use bridge::plugin::{
-    Checksum, GitSource, GithubReleaseSource, InitSecrets, Keep, LocalSource, Platform, PluginConfig, PluginName,
-    PluginSource, PluginValueError, Retry, Sha256Digest, SourceToken,
-};
+use bridge::plugin::{InitSecrets, Keep, PluginConfig, PluginName, PluginValueError, Retry};
 use pulumi_proto::property::PropertyValue;
 
 use crate::diagnostics::{Code, Diagnostic, Span};
@@ -42,21 +39,6 @@ const KEYS: [&str; 17] = [
     "goPlugin",
     "startAttempts",
 ];
-const SOURCE_KEYS: [&str; 12] = [
-    "type",
-    "path",
-    "repository",
-    "ref",
-    "version",
-    "platform",
-    "checksum",
-    "asset",
-    "token",
-    "apiUrl",
-    "subdir",
-    "insecure",
-];
-const SOURCE_TYPES: [&str; 3] = ["local", "github-release", "git"];
 
 /// Resolved entry of `plugins`.
 #[derive(Clone, Debug)]
@@ -151,7 +133,7 @@ impl Context<'_, '_> {
         let parsed_name = self.check_name(&name, name_span, names);
         let package = self.read_package(&name, section);
         let enabled = self.reader().boolean(section, "enabled").unwrap_or(true);
-        let source = self.read_source(&name, section);
+        let source = source::read(&name, section, self.resolver, &mut self.diagnostics);
         let (config, used) = self.read_config(section);
         let pass_env = self.reader().texts(section, "passEnv").into_iter().map(|(name, _)| name).collect();
         let init_secrets = self.read_init_secrets(&name, section);
@@ -300,206 +282,4 @@ impl Context<'_, '_> {
             PluginConfig::START_TIMEOUT
         })
     }
-
-    fn read_source(&mut self, name: &str, plugin: Section<'_>) -> Option<PluginSource> {
-        let missing = |context: &mut Self, span| {
-            context.diagnostics.push(
-                Diagnostic::error(PLUGIN, span, format_args!("plugin {name:?}: source.type is required"))
-                    .help(format_args!("the types are {}", SOURCE_TYPES.join(", "))),
-            );
-        };
-        let Some(node) = plugin.get("source") else {
-            missing(self, plugin.span);
-            return None;
-        };
-        let node = self.resolver.resolve(node, ReferenceRule::Rejected);
-        let section = self.reader().mapping(&node, "`source`")?;
-        self.reader().reject_unknown_keys(section, &SOURCE_KEYS, "`source`");
-        let Some((kind, kind_span)) = self.reader().text_at(section, "type").filter(|(kind, _)| !kind.is_empty())
-        else {
-            missing(self, section.span);
-            return None;
-        };
-        if !SOURCE_TYPES.contains(&kind.as_str()) {
-            self.diagnostics.push(
-                Diagnostic::error(PLUGIN, kind_span, format_args!("plugin {name:?}: unknown source type {kind:?}"))
-                    .did_you_mean(&kind, SOURCE_TYPES)
-                    .help(format_args!("the types are {}", SOURCE_TYPES.join(", "))),
-            );
-            return None;
-        }
-        SourceReader { context: self, name, section, kind }.read()
-    }
-}
-
-/// Reads a `source` of a known type.
-struct SourceReader<'s, 'c, 'r> {
-    context: &'s mut Context<'c, 'r>,
-    name: &'s str,
-    section: Section<'s>,
-    kind: String,
-}
-
-impl SourceReader<'_, '_, '_> {
-    fn read(mut self) -> Option<PluginSource> {
-        if self.kind == "local" {
-            return self.read_local();
-        }
-        let location = self.either_key("path", "repository");
-        let revision = self.either_key("ref", "version");
-        let platform = self.read_platform();
-        let checksum = self.read_checksum();
-        let (location, location_span) = self.require(location, "repository")?;
-        let (revision, revision_span) = self.require(revision, "version")?;
-        let token = self.context.reader().secret_at(self.section, "token");
-        let token = token.and_then(|token| SourceToken::new(token.expose().to_owned()));
-        let insecure = self.context.reader().boolean(self.section, "insecure").unwrap_or(false);
-        let api_url = self.read_text("apiUrl");
-        let mut text = |key: &str| self.read_text(key).map(|(text, _)| text);
-        let (asset, subdir) = (text("asset"), text("subdir"));
-        if self.kind == "git" {
-            if self.context.resolver.namespaces().root_has_reserved(&location, '%') {
-                let summary = "the path of the repository contains `%`, and git decodes `%` in a `file://` URL";
-                let diagnostic =
-                    Diagnostic::error(PLUGIN, location_span, format_args!("plugin {:?}: {summary}", self.name));
-                self.context.diagnostics.push(diagnostic.help("write the path without `file://`"));
-                return None;
-            }
-            let subdir = subdir.map(PathBuf::from).unwrap_or_default();
-            let source = GitSource { url: location, revision, subdir, platform, checksum, token, insecure };
-            return self.protected(PluginSource::Git(source), location_span);
-        }
-        if !is_github_repository(&location) {
-            return self.fail(location_span, "source.repository must be `owner/name` or an https URL of a repository");
-        }
-        if revision == "latest" && checksum.is_some() {
-            return self.fail(
-                revision_span,
-                "source.version `latest` cannot have a checksum: name the version that has this checksum",
-            );
-        }
-        let address_span = api_url.as_ref().map_or(location_span, |(_, span)| *span);
-        let api_url = api_url.map(|(url, _)| url);
-        let release = GithubReleaseSource::new(location, revision);
-        let source = GithubReleaseSource { platform, checksum, asset, token, api_url, insecure, ..release };
-        self.protected(PluginSource::GithubRelease(source), address_span)
-    }
-
-    /// Returns the source unless its address is neither encrypted nor accepted as it is, and no checksum protects it.
-    fn protected(&mut self, source: PluginSource, span: Span) -> Option<PluginSource> {
-        let address = match &source {
-            PluginSource::Local(_) => None,
-            PluginSource::GithubRelease(release) => release.unprotected_address(),
-            PluginSource::Git(git) => git.unprotected_address(),
-        };
-        if address.is_none() {
-            return Some(source);
-        }
-        let name = &self.name;
-        let summary = format_args!("plugin {name:?}: the address is not encrypted, and no checksum is declared");
-        self.context.diagnostics.push(
-            Diagnostic::error(PLUGIN, span, summary)
-                .help("use an https address, or declare `checksum`; `insecure: true` accepts the address as it is"),
-        );
-        None
-    }
-
-    fn read_local(mut self) -> Option<PluginSource> {
-        for key in ["ref", "version"] {
-            if let Some(entry) = self.section.mapping.entry(key) {
-                let name = &self.name;
-                let summary = format_args!("plugin {name:?}: source.{key} is ignored for source type \"local\"");
-                self.context.diagnostics.push(Diagnostic::warning(PLUGIN, entry.key_span, summary));
-            }
-        }
-        let path = self.read_text("path");
-        let checksum = self.read_checksum();
-        let (path, _) = self.require(path, "path")?;
-        Some(PluginSource::Local(LocalSource { path: path.into(), checksum }))
-    }
-
-    /// Reports an error of the source and returns `None`.
-    fn fail<T>(&mut self, span: Span, text: &str) -> Option<T> {
-        self.context.report_error(span, format_args!("plugin {:?}: {text}", self.name));
-        None
-    }
-
-    /// Returns the text below a key; `None` if it is missing or empty.
-    fn read_text(&mut self, key: &str) -> Option<(String, Span)> {
-        self.context.reader().text_at(self.section, key).filter(|(text, _)| !text.is_empty())
-    }
-
-    fn either_key(&mut self, first: &str, second: &str) -> Option<(String, Span)> {
-        match (self.read_text(first), self.read_text(second)) {
-            (Some((a, _)), Some((b, span))) if a != b => {
-                self.fail(span, &format!("source.{first} and source.{second} disagree"))
-            }
-            (a, b) => a.or(b),
-        }
-    }
-
-    fn require(&mut self, value: Option<(String, Span)>, key: &str) -> Option<(String, Span)> {
-        let spellings = match key {
-            "repository" => ["path", "repository"],
-            "version" => ["ref", "version"],
-            other => [other; 2],
-        };
-        // A key that is present but invalid is already reported.
-        let is_present = |key: &&str| {
-            self.section.get(key).is_some_and(|node| node.as_scalar().is_none_or(|scalar| !scalar.text.is_empty()))
-        };
-        if value.is_none() && !spellings.iter().any(is_present) {
-            let text = format!("source.{key} is required for source type {:?}", self.kind);
-            return self.fail(self.section.span, &text);
-        }
-        value
-    }
-
-    fn read_platform(&mut self) -> Option<Platform> {
-        let (platform, span) = self.read_text("platform").filter(|(platform, _)| platform != "auto")?;
-        platform.parse().ok().or_else(|| self.fail(span, &format!("unsupported platform {platform:?}")))
-    }
-
-    fn read_checksum(&mut self) -> Option<Checksum> {
-        let node = self.section.get("checksum")?;
-        let Some(platforms) = node.as_mapping() else { return self.read_digest(node).map(Checksum::One) };
-        let mut digests = BTreeMap::new();
-        for entry in platforms {
-            match entry.key.parse::<Platform>() {
-                Ok(platform) => {
-                    digests.extend(self.read_digest(&entry.value).map(|digest| (platform, digest)));
-                }
-                Err(_) => {
-                    self.fail::<()>(entry.key_span, &format!("unsupported platform {:?}", entry.key));
-                }
-            }
-        }
-        Some(Checksum::ByPlatform(digests))
-    }
-
-    fn read_digest(&mut self, node: &Node) -> Option<Sha256Digest> {
-        let digest = node.as_scalar().and_then(|scalar| scalar.text.parse().ok());
-        if digest.is_none() {
-            self.report_invalid_checksum(node.span);
-        }
-        digest
-    }
-
-    fn report_invalid_checksum(&mut self, span: Span) {
-        self.context.diagnostics.push(
-            Diagnostic::error(PLUGIN, span, format_args!("plugin {:?}: invalid checksum", self.name))
-                .help("a checksum is `sha256:` and 64 hexadecimal digits"),
-        );
-    }
-}
-
-/// Returns true for `owner/name` or the https URL of a repository.
-fn is_github_repository(text: &str) -> bool {
-    let path = match text.strip_prefix("https://") {
-        Some(rest) => rest.split_once('/').filter(|(host, _)| !host.is_empty()).map(|(_, path)| path),
-        None => Some(text),
-    };
-    let path = path.map(|path| path.strip_suffix('/').unwrap_or(path));
-    let word = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
-    path.and_then(|path| path.split_once('/')).is_some_and(|(owner, name)| word(owner) && word(name))
 }

@@ -1,5 +1,7 @@
 //! Helpers of the file readers: sections, texts and lists. Every error is collected.
 
+use std::fmt;
+
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::secret_text::SecretText;
 use crate::tree::{Entry, Mapping, Node, Value};
@@ -184,7 +186,7 @@ impl<'d> Reader<'d> {
 }
 
 /// Returns the error that an entry has a key that means nothing there.
-pub(super) fn unknown_key_error(of: &str, entry: &Entry) -> Diagnostic {
+pub(super) fn unknown_key_error(of: impl fmt::Display, entry: &Entry) -> Diagnostic {
     Diagnostic::error(UNKNOWN_KEY, entry.key_span, format_args!("{of} has no key `{}`", entry.key))
 }
 

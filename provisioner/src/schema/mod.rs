@@ -2,8 +2,8 @@
 //!
 //! Input: the types of the registry, and the schemas of packages. Output: files by path, as `sc schema-gen` writes them
 //! (docs/spec/simple-container.md#9). Excluded: plugins, access to files, reading of server.yaml. Tests compare the
-//! keys of plugins, sources and options in `server.schema.json` with the keys that `config` accepts; its top-level keys
-//! are not compared.
+//! keys of plugins, of each kind of source, and of options in `server.schema.json` with the keys that `config` accepts;
+//! its top-level keys are not compared.
 //!
 //! ```text
 //! server.schema.json          schema of server.yaml, in one file

@@ -3,16 +3,21 @@
 
 use std::collections::BTreeSet;
 
+use bridge::plugin::SourceKind;
 use provisioner::registry::recipes;
 use provisioner::schema::{self, Package};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::sections;
 
+fn server_schema() -> Value {
+    let files = schema::files(&recipes::built_in_types(), None);
+    serde_json::from_str(&files["server.schema.json"]).unwrap()
+}
+
 /// Returns the names of the properties at a pointer into the schema.
 fn schema_keys(pointer: &str) -> BTreeSet<String> {
-    let files = schema::files(&recipes::built_in_types(), None);
-    let schema: Value = serde_json::from_str(&files["server.schema.json"]).unwrap();
+    let schema = server_schema();
     let section = schema.pointer(pointer).unwrap();
     assert_eq!(section["additionalProperties"], false, "{pointer} accepts no other key");
     section["properties"].as_object().unwrap().keys().cloned().collect()
@@ -37,7 +42,6 @@ fn closed_sections_have_same_keys_in_schema_and_reader() {
     };
     let table = [
         ("/$defs/plugin", plugin("source: { type: local, path: p }, zzz: 1")),
-        ("/$defs/plugin/properties/source", plugin("source: { type: local, path: p, zzz: 1 }")),
         ("/$defs/plugin/properties/goPlugin", plugin("source: { type: local, path: p }, goPlugin: { zzz: 1 }")),
         ("/$defs/options", resource("zzz: 1")),
         ("/$defs/options/properties/customTimeouts", resource("customTimeouts: { zzz: 1 }")),
@@ -45,6 +49,21 @@ fn closed_sections_have_same_keys_in_schema_and_reader() {
     ];
     for (pointer, sections) in table {
         assert_eq!(schema_keys(pointer), accepted_keys(&sections), "{pointer}");
+    }
+}
+
+#[test]
+fn each_type_of_source_has_same_keys_in_schema_and_reader() {
+    let types: Vec<&str> = SourceKind::all().map(SourceKind::as_str).collect();
+    let source = &server_schema()["$defs"]["plugin"]["properties"]["source"];
+    assert_eq!(source["properties"]["type"]["enum"], json!(types));
+    let conditions = source["allOf"].as_array().unwrap();
+    let condition_of = |name| conditions.iter().find(|of_type| of_type["if"]["properties"]["type"]["const"] == name);
+    for name in types {
+        let condition = condition_of(name).unwrap_or_else(|| panic!("the schema has no keys for {name}"));
+        let pointer = condition["then"]["$ref"].as_str().unwrap().trim_start_matches('#');
+        let accepted = accepted_keys(&format!("plugins: [{{ name: acme, source: {{ type: {name}, zzz: 1 }} }}]\n"));
+        assert_eq!(schema_keys(pointer), accepted, "{name}");
     }
 }
 

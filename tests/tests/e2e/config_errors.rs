@@ -99,14 +99,14 @@ fn errors_in_plugin_declarations_are_reported_together_before_any_plugin_starts(
     18 |   - { name: f, source: { type: github-release, repository: o/r, version: v1, platform: amiga } }
        |                                                                                        ^^^^^
 
-    error[unknown-key]: `source` has no key `cheksum`
+    error[unknown-key]: `source` of type "local" has no key `cheksum`
       --> .sc/stacks/reef/server.yaml:19:48
        |
     19 |   - { name: g, source: { type: local, path: x, cheksum: abc } }
        |                                                ^^^^^^^
        |
        = hint: did you mean `checksum`?
-       = hint: the keys are type, path, repository, ref, version, platform, checksum, asset, token, apiUrl, subdir, insecure
+       = hint: the keys are type, path, checksum
 
     error: the configuration has 11 errors; nothing was changed
     "#);

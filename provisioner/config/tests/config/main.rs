@@ -14,6 +14,7 @@ mod misplaced_keys;
 mod placeholders;
 mod plugin_retries;
 mod plugin_sandbox;
+mod plugin_sources;
 mod plugins;
 mod recorded_reading;
 mod robustness;

@@ -216,14 +216,14 @@ plugins:
     23 |     source: { type: local, cheksum: x }
        |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^
 
-    error[unknown-key]: `source` has no key `cheksum`
+    error[unknown-key]: `source` of type "local" has no key `cheksum`
       --> .sc/stacks/s/server.yaml:23:28
        |
     23 |     source: { type: local, cheksum: x }
        |                            ^^^^^^^
        |
        = hint: did you mean `checksum`?
-       = hint: the keys are type, path, repository, ref, version, platform, checksum, asset, token, apiUrl, subdir, insecure
+       = hint: the keys are type, path, checksum
 
     error[unknown-key]: a plugin has no key `confg`
       --> .sc/stacks/s/server.yaml:24:5
@@ -234,11 +234,14 @@ plugins:
        = hint: did you mean `config`?
        = hint: the keys are name, enabled, source, config, passEnv, initSecrets, startTimeout, keep, retry, sandbox, readable, writable, ports, package, protocol, goPlugin, startAttempts
 
-    warning[plugin]: plugin "f": source.version is ignored for source type "local"
+    error[unknown-key]: `source` of type "local" has no key `version`
       --> .sc/stacks/s/server.yaml:26:37
        |
     26 |     source: { type: local, path: p, version: v1, checksum: { linux-riscv: x } }
        |                                     ^^^^^^^
+       |
+       = hint: it is a key of type "github-release" and of type "git"
+       = hint: the keys are type, path, checksum
 
     error[plugin]: plugin "f": unsupported platform "linux-riscv"
       --> .sc/stacks/s/server.yaml:26:62

@@ -1,0 +1,133 @@
+//! `source` of a known kind, with the readers of what several kinds have: locations, platforms, checksums.
+
+use std::collections::BTreeMap;
+
+use bridge::message_text::MessageText;
+use bridge::plugin::{Checksum, Platform, Sha256Digest, SourceKind, SourceToken};
+
+use crate::diagnostics::{Code, Diagnostic, Span};
+use crate::placeholder::Namespaces;
+use crate::reader::{Reader, Section};
+use crate::tree::Node;
+
+pub(super) const PLUGIN: Code = Code("plugin");
+
+/// Source of a known kind. Its methods report errors.
+pub(super) struct SourceSection<'s, 'n> {
+    pub(super) plugin_name: &'s str,
+    pub(super) kind: SourceKind,
+    pub(super) section: Section<'s>,
+    pub(super) namespaces: Namespaces<'n>,
+    pub(super) diagnostics: &'s mut Vec<Diagnostic>,
+}
+
+impl SourceSection<'_, '_> {
+    fn reader(&mut self) -> Reader<'_> {
+        Reader::new(self.diagnostics)
+    }
+
+    /// Returns an error about the plugin.
+    pub(super) fn error(&self, span: Span, text: impl Into<MessageText>) -> Diagnostic {
+        let text: MessageText = text.into();
+        Diagnostic::error(PLUGIN, span, format_args!("plugin {:?}: {text}", self.plugin_name))
+    }
+
+    /// Reports an error about the plugin.
+    pub(super) fn fail(&mut self, span: Span, text: impl Into<MessageText>) {
+        let error = self.error(span, text);
+        self.diagnostics.push(error);
+    }
+
+    /// Returns the text below a key; `None` if it is missing or empty.
+    pub(super) fn text(&mut self, key: &str) -> Option<(String, Span)> {
+        let section = self.section;
+        self.reader().text_at(section, key).filter(|(text, _)| !text.is_empty())
+    }
+
+    /// Returns the text below a key, which must not be missing.
+    pub(super) fn required(&mut self, key: &str) -> Option<(String, Span)> {
+        let text = self.text(key);
+        if text.is_none() {
+            self.report_missing(key, &[key]);
+        }
+        text
+    }
+
+    /// Returns the text below a key or below its alias, one of which must not be missing. Both may have the same text.
+    pub(super) fn required_or_alias(&mut self, key: &str, alias: &str) -> Option<(String, Span)> {
+        match (self.text(alias), self.text(key)) {
+            (Some((first, _)), Some((second, span))) if first != second => {
+                self.fail(span, format_args!("source.{alias} and source.{key} disagree"));
+                None
+            }
+            (None, None) => {
+                self.report_missing(key, &[alias, key]);
+                None
+            }
+            (first, second) => first.or(second),
+        }
+    }
+
+    /// Reports that a key is missing in all its spellings. One that is present but invalid is already reported.
+    fn report_missing(&mut self, key: &str, spellings: &[&str]) {
+        let is_present = |key: &&str| {
+            self.section.get(key).is_some_and(|node| node.as_scalar().is_none_or(|scalar| !scalar.text.is_empty()))
+        };
+        if !spellings.iter().any(is_present) {
+            let kind = self.kind.as_str();
+            self.fail(self.section.span, format_args!("source.{key} is required for source type {kind:?}"));
+        }
+    }
+
+    /// Returns the declared platform; `None` for the current one.
+    pub(super) fn platform(&mut self) -> Option<Platform> {
+        let (platform, span) = self.text("platform").filter(|(platform, _)| platform != "auto")?;
+        let parsed = platform.parse();
+        if parsed.is_err() {
+            self.fail(span, format_args!("unsupported platform {platform:?}"));
+        }
+        parsed.ok()
+    }
+
+    pub(super) fn token(&mut self) -> Option<SourceToken> {
+        let section = self.section;
+        let token = self.reader().secret_at(section, "token")?;
+        SourceToken::new(token.expose().to_owned())
+    }
+
+    /// Returns whether an address that is not encrypted is accepted as it is.
+    pub(super) fn insecure(&mut self) -> bool {
+        let section = self.section;
+        self.reader().boolean(section, "insecure").unwrap_or(false)
+    }
+
+    pub(super) fn checksum(&mut self) -> Option<Checksum> {
+        let node = self.section.get("checksum")?;
+        let Some(platforms) = node.as_mapping() else { return self.digest(node).map(Checksum::One) };
+        let mut digests = BTreeMap::new();
+        for entry in platforms {
+            match entry.key.parse::<Platform>() {
+                Ok(platform) => digests.extend(self.digest(&entry.value).map(|digest| (platform, digest))),
+                Err(_) => self.fail(entry.key_span, format_args!("unsupported platform {:?}", entry.key)),
+            }
+        }
+        Some(Checksum::ByPlatform(digests))
+    }
+
+    fn digest(&mut self, node: &Node) -> Option<Sha256Digest> {
+        let digest = node.as_scalar().and_then(|scalar| scalar.text.parse().ok());
+        if digest.is_none() {
+            let error = self.error(node.span, "invalid checksum");
+            self.diagnostics.push(error.help("a checksum is `sha256:` and 64 hexadecimal digits"));
+        }
+        digest
+    }
+
+    /// Reports an address that is neither encrypted nor accepted as it is, without a checksum that protects the files.
+    pub(super) fn report_unprotected(&mut self, span: Span) {
+        let error = self.error(span, "the address is not encrypted, and no checksum is declared");
+        self.diagnostics.push(
+            error.help("use an https address, or declare `checksum`; `insecure: true` accepts the address as it is"),
+        );
+    }
+}
