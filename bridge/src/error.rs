@@ -21,7 +21,7 @@ pub fn cause(error: impl Into<Box<dyn Error + Send + Sync>>) -> Cause {
 /// Advice for the user of an error.
 pub trait Hint {
     /// Returns the next step for the user, in one line without a full stop; `None` if there is no advice.
-    fn hint(&self) -> Option<Cow<'_, str>>;
+    fn hint(&self) -> Option<MessageText>;
 }
 
 /// Number of characters of a foreign text that a message quotes.

@@ -1,6 +1,5 @@
 //! Check that no other user can have changed a file or folder.
 
-use std::borrow::Cow;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -8,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::FileError;
 use crate::error::Hint;
+use crate::message_text::MessageText;
 use crate::shell::{operand, quoted};
 
 /// Error of a check whether files are trusted.
@@ -54,7 +54,7 @@ pub enum Origin {
 }
 
 impl Hint for TrustError {
-    fn hint(&self) -> Option<Cow<'_, str>> {
+    fn hint(&self) -> Option<MessageText> {
         match self {
             Self::Path(_) => None,
             Self::ForeignOwner { path, origin: Origin::Own, .. } => {
@@ -242,7 +242,7 @@ mod tests {
         // The command stays one command, whatever the name of the folder is.
         let hint = |origin| {
             let error = check(Path::new("/c/it's $(id)"), 1000, 0o777, 1000, origin).unwrap_err();
-            error.hint().unwrap().into_owned()
+            error.hint().unwrap().into_string()
         };
         let (own, foreign) = (hint(Origin::Own), hint(Origin::Foreign));
         assert!(own.contains(r"`mv '/c/it'\''s $(id)' '/c/it'\''s $(id).refused'`"), "{own}");

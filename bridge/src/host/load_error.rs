@@ -1,6 +1,5 @@
 //! Reasons why a plugin is not loaded.
 
-use std::borrow::Cow;
 use std::io;
 
 use super::HostError;
@@ -8,6 +7,7 @@ use super::sandbox_hint::sandbox_hint;
 use crate::error::{Hint, chain};
 use crate::install::InstallError;
 use crate::launch::LaunchError;
+use crate::message_text::MessageText;
 use crate::plugin::PluginConfig;
 use crate::provider::ProviderError;
 
@@ -37,7 +37,7 @@ pub(super) enum LoadError {
 }
 
 impl Hint for LoadError {
-    fn hint(&self) -> Option<Cow<'_, str>> {
+    fn hint(&self) -> Option<MessageText> {
         match self {
             Self::Resolve(error) => error.hint(),
             Self::Launch(error) => error.hint(),
@@ -53,7 +53,7 @@ impl Hint for LoadError {
 /// Returns the error of a plugin that is not loaded.
 pub(super) fn failed_to_load(plugin: &PluginConfig, error: LoadError) -> HostError {
     let failed = HostError::new(format_args!("failed to load plugin {}", plugin.name));
-    let sandbox = || sandbox_hint(&plugin.sandbox, &chain(&error)).map(Cow::Borrowed);
+    let sandbox = || sandbox_hint(&plugin.sandbox, &chain(&error)).map(MessageText::from);
     let failed = match error.hint().or_else(sandbox) {
         Some(hint) => failed.with_hint(hint),
         None => failed,

@@ -1,6 +1,5 @@
 //! The interface through which the engine starts providers.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
@@ -69,7 +68,8 @@ pub struct ProviderRequest {
 #[error("{message}")]
 pub struct HostError {
     message: MessageText,
-    hint: Option<String>,
+    /// Boxed: an error is passed on by value.
+    hint: Option<Box<MessageText>>,
     source: Option<Cause>,
 }
 
@@ -81,8 +81,8 @@ impl HostError {
 
     /// Adds the next step for the user.
     #[must_use]
-    pub fn with_hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
+    pub fn with_hint(self, hint: impl Into<MessageText>) -> Self {
+        Self { hint: Some(Box::new(hint.into())), ..self }
     }
 
     /// Adds the cause: an error, or a text if there is no error value.
@@ -98,7 +98,7 @@ impl HostError {
 }
 
 impl Hint for HostError {
-    fn hint(&self) -> Option<Cow<'_, str>> {
-        self.hint.as_deref().map(Cow::Borrowed)
+    fn hint(&self) -> Option<MessageText> {
+        self.hint.as_deref().cloned()
     }
 }

@@ -1,11 +1,11 @@
 //! Errors of the installation of packages, and hints for the user.
 
-use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 
 use crate::error::Hint;
 use crate::fs::{FileError, TrustError};
+use crate::message_text::MessageText;
 use crate::plugin::{ManifestError, Platform, PluginValueError, PluginVersion, Sha256Digest, SourceKind};
 use crate::source::FetchError;
 
@@ -149,7 +149,7 @@ pub enum InstallError {
 }
 
 impl Hint for InstallError {
-    fn hint(&self) -> Option<Cow<'_, str>> {
+    fn hint(&self) -> Option<MessageText> {
         let hint = match self {
             Self::Fetch(error) => return error.hint(),
             Self::Trust(error) => return error.hint(),

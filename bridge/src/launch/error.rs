@@ -1,6 +1,5 @@
 //! Errors of the start of a plugin.
 
-use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,6 +8,7 @@ use super::go_plugin::{GoPluginError, is_cookie_refused};
 use super::last_output::LastOutput;
 use super::register::RegisterError;
 use crate::error::{Hint, cut};
+use crate::message_text::MessageText;
 use crate::process::{SandboxError, SpawnError};
 
 /// Reason why a plugin did not start.
@@ -78,7 +78,7 @@ pub enum LaunchError {
 }
 
 impl Hint for LaunchError {
-    fn hint(&self) -> Option<Cow<'_, str>> {
+    fn hint(&self) -> Option<MessageText> {
         let hint = match self {
             Self::GoPlugin(error) => return error.hint(),
             Self::Register(error) => return error.hint(),

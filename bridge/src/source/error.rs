@@ -1,9 +1,9 @@
 //! Errors of package sources, and hints for the user.
 
-use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
 use crate::error::Hint;
+use crate::message_text::MessageText;
 
 /// Error of a request to a package source.
 #[derive(Debug, thiserror::Error)]
@@ -202,7 +202,7 @@ impl FetchError {
 const PLAIN_TEXT_HINT: &str = "use an https address, or declare source.checksum; `insecure: true` accepts it as it is";
 
 impl Hint for FetchError {
-    fn hint(&self) -> Option<Cow<'_, str>> {
+    fn hint(&self) -> Option<MessageText> {
         const OFFLINE: &str = "packages in the cache need no network; HTTPS_PROXY and NO_PROXY are respected";
         let hint = match self {
             Self::NotFound { authenticated: false, .. } | Self::AccessDenied { authenticated: false, .. } => {

@@ -216,6 +216,6 @@ impl TestRepository {
     /// Loads the host, which must fail, and returns the message and the hint of the error.
     pub(crate) async fn load_error(&self) -> (String, String) {
         let error = self.load().await.unwrap_err();
-        (chain(&error), error.hint().unwrap_or_default().into_owned())
+        (chain(&error), error.hint().unwrap_or_default().into_string())
     }
 }

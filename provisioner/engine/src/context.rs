@@ -349,6 +349,6 @@ impl Context {
 
 /// Returns the message for the error of a provider that does not start.
 pub(crate) fn host_error(error: HostError) -> Message {
-    let hint = error.hint().map(MessageText::from);
+    let hint = error.hint();
     Message { hint, ..Message::new(Severity::Error, MessageText::chain(&error)) }
 }

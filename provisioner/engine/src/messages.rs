@@ -53,10 +53,10 @@ pub(crate) fn step_message(step: &Step, error: &StepError) -> Message {
         message.hint = hint(step, error);
     }
     if let StepError::Host(error) = error {
-        message.hint = error.hint().map(MessageText::from);
+        message.hint = error.hint();
     }
     if let StepError::State(StateError::Secrets(error)) = error {
-        message.hint = error.hint().map(MessageText::from);
+        message.hint = error.hint();
     }
     if let StepError::NotDeleted { reason, .. } = error {
         message.hint = Some(undeletable_hint(&step.urn, *reason));

@@ -1,9 +1,8 @@
 //! Errors of the store. No message holds a secret.
 
-use std::borrow::Cow;
-
 use bridge::error::Hint;
 use bridge::fs::FileError;
+use bridge::message_text::MessageText;
 use bridge::shell::operand;
 
 use crate::ciphers::CipherError;
@@ -111,7 +110,7 @@ fn unreadable(error: &ReadError) -> String {
 }
 
 impl Hint for SecretsStoreError {
-    fn hint(&self) -> Option<Cow<'_, str>> {
+    fn hint(&self) -> Option<MessageText> {
         let hint = match self {
             Self::Unreadable(ReadError::TooNew { .. }) => {
                 "use a version of sc that supports it; the store was left as it is".to_owned()
@@ -162,7 +161,7 @@ impl Hint for SecretsStoreError {
             Self::Encrypt { source: CipherError::TooShort, .. } => "use a longer key".to_owned(),
             Self::File(_) | Self::Encrypt { .. } => return None,
         };
-        Some(Cow::Owned(hint))
+        Some(hint.into())
     }
 }
 
@@ -174,7 +173,7 @@ mod tests {
     fn command_in_a_hint_quotes_the_path() {
         let hint = |path: &str| {
             let error = SecretsStoreError::Path(PathError::PrivateKey(path.to_owned()));
-            error.hint().unwrap().into_owned()
+            error.hint().unwrap().into_string()
         };
         assert!(hint("keys/id_rsa").ends_with("`sc secrets delete keys/id_rsa`"));
         assert!(hint("-k $(id)\"").ends_with("`sc secrets delete -- '-k $(id)\"'`"));

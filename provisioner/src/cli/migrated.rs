@@ -2,7 +2,6 @@
 
 use bridge::message_text::MessageText;
 use engine::masking::MASK;
-use state::MigrationError;
 use state::store::{MigrationDirection, MigrationMark};
 
 /// Returns what to do about the mark of a stack.
@@ -18,32 +17,6 @@ pub(crate) fn hint(mark: &MigrationMark, mark_location: &str) -> MessageText {
             "the stack is complete in the old state storage. Let server.yaml name {url}, and run `sc stack migrate` again, \
              which continues"
         )),
-    }
-}
-
-/// Returns what to do about a migration that has failed.
-pub(crate) fn migration_hint(error: &MigrationError) -> Option<&'static str> {
-    match error {
-        MigrationError::SameStore { .. } => Some("give the URL of another state storage"),
-        MigrationError::TargetLocked { .. } => Some(
-            "the lock is in the new state storage; `sc cancel` removes it there if server.yaml names that one for the moment",
-        ),
-        MigrationError::TargetExists { .. } => Some(
-            "nothing was changed. Compare both with `sc stack export`, with server.yaml for each of them. If the one in the \
-             new state storage is not needed, remove it there with `sc stack rm --force`, which deletes no resources",
-        ),
-        MigrationError::TargetChanged { .. } => Some(
-            "nothing was changed. A program that ignores the mark has worked there, such as `pulumi`: compare both with \
-             `pulumi stack export`. If the one there is not needed, remove it with `pulumi stack rm --force`, which deletes \
-             no resources",
-        ),
-        MigrationError::NotEqual { .. } => {
-            Some("the stack is used where it was. Find out which program writes into the new one, and run again")
-        }
-        MigrationError::MarkNotChanged { .. } => Some("run the command again: it only changes the mark then"),
-        MigrationError::NotReleased { .. } => Some(
-            "name the new state storage in server.yaml; if the next command finds the lock there, `sc cancel` removes it",
-        ),
     }
 }
 
@@ -69,7 +42,8 @@ mod tests {
     use jiff::Timestamp;
     use state::store::{StackReference, StoreError};
 
-    use super::super::exit::{Exit, error_lines, error_texts};
+    use super::super::error_texts::{error_lines, error_texts};
+    use super::super::exit::Exit;
     use super::*;
 
     fn printed(direction: MigrationDirection, url: &str) -> String {

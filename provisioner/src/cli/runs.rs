@@ -22,9 +22,10 @@ use super::args::{
     GuardArgs, LockArgs, MissingArgs, ProgramArgs, ReplaceArgs, RunArgs, ScopeArgs, ShowArgs, TimeLimitArgs,
 };
 use super::attached_plugins;
+use super::causes::secrets_error;
 use super::display::Secrets;
 use super::downloads::DownloadQuestions;
-use super::exit::{Changes, CliError, Exit, secrets_error};
+use super::exit::{Changes, CliError, Exit};
 use super::guard::Limit;
 use super::missing::MissingQuestions;
 use super::prompt;

@@ -22,7 +22,8 @@ use super::display::{
     DiffOptions, Display, DisplayOptions, EventNumbers, JsonDisplay, Line, LiveDisplay, PlainDisplay, Renderer,
     SHOW_CURSOR, Secrets, describe_diagnostic, describe_error, print_lines, write_event,
 };
-use super::exit::{Exit, error_lines, error_texts, info_lines, kept_journal_lines, unrecorded_lines, warning_lines};
+use super::error_texts::{error_lines, error_texts, info_lines, kept_journal_lines, unrecorded_lines, warning_lines};
+use super::exit::Exit;
 use super::session_events::SessionEvents;
 use super::signals::{RESTORE_LIMIT, SignalReceiver, TimeLimit, within};
 use super::standard_output::StandardOutput;

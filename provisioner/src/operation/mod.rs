@@ -42,7 +42,7 @@ mod validate;
 
 use std::collections::BTreeSet;
 
-use bridge::error::chain;
+use bridge::error::{Hint, chain};
 use bridge::host::{HostError, PluginHost};
 use bridge::message_text::MessageText;
 
@@ -76,7 +76,7 @@ pub use run_options::RunOptions;
 pub use secrets_access::{secrets_change_text, secrets_diagnostic};
 pub use secrets_provider_error::SecretsProviderError;
 pub use settings_file::{check_settings, move_settings, settings_file};
-pub use setup_error::{SetupError, UnsupportedTarget};
+pub use setup_error::{SetupError, UnsupportedTarget, rename_hint};
 pub use stack_run::{RunInputs, StackRun};
 pub use stacks::{ProcessIdentity, Selection, Stacks, StacksRead, StacksRequest, check_owner};
 pub use state_access::ResumedRename;
@@ -162,6 +162,27 @@ impl OperationError {
             | Self::NotPending { .. }
             | Self::Schema(_)
             | Self::Unserved { .. } => &[],
+        }
+    }
+}
+
+impl Hint for OperationError {
+    fn hint(&self) -> Option<MessageText> {
+        match self {
+            Self::Plugins { error, .. } | Self::Schema(error) => error.hint(),
+            Self::State(error) => error.hint(),
+            Self::Unserved { .. } => {
+                Some("declare and enable the plugin in `plugins`: it is needed to delete these resources".into())
+            }
+            Self::DownloadDeclined(_) => {
+                Some("declare plugins of these packages in `plugins`, or run `sc plugin install`".into())
+            }
+            Self::NotPending { pending, .. } => Some(match pending.as_slice() {
+                [] => "there are no pending creates: omit --import-pending-creates".into(),
+                pending => MessageText::new(format_args!("the pending creates are: {}", pending.join(", "))),
+            }),
+            // The diagnostics have their own.
+            Self::Types(_) | Self::Packages(_) | Self::SeveralPlugins(_) | Self::Stopped => None,
         }
     }
 }

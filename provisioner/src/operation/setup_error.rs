@@ -5,12 +5,18 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use bridge::error::Hint;
+use bridge::message_text::MessageText;
 use config::ForeignOwner;
+use config::diagnostics::closest;
 use state::secrets::SecretsError;
 use state::store::{ReferenceError, StackReference, StoreError};
 use state::{SettingsError, StateError};
 
 use super::secrets_provider_error::SecretsProviderError;
+
+/// User id of the administrator.
+const ROOT: u32 = 0;
 
 /// Reason why the inputs of an operation cannot be put together. Nothing was changed, except as a variant says.
 #[derive(Debug, thiserror::Error)]
@@ -172,6 +178,77 @@ pub enum SetupError {
     /// A secret of the configuration in the settings file cannot be decrypted.
     #[error("the configuration in the stack file cannot be read")]
     Config(#[source] SecretsError),
+}
+
+impl Hint for SetupError {
+    fn hint(&self) -> Option<MessageText> {
+        match self {
+        Self::ForeignRepository { foreign, user, .. } => {
+            let owner = foreign.owner;
+            let accept = match *user {
+                ROOT => MessageText::new(format_args!("set SUDO_UID={owner} to accept its files as root")),
+                _ => "change the owner with `chown`".into(),
+            };
+            Some(MessageText::new(format_args!(
+                "its files name programs that `sc` runs. If you trust user {owner}, run `sc` as that user, or {accept}; \
+                 else choose another folder with --cwd"
+            )))
+        }
+        Self::EmptyName => {
+            Some("an unset variable may have been passed; leave the option out for the default".into())
+        }
+        Self::NoStacks => Some("a stack is a folder with a server.yaml below `.sc/stacks`".into()),
+        Self::UnknownStack { name, existing } => Some(match closest(name, existing.iter().map(String::as_str)) {
+            Some(close) => MessageText::new(format_args!("did you mean {close}?")),
+            None => MessageText::new(format_args!("the stacks are: {}", existing.join(", "))),
+        }),
+        Self::SeveralStacks(_) => Some("choose one with --stack".into()),
+        Self::TwoCompressions { .. } => Some("only one compression can be used: unset one of them".into()),
+        Self::NoClients { .. } => Some(
+            "use a build with the feature `cloud`, which is on by default, or keep the state in a folder (`file://…`)".into(),
+        ),
+        Self::Bucket { .. } => Some(
+            "give the account the permission storage.buckets.create (role `Storage Admin`), or create the bucket yourself".into(),
+        ),
+        Self::Rename(error) => error.hint(),
+        Self::Renamed { from, to } => Some(rename_hint(from, to)),
+        Self::SettingsExist { .. } => Some("remove or move one of them".into()),
+        Self::UnsupportedTarget { .. } => Some(
+            "write `file:///absolute/folder`, `file://~/folder`, `s3://bucket/prefix`, `gs://bucket/prefix` or \
+             `postgres://host/database`, with the parameters that `pulumi login` takes"
+                .into(),
+        ),
+        Self::Reference(_)
+        | Self::LeaseSeconds { .. }
+        | Self::Url { .. }
+        | Self::Store { .. }
+        | Self::SettingsNotMoved { .. }
+        | Self::InvalidSettings { .. }
+        | Self::UnreadableSettings { .. }
+        | Self::PassphraseFile { .. }
+        | Self::SecretsProvider(_)
+        | Self::KeyStack { .. }
+        | Self::Config(_) => None,
+    }
+    }
+}
+
+/// Returns what else the user has to rename.
+pub fn rename_hint(from: &StackReference, to: &StackReference) -> MessageText {
+    let mut steps = Vec::new();
+    if from.stack() != to.stack() {
+        steps.push(MessageText::new(format_args!("rename the folder of its server.yaml to {}", to.stack())));
+    }
+    if from.project() != to.project() {
+        steps.push(MessageText::new(format_args!("set `projectName: {}` in the profile", to.project())));
+    }
+    let mut text = MessageText::default();
+    for (index, step) in steps.iter().enumerate() {
+        text.push_text(&if index == 0 { "".into() } else { " and ".into() });
+        text.push_text(step);
+    }
+    text.push_text(&" before the next provision".into());
+    text
 }
 
 /// Reason why a URL cannot be that of a new state storage.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use bridge::error::Hint;
+use bridge::message_text::MessageText;
 use jiff::Timestamp;
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
@@ -159,6 +161,113 @@ pub enum StateError {
     /// A secret could not be encrypted or decrypted.
     #[error(transparent)]
     Secrets(#[from] SecretsError),
+}
+
+impl Hint for StateError {
+    fn hint(&self) -> Option<MessageText> {
+        let hint = match self {
+            Self::Checkpoint { source, .. } => match &**source {
+                // The file itself is intact.
+                FormatError::Secret(_)
+                | FormatError::TooOld(_)
+                | FormatError::TooNew(_)
+                | FormatError::UnknownFeature(_) => return None,
+                FormatError::Malformed(_)
+                | FormatError::NotAState { .. }
+                | FormatError::TooDeep
+                | FormatError::Name { .. }
+                | FormatError::Time { .. }
+                | FormatError::Value { .. }
+                | FormatError::OperationKind { .. } => {
+                    "`sc stack restore` lists the earlier states that the backend keeps, and restores one"
+                }
+            },
+            Self::Integrity(_) => {
+                "nothing was changed; `sc state repair` can repair the state, and `sc stack restore` lists earlier states \
+                 and restores one"
+            }
+            Self::Copy { .. } | Self::NotRestorable { .. } => {
+                "nothing was changed; choose another copy, which `sc stack restore` lists"
+            }
+            Self::Replaced { .. } => {
+                "nothing was overwritten. Find out which program works on the stack at the same time without its lock. If a \
+                 journal is kept, run `sc cancel` and `sc preview`: it lists what this run has created; else run the \
+                 command again"
+            }
+            Self::Changed(_) => "run the command again to see the new changes",
+            Self::UnexplainedEmpty(_) => {
+                "`sc stack restore` lists the earlier states and restores one of them; --allow-empty continues without \
+                 resources, and a provision then creates all of them again"
+            }
+            Self::Unsaved { kept, source, .. } => unsaved_hint(kept.as_ref(), source)?,
+            Self::NotReleased { source, .. } => match &**source {
+                StoreError::LockLost { .. } => {
+                    "nothing of this run is lost: its state is complete, and the next run adds what its history lacks. Find \
+                     out who removed the lock while the run was active"
+                }
+                _ => "nothing of this run is lost; if the next command finds the lock, `sc cancel` removes it",
+            },
+            Self::Store(StoreError::LockLost { .. }) => "run again once no other run uses the stack",
+            Self::Store(error) => return error.hint(),
+            Self::Journal(error) => return error.hint(),
+            Self::Migration(error) => return error.hint(),
+            Self::Secrets(error) => return error.hint(),
+            Self::Import(_) => "nothing was changed; --force imports it anyway",
+            Self::NotAnExport(_) => "use a file written by `sc stack export` or `pulumi stack export`",
+            Self::Interrupted { .. } => {
+                "run `sc refresh` to merge the journal into the state, and then this command again"
+            }
+            Self::NoStack(_) => "`sc stack ls` lists the stacks",
+            Self::NotEmpty { .. } => {
+                "`sc destroy --parent` deletes them; --force removes the stack and leaves them in the cloud"
+            }
+            Self::PendingCreates { .. } => {
+                "`sc refresh` asks how to resolve pending creates, or drops them with --clear-pending-creates; --force \
+                 drops them, too"
+            }
+            Self::Conflict(_) => {
+                "`sc state repair` records the resources in this list that the state lacks, shows those that it has with \
+                 another id, and removes the journal"
+            }
+            // The texts of these errors, or the hints of their causes, say what to do.
+            Self::Export(_)
+            | Self::RenamePending { .. }
+            | Self::History { .. }
+            | Self::SavedInvalid(_)
+            | Self::HistoryNotWritten { .. } => return None,
+        };
+        Some(hint.into())
+    }
+}
+
+/// Returns what to do about a state that was not saved: its changes are in a journal, in one that only this account finds, or
+/// only in the output of the run. After a lost lock and after a replaced checkpoint, the hint of the cause says when to run
+/// again, so this one says only what it adds.
+fn unsaved_hint(kept: Option<&KeptJournal>, source: &StateError) -> Option<&'static str> {
+    let Some(KeptJournal { is_fallback, .. }) = kept else {
+        return Some(
+            "keep the lines at the end of this output: they are the only record of these changes. Fix the cause, remove \
+             the lock with `sc cancel`, and import the added resources with `sc import`",
+        );
+    };
+    match (source, is_fallback) {
+        (StateError::Store(StoreError::LockLost { .. }), false) => Some(
+            "the next run on this machine merges the journal into the state, or reports a conflict if the state has \
+             changed since",
+        ),
+        (StateError::Replaced { .. }, false) => None,
+        (StateError::Replaced { .. }, true) => Some(
+            "only commands of the same user on this machine, with the same HOME, XDG_STATE_HOME and TMPDIR, find the \
+             journal",
+        ),
+        (_, true) => Some(
+            "fix the cause, remove the lock with `sc cancel` and run `sc refresh` as the same user on this machine, with the \
+             same HOME, XDG_STATE_HOME and TMPDIR: it finds the journal and merges it into the state",
+        ),
+        (_, false) => Some(
+            "fix the cause, remove the lock with `sc cancel` and run again: the journal is merged into the state first",
+        ),
+    }
 }
 
 /// Reason to refuse an import without `--force`.

@@ -1,5 +1,8 @@
 //! Reasons why a stack has not moved to another store, or not completely.
 
+use bridge::error::Hint;
+use bridge::message_text::MessageText;
+
 use crate::store::{StackReference, StoreError};
 
 /// Reason why a stack has not moved to another store, or not completely.
@@ -67,4 +70,32 @@ pub enum MigrationError {
         /// Cause of the failure.
         source: Box<StoreError>,
     },
+}
+
+impl Hint for MigrationError {
+    fn hint(&self) -> Option<MessageText> {
+        let hint = match self {
+            Self::SameStore { .. } => "give the URL of another state storage",
+            Self::TargetLocked { .. } => {
+                "the lock is in the new state storage; `sc cancel` removes it there if server.yaml names that one for the moment"
+            }
+            Self::TargetExists { .. } => {
+                "nothing was changed. Compare both with `sc stack export`, with server.yaml for each of them. If the one in the \
+                 new state storage is not needed, remove it there with `sc stack rm --force`, which deletes no resources"
+            }
+            Self::TargetChanged { .. } => {
+                "nothing was changed. A program that ignores the mark has worked there, such as `pulumi`: compare both with \
+                 `pulumi stack export`. If the one there is not needed, remove it with `pulumi stack rm --force`, which deletes \
+                 no resources"
+            }
+            Self::NotEqual { .. } => {
+                "the stack is used where it was. Find out which program writes into the new one, and run again"
+            }
+            Self::MarkNotChanged { .. } => "run the command again: it only changes the mark then",
+            Self::NotReleased { .. } => {
+                "name the new state storage in server.yaml; if the next command finds the lock there, `sc cancel` removes it"
+            }
+        };
+        Some(hint.into())
+    }
 }

@@ -73,7 +73,7 @@ async fn cache_that_others_can_write_to_is_refused_on_a_miss_and_on_a_hit() {
     set_mode(&cache, 0o777);
     let error = machine.install(&plugin_config).await.unwrap_err();
     assert_eq!(bridge::error::chain(&error), refused(&cache) + "0777)");
-    let hint = error.hint().unwrap().into_owned();
+    let hint = error.hint().unwrap().into_string();
     assert!(hint.contains(&format!("`chmod -R go-w {}`", cache.display())), "{hint}");
     assert!(server.requests().is_empty() && mode(&cache) == 0o777);
     set_mode(&cache, 0o700);

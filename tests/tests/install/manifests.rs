@@ -20,7 +20,7 @@ async fn install(machine: &Machine, files: &[(&str, &str)]) -> Result<String, St
     match machine.install(&plugin(release_source(&server.api_url(), "v1.0.0"))).await {
         Ok(package) => Ok(run(&package).await),
         Err(error) => {
-            let hint = error.hint().map(|hint| hint.into_owned()).unwrap_or_default();
+            let hint = error.hint().map(|hint| hint.into_string()).unwrap_or_default();
             assert!(hint.contains("declared with a source of type local"), "{error}: {hint}");
             Err(error.to_string())
         }

@@ -1,12 +1,12 @@
 //! Errors of the start of a go-plugin server.
 
-use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
 use super::super::{CallError, LastOutput, TlsError};
 use super::HandshakeError;
 use crate::error::Hint;
+use crate::message_text::MessageText;
 
 /// Reason why a go-plugin server did not start.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +58,7 @@ pub enum GoPluginError {
 }
 
 impl Hint for GoPluginError {
-    fn hint(&self) -> Option<Cow<'_, str>> {
+    fn hint(&self) -> Option<MessageText> {
         let hint = match self {
             Self::Handshake { refusal: HandshakeError::Protocol(protocol), .. } if protocol == "netrpc" => {
                 "rebuild the plugin with gRPC: set plugin.ServeConfig.GRPCServer"
@@ -123,7 +123,7 @@ mod tests {
             (GoPluginError::NoLine { status: "exit status 1".to_owned(), last_output: cookie }, "goPlugin.cookieKey"),
             (GoPluginError::NoHandshake(vec!["41233".to_owned()]), "remove `protocol: go-plugin`"),
         ] {
-            let hint = error.hint().map(Cow::into_owned).unwrap_or_default();
+            let hint = error.hint().map(MessageText::into_string).unwrap_or_default();
             assert!(hint.contains(expected), "{error}: {hint}");
         }
     }

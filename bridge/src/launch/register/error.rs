@@ -1,12 +1,12 @@
 //! Errors of registrations, and of the start of a plugin that registers itself.
 
-use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::super::LastOutput;
 use super::version::SUPPORTED_VERSION;
 use crate::error::Hint;
+use crate::message_text::MessageText;
 
 /// Reason why a registration is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -114,7 +114,7 @@ fn offered(versions: &[String]) -> String {
 }
 
 impl Hint for RegistrationError {
-    fn hint(&self) -> Option<Cow<'_, str>> {
+    fn hint(&self) -> Option<MessageText> {
         let hint = match self {
             Self::OtherName { found, .. } => {
                 let hint = format!(
@@ -188,7 +188,7 @@ fn after(attempts: u32, limit: Duration) -> String {
 }
 
 impl Hint for RegisterError {
-    fn hint(&self) -> Option<Cow<'_, str>> {
+    fn hint(&self) -> Option<MessageText> {
         match self {
             Self::Refused { reason, .. } => reason.hint(),
             // HTTP/2 refuses the path of the socket, which some libraries of gRPC send as authority.

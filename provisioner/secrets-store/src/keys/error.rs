@@ -1,9 +1,8 @@
 //! Errors of keys. No message quotes a private key or a passphrase.
 
-use std::borrow::Cow;
-
 use bridge::error::{Hint, shorten};
 use bridge::fs::FileError;
+use bridge::message_text::MessageText;
 
 /// Reason why a key cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -90,7 +89,7 @@ pub enum KeyError {
 }
 
 impl Hint for KeyError {
-    fn hint(&self) -> Option<Cow<'_, str>> {
+    fn hint(&self) -> Option<MessageText> {
         let hint = match self {
             Self::NotPublic(_) => "give the line of a file such as ~/.ssh/id_ed25519.pub: the type and the key",
             Self::UnsupportedPublic(_) | Self::UnsupportedPrivate { .. } | Self::RsaSize(_) | Self::InvalidRsa => {
@@ -113,6 +112,6 @@ impl Hint for KeyError {
             }
             Self::Mismatch { .. } => "both keys of the profile must be of one pair",
         };
-        Some(Cow::Borrowed(hint))
+        Some(hint.into())
     }
 }

@@ -1,10 +1,13 @@
 //! Errors of reading a checkpoint.
 
+use bridge::error::Hint;
+use bridge::message_text::MessageText;
 use pulumi_proto::urn::NameError;
 
 use super::nesting::MAX_TEXT_NESTING;
 use super::read_value::ValueError;
 use crate::secrets::SecretsError;
+use crate::store::NEWER;
 
 /// Reason why a checkpoint could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +78,26 @@ pub enum FormatError {
     /// A secret could not be encrypted or decrypted.
     #[error(transparent)]
     Secret(#[from] SecretsError),
+}
+
+impl Hint for FormatError {
+    fn hint(&self) -> Option<MessageText> {
+        match self {
+            Self::TooNew(_) | Self::UnknownFeature(_) => {
+                Some(MessageText::new(format_args!("{NEWER}; the file is intact")))
+            }
+            Self::Secret(error) => error.hint(),
+            // The hint of the error of the file says what to do.
+            Self::Malformed(_)
+            | Self::NotAState { .. }
+            | Self::TooDeep
+            | Self::TooOld(_)
+            | Self::Name { .. }
+            | Self::Time { .. }
+            | Self::Value { .. }
+            | Self::OperationKind { .. } => None,
+        }
+    }
 }
 
 impl FormatError {

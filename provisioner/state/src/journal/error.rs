@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use bridge::error::chain;
+use bridge::error::{Hint, chain};
 use bridge::fs::FileError;
+use bridge::message_text::MessageText;
 
 use crate::format::FormatError;
 use crate::unrecorded::UnrecordedChange;
@@ -66,6 +67,23 @@ pub enum JournalError {
         /// Reason why the first journal could not be written.
         reason: Box<JournalError>,
     },
+}
+
+impl Hint for JournalError {
+    fn hint(&self) -> Option<MessageText> {
+        match self {
+            Self::UnsupportedVersion { .. } => {
+                Some("a newer version of `sc` has written this: use that version to continue".into())
+            }
+            // The run goes on with its state in memory, or says at its end what to do.
+            Self::Path(_)
+            | Self::Damaged { .. }
+            | Self::Removed { .. }
+            | Self::Unflushed { .. }
+            | Self::InFallback { .. }
+            | Self::Unrecorded { .. } => None,
+        }
+    }
 }
 
 fn lines(changes: &[UnrecordedChange]) -> String {

@@ -1,8 +1,7 @@
 //! Errors of encrypting and decrypting secrets.
 
-use std::borrow::Cow;
-
 use bridge::error::Hint;
+use bridge::message_text::MessageText;
 
 use super::key_service::{KeyError, KeyFailureKind};
 
@@ -57,7 +56,7 @@ pub enum SecretsError {
 }
 
 impl Hint for SecretsError {
-    fn hint(&self) -> Option<Cow<'_, str>> {
+    fn hint(&self) -> Option<MessageText> {
         let hint = match self {
             Self::WrongPassphrase | Self::NoPassphrase => {
                 "the passphrase is `passPhrase` of the secrets provider in server.yaml, else PULUMI_CONFIG_PASSPHRASE"
@@ -74,7 +73,7 @@ impl Hint for SecretsError {
                 "restore an earlier state with `sc stack restore`, or the data key in the state or in the stack file"
             }
             Self::KeyNotCreated => "`sc provision` creates it before the stack",
-            Self::Key(error) => return key_hint(error.failure.kind).map(Cow::Borrowed),
+            Self::Key(error) => return key_hint(error.failure.kind).map(MessageText::from),
             _ => return None,
         };
         Some(hint.into())

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use bridge::error::Hint;
+use bridge::message_text::MessageText;
 use bridge::yaml::YamlError;
 use jiff::Timestamp;
 
@@ -115,6 +117,36 @@ pub enum Damage {
     /// The tags of a stack have an unsupported version.
     #[error("tags of version {0} are not supported")]
     TagsVersion(u32),
+}
+
+/// Advice for a file or an object that a newer program has written.
+pub(crate) const NEWER: &str =
+    "a newer version of `pulumi` or `sc` has written this: use a version of `sc` that supports it";
+
+impl Hint for StoreError {
+    fn hint(&self) -> Option<MessageText> {
+        let hint = match self {
+            Self::Legacy(_) => {
+                "`pulumi state upgrade` converts it to the current layout; to use it unchanged, set \
+                 PULUMI_DIY_BACKEND_IGNORE_DEPRECATION_ERROR=1, which the upgrade needs as well"
+            }
+            Self::BothNames { .. } => {
+                "compare both with `pulumi stack export`, remove the one that is not needed with `pulumi stack rm`, and the \
+                 file of the rename in `.sc/renames` of the backend"
+            }
+            Self::TooNew { .. } => NEWER,
+            // The command line looks for the process of the lock, and writes the lines of server.yaml for another store.
+            Self::Locked { .. } | Self::Migrated { .. } => return None,
+            // The text of the request's error says what to do; the others say it in their own.
+            Self::Request(_)
+            | Self::LockLost { .. }
+            | Self::Replaced { .. }
+            | Self::Exists(_)
+            | Self::NoFolder(_)
+            | Self::Damaged { .. } => return None,
+        };
+        Some(hint.into())
+    }
 }
 
 fn written_at(written: &Option<Timestamp>) -> String {

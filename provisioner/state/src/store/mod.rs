@@ -42,6 +42,7 @@ mod url;
 pub use catalog::Backups;
 pub use compression::{Compression, content_type};
 pub use copy::{CheckpointCopy, CopyKind};
+pub(crate) use error::NEWER;
 pub use error::{Damage, StoreError};
 pub use folder::FolderObjects;
 pub use history_entry::HistoryEntry;

@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use bridge::message_text::MessageText;
 use clap::Args;
-use provisioner::operation::{check_settings, move_settings};
+use provisioner::operation::{check_settings, move_settings, rename_hint};
 use state::store::StackReference;
 use tokio_util::sync::CancellationToken;
 
@@ -12,7 +12,6 @@ use crate::cli::args::{ConfirmArgs, GlobalArgs, LockArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::prompt::{Confirmation, confirm, decline};
-use crate::cli::setup_errors::rename_hint;
 use crate::cli::stacks::{only, read_stack};
 use crate::cli::ui::Ui;
 

@@ -135,7 +135,7 @@ mod tests {
     use engine::masking::SecretMasker;
 
     use super::*;
-    use crate::cli::exit::error_texts;
+    use crate::cli::error_texts::error_texts;
 
     fn snapshot(urns: &[&str]) -> Snapshot {
         let entry = |urn: &&str| {

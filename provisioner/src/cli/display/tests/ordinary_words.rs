@@ -8,7 +8,8 @@ use provisioner::operation::SetupError;
 use serde_json::{Map, Value};
 
 use super::*;
-use crate::cli::exit::{CliError, error_lines, error_texts};
+use crate::cli::error_texts::{error_lines, error_texts};
+use crate::cli::exit::CliError;
 
 const WORDS: [&str; 5] = ["secret", "error", "resource", "created", "plugin"];
 
