@@ -280,7 +280,7 @@ impl Context {
         let job = async move {
             // Work decides by recorded entries, so it waits until these have been read.
             initial_refresh.wait_for(|refresh| *refresh == InitialRefresh::Done).await.ok();
-            drop(sender.send(work.await));
+            sender.send(work.await).ok();
         };
         self.jobs.start(job).map_err(|_| self.halted())?;
         reply.await.unwrap_or_else(|_| Err(self.halted().into()))

@@ -15,7 +15,7 @@ use pulumi_proto::urn::{ProviderReference, Urn};
 use super::core_resources::CoreResources;
 use super::goals::{self, PluginResource};
 use super::references::{Mode, ReferencedResource, ReferencedResources};
-use super::types::{self, ResolvedType};
+use super::types::{ResolvedType, TypeResolver};
 use super::{packages, positions};
 use crate::registry::recipe::{
     CoreResource, Effects, Place, RecipeError, RecipeTable, SharedRegistrations, without_unknowns,
@@ -23,7 +23,7 @@ use crate::registry::recipe::{
 use config::diagnostics::{Code, Diagnostic};
 use config::graph::{dependencies, references};
 use config::tree::Reference;
-use config::{Resource, ResourceImplementation, Stack};
+use config::{PluginDeclaration, Resource, ResourceImplementation, Stack};
 use engine::{Announcement, Goal, ProgramEnd, Registrar, RegistrationResult};
 
 /// Result of a program.
@@ -65,10 +65,10 @@ pub(super) async fn run(
 
 /// Outcome of one registration.
 enum RegistrationOutcome {
-    /// The provider resource is registered.
-    Provider(ProviderReference),
-    /// The resource is registered.
-    Resource(ReferencedResource),
+    /// The provider resource of the plugin at an index of [`Stack::plugins`] is registered.
+    Provider(usize, ProviderReference),
+    /// The resource at an index of [`Stack::declarations`] is registered.
+    Resource(usize, ReferencedResource),
     /// The registration failed. The program continues with resources that do not depend on it.
     Failed,
     /// The deployment accepts no more registrations.
@@ -77,11 +77,34 @@ enum RegistrationOutcome {
     Diagnostic(Box<Diagnostic>),
 }
 
-/// Resource at an index of [`Stack::declarations`], with its environment.
-#[derive(Clone, Copy)]
-struct ResourceNode<'r> {
+/// Node of the graph of registrations. Those that are ready at the same time start in this order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum GraphNode {
+    /// Provider resource of the plugin at an index of [`Stack::plugins`].
+    Provider(usize),
+    /// Resource at an index of [`Stack::declarations`].
+    Resource(usize),
+}
+
+/// Resource of the stack, with its environment.
+struct DeclaredResource<'r> {
     environment: &'r str,
     resource: &'r Resource,
+    kind: ResourceKind<'r>,
+}
+
+/// Kind of a resource.
+enum ResourceKind<'r> {
+    /// Resource of the plugin at an index of [`Stack::plugins`].
+    Plugin { plugin: usize, resolved: Arc<ResolvedType> },
+    /// Core resource.
+    Core { type_name: &'r str },
+}
+
+impl DeclaredResource<'_> {
+    fn is_component(&self) -> bool {
+        matches!(&self.kind, ResourceKind::Plugin { resolved, .. } if resolved.is_component())
+    }
 }
 
 struct Run<'r> {
@@ -97,15 +120,16 @@ struct Run<'r> {
     mode: Mode,
     /// Registrations that several core resources share.
     shared: Arc<SharedRegistrations>,
-    resources: Vec<ResourceNode<'r>>,
-    /// Types of the resources; `None` for a core resource.
-    resolved_types: Vec<Option<Arc<ResolvedType>>>,
-    /// Number of unregistered dependencies of each node. Nodes are the plugins, then the resources.
-    missing_dependencies: Vec<usize>,
-    dependents: Vec<Vec<usize>>,
-    ready: BTreeSet<usize>,
+    resources: Vec<DeclaredResource<'r>>,
+    /// Number of unregistered dependencies of each node that has some.
+    missing_dependencies: BTreeMap<GraphNode, usize>,
+    dependents: BTreeMap<GraphNode, Vec<GraphNode>>,
+    ready: BTreeSet<GraphNode>,
+    /// Registered providers, by index of the plugin.
     providers: BTreeMap<usize, ProviderReference>,
+    /// Registered resources, by index.
     registered: BTreeMap<usize, Arc<ReferencedResource>>,
+    /// Indices of the resources, by environment and key.
     by_key: BTreeMap<(&'r str, &'r str), usize>,
     end: ProgramEnd,
     stopped: bool,
@@ -122,48 +146,52 @@ impl<'r> Run<'r> {
         root: &'r Urn,
         types: BTreeMap<String, PackageTypes>,
     ) -> Self {
-        let plugins = stack.plugins.len();
-        let mut resolved_types = types::resolve_all(stack, &types);
-        resolved_types.extend(stack.registrar.iter().map(|_| None));
+        let mut resolver = TypeResolver::new(stack, &types);
+        let declared = |(environment, resource): (&'r str, &'r Resource)| {
+            let kind = match &resource.implementation {
+                ResourceImplementation::Plugin { plugin, type_text } => {
+                    ResourceKind::Plugin { plugin: *plugin, resolved: resolver.resolve(*plugin, type_text) }
+                }
+                ResourceImplementation::Core { type_name } => ResourceKind::Core { type_name },
+            };
+            DeclaredResource { environment, resource, kind }
+        };
+        let resources: Vec<_> = stack.declarations().map(declared).collect();
         let has_components = types.values().any(PackageTypes::has_components);
         let child_plugins =
             if has_components { packages::plugins_for_children(stack, core_resources) } else { Vec::new() };
-        let resources = stack.declarations().map(|(environment, resource)| ResourceNode { environment, resource });
-        let resources: Vec<ResourceNode<'r>> = resources.collect();
         let by_key: BTreeMap<_, _> = resources
             .iter()
             .enumerate()
-            .map(|(index, node)| ((node.environment, node.resource.key.as_str()), plugins + index))
+            .map(|(index, declared)| ((declared.environment, declared.resource.key.as_str()), index))
             .collect();
-        let nodes = plugins + resources.len();
-        let (mut missing_dependencies, mut dependents) = (vec![0; nodes], vec![Vec::new(); nodes]);
-        for (index, node) in resources.iter().enumerate() {
+        let (mut missing_dependencies, mut dependents) = (BTreeMap::new(), BTreeMap::<_, Vec<_>>::new());
+        for (index, declared) in resources.iter().enumerate() {
+            let DeclaredResource { environment, resource, kind } = declared;
             // Children of a component use these plugins, so the component depends on all of them.
-            let is_component = resolved_types[index].as_ref().is_some_and(|resolved| resolved.is_component());
-            let providers = match &node.resource.implementation {
-                ResourceImplementation::Plugin { plugin, .. } if is_component => {
-                    child_plugins.iter().copied().chain([*plugin]).collect()
-                }
-                ResourceImplementation::Plugin { plugin, .. } => vec![*plugin],
-                ResourceImplementation::Core { .. } => Vec::new(),
+            let of_children = if declared.is_component() { child_plugins.as_slice() } else { &[] };
+            let provider = match kind {
+                ResourceKind::Plugin { plugin, .. } => Some(*plugin),
+                ResourceKind::Core { .. } => None,
             };
-            let named =
-                dependencies(node.resource).filter_map(|(key, _)| by_key.get(&(node.environment, key)).copied());
-            let node_dependencies: BTreeSet<usize> = named.chain(providers).collect();
-            missing_dependencies[plugins + index] = node_dependencies.len();
+            let providers = of_children.iter().copied().chain(provider).map(GraphNode::Provider);
+            let named = dependencies(resource).filter_map(|(key, _)| by_key.get(&(*environment, key)).copied());
+            let node_dependencies: BTreeSet<_> = named.map(GraphNode::Resource).chain(providers).collect();
+            missing_dependencies.insert(GraphNode::Resource(index), node_dependencies.len());
             for dependency in node_dependencies {
-                dependents[dependency].push(plugins + index);
+                dependents.entry(dependency).or_default().push(GraphNode::Resource(index));
             }
         }
         // A plugin that only core types use is not registered, because each core resource registers its own provider.
         let core_packages = packages::core_type_packages(stack, core_resources);
-        let is_registered = |node: &usize| {
-            stack.plugins.get(*node).is_none_or(|declaration| {
-                let is_core_only = dependents[*node].is_empty() && core_packages.contains(declaration.package());
-                declaration.plugin.enabled && !is_core_only
-            })
+        let is_registered = |(index, declaration): (usize, &PluginDeclaration)| {
+            let is_used = dependents.contains_key(&GraphNode::Provider(index));
+            let is_core_only = !is_used && core_packages.contains(declaration.package());
+            (declaration.plugin.enabled && !is_core_only).then_some(GraphNode::Provider(index))
         };
-        let ready = (0..nodes).filter(|node| missing_dependencies[*node] == 0).filter(is_registered).collect();
+        let providers = stack.plugins.iter().enumerate().filter_map(is_registered);
+        let independent = missing_dependencies.iter().filter(|(_, missing)| **missing == 0).map(|(node, _)| *node);
+        let ready = providers.chain(independent).collect();
         let mode = if registrar.is_preview() { Mode::Preview } else { Mode::Apply };
         Self {
             stack,
@@ -176,7 +204,6 @@ impl<'r> Run<'r> {
             mode,
             shared: Arc::default(),
             resources,
-            resolved_types,
             missing_dependencies,
             dependents,
             ready,
@@ -191,38 +218,37 @@ impl<'r> Run<'r> {
 
     /// Returns the goals that announce the plugin resources.
     fn announced(&self) -> impl Iterator<Item = Goal> {
-        let resolved = self.resources.iter().zip(&self.resolved_types);
-        let announced = |(node, resolved): (&ResourceNode<'r>, &Option<Arc<ResolvedType>>)| {
-            let resolved = resolved.as_ref()?;
-            let mut goal = goals::announced(node.resource, resolved.token.as_str(), node.environment, self.root);
+        self.resources.iter().filter_map(|DeclaredResource { environment, resource, kind }| {
+            let ResourceKind::Plugin { resolved, .. } = kind else { return None };
+            let mut goal = goals::announced(resource, resolved.token.as_str(), environment, self.root);
             goal.aliases.extend(goals::type_aliases(&resolved.former_types));
             goal.remote = resolved.is_component();
             Some(goal)
-        };
-        resolved.filter_map(announced)
+        })
     }
 
     async fn register_all(&mut self) {
-        let mut running: FuturesUnordered<BoxFuture<'r, (usize, RegistrationOutcome)>> = FuturesUnordered::new();
+        let mut running: FuturesUnordered<BoxFuture<'r, RegistrationOutcome>> = FuturesUnordered::new();
         loop {
             while !self.stopped
                 && let Some(node) = self.ready.pop_first()
             {
-                let registration = self.start(node);
-                running.push(Box::pin(async move { (node, registration.await) }));
+                running.push(self.start(node));
             }
-            let Some((node, outcome)) = running.next().await else { return };
-            self.handle_outcome(node, outcome);
+            let Some(outcome) = running.next().await else { return };
+            self.handle_outcome(outcome);
         }
     }
 
-    fn handle_outcome(&mut self, node: usize, outcome: RegistrationOutcome) {
-        match outcome {
-            RegistrationOutcome::Provider(reference) => {
-                self.providers.insert(node, reference);
+    fn handle_outcome(&mut self, outcome: RegistrationOutcome) {
+        let node = match outcome {
+            RegistrationOutcome::Provider(plugin, reference) => {
+                self.providers.insert(plugin, reference);
+                GraphNode::Provider(plugin)
             }
-            RegistrationOutcome::Resource(resource) => {
-                self.registered.insert(node, Arc::new(resource));
+            RegistrationOutcome::Resource(index, resource) => {
+                self.registered.insert(index, Arc::new(resource));
+                GraphNode::Resource(index)
             }
             // Nodes that depend on a failed node never start.
             RegistrationOutcome::Failed => {
@@ -238,38 +264,37 @@ impl<'r> Run<'r> {
                 self.diagnostics.push(*diagnostic);
                 return;
             }
-        }
-        for dependent in std::mem::take(&mut self.dependents[node]) {
-            self.missing_dependencies[dependent] -= 1;
-            if self.missing_dependencies[dependent] == 0 {
+        };
+        for dependent in self.dependents.remove(&node).unwrap_or_default() {
+            let Some(missing) = self.missing_dependencies.get_mut(&dependent) else { continue };
+            *missing -= 1;
+            if *missing == 0 {
                 self.ready.insert(dependent);
             }
         }
     }
 
-    fn start(&self, node: usize) -> BoxFuture<'r, RegistrationOutcome> {
-        let plugins = self.stack.plugins.len();
-        match node.checked_sub(plugins) {
-            None => self.start_provider(node),
-            Some(resource_index) => {
-                let ResourceNode { environment, resource } = self.resources[resource_index];
-                let mut referenced = ReferencedResources::new(self.mode);
-                for (key, _) in dependencies(resource) {
-                    let node = self.by_key.get(&(environment, key));
-                    if let Some(dependency) = node.and_then(|node| self.registered.get(node)) {
-                        referenced.insert(environment, key, dependency.clone());
-                    }
-                }
-                match (&resource.implementation, &self.resolved_types[resource_index]) {
-                    (ResourceImplementation::Plugin { plugin, .. }, Some(resolved)) => {
-                        self.start_plugin_resource(resource_index, resolved, *plugin, referenced)
-                    }
-                    (ResourceImplementation::Core { type_name }, _) => {
-                        self.start_core_resource(resource_index, type_name, referenced)
-                    }
-                    (ResourceImplementation::Plugin { .. }, None) => Box::pin(async { RegistrationOutcome::Failed }),
-                }
+    fn start(&self, node: GraphNode) -> BoxFuture<'r, RegistrationOutcome> {
+        match node {
+            GraphNode::Provider(plugin) => self.start_provider(plugin),
+            GraphNode::Resource(index) => self.start_resource(index),
+        }
+    }
+
+    fn start_resource(&self, index: usize) -> BoxFuture<'r, RegistrationOutcome> {
+        let DeclaredResource { environment, resource, kind } = &self.resources[index];
+        let mut referenced = ReferencedResources::new(self.mode);
+        for (key, _) in dependencies(resource) {
+            let index = self.by_key.get(&(*environment, key));
+            if let Some(dependency) = index.and_then(|index| self.registered.get(index)) {
+                referenced.insert(environment, key, dependency.clone());
             }
+        }
+        match kind {
+            ResourceKind::Plugin { plugin, resolved } => {
+                self.start_plugin_resource(index, resolved, *plugin, referenced)
+            }
+            ResourceKind::Core { type_name } => self.start_core_resource(index, type_name, referenced),
         }
     }
 
@@ -284,7 +309,7 @@ impl<'r> Run<'r> {
         Box::pin(async move {
             match registrar.register(goal).await {
                 Ok(registered) if registered.result == RegistrationResult::Failed => RegistrationOutcome::Failed,
-                Ok(registered) => RegistrationOutcome::Provider(registered.as_provider_reference()),
+                Ok(registered) => RegistrationOutcome::Provider(index, registered.as_provider_reference()),
                 Err(_) => RegistrationOutcome::Halted,
             }
         })
@@ -297,10 +322,9 @@ impl<'r> Run<'r> {
         plugin: usize,
         referenced: ReferencedResources,
     ) -> BoxFuture<'r, RegistrationOutcome> {
-        let ResourceNode { environment, resource } = self.resources[resource_index];
-        let Some(provider) = self.providers.get(&plugin).cloned() else {
-            return Box::pin(async { RegistrationOutcome::Failed });
-        };
+        let DeclaredResource { environment, resource, .. } = self.resources[resource_index];
+        let provider = self.providers.get(&plugin).cloned();
+        let provider = provider.expect("a resource starts after the provider of its plugin, on which it depends");
         let depends_on = depends_on(resource, environment, &referenced);
         let (token, root) = (resolved.token.as_str(), self.root);
         let plugin_resource = PluginResource { resource, token, environment, root, provider, depends_on: &depends_on };
@@ -322,7 +346,9 @@ impl<'r> Run<'r> {
             };
             match registrar.register(goal).await {
                 Ok(registered) if registered.result == RegistrationResult::Failed => RegistrationOutcome::Failed,
-                Ok(registered) => RegistrationOutcome::Resource(ReferencedResource::Plugin(registered, resolved)),
+                Ok(registered) => {
+                    RegistrationOutcome::Resource(resource_index, ReferencedResource::Plugin(registered, resolved))
+                }
                 Err(_) => RegistrationOutcome::Halted,
             }
         })
@@ -342,7 +368,7 @@ impl<'r> Run<'r> {
         type_name: &'r str,
         referenced: ReferencedResources,
     ) -> BoxFuture<'r, RegistrationOutcome> {
-        let ResourceNode { environment, resource } = self.resources[resource_index];
+        let DeclaredResource { environment, resource, .. } = self.resources[resource_index];
         let (stack, root, registrar, effects) = (self.stack, self.root, self.registrar, self.effects);
         let source = positions::resource_ref(self.stack.plugins.len(), resource_index);
         let recipe = self.core.get(type_name).cloned();
@@ -367,7 +393,7 @@ impl<'r> Run<'r> {
                 resolve_text: &|string| referenced.evaluate_text(string, environment),
             };
             match recipe.register(core).await {
-                Ok(provisioned) => RegistrationOutcome::Resource(ReferencedResource::Core(provisioned)),
+                Ok(provisioned) => RegistrationOutcome::Resource(resource_index, ReferencedResource::Core(provisioned)),
                 Err(RecipeError::Halted(_)) => RegistrationOutcome::Halted,
                 Err(RecipeError::Failed) => RegistrationOutcome::Failed,
                 Err(RecipeError::Diagnostic(diagnostic)) => RegistrationOutcome::Diagnostic(diagnostic),
@@ -423,16 +449,11 @@ impl<'r> Run<'r> {
 
     /// Returns the index of the resource that a reference of an output refers to, and the registered resource.
     fn find_target(&self, reference: &Reference) -> Option<(usize, &Arc<ReferencedResource>)> {
-        let node = self.find_node(reference)?;
-        Some((node - self.stack.plugins.len(), self.registered.get(&node)?))
-    }
-
-    /// Returns the node of the resource that a reference of an output refers to.
-    fn find_node(&self, reference: &Reference) -> Option<usize> {
-        match &reference.environment {
-            Some(environment) => self.by_key.get(&(environment.as_str(), reference.resource.as_str())).copied(),
-            None => Some(*self.by_key.iter().find(|((_, key), _)| *key == reference.resource)?.1),
-        }
+        let index = match &reference.environment {
+            Some(environment) => *self.by_key.get(&(environment.as_str(), reference.resource.as_str()))?,
+            None => *self.by_key.iter().find(|((_, key), _)| *key == reference.resource)?.1,
+        };
+        Some((index, self.registered.get(&index)?))
     }
 }
 

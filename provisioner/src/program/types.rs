@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bridge::host::{NestedObjects, ObjectInfo, PackageTypes, TypeInfo, expand_index_module};
-use config::{ResourceImplementation, Stack};
+use config::{Resource, ResourceImplementation, Stack};
 use pulumi_proto::urn::TypeToken;
 
 /// Type of a plugin resource.
@@ -81,17 +81,32 @@ impl ResolvedType {
 /// Resolves the types of the plugin resources of a stack, in the order of [`Stack::resources`]; `None` for a core resource.
 /// `types` are the types of the packages, by name of the plugin.
 pub(super) fn resolve_all(stack: &Stack, types: &BTreeMap<String, PackageTypes>) -> Vec<Option<Arc<ResolvedType>>> {
-    let mut resolved: BTreeMap<(usize, &str), Arc<ResolvedType>> = BTreeMap::new();
-    let mut of_resources = Vec::new();
-    for (_, resource) in stack.resources() {
-        of_resources.push(match &resource.implementation {
-            ResourceImplementation::Plugin { type_text, plugin } => {
-                let of_package = || stack.plugins.get(*plugin).and_then(|declared| types.get(declared.name()));
-                let known = resolved.entry((*plugin, type_text));
-                Some(Arc::clone(known.or_insert_with(|| ResolvedType::new(type_text, of_package()).into())))
-            }
-            ResourceImplementation::Core { .. } => None,
-        });
+    let mut resolver = TypeResolver::new(stack, types);
+    let resolve = |(_, resource): (_, &Resource)| match &resource.implementation {
+        ResourceImplementation::Plugin { type_text, plugin } => Some(resolver.resolve(*plugin, type_text)),
+        ResourceImplementation::Core { .. } => None,
+    };
+    stack.resources().map(resolve).collect()
+}
+
+/// Resolver of the types of a stack. Resources of one type share the result.
+pub(super) struct TypeResolver<'s> {
+    stack: &'s Stack,
+    types: &'s BTreeMap<String, PackageTypes>,
+    resolved: BTreeMap<(usize, String), Arc<ResolvedType>>,
+}
+
+impl<'s> TypeResolver<'s> {
+    /// Creates a resolver. `types` are the types of the packages, by name of the plugin.
+    pub(super) fn new(stack: &'s Stack, types: &'s BTreeMap<String, PackageTypes>) -> Self {
+        Self { stack, types, resolved: BTreeMap::new() }
     }
-    of_resources
+
+    /// Resolves a type, given the index of its plugin and its text in server.yaml.
+    pub(super) fn resolve(&mut self, plugin: usize, type_text: &str) -> Arc<ResolvedType> {
+        let Self { stack, types, resolved } = self;
+        let of_package = || stack.plugins.get(plugin).and_then(|declared| types.get(declared.name()));
+        let known = resolved.entry((plugin, type_text.to_owned()));
+        Arc::clone(known.or_insert_with(|| ResolvedType::new(type_text, of_package()).into()))
+    }
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use backon::BackoffBuilder as _;
 use serde_json::json;
 
 use super::credentials::{GoogleCredentials, GoogleCredentialsError, load_credentials};
 use super::failure::TokenFailure;
-use super::json_client::{Authentication, JsonClient, JsonError, access_token, waits, words};
+use super::json_client::{Authentication, JsonClient, JsonError, access_token, pauses, words};
 
 /// Scope of the access token.
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
@@ -86,13 +87,13 @@ impl ServiceUsage {
         // A repeated request has the same effect as the first.
         let mut operation =
             self.client.send(|client| client.post(self.url(&format!("{path}:enable"))).json(&json!({}))).await?;
-        let mut waits = waits();
+        let mut pauses = pauses().build();
         while operation["done"] != true {
             let Some(name) = operation["name"].as_str().map(str::to_owned) else {
                 return Err(ApiError::Refused("the reply of the Service Usage API has no operation".to_owned()));
             };
             // The service has no call that waits for the end of an operation.
-            tokio::time::sleep(waits.next().unwrap_or(LONGEST_WAIT)).await;
+            tokio::time::sleep(pauses.next().unwrap_or(LONGEST_WAIT)).await;
             operation = self.client.send(|client| client.get(self.url(&name))).await?;
         }
         match operation["error"].as_object() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use backon::{BackoffBuilder as _, ExponentialBuilder};
+use backon::{ExponentialBuilder, Retryable as _};
 use bridge::error::{chain, shorten_to};
 use google_cloud_auth::credentials::{CacheableResource, CredentialsProvider as _};
 use http::{Extensions, HeaderMap};
@@ -82,33 +82,26 @@ impl JsonClient {
     /// # Errors
     /// [`JsonError`].
     pub(crate) async fn send(&self, request: impl Fn(&Client) -> RequestBuilder) -> Result<Value, JsonError> {
-        let mut waits = waits().take(REPETITIONS);
-        loop {
+        let attempt = || async {
             let request = request(&self.client);
             let request = match &self.authentication {
                 Authentication::Token(token) => request.bearer_auth(token),
                 Authentication::Headers(headers) => request.headers(headers.clone()),
                 Authentication::None => request,
             };
-            let received = match request.send().await {
-                Ok(reply) => receive(reply).await,
-                Err(error) => Err(error.into()),
-            };
-            let error = match received {
-                Ok(json) => return Ok(json),
-                Err(JsonError::Refused { status, .. })
-                    if !(status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS) =>
-                {
-                    return received;
-                }
-                Err(JsonError::Unexpected { .. }) => return received,
-                Err(error) => error,
-            };
-            match waits.next() {
-                // The service does not report that it can be reached again.
-                Some(wait) => tokio::time::sleep(wait).await,
-                None => return Err(error),
-            }
+            receive(request.send().await?).await
+        };
+        attempt.retry(pauses().with_max_times(REPETITIONS)).when(JsonError::is_transient).await
+    }
+}
+
+impl JsonError {
+    /// Returns whether the same request may succeed later.
+    fn is_transient(&self) -> bool {
+        match self {
+            Self::Unreachable(_) => true,
+            Self::Refused { status, .. } => status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS,
+            Self::Unexpected { .. } => false,
         }
     }
 }
@@ -171,10 +164,10 @@ pub(crate) async fn access_token(loaded: &LoadedCredentials) -> Result<String, T
     }
 }
 
-/// Returns pauses that grow from 0.2 s to 10 s.
-pub(super) fn waits() -> impl Iterator<Item = Duration> {
+/// Returns pauses between requests that grow from 0.2 s to 10 s, without an end.
+pub(super) fn pauses() -> ExponentialBuilder {
     let (first, last) = (Duration::from_millis(200), Duration::from_secs(10));
-    ExponentialBuilder::default().with_min_delay(first).with_max_delay(last).with_jitter().without_max_times().build()
+    ExponentialBuilder::default().with_min_delay(first).with_max_delay(last).with_jitter().without_max_times()
 }
 
 /// Returns the words of a service, shortened.

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::decisions::retries::{FailedAttempt, RetryDecision, RetryRefusal, decide};
 use crate::events::{Event, ScheduledRetry};
 use crate::reporter::Reporter;
+use crate::seed::random_bytes;
 
 /// Parts of a run that repeated calls need.
 #[derive(Clone, Debug)]
@@ -139,9 +140,7 @@ fn refused(mut error: ProviderError, refusal: RetryRefusal) -> ProviderError {
 
 /// Returns a random number from 0 to 1.
 fn random_fraction() -> f64 {
-    let (random, _) = uuid::Uuid::new_v4().as_u64_pair();
-    // The low bits of this half hold the version of the UUID.
-    f64::from((random >> 32) as u32) / f64::from(u32::MAX)
+    f64::from(u32::from_le_bytes(random_bytes())) / f64::from(u32::MAX)
 }
 
 #[async_trait]

@@ -76,7 +76,7 @@ impl<W: Write> Drop for Painter<W> {
     fn drop(&mut self) {
         if !self.drawn.is_empty() {
             // An error means that the terminal is closed, so it cannot be reported there.
-            drop(self.write(SHOW_CURSOR));
+            self.write(SHOW_CURSOR).ok();
         }
     }
 }
