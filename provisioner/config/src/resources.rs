@@ -214,10 +214,14 @@ pub(super) fn declared(root: Section<'_>) -> HashSet<(&str, &str)> {
 }
 
 /// Returns the error of a domain in a stack without a registrar.
-fn missing_registrar_error(domain: &Entry) -> Diagnostic {
+fn missing_registrar_error(domain: &Entry, types: &TypeTable) -> Diagnostic {
     let summary = MessageText::new(format_args!("`{}` needs a registrar, which the stack does not have", domain.key));
-    Diagnostic::error(Code("missing-registrar"), domain.value.span, summary)
-        .help("add `resources.registrar` with `type: cloudflare`, or leave the key out")
+    let registrars: Vec<String> = types.registrars().map(|core| format!("`type: {}`", core.name())).collect();
+    let help = MessageText::new(format_args!(
+        "add `resources.registrar` with {}, or leave the key out",
+        registrars.join(" or ")
+    ));
+    Diagnostic::error(Code("missing-registrar"), domain.value.span, summary).help(help)
 }
 
 /// Returns true for a mapping with a string `type`.
@@ -285,8 +289,8 @@ fn read_resource(
         ResourceImplementation::Core { type_name } => {
             if let Some(core) = routing.types.get(type_name) {
                 core.check(&config, diagnostics);
-                diagnostics
-                    .extend(core.domain(&config).filter(|_| !routing.has_registrar).map(missing_registrar_error));
+                let domain = core.domain(&config).filter(|_| !routing.has_registrar);
+                diagnostics.extend(domain.map(|domain| missing_registrar_error(domain, routing.types)));
             }
         }
     }

@@ -10,28 +10,6 @@ use crate::types::TypeTable;
 
 const UNKNOWN_TYPE: Code = Code("unknown-resource-type");
 
-/// Resource types of the Go program (docs/spec/simple-container.md#7.1), including those that are not supported yet.
-pub(super) const GO_TYPES: [&str; 18] = [
-    "s3-bucket",
-    "ecr-repository",
-    "aws-rds-postgres",
-    "aws-rds-mysql",
-    "aws-cloudtrail-security-alerts",
-    "gcp-bucket",
-    "gcp-artifact-registry",
-    "gcp-docker-image-push",
-    "gcp-cloudsql-postgres",
-    "gcp-redis",
-    "gcp-pubsub",
-    "gcp-gke-autopilot-cluster",
-    "kubernetes-caddy",
-    "kubernetes-helm-postgres-operator",
-    "kubernetes-helm-mongodb-operator",
-    "kubernetes-helm-rabbitmq-operator",
-    "kubernetes-helm-redis-operator",
-    "mongodb-atlas",
-];
-
 /// Declared plugins and known core types.
 #[derive(Clone, Copy)]
 pub(super) struct RoutingContext<'a> {
@@ -81,7 +59,7 @@ impl RoutingRequest<'_> {
 
     fn unknown_core_type_error(self, context: RoutingContext<'_>) -> Diagnostic {
         let unknown = self.unknown_type_error();
-        if GO_TYPES.contains(&self.text) {
+        if context.types.unsupported().contains(&self.text) {
             return Diagnostic::error(
                 UNKNOWN_TYPE,
                 self.span,
@@ -92,7 +70,7 @@ impl RoutingRequest<'_> {
         if context.plugins.iter().any(|plugin| plugin.package() == self.text) {
             return unknown.help(format_args!("write the whole type, `{0}:module:Type` or `{0}:Type`", self.text));
         }
-        unknown.did_you_mean(self.text, context.types.names().chain(GO_TYPES))
+        unknown.did_you_mean(self.text, context.types.names().chain(context.types.unsupported().iter().copied()))
     }
 
     fn select_plugin(self, context: RoutingContext<'_>) -> Result<Option<ResourceImplementation>, Box<Diagnostic>> {

@@ -7,14 +7,12 @@ use bridge::message_text::MessageText;
 
 use crate::diagnostics::{Code, Diagnostic, closest};
 use crate::reader::{Reader, Section, unknown_key_error};
-use crate::routing::GO_TYPES;
 use crate::types::{TemplateType, TypeTable};
 use crate::yaml::Document;
 
-/// Types of `auth`, `secrets`, `cicd` and `registrar` blocks. As in Go, one namespace holds these types and the types
-/// of resources and templates (docs/spec/simple-container.md#2.2, #7.1), so a section accepts any type of the
-/// namespace.
-const NON_RESOURCE_TYPES: [&str; 8] = [
+/// Types of `auth`, `secrets` and `cicd` blocks. As in Go, one namespace holds these types and the types of resources,
+/// registrars and templates (docs/spec/simple-container.md#2.2, #7.1), so a section accepts any type of the namespace.
+const BLOCK_TYPES: [&str; 7] = [
     "pulumi-token",
     "aws-token",
     "gcp-service-account",
@@ -22,7 +20,6 @@ const NON_RESOURCE_TYPES: [&str; 8] = [
     "aws-secrets-manager",
     "gcp-secrets-manager",
     "github-actions",
-    "cloudflare",
 ];
 
 /// Version of the format of server.yaml.
@@ -106,7 +103,7 @@ pub(super) fn check_type(
     let declared_type = reader.text_at(section, "type").filter(|(text, _)| !text.is_empty());
     let (text, span) = declared_type.unwrap_or((String::new(), section.span));
     let templates = || types.templates().iter().map(TemplateType::name);
-    let known = || NON_RESOURCE_TYPES.into_iter().chain(GO_TYPES).chain(templates());
+    let known = || BLOCK_TYPES.into_iter().chain(types.simple_container_names()).chain(templates());
     if known().any(|known| known == text) || (text.is_empty() && missing == MissingType::Allowed) {
         return true;
     }

@@ -13,7 +13,7 @@ use bridge::provider::grpc::{AuthEntry, PluginInit};
 use futures_util::future::{join_all, try_join_all};
 
 use crate::program::{Program, SchemaFindings};
-use crate::registry::packages;
+use crate::registry::recipes;
 use crate::schema::Package;
 use config::diagnostics::{Code, Diagnostic, Span, finish};
 use config::{PluginDeclaration, Stack, values};
@@ -58,7 +58,7 @@ impl StackRun {
         let requests: Vec<PackageRequest> = unserved_resources(host, recorded)
             .filter(|(package, _)| !stack.plugins.iter().any(|plugin| plugin.package() == package))
             .filter_map(|(package, urn)| {
-                let package = packages::find(&package).filter(|package| seen.insert(package.name))?;
+                let package = recipes::package(&package).filter(|package| seen.insert(package.name))?;
                 let needed_by = format!("the recorded resource {}", urn.name());
                 Some(PackageRequest { package, needed_by, span: None })
             })
@@ -149,7 +149,7 @@ fn undeclared(config: PluginConfig, stack: &Stack) -> DeclaredPlugin {
 /// Returns a plugin of a run. Provider resources of the packages of core types share instances: these providers pay no
 /// attention to their provider resource.
 fn declared(config: PluginConfig, init: PluginInit) -> DeclaredPlugin {
-    let shares_equal_configurations = packages::find(config.package.as_str()).is_some();
+    let shares_equal_configurations = recipes::package(config.package.as_str()).is_some();
     DeclaredPlugin { config, init, shares_equal_configurations }
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use crate::registry::recipe::{CoreTypeRecipe, Outline, Package, Place, RecipeTable, conflict};
+use crate::registry::packages::Package;
+use crate::registry::recipe::{CoreTypeRecipe, Outline, Place, RecipeTable, conflict};
 use config::diagnostics::Diagnostic;
 use config::{Resource, ResourceImplementation, Stack};
 

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::core_resources::CoreResources;
-use crate::registry::packages::{self, CorePackage};
-use crate::registry::recipe::Package;
+use crate::registry::packages::{CorePackage, Package};
 use crate::registry::recipes::key_packages;
 use bridge::message_text::MessageText;
 use config::diagnostics::{Code, Diagnostic, Span};
@@ -33,7 +32,7 @@ pub(super) fn undeclared(stack: &Stack, core: &CoreResources) -> Vec<UndeclaredP
         .filter(|(_, _, package)| seen.insert(package.name))
         .filter_map(|(resource, type_name, package)| {
             Some(UndeclaredPackage {
-                package: packages::find(package.name)?,
+                package: CorePackage::of(package)?,
                 resource: resource.key.clone(),
                 type_name: type_name.to_owned(),
                 span: resource.type_span,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::json_schema::{DIALECT, closed_schema, to_json_text};
 use super::package::Package;
-use config::types::{CoreType, TemplateConfigName, TemplateType, TypeTable};
+use config::types::{CoreType, TemplateConfigName, TemplateType, TypeOrigin, TypeTable};
 
 /// Name of the file with the definitions that a package's types share.
 const SHARED: &str = "types.json";
@@ -17,28 +17,10 @@ const SHARED: &str = "types.json";
 const RESOURCE: &str = "resource";
 const TEMPLATE: &str = "template";
 
-/// Names of core types whose name in Simple Container is not made of the words of the type. It is the name of a Go struct.
-const NAMES: [(&str, &str); 14] = [
-    ("aws-rds-mysql", "MysqlConfig"),
-    ("aws-rds-postgres", "PostgresConfig"),
-    ("cloudflare", "RegistrarConfig"),
-    ("gcp-artifact-registry", "ArtifactRegistryConfig"),
-    ("gcp-cloudsql-postgres", "PostgresGcpCloudsqlConfig"),
-    ("gcp-gke-autopilot-cluster", "GkeAutopilotResource"),
-    ("gcp-pubsub", "PubSubConfig"),
-    ("gcp-redis", "RedisConfig"),
-    ("kubernetes-caddy", "CaddyResource"),
-    ("kubernetes-helm-mongodb-operator", "HelmMongodbOperator"),
-    ("kubernetes-helm-postgres-operator", "HelmPostgresOperator"),
-    ("kubernetes-helm-rabbitmq-operator", "HelmRabbitmqOperator"),
-    ("kubernetes-helm-redis-operator", "HelmRedisOperator"),
-    ("mongodb-atlas", "AtlasConfig"),
-];
-
 pub(super) fn files(types: &TypeTable, packages: &[Package]) -> BTreeMap<String, String> {
     let mut folders: BTreeMap<&str, Folder<'_>> = BTreeMap::new();
     for core in types.iter().chain(types.registrars()) {
-        let folder = folders.entry(provider_of(core)).or_insert_with(|| Folder::new(title(provider_of(core))));
+        let folder = folders.entry(core.provider()).or_insert_with(|| Folder::new(title(core.provider())));
         folder.add_core(core);
     }
     // Template types with the same kind of config share a file, named after the last type, as in Simple Container.
@@ -197,11 +179,13 @@ impl<'p> Folder<'p> {
     }
 
     fn add_core(&mut self, core: &CoreType) {
-        let known = NAMES.iter().find(|(type_name, _)| *type_name == core.name()).map(|(_, name)| (*name).to_owned());
-        // The type `s3-bucket` becomes `S3Bucket`, as in Simple Container.
-        let name: String = known.unwrap_or_else(|| core.name().split('-').map(capitalize).collect());
+        let (name, remark) = match core.origin() {
+            TypeOrigin::SimpleContainer(go_name) => (go_name.to_owned(), ""),
+            // The own type `aws-queue` becomes `AwsQueue`.
+            TypeOrigin::Own => (core.name().split('-').map(capitalize).collect(), " (not in Simple Container)"),
+        };
         let about = name.to_lowercase();
-        let description = format!("{} {} configuration", self.title, about.trim_end_matches("config"));
+        let description = format!("{} {} configuration{remark}", self.title, about.trim_end_matches("config"));
         self.types.push(Type {
             file: name.to_lowercase(),
             name,
@@ -280,24 +264,6 @@ fn shorten_file_name(name: String, token: &str) -> String {
     kept.chain(['-']).chain(digest.chars().take(DIGEST_DIGITS)).collect()
 }
 
-/// Returns the provider that Simple Container assigns a core type to, by the words of its name.
-fn provider_of(core: &CoreType) -> &'static str {
-    let is = |words: &[&str]| core.name().split('-').any(|word| words.contains(&word));
-    if is(&["aws", "s3", "ecr", "rds"]) {
-        "aws"
-    } else if is(&["gcp", "gke"]) {
-        "gcp"
-    } else if is(&["kubernetes"]) {
-        "kubernetes"
-    } else if is(&["mongodb"]) {
-        "mongodb"
-    } else if is(&["cloudflare"]) {
-        "cloudflare"
-    } else {
-        "unknown"
-    }
-}
-
 fn title(provider: &str) -> String {
     match provider {
         "aws" => "AWS".to_owned(),
@@ -318,17 +284,32 @@ mod tests {
     use crate::registry::recipes;
 
     #[test]
-    fn core_types_have_the_names_and_folders_of_simple_container() {
+    fn types_of_simple_container_have_its_names_and_folders() {
         // Lines of PATH, name, type and description of the files that Simple Container writes.
         let expected = include_str!("../../../tests/goldens/simple-container/schemas.tsv");
-        let files = files(&recipes::core_types().types(), &[]);
-        let mut found: Vec<String> = Vec::new();
-        for (path, text) in files.iter().filter(|(path, _)| path.contains('/') && !path.ends_with("/index.json")) {
+        let types = recipes::core_types().types();
+        let own: Vec<&str> = types.iter().filter(|core| core.origin() == TypeOrigin::Own).map(CoreType::name).collect();
+        let (mut found, mut found_own): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+        for (path, text) in &files(&types, &[]) {
+            if !path.contains('/') || path.ends_with("/index.json") {
+                continue;
+            }
             let file: Value = serde_json::from_str(text).unwrap();
-            let text = |key: &str| file[key].as_str().unwrap().to_owned();
-            found.push([path.clone(), text("name"), text("resourceType"), text("description")].join("\t"));
+            let text = |key: &str| file[key].as_str().unwrap();
+            let name = text("resourceType");
+            if own.contains(&name) {
+                let descriptions = [text("description"), file["schema"]["description"].as_str().unwrap()];
+                assert!(
+                    descriptions.iter().all(|text| text.to_lowercase().contains("not in simple container")),
+                    "{name}"
+                );
+                found_own.push(name.to_owned());
+            } else {
+                found.push([path, text("name"), name, text("description")].join("\t"));
+            }
         }
         assert_eq!(found, expected.lines().collect::<Vec<_>>());
+        assert_eq!(found_own, own, "each own type has a file");
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Tests of core types, with a type that exists only in tests: a pond with a fence.
 
-use config::types::{CoreConfig, TextHandle};
+use config::types::{CoreConfig, TextHandle, TypeOrigin};
 use engine::RegistrationResult;
-use provisioner::registry::recipe::{CoreTypeRecipe, Package, Place, Recipe, RecipeTable};
+use provisioner::registry::packages::Package;
+use provisioner::registry::recipe::{CoreTypeRecipe, Place, Recipe, RecipeTable};
 use pulumi_proto::property::PropertyValue;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,10 +18,12 @@ struct PondConfig {
 
 impl CoreConfig for PondConfig {
     const TYPE: &'static str = "pond";
+    const ORIGIN: TypeOrigin = TypeOrigin::Own;
+    const PROVIDER: &'static str = "water";
     const OUTPUTS: &'static [&'static str] = &["water", "owner"];
 }
 
-const WATER: Package = Package { name: "water" };
+const WATER: Package = Package { name: "water", variables: &[] };
 
 fn pond(config: &PondConfig, at: &Place<'_>, r: &mut Recipe<'_>) {
     let name = at.qualified(at.name);

@@ -16,6 +16,7 @@ mod gcp_types;
 mod helm;
 mod missing_outputs;
 mod output_check;
+mod own_types;
 mod packages;
 mod recorded;
 mod references;

@@ -4,10 +4,11 @@
 use std::fs;
 use std::path::Path;
 
+use provisioner::registry::recipes;
+use provisioner::schema;
 use serde_json::json;
 use tests::binaries;
 
-use crate::filter::filter_output;
 use crate::repository::{Repository, Sections};
 
 #[test]
@@ -31,12 +32,9 @@ fn committed_schemas_match_the_quick_start() {
 fn only_changed_schemas_are_written() {
     let repository = Repository::new(Sections::default());
     let output = repository.expect_exit(0, "schema-gen out --core");
-    insta::assert_snapshot!(filter_output(&output, &[(&repository.path(""), "[repo]/")]), @r"
-    exit 0
-    --- out
-    28 schemas in [repo]/out, 28 of them changed
-    --- err
-    ");
+    let count = schema::files(&recipes::built_in_types(), None).len();
+    let expected = format!("{count} schemas in [repo]/out, {count} of them changed\n");
+    assert!(output.contains(&expected), "{output}");
     assert!(repository.expect_exit(0, "schema-gen out --core").contains("0 of them changed"));
     fs::write(repository.path("out/index.json"), "").unwrap();
     assert!(repository.expect_exit(0, "schema-gen out --core --json").contains(r#""changed":1"#));

@@ -120,11 +120,11 @@ fn each_missing_or_misspelt_key_of_each_core_type_is_shown() {
         checked += cases.len();
         let configs: Vec<&str> = cases.iter().map(|(config, _)| config.as_str()).collect();
         let valid = shape.valid();
-        let (documents, valid) = match name {
-            "cloudflare" => {
+        let (documents, valid) = match recipes::core_types().types().registrar(name) {
+            Some(_) => {
                 (configs.iter().map(|config| with_registrar(name, config)).collect(), with_registrar(name, &valid))
             }
-            _ => (vec![with_resources(name, &configs)], with_resources(name, &[&valid])),
+            None => (vec![with_resources(name, &configs)], with_resources(name, &[&valid])),
         };
         assert_eq!(editor.diagnostics(&valid.0), [], "{name}");
         let mut cases = cases.iter();

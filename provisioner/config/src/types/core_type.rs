@@ -10,12 +10,25 @@ use crate::tree::{Entry, Node, Value};
 /// Key that must have a value, and a hint for a `config` that lacks it.
 pub type RequiredKey = (&'static str, &'static str);
 
+/// Origin of a core type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TypeOrigin {
+    /// Simple Container has the type. The text is the name of the Go struct of its `config` (docs/spec/simple-container.md#7.1).
+    SimpleContainer(&'static str),
+    /// Only `sc` has the type.
+    Own,
+}
+
 /// The typed `config` of a core type.
 ///
 /// Fields that may hold secrets or references are [`TextHandle`](super::TextHandle)s.
 pub trait CoreConfig: DeserializeOwned + JsonSchema {
     /// Value of `type` in server.yaml.
     const TYPE: &'static str;
+    /// Origin of the type.
+    const ORIGIN: TypeOrigin;
+    /// Provider that has the type in the files of schemas, such as `aws`.
+    const PROVIDER: &'static str;
     /// Outputs that `${resource:KEY.…}` can reference (docs/spec/simple-container.md#8.2).
     const OUTPUTS: &'static [&'static str] = &[];
     /// Required keys.
@@ -36,6 +49,8 @@ pub trait CoreConfig: DeserializeOwned + JsonSchema {
 #[derive(Clone, Copy, Debug)]
 pub struct CoreType {
     name: &'static str,
+    origin: TypeOrigin,
+    provider: &'static str,
     outputs: &'static [&'static str],
     domain: Option<&'static str>,
     schema: fn() -> Schema,
@@ -47,6 +62,8 @@ impl CoreType {
     pub fn of<C: CoreConfig>() -> Self {
         Self {
             name: C::TYPE,
+            origin: C::ORIGIN,
+            provider: C::PROVIDER,
             outputs: C::OUTPUTS,
             domain: C::DOMAIN,
             schema: schema::<C>,
@@ -63,6 +80,16 @@ impl CoreType {
     /// Returns the value of `type` in server.yaml.
     pub fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// Returns the origin of the type.
+    pub fn origin(&self) -> TypeOrigin {
+        self.origin
+    }
+
+    /// Returns the provider that has the type in the files of schemas.
+    pub fn provider(&self) -> &'static str {
+        self.provider
     }
 
     /// Returns the outputs that `${resource:KEY.…}` can reference.
@@ -88,9 +115,14 @@ impl CoreType {
     }
 }
 
-/// Returns the schema of a `config`: with its required keys, and without further keys in its nested objects.
+/// Returns the schema of a `config`: with its required keys, and without further keys in its nested objects. The description of
+/// an own type says that Simple Container does not have it.
 fn schema<C: CoreConfig>() -> Schema {
     let mut schema = schema_for!(C);
+    if C::ORIGIN == TypeOrigin::Own {
+        let description = schema.get("description").and_then(|text| text.as_str()).unwrap_or_default();
+        schema.insert("description".to_owned(), format!("{description} Not in Simple Container.").trim_start().into());
+    }
     if !C::REQUIRED.is_empty() {
         let keys: Vec<&str> = C::REQUIRED.iter().map(|(key, _)| *key).collect();
         schema.insert("required".to_owned(), keys.into());

@@ -10,7 +10,7 @@ mod free_value;
 mod table;
 mod template_type;
 
-pub use core_type::{CoreConfig, CoreType, RequiredKey};
+pub use core_type::{CoreConfig, CoreType, RequiredKey, TypeOrigin};
 pub use decode::{Decoded, TextHandle, decode};
 pub use free_value::FreeValue;
 pub use table::TypeTable;

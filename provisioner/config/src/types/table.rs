@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::core_type::CoreType;
+use super::core_type::{CoreType, TypeOrigin};
 use super::template_type::TemplateType;
 
 /// Types that a stack can use without a plugin: core types, types of registrars and types of keys by name, and types of
-/// templates.
+/// templates. Also the names of types that only Simple Container has.
 #[derive(Clone, Debug, Default)]
 pub struct TypeTable {
     core: BTreeMap<&'static str, CoreType>,
     registrars: BTreeMap<&'static str, CoreType>,
     keys: BTreeMap<&'static str, CoreType>,
+    unsupported: Vec<&'static str>,
     templates: Vec<TemplateType>,
 }
 
@@ -31,6 +32,13 @@ impl TypeTable {
     #[must_use]
     pub fn with_keys(self, keys: impl IntoIterator<Item = CoreType>) -> Self {
         Self { keys: by_name(keys), ..self }
+    }
+
+    /// Adds the names of resource types that Simple Container has and `sc` has not.
+    #[must_use]
+    pub fn with_unsupported(mut self, names: impl IntoIterator<Item = &'static str>) -> Self {
+        self.unsupported.extend(names);
+        self
     }
 
     /// Adds types of templates. Messages list them in this order.
@@ -58,6 +66,18 @@ impl TypeTable {
     /// Returns the names of the core types, sorted.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.core.keys().copied()
+    }
+
+    /// Returns the names of resource types that Simple Container has and `sc` has not.
+    pub fn unsupported(&self) -> &[&'static str] {
+        &self.unsupported
+    }
+
+    /// Returns the names of the types of Simple Container for resources and registrars, supported ones or not.
+    pub(crate) fn simple_container_names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        let is_own = |core: &&CoreType| core.origin() == TypeOrigin::Own;
+        let known = self.iter().chain(self.registrars()).filter(move |core| !is_own(core)).map(CoreType::name);
+        known.chain(self.unsupported.iter().copied())
     }
 
     /// Returns a type of registrars by name.

@@ -2,7 +2,7 @@
 
 use config::diagnostics::{Code, Diagnostic};
 use config::tree::Node;
-use config::types::{CoreConfig, CoreType, Decoded, TextHandle, TypeTable, decode};
+use config::types::{CoreConfig, CoreType, Decoded, TextHandle, TypeOrigin, TypeTable, decode};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -29,6 +29,8 @@ enum Fish {
 
 impl CoreConfig for Pond {
     const TYPE: &'static str = "pond";
+    const ORIGIN: TypeOrigin = TypeOrigin::Own;
+    const PROVIDER: &'static str = "water";
     const OUTPUTS: &'static [&'static str] = &["water", "depth"];
 
     fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {

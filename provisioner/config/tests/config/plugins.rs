@@ -1,6 +1,7 @@
 //! The grammar of `plugins` (docs/spec/simple-container.md#2.5).
 
 use bridge::plugin::{Checksum, Dialect, GoPlugin, GoPluginTls, PluginSource, Register};
+use config::types::TypeTable;
 use pulumi_proto::property::PropertyValue;
 
 use crate::repository::Files;
@@ -357,6 +358,7 @@ resources:
         o: { type: 'pulumi:providers:datadoc' }
 ",
     )
+    .types(TypeTable::default().with_unsupported(["s3-bucket", "gcp-redis"]))
     .messages();
     insta::assert_snapshot!(messages, @r#"
     error[unknown-resource-type]: unknown resource type "datadog:monitors:Monitor": no enabled plugin serves the package "datadog"

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use config::diagnostics::{Severity, SourceFiles, Style, render};
 use config::tree::{Node, Value};
-use config::types::{CoreConfig, CoreType, TypeTable, decode};
+use config::types::{CoreConfig, CoreType, TypeOrigin, TypeTable, decode};
 use config::{Profile, Repository, Stack, StateStorage, Workspace};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use serde_json::Value as Json;
 use crate::repository::{compare_with_schema, process_context, recorded_cases};
 use crate::web::templates;
 
-/// The resource types of the Go program.
+/// The types of resources and registrars that the recorded repositories name.
 const TYPES: [&str; 19] = [
     "s3-bucket",
     "ecr-repository",
@@ -50,6 +50,8 @@ struct Any<const N: usize> {
 
 impl<const N: usize> CoreConfig for Any<N> {
     const TYPE: &'static str = TYPES[N];
+    const ORIGIN: TypeOrigin = TypeOrigin::SimpleContainer("Any");
+    const PROVIDER: &'static str = "any";
     const OUTPUTS: &'static [&'static str] = &[];
 }
 

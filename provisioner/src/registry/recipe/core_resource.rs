@@ -9,27 +9,11 @@ use super::effects::Effects;
 use super::place::Place;
 use super::resolved::ResolvedValue;
 use super::shared_registrations::SharedRegistrations;
-use crate::registry::sdk;
 use config::Options;
 use config::diagnostics::Diagnostic;
 use config::tree::{InterpolatedString, Node};
 use engine::events::SourceRef;
 use engine::{Halted, Registrar};
-
-/// Pulumi package, which a plugin of the stack has to serve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Package {
-    /// Name of the package.
-    pub name: &'static str,
-}
-
-impl Package {
-    /// Returns the semantic version of the package's SDK, which the inputs of its resources are written for; `None` if no core
-    /// type of `sc` uses the package.
-    pub fn version(self) -> Option<&'static str> {
-        sdk::package(self.name).map(|sdk| sdk.version.as_str())
-    }
-}
 
 /// Resource of a core type, ready to be registered.
 #[derive(Clone, Copy)]

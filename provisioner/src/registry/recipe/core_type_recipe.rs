@@ -7,12 +7,13 @@ use std::sync::Arc;
 use config::types::{CoreConfig, CoreType, TypeTable, decode};
 use futures_util::future::BoxFuture;
 
-use super::core_resource::{CoreResource, Package, RecipeError, RecipeResult};
+use super::core_resource::{CoreResource, RecipeError, RecipeResult};
 use super::graph::Recipe;
 use super::interpreter::interpret;
 use super::outline::Outline;
 use super::place::Place;
 use super::resolved::ResolvedValue;
+use crate::registry::packages::Package;
 use config::tree::{InterpolatedString, Node};
 use config::values::evaluate_text;
 use pulumi_proto::property::PropertyValue;
@@ -47,12 +48,6 @@ impl CoreTypeRecipe {
     /// Makes the type one of registrars.
     pub fn for_registrars(self) -> Self {
         Self { is_registrar: true, ..self }
-    }
-
-    /// Returns the packages that some `config` needs.
-    #[cfg(test)]
-    pub(in crate::registry) fn all_packages(&self) -> impl Iterator<Item = Package> {
-        self.packages.iter().chain(self.optional).copied()
     }
 
     /// Passes the recipe for a `config` to a function. Texts with references are unknown. An invalid `config` has no recipe.
@@ -142,6 +137,11 @@ impl RecipeTable {
     /// Returns the names of the core types, sorted.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.0.keys().copied()
+    }
+
+    /// Returns the packages that some `config`s need, some of them several times.
+    pub(in crate::registry) fn packages(&self) -> impl Iterator<Item = Package> {
+        self.0.values().flat_map(|recipe| recipe.packages.iter().chain(recipe.optional).copied())
     }
 
     /// Returns the types of the `config`s, for reading files.

@@ -8,12 +8,12 @@ use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::Urn;
 use serde_json::Value;
 
-use super::core_resource::Package;
 use super::effects::GoogleApi;
 use super::hole::{Handle, Hole, HoleSource, Nulls, Template};
 use super::node::{Node, NodeKind, Provider};
 use super::place::Place;
 use super::resolved::{ResolvedValue, distinct};
+use crate::registry::packages::Package;
 
 /// Resources, functions and exports of one core resource, which a function of its type adds in the order in which they
 /// start where several could. The function is pure: the same `config` leads to the same recipe.

@@ -23,7 +23,7 @@ mod shared_registrations;
 pub(super) mod tests;
 mod values;
 
-pub use core_resource::{CoreResource, Package, RecipeError, RecipeResult};
+pub use core_resource::{CoreResource, RecipeError, RecipeResult};
 pub use core_type_recipe::{BuildRecipe, CoreTypeRecipe, RecipeTable};
 pub use effects::{Effects, GoogleApi};
 pub use graph::Recipe;

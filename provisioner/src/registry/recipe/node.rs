@@ -6,9 +6,9 @@ use pulumi_proto::duration::Timeouts;
 use pulumi_proto::resource_id::ResourceId;
 use serde_json::Value;
 
-use super::core_resource::Package;
 use super::effects::GoogleApi;
 use super::hole::{Handle, Hole, Template};
+use crate::registry::packages::Package;
 
 /// Kind of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

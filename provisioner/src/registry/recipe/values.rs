@@ -3,9 +3,9 @@
 use pulumi_proto::property::{PropertyMap, PropertyValue, ResourceReference};
 use pulumi_proto::resource_id::ReferenceId;
 
-use super::core_resource::Package;
 use super::node::{Node, NodeKind};
 use super::resolved::ResolvedValue;
+use crate::registry::packages::Package;
 use crate::registry::sdk;
 use engine::Registered;
 

@@ -5,7 +5,7 @@ use pulumi_proto::property::PropertyValue;
 use serde_json::{Value, json};
 
 use super::cloudflare::{HostRule, Zone};
-use super::packages::AWS;
+use crate::registry::packages::AWS;
 use crate::registry::recipe::{Handle, Hole, Place, Provider, Recipe, ResolvedValue, decode_base64, go_json};
 use crate::registry::types::aws::{
     AwsAccount, AwsAccountConfig, CorsConfig, EcrRepositoryConfig, RdsConfig, RdsMysqlConfig, RdsPostgresConfig,

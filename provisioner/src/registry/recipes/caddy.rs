@@ -6,7 +6,7 @@ use base64::prelude::BASE64_STANDARD as BASE64;
 use serde_json::{Map, Value, json};
 
 use super::kubernetes::{annotations, cluster, labels, merged, resource_name};
-use super::packages::KUBERNETES;
+use crate::registry::packages::KUBERNETES;
 use crate::registry::recipe::{Handle, Hole, Node, Place, Provider, Recipe, ResolvedValue, go_json};
 use crate::registry::types::caddy::{CaddyConfig, KubernetesCaddyConfig, VpaConfig, VpaContainerPolicy, VpaResources};
 

@@ -6,7 +6,7 @@ use config::types::decode;
 use md5::{Digest as _, Md5};
 use serde_json::json;
 
-use super::packages::CLOUDFLARE;
+use crate::registry::packages::CLOUDFLARE;
 use crate::registry::recipe::{Hole, Place, Provider, Recipe, ResolvedValue};
 use crate::registry::types::cloudflare::CloudflareConfig;
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::packages::GCP;
+use crate::registry::packages::GCP;
 use crate::registry::recipe::{GoogleApi, Hole, Place, Provider, Recipe, trim_hash, trim_middle};
 use crate::registry::types::gcp::{GcpAccountConfig, GcpBucketConfig};
 

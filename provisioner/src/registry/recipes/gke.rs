@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::caddy::{CaddyDeployment, caddy as deploy_caddy, caddyfile_prefix, exported_config};
 use super::gcp::{account_provider, enable_api, project, service_account_id};
-use super::packages::KUBERNETES;
+use crate::registry::packages::KUBERNETES;
 use crate::registry::recipe::{Handle, Hole, Place, Provider, Recipe, ResolvedValue, decode_base64};
 use crate::registry::types::caddy::CaddyConfig;
 use crate::registry::types::gke::{EgressIpConfig, GkeAutopilotConfig, GkeTimeouts};

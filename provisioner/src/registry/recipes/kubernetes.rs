@@ -3,7 +3,7 @@
 use config::types::TextHandle;
 use serde_json::{Value, json};
 
-use super::packages::KUBERNETES;
+use crate::registry::packages::KUBERNETES;
 use crate::registry::recipe::{Place, Provider, Recipe, trim_hash};
 
 /// Greatest length of a name of a resource in a cluster.

@@ -12,15 +12,17 @@ mod helm;
 mod keys;
 mod kubernetes;
 mod mongodb;
-mod packages;
 mod random;
 
 use config::ProvisionedKey;
 use config::types::TypeTable;
 
-use super::recipe::{CoreTypeRecipe, Package, Place, RecipeTable};
+use super::packages::{ATLAS, AWS, CLOUDFLARE, CorePackage, GCP, KUBERNETES, Package, RANDOM};
+use super::recipe::{CoreTypeRecipe, Place, RecipeTable};
 use super::templates;
-use packages::{ATLAS, AWS, CLOUDFLARE, GCP, KUBERNETES, RANDOM};
+
+/// Resource types of Simple Container that have no recipe (docs/spec/simple-container.md#7.1).
+const UNSUPPORTED: [&str; 2] = ["aws-cloudtrail-security-alerts", "gcp-docker-image-push"];
 
 /// Returns the recipes of all core types.
 pub fn core_types() -> RecipeTable {
@@ -50,6 +52,12 @@ pub fn keys() -> RecipeTable {
     RecipeTable::new([CoreTypeRecipe::of(&[AWS], keys::aws_kms), CoreTypeRecipe::of(&[GCP], keys::gcp_kms)])
 }
 
+/// Returns the package with a name; `None` if no recipe uses it.
+pub fn package(name: &str) -> Option<CorePackage> {
+    let recipes = [core_types(), keys()];
+    recipes.iter().flat_map(RecipeTable::packages).find(|package| package.name == name).and_then(CorePackage::of)
+}
+
 /// Returns the packages that create a key.
 pub fn key_packages(key: &ProvisionedKey) -> Vec<Package> {
     let place = Place { stack: "", project: "", environment: "", type_name: key.type_name, name: "", registrar: None };
@@ -58,7 +66,8 @@ pub fn key_packages(key: &ProvisionedKey) -> Vec<Package> {
 
 /// Returns the table of all core types, types of keys and types of templates, for reading files.
 pub fn built_in_types() -> TypeTable {
-    core_types().types().with_keys(keys().core_types()).with_templates(templates::all())
+    let supported = core_types().types().with_keys(keys().core_types());
+    supported.with_unsupported(UNSUPPORTED).with_templates(templates::all())
 }
 
 #[cfg(test)]
@@ -67,6 +76,7 @@ mod tests {
     use std::path::Path;
 
     use config::diagnostics::SourceFiles;
+    use config::types::TypeOrigin;
     use config::{LoadedStacks, ProcessContext, Profile, Repository, ResourceImplementation, Stack, Workspace};
     use serde_json::Value;
 
@@ -96,52 +106,90 @@ mod tests {
         stacks.pop()
     }
 
-    #[test]
-    fn recipes_hold_to_the_packages() {
+    /// Returns the recordings of the Go program.
+    fn recorded_cases() -> impl Iterator<Item = Value> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/simple-container/registrations");
+        let text = |file| std::fs::read_to_string(folder.join(file)).unwrap();
+        let texts = ["buckets.json", "cases.json"].map(text);
+        texts.into_iter().flat_map(|text| serde_json::from_str::<Vec<Value>>(&text).unwrap())
+    }
+
+    /// Holds the recipes of a server.yaml to the packages. Returns their types; none if the file has errors.
+    fn check(server: &str, case: &str) -> BTreeSet<String> {
         let mut checked = BTreeSet::new();
-        for file in ["buckets.json", "cases.json"] {
-            let cases: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(folder.join(file)).unwrap()).unwrap();
-            for case in cases {
-                let Some(stack) = read(case["server"].as_str().unwrap()) else { continue };
-                if let Some(key) = stack.provisioner.secrets_provider.provisioned_key() {
-                    let (recipes, type_name) = (keys(), key.type_name);
-                    let place = Place {
-                        stack: "s",
-                        project: "reef",
-                        environment: "",
-                        type_name,
-                        name: "reef-s-sc",
-                        registrar: None,
-                    };
-                    recipes.get(type_name).unwrap().inspect(&key.config, place, &mut |mut recipe| {
-                        assert_eq!(checker::mistakes(&mut recipe), [""; 0], "{}", case["name"]);
-                        checked.insert(type_name.to_owned());
-                    });
-                }
-                for (environment, resource) in stack.declarations() {
-                    let ResourceImplementation::Core { type_name } = &resource.implementation else { continue };
-                    let recipes = core_types();
-                    let Some(recipe) = recipes.get(type_name) else { continue };
-                    let place = Place::new(&stack, environment, type_name, resource);
-                    recipe.inspect(&resource.config, place, &mut |mut recipe| {
-                        assert_eq!(checker::mistakes(&mut recipe), [""; 0], "{}", case["name"]);
-                        checked.insert(type_name.clone());
-                    });
-                }
-            }
+        let Some(stack) = read(server) else { return checked };
+        let mut check = |recipe: &CoreTypeRecipe, config, place: Place<'_>| {
+            recipe.inspect(config, place, &mut |mut recipe| {
+                assert_eq!(checker::mistakes(&mut recipe), [""; 0], "{case}");
+                checked.insert(place.type_name.to_owned());
+            });
+        };
+        if let Some(key) = stack.provisioner.secrets_provider.provisioned_key() {
+            let (stack, project, name) = ("s", "reef", "reef-s-sc");
+            let place = Place { stack, project, environment: "", type_name: key.type_name, name, registrar: None };
+            check(keys().get(key.type_name).unwrap(), &key.config, place);
         }
-        let names: BTreeSet<String> = core_types().names().chain(keys().names()).map(str::to_owned).collect();
-        assert_eq!(checked, names);
+        let recipes = core_types();
+        for (environment, resource) in stack.declarations() {
+            let ResourceImplementation::Core { type_name } = &resource.implementation else { continue };
+            let Some(recipe) = recipes.get(type_name) else { continue };
+            check(recipe, &resource.config, Place::new(&stack, environment, type_name, resource));
+        }
+        checked
     }
 
     #[test]
-    fn packages_of_recipes_have_an_sdk() {
-        for recipes in [core_types(), keys()] {
-            for name in recipes.names() {
-                let mut packages = recipes.get(name).unwrap().all_packages();
-                assert!(packages.all(|package| package.version().is_some()), "{name}");
+    fn recipes_hold_to_the_packages() {
+        let (mut of_simple_container, mut own) = (BTreeSet::new(), BTreeSet::new());
+        for core_type in core_types().core_types().chain(keys().core_types()) {
+            match core_type.origin() {
+                TypeOrigin::SimpleContainer(_) => of_simple_container.insert(core_type.name().to_owned()),
+                TypeOrigin::Own => own.insert(core_type.name()),
+            };
+        }
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let recorded = recorded_cases().flat_map(|case| check(&text(&case["server"]), &text(&case["name"])));
+        assert_eq!(
+            recorded.collect::<BTreeSet<_>>(),
+            of_simple_container,
+            "recordings use all types of Simple Container"
+        );
+        for own in own {
+            let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/own_types/{own}.yaml"));
+            let server = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            assert!(check(&server, own).contains(own), "{} uses the type", file.display());
+        }
+    }
+
+    #[test]
+    fn packages_of_recipes_have_the_versions_of_their_sdks() {
+        let recipes = [core_types(), keys()];
+        let names: BTreeSet<&str> =
+            recipes.iter().flat_map(RecipeTable::packages).map(|package| package.name).collect();
+        let page = include_str!("../../../../docs/plugins.md");
+        for name in names {
+            let package = package(name).unwrap_or_else(|| panic!("{name} has no SDK"));
+            let row = format!("\n| `{name}` | {} | ", package.version);
+            assert!(page.contains(&row), "docs/plugins.md has the row {row:?}");
+        }
+        assert_eq!([package("docker"), package("datadog")], [None, None]);
+    }
+
+    #[test]
+    fn recorded_registrations_have_the_versions_of_the_packages() {
+        let mut seen = BTreeSet::new();
+        for case in recorded_cases() {
+            for registration in case["registrations"].as_array().into_iter().flatten() {
+                let token = registration["type"].as_str().unwrap();
+                let token = token.strip_prefix("pulumi:providers:").unwrap_or(token);
+                let Some(package) = package(token.split(':').next().unwrap()) else { continue };
+                if let Some(version) = registration["version"].as_str().filter(|version| !version.is_empty()) {
+                    assert_eq!(version, package.version, "{token}");
+                    seen.insert(package.name);
+                }
             }
         }
+        let expected = ["aws", "cloudflare", "gcp", "kubernetes", "mongodbatlas", "random"];
+        assert_eq!(seen.into_iter().collect::<Vec<_>>(), expected);
     }
 }

@@ -7,8 +7,8 @@ use pulumi_proto::property::PropertyValue;
 use serde_json::{Value, json};
 
 use super::aws;
-use super::packages::{ATLAS, AWS};
 use super::random::password;
+use crate::registry::packages::{ATLAS, AWS};
 use crate::registry::recipe::{
     Handle, Hole, Node, Place, Provider, Recipe, ResolvedValue, go_json, secret, trim_middle,
 };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::packages::RANDOM;
+use crate::registry::packages::RANDOM;
 use crate::registry::recipe::{Hole, Provider, Recipe};
 
 /// Adds a password, and returns it.

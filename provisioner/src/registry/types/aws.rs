@@ -3,7 +3,7 @@
 use bridge::message_text::MessageText;
 use config::diagnostics::{Code, Diagnostic, Span};
 use config::tree::Node;
-use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle};
+use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle, TypeOrigin};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -69,6 +69,8 @@ pub struct CorsConfig {
 
 impl CoreConfig for S3BucketConfig {
     const TYPE: &'static str = "s3-bucket";
+    const ORIGIN: TypeOrigin = TypeOrigin::SimpleContainer("S3Bucket");
+    const PROVIDER: &'static str = "aws";
     const OUTPUTS: &'static [&'static str] = &["bucket", "region", "access-key", "secret-key"];
     const DOMAIN: Option<&'static str> = Some("domain");
 
@@ -146,6 +148,8 @@ pub struct LifecycleAction {
 
 impl CoreConfig for EcrRepositoryConfig {
     const TYPE: &'static str = "ecr-repository";
+    const ORIGIN: TypeOrigin = TypeOrigin::SimpleContainer("EcrRepository");
+    const PROVIDER: &'static str = "aws";
     const REQUIRED: &'static [RequiredKey] = &[("name", "add the name of the repository, such as `name: apps`")];
 
     fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
@@ -202,6 +206,8 @@ pub struct RdsPostgresConfig {
 
 impl CoreConfig for RdsPostgresConfig {
     const TYPE: &'static str = "aws-rds-postgres";
+    const ORIGIN: TypeOrigin = TypeOrigin::SimpleContainer("PostgresConfig");
+    const PROVIDER: &'static str = "aws";
     const OUTPUTS: &'static [&'static str] = RDS_OUTPUTS;
 
     fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
@@ -225,6 +231,8 @@ pub struct RdsMysqlConfig {
 
 impl CoreConfig for RdsMysqlConfig {
     const TYPE: &'static str = "aws-rds-mysql";
+    const ORIGIN: TypeOrigin = TypeOrigin::SimpleContainer("MysqlConfig");
+    const PROVIDER: &'static str = "aws";
     const OUTPUTS: &'static [&'static str] = RDS_OUTPUTS;
 
     fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {

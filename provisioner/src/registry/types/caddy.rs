@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use bridge::message_text::MessageText;
 use config::diagnostics::{Code, Diagnostic};
 use config::tree::Node;
-use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle};
+use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle, TypeOrigin};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -197,6 +197,8 @@ pub struct KubernetesCaddyConfig {
 
 impl CoreConfig for KubernetesCaddyConfig {
     const TYPE: &'static str = "kubernetes-caddy";
+    const ORIGIN: TypeOrigin = TypeOrigin::SimpleContainer("CaddyResource");
+    const PROVIDER: &'static str = "kubernetes";
     const REQUIRED: &'static [RequiredKey] = &[KUBECONFIG];
 
     fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {

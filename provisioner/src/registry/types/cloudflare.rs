@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bridge::message_text::MessageText;
 use config::diagnostics::{Code, Diagnostic};
 use config::tree::Node;
-use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle};
+use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle, TypeOrigin};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -43,6 +43,8 @@ pub struct DnsRecord {
 
 impl CoreConfig for CloudflareConfig {
     const TYPE: &'static str = "cloudflare";
+    const ORIGIN: TypeOrigin = TypeOrigin::SimpleContainer("RegistrarConfig");
+    const PROVIDER: &'static str = "cloudflare";
     const REQUIRED: &'static [RequiredKey] = &[
         ("credentials", "add an API token of Cloudflare, from secrets.yaml: `\"${secret:NAME}\"`"),
         ("accountId", "add the id of the account at Cloudflare"),

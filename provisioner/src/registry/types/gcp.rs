@@ -1,6 +1,6 @@
 //! Types for the `config` of the core types on Google Cloud.
 
-use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle};
+use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle, TypeOrigin};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -51,6 +51,8 @@ impl GcpBucketConfig {
 
 impl CoreConfig for GcpBucketConfig {
     const TYPE: &'static str = "gcp-bucket";
+    const ORIGIN: TypeOrigin = TypeOrigin::SimpleContainer("GcpBucket");
+    const PROVIDER: &'static str = "gcp";
     const OUTPUTS: &'static [&'static str] = &["bucket", "location", "access-key", "secret-key", "endpoint"];
 
     const REQUIRED: &'static [RequiredKey] =

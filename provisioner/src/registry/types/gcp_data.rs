@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bridge::message_text::MessageText;
 use config::diagnostics::{Code, Diagnostic};
 use config::tree::Node;
-use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle};
+use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle, TypeOrigin};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -40,6 +40,8 @@ pub struct GcpRedisConfig {
 
 impl CoreConfig for GcpRedisConfig {
     const TYPE: &'static str = "gcp-redis";
+    const ORIGIN: TypeOrigin = TypeOrigin::SimpleContainer("RedisConfig");
+    const PROVIDER: &'static str = "gcp";
     const OUTPUTS: &'static [&'static str] = &["host", "port"];
 
     const REQUIRED: &'static [RequiredKey] = &[CREDENTIALS, PROJECT];
@@ -134,6 +136,8 @@ pub struct UsersProvisionRuntime {
 
 impl CoreConfig for GcpCloudSqlPostgresConfig {
     const TYPE: &'static str = "gcp-cloudsql-postgres";
+    const ORIGIN: TypeOrigin = TypeOrigin::SimpleContainer("PostgresGcpCloudsqlConfig");
+    const PROVIDER: &'static str = "gcp";
     const OUTPUTS: &'static [&'static str] = &["user", "password"];
 
     const REQUIRED: &'static [RequiredKey] = &[CREDENTIALS, PROJECT];
@@ -223,6 +227,8 @@ pub struct DeadLetterPolicy {
 
 impl CoreConfig for GcpPubSubConfig {
     const TYPE: &'static str = "gcp-pubsub";
+    const ORIGIN: TypeOrigin = TypeOrigin::SimpleContainer("PubSubConfig");
+    const PROVIDER: &'static str = "gcp";
 
     const REQUIRED: &'static [RequiredKey] = &[CREDENTIALS];
 

@@ -2,7 +2,7 @@
 
 use config::diagnostics::{Code, Diagnostic};
 use config::tree::Node;
-use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle};
+use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle, TypeOrigin};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -51,6 +51,8 @@ pub struct BasicAuth {
 
 impl CoreConfig for GcpArtifactRegistryConfig {
     const TYPE: &'static str = "gcp-artifact-registry";
+    const ORIGIN: TypeOrigin = TypeOrigin::SimpleContainer("ArtifactRegistryConfig");
+    const PROVIDER: &'static str = "gcp";
     const DOMAIN: Option<&'static str> = Some("domain");
     const REQUIRED: &'static [RequiredKey] = &[
         CREDENTIALS,

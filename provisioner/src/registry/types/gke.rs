@@ -2,7 +2,7 @@
 
 use config::diagnostics::{Code, Diagnostic};
 use config::tree::Node;
-use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle};
+use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle, TypeOrigin};
 use pulumi_proto::duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -66,6 +66,8 @@ pub struct EgressIpConfig {
 
 impl CoreConfig for GkeAutopilotConfig {
     const TYPE: &'static str = "gcp-gke-autopilot-cluster";
+    const ORIGIN: TypeOrigin = TypeOrigin::SimpleContainer("GkeAutopilotResource");
+    const PROVIDER: &'static str = "gcp";
     const OUTPUTS: &'static [&'static str] = &["kubeconfig"];
     const REQUIRED: &'static [RequiredKey] =
         &[CREDENTIALS, PROJECT, ("location", "add the region, such as `location: europe-north1`")];

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use config::types::{CoreConfig, FreeValue, RequiredKey, TextHandle};
+use config::types::{CoreConfig, FreeValue, RequiredKey, TextHandle, TypeOrigin};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -98,24 +98,32 @@ pub struct RedisOperatorConfig {
 
 impl CoreConfig for PostgresOperatorConfig {
     const TYPE: &'static str = "kubernetes-helm-postgres-operator";
+    const ORIGIN: TypeOrigin = TypeOrigin::SimpleContainer("HelmPostgresOperator");
+    const PROVIDER: &'static str = "kubernetes";
     const OUTPUTS: &'static [&'static str] = &["password", "user", "database", "host", "port"];
     const REQUIRED: &'static [RequiredKey] = &[KUBECONFIG];
 }
 
 impl CoreConfig for MongodbOperatorConfig {
     const TYPE: &'static str = "kubernetes-helm-mongodb-operator";
+    const ORIGIN: TypeOrigin = TypeOrigin::SimpleContainer("HelmMongodbOperator");
+    const PROVIDER: &'static str = "kubernetes";
     const OUTPUTS: &'static [&'static str] = &["password", "user", "host", "port", "uri", "dbName", "oplogUri"];
     const REQUIRED: &'static [RequiredKey] = &[KUBECONFIG];
 }
 
 impl CoreConfig for RabbitmqOperatorConfig {
     const TYPE: &'static str = "kubernetes-helm-rabbitmq-operator";
+    const ORIGIN: TypeOrigin = TypeOrigin::SimpleContainer("HelmRabbitmqOperator");
+    const PROVIDER: &'static str = "kubernetes";
     const OUTPUTS: &'static [&'static str] = &["password", "user", "host", "port", "uri"];
     const REQUIRED: &'static [RequiredKey] = &[KUBECONFIG];
 }
 
 impl CoreConfig for RedisOperatorConfig {
     const TYPE: &'static str = "kubernetes-helm-redis-operator";
+    const ORIGIN: TypeOrigin = TypeOrigin::SimpleContainer("HelmRedisOperator");
+    const PROVIDER: &'static str = "kubernetes";
     const OUTPUTS: &'static [&'static str] = &["host", "port"];
     const REQUIRED: &'static [RequiredKey] = &[KUBECONFIG];
 }

@@ -1,6 +1,6 @@
 //! Types for the `config` of the keys that secrets providers create (docs/spec/simple-container.md#6.4).
 
-use config::types::{CoreConfig, RequiredKey, TextHandle};
+use config::types::{CoreConfig, RequiredKey, TextHandle, TypeOrigin};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -19,6 +19,8 @@ pub struct AwsKmsConfig {
 
 impl CoreConfig for AwsKmsConfig {
     const TYPE: &'static str = "aws-kms";
+    const ORIGIN: TypeOrigin = TypeOrigin::SimpleContainer("SecretsProviderConfig");
+    const PROVIDER: &'static str = "aws";
 }
 
 /// `config` of `gcp-kms` with `provision: true`.
@@ -37,6 +39,8 @@ pub struct GcpKmsConfig {
 
 impl CoreConfig for GcpKmsConfig {
     const TYPE: &'static str = "gcp-kms";
+    const ORIGIN: TypeOrigin = TypeOrigin::SimpleContainer("SecretsProviderConfig");
+    const PROVIDER: &'static str = "gcp";
     const REQUIRED: &'static [RequiredKey] =
         &[CREDENTIALS, PROJECT, ("keyLocation", "add the location of the key, such as `keyLocation: global`")];
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bridge::message_text::MessageText;
 use config::diagnostics::{Code, Diagnostic, Span};
 use config::tree::Node;
-use config::types::{CoreConfig, Decoded, FreeValue, RequiredKey, TextHandle};
+use config::types::{CoreConfig, Decoded, FreeValue, RequiredKey, TextHandle, TypeOrigin};
 use pulumi_proto::duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -158,6 +158,8 @@ pub struct ExtraProvider {
 
 impl CoreConfig for AtlasConfig {
     const TYPE: &'static str = "mongodb-atlas";
+    const ORIGIN: TypeOrigin = TypeOrigin::SimpleContainer("AtlasConfig");
+    const PROVIDER: &'static str = "mongodb";
     const OUTPUTS: &'static [&'static str] = &["uri", "dbName", "password", "user", "oplogUri"];
     const REQUIRED: &'static [RequiredKey] = &[("publicKey", API_KEY), ("privateKey", API_KEY)];
 

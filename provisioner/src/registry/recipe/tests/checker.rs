@@ -252,7 +252,8 @@ fn is_assignable(found: &Kind, expected: &Kind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::recipe::{Package, Place};
+    use crate::registry::packages::{AWS, KUBERNETES};
+    use crate::registry::recipe::Place;
     use serde_json::json;
 
     const PLACE: Place<'_> =
@@ -261,7 +262,7 @@ mod tests {
     /// Returns the mistakes of a recipe with one resource.
     fn mistakes_of(token: &str, inputs: impl FnOnce(Handle, Handle, &mut Recipe<'_>) -> Value) -> Vec<String> {
         let mut recipe = Recipe::new(PLACE, Vec::new(), false);
-        let aws = recipe.provider(Package { name: "aws" }, json!({ "region": "sea" }));
+        let aws = recipe.provider(AWS, json!({ "region": "sea" }));
         let bucket = recipe.add(aws.resource("aws:s3/bucket:Bucket", "b", json!({ "bucket": "b" })));
         let zones = recipe.add(aws.function("aws:index/getAvailabilityZones:getAvailabilityZones", json!({})));
         let inputs = inputs(bucket, zones, &mut recipe);
@@ -327,7 +328,7 @@ mod tests {
     fn custom_resources_of_kubernetes_are_listed_and_repeat_their_type() {
         let found = |token: &str, inputs: Value| {
             let mut recipe = Recipe::new(PLACE, Vec::new(), false);
-            let kubernetes = recipe.provider(Package { name: "kubernetes" }, json!({}));
+            let kubernetes = recipe.provider(KUBERNETES, json!({}));
             recipe.add(kubernetes.resource(token, "r", inputs));
             mistakes(&mut recipe)
         };
@@ -350,7 +351,7 @@ mod tests {
     #[test]
     fn continuations_are_checked_with_samples() {
         let mut recipe = Recipe::new(PLACE, Vec::new(), false);
-        let aws = recipe.provider(Package { name: "aws" }, json!({}));
+        let aws = recipe.provider(AWS, json!({}));
         let zones = recipe.add(aws.function("aws:index/getAvailabilityZones:getAvailabilityZones", json!({})));
         recipe.then(zones.out("names"), move |_, r| {
             r.add(aws.resource("aws:ec2/defaultSubnet:DefaultSubnet", "s", json!({ "availabilityZome": "z" })));
