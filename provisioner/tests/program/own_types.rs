@@ -1,4 +1,5 @@
-//! Tests of the own types of `sc`: the registrations of the server.yaml that each has in `tests/own_types`.
+//! Tests of the own types of `sc`: what the program registers for the server.yaml that each has in `tests/own_types`, and the
+//! APIs of Google that it switches on.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,6 +11,13 @@ use serde_json::Value;
 
 use crate::buckets::registrations;
 use crate::fake::{FakeDeployment, StackProgram};
+
+/// Returns the server.yaml of an own type.
+fn case(name: &str) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/own_types/{name}.yaml"));
+    let text = fs::read_to_string(&file);
+    text.unwrap_or_else(|error| panic!("{error}: write {} with all keys of the type", file.display()))
+}
 
 /// Returns the names of the outputs that are texts, by type, of the packages of core types.
 fn text_outputs() -> BTreeMap<String, Vec<String>> {
@@ -47,11 +55,11 @@ async fn each_own_type_registers_what_its_case_says() {
     let types = recipes::core_types();
     let own = types.core_types().filter(|core_type| core_type.origin() == TypeOrigin::Own);
     for name in own.map(|core_type| core_type.name()) {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/own_types/{name}.yaml"));
-        let server = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let subject = StackProgram::complete(&server, "", recipes::built_in_types(), recipes::core_types());
+        let subject = StackProgram::complete(&case(name), "", recipes::built_in_types(), recipes::core_types());
         assert!(subject.program.check_core_types().is_empty(), "{name}");
         let deployment = deployment_with_outputs(&subject).await;
-        insta::assert_snapshot!(name, registrations(&subject, &deployment).await);
+        let registrations = registrations(&subject, &deployment).await;
+        let apis: String = deployment.apis.lock().unwrap().iter().map(|api| format!("\nAPI {api}")).collect();
+        insta::assert_snapshot!(name, registrations + &apis);
     }
 }

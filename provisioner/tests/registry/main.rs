@@ -10,6 +10,7 @@ mod schema_agreement;
 
 mod buckets;
 mod editor;
+mod queues;
 mod required_keys;
 mod templates;
 

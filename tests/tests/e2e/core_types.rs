@@ -44,11 +44,11 @@ fn new_calls(repository: &Repository, seen: &mut usize) -> Vec<String> {
 }
 
 /// Returns whether each bucket is deleted after the resources that are named after it, except the account and key of a
-/// Google bucket.
+/// Google bucket, and the queue for dead letters of a queue.
 fn is_bucket_deleted_last(deletions: &[String]) -> bool {
     deletions.iter().enumerate().all(|(at, deletion)| {
         let parts = deletions[at..].iter().filter(|later| later.starts_with(&format!("{deletion}-")));
-        parts.filter(|part| !part.ends_with("-sa") && !part.ends_with("-hmac")).count() == 0
+        parts.filter(|part| !["-sa", "-hmac", "-dead-letters"].iter().any(|end| part.ends_with(end))).count() == 0
     })
 }
 
@@ -160,6 +160,32 @@ media:
         "Delete films--prod-user",
     ]
     "#);
+    assert_eq!(repository.resources().len(), 0);
+}
+
+#[test]
+fn queue_with_dead_letters_is_created_changed_and_destroyed() {
+    let resources = "
+jobs: { type: aws-sqs-queue, config: { credentials: '${auth:reef}', deadLetterQueue: { maxReceiveCount: 5 } } }";
+    let repository = repository(AWS, resources);
+    let mut seen = 0;
+    assert_eq!(repository.sc("validate").lines().next(), Some("exit 0"));
+    repository.expect_exit(0, "preview");
+    assert_eq!(new_calls(&repository, &mut seen), Vec::<String>::new());
+    repository.expect_exit(0, "provision --parallel 1");
+    let created = ["Create jobs--prod-dead-letters", "Create jobs--prod", "Create jobs--prod-dead-letters-allow"];
+    assert_eq!(new_calls(&repository, &mut seen), created);
+    assert_as_an_sdk_registers(&repository);
+    repository.expect_exit(0, "provision --expect-no-changes");
+    assert_eq!(new_calls(&repository, &mut seen), Vec::<String>::new());
+
+    write_sections(&repository, AWS, &resources.replace("maxReceiveCount: 5", "maxReceiveCount: 6"));
+    repository.expect_exit(0, "provision --parallel 1");
+    assert_eq!(new_calls(&repository, &mut seen), ["Update jobs--prod"]);
+
+    repository.expect_exit(0, "destroy --parent --yes --parallel 1");
+    let deleted = ["Delete jobs--prod", "Delete jobs--prod-dead-letters", "Delete jobs--prod-dead-letters-allow"];
+    assert_eq!(new_calls(&repository, &mut seen), deleted);
     assert_eq!(repository.resources().len(), 0);
 }
 

@@ -14,7 +14,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
+use serde_json::{Value, json};
 use tests::moto::MotoServer;
 
 use google::{DONE, Google, IN_PROGRESS, REFUSED};
@@ -174,6 +174,9 @@ outputs:"#,
     aws:s3/bucketPolicy:BucketPolicy site--prod-policy
     aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock media--prod-access-block
     aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock site--prod-access-block
+    aws:sqs/queue:Queue jobs--prod
+    aws:sqs/queue:Queue jobs--prod-dead-letters
+    aws:sqs/redriveAllowPolicy:RedriveAllowPolicy jobs--prod-dead-letters-allow
     cloudflare:index/record:Record mail.reef.example-record
     cloudflare:index/record:Record www.reef.example-record
     cloudflare:index/workerScript:WorkerScript reefsite--prod-host-override-script
@@ -186,6 +189,7 @@ outputs:"#,
     mongodbatlas:index/projectIpAccessList:ProjectIpAccessList reef--documents--prod-ip-access-list
     pulumi:providers:aws reef--aws-rds-mysql--stock--prod--provider--prod
     pulumi:providers:aws reef--aws-rds-postgres--orders--prod--provider--prod
+    pulumi:providers:aws reef--aws-sqs-queue--jobs--prod--provider--prod
     pulumi:providers:aws reef--ecr-repository--images--prod--provider--prod
     pulumi:providers:aws reef--s3-bucket--media--prod--provider--prod
     pulumi:providers:aws reef--s3-bucket--site--prod--provider--prod
@@ -197,6 +201,7 @@ outputs:"#,
     random:index/randomPassword:RandomPassword reef--documents--prod-id-anna-password
     ");
     accepts_policies(&moto, &repository);
+    accepts_queues(&moto, &repository);
 }
 
 /// Lets the service accept the policies of buckets.
@@ -214,6 +219,27 @@ print(client('s3').get_bucket_policy(Bucket={bucket:?})['Policy'])"
             .unwrap();
         assert_eq!(kept.trim(), policy);
     }
+}
+
+/// Lets the service accept the queues, and the policy that connects them, with its own ARN in the place of that of the fake cloud.
+/// It does not know policies that say which queues may use a dead letter queue.
+fn accepts_queues(moto: &MotoServer, repository: &Repository) {
+    let created = repository.created("aws:sqs/queue:Queue");
+    let [dead_letters, queue] = &created[..] else { panic!("{created:?}") };
+    let text = |inputs: &Value, key: &str| inputs[key].as_str().unwrap().to_owned();
+    let (name, dead_letters, policy) = (text(queue, "name"), text(dead_letters, "name"), text(queue, "redrivePolicy"));
+    let kept = moto
+        .python(&format!(
+            "import json
+def attribute(url, name):
+    return client('sqs').get_queue_attributes(QueueUrl=url, AttributeNames=[name])['Attributes'][name]
+dead_letters = client('sqs').create_queue(QueueName={dead_letters:?})['QueueUrl']
+policy = {{**json.loads({policy:?}), 'deadLetterTargetArn': attribute(dead_letters, 'QueueArn')}}
+queue = client('sqs').create_queue(QueueName={name:?}, Attributes={{'RedrivePolicy': json.dumps(policy)}})['QueueUrl']
+print(attribute(queue, 'RedrivePolicy') == json.dumps(policy), sorted(policy))"
+        ))
+        .unwrap();
+    assert_eq!(kept.trim(), "True ['deadLetterTargetArn', 'maxReceiveCount']");
 }
 
 /// Replacement in server.yaml that adopts an instance of Redis.

@@ -308,7 +308,7 @@ fn exists(path: &str) -> bool {
 /// Returns whether code defines all these items, variants included.
 fn defines(code: &str, items: &[&str]) -> bool {
     items.iter().all(|item| {
-        let keywords = ["fn", "struct", "enum", "trait", "type", "const"];
+        let keywords = ["fn", "struct", "enum", "trait", "type", "const", "static"];
         let is_defined = |end: char| keywords.iter().any(|keyword| code.contains(&format!("{keyword} {item}{end}")));
         let is_variant = || [" {", "(", ","].iter().any(|end| code.contains(&format!("\n    {item}{end}")));
         ['(', '<', ' ', ';', ':'].into_iter().any(is_defined) || is_variant()

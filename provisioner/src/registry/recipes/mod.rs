@@ -2,6 +2,7 @@
 //! the table.
 
 mod aws;
+mod aws_sqs;
 mod caddy;
 mod cloudflare;
 mod gcp;
@@ -31,6 +32,7 @@ pub fn core_types() -> RecipeTable {
         CoreTypeRecipe::of(&[AWS], aws::ecr_repository),
         CoreTypeRecipe::of(&[AWS], aws::rds_postgres),
         CoreTypeRecipe::of(&[AWS], aws::rds_mysql),
+        CoreTypeRecipe::of(&[AWS], aws_sqs::aws_sqs_queue),
         CoreTypeRecipe::of(&[GCP], gcp::gcp_bucket),
         CoreTypeRecipe::of(&[GCP, RANDOM], gcp_data::cloud_sql_postgres),
         CoreTypeRecipe::of(&[GCP], gcp_data::redis),

@@ -4,6 +4,7 @@
 //! ([`super::recipes`]).
 
 pub mod aws;
+pub mod aws_sqs;
 pub mod caddy;
 pub mod cloudflare;
 pub mod gcp;
