@@ -23,8 +23,9 @@ use pulumi_proto::property::PropertyValue;
 use state::Snapshot;
 
 use super::core_packages::{LocatedPackage, PackageRequest};
+use super::opening::unserved_resources;
 use super::plugin_events::run_event_sink;
-use super::{OperationError, PluginSettings, StackRun, unserved_resources};
+use super::{OperationError, PluginSettings, StackRun};
 
 const PLUGIN_LOAD: Code = Code("plugin-load");
 

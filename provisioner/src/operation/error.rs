@@ -1,0 +1,120 @@
+//! Errors that prevent an operation.
+
+use bridge::error::{Hint, chain};
+use bridge::host::HostError;
+use bridge::message_text::MessageText;
+use config::diagnostics::Diagnostic;
+use pulumi_proto::urn::Urn;
+use state::StateError;
+
+use super::core_packages::CorePackagesError;
+use super::names::names;
+use crate::registry::packages::CorePackage;
+
+/// Error that prevents an operation. Failures of resources are reported as events instead.
+#[derive(Debug, thiserror::Error)]
+pub enum OperationError {
+    /// A plugin could not be loaded.
+    #[error("failed to load plugins: {}", MessageText::chain(.error))]
+    Plugins {
+        /// Failure of the plugin.
+        error: HostError,
+        /// Position of the plugin's declaration, if the plugin is one of a stack.
+        found: Vec<Diagnostic>,
+    },
+    /// Several plugins could not be fetched. No plugin was started.
+    #[error("failed to load {} plugins; nothing was changed", .0.len())]
+    SeveralPlugins(Vec<Diagnostic>),
+    /// Packages of core types could not be installed.
+    #[error("packages of core types cannot be installed")]
+    Packages(Vec<Diagnostic>),
+    /// The user declined the download of these packages of core types.
+    #[error("the download of packages of core types was declined: {}; nothing was changed", package_names(.0))]
+    DownloadDeclined(Vec<CorePackage>),
+    /// The state could not be loaded, locked or saved.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The user stopped the operation before it changed anything.
+    #[error("stopped before any change was made")]
+    Stopped,
+    /// The user named a pending create that does not exist.
+    #[error("there is no pending create of {name}")]
+    NotPending {
+        /// Name that the user gave.
+        name: String,
+        /// Names of the resources with pending creates.
+        pending: Vec<String>,
+    },
+    /// The schema of a plugin could not be read. Nothing was changed.
+    #[error("{}", chain(.0))]
+    Schema(HostError),
+    /// The schemas of the plugins lack types or properties of the stack's resources. Nothing was changed.
+    #[error("the resources of the stack have {}; nothing was changed", count_errors(.0))]
+    Types(Vec<Diagnostic>),
+    /// No enabled plugin can read, update or delete some of the recorded resources.
+    #[error("no enabled plugin serves the package {package:?} of recorded resources: {}", names(urns))]
+    Unserved {
+        /// Package that no enabled plugin serves.
+        package: String,
+        /// Recorded resources of the package.
+        urns: Vec<Urn>,
+    },
+}
+
+impl OperationError {
+    /// Returns the errors in the files of the stack that are the reason; they are not reported yet.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        match self {
+            Self::Plugins { found, .. } | Self::SeveralPlugins(found) | Self::Packages(found) | Self::Types(found) => {
+                found
+            }
+            Self::DownloadDeclined(_)
+            | Self::State(_)
+            | Self::Stopped
+            | Self::NotPending { .. }
+            | Self::Schema(_)
+            | Self::Unserved { .. } => &[],
+        }
+    }
+}
+
+impl Hint for OperationError {
+    fn hint(&self) -> Option<MessageText> {
+        match self {
+            Self::Plugins { error, .. } | Self::Schema(error) => error.hint(),
+            Self::State(error) => error.hint(),
+            Self::Unserved { .. } => {
+                Some("declare and enable the plugin in `plugins`: it is needed to delete these resources".into())
+            }
+            Self::DownloadDeclined(_) => {
+                Some("declare plugins of these packages in `plugins`, or run `sc plugin install`".into())
+            }
+            Self::NotPending { pending, .. } => Some(match pending.as_slice() {
+                [] => "there are no pending creates: omit --import-pending-creates".into(),
+                pending => MessageText::new(format_args!("the pending creates are: {}", pending.join(", "))),
+            }),
+            // The diagnostics have their own.
+            Self::Types(_) | Self::Packages(_) | Self::SeveralPlugins(_) | Self::Stopped => None,
+        }
+    }
+}
+
+impl From<CorePackagesError> for OperationError {
+    fn from(error: CorePackagesError) -> Self {
+        match error {
+            CorePackagesError::NotInstalled(found) => Self::Packages(found),
+            CorePackagesError::Declined(packages) => Self::DownloadDeclined(packages),
+            CorePackagesError::Stopped => Self::Stopped,
+        }
+    }
+}
+
+fn count_errors(found: &[Diagnostic]) -> String {
+    if found.len() == 1 { "1 error".to_owned() } else { format!("{} errors", found.len()) }
+}
+
+/// Returns the names and versions of packages.
+fn package_names(packages: &[CorePackage]) -> String {
+    let names: Vec<String> = packages.iter().map(|package| format!("{} {}", package.name, package.version)).collect();
+    names.join(", ")
+}

@@ -1,0 +1,86 @@
+//! Opening of a stack for a run: its lock and its state, and what has to hold before anything is changed. The packages of the
+//! recorded resources are served, the state has not lost its resources, and outputs refer to what there is.
+
+use bridge::host::PluginHost;
+use bridge::message_text::MessageText;
+use engine::BUILT_IN;
+use engine::events::{Event, Message, Operation, Severity};
+use pulumi_proto::urn::{TypeToken, Urn};
+use state::{Snapshot, StackState, StateError, UnexplainedEmptyState};
+
+use super::secrets_access::{other_provider_text, secrets_change_text};
+use super::{OperationError, StackRun};
+
+impl StackRun {
+    /// Locks the stack, loads its state, and reports operations that were recovered from the journal of a crashed run.
+    pub(super) async fn open(&self, host: &PluginHost, operation: Operation) -> Result<StackState, OperationError> {
+        let state = self.lock_and_load().await?;
+        self.report_recovery(state.recovered(), true);
+        self.report_obsolete(state.obsolete());
+        self.report_secrets_change(&state);
+        let emptied = state.unexplained_empty().cloned();
+        self.report_unexplained_empty(emptied.as_ref().filter(|_| self.options.allow_empty));
+        let checked = match emptied.filter(|_| !self.options.allow_empty) {
+            Some(emptied) => Err(StateError::from(Box::new(emptied)).into()),
+            None => self.check_recorded(host, operation, state.snapshot()).await,
+        };
+        match checked {
+            Ok(()) => Ok(state),
+            Err(error) => {
+                state.release().await?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Loads the packages that only recorded resources need. Checks that each recorded resource is served, and the references
+    /// to outputs.
+    pub(super) async fn check_recorded(
+        &self,
+        host: &PluginHost,
+        operation: Operation,
+        recorded: &Snapshot,
+    ) -> Result<(), OperationError> {
+        self.load_recorded_packages(host, recorded).await?;
+        check_packages_are_served(host, recorded)?;
+        self.check_outputs(host, operation, recorded).await
+    }
+
+    /// Emits that the state is encrypted anew with another secrets provider, and warns of two providers.
+    fn report_secrets_change(&self, state: &StackState) {
+        let change = state.secrets_change().map(|change| secrets_change_text(&self.access, change));
+        let change = change.map(|text| Message::new(Severity::Info, text));
+        let others = other_provider_text(&self.access).map(|text| Message::new(Severity::Warning, text));
+        change.into_iter().chain(others).for_each(|message| self.events.emit(Event::Message(message)));
+    }
+
+    /// Warns of a state that has lost its resources.
+    pub(super) fn report_unexplained_empty(&self, emptied: Option<&UnexplainedEmptyState>) {
+        if let Some(emptied) = emptied {
+            self.events.emit(Event::Message(Message::new(Severity::Warning, MessageText::of(emptied))));
+        }
+    }
+}
+
+/// Returns the recorded resources whose packages no plugin of a run serves, each with its package.
+pub(super) fn unserved_resources<'s>(
+    host: &PluginHost,
+    snapshot: &'s Snapshot,
+) -> impl Iterator<Item = (String, &'s Urn)> {
+    snapshot.resources.iter().filter_map(move |resource| {
+        let provider = TypeToken::new(resource.provider.as_ref()?.urn.type_token());
+        let package = provider.provider_package()?;
+        // A resource with `retainOnDelete` is removed from the state without a call to its provider.
+        let is_unserved = !resource.retain_on_delete && package != BUILT_IN && !host.serves(package);
+        is_unserved.then(|| (package.to_owned(), &resource.urn))
+    })
+}
+
+/// Checks that an enabled plugin serves the package of each recorded resource.
+fn check_packages_are_served(host: &PluginHost, snapshot: &Snapshot) -> Result<(), OperationError> {
+    let mut found = unserved_resources(host, snapshot);
+    let Some((package, first)) = found.next() else { return Ok(()) };
+    let others = found.filter(|(other, _)| *other == package).map(|(_, urn)| urn);
+    let urns = std::iter::once(first).chain(others).cloned().collect();
+    Err(OperationError::Unserved { package, urns })
+}
