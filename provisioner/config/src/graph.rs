@@ -29,12 +29,19 @@ fn collect_references<'n>(node: &'n Node, references: &mut Vec<&'n Reference>) {
     }
 }
 
-/// Returns the keys of the resources that a resource depends on, with their positions: references first, then
-/// `dependsOn`.
+/// Returns the references of a resource: those of its `config`, then those of its options.
+fn references_of(resource: &Resource) -> impl Iterator<Item = &Reference> {
+    let trigger = resource.options.replacement_trigger.as_ref();
+    references(&resource.config).into_iter().chain(trigger.into_iter().flat_map(references))
+}
+
+/// Returns the keys of the resources after which a resource is registered, with their positions: references first, then
+/// those that options name.
 pub fn dependencies(resource: &Resource) -> impl Iterator<Item = (&str, Span)> {
-    let referred =
-        references(&resource.config).into_iter().map(|reference| (reference.resource.as_str(), reference.span));
-    referred.chain(resource.options.depends_on.iter().map(|(key, span)| (key.as_str(), *span)))
+    let referred = references_of(resource).map(|reference| (reference.resource.as_str(), reference.span));
+    let options = &resource.options;
+    let named = options.depends_on.iter().chain(&options.replace_with).chain(&options.deleted_with);
+    referred.chain(named.map(|(key, span)| (key.as_str(), *span)))
 }
 
 /// Names of the resources of a stack.
@@ -115,11 +122,12 @@ impl<'s> Names<'s> {
                     diagnostics.push(diagnostic.did_you_mean_one_of(key, &names.keys));
                 }
             }
-            for reference in references(&resource.config) {
+            for reference in references_of(resource) {
                 if let Some(target) = names.by_key.get(reference.resource.as_str()) {
                     check_core_property(reference, target, self.types, diagnostics);
                 }
             }
+            check_deleted_with(names, resource, diagnostics);
         }
     }
 
@@ -182,6 +190,19 @@ impl<'s> Names<'s> {
                 );
             }
         }
+    }
+}
+
+/// Checks that `deletedWith` names one resource: a core resource registers several.
+fn check_deleted_with(names: &EnvironmentNames<'_>, resource: &Resource, diagnostics: &mut Vec<Diagnostic>) {
+    let Some((key, span)) = &resource.options.deleted_with else { return };
+    let target = names.by_key.get(key.as_str()).map(|target| &target.implementation);
+    if let Some(ResourceImplementation::Core { type_name }) = target {
+        let summary = MessageText::new(format_args!("`deletedWith` names {key:?}, which is several resources"));
+        let diagnostic = Diagnostic::error(Code("option"), *span, summary);
+        diagnostics.push(
+            diagnostic.help(format_args!("name a resource of a plugin; {key:?} is of the core type {type_name:?}")),
+        );
     }
 }
 

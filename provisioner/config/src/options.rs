@@ -9,19 +9,24 @@ use pulumi_proto::property::path::PropertyPath;
 use pulumi_proto::urn::{NameError, Urn};
 
 use crate::diagnostics::{Code, Diagnostic, Span};
+use crate::placeholder::{ReferenceRule, Resolver};
 use crate::plugins::PluginDeclaration;
 use crate::reader::{Reader, Section};
 use crate::stack::{AliasOption, AliasParentOption, Options, ResourceImplementation};
-use crate::tree::Node;
+use crate::tree::{Entry, Mapping, Node, Value};
 
 const OPTION: Code = Code("option");
-pub(super) const KEYS: [&str; 12] = [
+pub(super) const KEYS: [&str; 16] = [
     "dependsOn",
     "protect",
     "deleteBeforeReplace",
     "retainOnDelete",
     "ignoreChanges",
     "replaceOnChanges",
+    "replacementTrigger",
+    "replaceWith",
+    "deletedWith",
+    "hideDiffs",
     "additionalSecretOutputs",
     "aliases",
     "import",
@@ -31,6 +36,19 @@ pub(super) const KEYS: [&str; 12] = [
 ];
 /// Options that are allowed on core types, which register several resources.
 const CORE_KEYS: [&str; 4] = ["protect", "retainOnDelete", "dependsOn", "customTimeouts"];
+
+/// Resolves placeholders in `options` of a resource. Only a value whose changes replace the resource may refer to others.
+pub(super) fn resolve(node: &Node, resolver: &mut Resolver<'_>) -> Node {
+    let Some(mapping) = node.as_mapping() else { return resolver.resolve(node, ReferenceRule::Rejected) };
+    let entries = mapping.into_iter().map(|Entry { key, key_span, value }| {
+        let references = match key.as_str() {
+            "replacementTrigger" => ReferenceRule::SameEnvironment,
+            _ => ReferenceRule::Rejected,
+        };
+        Entry { key: key.clone(), key_span: *key_span, value: resolver.resolve(value, references) }
+    });
+    Node { value: Value::Mapping(Mapping(entries.collect())), span: node.span }
+}
 
 /// Reads `options` of a resource, in which placeholders are resolved.
 pub(super) fn read(
@@ -65,6 +83,10 @@ pub(super) fn read(
         retain_on_delete: reader.boolean(section, "retainOnDelete"),
         ignore_changes: read_paths(section, "ignoreChanges", &mut reader),
         replace_on_changes: read_paths(section, "replaceOnChanges", &mut reader),
+        replacement_trigger: section.get("replacementTrigger").cloned(),
+        replace_with: reader.texts(section, "replaceWith"),
+        deleted_with: reader.text_at(section, "deletedWith"),
+        hide_diffs: read_paths(section, "hideDiffs", &mut reader),
         additional_secret_outputs: names(reader.texts(section, "additionalSecretOutputs")),
         aliases: read_aliases(section, &mut reader),
         import: reader.text_at(section, "import").map(|(id, _)| id).filter(|id| !id.is_empty()),

@@ -273,7 +273,7 @@ fn read_resource(
         }
         None => entry.key.clone(),
     };
-    let raw_options = section.get("options").map(|node| resolver.resolve(node, ReferenceRule::Rejected));
+    let raw_options = section.get("options").map(|node| options::resolve(node, resolver));
     let provider = raw_options.as_ref().and_then(|node| node.as_mapping()?.get_non_null("provider"));
     let Some((text, type_span)) = kind else {
         diagnostics.push(missing_type_error(&entry.key, &environment.key, entry.key_span));

@@ -336,6 +336,14 @@ pub struct Options {
     pub ignore_changes: Vec<String>,
     /// Property paths in which a change replaces the resource.
     pub replace_on_changes: Vec<String>,
+    /// Value in which a change replaces the resource. It may refer to other resources.
+    pub replacement_trigger: Option<Node>,
+    /// Keys of resources in the same environment whose replacement replaces the resource, with their positions.
+    pub replace_with: Vec<(String, Span)>,
+    /// Key of a resource in the same environment whose deletion deletes this one as well, with its position.
+    pub deleted_with: Option<(String, Span)>,
+    /// Property paths whose changes are not shown.
+    pub hide_diffs: Vec<String>,
     /// Outputs that are secret in addition to those of the schema.
     pub additional_secret_outputs: Vec<String>,
     /// Previous names, types or parents of the resource.

@@ -12,7 +12,7 @@ use pulumi_proto::urn::{ProviderReference, ROOT_STACK_TYPE, TypeToken, Urn};
 use super::positions;
 use super::references::ReferencedResources;
 use crate::registry::recipe::{Inputs, ResolvedValue};
-use config::diagnostics::Diagnostic;
+use config::diagnostics::{Diagnostic, Span};
 use config::{AliasOption, AliasParentOption, PluginDeclaration, Resource, Stack};
 use engine::Goal;
 
@@ -94,6 +94,16 @@ pub(super) struct PluginResource<'r> {
     pub(super) depends_on: &'r [Urn],
 }
 
+/// Returns the URNs of the resources that an option names.
+pub(super) fn named<'n>(
+    keys: impl IntoIterator<Item = &'n (String, Span)>,
+    environment: &str,
+    referenced: &ReferencedResources,
+) -> Vec<Urn> {
+    let resources = keys.into_iter().filter_map(|(key, _)| referenced.get(environment, key));
+    resources.flat_map(|resource| resource.urns()).collect()
+}
+
 impl PluginResource<'_> {
     /// Returns the goal of the resource, with resolved references.
     pub(super) fn goal(self, referenced: &ReferencedResources) -> Result<Goal, Box<Diagnostic>> {
@@ -111,6 +121,13 @@ impl PluginResource<'_> {
         goal.retain_on_delete = options.retain_on_delete;
         goal.ignore_changes = options.ignore_changes.clone();
         goal.replace_on_changes = options.replace_on_changes.clone();
+        if let Some(trigger) = &options.replacement_trigger {
+            let trigger = referenced.evaluate(trigger, Some(self.environment))?.value;
+            goal.replacement_trigger = Some(trigger).filter(|trigger| *trigger != PropertyValue::Null);
+        }
+        goal.replace_with = named(&options.replace_with, self.environment, referenced);
+        goal.deleted_with = named(&options.deleted_with, self.environment, referenced).into_iter().next();
+        goal.hide_diff = options.hide_diffs.clone();
         goal.additional_secret_outputs = options.additional_secret_outputs.clone();
         goal.aliases = options.aliases.iter().map(alias).collect();
         goal.import_id = import_id(self.resource);

@@ -325,7 +325,7 @@ impl<'r> Run<'r> {
         let DeclaredResource { environment, resource, .. } = self.resources[resource_index];
         let provider = self.providers.get(&plugin).cloned();
         let provider = provider.expect("a resource starts after the provider of its plugin, on which it depends");
-        let depends_on = depends_on(resource, environment, &referenced);
+        let depends_on = goals::named(&resource.options.depends_on, environment, &referenced);
         let (token, root) = (resolved.token.as_str(), self.root);
         let plugin_resource = PluginResource { resource, token, environment, root, provider, depends_on: &depends_on };
         let source = positions::resource_ref(self.stack.plugins.len(), resource_index);
@@ -379,7 +379,7 @@ impl<'r> Run<'r> {
                 let unknown = Diagnostic::error(Code("unknown-resource-type"), resource.type_span, summary);
                 return RegistrationOutcome::Diagnostic(unknown.into());
             };
-            let depends_on = depends_on(resource, environment, &referenced);
+            let depends_on = goals::named(&resource.options.depends_on, environment, &referenced);
             let core = CoreResource {
                 place: Place::new(stack, environment, type_name, resource),
                 root,
@@ -455,10 +455,4 @@ impl<'r> Run<'r> {
         };
         Some((index, self.registered.get(&index)?))
     }
-}
-
-/// Returns the URNs that `dependsOn` refers to.
-fn depends_on(resource: &Resource, environment: &str, referenced: &ReferencedResources) -> Vec<Urn> {
-    let named = resource.options.depends_on.iter();
-    named.filter_map(|(key, _)| referenced.get(environment, key)).flat_map(|resource| resource.urns()).collect()
 }

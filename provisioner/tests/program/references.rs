@@ -5,6 +5,7 @@ use std::time::Duration;
 use pulumi_proto::property::path::PropertyPath;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::ResourceId;
+use pulumi_proto::urn::Urn;
 
 use crate::fake::{FakeDeployment, StackProgram, urn};
 
@@ -120,6 +121,34 @@ async fn provider_goal_has_version_and_plugin_download_url() {
             "{source}"
         );
     }
+}
+
+#[tokio::test]
+async fn options_that_name_resources_are_urns_and_order_them() {
+    let subject = StackProgram::resources(
+        "
+a:
+  type: p:m:A
+  options: { replaceWith: [c], deletedWith: b, replacementTrigger: ['${resource:d.id}', 7], hideDiffs: [x.y] }
+b: { type: p:m:A }
+c: { type: p:m:A }
+d: { type: p:m:A }
+",
+        "",
+    );
+    let deployment = FakeDeployment::default();
+    subject.run(&deployment).await;
+    let goal = deployment.goal("a--e");
+    let names = |urns: Vec<Urn>| urns.iter().map(|urn| urn.name().to_owned()).collect::<Vec<_>>();
+    assert_eq!(names(goal.replace_with), ["c--e"]);
+    assert_eq!(names(goal.deleted_with.into_iter().collect()), ["b--e"]);
+    assert_eq!(goal.dependencies, [], "the options order the resources, and are no dependencies");
+    assert_eq!(goal.hide_diff, ["x.y"]);
+    let Some(PropertyValue::List(trigger)) = goal.replacement_trigger else { panic!() };
+    assert!(
+        matches!(&trigger[..], [PropertyValue::String(id), PropertyValue::Number(7.0)] if !id.is_empty()),
+        "{trigger:?}"
+    );
 }
 
 #[tokio::test]

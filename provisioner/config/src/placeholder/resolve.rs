@@ -165,7 +165,7 @@ impl<'a> Resolver<'a> {
             ReferenceRule::Rejected | ReferenceRule::Kept => {
                 let summary = MessageText::new(format_args!("`{}` is not allowed here", placeholder.raw));
                 return Err(Diagnostic::error(Code("misplaced-reference"), at, summary)
-                    .help("`${resource:…}` is allowed in `config` of a resource and in `outputs`")
+                    .help("`${resource:…}` is allowed in `config` and `replacementTrigger` of a resource, and in `outputs`")
                     .into());
             }
             ReferenceRule::SameEnvironment => "${resource:KEY.PATH}",

@@ -128,6 +128,38 @@ fn each_error_in_config_is_reported_at_its_line() {
 }
 
 #[test]
+fn options_that_name_missing_or_several_resources_are_errors() {
+    let plugin = "plugins: [{ name: p, source: { type: local, path: ./p } }]\n";
+    let options = "replaceWith: [nowhere], deletedWith: b, replacementTrigger: '${resource:gone.id}'";
+    let resources = format!("a: {{ type: 'p:m:T', options: {{ {options} }} }}, b: {{ type: pond, config: {{}} }}");
+    let text = format!(
+        "{}{plugin}resources: {{ resources: {{ e: {{ resources: {{ {resources} }} }} }} }}\n",
+        crate::repository::PROVISIONER
+    );
+    insta::assert_snapshot!(ponds("").with(".sc/stacks/s/server.yaml", &text).messages(), @r#"
+    error[unknown-resource]: resource "nowhere" referenced by "a" is not defined in env "e"
+     --> .sc/stacks/s/server.yaml:7:90
+      |
+    7 | resources: { resources: { e: { resources: { a: { type: 'p:m:T', options: { replaceWith: [nowhere], deletedWith: b, replacementTrigger...
+      |                                                                                          ^^^^^^^
+
+    error[option]: `deletedWith` names "b", which is several resources
+     --> .sc/stacks/s/server.yaml:7:113
+      |
+    7 | resources: { resources: { e: { resources: { a: { type: 'p:m:T', options: { replaceWith: [nowhere], deletedWith: b, replacementTrigger...
+      |                                                                                                                 ^
+      |
+      = hint: name a resource of a plugin; "b" is of the core type "pond"
+
+    error[unknown-resource]: resource "gone" referenced by "a" is not defined in env "e"
+     --> .sc/stacks/s/server.yaml:7:137
+      |
+    7 | ...eWith: [nowhere], deletedWith: b, replacementTrigger: '${resource:gone.id}' } }, b: { type: pond, config: {} } } } } }
+      |                                                           ^^^^^^^^^^^^^^^^^^^
+    "#);
+}
+
+#[test]
 fn single_resource_options_are_rejected_on_core_type() {
     let files = ponds("");
     let messages = files

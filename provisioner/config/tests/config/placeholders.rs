@@ -228,7 +228,7 @@ plugins:
     16 |       e: "${resource:a.b}"
        |           ^^^^^^^^^^^^^^^
        |
-       = hint: `${resource:…}` is allowed in `config` of a resource and in `outputs`
+       = hint: `${resource:…}` is allowed in `config` and `replacementTrigger` of a resource, and in `outputs`
     "#);
 }
 
@@ -288,7 +288,7 @@ outputs:
     13 |         b: { type: "p:m:A", options: { dependsOn: [aa], import: "${resource:a.id}" } }
        |                                                                  ^^^^^^^^^^^^^^^^
        |
-       = hint: `${resource:…}` is allowed in `config` of a resource and in `outputs`
+       = hint: `${resource:…}` is allowed in `config` and `replacementTrigger` of a resource, and in `outputs`
 
     error[dependency-cycle]: resource dependency cycle: c -> d -> c
       --> .sc/stacks/s/server.yaml:15:43

@@ -133,7 +133,7 @@ fn errors_in_options_are_reported() {
        |             ^^^^^^^^^
        |
        = hint: did you mean `protect`?
-       = hint: the keys are dependsOn, protect, deleteBeforeReplace, retainOnDelete, ignoreChanges, replaceOnChanges, additionalSecretOutputs, aliases, import, customTimeouts, version, provider
+       = hint: the keys are dependsOn, protect, deleteBeforeReplace, retainOnDelete, ignoreChanges, replaceOnChanges, replacementTrigger, replaceWith, deletedWith, hideDiffs, additionalSecretOutputs, aliases, import, customTimeouts, version, provider
 
     error[wrong-kind]: expected `true` or `false`, found a single value
       --> .sc/stacks/s/server.yaml:15:22
