@@ -45,7 +45,7 @@ impl RemoteStore {
 
     /// Writes an object, whatever it was before.
     pub fn write(&self, key: &str, content: Vec<u8>) {
-        let written = self.objects.write(key, content, &WriteCondition::None, Durability::Immediate);
+        let written = self.objects.write(key, content.into(), &WriteCondition::None, Durability::Immediate);
         self.runtime.block_on(written).unwrap();
     }
 }

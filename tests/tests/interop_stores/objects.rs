@@ -17,7 +17,7 @@ pub(crate) async fn check_objects(objects: Arc<dyn Objects>) {
 }
 
 async fn write(objects: &dyn Objects, key: &str, content: &[u8], condition: WriteCondition) -> Option<ObjectVersion> {
-    match objects.write(key, content.to_vec(), &condition, Durability::Immediate).await {
+    match objects.write(key, content.to_vec().into(), &condition, Durability::Immediate).await {
         Ok(version) => Some(version),
         Err(WriteError::Condition) => None,
         Err(WriteError::Request(error)) => panic!("{error:?}"),

@@ -50,7 +50,7 @@ fn open_with(url: &str, limits: TimeLimits) -> PostgresObjects {
 }
 
 async fn write(objects: &dyn Objects, key: &str, text: &str, condition: &WriteCondition) -> Result<(), WriteError> {
-    objects.write(key, text.as_bytes().to_vec(), condition, Durability::Immediate).await.map(drop)
+    objects.write(key, text.as_bytes().to_vec().into(), condition, Durability::Immediate).await.map(drop)
 }
 
 async fn failure(objects: &dyn Objects) -> ObjectError {

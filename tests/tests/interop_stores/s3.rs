@@ -40,7 +40,8 @@ pub(crate) fn with_bucket(name: &str) -> MotoServer {
 
 /// Requests each operation, and returns the errors.
 async fn failures(objects: &dyn Objects) -> Vec<ObjectError> {
-    let written = objects.write("a/b.json", b"{}".to_vec(), &WriteCondition::Missing, Durability::Immediate).await;
+    let written =
+        objects.write("a/b.json", b"{}".to_vec().into(), &WriteCondition::Missing, Durability::Immediate).await;
     let written = match written.unwrap_err() {
         WriteError::Request(error) => error,
         WriteError::Condition => panic!("the condition is not met"),
@@ -70,7 +71,7 @@ async fn prefix_of_a_bucket_has_the_properties_of_a_store() {
     let server = with_bucket("reef");
     let outside = open(&server, "reef").await;
     for key in ["team/a", "team/ab/c.json", "team/c.json"] {
-        outside.write(key, b"{}".to_vec(), &WriteCondition::Missing, Durability::Immediate).await.unwrap();
+        outside.write(key, b"{}".to_vec().into(), &WriteCondition::Missing, Durability::Immediate).await.unwrap();
     }
     let objects = open(&server, "reef/team/a/").await;
     assert_eq!(objects.location(), format!("s3://reef/team/a?endpoint={}", server.url()));
@@ -100,7 +101,7 @@ async fn content_type_and_encryption_are_those_that_are_given() {
     let server = with_bucket("reef");
     let url = format!("s3://reef?endpoint={}&s3ForcePathStyle=true&ssetype=aws:kms&kmskeyid=alias/state", server.url());
     let objects = open_with(&url, &[]).await.unwrap();
-    objects.write("a.json", b"{}".to_vec(), &WriteCondition::None, Durability::Immediate).await.unwrap();
+    objects.write("a.json", b"{}".to_vec().into(), &WriteCondition::None, Durability::Immediate).await.unwrap();
     objects.copy("a.json", "b.json").await.unwrap();
     let printed = server
         .python(

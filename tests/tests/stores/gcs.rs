@@ -69,7 +69,10 @@ async fn object_has_the_key_and_the_content_type_of_pulumi() {
     let objects = open_with("gs://reef/team", None, &variables).unwrap();
     let content = b"version: 1\n".to_vec();
     let content_type = "text/plain; charset=utf-8";
-    objects.write(".pulumi/meta.yaml", content.clone(), &WriteCondition::Missing, Durability::Immediate).await.unwrap();
+    objects
+        .write(".pulumi/meta.yaml", content.clone().into(), &WriteCondition::Missing, Durability::Immediate)
+        .await
+        .unwrap();
     objects.copy(".pulumi/meta.yaml", ".pulumi/copy.yaml").await.unwrap();
     for key in ["team/.pulumi/meta.yaml", "team/.pulumi/copy.yaml"] {
         assert_eq!(server.object(key), Some((content_type.to_owned(), content.clone())), "{key}");
@@ -92,7 +95,8 @@ async fn token_of_the_credentials_is_sent_with_each_request() {
     ];
     for objects in stores {
         let objects = objects.unwrap();
-        let version = objects.write("a", b"1".to_vec(), &WriteCondition::None, Durability::Immediate).await.unwrap();
+        let version =
+            objects.write("a", b"1".to_vec().into(), &WriteCondition::None, Durability::Immediate).await.unwrap();
         assert_eq!(objects.read("a", LIMIT).await.unwrap().unwrap().version, version);
         assert!(objects.copy("a", "b").await.unwrap());
         assert_eq!(objects.list("").await.unwrap().len(), 2);
@@ -133,7 +137,8 @@ async fn refused_request_has_a_kind_and_the_words_of_the_service() {
     let faults = [(403, "AccessDenied", denied, Denied), (400, "InvalidArgument", "Invalid argument.", Other)];
     for (status, code, message, kind) in faults {
         server.fail_next(1, status, code, message);
-        let written = objects.write("a.json", b"{}".to_vec(), &WriteCondition::Missing, Durability::Immediate).await;
+        let written =
+            objects.write("a.json", b"{}".to_vec().into(), &WriteCondition::Missing, Durability::Immediate).await;
         let Err(WriteError::Request(error)) = written else { panic!("{written:?}") };
         assert_eq!(error.kind, kind, "{error:?}");
         messages.push(text(&server, &error));
@@ -155,7 +160,7 @@ async fn throttled_request_is_repeated() {
     let objects = open(&server, "gs://reef");
     for (status, code) in [(429, "SlowDown"), (503, "ServiceUnavailable"), (500, "InternalError")] {
         server.fail_next(2, status, code, "Try again.");
-        let written = objects.write(code, b"{}".to_vec(), &WriteCondition::Missing, Durability::Immediate).await;
+        let written = objects.write(code, b"{}".to_vec().into(), &WriteCondition::Missing, Durability::Immediate).await;
         assert!(written.is_ok(), "{written:?}");
         server.fail_next(2, status, code, "Try again.");
         assert_eq!(objects.read(code, LIMIT).await.unwrap().unwrap().content, b"{}");
@@ -168,7 +173,7 @@ async fn token_that_expires_meanwhile_is_reported() {
     let emulator = server.url();
     let variables = [("STORAGE_EMULATOR_HOST", emulator.as_str()), ("GOOGLE_OAUTH_ACCESS_TOKEN", TOKEN)];
     let objects = open_with("gs://reef", None, &variables).unwrap();
-    objects.write("a", b"1".to_vec(), &WriteCondition::Missing, Durability::Immediate).await.unwrap();
+    objects.write("a", b"1".to_vec().into(), &WriteCondition::Missing, Durability::Immediate).await.unwrap();
     server.set_token("other");
     let error = objects.read("a", LIMIT).await.unwrap_err();
     assert_eq!(error.kind, ObjectErrorKind::Credentials);

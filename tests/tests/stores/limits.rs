@@ -108,7 +108,7 @@ async fn web_page_with_success_is_no_reply_of_a_store() {
                 objects.copy("a", "b").await.map(drop).unwrap_err(),
                 objects.remove("a").await.unwrap_err(),
             ];
-            match objects.write("a", b"{}".to_vec(), &WriteCondition::Missing, Durability::Immediate).await {
+            match objects.write("a", b"{}".to_vec().into(), &WriteCondition::Missing, Durability::Immediate).await {
                 Err(WriteError::Request(error)) => errors.push(error),
                 written => panic!("{written:?}"),
             }

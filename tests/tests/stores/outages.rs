@@ -17,7 +17,7 @@ async fn outage_of_a_write(objects: &dyn Objects, reports: &mut mpsc::UnboundedR
     let written = async {
         // A request with a condition is not repeated: the caller looks what happened.
         loop {
-            drop(objects.write("a.json", b"{}".to_vec(), &WriteCondition::None, Durability::Immediate).await);
+            drop(objects.write("a.json", b"{}".to_vec().into(), &WriteCondition::None, Durability::Immediate).await);
         }
     };
     tokio::select! {

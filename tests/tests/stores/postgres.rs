@@ -78,7 +78,7 @@ async fn server_that_closes_the_connection_is_tried_again() {
     let limits = TimeLimits { repeat_first_connection: Duration::from_secs(60), ..LIMITS };
     let objects = open(port, limits);
     // A conditional write as well: it was not sent.
-    let written = objects.write("a", b"1".to_vec(), &WriteCondition::Missing, Durability::Immediate).await;
+    let written = objects.write("a", b"1".to_vec().into(), &WriteCondition::Missing, Durability::Immediate).await;
     let Err(WriteError::Request(error)) = written else { panic!("{written:?}") };
     assert_eq!(error.kind, ObjectErrorKind::NoStore);
     assert_eq!(

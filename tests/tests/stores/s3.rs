@@ -92,7 +92,7 @@ async fn throttled_write_keeps_its_condition() {
     let server = serve([failure(503, "SlowDown", "Wait."), Response::new(200, "").with("ETag", "\"1\"")]).await;
     let objects = open(&server.url(), &KEYS).await;
     let version =
-        objects.write("a.json", b"{}".to_vec(), &WriteCondition::Missing, Durability::Immediate).await.unwrap();
+        objects.write("a.json", b"{}".to_vec().into(), &WriteCondition::Missing, Durability::Immediate).await.unwrap();
     assert_eq!(version.tag.as_deref(), Some("\"1\""));
     for request in server.requests() {
         assert_eq!((request.method.as_str(), request.header("if-none-match")), ("PUT", Some("*")));
@@ -119,7 +119,7 @@ async fn write_whose_reply_is_lost_may_find_its_own_object() {
     };
     let server = tokio::spawn(serve);
     let objects = open(&format!("http://{address}"), &KEYS).await;
-    let written = objects.write("a.json", b"{}".to_vec(), &WriteCondition::Missing, Durability::Immediate).await;
+    let written = objects.write("a.json", b"{}".to_vec().into(), &WriteCondition::Missing, Durability::Immediate).await;
     assert!(matches!(written, Err(WriteError::Condition)), "{written:?}");
     server.await.unwrap();
 }
@@ -231,7 +231,8 @@ async fn missing_object_is_none_and_ends_conditions() {
     assert!(!objects.copy("a.json", "b.json").await.unwrap());
     objects.remove("a.json").await.unwrap();
     let version = state::store::ObjectVersion { tag: Some("\"1\"".to_owned()), generation: None };
-    let written = objects.write("a.json", Vec::new(), &WriteCondition::Unchanged(version), Durability::Immediate).await;
+    let written =
+        objects.write("a.json", Vec::new().into(), &WriteCondition::Unchanged(version), Durability::Immediate).await;
     assert!(matches!(written, Err(WriteError::Condition)), "{written:?}");
     assert_eq!(server.requests()[3].header("if-match"), Some("\"1\""));
 }
@@ -240,7 +241,7 @@ async fn missing_object_is_none_and_ends_conditions() {
 async fn store_without_conditional_writes_is_reported() {
     let server = serve([failure(501, "NotImplemented", "A header you provided implies functionality.")]).await;
     let objects = open(&server.url(), &KEYS).await;
-    let written = objects.write("a.json", Vec::new(), &WriteCondition::Missing, Durability::Immediate).await;
+    let written = objects.write("a.json", Vec::new().into(), &WriteCondition::Missing, Durability::Immediate).await;
     let Err(WriteError::Request(error)) = written else { panic!("{written:?}") };
     assert_eq!(error.kind, ObjectErrorKind::Unsupported);
     assert_eq!(

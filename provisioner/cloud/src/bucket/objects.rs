@@ -1,6 +1,7 @@
 //! Objects in a bucket by key.
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use futures_util::TryStreamExt as _;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
@@ -219,7 +220,7 @@ impl<S: ObjectStore + PaginatedListStore, E: BucketService> Objects for Bucket<S
     async fn write(
         &self,
         key: &str,
-        content: Vec<u8>,
+        content: Bytes,
         condition: &WriteCondition,
         _: Durability,
     ) -> Result<ObjectVersion, WriteError> {

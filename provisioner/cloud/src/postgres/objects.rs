@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
 use jiff::Timestamp;
 use state::store::{
     Durability, ListedNames, ListedObject, MAX_NAME_BYTES, MAX_NAMES, ObjectError, ObjectErrorKind, ObjectVersion,
@@ -208,7 +209,7 @@ impl Objects for PostgresObjects {
     async fn write(
         &self,
         key: &str,
-        content: Vec<u8>,
+        content: Bytes,
         condition: &WriteCondition,
         _: Durability,
     ) -> Result<ObjectVersion, WriteError> {

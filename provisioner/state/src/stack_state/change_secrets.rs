@@ -52,7 +52,7 @@ async fn change_locked<E: From<StateError>>(
     let reuse = CiphertextReuse::default();
     let text = encode_checkpoint(&name, Some(&snapshot), Some(manager), &reuse).await.map_err(StateError::from)?;
     prepare()?;
-    explained(access, access.store.save(lock, &text, &expected)).await?;
+    explained(access, access.store.save(lock, text, &expected)).await?;
     Ok(from.map(|from| SecretsChange { from, to }))
 }
 

@@ -222,7 +222,7 @@ impl StackState {
         // A failed journal may lack the last records, but the checkpoint has them, so it is saved in any case. If the
         // process dies before the journal is removed, the next run reports that journal and checkpoint do not match.
         self.journal().close(&text, history.clone()).ok();
-        let saving = self.access.store.save(&self.lock.lock, &text, &self.expected);
+        let saving = self.access.store.save(&self.lock.lock, text, &self.expected);
         if let Err(error) = explained(&self.access, saving).await {
             return Err(self.save_error(error).await);
         }

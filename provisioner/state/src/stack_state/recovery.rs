@@ -243,7 +243,7 @@ impl Recovery {
         let (text, integrity_error) = encode_for_saving(access, secrets, self.snapshot.clone()).await?;
         let closing = Closing { checkpoint: digest(&text), history: self.history_entry(access) };
         journal::append_close_line(&self.stored.path, self.journal.end, &closing)?;
-        let revision = explained(access, access.store.save(lock, &text, expected)).await?;
+        let revision = explained(access, access.store.save(lock, text, expected)).await?;
         // The journal is closed, so the next run does these again if one fails.
         if archive(access, closing.history.as_ref()).await.is_ok() {
             self.stored.remove().ok();

@@ -126,7 +126,7 @@ impl Restore {
         if current.digest() != self.current {
             return Err(StateError::Changed(access.stack.clone()));
         }
-        explained(access, access.store.restore(lock, &self.copy, &self.text, &current.expected())).await
+        explained(access, access.store.restore(lock, &self.copy, self.text.as_str(), &current.expected())).await
     }
 }
 

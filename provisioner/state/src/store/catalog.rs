@@ -56,7 +56,7 @@ impl StateStore {
         if tags.is_empty() {
             return Ok(self.objects.remove(&key).await?);
         }
-        self.replace(&key, tags::write(tags.clone()).into_bytes()).await
+        self.replace(&key, tags::write(tags.clone()).into()).await
     }
 
     /// Removes the locked stack with the expected checkpoint: its checkpoint, its history and its tags.

@@ -1,11 +1,12 @@
 //! Checkpoints of a stack: the current one, the previous one, history, backups.
 
-use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::future::{join, try_join};
 use jiff::Timestamp;
 
+use super::checkpoint_text::CheckpointText;
 use super::compression::{Compression, decompressed_text};
 use super::error::StoreError;
 use super::history_entry::HistoryEntry;
@@ -134,7 +135,13 @@ impl StateStore {
     /// [`StoreError::LockLost`] if the lock was broken, [`StoreError::Locked`] if there is a lock of another holder as
     /// well; nothing is written then. [`StoreError::Replaced`] if the checkpoint is not the expected one, which then stays, and
     /// may be the previous one too.
-    pub async fn save(&self, lock: &StackLock, checkpoint: &str, expected: &Expected) -> Result<Revision, StoreError> {
+    pub async fn save(
+        &self,
+        lock: &StackLock,
+        checkpoint: impl Into<CheckpointText>,
+        expected: &Expected,
+    ) -> Result<Revision, StoreError> {
+        let checkpoint = &checkpoint.into();
         self.check_lock(lock).await?;
         self.write_metadata().await?;
         let stack = &lock.stack;
@@ -152,7 +159,7 @@ impl StateStore {
     async fn replace_checkpoint(
         &self,
         stack: &StackReference,
-        checkpoint: &str,
+        checkpoint: &CheckpointText,
         expected: &Expected,
     ) -> Result<Revision, StoreError> {
         let variant = self.options.compression;
@@ -175,7 +182,7 @@ impl StateStore {
                 }
             }
         };
-        let content = variant.compress(checkpoint).into_owned();
+        let content = variant.content(checkpoint);
         let version = self.write_checkpoint(stack, &key, content, &condition).await?;
         self.remember_variant(stack, Some(variant));
         // The previous checkpoint with another compression is removed only after the new one was written.
@@ -185,7 +192,7 @@ impl StateStore {
         if self.options.retain_checkpoints {
             self.objects.copy(&key, &format!("{key}.{}", Timestamp::now().as_nanosecond())).await?;
         }
-        Ok(Revision::new(Arc::new(checkpoint.to_owned()), variant, version))
+        Ok(Revision::new(checkpoint.shared(), variant, version))
     }
 
     /// Writes a checkpoint on a condition, and returns its version. If the reply to a request is lost, the content of the
@@ -194,7 +201,7 @@ impl StateStore {
         &self,
         stack: &StackReference,
         key: &str,
-        content: Vec<u8>,
+        content: Bytes,
         condition: &WriteCondition,
     ) -> Result<ObjectVersion, StoreError> {
         let mut delays = WRITE_DELAYS.iter();
@@ -236,7 +243,7 @@ impl StateStore {
         let compression = self.options.compression;
         let time = entry.time.as_nanosecond();
         let [file, copy] = self.layout.history_files(stack, time);
-        let update = compression.compress(&entry.update).into_owned();
+        let update = compression.compress(&entry.update).into_owned().into();
         self.replace(&format!("{file}{}", compression.suffix()), update).await?;
         let variant = match self.known_variant(stack) {
             Some(variant) => variant,

@@ -4,11 +4,13 @@ use std::borrow::Cow;
 use std::io::{self, Write as _};
 
 use bridge::fs::{read_to_limit, utf8};
+use bytes::Bytes;
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
+use super::checkpoint_text::CheckpointText;
 use super::error::{Damage, StoreError};
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b, 0x08];
@@ -60,6 +62,14 @@ impl Compression {
             Self::None => "text/plain; charset=utf-8",
             Self::Gzip => "application/x-gzip",
             Self::Zstd => "application/octet-stream",
+        }
+    }
+
+    /// Returns the content of a checkpoint. Without compression the content is the text itself.
+    pub(super) fn content(self, text: &CheckpointText) -> Bytes {
+        match self {
+            Self::None => Bytes::from_owner(text.clone()),
+            Self::Gzip | Self::Zstd => self.compress(text.as_str()).into_owned().into(),
         }
     }
 

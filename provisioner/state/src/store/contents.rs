@@ -39,7 +39,7 @@ impl StateStore {
     pub async fn add_history_entry(&self, stack: &StackReference, entry: &HistoryEntry) -> Result<(), StoreError> {
         let compression = self.options.compression;
         let [key, _] = self.layout.history_files(stack, entry.time.as_nanosecond());
-        let update = compression.compress(&entry.update).into_owned();
+        let update = compression.compress(&entry.update).into_owned().into();
         self.replace(&format!("{key}{}", compression.suffix()), update).await
     }
 
@@ -52,7 +52,7 @@ impl StateStore {
         checkpoint: &str,
     ) -> Result<(), StoreError> {
         let compression = self.options.compression;
-        let content = compression.compress(checkpoint).into_owned();
+        let content = compression.compress(checkpoint).into_owned().into();
         self.replace(&self.layout.copy(stack, kind, time, compression), content).await
     }
 
@@ -72,7 +72,7 @@ impl StateStore {
     pub async fn set_mark(&self, stack: &StackReference, mark: Option<&MigrationMark>) -> Result<(), StoreError> {
         let key = self.layout.mark(stack);
         match mark {
-            Some(mark) => self.replace(&key, stored_mark::write(mark).into_bytes()).await,
+            Some(mark) => self.replace(&key, stored_mark::write(mark).into()).await,
             None => Ok(self.objects.remove(&key).await?),
         }
     }

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
 
+use super::checkpoint_text::CheckpointText;
 use super::compression::Compression;
 use super::copy::{CheckpointCopy, CopyKind};
 use super::error::StoreError;
@@ -83,9 +84,10 @@ impl StateStore {
         &self,
         lock: &StackLock,
         copy: &CheckpointCopy,
-        checkpoint: &str,
+        checkpoint: impl Into<CheckpointText>,
         expected: &Expected,
     ) -> Result<(), StoreError> {
+        let checkpoint = checkpoint.into();
         self.check_lock(lock).await?;
         self.check_expected(&lock.stack, expected).await?;
         if copy.kind == CopyKind::Previous
@@ -94,7 +96,7 @@ impl StateStore {
             let backup = self.layout.backup(&lock.stack, Timestamp::now().as_nanosecond());
             let suffix = copy.name.strip_prefix("bak").unwrap_or_default();
             // Written, because a copy within the store may not be on the disk when the save begins.
-            self.replace(&format!("{backup}{suffix}"), previous.content).await?;
+            self.replace(&format!("{backup}{suffix}"), previous.content.into()).await?;
         }
         self.save(lock, checkpoint, expected).await.map(drop)
     }

@@ -1,6 +1,7 @@
 //! Locks of stacks.
 
 use bridge::fs::MAX_DOCUMENT_BYTES;
+use bytes::Bytes;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 
@@ -54,7 +55,7 @@ impl StateStore {
         stored: &StoredLock,
         condition: &WriteCondition,
     ) -> Result<Option<ObjectVersion>, StoreError> {
-        let text = stored.write().into_bytes();
+        let text = Bytes::from(stored.write());
         match self.objects.write(key, text.clone(), condition, Durability::Eventual).await {
             Ok(version) => Ok(Some(version)),
             Err(WriteError::Request(error)) if error.effect != Effect::Unknown => Err(error.into()),

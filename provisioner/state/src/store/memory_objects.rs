@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use jiff::Timestamp;
 
 use super::objects::{
@@ -161,7 +162,7 @@ impl Objects for MemoryObjects {
     async fn write(
         &self,
         key: &str,
-        content: Vec<u8>,
+        content: Bytes,
         condition: &WriteCondition,
         _: Durability,
     ) -> Result<ObjectVersion, WriteError> {
@@ -171,7 +172,7 @@ impl Objects for MemoryObjects {
                 (WriteCondition::Unchanged(version), Some(found)) => found.version == *version,
                 (WriteCondition::Missing, Some(_)) | (WriteCondition::Unchanged(_), None) => false,
             };
-            is_met.then(|| shared.put(key, content))
+            is_met.then(|| shared.put(key, content.to_vec()))
         });
         written.await?.ok_or(WriteError::Condition)
     }

@@ -4,6 +4,7 @@
 //! does not interpret the texts. Excluded: keys, the environment, the home directory.
 
 mod catalog;
+mod checkpoint_text;
 mod checkpoints;
 #[cfg(any(test, feature = "testing"))]
 pub mod compliance;
@@ -40,6 +41,7 @@ mod tests;
 mod url;
 
 pub use catalog::Backups;
+pub use checkpoint_text::CheckpointText;
 pub use compression::{Compression, content_type};
 pub use copy::{CheckpointCopy, CopyKind};
 pub(crate) use error::NEWER;

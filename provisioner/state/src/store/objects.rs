@@ -8,6 +8,7 @@ use std::io::ErrorKind;
 
 use async_trait::async_trait;
 use bridge::fs::{FileError, MAX_DOCUMENT_BYTES};
+use bytes::Bytes;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 
@@ -47,7 +48,7 @@ pub trait Objects: Send + Sync {
     async fn write(
         &self,
         key: &str,
-        content: Vec<u8>,
+        content: Bytes,
         condition: &WriteCondition,
         durability: Durability,
     ) -> Result<ObjectVersion, WriteError>;
@@ -92,7 +93,7 @@ pub trait Objects: Send + Sync {
     /// [`ObjectError`].
     async fn time(&self) -> Result<Timestamp, ObjectError> {
         let key = format!(".sc/clock/{}", uuid::Uuid::new_v4());
-        match self.write(&key, b"{}".to_vec(), &WriteCondition::None, Durability::Eventual).await {
+        match self.write(&key, Bytes::from_static(b"{}"), &WriteCondition::None, Durability::Eventual).await {
             Ok(_) => {}
             Err(WriteError::Request(error)) => return Err(error),
             Err(WriteError::Condition) => return Err(ObjectError::unexpected_condition(self.location_of(&key))),

@@ -31,7 +31,7 @@ impl StateStore {
         self.take_lock(&from, holder).await?;
         let intent = Intent::new(&from, &to, holder);
         let intent = StoredIntent { key: format!("{RENAMES}/{}.json", uuid::Uuid::new_v4()), intent };
-        let written = self.replace(&intent.key, intent.intent.write().into_bytes()).await;
+        let written = self.replace(&intent.key, intent.intent.write().into()).await;
         let rename = StackRename { from, to, outcome: RenameOutcome::OldName, intent };
         let locked = match written {
             Ok(()) => self.take_lock(&rename.to, holder).await,
@@ -87,7 +87,7 @@ impl StateStore {
     async fn move_objects(&self, rename: &StackRename, checkpoint: &str) -> Result<(), StoreError> {
         let [from, to] = [rename.from(), rename.to()];
         let compression = self.options.compression;
-        let content = compression.compress(checkpoint).into_owned();
+        let content = compression.compress(checkpoint).into_owned().into();
         let key = self.layout.checkpoint(to, compression);
         self.write_checkpoint(to, &key, content, &WriteCondition::Missing).await?;
         for lock in rename.locks() {
@@ -225,7 +225,7 @@ impl StateStore {
     async fn write_progress(&self, rename: &StackRename, progress: Progress) -> Result<(), StoreError> {
         let StoredIntent { key, intent } = &rename.intent;
         let intent = Intent { progress, ..intent.clone() };
-        self.replace(key, intent.write().into_bytes()).await
+        self.replace(key, intent.write().into()).await
     }
 
     async fn read_intent(&self, key: &str) -> Result<Option<Intent>, StoreError> {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bridge::fs::MAX_DOCUMENT_BYTES;
+use bytes::Bytes;
 
 use super::compression::{Compression, decompressed_text};
 use super::error::StoreError;
@@ -96,7 +97,7 @@ impl StateStore {
         if self.layout == Layout::Legacy || self.has_metadata.load(Ordering::Relaxed) {
             return Ok(());
         }
-        match self.write(layout::META, meta::TEXT.as_bytes().to_vec(), &WriteCondition::Missing).await {
+        match self.write(layout::META, Bytes::from_static(meta::TEXT.as_bytes()), &WriteCondition::Missing).await {
             Ok(()) => self.verify_conditions().await?,
             // Another program has written them at the same time.
             Err(WriteError::Condition) => {}
@@ -110,7 +111,8 @@ impl StateStore {
     /// conditions. They are removed unless the condition was
     /// respected, so that the next command finds a new store.
     async fn verify_conditions(&self) -> Result<(), StoreError> {
-        let written = self.write(layout::META, meta::TEXT.as_bytes().to_vec(), &WriteCondition::Missing).await;
+        let written =
+            self.write(layout::META, Bytes::from_static(meta::TEXT.as_bytes()), &WriteCondition::Missing).await;
         if !matches!(written, Err(WriteError::Condition)) {
             self.objects.remove(layout::META).await?;
         }
@@ -128,17 +130,12 @@ impl StateStore {
     }
 
     /// Writes an object whose version is not needed.
-    pub(super) async fn write(
-        &self,
-        key: &str,
-        content: Vec<u8>,
-        condition: &WriteCondition,
-    ) -> Result<(), WriteError> {
+    pub(super) async fn write(&self, key: &str, content: Bytes, condition: &WriteCondition) -> Result<(), WriteError> {
         self.objects.write(key, content, condition, Durability::Immediate).await.map(drop)
     }
 
     /// Writes an object, or replaces the one that has the key.
-    pub(super) async fn replace(&self, key: &str, content: Vec<u8>) -> Result<(), StoreError> {
+    pub(super) async fn replace(&self, key: &str, content: Bytes) -> Result<(), StoreError> {
         match self.write(key, content, &WriteCondition::None).await {
             Ok(()) => Ok(()),
             Err(WriteError::Request(error)) => Err(error.into()),

@@ -64,7 +64,7 @@ impl Fixture {
         let reuse = CiphertextReuse::default();
         let text = encode_checkpoint("", Some(&snapshot), Some(&*self.marker), &reuse).await.unwrap();
         let lock = self.store.lock(&self.stack, &holder()).await.unwrap();
-        self.store.save(&lock, &text, &Expected::Any).await.unwrap();
+        self.store.save(&lock, text, &Expected::Any).await.unwrap();
         self.store.unlock(lock).await.unwrap();
     }
 

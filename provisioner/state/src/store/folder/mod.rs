@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bridge::fs::Access;
+use bytes::Bytes;
 use jiff::Timestamp;
 
 use super::error::StoreError;
@@ -81,13 +82,14 @@ impl Objects for FolderObjects {
     async fn write(
         &self,
         key: &str,
-        content: Vec<u8>,
+        content: Bytes,
         condition: &WriteCondition,
         durability: Durability,
     ) -> Result<ObjectVersion, WriteError> {
         let (key, condition) = (key.to_owned(), condition.clone());
-        let written =
-            self.run(move |folder| folder.write(&key, &content, &condition, durability).map(|version| (version, key)));
+        let written = self.run(move |folder| {
+            folder.write(&key, &content, &condition, durability).map(|version| (version, key))
+        });
         let (version, key) = written.await?;
         if durability == Durability::Eventual {
             let folder = Arc::clone(&self.folder);

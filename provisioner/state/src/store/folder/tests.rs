@@ -76,7 +76,7 @@ async fn one_of_several_concurrent_writes_on_a_condition_succeeds() {
     let objects = FolderObjects::open(&url(folder.path()), Access::Shared).await.unwrap();
     let key = ".pulumi/stacks/reef/dev.json";
     let write = async |condition: &WriteCondition| {
-        let write = async |number: u8| objects.write(key, vec![number], condition, Durability::Immediate).await;
+        let write = async |number: u8| objects.write(key, vec![number].into(), condition, Durability::Immediate).await;
         let mut written = Vec::new();
         for result in futures_util::future::join_all((0..16).map(write)).await {
             match result {
