@@ -103,8 +103,7 @@ impl Context {
     /// Creates the context of a deployment that has done nothing yet.
     pub(crate) fn new(options: DeploymentOptions, parts: Parts) -> Self {
         let Parts { snapshot, host, recorder, sink, signals, jobs, monitor } = parts;
-        let recorded = snapshot.pending_operations.iter().map(|operation| &operation.resource);
-        snapshot.resources.iter().chain(recorded).for_each(|resource| options.masker.add_resource(resource));
+        snapshot.all_resources().for_each(|resource| options.masker.add_resource(resource));
         let secret_config = options.config.iter().filter(|entry| entry.secret);
         secret_config.for_each(|entry| options.masker.add_text(&entry.value));
         let shared = Arc::new(SharedState::new(snapshot));
@@ -218,7 +217,7 @@ impl Context {
     /// new may start.
     pub(crate) async fn wait_for_references(&self, resource: &ResourceState) {
         self.wait_until(|state| {
-            resource.provider_and_references().all(|urn| {
+            resource.provider_and_dependencies().all(|urn| {
                 let urn = state.new_urn(urn);
                 !state.has_begun(urn) || state.is_finished(urn)
             })

@@ -80,8 +80,8 @@ impl Goal {
         }
     }
 
-    /// Returns all URNs that the recorded resource will refer to, except that of its provider.
-    pub(crate) fn references(&self) -> impl Iterator<Item = &Urn> {
+    /// Returns the URNs of all dependencies of the recorded resource: see [`state::Relation::is_dependency`].
+    pub(crate) fn all_dependencies(&self) -> impl Iterator<Item = &Urn> {
         let by_property = self.property_dependencies.values().flatten();
         let by_option = self.deleted_with.iter().chain(&self.replace_with);
         self.parent.iter().chain(&self.dependencies).chain(by_property).chain(by_option)

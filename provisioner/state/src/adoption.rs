@@ -77,10 +77,7 @@ fn entry_of(created: &ResourceState, before: &[Arc<ResourceState>], delete: bool
     entry.delete = delete;
     // The outputs are not known until the resource is read.
     entry.outputs = Arc::clone(&entry.inputs);
-    entry.dependencies.retain(|urn| urns.contains(urn));
-    entry.property_dependencies.values_mut().for_each(|dependencies| dependencies.retain(|urn| urns.contains(urn)));
-    entry.deleted_with = entry.deleted_with.filter(|urn| urns.contains(urn));
-    entry.replace_with.retain(|urn| urns.contains(urn));
+    entry.retain_dependencies(|_, urn| urns.contains(urn));
     Some(entry)
 }
 

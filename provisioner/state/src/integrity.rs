@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
+use super::references::Relation;
 use super::resource::ResourceState;
 use super::snapshot::Snapshot;
 
@@ -65,7 +66,7 @@ pub enum Violation {
         /// The entry.
         urn: Urn,
         /// Relation of the entry to the target.
-        relation: Relation,
+        relation: Relation<'static>,
         /// The referenced resource.
         target: Urn,
         /// Position of the referenced resource.
@@ -94,33 +95,6 @@ impl fmt::Display for Misplacement {
             Self::Later => "comes later in the state",
             Self::Missing => "is missing from the state",
         })
-    }
-}
-
-/// Relation by which an entry refers to another entry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Relation {
-    /// Parent of the entry.
-    Parent,
-    /// Dependency of the entry.
-    Dependency,
-    /// Dependency of the named property.
-    PropertyDependency(String),
-    /// Target of `deletedWith`.
-    DeletedWith,
-    /// Element of `replaceWith`.
-    ReplaceWith,
-}
-
-impl fmt::Display for Relation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Parent => f.write_str("parent"),
-            Self::Dependency => f.write_str("dependency"),
-            Self::PropertyDependency(property) => write!(f, "dependency (of property {property:?})"),
-            Self::DeletedWith => f.write_str("deletedWith"),
-            Self::ReplaceWith => f.write_str("replaceWith"),
-        }
     }
 }
 
@@ -211,29 +185,14 @@ impl<'a> IntegrityChecker<'a> {
 
     fn check_references(&mut self, index: usize, resource: &ResourceState) {
         let urn = &resource.urn;
-        if let Some(parent) = &resource.parent {
-            self.check_reference(index, urn, || Relation::Parent, parent);
-        }
-        for dependency in &resource.dependencies {
-            self.check_reference(index, urn, || Relation::Dependency, dependency);
-        }
-        for (property, dependencies) in &resource.property_dependencies {
-            for dependency in dependencies {
-                self.check_reference(index, urn, || Relation::PropertyDependency(property.clone()), dependency);
+        for (relation, target) in resource.references() {
+            // The caller has checked the provider. A view may come before its resource.
+            if relation.is_dependency()
+                && let Some(position) = find_misplacement(self.positions.first.get(target), index)
+            {
+                let (urn, relation, target) = (urn.clone(), relation.into_owned(), target.clone());
+                self.violations.push(Violation::Reference { urn, relation, target, position });
             }
-        }
-        if let Some(target) = &resource.deleted_with {
-            self.check_reference(index, urn, || Relation::DeletedWith, target);
-        }
-        for target in &resource.replace_with {
-            self.check_reference(index, urn, || Relation::ReplaceWith, target);
-        }
-    }
-
-    fn check_reference(&mut self, index: usize, urn: &Urn, relation: impl FnOnce() -> Relation, target: &Urn) {
-        if let Some(position) = find_misplacement(self.positions.first.get(target), index) {
-            let (urn, target) = (urn.clone(), target.clone());
-            self.violations.push(Violation::Reference { urn, relation: relation(), target, position });
         }
     }
 

@@ -258,22 +258,6 @@ impl ResourceState {
         }
     }
 
-    /// Returns the URNs that the entry refers to, without its provider: parent, dependencies, property dependencies,
-    /// `deletedWith`, `replaceWith`.
-    pub fn references(&self) -> impl Iterator<Item = &Urn> {
-        self.parent
-            .iter()
-            .chain(&self.dependencies)
-            .chain(self.property_dependencies.values().flatten())
-            .chain(&self.deleted_with)
-            .chain(&self.replace_with)
-    }
-
-    /// Returns the URN of its provider resource, then [`ResourceState::references`].
-    pub fn provider_and_references(&self) -> impl Iterator<Item = &Urn> {
-        self.provider.iter().map(|provider| &provider.urn).chain(self.references())
-    }
-
     /// Returns `true` for a provider resource.
     pub fn is_provider(&self) -> bool {
         self.type_token.is_provider()

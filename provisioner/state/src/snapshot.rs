@@ -10,9 +10,8 @@ use super::resource::ResourceState;
 /// Recorded state of a stack, independent of files, encryption and versions of formats.
 ///
 /// # Invariants
-/// Each entry comes after all entries that it refers to: its parent, `dependencies`, `property_dependencies`,
-/// `deleted_with`, `replace_with` and provider. The provider of an entry with a pending replacement may be missing, or
-/// come later. `state::integrity` checks this.
+/// Each entry comes after all entries that it refers to, except that of a view. The provider of an entry with a pending
+/// replacement may be missing, or come later. `state::integrity` checks this.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
     /// Version and time of the writer.
@@ -109,6 +108,11 @@ pub struct SnapshotRest {
 }
 
 impl Snapshot {
+    /// Returns the entries, then the resources of the pending operations.
+    pub fn all_resources(&self) -> impl Iterator<Item = &Arc<ResourceState>> {
+        self.resources.iter().chain(self.pending_operations.iter().map(|operation| &operation.resource))
+    }
+
     /// Returns the outputs of the stack: those of its root resource.
     pub fn stack_outputs(&self) -> Option<&PropertyMap> {
         self.resources

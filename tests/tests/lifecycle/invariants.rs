@@ -62,7 +62,7 @@ pub(crate) fn deletes_out_of_order(
         for second in &deletes {
             let places = (by_id.get(first.id.as_str()), by_id.get(second.id.as_str()));
             let (Some((place, dependency)), Some((later, dependent))) = places else { continue };
-            let is_dependent = dependent.references().any(|urn| *urn == dependency.urn);
+            let is_dependent = dependent.all_dependencies().any(|urn| *urn == dependency.urn);
             // Before a replacement, only dependents that cannot exist without the resource are deleted; others are
             // deleted independently.
             let before_replacement =
@@ -162,7 +162,7 @@ fn unmet_references(resource: &ResourceState, base: &Snapshot, now: &Snapshot) -
         pending.filter(|pending| pending.resource.urn == *urn).count()
     };
     let mut violations = Vec::new();
-    for urn in resource.references() {
+    for urn in resource.all_dependencies() {
         if !now.resources.iter().any(|state| state.urn == *urn) {
             violations.push(format!("{} starts before {urn} is recorded", resource.urn));
         } else if running(now, urn) > running(base, urn) {

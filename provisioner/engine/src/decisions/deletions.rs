@@ -116,7 +116,7 @@ pub(crate) fn deletion_batches(
             }
         };
         state.provider.iter().for_each(|provider| depend_on(&provider.urn));
-        for urn in state.references() {
+        for urn in state.all_dependencies() {
             depend_on(urn);
             if components.contains(urn) && state.parent.as_ref() != Some(urn) {
                 descendants(urn, &children).into_iter().for_each(&mut depend_on);
@@ -157,8 +157,7 @@ pub(crate) fn order_pending_deletes_first(
     }
     let references = |index: usize| {
         let (_, state) = &snapshot[index];
-        let urns = state.provider.iter().map(|provider| &provider.urn).chain(state.references());
-        urns.filter_map(|urn| indices.get(urn)).flatten().copied().collect::<Vec<_>>()
+        state.provider_and_dependencies().filter_map(|urn| indices.get(urn)).flatten().copied().collect::<Vec<_>>()
     };
     let dependencies = |index: usize| references(index).into_iter().filter(move |other| *other < index);
     // Pending deletes, each with its direct and indirect dependencies.

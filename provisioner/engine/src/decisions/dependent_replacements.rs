@@ -1,12 +1,13 @@
 //! Dependent replacements: the resources that are deleted and replaced because a resource that they depend on is
 //! deleted before it is replaced (docs/spec/engine-semantics.md#2.12).
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use hashbrown::HashSet;
 use pulumi_proto::urn::Urn;
 
-use state::ResourceState;
+use state::{Relation, ResourceState};
 
 use crate::entry::Entry;
 
@@ -91,34 +92,33 @@ impl DependentWalk {
     }
 
     fn is_dependent(&self, state: &ResourceState) -> bool {
-        state
-            .dependencies
-            .iter()
-            .chain(state.property_dependencies.values().flatten())
-            .chain(&state.deleted_with)
-            .chain(&state.replace_with)
-            .chain(state.provider.as_ref().map(|provider| &provider.urn))
-            .any(|urn| self.dependents.contains(urn))
+        state.references().any(|(relation, urn)| match relation {
+            Relation::Provider
+            | Relation::Dependency
+            | Relation::PropertyDependency(_)
+            | Relation::DeletedWith
+            | Relation::ReplaceWith => self.dependents.contains(urn),
+            // A child is not replaced because its parent is.
+            Relation::Parent | Relation::ViewOf => false,
+        })
     }
 
     fn decide_replace(&self, state: &ResourceState) -> ReplaceDecision {
-        let is_replaced = |urn: &Urn| self.replaced_urns.contains(urn);
-        if state.provider.as_ref().is_some_and(|provider| is_replaced(&provider.urn)) {
-            return ReplaceDecision::Replaced("provider");
+        let mut keys: BTreeSet<Cow<'_, str>> = BTreeSet::new();
+        for (relation, _) in state.references().filter(|(_, urn)| self.replaced_urns.contains(*urn)) {
+            match relation {
+                Relation::Provider => return ReplaceDecision::Replaced("provider"),
+                Relation::DeletedWith => return ReplaceDecision::Replaced("deletedWith"),
+                Relation::PropertyDependency(key) => {
+                    keys.extend(state.inputs.contains_key(key.as_ref()).then_some(key));
+                }
+                Relation::Parent | Relation::Dependency | Relation::ReplaceWith | Relation::ViewOf => {}
+            }
         }
-        if state.deleted_with.as_ref().is_some_and(is_replaced) {
-            return ReplaceDecision::Replaced("deletedWith");
-        }
-        let keys: BTreeSet<&String> = state
-            .property_dependencies
-            .iter()
-            .filter(|(key, urns)| state.inputs.contains_key(*key) && urns.iter().any(is_replaced))
-            .map(|(key, _)| key)
-            .collect();
         if keys.is_empty() {
             ReplaceDecision::NotReplaced
         } else {
-            ReplaceDecision::NeedsDiff(keys.into_iter().cloned().collect())
+            ReplaceDecision::NeedsDiff(keys.into_iter().map(Cow::into_owned).collect())
         }
     }
 }

@@ -117,7 +117,7 @@ impl Scope {
         for entry in snapshot {
             let (id, state) = entry;
             let is_target = self.is_target(&state.urn);
-            if is_target || state.provider_and_references().any(|urn| urns.contains(urn)) {
+            if is_target || state.provider_and_dependencies().any(|urn| urns.contains(urn)) {
                 urns.insert(&state.urn);
                 targeted.allowed.insert(*id);
                 if !state.delete {
@@ -132,7 +132,7 @@ impl Scope {
     /// dependents if the options include these. The caller must pass resources after their dependencies. Root stacks
     /// and providers are always in scope.
     pub(crate) fn can_touch(&self, state: &ResourceState, marked: &mut HashSet<Urn>) -> bool {
-        let is_marked = self.is_marked(state, state.provider_and_references(), marked);
+        let is_marked = self.is_marked(state, state.provider_and_dependencies(), marked);
         if is_marked {
             marked.insert(state.urn.clone());
         }
@@ -144,7 +144,7 @@ impl Scope {
     /// providers have no special treatment, and the provider of a resource is not one of its dependencies. `marked` is
     /// as in [`Scope::can_touch`].
     pub(crate) fn can_read(&self, state: &ResourceState, marked: &mut HashSet<Urn>) -> bool {
-        let is_marked = self.is_marked(state, state.references(), marked);
+        let is_marked = self.is_marked(state, state.all_dependencies(), marked);
         if is_marked {
             marked.insert(state.urn.clone());
         }
@@ -154,7 +154,7 @@ impl Scope {
     /// Returns whether the recorded entry of a registration is in scope for a refresh that runs the program. Root
     /// stacks and providers have no special treatment. `marked` is as in [`Scope::can_touch`].
     pub(crate) fn can_read_registered(&self, state: &ResourceState, marked: &HashSet<Urn>) -> bool {
-        self.is_marked(state, state.provider_and_references(), marked) == self.has_targets()
+        self.is_marked(state, state.provider_and_dependencies(), marked) == self.has_targets()
     }
 
     fn is_marked<'s>(

@@ -34,7 +34,7 @@ impl DeploymentState {
         for (id, state) in self.ledger.entries().filter(|(id, _)| self.ledger.is_confirmed(*id)) {
             if id == entry {
                 urns.insert(&state.urn);
-            } else if state.provider_and_references().any(|urn| urns.contains(urn)) {
+            } else if state.provider_and_dependencies().any(|urn| urns.contains(urn)) {
                 urns.insert(&state.urn);
                 found.push(id);
             }
@@ -51,7 +51,7 @@ impl DeploymentState {
         };
         let dependents = self.confirmed_dependents(entry);
         goal.provider.as_ref().is_none_or(serves)
-            && goal.references().all(|urn| self.is_confirmed_before(urn, entry, &dependents))
+            && goal.all_dependencies().all(|urn| self.is_confirmed_before(urn, entry, &dependents))
     }
 
     /// Returns whether an entry can be made to refer to a URN.
@@ -74,7 +74,7 @@ impl DeploymentState {
 
     /// Returns the planned deletions of loaded entries that refer to one of these URNs.
     pub(crate) fn deletions_of_dependents(&self, urns: &HashSet<Urn>) -> Vec<DeletionWait> {
-        let refers = |state: &ResourceState| state.provider_and_references().any(|urn| urns.contains(urn));
+        let refers = |state: &ResourceState| state.provider_and_dependencies().any(|urn| urns.contains(urn));
         let dependents = self.loaded.iter().filter(|(_, state)| refers(state));
         dependents.filter_map(|(id, _)| self.entry_deletion(*id).cloned()).collect()
     }
@@ -118,7 +118,7 @@ impl DeploymentState {
     ) {
         let mut open = vec![entry];
         while let Some((id, state)) = open.pop() {
-            for urn in state.provider_and_references() {
+            for urn in state.provider_and_dependencies() {
                 for (needed, other) in by_urn.get(urn).into_iter().flatten() {
                     let serves = other.as_provider_reference().is_some_and(|name| state.provider == Some(name));
                     if (serves || self.is_used(id, state, *needed, other)) && staying.insert(*needed) {

@@ -79,7 +79,7 @@ impl DeploymentState {
         let may_be_named = |state: &&Arc<ResourceState>| state.delete || self.is_deleted_before_replace(entry);
         let last_with_urn = self.ledger.get(entry).filter(may_be_named).filter(|state| {
             self.ledger.entries_of(&state.urn).all(|(id, _)| id == entry)
-                && self.ledger.entries().any(|(_, other)| other.references().any(|urn| *urn == state.urn))
+                && self.ledger.entries().any(|(_, other)| other.all_dependencies().any(|urn| *urn == state.urn))
         });
         if last_with_urn.is_some() {
             effects.extend(self.repairs(&effects, |_| EmptyKeys::Kept));
@@ -111,7 +111,7 @@ impl DeploymentState {
         while let Some(id) = open.pop() {
             let Some(state) = self.ledger.get(id).filter(|_| to_confirm.insert(id)) else { continue };
             let named = state
-                .references()
+                .all_dependencies()
                 .filter(|urn| self.ledger.entries_of(urn).all(|(id, _)| !self.ledger.is_confirmed(id)))
                 .flat_map(|urn| self.ledger.entries_of(urn));
             let providers = state.provider.iter().flat_map(|reference| {

@@ -79,8 +79,8 @@ impl EntryDeletions {
     /// is closed only once no call uses it.
     pub(super) fn start(&mut self, entry: EntryId, loaded: Arc<ResourceState>) -> bool {
         let conflicts = |other: &Arc<ResourceState>| {
-            other.provider_and_references().any(|urn| *urn == loaded.urn)
-                || loaded.references().any(|urn| *urn == other.urn)
+            other.provider_and_dependencies().any(|urn| *urn == loaded.urn)
+                || loaded.all_dependencies().any(|urn| *urn == other.urn)
         };
         if self.running.values().any(conflicts) {
             return false;

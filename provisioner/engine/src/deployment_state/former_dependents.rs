@@ -53,7 +53,7 @@ impl DeploymentState {
         loop {
             let before = used.len();
             for (id, loaded) in self.loaded.iter().filter(|(_, loaded)| loaded.view_of.is_none()) {
-                let uses = loaded.provider_and_references().any(|urn| used.contains(urn));
+                let uses = loaded.provider_and_dependencies().any(|urn| used.contains(urn));
                 if !uses || visited.contains(id) || self.is_deleted_before_replace(*id) {
                     continue;
                 }
@@ -100,7 +100,7 @@ impl DeploymentState {
             let is_used = |former: &FormerDependent| {
                 let urn = &self.as_in_base(&former.entry).1.urn;
                 let staying = self.loaded.iter().filter(|(id, user)| !going.contains(id) && user.view_of.is_none());
-                let mut users = staying.filter(|(_, user)| user.provider_and_references().any(|used| used == urn));
+                let mut users = staying.filter(|(_, user)| user.provider_and_dependencies().any(|used| used == urn));
                 users.any(|(id, user)| self.may_use(*id, user, former.kind, &is_in_scope))
             };
             let before = former.len();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use pulumi_proto::urn::{ProviderReference, Urn};
-use state::{Effect, EntryId, ResourceState};
+use state::{Effect, EntryId, Relation, ResourceState, Rewrite};
 
 use super::DeploymentState;
 use crate::entry::Entry;
@@ -83,9 +83,18 @@ impl DeploymentState {
             return Arc::clone(new);
         }
         // A pending delete keeps the old URN, so only live entries count.
-        let missing = new.references().filter(|urn| !self.ledger.entries_of(urn).any(|(_, state)| !state.delete));
+        let missing = new.all_dependencies().filter(|urn| !self.ledger.entries_of(urn).any(|(_, state)| !state.delete));
         let renamed: HashMap<Urn, Urn> = missing.map(|urn| (urn.clone(), self.current_urn(urn))).collect();
-        if renamed.is_empty() { Arc::clone(new) } else { Arc::new(with_references(new, &renamed)) }
+        if renamed.is_empty() {
+            return Arc::clone(new);
+        }
+        let mut current = (**new).clone();
+        current.rewrite_references(|relation, urn| match (relation, renamed.get(urn)) {
+            // The registration has resolved its provider already.
+            (Relation::Provider, _) | (_, None) => Rewrite::Keep,
+            (_, Some(urn)) => Rewrite::Replace(urn.clone()),
+        });
+        Arc::new(current)
     }
 
     /// Returns the effects of giving an entry its loaded URN back. The entry got `urn` when its parent was renamed, and
@@ -136,8 +145,8 @@ fn renamed_entry(
     can_rename: impl Fn(&ResourceState, &Urn) -> bool,
 ) -> Option<ResourceState> {
     let served = state.provider.as_ref().filter(|provider| !remaining.contains(provider));
-    let provider = served.map(|provider| &provider.urn);
-    if !state.references().chain(provider).chain(&state.view_of).any(|urn| renamed.contains_key(urn)) {
+    let follows = |relation: &Relation<'_>| *relation != Relation::Provider || served.is_some();
+    if !state.references().any(|(relation, urn)| follows(&relation) && renamed.contains_key(urn)) {
         return None;
     }
     let mut urn = state.urn.clone();
@@ -148,26 +157,11 @@ fn renamed_entry(
             urn = new;
         }
     }
-    let mut new = with_references(state, renamed);
+    let mut new = state.clone();
     new.urn = urn;
-    if let Some(ProviderReference { urn, id }) = served {
-        let urn = renamed.get(urn).unwrap_or(urn).clone();
-        new.provider = Some(ProviderReference { urn, id: id.clone() });
-    }
+    new.rewrite_references(|relation, urn| match renamed.get(urn) {
+        Some(urn) if follows(&relation) => Rewrite::Replace(urn.clone()),
+        _ => Rewrite::Keep,
+    });
     Some(new)
-}
-
-/// Returns a copy of an entry with renamed references. The URN and the provider of the entry stay.
-fn with_references(state: &ResourceState, renamed: &HashMap<Urn, Urn>) -> ResourceState {
-    let new = |urn: &Urn| renamed.get(urn).unwrap_or(urn).clone();
-    let mut renamed_state = state.clone();
-    renamed_state.parent = state.parent.as_ref().map(new);
-    renamed_state.dependencies = state.dependencies.iter().map(new).collect();
-    for urns in renamed_state.property_dependencies.values_mut() {
-        urns.iter_mut().for_each(|urn| *urn = new(urn));
-    }
-    renamed_state.deleted_with = state.deleted_with.as_ref().map(new);
-    renamed_state.view_of = state.view_of.as_ref().map(new);
-    renamed_state.replace_with = state.replace_with.iter().map(new).collect();
-    renamed_state
 }

@@ -52,22 +52,14 @@ impl DeploymentState {
 }
 
 fn repaired(state: &ResourceState, earlier: &HashSet<Urn>, empty_keys: EmptyKeys) -> Option<ResourceState> {
-    let whole = state.references().all(|urn| earlier.contains(urn));
+    let whole = state.all_dependencies().all(|urn| earlier.contains(urn));
     if whole && (matches!(empty_keys, EmptyKeys::Kept) || !state.property_dependencies.values().any(Vec::is_empty)) {
         return None;
     }
     let mut new = state.clone();
-    new.parent = new.parent.filter(|urn| earlier.contains(urn));
-    new.dependencies.retain(|urn| earlier.contains(urn));
-    new.property_dependencies = std::mem::take(&mut new.property_dependencies)
-        .into_iter()
-        .filter_map(|(key, mut urns)| {
-            let stays = urns.is_empty() && matches!(empty_keys, EmptyKeys::Kept);
-            urns.retain(|urn| earlier.contains(urn));
-            (stays || !urns.is_empty()).then_some((key, urns))
-        })
-        .collect();
-    new.deleted_with = new.deleted_with.filter(|urn| earlier.contains(urn));
-    new.replace_with.retain(|urn| earlier.contains(urn));
+    new.retain_dependencies(|_, urn| earlier.contains(urn));
+    let had_none = |key: &str| state.property_dependencies.get(key).is_some_and(Vec::is_empty);
+    let is_kept_empty = |key: &str| matches!(empty_keys, EmptyKeys::Kept) && had_none(key);
+    new.property_dependencies.retain(|key, urns| !urns.is_empty() || is_kept_empty(key));
     Some(new)
 }

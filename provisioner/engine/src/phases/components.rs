@@ -91,7 +91,7 @@ async fn register_unknown(ctx: &Arc<Context>, goal: Goal) -> Result<Registered, 
 
 fn has_failed_dependency(ctx: &Context, goal: &Goal) -> bool {
     let state = ctx.state();
-    goal.references().any(|urn| state.has_failed(urn))
+    goal.all_dependencies().any(|urn| state.has_failed(urn))
 }
 
 async fn call_construct(

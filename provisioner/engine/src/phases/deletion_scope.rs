@@ -43,7 +43,7 @@ pub(super) async fn deletable(ctx: &Arc<Context>, candidates: &[(Entry, StepOp)]
     let mut staying_urns: HashSet<&Urn> = HashSet::new();
     let mut excluded: HashSet<&Urn> = HashSet::new();
     for (_, entry) in state.loaded_entries() {
-        let depends = entry.references().any(|urn| excluded.contains(urn));
+        let depends = entry.all_dependencies().any(|urn| excluded.contains(urn));
         let is_excluded = scope.is_excluded(&entry.urn) || (scope.exclude_dependents && depends);
         if is_excluded {
             excluded.insert(&entry.urn);
@@ -55,7 +55,7 @@ pub(super) async fn deletable(ctx: &Arc<Context>, candidates: &[(Entry, StepOp)]
     // Dependencies of an entry that stays must stay, too. They come earlier in the list.
     for (_, entry) in state.loaded_entries().iter().rev() {
         if staying_urns.contains(&entry.urn) {
-            staying_urns.extend(entry.provider_and_references());
+            staying_urns.extend(entry.provider_and_dependencies());
         }
     }
     // A pending delete stays if its live entry stays; the others are deleted even if they are referenced. All

@@ -74,7 +74,7 @@ pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registere
         return Ok(Registered::without_outputs(urn, RegistrationResult::Skipped));
     }
     if is_update {
-        refuse_skipped_dependencies(ctx, &urn, new.references(), source)?;
+        refuse_skipped_dependencies(ctx, &urn, new.all_dependencies(), source)?;
     }
     refuse_cycle(ctx, old.as_ref(), source, || new.clone())?;
     let op = read_op(old.as_ref().map(|(_, old)| &**old), &id);
@@ -164,9 +164,9 @@ fn new_state(goal: ReadGoal, urn: &Urn, provider: ProviderReference) -> (Referen
 /// Returns the reason that a resource is not read: it depends on a failed resource or, unless the run is an update, on
 /// a skipped one.
 fn missing_dependency(state: &DeploymentState, new: &ResourceState, is_update: bool) -> Option<Incomplete> {
-    if new.references().any(|urn| state.has_failed(urn)) {
+    if new.all_dependencies().any(|urn| state.has_failed(urn)) {
         Some(Incomplete::Failed)
-    } else if !is_update && new.references().any(|urn| state.is_skipped(urn)) {
+    } else if !is_update && new.all_dependencies().any(|urn| state.is_skipped(urn)) {
         Some(Incomplete::Skipped)
     } else {
         None

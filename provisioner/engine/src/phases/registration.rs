@@ -46,7 +46,7 @@ pub(super) fn prepare(ctx: &Context, goal: &mut Goal) -> Result<Urn, Halted> {
         mark(Arc::make_mut(&mut goal.inputs), secrets);
     }
     let provider = goal.provider.iter().filter(|_| goal.custom).map(|provider| &provider.urn);
-    refuse_unregistered_references(ctx, &urn, goal.references().chain(provider), goal.source)?;
+    refuse_unregistered_references(ctx, &urn, goal.all_dependencies().chain(provider), goal.source)?;
     if goal.remote && goal.provider.is_none() {
         goal.provider = goal.providers.get(goal.type_token.package()).cloned();
     }
@@ -175,7 +175,7 @@ async fn import(ctx: &Arc<Context>, registration: &mut Registration) -> Result<(
     let goal = &registration.goal;
     let mut new = registration.new_state(Arc::default());
     if !ctx.is_preview() {
-        refuse_skipped_dependencies(ctx, &registration.urn, new.references(), goal.source)?;
+        refuse_skipped_dependencies(ctx, &registration.urn, new.all_dependencies(), goal.source)?;
     }
     refuse_cycle(ctx, registration.old.as_ref(), goal.source, || new.clone())?;
     new.id.clone_from(&goal.import_id);

@@ -45,7 +45,7 @@ impl Collected {
         {
             return Err(ProviderReplaced { urn: urn.clone() });
         }
-        for needed in resource.provider_and_references() {
+        for needed in resource.provider_and_dependencies() {
             if self.visited.contains(needed) || state.is_registered(needed) {
                 continue;
             }

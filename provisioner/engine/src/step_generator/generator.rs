@@ -104,7 +104,7 @@ impl<'c> StepGenerator<'c> {
                 old,
                 imported: registration.imported,
                 in_scope: registration.in_scope,
-                depends_on_skipped: goal.references().any(|urn| state.is_skipped(urn)),
+                depends_on_skipped: goal.all_dependencies().any(|urn| state.is_skipped(urn)),
                 dependent_replace_keys: planned.map(|planned| planned.keys.as_slice()),
                 replace_requested: options.replace.iter().any(|pattern| pattern.matches(&registration.urn)),
                 replace_with_key: replace_with_key(goal, |urn| state.is_marked_for_replacement(urn)),

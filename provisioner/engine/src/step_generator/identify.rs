@@ -73,7 +73,7 @@ pub(super) async fn identify(
     registration.in_scope = scope.can_touch(&goal, ctx.state().scope_marks());
     keep_protection(ctx, &registration).await;
     let mut state = ctx.state();
-    if goal.references().any(|urn| state.has_failed(urn)) {
+    if goal.all_dependencies().any(|urn| state.has_failed(urn)) {
         state.mark_incomplete(&registration.urn, Incomplete::Failed);
         drop(state);
         ctx.shared.finish(&registration.urn);

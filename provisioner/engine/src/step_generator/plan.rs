@@ -27,7 +27,7 @@ pub(super) async fn steps(ctx: &Arc<Context>, registration: &Registration, plan:
     let applies_goal = !matches!(plan, Plan::Skip | Plan::CarryOver);
     if ctx.options.operation == Operation::Update && applies_goal {
         let goal = &registration.goal;
-        refuse_skipped_dependencies(ctx, &registration.urn, goal.references(), goal.source)?;
+        refuse_skipped_dependencies(ctx, &registration.urn, goal.all_dependencies(), goal.source)?;
     }
     // An entry that stays as it is recorded keeps its references.
     let stays = matches!(plan, Plan::KeepUntilDeleted | Plan::KeepRecorded | Plan::CarryOver);

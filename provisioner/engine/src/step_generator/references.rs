@@ -95,7 +95,7 @@ pub(crate) fn refuse_cycle(
     }
     // An entry that was carried over may have a new URN since the program received the old one.
     let resource = ctx.state().with_current_urns(&Arc::new(new()));
-    let Some(urn) = resource.references().find(|urn| dependents.contains(*urn)) else { return Ok(()) };
+    let Some(urn) = resource.all_dependencies().find(|urn| dependents.contains(*urn)) else { return Ok(()) };
     let (name, other) = (resource.urn.name(), urn.name());
     let text =
         MessageText::new(format_args!("{name} depends on {other}, which is out of scope and still depends on {name}"));

@@ -73,8 +73,7 @@ fn collect_features(features: &mut BTreeSet<Feature>, resource: &ResourceState) 
 /// Returns the features that a snapshot uses.
 pub(super) fn used_by(snapshot: &Snapshot) -> BTreeSet<Feature> {
     let mut features = BTreeSet::new();
-    let pending = snapshot.pending_operations.iter().map(|operation| &operation.resource);
-    for resource in snapshot.resources.iter().chain(pending) {
+    for resource in snapshot.all_resources() {
         collect_features(&mut features, resource);
         if has_bytes(resource) {
             features.insert(Feature::ByteString);

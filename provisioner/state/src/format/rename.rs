@@ -119,8 +119,15 @@ fn for_each_item(value: Option<&mut Value>, visit: impl FnMut(&mut Value)) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use pulumi_proto::urn::{ProviderReference, Urn};
+
     use super::super::read_value::MAX_NESTING;
+    use super::super::{SecretDecryption, SecretEncryption, write_checkpoint};
     use super::*;
+    use crate::resource::ResourceState;
+    use crate::snapshot::{OperationKind, PendingOperation, Snapshot};
 
     fn renamed(text: &str) -> String {
         let (from, to) = (StackReference::new("reef", "dev").unwrap(), StackReference::new("shore", "west").unwrap());
@@ -152,6 +159,33 @@ mod tests {
         assert_eq!(resource["inputs"]["text"], "urn:pulumi:dev::reef::t:m:T::x");
         assert_eq!(resource["inputs"]["reference"][0]["urn"], "urn:pulumi:west::shore::t:m:T::x");
         assert_eq!(latest["pending_operations"][0]["resource"]["urn"], "urn:pulumi:west::shore::t:m:T::y");
+    }
+
+    #[test]
+    fn rename_changes_each_reference_of_entries_and_pending_operations() {
+        let urn = |name: &str| Urn::new("dev", "reef", None, "t:m:T", name);
+        let provider = Urn::new("dev", "reef", None, "pulumi:providers:t", "provider");
+        let state = Arc::new(ResourceState {
+            provider: Some(ProviderReference::new(provider, "1")),
+            parent: Some(urn("parent")),
+            dependencies: vec![urn("dependency")],
+            property_dependencies: [("v".to_owned(), vec![urn("of v")])].into(),
+            deleted_with: Some(urn("deleted with")),
+            replace_with: vec![urn("replaced with")],
+            view_of: Some(urn("viewed")),
+            ..ResourceState::new(urn("entry"), true)
+        });
+        let pending = PendingOperation { resource: Arc::clone(&state), kind: OperationKind::Updating };
+        let snapshot = Snapshot { resources: vec![state], pending_operations: vec![pending], ..Snapshot::default() };
+        let text = write_checkpoint("organization/reef/dev", Some(&snapshot), SecretEncryption::NoKey).unwrap();
+        let renamed = renamed(&text);
+        let read = StoredText::parse(&renamed).unwrap().read(SecretDecryption::NoKey).unwrap().snapshot.unwrap();
+        let stacks = |snapshot: &Snapshot| {
+            let references = snapshot.all_resources().flat_map(|state| state.references());
+            references.map(|(relation, urn)| format!("{relation} {}", urn.stack())).collect::<Vec<_>>()
+        };
+        let expected: Vec<String> = stacks(&snapshot).iter().map(|shown| shown.replace("dev", "west")).collect();
+        assert_eq!((stacks(&read), expected.len()), (expected, 14));
     }
 
     #[test]

@@ -113,6 +113,6 @@ impl<'s> ReferenceTargets<'s> {
     fn contains_references_of(&self, state: &ResourceState) -> bool {
         let provider = state.provider.as_ref().filter(|_| !state.pending_replacement);
         provider.is_none_or(|provider| self.providers.contains(provider))
-            && state.references().all(|urn| self.urns.contains(urn))
+            && state.all_dependencies().all(|urn| self.urns.contains(urn))
     }
 }

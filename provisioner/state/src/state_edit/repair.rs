@@ -6,8 +6,8 @@ use hashbrown::{HashMap, HashSet};
 use pulumi_proto::urn::{ProviderReference, Urn};
 
 use super::error::StateEditError;
-use super::rename::replace_urn;
-use crate::integrity::{self, Relation};
+use crate::integrity;
+use crate::references::Relation;
 use crate::resource::ResourceState;
 use crate::snapshot::Snapshot;
 
@@ -17,7 +17,7 @@ pub struct Repair {
     /// Entries that were moved because they stood after an entry that refers to them.
     pub moved: Vec<Urn>,
     /// Removed references, to missing entries, of entries to themselves, and in cycles: referring entry, relation, target.
-    pub pruned: Vec<(Urn, Relation, Urn)>,
+    pub pruned: Vec<(Urn, Relation<'static>, Urn)>,
     /// URNs whose parent is missing, and their new URNs.
     pub renamed: Vec<(Urn, Urn)>,
     /// The wrong checksum of the manifest. Saving writes the correct one.
@@ -52,7 +52,7 @@ pub fn repair_snapshot(snapshot: &mut Snapshot) -> Result<Repair, StateEditError
         if repaired.resources.iter().any(|state| state.urn == *to) {
             return Err(StateEditError::NameTaken(to.clone()));
         }
-        replace_urn(&mut repaired, from, to);
+        repaired.replace_urn(from, to);
     }
     integrity::verify(&repaired).map_err(StateEditError::Unrepairable)?;
     *snapshot = repaired;
@@ -79,7 +79,8 @@ fn sort_entries(entries: &[Arc<ResourceState>]) -> Result<(Vec<Arc<ResourceState
         let state = &entries[index];
         let provider = state.provider.as_ref().filter(|_| !state.pending_replacement);
         let provider = provider.and_then(|provider| providers.get(provider));
-        let dependencies = provider.into_iter().chain(state.references().filter_map(|urn| by_urn.get(urn))).copied();
+        let dependencies =
+            provider.into_iter().chain(state.all_dependencies().filter_map(|urn| by_urn.get(urn))).copied();
         // References between entries of the same URN do not constrain the order.
         dependencies.filter(|dependency| *dependency != index && entries[*dependency].urn != state.urn).collect()
     };
@@ -116,10 +117,10 @@ fn sort_entries(entries: &[Arc<ResourceState>]) -> Result<(Vec<Arc<ResourceState
 /// Removes references of entries to themselves.
 fn prune_self_references(snapshot: &mut Snapshot, repair: &mut Repair) {
     for state in &mut snapshot.resources {
-        if state.references().any(|urn| *urn == state.urn) {
+        if state.all_dependencies().any(|urn| *urn == state.urn) {
             let state = Arc::make_mut(state);
             let own = state.urn.clone();
-            retain_references(state, repair, |target| *target != own);
+            retain_dependencies(state, repair, |target| *target != own);
         }
     }
 }
@@ -138,38 +139,31 @@ fn break_cycle(snapshot: &mut Snapshot, cycle: &Cycle, repair: &mut Repair) -> R
         return Err(StateEditError::Cycle(indices.iter().map(|index| entries[*index].urn.clone()).collect()));
     };
     let later = entries[to].urn.clone();
-    retain_references(Arc::make_mut(&mut entries[from]), repair, |target| *target != later);
+    retain_dependencies(Arc::make_mut(&mut entries[from]), repair, |target| *target != later);
     Ok(())
 }
 
-/// Removes the references that are not to be kept, and adds them to the repair.
-fn retain_references(state: &mut ResourceState, repair: &mut Repair, is_kept: impl Fn(&Urn) -> bool) {
+/// Removes the dependencies that are not to be kept, and adds them to the repair.
+fn retain_dependencies(state: &mut ResourceState, repair: &mut Repair, is_kept: impl Fn(&Urn) -> bool) {
     let urn = state.urn.clone();
-    let mut keep_reference = |relation: Relation, target: &Urn| {
+    state.retain_dependencies(|relation, target| {
         let kept = is_kept(target);
         if !kept {
-            repair.pruned.push((urn.clone(), relation, target.clone()));
+            repair.pruned.push((urn.clone(), relation.into_owned(), target.clone()));
         }
         kept
-    };
-    state.parent = state.parent.take().filter(|parent| keep_reference(Relation::Parent, parent));
-    state.dependencies.retain(|target| keep_reference(Relation::Dependency, target));
-    for (property, targets) in &mut state.property_dependencies {
-        targets.retain(|target| keep_reference(Relation::PropertyDependency(property.clone()), target));
-    }
-    state.deleted_with = state.deleted_with.take().filter(|target| keep_reference(Relation::DeletedWith, target));
-    state.replace_with.retain(|target| keep_reference(Relation::ReplaceWith, target));
+    });
 }
 
 /// Removes references to missing entries.
 fn prune_references(snapshot: &mut Snapshot, repair: &mut Repair) {
     let existing: HashSet<Urn> = snapshot.resources.iter().map(|state| state.urn.clone()).collect();
     for state in &mut snapshot.resources {
-        if state.references().all(|urn| existing.contains(urn)) {
+        if state.all_dependencies().all(|urn| existing.contains(urn)) {
             continue;
         }
         let state = Arc::make_mut(state);
-        retain_references(state, repair, |target| existing.contains(target));
+        retain_dependencies(state, repair, |target| existing.contains(target));
         let urn = state.urn.clone();
         let orphaned = state.parent.is_none() && state.urn.qualified_type() != state.urn.type_token();
         let renamed = repair.renamed.iter().any(|(from, _)| *from == urn);

@@ -4,8 +4,9 @@ use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::{ProviderReference, Urn};
 
 use super::*;
-use crate::integrity::{self, Relation};
+use crate::integrity;
 use crate::journal::Creations;
+use crate::references::Relation;
 use crate::resource::ResourceState;
 use crate::snapshot::{OperationKind, PendingOperation, Snapshot};
 

@@ -3,6 +3,7 @@
 mod citations;
 mod crates;
 mod cycles;
+mod entry_references;
 mod language;
 mod layers;
 mod length;

@@ -71,8 +71,7 @@ pub(super) async fn load_for_display(
 
 /// Returns the URNs of a snapshot, also those that only pending operations have.
 pub(super) fn urns(snapshot: &Snapshot) -> Vec<&Urn> {
-    let recorded = snapshot.resources.iter().map(|state| &state.urn);
-    let mut urns: Vec<&Urn> = recorded.chain(snapshot.pending_operations.iter().map(|op| &op.resource.urn)).collect();
+    let mut urns: Vec<&Urn> = snapshot.all_resources().map(|state| &state.urn).collect();
     urns.sort();
     urns.dedup();
     urns
