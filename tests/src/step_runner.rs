@@ -10,7 +10,8 @@ use async_trait::async_trait;
 use bridge::host::ProviderHost;
 use engine::events::{Event, EventSink, Operation, Outcome as RunOutcome, Severity};
 use engine::{
-    ConfigEntry, Deployment, DeploymentOptions, ImportGoal, ImportProvider, ProgramEnd, Scope, StopSignals, UrnPattern,
+    ConfigEntry, DEFAULT_PARALLEL, Deployment, DeploymentOptions, DeploymentRequest, ImportGoal, ImportProvider,
+    ProgramEnd, Scope, StopSignals, UrnPattern,
 };
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::{TypeToken, Urn};
@@ -58,14 +59,14 @@ pub async fn run_step_with_components(
         base.pending_operations.retain(|operation| operation.kind != OperationKind::Creating);
     }
     let call_recorder = Arc::new(MemoryCallRecorder::new(step.script.clone(), scenario.ids(index)));
-    let options = options(scenario, index, concurrency)?;
-    match tokio::time::timeout(LIMIT, run_with(step, base, options, &call_recorder, concurrency, components)).await {
+    let request = request(scenario, index, concurrency)?;
+    match tokio::time::timeout(LIMIT, run_with(step, base, request, &call_recorder, concurrency, components)).await {
         Ok(step_run) => Ok(step_run),
         Err(_) => Err(format!("the run did not end within {} s", LIMIT.as_secs())),
     }
 }
 
-fn options(scenario: &Scenario, index: usize, concurrency: Concurrency) -> Result<DeploymentOptions, String> {
+fn request(scenario: &Scenario, index: usize, concurrency: Concurrency) -> Result<DeploymentRequest, String> {
     let step = &scenario.steps[index];
     let flags = &step.flags;
     let operation = match step.op {
@@ -78,11 +79,9 @@ fn options(scenario: &Scenario, index: usize, concurrency: Concurrency) -> Resul
     let patterns = |names: &[&Vec<String>]| -> Vec<UrnPattern> {
         names.iter().copied().flatten().map(|name| UrnPattern::new(urn_argument(name))).collect()
     };
-    Ok(DeploymentOptions {
-        preview: step.is_preview(),
-        refresh: flags.refresh,
+    let options = DeploymentOptions {
         run_program: flags.run_program,
-        parallel: if concurrency == Concurrency::Sequential { 1 } else { 16 },
+        parallel: if concurrency == Concurrency::Sequential { 1 } else { DEFAULT_PARALLEL.into() },
         scope: Scope {
             targets: patterns(&[&flags.target, &flags.target_replace]),
             excludes: patterns(&[&flags.exclude]),
@@ -93,8 +92,14 @@ fn options(scenario: &Scenario, index: usize, concurrency: Concurrency) -> Resul
         continue_on_error: flags.continue_on_error || step.op == Op::Import,
         imports: imports(scenario, index),
         exclude_protected: flags.exclude_protected,
+        ..DeploymentOptions::default()
+    };
+    Ok(DeploymentRequest {
+        options,
+        preview: step.is_preview(),
+        refresh: flags.refresh,
         config: config(scenario, index),
-        ..DeploymentOptions::new(STACK, PROJECT, operation)
+        ..DeploymentRequest::new(STACK, PROJECT, operation)
     })
 }
 
@@ -148,19 +153,19 @@ fn config(scenario: &Scenario, index: usize) -> Vec<ConfigEntry> {
 async fn run_with(
     step: &Step,
     base: Snapshot,
-    options: DeploymentOptions,
+    request: DeploymentRequest,
     call_recorder: &Arc<MemoryCallRecorder>,
     concurrency: Concurrency,
     components: Option<Arc<dyn ProviderHost>>,
 ) -> StepRun {
-    let preview = options.preview;
+    let preview = request.preview;
     let events = Arc::new(Events::default());
     let records = Records(Arc::new(Mutex::new(MemoryRecorder::new(base.clone()))));
     let recorder = (!preview).then(|| Box::new(records.clone()) as Box<dyn StateRecorder>);
     let signals = StopSignals::default();
     let host = Arc::new(ScriptedProviderHost::new(Arc::clone(call_recorder) as _).with_other_host(components));
     let (deployment, run) =
-        Deployment::new(options, base.clone(), host, recorder, Arc::clone(&events) as _, signals.clone());
+        Deployment::new(request, base.clone(), host, recorder, Arc::clone(&events) as _, signals.clone());
     let program = async {
         if step.runs_program() {
             let end = match run_program(step, &deployment, concurrency).await {

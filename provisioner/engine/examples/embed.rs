@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bridge::host::{HostError, ProviderHost, ProviderRequest};
 use bridge::provider::{CheckReply, CheckRequest, CreateReply, CreateRequest, Provider, ProviderError};
 use engine::events::{Event, EventSink, Operation};
-use engine::{Deployment, DeploymentOptions, Goal, ProgramEnd, Registrar as _, StopSignals};
+use engine::{Deployment, DeploymentRequest, Goal, ProgramEnd, Registrar as _, StopSignals};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::TypeToken;
@@ -45,10 +45,10 @@ impl EventSink for Demo {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let options = DeploymentOptions::new("dev", "demo", Operation::Update);
+    let request = DeploymentRequest::new("dev", "demo", Operation::Update);
     let recorder = Box::new(MemoryRecorder::new(Snapshot::default()));
     let (host, signals) = (Arc::new(Demo), StopSignals::default());
-    let (deployment, run) = Deployment::new(options, Snapshot::default(), host.clone(), Some(recorder), host, signals);
+    let (deployment, run) = Deployment::new(request, Snapshot::default(), host.clone(), Some(recorder), host, signals);
     let program = async {
         let password = Goal::custom(TypeToken::new("demo:index:Password"), "door", PropertyMap::new());
         let end = deployment.register(password).await.map_or(ProgramEnd::Failed, |_| ProgramEnd::Completed);

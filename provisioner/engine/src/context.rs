@@ -18,7 +18,7 @@ use crate::deployment_state::{DeploymentState, SharedState};
 use crate::entry::Entry;
 use crate::events::{Event, EventSink, Message, Severity, SourceRef};
 use crate::jobs::Jobs;
-use crate::options::{DeploymentOptions, StopSignals};
+use crate::options::{DeploymentRequest, StopSignals};
 use crate::providers::{Instance, ProviderRegistry, Retries};
 use crate::records::Records;
 use crate::registrar::{Halted, Registered};
@@ -36,7 +36,7 @@ pub(crate) enum InitialRefresh {
 /// Context that all parts of a deployment share.
 #[derive(Debug)]
 pub(crate) struct Context {
-    pub(crate) options: DeploymentOptions,
+    pub(crate) request: DeploymentRequest,
     pub(crate) signals: StopSignals,
     pub(crate) reporter: Arc<Reporter>,
     pub(crate) shared: Arc<SharedState>,
@@ -101,29 +101,29 @@ pub(crate) struct Parts {
 
 impl Context {
     /// Creates the context of a deployment that has done nothing yet.
-    pub(crate) fn new(options: DeploymentOptions, parts: Parts) -> Self {
+    pub(crate) fn new(request: DeploymentRequest, parts: Parts) -> Self {
         let Parts { snapshot, host, recorder, sink, signals, jobs, monitor } = parts;
-        snapshot.all_resources().for_each(|resource| options.masker.add_resource(resource));
-        let secret_config = options.config.iter().filter(|entry| entry.secret);
-        secret_config.for_each(|entry| options.masker.add_text(&entry.value));
+        snapshot.all_resources().for_each(|resource| request.masker.add_resource(resource));
+        let secret_config = request.config.iter().filter(|entry| entry.secret);
+        secret_config.for_each(|entry| request.masker.add_text(&entry.value));
         let shared = Arc::new(SharedState::new(snapshot));
-        let reporter = Arc::new(Reporter::new(sink, Arc::clone(&options.masker)));
+        let reporter = Arc::new(Reporter::new(sink, Arc::clone(&request.masker)));
         let lease = recorder.as_ref().and_then(|recorder| recorder.lease());
         let retries = Retries { reporter: Arc::clone(&reporter), stop: signals.stop.clone(), lease };
         Self {
             reporter,
-            records: Records::new(Arc::clone(&shared), options.mode(), recorder),
+            records: Records::new(Arc::clone(&shared), request.mode(), recorder),
             shared,
             providers: ProviderRegistry::new(host, retries),
             jobs,
-            slots: Semaphore::new(options.parallel.max(1)),
+            slots: Semaphore::new(request.options.parallel.max(1)),
             deciding: RwLock::new(()),
             initial_refresh: watch::Sender::new(InitialRefresh::Running),
-            autonaming: AutonamingConfig::read(&options.config, &options.project, &options.stack),
+            autonaming: AutonamingConfig::read(&request.config, &request.project, &request.stack),
             once_registered: Mutex::default(),
             monitor: MonitorService { monitor, endpoint: OnceCell::new() },
             signals,
-            options,
+            request,
         }
     }
 
@@ -134,7 +134,7 @@ impl Context {
 
     /// Returns whether the run is a preview, which changes no resource.
     pub(crate) fn is_preview(&self) -> bool {
-        self.options.preview
+        self.request.preview
     }
 
     /// Emits an event.
@@ -157,7 +157,7 @@ impl Context {
         deleted: impl FnOnce() -> MessageText,
         entries: impl Iterator<Item = &'e Entry>,
     ) -> Result<(), Box<Message>> {
-        let Some(limit) = &self.options.deletion_limit else { return Ok(()) };
+        let Some(limit) = &self.request.options.deletion_limit else { return Ok(()) };
         let refused = self.state().claim_deletions(entries, limit);
         refused.map_or(Ok(()), |refused| Err(Box::new(limit.refusal(deleted(), &refused))))
     }
@@ -197,7 +197,7 @@ impl Context {
     pub(crate) fn is_halted(&self) -> bool {
         self.reporter.has_failed(Failure::Fatal)
             || self.signals.stop.is_cancelled()
-            || (self.reporter.has_failed(Failure::Step) && !self.options.continue_on_error)
+            || (self.reporter.has_failed(Failure::Step) && !self.request.options.continue_on_error)
     }
 
     /// Checks that something new may start.
@@ -322,15 +322,15 @@ impl Context {
 
     /// Adds the secrets in values that are sent to a provider, or returned by it, to those that are masked in texts.
     pub(crate) fn add_secrets(&self, values: &PropertyMap) {
-        self.options.masker.add_values(values);
+        self.request.masker.add_values(values);
     }
 
     /// Adds the secrets of a resource that a provider returned to those that are masked in texts, and masks them in the
     /// errors of its initialization, which are texts of the provider and are recorded in plaintext.
     pub(crate) fn mask_init_errors(&self, resource: &mut ResourceState) {
         // The error of a partial failure, which is reported next, may quote them even if there is no such text.
-        self.options.masker.add_resource(resource);
-        resource.init_errors.iter_mut().for_each(|error| self.options.masker.mask_in_place(error));
+        self.request.masker.add_resource(resource);
+        resource.init_errors.iter_mut().for_each(|error| self.request.masker.mask_in_place(error));
     }
 
     /// Returns the address of the resource monitor, which is served from the first call on.

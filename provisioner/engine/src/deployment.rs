@@ -22,7 +22,7 @@ use crate::events::{Event, EventSink, Operation, Outcome, Phase, Summary};
 use crate::goal::{Goal, InvokeGoal, ReadGoal};
 use crate::jobs::JobQueue;
 use crate::missing::ProviderReadings;
-use crate::options::{DeploymentOptions, StopSignals};
+use crate::options::{DeploymentRequest, StopSignals};
 use crate::phases::{self, PhaseEnd};
 use crate::registrar::{Announcement, Halted, Registered, Registrar};
 use crate::reporter::Failure;
@@ -59,7 +59,7 @@ pub struct DeploymentEnd {
     pub readings: Vec<ProviderReadings>,
     /// URNs of the resources that were deleted; in a preview, of those that would be.
     pub deleted: BTreeSet<Urn>,
-    /// True if [`DeploymentOptions::missing`] refused the refresh, and nothing was recorded.
+    /// True if [`DeploymentRequest::missing`] refused the refresh, and nothing was recorded.
     pub is_refused: bool,
 }
 
@@ -69,7 +69,7 @@ impl Deployment {
     ///
     /// `recorder` is `None` in previews.
     pub fn new(
-        options: DeploymentOptions,
+        request: DeploymentRequest,
         snapshot: Snapshot,
         host: Arc<dyn ProviderHost>,
         recorder: Option<Box<dyn StateRecorder>>,
@@ -79,8 +79,8 @@ impl Deployment {
         let (jobs, queue) = JobQueue::new();
         let (ends, end_queue) = mpsc::unbounded_channel();
         let context = Arc::new_cyclic(|context| {
-            let monitor = Arc::new(ResourceMonitor::new(context.clone(), &options));
-            Context::new(options, Parts { snapshot, host, recorder, sink, signals, jobs, monitor })
+            let monitor = Arc::new(ResourceMonitor::new(context.clone(), &request));
+            Context::new(request, Parts { snapshot, host, recorder, sink, signals, jobs, monitor })
         });
         let run = run(Arc::clone(&context), queue, end_queue);
         (Self { context, ends }, run)
@@ -105,7 +105,7 @@ impl Registrar for Deployment {
     }
 
     fn changes_resources(&self) -> bool {
-        !self.context.is_preview() && self.context.options.operation == Operation::Update
+        !self.context.is_preview() && self.context.request.operation == Operation::Update
     }
 
     async fn package_types(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted> {
@@ -123,10 +123,10 @@ impl Registrar for Deployment {
     }
 
     fn announce(&self, Announcement { goals, incomplete_packages }: Announcement) {
-        let options = &self.context.options;
+        let request = &self.context.request;
         let with_urn = |goal: Goal| {
             let parent = goal.parent.as_ref();
-            (Urn::new(&options.stack, &options.project, parent, goal.type_token.as_str(), &goal.name), goal)
+            (Urn::new(&request.stack, &request.project, parent, goal.type_token.as_str(), &goal.name), goal)
         };
         self.context.state().announce(goals.into_iter().map(with_urn), incomplete_packages);
     }
@@ -153,7 +153,7 @@ type ProgramEnds = mpsc::UnboundedReceiver<(ProgramEnd, oneshot::Sender<()>)>;
 
 async fn run(ctx: Arc<Context>, mut queue: JobQueue, ends: ProgramEnds) -> DeploymentEnd {
     let started = Instant::now();
-    let phase = Phase { operation: ctx.options.operation, preview: ctx.is_preview() };
+    let phase = Phase { operation: ctx.request.operation, preview: ctx.is_preview() };
     ctx.emit(Event::PhaseStarted(phase));
 
     let abort = ctx.signals.abort.clone();
@@ -202,7 +202,7 @@ async fn run_phases(ctx: &Arc<Context>, queue: &mut JobQueue, mut ends: ProgramE
     }
     ctx.initial_refresh.send_replace(InitialRefresh::Done);
 
-    if ctx.options.has_program() {
+    if ctx.request.has_program() {
         let program_end = poll_with_cancel(&mut cancel, queue.run_until(ends.recv())).await;
         poll_with_cancel(&mut cancel, queue.run_to_end()).await;
         end = end.and(PhaseEnd::of_program(ctx));
@@ -218,13 +218,13 @@ async fn run_phases(ctx: &Arc<Context>, queue: &mut JobQueue, mut ends: ProgramE
             }
         }
     }
-    if ctx.options.operation == Operation::Import && !ctx.is_halted() {
+    if ctx.request.operation == Operation::Import && !ctx.is_halted() {
         end = end.and(poll_with_cancel(&mut cancel, queue.run_until(phases::import_all(ctx))).await);
     }
     phases::check_targets_found(ctx);
     if ctx.is_halted() {
         // A refresh without the program has no phase after the first one.
-        let has_skipped_phase = ctx.options.operation != Operation::Refresh || ctx.options.has_program();
+        let has_skipped_phase = ctx.request.operation != Operation::Refresh || ctx.request.has_program();
         end = end.and(PhaseEnd::of(ctx, has_skipped_phase));
     } else {
         phases::report_unregistered_replacements(ctx);
@@ -242,7 +242,7 @@ async fn run_phases(ctx: &Arc<Context>, queue: &mut JobQueue, mut ends: ProgramE
 }
 
 fn has_deletion_phase(ctx: &Context) -> bool {
-    matches!(ctx.options.operation, Operation::Update | Operation::Destroy)
+    matches!(ctx.request.operation, Operation::Update | Operation::Destroy)
 }
 
 /// Polls work together with the future that cancels the providers once the user stops the run.

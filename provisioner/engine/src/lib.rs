@@ -44,7 +44,7 @@ pub use events::SourceRef;
 pub use goal::{Goal, ImportGoal, ImportProvider, InvokeGoal, ReadGoal};
 pub use messages::interrupted;
 pub use missing::{MissingApproval, MissingResource, ProviderReadings};
-pub use options::{DeploymentOptions, StopSignals};
+pub use options::{DEFAULT_PARALLEL, DeploymentOptions, DeploymentRequest, StopSignals};
 pub use program_goals::ProgramGoals;
 pub use provider_inputs::BUILT_IN;
 pub use registrar::{Announcement, Halted, Registered, Registrar, RegistrationResult};

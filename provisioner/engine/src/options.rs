@@ -1,4 +1,4 @@
-//! Options of a deployment.
+//! Request for a deployment, with the options of its user.
 
 use std::sync::Arc;
 
@@ -16,19 +16,13 @@ use crate::missing::MissingApproval;
 use crate::program_goals::ProgramGoals;
 use crate::run_mode::RunMode;
 
-/// Options of a deployment.
+/// Number of concurrent operations on resources, unless the user sets another one.
+pub const DEFAULT_PARALLEL: u16 = 16;
+
+/// Options of a deployment that its user sets. The default is an operation on all resources that stops at the first
+/// failure.
 #[derive(Clone, Debug)]
 pub struct DeploymentOptions {
-    /// Name of the stack.
-    pub stack: String,
-    /// Name of the project.
-    pub project: String,
-    /// Operation on the stack.
-    pub operation: Operation,
-    /// True for a preview, which changes nothing.
-    pub preview: bool,
-    /// True if all resources in scope are refreshed before they are changed.
-    pub refresh: bool,
     /// True if a refresh or a destroy runs the program (`--run-program`): it updates provider resources and components,
     /// and reads or deletes resources with the providers of the program. A refresh before an update or a destroy then
     /// reads each resource when the program registers it, also with the providers of the program.
@@ -49,6 +43,39 @@ pub struct DeploymentOptions {
     pub exclude_protected: bool,
     /// Limit on the resources that the run deletes or replaces; `None`: there is none.
     pub deletion_limit: Option<DeletionLimit>,
+}
+
+impl Default for DeploymentOptions {
+    fn default() -> Self {
+        Self {
+            run_program: false,
+            parallel: DEFAULT_PARALLEL.into(),
+            scope: Scope::default(),
+            replace: Vec::new(),
+            removed_by_refresh: Vec::new(),
+            continue_on_error: false,
+            imports: Vec::new(),
+            exclude_protected: false,
+            deletion_limit: None,
+        }
+    }
+}
+
+/// Request for a deployment: an operation on a stack, with its options.
+#[derive(Clone, Debug)]
+pub struct DeploymentRequest {
+    /// Name of the stack.
+    pub stack: String,
+    /// Name of the project.
+    pub project: String,
+    /// Operation on the stack.
+    pub operation: Operation,
+    /// Options that the user sets.
+    pub options: DeploymentOptions,
+    /// True for a preview, which changes nothing.
+    pub preview: bool,
+    /// True if all resources in scope are refreshed before they are changed.
+    pub refresh: bool,
     /// Approval of the removal of resources that a refresh did not find; `None`: they are removed.
     pub missing: Option<Arc<dyn MissingApproval>>,
     /// Configuration of the stack, for default providers.
@@ -59,24 +86,16 @@ pub struct DeploymentOptions {
     pub masker: Arc<SecretMasker>,
 }
 
-impl DeploymentOptions {
-    /// Creates the options of an operation on all resources of a stack, 16 at a time, that stops at the first failure.
+impl DeploymentRequest {
+    /// Creates the request for an operation on a stack, with the default options.
     pub fn new(stack: impl Into<String>, project: impl Into<String>, operation: Operation) -> Self {
         Self {
             stack: stack.into(),
             project: project.into(),
             operation,
+            options: DeploymentOptions::default(),
             preview: false,
             refresh: false,
-            run_program: false,
-            parallel: 16,
-            scope: Scope::default(),
-            replace: Vec::new(),
-            removed_by_refresh: Vec::new(),
-            continue_on_error: false,
-            imports: Vec::new(),
-            exclude_protected: false,
-            deletion_limit: None,
             missing: None,
             config: Vec::new(),
             program_goals: None,
@@ -93,7 +112,7 @@ impl DeploymentOptions {
     pub fn has_program(&self) -> bool {
         match self.operation {
             Operation::Update => true,
-            Operation::Refresh | Operation::Destroy => self.run_program,
+            Operation::Refresh | Operation::Destroy => self.options.run_program,
             Operation::Import => false,
         }
     }

@@ -17,7 +17,7 @@ use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 use crate::context::Context;
 use crate::events::{Message, Severity};
 use crate::goal::{Goal, InvokeGoal, ReadGoal};
-use crate::options::DeploymentOptions;
+use crate::options::DeploymentRequest;
 use crate::phases::{self, CallError, run_info};
 use crate::registrar::{Halted, Registered, RegistrationResult};
 use crate::reporter::Failure;
@@ -33,8 +33,8 @@ pub(crate) struct ResourceMonitor {
 
 impl ResourceMonitor {
     /// Creates the resource monitor of a deployment with these options.
-    pub(crate) fn new(context: Weak<Context>, options: &DeploymentOptions) -> Self {
-        Self { context, run: run_info(options) }
+    pub(crate) fn new(context: Weak<Context>, request: &DeploymentRequest) -> Self {
+        Self { context, run: run_info(request) }
     }
 
     async fn run_job<T: Send + 'static, E: From<Halted> + Send + 'static>(
@@ -53,7 +53,7 @@ impl ResourceMonitor {
         match error {
             CallError::Provider(error) => {
                 let Some(context) = self.context.upgrade() else { return halted_error(Halted::Stopped) };
-                MonitorError(chain_masked(&error, |text| context.options.masker.mask_message(text)))
+                MonitorError(chain_masked(&error, |text| context.request.masker.mask_message(text)))
             }
             CallError::Halted(halted) => halted_error(halted),
         }

@@ -86,7 +86,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) program: ProgramArgs,
     /// Maximum number of resources to process in parallel
-    #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = u32::from(engine::DEFAULT_PARALLEL), value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) parallel: u32,
     /// Continue with resources that do not depend on a failed resource, and with other deletes after a failed delete
     #[arg(long)]

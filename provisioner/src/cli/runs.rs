@@ -10,7 +10,7 @@ use bridge::message_text::MessageText;
 use bridge::process::{Spawner, Supervision};
 use config::Stack;
 use engine::events::{Event, Message, Outcome, Severity, Summary};
-use engine::{Scope, UrnPattern};
+use engine::{DeploymentOptions, Scope, UrnPattern};
 use provisioner::operation::{
     MissingGuard, MissingQuestion, OperationError, PluginSettings, Report, RunInputs, RunOptions, StackRun, Stacks,
     key_stack, secrets_diagnostic,
@@ -63,13 +63,14 @@ pub(crate) struct Runs {
 impl Runs {
     /// Creates the settings from the arguments of a command.
     pub(crate) fn new(args: &RunArgs, diff: bool, time: TimeLimitArgs, changes: Changes) -> Self {
-        let options = RunOptions {
+        let deployment = DeploymentOptions {
             parallel: usize::try_from(args.parallel).unwrap_or(usize::MAX),
             continue_on_error: args.continue_on_error,
             run_program: args.program.run_program,
             scope: scope(&args.scope),
-            ..RunOptions::default()
+            ..DeploymentOptions::default()
         };
+        let options = RunOptions { deployment, ..RunOptions::default() };
         let (secrets, limit, lock) = (args.show.secrets(), time.limit(), LockArgs::default());
         let (missing, guard) = (MissingArgs::default(), None);
         Self { options, diff, secrets, limit, changes, lock, yes: false, missing, guard, creates_keys: false }
@@ -90,8 +91,9 @@ impl Runs {
 
     /// Adds resources to replace.
     pub(crate) fn with_replacements(mut self, args: &ReplaceArgs) -> Self {
-        self.options.scope.targets.extend(patterns(&args.target_replace));
-        self.options.replace.extend(patterns(&args.replace).chain(patterns(&args.target_replace)));
+        let options = &mut self.options.deployment;
+        options.scope.targets.extend(patterns(&args.target_replace));
+        options.replace.extend(patterns(&args.replace).chain(patterns(&args.target_replace)));
         self
     }
 
@@ -102,15 +104,17 @@ impl Runs {
 
     /// Returns the options of the operation on a stack. Resources are selected in the stack itself, not in that of its key.
     fn options_for(&self, stack: &Stack) -> RunOptions {
-        if stack.key_of.is_none() {
-            return self.options.clone();
+        let mut options = self.options.clone();
+        if stack.key_of.is_some() {
+            options.deployment.scope = Scope::default();
+            options.deployment.replace.clear();
         }
-        RunOptions { scope: Scope::default(), replace: Vec::new(), ..self.options.clone() }
+        options
     }
 
     /// Rejects resource names for several stacks, as the other stacks do not have these resources.
     fn check_resource_names(&self, stacks: &Stacks) -> Result<(), CliError> {
-        let RunOptions { scope, replace, .. } = &self.options;
+        let DeploymentOptions { scope, replace, .. } = &self.options.deployment;
         if scope.target_dependents && scope.targets.is_empty() {
             return Err(CliError::usage("--target-dependents requires a target", "give one with --target"));
         }

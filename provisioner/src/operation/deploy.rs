@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bridge::host::ProviderHost;
 use engine::events::{Event, EventSink, Operation, StepOp};
-use engine::{Deployment, DeploymentEnd, DeploymentOptions, MissingApproval, StopSignals};
+use engine::{Deployment, DeploymentEnd, DeploymentRequest, MissingApproval, StopSignals};
 use state::secrets::SecretsManager;
 use state::{JournalRecorder, Snapshot, StateRecorder};
 use tokio_util::sync::CancellationToken;
@@ -53,31 +53,25 @@ impl StackRun {
                 (false, Some(Box::new(recorder) as Box<dyn StateRecorder>), events)
             }
         };
-        let options = DeploymentOptions {
+        let mut options = self.options.deployment.clone();
+        // A failed import does not stop the other imports.
+        options.continue_on_error |= operation == Operation::Import;
+        let request = DeploymentRequest {
+            options,
             preview,
             refresh,
-            run_program: self.options.run_program,
-            parallel: self.options.parallel,
-            scope: self.options.scope.clone(),
-            replace: self.options.replace.clone(),
-            removed_by_refresh: self.options.removed_by_refresh.clone(),
-            // A failed import does not stop the other imports.
-            continue_on_error: self.options.continue_on_error || operation == Operation::Import,
-            imports: self.options.imports.clone(),
-            exclude_protected: self.options.exclude_protected,
-            deletion_limit: self.options.deletion_limit.clone(),
             missing: self.options.missing.clone().map(|guard| guard as Arc<dyn MissingApproval>),
             config: self.config.clone(),
             program_goals: Some(Arc::new(self.program.clone())),
             masker: Arc::clone(&self.masker),
-            ..DeploymentOptions::new(&stack.name, &stack.project, operation)
+            ..DeploymentRequest::new(&stack.name, &stack.project, operation)
         };
-        let has_program = options.has_program();
+        let has_program = request.has_program();
         let host = Arc::clone(host) as Arc<dyn ProviderHost>;
         // A run that has lost the lock of its stack stops.
         let signals = StopSignals { stop: self.signals.stop.child_token(), ..self.signals.clone() };
         let stop = signals.stop.clone();
-        let (deployment, run) = Deployment::new(options, snapshot, host, recorder, events, signals);
+        let (deployment, run) = Deployment::new(request, snapshot, host, recorder, events, signals);
         // On the heap: a caller holds several deployments, and the stack of a thread is small.
         let run = Box::pin(run);
         let program = Box::pin(async {

@@ -8,7 +8,7 @@ use engine::{ImportGoal, ImportProvider};
 use state::format::UpdateKind;
 
 use super::deploy::DeployMode;
-use super::{OperationError, Report, RunOptions, StackRun};
+use super::{OperationError, Report, StackRun};
 use crate::program::Program;
 
 /// Reads existing resources and records them, without changing them. A failed import does not stop the other imports.
@@ -21,8 +21,8 @@ use crate::program::Program;
 pub async fn import(run: &StackRun, imports: Vec<ImportGoal>) -> Result<Report, OperationError> {
     let host = run.load_plugins(1).await?;
     run.check_declared_types(&host).await?;
-    let imports = resolve_types(&host, imports).await?;
-    let run = StackRun { options: RunOptions { imports, ..run.options.clone() }, ..run.clone() };
+    let mut run = run.clone();
+    run.options.deployment.imports = resolve_types(&host, imports).await?;
     let started = Timestamp::now().as_second();
     let state = run.open(&host, Operation::Import).await?;
     let mode = DeployMode::Apply(state.recorder(UpdateKind::Import));

@@ -30,7 +30,7 @@ impl StackRun {
         refresh: bool,
         snapshot: &Snapshot,
     ) -> Option<Report> {
-        let reads = self.options.run_program && (refresh || operation == Operation::Refresh);
+        let reads = self.options.deployment.run_program && (refresh || operation == Operation::Refresh);
         let guard = self.options.missing.as_ref().filter(|_| reads)?;
         let unshown = StackRun { events: Arc::new(UnshownEvents), ..self.clone() };
         let preview = unshown.deploy(host, operation, refresh, snapshot.clone(), DeployMode::Preview(None)).await;

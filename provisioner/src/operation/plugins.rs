@@ -18,7 +18,7 @@ use crate::schema::Package;
 use config::diagnostics::{Code, Diagnostic, Span, finish};
 use config::{PluginDeclaration, Stack, values};
 use engine::events::{Event, EventSink, Operation};
-use engine::{DeploymentOptions, StopSignals};
+use engine::{DeploymentRequest, StopSignals};
 use pulumi_proto::property::PropertyValue;
 use state::Snapshot;
 
@@ -92,9 +92,9 @@ impl StackRun {
 
     /// Returns whether an operation registers the resources of the stack.
     fn has_program(&self, operation: Operation) -> bool {
-        let (stack, run_program) = (self.program.stack(), self.options.run_program);
-        let options = DeploymentOptions::new(&stack.name, &stack.project, operation);
-        DeploymentOptions { run_program, ..options }.has_program()
+        let (stack, options) = (self.program.stack(), self.options.deployment.clone());
+        let request = DeploymentRequest::new(&stack.name, &stack.project, operation);
+        DeploymentRequest { options, ..request }.has_program()
     }
 
     /// Checks the resources of plugins that the stack declares against the schemas. Emits warnings.

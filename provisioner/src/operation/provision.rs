@@ -9,7 +9,7 @@ use state::format::{UpdateInfo, UpdateKind, UpdateResult};
 use state::{StackState, StateError};
 
 use super::deploy::DeployMode;
-use super::{Agreement, OperationError, Report, RunOptions, StackRun};
+use super::{Agreement, OperationError, Report, StackRun};
 
 /// Optional phases of a provision.
 #[derive(Clone, Copy, Debug)]
@@ -50,8 +50,9 @@ pub async fn provision<E: From<OperationError>>(
     let mut run = run.clone();
     let mut refreshed = None;
     let urns = snapshot.resources.iter().map(|resource| &resource.urn);
-    if refresh_first && let Some(scope) = run.options.scope.restricted_to(urns) {
-        let refresh_run = StackRun { options: RunOptions { scope, ..run.options.clone() }, ..run.clone() };
+    if refresh_first && let Some(scope) = run.options.deployment.scope.restricted_to(urns) {
+        let mut refresh_run = run.clone();
+        refresh_run.options.deployment.scope = scope;
         if let Some(refused) = refresh_run.approve_missing_first(host, Operation::Refresh, false, &snapshot).await {
             state.release().await.map_err(OperationError::from)?;
             return Ok(Some(refused));
@@ -71,7 +72,7 @@ pub async fn provision<E: From<OperationError>>(
         snapshot = report.snapshot;
         let remaining: HashSet<&Urn> = snapshot.resources.iter().map(|resource| &resource.urn).collect();
         let before = state.snapshot().resources.iter().map(|resource| &resource.urn);
-        run.options.removed_by_refresh = before.filter(|urn| !remaining.contains(urn)).cloned().collect();
+        run.options.deployment.removed_by_refresh = before.filter(|urn| !remaining.contains(urn)).cloned().collect();
     }
     if options.preview {
         let mode = DeployMode::Preview(state.secrets());
@@ -79,7 +80,7 @@ pub async fn provision<E: From<OperationError>>(
         let succeeded = report.summary.outcome == Outcome::Succeeded;
         let agreement = if succeeded { approve(&report).await } else { Ok(Agreement::Declined) };
         if let Ok(Agreement::Granted(limit)) = agreement {
-            run.options.deletion_limit = limit;
+            run.options.deployment.deletion_limit = limit;
         } else {
             let closed = match refreshed {
                 // A refused run records nothing of its refresh.

@@ -8,7 +8,7 @@ use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 
 use engine::events::{Event, Message, Operation, Outcome, Severity};
-use engine::{ImportGoal, ImportProvider, UrnPattern, interrupted};
+use engine::{DeploymentOptions, ImportGoal, ImportProvider, UrnPattern, interrupted};
 use state::format::UpdateKind;
 use state::{OperationKind, PendingOperation, RecoveredRun, ResourceState, Snapshot};
 
@@ -68,11 +68,12 @@ impl StackRun {
         };
         if !imports.is_empty() {
             let before = snapshot.clone();
-            let options = RunOptions { imports, parallel: self.options.parallel, ..RunOptions::default() };
-            let run = StackRun { options, ..self.clone() };
+            let parallel = self.options.deployment.parallel;
+            let deployment = DeploymentOptions { imports, parallel, ..DeploymentOptions::default() };
+            let run = StackRun { options: RunOptions { deployment, ..RunOptions::default() }, ..self.clone() };
             let mode = DeployMode::Apply(state.recorder(UpdateKind::Import));
             let mut report = run.deploy(&host, Operation::Import, false, snapshot, mode).await;
-            remove_resolved_creates(&mut report.snapshot, &before, &run.options.imports);
+            remove_resolved_creates(&mut report.snapshot, &before, &run.options.deployment.imports);
             if report.summary.outcome != Outcome::Succeeded {
                 state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Import, started, &report))).await?;
                 return Ok(report);

@@ -13,7 +13,8 @@ use bridge::process::{HostEnvironment, Spawner, Supervision};
 use bridge::provider::grpc::{Limits, PluginInit};
 use engine::events::{Event, EventSink, Operation, Outcome};
 use engine::{
-    Deployment, DeploymentEnd, DeploymentOptions, Goal, Halted, ProgramEnd, Registered, Registrar, StopSignals,
+    Deployment, DeploymentEnd, DeploymentOptions, DeploymentRequest, Goal, Halted, ProgramEnd, Registered, Registrar,
+    StopSignals,
 };
 use futures_util::future::join_all;
 use pulumi_proto::property::PropertyMap;
@@ -156,10 +157,11 @@ impl<'f> Bench<'f> {
         state: &StackState,
         host: Arc<PluginHost>,
     ) -> anyhow::Result<DeploymentEnd> {
-        let options = DeploymentOptions { parallel: PARALLEL, ..DeploymentOptions::new(STACK, PROJECT, operation) };
+        let options = DeploymentOptions { parallel: PARALLEL, ..DeploymentOptions::default() };
+        let request = DeploymentRequest { options, ..DeploymentRequest::new(STACK, PROJECT, operation) };
         let recorder = Box::new(state.recorder(UpdateKind::Update));
         let (deployment, run) = Deployment::new(
-            options,
+            request,
             state.snapshot().clone(),
             host,
             Some(recorder),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use config::Stack;
 use engine::events::{Event, EventSink, Operation, Outcome, StepOp};
-use engine::{Deployment, DeploymentEnd, DeploymentOptions, ProgramEnd, StopSignals};
+use engine::{Deployment, DeploymentEnd, DeploymentRequest, ProgramEnd, StopSignals};
 use provisioner::program::Program;
 use provisioner::registry::recipe::Effects;
 use provisioner::registry::recipes;
@@ -80,11 +80,11 @@ impl Effects for NoEffects {
 async fn run(snapshot: Snapshot, operation: Operation, effect: Effect) -> DeploymentEnd {
     let preview = matches!(effect, Effect::Preview);
     let program = Program::new(Arc::new(stack()), recipes::core_types());
-    let options = DeploymentOptions { preview, ..DeploymentOptions::new("aquarium", "tidepool", operation) };
+    let request = DeploymentRequest { preview, ..DeploymentRequest::new("aquarium", "tidepool", operation) };
     let recorder = (!preview).then(|| Box::new(MemoryRecorder::new(snapshot.clone())) as Box<dyn StateRecorder>);
     let signals = StopSignals::default();
     let (deployment, run) =
-        Deployment::new(options, snapshot, Arc::new(EchoHost::new(created)), recorder, Arc::new(NoEvents), signals);
+        Deployment::new(request, snapshot, Arc::new(EchoHost::new(created)), recorder, Arc::new(NoEvents), signals);
     let drive = async {
         if operation == Operation::Update {
             let result = program.run(&deployment, &NoEffects).await;

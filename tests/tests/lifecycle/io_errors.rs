@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use bridge::fs::faults::{Errno, Fault};
 use engine::events::{Event, EventSink, Operation, Outcome};
-use engine::{Deployment, DeploymentOptions, ProgramEnd, StopSignals};
+use engine::{Deployment, DeploymentOptions, DeploymentRequest, ProgramEnd, StopSignals};
 use pulumi_proto::property::PropertyValue;
 use state::format::{UpdateInfo, UpdateKind, UpdateResult};
 use state::secrets::{Keyring, MarkerManager, SecretsManager};
@@ -115,11 +115,12 @@ impl Fixture {
             lease: None,
         };
         let state = StackState::open(access, &holder).await?;
-        let options = DeploymentOptions { parallel: 4, ..DeploymentOptions::new(STACK, PROJECT, Operation::Update) };
+        let options = DeploymentOptions { parallel: 4, ..DeploymentOptions::default() };
+        let request = DeploymentRequest { options, ..DeploymentRequest::new(STACK, PROJECT, Operation::Update) };
         let (host, recorder) = (Arc::new(self.cloud.clone()), Box::new(state.recorder(UpdateKind::Update)));
         let (events, signals) = (Arc::new(Discarded), StopSignals::default());
         let snapshot = state.snapshot().clone();
-        let (deployment, run) = Deployment::new(options, snapshot, host, Some(recorder), events, signals);
+        let (deployment, run) = Deployment::new(request, snapshot, host, Some(recorder), events, signals);
         let (end, _) = tokio::join!(run, async {
             let (_, result) = program::register_all(program, &deployment).await;
             deployment.finish(result.map_or(ProgramEnd::Failed, |()| ProgramEnd::Completed)).await;

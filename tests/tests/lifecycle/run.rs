@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use engine::events::{Deletions, Event, EventSink, Message, Operation, Outcome, Severity, StepInfo, StepOp};
 use engine::masking::SecretMasker;
 use engine::{
-    ConfigEntry, DeletionLimit, Deployment, DeploymentOptions, ImportGoal, MissingApproval, ProgramEnd, ProgramGoals,
+    ConfigEntry, DeletionLimit, Deployment, DeploymentRequest, ImportGoal, MissingApproval, ProgramEnd, ProgramGoals,
     ProviderReadings, Registered, RegistrationResult, StopSignals, UrnPattern,
 };
 use pulumi_proto::urn::Urn;
@@ -27,7 +27,7 @@ pub(crate) struct Run {
     cloud: FakeCloud,
     base: Snapshot,
     resources: Vec<ProgramResource>,
-    options: DeploymentOptions,
+    request: DeploymentRequest,
     signals: StopSignals,
     end: ProgramEnd,
     record_fails_after: Option<usize>,
@@ -98,8 +98,8 @@ impl FakeCloud {
     /// Creates an import.
     pub(crate) fn import(&self, base: &Snapshot, goals: &[ImportGoal]) -> Run {
         let mut run = self.new_run(Operation::Import, base, &[]);
-        run.options.imports = goals.to_vec();
-        run.options.continue_on_error = true;
+        run.request.options.imports = goals.to_vec();
+        run.request.options.continue_on_error = true;
         run
     }
 
@@ -123,7 +123,7 @@ impl FakeCloud {
             cloud: self.clone(),
             base: base.clone(),
             resources: resources.to_vec(),
-            options: DeploymentOptions::new(STACK, PROJECT, operation),
+            request: DeploymentRequest::new(STACK, PROJECT, operation),
             signals: StopSignals::default(),
             end: ProgramEnd::Completed,
             record_fails_after: None,
@@ -135,70 +135,70 @@ impl FakeCloud {
 
 impl Run {
     pub(crate) fn preview(mut self) -> Self {
-        self.options.preview = true;
+        self.request.preview = true;
         self
     }
 
     pub(crate) fn parallel(mut self, parallel: usize) -> Self {
-        self.options.parallel = parallel;
+        self.request.options.parallel = parallel;
         self
     }
 
     /// Deletes and replaces no more resources than this.
     pub(crate) fn deletion_limit(mut self, count: usize) -> Self {
         let (origin, hint) = (format!("the limit of {count}").into(), "allow more".into());
-        self.options.deletion_limit = Some(DeletionLimit::Count { count, origin, hint });
+        self.request.options.deletion_limit = Some(DeletionLimit::Count { count, origin, hint });
         self
     }
 
     /// Deletes and replaces only resources that a preview has shown as deleted.
     pub(crate) fn delete_only(mut self, shown: &BTreeSet<Urn>) -> Self {
-        self.options.deletion_limit = Some(DeletionLimit::Shown(shown.clone()));
+        self.request.options.deletion_limit = Some(DeletionLimit::Shown(shown.clone()));
         self
     }
 
     /// Continues after failures.
     pub(crate) fn continue_on_error(mut self) -> Self {
-        self.options.continue_on_error = true;
+        self.request.options.continue_on_error = true;
         self
     }
 
     /// Refreshes before the operation.
     pub(crate) fn refresh_first(mut self) -> Self {
-        self.options.refresh = true;
+        self.request.refresh = true;
         self
     }
 
     /// Refuses refreshes that do not find a resource.
     pub(crate) fn refuse_missing(mut self) -> Self {
-        self.options.missing = Some(Arc::new(Refusal));
+        self.request.missing = Some(Arc::new(Refusal));
         self
     }
 
     /// Sets the provider resources of the program, for a refresh that does not run it.
     pub(crate) fn program_goals(mut self, providers: Arc<dyn ProgramGoals>) -> Self {
-        self.options.program_goals = Some(providers);
+        self.request.program_goals = Some(providers);
         self
     }
 
     /// Runs the program in a refresh or destroy as well.
     pub(crate) fn run_program(mut self) -> Self {
-        self.options.run_program = true;
+        self.request.options.run_program = true;
         self
     }
 
     pub(crate) fn target(mut self, name: &str) -> Self {
-        self.options.scope.targets.push(UrnPattern::new(format!("**::{name}")));
+        self.request.options.scope.targets.push(UrnPattern::new(format!("**::{name}")));
         self
     }
 
     pub(crate) fn exclude(mut self, name: &str) -> Self {
-        self.options.scope.excludes.push(UrnPattern::new(format!("**::{name}")));
+        self.request.options.scope.excludes.push(UrnPattern::new(format!("**::{name}")));
         self
     }
 
     pub(crate) fn replace(mut self, name: &str) -> Self {
-        self.options.replace.push(UrnPattern::new(format!("**::{name}")));
+        self.request.options.replace.push(UrnPattern::new(format!("**::{name}")));
         self
     }
 
@@ -206,19 +206,19 @@ impl Run {
     pub(crate) fn config(mut self, name: &str, value: &str, secret: bool) -> Self {
         let (namespace, name) = name.split_once(':').unwrap_or(("cloud", name));
         let (namespace, name, value) = (namespace.to_owned(), name.to_owned(), value.to_owned());
-        self.options.config.push(ConfigEntry { namespace, name, value, secret });
+        self.request.config.push(ConfigEntry { namespace, name, value, secret });
         self
     }
 
     /// Adds dependents to targets and excludes.
     pub(crate) fn with_dependents(mut self) -> Self {
-        (self.options.scope.target_dependents, self.options.scope.exclude_dependents) = (true, true);
+        (self.request.options.scope.target_dependents, self.request.options.scope.exclude_dependents) = (true, true);
         self
     }
 
     /// Keeps protected resources in a destroy.
     pub(crate) fn exclude_protected(mut self) -> Self {
-        self.options.exclude_protected = true;
+        self.request.options.exclude_protected = true;
         self
     }
 
@@ -280,21 +280,22 @@ impl Run {
     async fn execute(self) -> EndedRun {
         let (before, lost_before) = (self.cloud.calls().len(), self.cloud.lost_replies());
         let entries_before = entries(&self.base);
-        let preview = self.options.preview;
+        let preview = self.request.preview;
         let secrets = Arc::new(SecretChecks::new(&self.base, &self.resources));
         let (fails_after, lease) = (self.record_fails_after, self.lease);
-        let masker = Arc::clone(&self.options.masker);
+        let masker = Arc::clone(&self.request.masker);
         let events = Arc::new(Events { masker: Arc::clone(&masker), ..Events::default() });
-        let (operation, has_program) = (self.options.operation, self.options.has_program());
+        let (operation, has_program) = (self.request.operation, self.request.has_program());
         let destroys = operation == Operation::Destroy;
         let resources = if has_program { self.resources.as_slice() } else { &[] };
         let checking_recorder =
             CheckingRecorder::new(&self.cloud, &self.base, fails_after, lease, Arc::clone(&secrets), resources);
         let recorder = (!preview).then(|| Box::new(checking_recorder.clone()) as Box<dyn StateRecorder>);
         let host = Arc::new(self.cloud.clone());
-        let has_no_scope = self.options.scope.targets.is_empty() && self.options.scope.excludes.is_empty();
+        let has_no_scope =
+            self.request.options.scope.targets.is_empty() && self.request.options.scope.excludes.is_empty();
         let (deployment, run) = Deployment::new(
-            self.options,
+            self.request,
             self.base.clone(),
             host,
             recorder,

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use config::Stack;
 use config::diagnostics::has_errors;
 use engine::events::{Event, EventSink, Operation, Outcome, StepInfo, StepOp};
-use engine::{Deployment, DeploymentEnd, DeploymentOptions, StopSignals};
+use engine::{Deployment, DeploymentEnd, DeploymentRequest, StopSignals};
 use provisioner::program::Program;
 use provisioner::registry::recipe::Effects;
 use provisioner::registry::recipes;
@@ -59,11 +59,11 @@ async fn run(
     host: &EchoHost,
     preview: bool,
 ) -> (DeploymentEnd, Vec<Arc<StepInfo>>) {
-    let options = DeploymentOptions { preview, ..DeploymentOptions::new("s", "reef", Operation::Update) };
+    let request = DeploymentRequest { preview, ..DeploymentRequest::new("s", "reef", Operation::Update) };
     let recorder = (!preview).then(|| Box::new(MemoryRecorder::new(snapshot.clone())) as Box<dyn StateRecorder>);
     let (changes, signals) = (Changes::default(), StopSignals::default());
     let host = Arc::new(host.clone());
-    let (deployment, run) = Deployment::new(options, snapshot, host, recorder, Arc::new(changes.clone()), signals);
+    let (deployment, run) = Deployment::new(request, snapshot, host, recorder, Arc::new(changes.clone()), signals);
     let drive = async {
         let end = match registrations {
             Registrations::OfGo(recording) => recording.run(&deployment).await,

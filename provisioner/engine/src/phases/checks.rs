@@ -19,9 +19,9 @@ use crate::run_mode::RunMode;
 /// # Errors
 /// [`ErrorReported`] if a name matches no resource, or the rules cannot be used; fatal.
 pub(crate) fn check_names(ctx: &Context) -> Result<(), ErrorReported> {
-    let scope = &ctx.options.scope;
-    let must_exist: Vec<_> = if ctx.options.has_program() {
-        ctx.options.replace.iter().collect()
+    let scope = &ctx.request.options.scope;
+    let must_exist: Vec<_> = if ctx.request.has_program() {
+        ctx.request.options.replace.iter().collect()
     } else {
         scope.targets.iter().chain(&scope.excludes).collect()
     };
@@ -29,7 +29,7 @@ pub(crate) fn check_names(ctx: &Context) -> Result<(), ErrorReported> {
     if let Err(error) = &ctx.autonaming {
         let mut message = Message::new(Severity::Error, format_args!("pulumi:autonaming cannot be used: {error}"));
         message.hint =
-            Some(MessageText::new(format_args!("fix it in the stack file, Pulumi.{}.yaml", ctx.options.stack)));
+            Some(MessageText::new(format_args!("fix it in the stack file, Pulumi.{}.yaml", ctx.request.stack)));
         checked = Err(ctx.report_general_error(message, Failure::Fatal));
     }
     for pattern in must_exist.into_iter().filter(|pattern| !is_known(ctx, pattern)) {
@@ -42,10 +42,10 @@ pub(crate) fn check_names(ctx: &Context) -> Result<(), ErrorReported> {
 /// need not match one. A pattern with a star need not match, because it then selects nothing. An exclude must match,
 /// because the run otherwise changes resources that the user meant to exclude.
 fn is_known(ctx: &Context, pattern: &UrnPattern) -> bool {
-    let is_exclude = ctx.options.scope.excludes.contains(pattern);
+    let is_exclude = ctx.request.options.scope.excludes.contains(pattern);
     (!pattern.is_literal() && !is_exclude)
         || ctx.state().has_match(pattern)
-        || ctx.options.removed_by_refresh.iter().any(|urn| pattern.matches(urn))
+        || ctx.request.options.removed_by_refresh.iter().any(|urn| pattern.matches(urn))
 }
 
 fn report_unknown_name(ctx: &Context, name: &str, failure: Failure) -> ErrorReported {
@@ -56,16 +56,16 @@ fn report_unknown_name(ctx: &Context, name: &str, failure: Failure) -> ErrorRepo
 
 /// Reports targets and excludes that match no resource, once the program has ended.
 pub(crate) fn check_targets_found(ctx: &Context) {
-    if !ctx.options.has_program() {
+    if !ctx.request.has_program() {
         return;
     }
-    let failure = if ctx.options.operation == Operation::Destroy {
+    let failure = if ctx.request.operation == Operation::Destroy {
         // Deletions have not begun, and a misspelled name could delete resources that the user meant to exclude.
         Failure::Fatal
     } else {
         Failure::AtEnd
     };
-    let Scope { targets, excludes, .. } = &ctx.options.scope;
+    let Scope { targets, excludes, .. } = &ctx.request.options.scope;
     for pattern in targets.iter().chain(excludes).filter(|pattern| !is_known(ctx, pattern)) {
         report_unknown_name(ctx, pattern.as_str(), failure);
     }
@@ -73,12 +73,12 @@ pub(crate) fn check_targets_found(ctx: &Context) {
 
 /// Warns of recorded resources that `--replace` names and that the program does not register: they are not replaced.
 pub(crate) fn report_unregistered_replacements(ctx: &Context) {
-    if ctx.options.replace.is_empty() || !ctx.options.has_program() {
+    if ctx.request.options.replace.is_empty() || !ctx.request.has_program() {
         return;
     }
     let unregistered: Vec<Urn> = {
         let state = ctx.state();
-        let is_named = |urn: &Urn| ctx.options.replace.iter().any(|pattern| pattern.matches(urn));
+        let is_named = |urn: &Urn| ctx.request.options.replace.iter().any(|pattern| pattern.matches(urn));
         let entries = state.loaded_entries().iter().map(|(_, entry)| entry);
         let live = entries.filter(|entry| !entry.delete && is_named(&entry.urn) && !state.is_registered(&entry.urn));
         live.map(|entry| entry.urn.clone()).collect()
@@ -94,7 +94,7 @@ pub(crate) fn report_unregistered_replacements(ctx: &Context) {
 /// # Errors
 /// [`ErrorReported`] if a resource has such hooks; fatal.
 pub(crate) fn check_hooks(ctx: &Context) -> Result<(), ErrorReported> {
-    if ctx.options.operation != Operation::Destroy {
+    if ctx.request.operation != Operation::Destroy {
         return Ok(());
     }
     let with_hooks: Vec<Urn> = {
@@ -130,9 +130,9 @@ pub(crate) fn report_pending_operations(ctx: &Context) {
         let ledger = state.ledger();
         let unread = ledger.unread_creates().map(|(_, operation)| operation);
         let others = ledger.base().pending_operations.iter();
-        others.filter(|_| ctx.options.operation != Operation::Refresh).chain(unread).cloned().collect()
+        others.filter(|_| ctx.request.operation != Operation::Refresh).chain(unread).cloned().collect()
     };
-    let is_imported = |urn: &Urn| ctx.options.imports.iter().any(|goal| urn_of(ctx, goal) == *urn);
+    let is_imported = |urn: &Urn| ctx.request.options.imports.iter().any(|goal| urn_of(ctx, goal) == *urn);
     for operation in pending.into_iter().filter(|it| !is_imported(&it.resource.urn)) {
         let recorded = ctx.state().old(&operation.resource.urn);
         let recorded = recorded.as_ref().map(|(_, recorded)| &**recorded);

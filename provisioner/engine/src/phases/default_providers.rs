@@ -49,7 +49,7 @@ pub(super) async fn default_provider(
 
 async fn register(ctx: &Arc<Context>, package: Package<'_>) -> Result<Registered, Halted> {
     let Package { name, version, download_url } = package;
-    let entries = ctx.options.config.iter().filter(|entry| entry.namespace == name);
+    let entries = ctx.request.config.iter().filter(|entry| entry.namespace == name);
     let inputs = entries.map(|entry| {
         let value = PropertyValue::from(entry.value.as_str());
         (entry.name.clone(), if entry.secret { PropertyValue::secret(value) } else { value })
@@ -90,7 +90,7 @@ fn refusal(ctx: &Context, package: &str) -> Option<Message> {
 
 fn is_disabled(ctx: &Context, package: &str) -> Result<bool, serde_json::Error> {
     let disabled = ctx
-        .options
+        .request
         .config
         .iter()
         .find(|entry| entry.namespace == "pulumi" && entry.name == "disable-default-providers");

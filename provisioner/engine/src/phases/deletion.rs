@@ -25,7 +25,7 @@ use crate::step_generator::{carry_over, delete_step};
 /// Deletes the entries in scope that were not registered, and pending deletes, dependents first. A destroy also deletes
 /// registered entries.
 pub(crate) async fn delete_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
-    if ctx.options.operation == Operation::Destroy && ctx.options.has_program() {
+    if ctx.request.operation == Operation::Destroy && ctx.request.has_program() {
         // Entries that the program has just updated or created are deleted, too.
         ctx.state().reload_pending_deletes_first();
     }
@@ -35,7 +35,7 @@ pub(crate) async fn delete_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
     let allowed = match &deletable {
         Deletable::All(allowed) | Deletable::Refused(allowed) => allowed,
     };
-    if !ctx.options.scope.is_unrestricted() || ctx.options.exclude_protected {
+    if !ctx.request.options.scope.is_unrestricted() || ctx.request.options.exclude_protected {
         carry_over_staying(ctx, &candidates, allowed).await;
     }
     if matches!(deletable, Deletable::Refused(_)) && !ctx.is_preview() {
@@ -247,7 +247,7 @@ fn has_unfinished_successor(state: &DeploymentState, pending_delete: &ResourceSt
 /// Returns the entries to delete, each with the kind of step that deletes it: those that were not registered, and
 /// pending deletes; in a destroy, all entries. Views are deleted with their resource.
 fn unregistered(ctx: &Context) -> Vec<(Entry, StepOp)> {
-    let is_destroy = ctx.options.operation == Operation::Destroy;
+    let is_destroy = ctx.request.operation == Operation::Destroy;
     let state = ctx.state();
     let unknown = if is_destroy { HashSet::new() } else { state.within_not_constructed() };
     let loaded = state.loaded_entries().iter().filter(|(_, entry)| entry.view_of.is_none());

@@ -30,15 +30,15 @@ pub(super) enum Deletable {
 /// # Errors
 /// [`ErrorReported`] if a provider cannot reply; fatal.
 pub(super) async fn deletable(ctx: &Arc<Context>, candidates: &[(Entry, StepOp)]) -> Result<Deletable, ErrorReported> {
-    let scope = &ctx.options.scope;
+    let scope = &ctx.request.options.scope;
     let everything = || candidates.iter().map(|((id, _), _)| *id).collect::<HashSet<_>>();
     if scope.has_targets() {
         return deletable_with_targets(ctx, candidates).await;
     }
-    if scope.is_unrestricted() && !ctx.options.exclude_protected {
+    if scope.is_unrestricted() && !ctx.request.options.exclude_protected {
         return Ok(Deletable::All(everything()));
     }
-    let keep_protected = ctx.options.exclude_protected && ctx.options.operation == Operation::Destroy;
+    let keep_protected = ctx.request.options.exclude_protected && ctx.request.operation == Operation::Destroy;
     let state = ctx.state();
     let mut staying_urns: HashSet<&Urn> = HashSet::new();
     let mut excluded: HashSet<&Urn> = HashSet::new();
@@ -72,7 +72,7 @@ async fn deletable_with_targets(
     ctx: &Arc<Context>,
     candidates: &[(Entry, StepOp)],
 ) -> Result<Deletable, ErrorReported> {
-    let scope = &ctx.options.scope;
+    let scope = &ctx.request.options.scope;
     let loaded = ctx.state().loaded_entries().to_vec();
     let TargetedEntries { mut allowed, roots } = scope.targeted_entries(&loaded);
     for entry in roots {

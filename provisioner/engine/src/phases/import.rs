@@ -41,7 +41,7 @@ pub(crate) async fn import_all(ctx: &Arc<Context>) -> PhaseEnd {
     // Parents come first: the qualified type of a child contains that of its parent.
     let mut levels: BTreeMap<usize, Vec<&ImportGoal>> = BTreeMap::new();
     let mut listed: BTreeSet<Urn> = BTreeSet::new();
-    for goal in &ctx.options.imports {
+    for goal in &ctx.request.options.imports {
         let urn = urn_of(ctx, goal);
         let depth = urn.qualified_type().split('$').count();
         if listed.insert(urn) {
@@ -66,7 +66,7 @@ pub(crate) async fn import_all(ctx: &Arc<Context>) -> PhaseEnd {
 
 /// Returns the URN of the resource that a goal imports.
 pub(crate) fn urn_of(ctx: &Context, goal: &ImportGoal) -> Urn {
-    let (stack, project) = (&ctx.options.stack, &ctx.options.project);
+    let (stack, project) = (&ctx.request.stack, &ctx.request.project);
     let parent = goal.parent.clone().unwrap_or_else(|| Urn::root_stack(stack, project));
     Urn::new(stack, project, Some(&parent), goal.type_token.as_str(), &goal.name)
 }
@@ -99,7 +99,7 @@ async fn confirm_recorded(ctx: &Arc<Context>) -> Result<(), Halted> {
 }
 
 async fn register_root(ctx: &Arc<Context>) -> Result<(), Halted> {
-    let root = Urn::root_stack(&ctx.options.stack, &ctx.options.project);
+    let root = Urn::root_stack(&ctx.request.stack, &ctx.request.project);
     if ctx.state().old(&root).is_some() {
         return Ok(());
     }
@@ -109,7 +109,7 @@ async fn register_root(ctx: &Arc<Context>) -> Result<(), Halted> {
 
 async fn import_one(ctx: &Arc<Context>, goal: &ImportGoal) -> Result<(), Halted> {
     let urn = urn_of(ctx, goal);
-    let root = Urn::root_stack(&ctx.options.stack, &ctx.options.project);
+    let root = Urn::root_stack(&ctx.request.stack, &ctx.request.project);
     let parent = goal.parent.clone().unwrap_or(root);
     let (has_parent, old) = {
         let state = ctx.state();
@@ -184,7 +184,7 @@ fn recorded_under_alias(ctx: &Context, goal: &ImportGoal, urn: &Urn, parent: &Ur
 }
 
 async fn import_provider(ctx: &Arc<Context>, goal: &ImportGoal, urn: &Urn) -> Result<ProviderReference, Halted> {
-    let (stack, project) = (&ctx.options.stack, &ctx.options.project);
+    let (stack, project) = (&ctx.request.stack, &ctx.request.project);
     let recorded = |urn: &Urn| ctx.state().old(urn).and_then(|(_, state)| state.as_provider_reference());
     match &goal.provider {
         // The recorded provider may have been replaced since.

@@ -31,7 +31,7 @@ pub(crate) async fn invoke(ctx: &Arc<Context>, goal: InvokeGoal) -> Result<Prope
             return Err(ctx.report_general_error(message, Failure::Fatal).into());
         }
     };
-    let urn = Urn::root_stack(&ctx.options.stack, &ctx.options.project);
+    let urn = Urn::root_stack(&ctx.request.stack, &ctx.request.project);
     let report = |failure| {
         let message = messages::rejected_input(&urn, failure);
         ctx.report_fatal(&urn, None, Message { plugin: Some(package.clone()), ..message })
@@ -71,7 +71,7 @@ pub(super) async fn instance_for(
     package: &str,
     goal: &InvokeGoal,
 ) -> Result<Arc<Instance>, Halted> {
-    let urn = Urn::root_stack(&ctx.options.stack, &ctx.options.project);
+    let urn = Urn::root_stack(&ctx.request.stack, &ctx.request.project);
     let reference = match &goal.provider {
         Some(reference) => reference.clone(),
         None => {

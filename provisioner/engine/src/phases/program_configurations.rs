@@ -121,7 +121,7 @@ async fn configure(ctx: &Arc<Context>, reference: &ProviderReference, goals: &[G
 
 /// Returns the goal of a recorded resource: that with its URN, or else that with an alias for it.
 fn goal_of<'g>(ctx: &Context, recorded: &Urn, goals: &'g [Goal]) -> Option<&'g Goal> {
-    let (stack, project) = (&ctx.options.stack, &ctx.options.project);
+    let (stack, project) = (&ctx.request.stack, &ctx.request.project);
     let urn_of = |goal: &Goal| Urn::new(stack, project, goal.parent.as_ref(), goal.type_token.as_str(), &goal.name);
     let was_recorded = |goal: &&Goal| candidate_urns(&urn_of(goal), goal, |_| None).contains(recorded);
     goals.iter().find(|goal| urn_of(goal) == *recorded).or_else(|| goals.iter().find(was_recorded))

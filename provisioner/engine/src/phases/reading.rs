@@ -105,7 +105,7 @@ pub(super) async fn read_with(
         return None;
     }
     let internal = old.is_default_provider();
-    let counts = ctx.options.operation == Operation::Refresh && !internal;
+    let counts = ctx.request.operation == Operation::Refresh && !internal;
     let (id, urn, source, none) = (*id, &old.urn, None, GoalInputs::default());
     let secrets = secrets.of_resource(urn);
     let (goal_inputs, secret_outputs) = secrets.map_or((&none, &[][..]), |of| (&of.inputs, &of.outputs));

@@ -34,7 +34,7 @@ use crate::step_generator::{refuse_cycle, refuse_skipped_dependencies, refuse_un
 pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registered, Halted> {
     ctx.check_running()?;
     ctx.add_secrets(&goal.properties);
-    let (stack, project) = (&ctx.options.stack, &ctx.options.project);
+    let (stack, project) = (&ctx.request.stack, &ctx.request.project);
     let urn = Urn::new(stack, project, goal.parent.as_ref(), goal.type_token.as_str(), &goal.name);
     let references = goal.parent.iter().chain(&goal.dependencies);
     let provider = goal.provider.iter().map(|provider| &provider.urn);
@@ -66,7 +66,7 @@ pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registere
     };
     let (source, patience) = (goal.source, goal.patience);
     let (id, new) = new_state(goal, &urn, reference);
-    let is_update = ctx.options.operation == Operation::Update;
+    let is_update = ctx.request.operation == Operation::Update;
     let incomplete = missing_dependency(&ctx.state(), &new, is_update);
     if let Some(incomplete) = incomplete {
         ctx.state().mark_incomplete(&urn, incomplete);
@@ -113,7 +113,7 @@ pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registere
 
 /// Returns the reply to a read that failed: the error ends the run, unless it continues on errors.
 fn failed_read(ctx: &Context, urn: Urn, error: Halted) -> Result<Registered, Halted> {
-    if ctx.options.continue_on_error {
+    if ctx.request.options.continue_on_error {
         Ok(Registered::without_outputs(urn, RegistrationResult::Failed))
     } else {
         Err(error)

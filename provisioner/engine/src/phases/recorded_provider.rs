@@ -20,7 +20,7 @@ pub(super) async fn recorded_provider(
     registration: &mut Registration,
     reads: bool,
 ) -> Result<Option<Arc<Instance>>, Halted> {
-    let is_needed = reads || (registration.in_scope && ctx.options.operation == Operation::Destroy);
+    let is_needed = reads || (registration.in_scope && ctx.request.operation == Operation::Destroy);
     let provider = registration.old_state().and_then(|old| old.provider.clone()).filter(|_| is_needed);
     let Some(provider) = provider.filter(|_| registration.kind == ResourceKind::Custom) else { return Ok(None) };
     // A new configuration of the same provider resource is what `--run-program` asks for.
@@ -29,7 +29,7 @@ pub(super) async fn recorded_provider(
         return Ok(None);
     }
     let instance = ctx.require_instance(&provider, &registration.urn, registration.goal.source).await?;
-    if ctx.options.operation != Operation::Update {
+    if ctx.request.operation != Operation::Update {
         registration.goal.provider = Some(provider);
         registration.instance = Some(Arc::clone(&instance));
     }

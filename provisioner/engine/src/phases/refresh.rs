@@ -24,7 +24,7 @@ use crate::secretness::ProgramSecrets;
 /// its resource (`--run-program`), reads none of these. Reads the resources of pending creates, whose id is known, in
 /// every run and independent of the scope.
 pub(crate) async fn refresh_first(ctx: &Arc<Context>) -> PhaseEnd {
-    let only_creates = should_read_registrations(ctx) || ctx.options.operation == Operation::Import;
+    let only_creates = should_read_registrations(ctx) || ctx.request.operation == Operation::Import;
     let everything = should_read_everything(ctx);
     let creates: HashSet<EntryId> = ctx.state().ledger().unread_creates().map(|(id, _)| id).collect();
     let has_option = |(_, state): &Entry| should_refresh_first(state, false, true);
@@ -46,7 +46,7 @@ pub(crate) async fn refresh_first(ctx: &Arc<Context>) -> PhaseEnd {
 /// Reads the entries in scope that the program of a refresh did not register, and the pending deletes. Does nothing in
 /// other operations.
 pub(crate) async fn refresh_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
-    if ctx.options.operation != Operation::Refresh || !ctx.options.has_program() {
+    if ctx.request.operation != Operation::Refresh || !ctx.request.has_program() {
         return PhaseEnd::Complete;
     }
     let chosen = |state: &DeploymentState, (_, resource): &Entry, in_scope| {
@@ -60,7 +60,7 @@ pub(crate) async fn refresh_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
 /// # Errors
 /// The reported error if the approval is refused; `None` if the user has stopped the run at the question.
 async fn approve_missing(ctx: &Context) -> Result<(), Option<ErrorReported>> {
-    let Some(missing) = ctx.options.missing.as_ref().filter(|_| !ctx.is_preview() && !should_read_registrations(ctx))
+    let Some(missing) = ctx.request.missing.as_ref().filter(|_| !ctx.is_preview() && !should_read_registrations(ctx))
     else {
         return Ok(());
     };
@@ -84,14 +84,14 @@ async fn refresh_recorded(ctx: &Arc<Context>, chosen: impl Fn(&DeploymentState, 
         let mut marked = HashSet::new();
         let mut entries = Vec::new();
         for entry in state.loaded_entries().iter().filter(|(_, loaded)| loaded.view_of.is_none()) {
-            let in_scope = ctx.options.scope.can_read(&entry.1, &mut marked);
+            let in_scope = ctx.request.options.scope.can_read(&entry.1, &mut marked);
             if chosen(&state, entry, in_scope) {
                 entries.extend(state.ledger().get(entry.0).map(|now| (entry.0, Arc::clone(now))));
             }
         }
         entries
     };
-    let goals = match &ctx.options.program_goals {
+    let goals = match &ctx.request.program_goals {
         Some(program) if !entries.is_empty() => program.goals().await,
         _ => Vec::new(),
     };

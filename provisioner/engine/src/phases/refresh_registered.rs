@@ -20,12 +20,12 @@ use crate::step_generator::{EarlyEnd, Origin, Registration};
 
 /// Returns whether an entry is read when the program registers its resource.
 pub(super) fn should_read_registrations(ctx: &Context) -> bool {
-    ctx.options.has_program() && ctx.options.run_program && should_read_everything(ctx)
+    ctx.request.has_program() && ctx.request.options.run_program && should_read_everything(ctx)
 }
 
 /// Returns whether all recorded entries in scope are read.
 pub(super) fn should_read_everything(ctx: &Context) -> bool {
-    ctx.options.refresh || ctx.options.operation == Operation::Refresh
+    ctx.request.refresh || ctx.request.operation == Operation::Refresh
 }
 
 /// Reads the recorded entry of a registration, and records the result at once; the registration goes on with it.
@@ -55,7 +55,7 @@ pub(super) async fn refresh_registered(
         goal_inputs: &registration.goal_inputs,
         internal: registration.origin == Origin::Engine,
         // For other registrations, the steps that follow are counted instead.
-        counts: ctx.options.operation == Operation::Refresh && is_custom,
+        counts: ctx.request.operation == Operation::Refresh && is_custom,
     };
     let Ok(found) = read_entry(ctx, entry).await else {
         ctx.state().mark_incomplete(&registration.urn, Incomplete::Failed);
@@ -90,7 +90,7 @@ async fn record_reading(
 ) -> Result<(), StateError> {
     // A refresh has no later step that records the options of the goal, so they are recorded with the result, and the
     // entry is confirmed.
-    let refreshes = ctx.options.operation == Operation::Refresh;
+    let refreshes = ctx.request.operation == Operation::Refresh;
     let was_read = old.custom && !old.is_provider() && !old.pending_replacement;
     let ends_here = refreshes && registration.kind == ResourceKind::Custom && was_read;
     let goal = ends_here.then(|| {

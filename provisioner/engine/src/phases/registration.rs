@@ -36,7 +36,7 @@ use crate::step_generator::{
 /// [`Halted`] if a resource that the goal refers to is not registered, or nothing new may start.
 pub(super) fn prepare(ctx: &Context, goal: &mut Goal) -> Result<Urn, Halted> {
     ctx.check_running()?;
-    let (stack, project) = (&ctx.options.stack, &ctx.options.project);
+    let (stack, project) = (&ctx.request.stack, &ctx.request.project);
     let urn = Urn::new(stack, project, goal.parent.as_ref(), goal.type_token.as_str(), &goal.name);
     if goal.source.is_none() {
         goal.source = source_of_component(ctx, &urn, goal.parent.as_ref());
@@ -83,7 +83,7 @@ async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Or
     }
     let import_id = registration.goal.import_id.as_ref();
     if registration.in_scope
-        && should_import(ctx.options.operation, registration.kind, import_id, registration.old_state())
+        && should_import(ctx.request.operation, registration.kind, import_id, registration.old_state())
     {
         import(ctx, &mut registration).await?;
     }
@@ -110,11 +110,11 @@ async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Or
 /// Warns of a resource that `--replace` names and that is out of scope: it is not replaced.
 fn report_unreplaced(ctx: &Context, registration: &Registration) {
     let urn = &registration.urn;
-    let is_named = ctx.options.replace.iter().any(|pattern| pattern.matches(urn));
+    let is_named = ctx.request.options.replace.iter().any(|pattern| pattern.matches(urn));
     if registration.in_scope || !is_named || ctx.state().planned_dependent_replacement(urn).is_some() {
         return;
     }
-    let (scope, name) = (&ctx.options.scope, urn.name());
+    let (scope, name) = (&ctx.request.options.scope, urn.name());
     let (reason, hint) = if scope.has_targets() {
         (
             "it is not among the targets",

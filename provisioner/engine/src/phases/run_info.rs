@@ -7,7 +7,7 @@ use bridge::provider::{Method, ProviderError, RunInfo};
 
 use crate::config_entry::ConfigEntry;
 use crate::context::Context;
-use crate::options::DeploymentOptions;
+use crate::options::DeploymentRequest;
 
 /// Organization of every stack in a file backend.
 const ORGANIZATION: &str = "organization";
@@ -24,19 +24,19 @@ pub(super) async fn monitored_run_info(ctx: &Arc<Context>, method: Method) -> Re
         source: Some(cause(error)),
         details: None,
     })?;
-    Ok(RunInfo { monitor_endpoint: Some(monitor_endpoint), ..run_info(&ctx.options) })
+    Ok(RunInfo { monitor_endpoint: Some(monitor_endpoint), ..run_info(&ctx.request) })
 }
 
 /// Returns the description of the run without the address of the resource monitor.
-pub(crate) fn run_info(options: &DeploymentOptions) -> RunInfo {
+pub(crate) fn run_info(request: &DeploymentRequest) -> RunInfo {
     let name = |entry: &ConfigEntry| format!("{}:{}", entry.namespace, entry.name);
     RunInfo {
-        project: options.project.clone(),
-        stack: options.stack.clone(),
-        config: options.config.iter().map(|entry| (name(entry), entry.value.clone())).collect(),
-        config_secret_keys: options.config.iter().filter(|entry| entry.secret).map(name).collect(),
-        dry_run: options.preview,
-        parallel: i32::try_from(options.parallel).unwrap_or(i32::MAX),
+        project: request.project.clone(),
+        stack: request.stack.clone(),
+        config: request.config.iter().map(|entry| (name(entry), entry.value.clone())).collect(),
+        config_secret_keys: request.config.iter().filter(|entry| entry.secret).map(name).collect(),
+        dry_run: request.preview,
+        parallel: i32::try_from(request.options.parallel).unwrap_or(i32::MAX),
         monitor_endpoint: None,
         organization: ORGANIZATION.to_owned(),
     }

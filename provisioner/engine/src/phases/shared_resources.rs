@@ -37,7 +37,7 @@ pub(super) async fn withhold_deletions(
         let others = others_of_same_resource(ctx, &(*id, Arc::clone(&entry))).await;
         let is_kept = |(id, other): &&Entry| !other.delete && !is_removed(*id, other, deletions, staying);
         let warn = |keeper: &SharingEntry| {
-            let (other, stack) = (&keeper.entry.1, &ctx.options.stack);
+            let (other, stack) = (&keeper.entry.1, &ctx.request.stack);
             ctx.emit_message(&entry.urn, None, messages::shared_resource(&entry, other, keeper.is_certain, stack));
         };
         if let Some(keeper) = others.iter().find(|other| is_kept(&&other.entry)) {

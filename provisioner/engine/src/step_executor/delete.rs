@@ -28,7 +28,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
             DeletedWithTarget::Stays
         }
     };
-    let calls_provider = match deletion_kind(old, reason, deleted_with, ctx.options.mode()) {
+    let calls_provider = match deletion_kind(old, reason, deleted_with, ctx.request.mode()) {
         DeletionKind::Refused(reason) => return Err(messages::not_deleted_error(&old.urn, reason)),
         DeletionKind::RemoveFromState => false,
         DeletionKind::CallProvider => true,

@@ -89,7 +89,7 @@ impl<'c> StepGenerator<'c> {
     }
 
     fn decide(self, registration: &Registration) -> Decision {
-        let options = &self.ctx.options;
+        let request = &self.ctx.request;
         let state = self.ctx.state();
         let goal = &registration.goal;
         let old = registration.old_state();
@@ -97,16 +97,16 @@ impl<'c> StepGenerator<'c> {
         let planned = state.planned_dependent_replacement(&registration.urn).filter(|_| !registration.imported);
         decide(
             &Situation {
-                operation: options.operation,
+                operation: request.operation,
                 kind: registration.kind,
-                preview: options.preview,
+                preview: request.preview,
                 goal,
                 old,
                 imported: registration.imported,
                 in_scope: registration.in_scope,
                 depends_on_skipped: goal.all_dependencies().any(|urn| state.is_skipped(urn)),
                 dependent_replace_keys: planned.map(|planned| planned.keys.as_slice()),
-                replace_requested: options.replace.iter().any(|pattern| pattern.matches(&registration.urn)),
+                replace_requested: request.options.replace.iter().any(|pattern| pattern.matches(&registration.urn)),
                 replace_with_key: replace_with_key(goal, |urn| state.is_marked_for_replacement(urn)),
                 provider: provider_change(&state, registration),
                 protect: goal.protect.unwrap_or_default(),

@@ -69,7 +69,7 @@ pub(super) async fn identify(
     }
     registration.goal_inputs.search_recorded(registration.old.as_ref().map(|(_, old)| old));
     let goal = registration.new_state(Arc::default());
-    let scope = &ctx.options.scope;
+    let scope = &ctx.request.options.scope;
     registration.in_scope = scope.can_touch(&goal, ctx.state().scope_marks());
     keep_protection(ctx, &registration).await;
     let mut state = ctx.state();
@@ -83,9 +83,9 @@ pub(super) async fn identify(
     // The references of the recorded entry decide whether it is read, not those of the goal. The refresh operation does
     // not use the marked URNs, so its options for dependents include direct dependents only.
     let none = HashSet::new();
-    let marked = if ctx.options.operation == Operation::Refresh { &none } else { &*state.scope_marks() };
+    let marked = if ctx.request.operation == Operation::Refresh { &none } else { &*state.scope_marks() };
     registration.should_refresh = registration.old_state().is_some_and(|old| scope.can_read_registered(old, marked));
-    let is_to_be_deleted = ctx.options.operation == Operation::Destroy && registration.kind == ResourceKind::Custom;
+    let is_to_be_deleted = ctx.request.operation == Operation::Destroy && registration.kind == ResourceKind::Custom;
     if let Some((_, old)) = registration.old.as_ref().filter(|_| is_to_be_deleted || !registration.in_scope) {
         // The entry stays as it is recorded, under its recorded URN.
         state.cancel_new_urn(&registration.urn);
@@ -100,12 +100,12 @@ pub(super) async fn identify(
 /// also if its registration is skipped or fails, and as a dependent of a target by what it is recorded with. The goal lifts them only
 /// once it is applied.
 async fn keep_protection(ctx: &Context, registration: &Registration) {
-    let scope = &ctx.options.scope;
+    let scope = &ctx.request.options.scope;
     let may_be_dependent = scope.target_dependents && !scope.is_excluded(&registration.urn);
     let may_be_deleted = registration.in_scope || may_be_dependent;
     let Some((id, old)) = registration.old.as_ref().filter(|_| may_be_deleted) else { return };
     let (protect, retain) = (registration.goal.protect == Some(true), registration.goal.retain_on_delete == Some(true));
-    if ctx.options.operation != Operation::Destroy || (old.protect || !protect) && (old.retain_on_delete || !retain) {
+    if ctx.request.operation != Operation::Destroy || (old.protect || !protect) && (old.retain_on_delete || !retain) {
         return;
     }
     let keep = |entry: &mut ResourceState| {

@@ -25,7 +25,7 @@ use crate::step::{CarryOver, Step};
 /// [`EarlyEnd`] if the plan cannot be carried out.
 pub(super) async fn steps(ctx: &Arc<Context>, registration: &Registration, plan: Plan) -> Result<Vec<Step>, EarlyEnd> {
     let applies_goal = !matches!(plan, Plan::Skip | Plan::CarryOver);
-    if ctx.options.operation == Operation::Update && applies_goal {
+    if ctx.request.operation == Operation::Update && applies_goal {
         let goal = &registration.goal;
         refuse_skipped_dependencies(ctx, &registration.urn, goal.all_dependencies(), goal.source)?;
     }

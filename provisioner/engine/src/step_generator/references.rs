@@ -56,7 +56,7 @@ pub(crate) fn refuse_unregistered_references<'r>(
         let has_ended =
             |other: &Urn| state.registered(other).is_some() || state.is_skipped(other) || state.has_failed(other);
         // A refresh and a destroy create nothing: a resource that is not recorded has no entry then.
-        let can_refer_to = |other: &Urn| match ctx.options.operation {
+        let can_refer_to = |other: &Urn| match ctx.request.operation {
             Operation::Update | Operation::Import => has_ended(other),
             Operation::Refresh | Operation::Destroy => has_ended(other) || state.has_begun(other),
         };

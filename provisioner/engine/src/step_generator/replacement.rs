@@ -217,7 +217,7 @@ fn claim_deletions<'e>(
 /// Returns whether a former dependent may be deleted. A resource out of scope keeps all its versions. With targets, a live entry
 /// must be one of them.
 fn is_in_scope(ctx: &Context, entry: &ResourceState) -> bool {
-    let scope = &ctx.options.scope;
+    let scope = &ctx.request.options.scope;
     if entry.delete {
         return !scope.is_deletion_refused(&entry.urn) && !scope.is_excluded(&entry.urn);
     }
@@ -265,7 +265,7 @@ pub(crate) async fn without_shared_resource(
     let entry = if is_retained { retained(entry) } else { entry };
     let Some((keeper, is_certain)) = live.first() else { return (entry, pending_deletes) };
     if !live.iter().any(|(other, _)| deleted_urns.contains(&other.urn)) {
-        let warning = messages::shared_resource(&entry.1, keeper, *is_certain, &ctx.options.stack);
+        let warning = messages::shared_resource(&entry.1, keeper, *is_certain, &ctx.request.stack);
         ctx.emit_message(&entry.1.urn, None, warning);
     }
     (retained(entry), Vec::new())

@@ -95,7 +95,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> any
         check_core_types(ui, &stacks)?;
     }
     let mut runs = Runs::new(&args.run, args.diff, args.time, Changes::Allowed);
-    runs.options.exclude_protected = args.exclude_protected;
+    runs.options.deployment.exclude_protected = args.exclude_protected;
     runs.options.allow_empty = args.empty.allow_empty;
     runs.lock = args.lock;
     runs.yes = args.confirm.yes;

@@ -33,7 +33,7 @@ pub(crate) struct ImportArgs {
     #[command(flatten)]
     stack: StackArgs,
     /// Maximum number of resources to read in parallel
-    #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = u32::from(engine::DEFAULT_PARALLEL), value_parser = clap::value_parser!(u32).range(1..))]
     parallel: u32,
     #[command(flatten)]
     empty: EmptyStateArgs,

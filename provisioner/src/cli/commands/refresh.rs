@@ -58,7 +58,7 @@ pub(crate) struct RefreshArgs {
     #[command(flatten)]
     pub(crate) program: ProgramArgs,
     /// Maximum number of resources to read in parallel
-    #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = u32::from(engine::DEFAULT_PARALLEL), value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) parallel: u32,
     #[command(flatten)]
     pub(crate) time: TimeLimitArgs,
