@@ -87,9 +87,8 @@ impl Objects for FolderObjects {
         durability: Durability,
     ) -> Result<ObjectVersion, WriteError> {
         let (key, condition) = (key.to_owned(), condition.clone());
-        let written = self.run(move |folder| {
-            folder.write(&key, &content, &condition, durability).map(|version| (version, key))
-        });
+        let written =
+            self.run(move |folder| folder.write(&key, &content, &condition, durability).map(|version| (version, key)));
         let (version, key) = written.await?;
         if durability == Durability::Eventual {
             let folder = Arc::clone(&self.folder);
