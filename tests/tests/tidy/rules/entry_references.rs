@@ -31,7 +31,8 @@ const RULE: Rule<'_> = Rule {
         // A stored resource.
         "state::format::resource::read_entry",
         "state::format::resource_dto::of",
-        // Requests of plugins, and to them.
+        // Requests of programs, of plugins, and to them.
+        "provisioner::program::goals::goal",
         "engine::resource_monitor::goal",
         "engine::phases::components::call_construct",
         // A goal: the URNs that it names, its entry, what the table of registrations has of it, what its parent adds.
