@@ -74,6 +74,7 @@ const TESTS: &[Test] = &[
     test_in_stores!(states::sc_refreshes_and_destroys_pulumi_stack),
     test!(twins::common_changes_have_equal_calls_and_states),
     test!(twins::options_failures_and_drift_have_equal_calls_and_states),
+    test!(twins::options_that_name_resources_have_equal_calls_and_states),
     test!(attaching::pulumi_attaches_to_a_plugin_that_plugin_debug_starts),
     test!(types::both_programs_find_the_same_types),
     test_in_stores!(checklist::pulumi_destroy_and_rm_leave_only_backups),

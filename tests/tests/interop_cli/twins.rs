@@ -25,6 +25,8 @@ struct StackResource {
     key: &'static str,
     inputs: Vec<(&'static str, Input)>,
     depends_on: Vec<&'static str>,
+    /// Options with the keys that they name. `deletedWith` has one key.
+    named: Vec<(&'static str, &'static [&'static str])>,
     options: Value,
 }
 
@@ -39,7 +41,7 @@ enum Input {
 
 fn resource(key: &'static str, v: &'static str) -> StackResource {
     let inputs = vec![("v", Input::Text(v))];
-    StackResource { key, inputs, depends_on: Vec::new(), options: json!({}) }
+    StackResource { key, inputs, depends_on: Vec::new(), named: Vec::new(), options: json!({}) }
 }
 
 impl StackResource {
@@ -55,6 +57,12 @@ impl StackResource {
 
     fn depends_on(mut self, key: &'static str) -> Self {
         self.depends_on.push(key);
+        self
+    }
+
+    /// Sets an option that names other resources.
+    fn named(mut self, name: &'static str, keys: &'static [&'static str]) -> Self {
+        self.named.push((name, keys));
         self
     }
 
@@ -75,6 +83,9 @@ impl StackResource {
         if !self.depends_on.is_empty() {
             options["dependsOn"] = json!(self.depends_on);
         }
+        for (name, keys) in &self.named {
+            options[*name] = if *name == "deletedWith" { json!(keys[0]) } else { json!(keys) };
+        }
         json!({"type": "peergo:index:Thing", "config": config, "options": options})
     }
 
@@ -90,6 +101,10 @@ impl StackResource {
         options["provider"] = json!("${peergo}");
         if !self.depends_on.is_empty() {
             options["dependsOn"] = self.depends_on.iter().map(|key| json!(format!("${{{key}--main}}"))).collect();
+        }
+        for (name, keys) in &self.named {
+            let references: Vec<Value> = keys.iter().map(|key| json!(format!("${{{key}--main}}"))).collect();
+            options[*name] = if *name == "deletedWith" { references[0].clone() } else { json!(references) };
         }
         json!({"type": "peergo:index:Thing", "properties": properties, "options": options})
     }
@@ -404,6 +419,27 @@ pub(crate) fn common_changes_have_equal_calls_and_states() {
             step("destroy", Command::Destroy, &[resource("a", "2").k("x"), with_secret_outputs]),
             step("create again", Command::Up, &[resource("a", "3"), b]),
             step("destroy again", Command::Destroy, &[]),
+        ],
+        true,
+    )
+    .unwrap();
+}
+
+pub(crate) fn options_that_name_resources_have_equal_calls_and_states() {
+    let a = |v| resource("a", v).option("replaceOnChanges", json!(["v"]));
+    let b = resource("b", "1").named("replaceWith", &["a"]);
+    let c = resource("c", "1").named("deletedWith", &["a"]);
+    let d = |trigger: &str| resource("d", "1").option("replacementTrigger", trigger);
+    let e = |v| resource("e", v).option("hideDiffs", json!(["v"]));
+    let all = |v, trigger| vec![a(v), b.clone(), c.clone(), d(trigger), e(v)];
+    assert_equal_runs(
+        &[
+            step("create", Command::Up, &all("1", "x")),
+            step("unchanged", Command::Up, &all("1", "x")),
+            step("replaced with another one, and a hidden change", Command::Up, &all("2", "x")),
+            step("replaced by a trigger", Command::Up, &all("2", "y")),
+            step("deleted with another one", Command::Up, &[d("y"), e("2")]),
+            step("destroy", Command::Destroy, &[]),
         ],
         true,
     )
