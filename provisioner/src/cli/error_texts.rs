@@ -110,6 +110,4 @@ fn paragraph(head: Line, indent: &str, text: &str) -> Vec<Line> {
 }
 
 #[cfg(test)]
-mod hint_table;
-#[cfg(test)]
 mod tests;

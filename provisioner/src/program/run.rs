@@ -121,7 +121,7 @@ struct Run<'r> {
     /// Registrations that several core resources share.
     shared: Arc<SharedRegistrations>,
     resources: Vec<DeclaredResource<'r>>,
-    /// Number of unregistered dependencies of each node that has some.
+    /// Number of unregistered dependencies of each resource.
     missing_dependencies: BTreeMap<GraphNode, usize>,
     dependents: BTreeMap<GraphNode, Vec<GraphNode>>,
     ready: BTreeSet<GraphNode>,

@@ -222,7 +222,7 @@ print(client('s3').get_bucket_policy(Bucket={bucket:?})['Policy'])"
 }
 
 /// Lets the service accept the queues, and the policy that connects them, with its own ARN in the place of that of the fake cloud.
-/// It does not know policies that say which queues may use a dead letter queue.
+/// The service of `moto` ignores policies that say which queues may use a dead letter queue.
 fn accepts_queues(moto: &MotoServer, repository: &Repository) {
     let created = repository.created("aws:sqs/queue:Queue");
     let [dead_letters, queue] = &created[..] else { panic!("{created:?}") };

@@ -1,4 +1,6 @@
-//! Texts of errors, and the hints for each variant.
+//! Texts of errors.
+
+mod hints;
 
 use anyhow::Context as _;
 use provisioner::operation::SetupError;

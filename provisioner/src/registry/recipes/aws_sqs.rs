@@ -12,7 +12,7 @@ pub(super) fn aws_sqs_queue(config: &AwsSqsQueueConfig, at: &Place<'_>, r: &mut 
     let (aws, _) = provider(&config.account, r);
     let inputs = |name: &str, retention: Option<i64>| {
         json!({
-            // SQS demands the suffix.
+            // SQS requires the suffix.
             "name": if config.fifo { format!("{name}.fifo") } else { name.to_owned() },
             "fifoQueue": config.fifo.then_some(true),
             "messageRetentionSeconds": retention,

@@ -146,10 +146,10 @@ impl StateStore {
         self.write_metadata().await?;
         let stack = &lock.stack;
         match self.replace_checkpoint(stack, checkpoint, expected).await {
-            Err(StoreError::Replaced { .. }) if matches!(expected, Expected::Revision(_)) => {
-                let current = self.check_expected(stack, expected).await?;
-                let current = current.map(|Current { variant, object }| (variant, object.version));
-                let moved = current.map_or(Expected::Missing, |(variant, version)| expected.at(variant, version));
+            Err(replaced @ StoreError::Replaced { .. }) => {
+                let Expected::Revision(revision) = expected else { return Err(replaced) };
+                let Some(current) = self.check_expected(stack, expected).await? else { return Err(replaced) };
+                let moved = Expected::Revision(revision.at(current.variant, current.object.version));
                 self.replace_checkpoint(stack, checkpoint, &moved).await
             }
             saved => saved,

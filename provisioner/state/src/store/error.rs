@@ -137,7 +137,7 @@ impl Hint for StoreError {
             Self::TooNew { .. } => NEWER,
             // The command line looks for the process of the lock, and writes the lines of server.yaml for another store.
             Self::Locked { .. } | Self::Migrated { .. } => return None,
-            // The text of the request's error says what to do; the others say it in their own.
+            // The text of the error says what to do, or the state error around it has the hint.
             Self::Request(_)
             | Self::LockLost { .. }
             | Self::Replaced { .. }

@@ -23,8 +23,6 @@ mod locks;
 mod memory_objects;
 mod meta;
 mod migration_mark;
-#[cfg(test)]
-mod object_tests;
 mod objects;
 mod options;
 mod outage;

@@ -175,14 +175,14 @@ pub struct ObjectError {
     pub location: String,
     /// Kind of the failure.
     pub kind: ObjectErrorKind,
-    /// Effect of the request.
+    /// Effect of a write. Other requests can be repeated.
     pub effect: Effect,
     /// Reason, in the words of the store or of its client.
     #[source]
     pub source: Box<dyn Error + Send + Sync>,
 }
 
-/// Effect of a failed request.
+/// Effect of a failed write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// The request has changed nothing.

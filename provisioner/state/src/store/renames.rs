@@ -123,7 +123,9 @@ impl StateStore {
         stack: &StackReference,
         holder: &LockHolder,
     ) -> Result<Option<StackRename>, StoreError> {
-        for object in self.objects.list(RENAMES).await? {
+        // A killed process may have left an incomplete file under a temporary name.
+        let intents = self.objects.list(RENAMES).await?.into_iter().filter(|object| object.name.ends_with(".json"));
+        for object in intents {
             let key = format!("{RENAMES}/{}", object.name);
             // The rename may have ended meanwhile.
             let Some(intent) = self.read_intent(&key).await? else { continue };

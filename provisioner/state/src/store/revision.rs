@@ -79,6 +79,11 @@ impl Revision {
         self.digest.as_str() == digest(text)
     }
 
+    /// Returns the revision of the same text that is stored as another object.
+    pub(super) fn at(&self, variant: Compression, version: ObjectVersion) -> Self {
+        Self { digest: self.digest.clone(), variant, version }
+    }
+
     /// Returns the digest of the text.
     pub(crate) fn digest(&self) -> &CheckpointDigest {
         &self.digest
@@ -89,14 +94,6 @@ impl Expected {
     /// Returns the expectation that a loaded checkpoint, or its absence, is unchanged.
     pub fn unchanged(loaded: Option<&StoredCheckpoint>) -> Self {
         loaded.map_or(Self::Missing, |loaded| Self::Revision(loaded.revision.clone()))
-    }
-
-    /// Returns the expectation that the same text is stored as another object.
-    pub(super) fn at(&self, variant: Compression, version: ObjectVersion) -> Self {
-        match self {
-            Self::Revision(revision) => Self::Revision(Revision { digest: revision.digest.clone(), variant, version }),
-            Self::Missing | Self::Any => self.clone(),
-        }
     }
 }
 
@@ -111,7 +108,7 @@ mod tests {
         assert!(read.is_object(Compression::Gzip, &version(1)));
         assert!(!read.is_object(Compression::None, &version(1)) && !read.is_object(Compression::Gzip, &version(2)));
         assert!(read.has_text("a") && !read.has_text("b"));
-        let Expected::Revision(moved) = Expected::Revision(read).at(Compression::None, version(2)) else { panic!() };
+        let moved = read.at(Compression::None, version(2));
         assert!(moved.is_object(Compression::None, &version(2)) && moved.has_text("a"));
     }
 }

@@ -1,4 +1,6 @@
-//! Functions that the tests of this module share.
+//! Functions that the tests of this module share, and those of requests that fail.
+
+mod requests;
 
 use std::path::Path;
 

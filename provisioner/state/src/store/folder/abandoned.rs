@@ -12,8 +12,8 @@ use super::files::Folder;
 impl Folder {
     /// Removes the abandoned temporary files of a folder in the background, once for each folder. Must be called within a
     /// tokio runtime.
-    pub(super) fn tidy(&self, folder: &Path) {
-        let is_first = self.tidied.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned());
+    pub(super) fn remove_abandoned_once(&self, folder: &Path) {
+        let is_first = self.cleaned.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned());
         if is_first {
             let folder = folder.to_owned();
             drop(tokio::task::spawn_blocking(move || remove_abandoned(&folder, SystemTime::now())));

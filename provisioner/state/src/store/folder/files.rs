@@ -34,7 +34,7 @@ pub(super) struct Folder {
     /// write would wait for it.
     pub(super) replaced: Mutex<Vec<File>>,
     /// Folders whose abandoned files this process has removed.
-    pub(super) tidied: Mutex<BTreeSet<PathBuf>>,
+    pub(super) cleaned: Mutex<BTreeSet<PathBuf>>,
 }
 
 /// Depth of a listing.
@@ -54,7 +54,7 @@ impl Folder {
             mode: url.folder_mode,
             sidecars: url.sidecars,
             replaced: Mutex::default(),
-            tidied: Mutex::default(),
+            cleaned: Mutex::default(),
         }
     }
 
@@ -162,7 +162,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Returns the files of a folder except sidecars and temporary files, sorted; none if it does not exist.
+    /// Returns the files of a folder except sidecars, sorted; none if it does not exist.
     pub(super) fn list(&self, folder: &str, depth: Depth) -> Result<Vec<ListedObject>, ObjectError> {
         let (mut found, mut names) = (Vec::new(), ListedNames::default());
         let mut folders = vec![String::new()];
@@ -180,7 +180,7 @@ impl Folder {
                 names.add(&name).map_err(|reason| failed(io::Error::other(reason)))?;
                 if entry.file_type().map_err(failed)?.is_dir() {
                     folders.extend((depth == Depth::Tree).then(|| format!("{name}/")));
-                } else if !name.ends_with(SIDECAR) && !name.starts_with(TEMPORARY_PREFIX) {
+                } else if !name.ends_with(SIDECAR) {
                     // A file that was removed since it was found is listed without its time.
                     let modified = entry.metadata().and_then(|metadata| modified(&metadata));
                     found.push(ListedObject { name, modified: modified.unwrap_or(Timestamp::UNIX_EPOCH) });

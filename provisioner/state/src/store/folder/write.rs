@@ -56,7 +56,7 @@ impl Folder {
         self.make_folder(folder)?;
         // An incomplete file in a folder of locks would count as a lock.
         let staging = if key.starts_with(LOCKS) { self.path_of(ROOT) } else { folder.to_owned() };
-        self.tidy(&staging);
+        self.remove_abandoned_once(&staging);
         let _writing = TemporaryFiles::begin(&staging);
         let _writing_sidecar = (staging != folder).then(|| TemporaryFiles::begin(folder));
         let sidecar_path = sidecar(&path);

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::compliance::{EMPTY, SECOND, holder, save, stack};
-use super::tests::resume;
-use super::*;
+use super::super::compliance::{EMPTY, SECOND, holder, save, stack};
+use super::super::*;
+use super::resume;
 
 async fn store() -> (MemoryObjects, StateStore) {
     let objects = MemoryObjects::default();
@@ -269,22 +269,6 @@ async fn layout_is_found_in_metadata_and_in_stacks_without_project() {
         if expected == Ok(Layout::Legacy) {
             let refused = open(&objects, LegacyStores::Refused).await.unwrap_err();
             assert_eq!(refused.to_string(), "memory://objects has the old layout without projects");
-        }
-    }
-}
-
-#[tokio::test]
-async fn at_most_one_of_twenty_contenders_has_the_lock() {
-    let (_, store) = store().await;
-    let dev = stack("dev");
-    for _ in 0..20 {
-        let holders: Vec<_> = (1..=20).map(holder).collect();
-        let tries = futures_util::future::join_all(holders.iter().map(|holder| store.lock(&dev, holder))).await;
-        let mut held: Vec<_> = tries.into_iter().filter_map(Result::ok).collect();
-        assert!(held.len() <= 1);
-        assert_eq!(store.locks(&dev).await.unwrap().len(), held.len());
-        if let Some(lock) = held.pop() {
-            store.unlock(lock).await.unwrap();
         }
     }
 }

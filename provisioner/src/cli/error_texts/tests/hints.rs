@@ -18,7 +18,7 @@ use state::{
     UnexplainedEmptyState,
 };
 
-use super::*;
+use super::super::*;
 
 fn stack() -> StackReference {
     StackReference::new("reef", "dev").unwrap()
