@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 use tokio::sync::OnceCell;
+use tracing::{Instrument as _, debug, debug_span, info_span};
 
 use super::assets::AssetAccess;
 use super::attached_plugin::AttachedPlugin;
@@ -143,10 +144,12 @@ impl Run {
         rank: impl Fn(&Instance) -> Option<R>,
     ) -> Result<Arc<Instance>, HostError> {
         if let Some(idle) = self.lease_idle(plugin, rank) {
+            debug!(plugin = plugin.name(), "leased an idle instance");
             return Ok(idle);
         }
         self.check_not_stopped(plugin)?;
-        match self.pool().lease_started(&plugin.group, || self.start_of(plugin, Some(self.links()))).await {
+        let started = self.pool().lease_started(&plugin.group, || self.start_of(plugin, Some(self.links())));
+        match started.instrument(debug_span!("lease", plugin = plugin.name())).await {
             Ok(instance) => {
                 self.attach(plugin, &instance);
                 Ok(instance)
@@ -171,7 +174,9 @@ impl Run {
         links: Option<RunLinks>,
     ) -> BoxFuture<'static, Result<Instance, HostError>> {
         let (run, plugin) = (Arc::clone(self), Arc::clone(plugin));
-        Box::pin(async move { run.start(&plugin, links).await })
+        // The start goes on if its caller stops waiting, so it has no parent.
+        let span = info_span!(parent: None, "start plugin", plugin = plugin.name());
+        Box::pin(async move { run.start(&plugin, links).await }.instrument(span))
     }
 
     fn attach(&self, plugin: &Plugin, instance: &Instance) {
@@ -239,7 +244,8 @@ impl Run {
             socket_folders,
             registrar,
         };
-        let launched = launch(spec, &config.dialect, &address).await.map_err(LoadError::Launch)?;
+        let launching = launch(spec, &config.dialect, &address).instrument(debug_span!("launch process"));
+        let launched = launching.await.map_err(LoadError::Launch)?;
         if let (Some(relay), Sandbox::Strict(declared), ProcessSandbox::Strict(allowed)) =
             (&relay, &config.sandbox, &sandbox)
         {
@@ -256,7 +262,8 @@ impl Run {
             status_tokens: Some(&status_tokens),
         };
         let provider =
-            handshake(launched.connection, plugin.name(), Some(launched.process), host_info, settings.limits).await;
+            handshake(launched.connection, plugin.name(), Some(launched.process), host_info, settings.limits);
+        let provider = provider.instrument(debug_span!("handshake")).await;
         let provider: GrpcProvider = provider.map_err(LoadError::Handshake)?;
         let provider = provider.with_ending(launched.ending);
         if config.dialect != Dialect::Pulumi {

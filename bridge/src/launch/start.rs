@@ -5,6 +5,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use tracing::debug;
+
 use super::diagnosis::{diagnose, exec_format_error};
 use super::sandbox::with_package;
 use super::{LaunchError, LaunchSpec};
@@ -29,7 +31,10 @@ pub(super) fn start(spec: LaunchSpec<'_>, further: &[OsString]) -> Result<Arc<Pr
         return Err(failed(error));
     }
     match spec.spawner.spawn(&process_spec, spec.sink) {
-        Ok(process) => Ok(Arc::new(process)),
+        Ok(process) => {
+            debug!(pid = process.id(), "process started");
+            Ok(Arc::new(process))
+        }
         Err(SpawnError::Start { source, .. }) => Err(failed(source)),
         Err(error) => Err(error.into()),
     }

@@ -11,7 +11,8 @@ use hashbrown::HashMap;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ProviderReference, Urn};
 use state::{ResourceState, Snapshot, StateRecorder};
-use tokio::sync::{OnceCell, RwLock, Semaphore, oneshot, watch};
+use tokio::sync::{OnceCell, RwLock, Semaphore, SemaphorePermit, oneshot, watch};
+use tracing::{Instrument as _, Span, debug_span};
 
 use crate::decisions::autonaming::AutonamingConfig;
 use crate::deployment_state::{DeploymentState, SharedState};
@@ -216,7 +217,7 @@ impl Context {
     /// Waits until every resource that a resource refers to, and that this run has begun, is finished; or until nothing
     /// new may start.
     pub(crate) async fn wait_for_references(&self, resource: &ResourceState) {
-        self.wait_until(|state| {
+        self.wait_until("references", |state| {
             resource.provider_and_dependencies().all(|urn| {
                 let urn = state.new_urn(urn);
                 !state.has_begun(urn) || state.is_finished(urn)
@@ -228,16 +229,22 @@ impl Context {
     /// Waits until the steps of another resource have carried the entry of a URN over, if there are such steps; or
     /// until nothing new may start.
     pub(crate) async fn wait_until_carried_over(&self, urn: &Urn) {
-        self.wait_until(|state| !state.is_carried_over(urn) || state.is_finished(urn)).await;
+        self.wait_until("carry-over", |state| !state.is_carried_over(urn) || state.is_finished(urn)).await;
     }
 
     /// Waits until the work on all these URNs is finished, or until nothing new may start.
     pub(crate) async fn wait_until_finished(&self, urns: &[Urn]) {
-        self.wait_until(|state| urns.iter().all(|urn| state.is_finished(urn))).await;
+        self.wait_until("resources", |state| urns.iter().all(|urn| state.is_finished(urn))).await;
     }
 
-    async fn wait_until(&self, holds: impl Fn(&DeploymentState) -> bool) {
-        self.shared.wait_until(|state| holds(state) || self.is_halted()).await;
+    async fn wait_until(&self, subject: &'static str, holds: impl Fn(&DeploymentState) -> bool) {
+        let waiting = self.shared.wait_until(|state| holds(state) || self.is_halted());
+        waiting.instrument(debug_span!("wait", subject)).await;
+    }
+
+    /// Waits for one of the slots of `--parallel`, and returns it.
+    pub(crate) async fn slot(&self) -> Option<SemaphorePermit<'_>> {
+        self.slots.acquire().instrument(debug_span!("wait", subject = "slot")).await.ok()
     }
 
     /// Closes an instance that no resource refers to, as a job of the deployment.
@@ -265,12 +272,14 @@ impl Context {
 
     /// Runs work as a job of the deployment, so that it goes on even if the caller stops waiting.
     ///
-    /// The work is boxed: tens of thousands of registrations may wait at once, so each must be small.
+    /// `span` has no parent: the caller may stop waiting, or wait for several jobs. The work is boxed: tens of thousands of
+    /// registrations may wait at once, so each must be small.
     ///
     /// # Errors
     /// The error of the work; [`Halted`] if the deployment has ended.
     pub(crate) async fn run_job<T: Send + 'static, E: From<Halted> + Send + 'static>(
         self: &Arc<Self>,
+        span: Span,
         work: impl FnOnce(Arc<Self>) -> BoxFuture<'static, Result<T, E>>,
     ) -> Result<T, E> {
         let (sender, reply) = oneshot::channel();
@@ -278,9 +287,11 @@ impl Context {
         let work = work(Arc::clone(self));
         let job = async move {
             // Work decides by recorded entries, so it waits until these have been read.
-            initial_refresh.wait_for(|refresh| *refresh == InitialRefresh::Done).await.ok();
+            let read = initial_refresh.wait_for(|refresh| *refresh == InitialRefresh::Done);
+            read.instrument(debug_span!("wait", subject = "refresh")).await.ok();
             sender.send(work.await).ok();
         };
+        let job = job.instrument(span);
         self.jobs.start(job).map_err(|_| self.halted())?;
         reply.await.unwrap_or_else(|_| Err(self.halted().into()))
     }

@@ -15,6 +15,7 @@ use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
 use state::{Snapshot, StateRecorder, drop_in_background};
 use tokio::sync::{mpsc, oneshot};
+use tracing::{Instrument as _, debug_span, info_span};
 
 use crate::context::{Context, InitialRefresh, Parts, host_error};
 use crate::deployment_state::DeploymentState;
@@ -132,20 +133,27 @@ impl Registrar for Deployment {
     }
 
     async fn register(&self, goal: Goal) -> Result<Registered, Halted> {
-        self.context.run_job(|ctx| async move { phases::register(&ctx, goal).await }.boxed()).await
+        let (type_token, name) = (&goal.type_token, &goal.name);
+        let span = debug_span!(parent: None, "job", kind = "register", r#type = %type_token, %name);
+        self.context.run_job(span, |ctx| async move { phases::register(&ctx, goal).await }.boxed()).await
     }
 
     async fn register_outputs(&self, urn: &Urn, outputs: PropertyMap) -> Result<(), Halted> {
         let urn = urn.clone();
-        self.context.run_job(|ctx| async move { phases::register_outputs(&ctx, &urn, outputs).await }.boxed()).await
+        let span = debug_span!(parent: None, "job", kind = "outputs", %urn);
+        let work = |ctx: Arc<Context>| async move { phases::register_outputs(&ctx, &urn, outputs).await }.boxed();
+        self.context.run_job(span, work).await
     }
 
     async fn read(&self, goal: ReadGoal) -> Result<Registered, Halted> {
-        self.context.run_job(|ctx| async move { phases::read(&ctx, goal).await }.boxed()).await
+        let (type_token, name) = (&goal.type_token, &goal.name);
+        let span = debug_span!(parent: None, "job", kind = "read", r#type = %type_token, %name);
+        self.context.run_job(span, |ctx| async move { phases::read(&ctx, goal).await }.boxed()).await
     }
 
     async fn invoke(&self, goal: InvokeGoal) -> Result<PropertyMap, Halted> {
-        self.context.run_job(|ctx| async move { phases::invoke(&ctx, goal).await }.boxed()).await
+        let span = debug_span!(parent: None, "job", kind = "invoke", function = %goal.token);
+        self.context.run_job(span, |ctx| async move { phases::invoke(&ctx, goal).await }.boxed()).await
     }
 }
 
@@ -198,12 +206,14 @@ async fn run_phases(ctx: &Arc<Context>, queue: &mut JobQueue, mut ends: ProgramE
     phases::report_pending_operations(ctx);
     let mut end = PhaseEnd::Complete;
     if phases::check_names(ctx).and_then(|()| phases::check_hooks(ctx)).is_ok() {
-        end = poll_with_cancel(&mut cancel, queue.run_until(phases::refresh_first(ctx))).await;
+        let refresh = phases::refresh_first(ctx).instrument(info_span!("phase", name = "refresh"));
+        end = poll_with_cancel(&mut cancel, queue.run_until(refresh)).await;
     }
     ctx.initial_refresh.send_replace(InitialRefresh::Done);
 
     if ctx.request.has_program() {
-        let program_end = poll_with_cancel(&mut cancel, queue.run_until(ends.recv())).await;
+        let program = ends.recv().instrument(info_span!("phase", name = "program"));
+        let program_end = poll_with_cancel(&mut cancel, queue.run_until(program)).await;
         poll_with_cancel(&mut cancel, queue.run_to_end()).await;
         end = end.and(PhaseEnd::of_program(ctx));
         let program_end = program_end.map(|(program_end, received)| {
@@ -219,7 +229,8 @@ async fn run_phases(ctx: &Arc<Context>, queue: &mut JobQueue, mut ends: ProgramE
         }
     }
     if ctx.request.operation == Operation::Import && !ctx.is_halted() {
-        end = end.and(poll_with_cancel(&mut cancel, queue.run_until(phases::import_all(ctx))).await);
+        let import = phases::import_all(ctx).instrument(info_span!("phase", name = "import"));
+        end = end.and(poll_with_cancel(&mut cancel, queue.run_until(import)).await);
     }
     phases::check_targets_found(ctx);
     if ctx.is_halted() {
@@ -228,9 +239,12 @@ async fn run_phases(ctx: &Arc<Context>, queue: &mut JobQueue, mut ends: ProgramE
         end = end.and(PhaseEnd::of(ctx, has_skipped_phase));
     } else {
         phases::report_unregistered_replacements(ctx);
-        end = end.and(poll_with_cancel(&mut cancel, queue.run_until(phases::refresh_unregistered(ctx))).await);
+        let refresh =
+            phases::refresh_unregistered(ctx).instrument(info_span!("phase", name = "refresh of unregistered"));
+        end = end.and(poll_with_cancel(&mut cancel, queue.run_until(refresh)).await);
         if has_deletion_phase(ctx) {
-            end = end.and(poll_with_cancel(&mut cancel, queue.run_until(phases::delete_unregistered(ctx))).await);
+            let deletion = phases::delete_unregistered(ctx).instrument(info_span!("phase", name = "deletion"));
+            end = end.and(poll_with_cancel(&mut cancel, queue.run_until(deletion)).await);
         }
     }
     poll_with_cancel(&mut cancel, queue.run_to_end()).await;

@@ -13,6 +13,7 @@ use futures_util::future::BoxFuture;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::ReferenceId;
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
+use tracing::{Span, debug_span};
 
 use crate::context::Context;
 use crate::events::{Message, Severity};
@@ -39,10 +40,11 @@ impl ResourceMonitor {
 
     async fn run_job<T: Send + 'static, E: From<Halted> + Send + 'static>(
         &self,
+        span: Span,
         work: impl FnOnce(Arc<Context>) -> BoxFuture<'static, Result<T, E>> + Send,
     ) -> Result<T, E> {
         match self.context.upgrade() {
-            Some(context) => context.run_job(work).await,
+            Some(context) => context.run_job(span, work).await,
             None => Err(Halted::Stopped.into()),
         }
     }
@@ -78,8 +80,10 @@ impl Monitor for ResourceMonitor {
 
     async fn register(&self, request: ResourceRegistration) -> Result<ResourceReply, MonitorError> {
         let goal = goal(request);
+        let (type_token, name) = (&goal.type_token, &goal.name);
+        let span = debug_span!(parent: None, "job", kind = "register", r#type = %type_token, %name);
         let is_component = !goal.custom && !goal.remote;
-        let reply = self.run_job(move |ctx| {
+        let reply = self.run_job(span, move |ctx| {
             async move {
                 let mut registered = phases::register(&ctx, goal).await?;
                 if is_component {
@@ -94,9 +98,9 @@ impl Monitor for ResourceMonitor {
     }
 
     async fn register_outputs(&self, urn: Urn, outputs: PropertyMap) -> Result<(), MonitorError> {
-        self.run_job(|ctx| async move { phases::register_outputs(&ctx, &urn, outputs).await }.boxed())
-            .await
-            .map_err(halted_error)
+        let span = debug_span!(parent: None, "job", kind = "outputs", %urn);
+        let work = |ctx: Arc<Context>| async move { phases::register_outputs(&ctx, &urn, outputs).await }.boxed();
+        self.run_job(span, work).await.map_err(halted_error)
     }
 
     async fn read(&self, request: ResourceRead) -> Result<ResourceReply, MonitorError> {
@@ -114,7 +118,9 @@ impl Monitor for ResourceMonitor {
             plugin_download_url: request.package.download_url,
             source: None,
         };
-        let reply = self.run_job(|ctx| {
+        let (type_token, name) = (&goal.type_token, &goal.name);
+        let span = debug_span!(parent: None, "job", kind = "read", r#type = %type_token, %name);
+        let reply = self.run_job(span, |ctx| {
             async move {
                 let registered = phases::read(&ctx, goal).await?;
                 Ok::<_, Halted>(reply(&ctx, registered))
@@ -125,7 +131,8 @@ impl Monitor for ResourceMonitor {
     }
 
     async fn invoke(&self, request: FunctionCall) -> Result<Option<InvokeReply>, MonitorError> {
-        let reply = self.run_job(|ctx| {
+        let span = debug_span!(parent: None, "job", kind = "invoke", function = %request.token);
+        let reply = self.run_job(span, |ctx| {
             async move {
                 if request.token.as_str() == GET_RESOURCE {
                     return Ok(Some(get_resource(&ctx, &request.arguments)));
@@ -160,7 +167,8 @@ impl Monitor for ResourceMonitor {
             plugin_download_url: request.package.download_url,
         };
         let dependencies = request.argument_dependencies;
-        let reply = self.run_job(|ctx| async move { phases::call(&ctx, goal, dependencies).await }.boxed());
+        let span = debug_span!(parent: None, "job", kind = "call", function = %goal.token);
+        let reply = self.run_job(span, |ctx| async move { phases::call(&ctx, goal, dependencies).await }.boxed());
         reply.await.map_err(|error| self.call_error(error))
     }
 }

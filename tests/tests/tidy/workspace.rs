@@ -141,7 +141,7 @@ pub(crate) fn test_workspace(files: &[(&str, &str)]) -> Workspace {
         name: "app".to_owned(),
         package: "app".to_owned(),
         root: "lib.rs".to_owned(),
-        externs: ["std", "tokio", "uuid"].map(str::to_owned).into(),
+        externs: ["std", "tokio", "tracing", "uuid"].map(str::to_owned).into(),
     };
     Workspace {
         packages: vec![Package { name: "app".to_owned(), dependencies: BTreeSet::new() }],

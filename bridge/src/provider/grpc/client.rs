@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, debug_span};
 
 use super::bags::{Decoder, Encoder};
 use super::errors::{self, timed_out};
@@ -192,6 +193,16 @@ impl GrpcProvider {
     /// Awaits a call and the exit of the process. A status code alone does not distinguish an exited plugin from a
     /// failed call.
     pub(super) async fn await_call<T>(
+        &self,
+        method: Method,
+        partial: Option<&Decoder>,
+        call: impl Future<Output = Result<T, CallError>>,
+    ) -> Result<T, ProviderError> {
+        let span = debug_span!("call", %method, plugin = self.name);
+        self.reply_or_exit(method, partial, call).instrument(span).await
+    }
+
+    async fn reply_or_exit<T>(
         &self,
         method: Method,
         partial: Option<&Decoder>,

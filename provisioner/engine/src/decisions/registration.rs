@@ -136,6 +136,33 @@ pub(crate) enum Decision {
     InputsRejected(Vec<CheckFailure>),
 }
 
+impl Decision {
+    /// Returns the name of the decision, without the values in it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Query(ProviderQuery::CheckWithoutOlds) => "query Check without olds",
+            Self::Query(ProviderQuery::CheckAgainstOlds { .. }) => "query Check against olds",
+            Self::Query(ProviderQuery::DiffProvider) => "query DiffConfig",
+            Self::Query(ProviderQuery::Diff { .. }) => "query Diff",
+            Self::Proceed(Plan::Same { .. }) => "same",
+            Self::Proceed(Plan::KeepRecorded) => "keep recorded",
+            Self::Proceed(Plan::CarryOver) => "carry over",
+            Self::Proceed(Plan::KeepUntilDeleted) => "keep until deleted",
+            Self::Proceed(Plan::Skip) => "skip",
+            Self::Proceed(Plan::Create { .. }) => "create",
+            Self::Proceed(Plan::Update { .. }) => "update",
+            Self::Proceed(Plan::Replace(Replacement { order, .. })) => match order {
+                ReplaceOrder::CreateBeforeDelete => "replace, create first",
+                ReplaceOrder::DeleteBeforeReplace => "replace, delete first",
+                ReplaceOrder::Recreate => "recreate",
+                ReplaceOrder::Resume => "resume replacement",
+            },
+            Self::Refuse(_) => "refuse",
+            Self::InputsRejected(_) => "inputs rejected",
+        }
+    }
+}
+
 /// Steps to carry out for a registration.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Plan {

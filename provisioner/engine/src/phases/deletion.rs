@@ -134,7 +134,7 @@ enum Undeleted {
 }
 
 async fn delete_one(ctx: &Arc<Context>, entry: Entry, op: StepOp) -> Result<(), Undeleted> {
-    let _slot = ctx.slots.acquire().await.ok();
+    let _slot = ctx.slot().await;
     if ctx.is_halted() {
         return Err(Undeleted::NotBegun);
     }

@@ -52,7 +52,7 @@ pub(crate) async fn import_all(ctx: &Arc<Context>) -> PhaseEnd {
     }
     for level in levels.into_values() {
         let imports = level.into_iter().map(|goal| async {
-            let _slot = ctx.slots.acquire().await.ok();
+            let _slot = ctx.slot().await;
             if !ctx.is_halted() {
                 // An error has been reported.
                 import_one(ctx, goal).await.ok();

@@ -100,7 +100,7 @@ pub(super) async fn read_with(
     secrets: &ProgramSecrets,
     instance: Option<&Arc<Instance>>,
 ) -> Option<Result<EntryReading, FailedReading>> {
-    let _slot = ctx.slots.acquire().await.ok();
+    let _slot = ctx.slot().await;
     if ctx.signals.stop.is_cancelled() {
         return None;
     }

@@ -50,7 +50,7 @@ pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registere
             default_provider(ctx, &urn, package, goal.source).await?
         }
     };
-    let _slot = ctx.slots.acquire().await.ok();
+    let _slot = ctx.slot().await;
     ctx.check_running()?;
     let deciding = ctx.deciding.read().await;
     let instance = ctx.require_instance(&reference, &urn, goal.source).await?;

@@ -8,6 +8,7 @@ use hashbrown::HashSet;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
 use state::ResourceState;
+use tracing::{Instrument as _, debug_span};
 
 use super::recorded_provider::recorded_provider;
 use super::refresh_registered::{refresh_registered, should_read_registrations};
@@ -72,7 +73,7 @@ pub(super) async fn register_prepared(
 
 /// Finds the recorded entry of a goal, refreshes or imports it if necessary, decides, and carries the steps out.
 async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Origin) -> Result<Registered, EarlyEnd> {
-    let deciding = ctx.deciding.read().await;
+    let deciding = ctx.deciding.read().instrument(debug_span!("wait", subject = "decision")).await;
     let undecided = Undecided::new(ctx, &urn);
     let generator = StepGenerator::new(ctx);
     let mut registration = generator.identify(goal, urn, origin).await?;
@@ -95,7 +96,7 @@ async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Or
         // registration is being decided. The others may have changed the deployment state, so the plan is decided
         // again.
         drop(deciding);
-        let _alone = ctx.deciding.write().await;
+        let _alone = ctx.deciding.write().instrument(debug_span!("wait", subject = "other decisions")).await;
         let plan = generator.plan(&mut registration).await?;
         generator.steps(&registration, plan).await?
     } else {
@@ -284,7 +285,7 @@ pub(super) async fn wait_until_deleted(ctx: &Context, urn: &Urn) -> Result<(), E
 
 async fn wait_for_all(deletions: &[DeletionWait]) -> Result<(), EntryStays> {
     for deletion in deletions {
-        deletion.wait().await?;
+        deletion.wait().instrument(debug_span!("wait", subject = "deletion")).await?;
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use hashbrown::HashMap;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{ProviderReference, Urn};
 use tokio::sync::OnceCell;
+use tracing::{Instrument as _, debug_span};
 
 use super::instance::Instance;
 use super::launch::{internal, package, parameterize, parameters, provider_request};
@@ -73,7 +74,8 @@ impl ProviderRegistry {
             return Err(HostError::new(message).with_hint(hint));
         }
         let request = provider_request(urn, inputs, parameters.is_some());
-        let provider = self.host.start_provider(&request).await?;
+        let span = debug_span!("start provider", package = request.package, name = request.name);
+        let provider = self.host.start_provider(&request).instrument(span).await?;
         let provider = RetryingProvider::new(provider, package(urn), self.retries.clone());
         let provider: Arc<dyn Provider> = Arc::new(provider);
         lock(&self.open).push(Arc::clone(&provider));

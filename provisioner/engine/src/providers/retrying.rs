@@ -19,6 +19,7 @@ use pulumi_proto::urn::Urn;
 use state::Lease;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::debug;
 
 use crate::decisions::retries::{FailedAttempt, RetryDecision, RetryRefusal, decide};
 use crate::events::{Event, ScheduledRetry};
@@ -96,6 +97,7 @@ impl RetryingProvider {
                 RetryDecision::Retry(delay) => delay,
             };
             self.report(call, retries, delay, &error);
+            debug!(method = %call.method, retries, delay_ms = delay.as_millis(), "call is repeated after a delay");
             // A provider does not report that it can be called again: the delay is the one that it asked for, or grows.
             tokio::select! {
                 biased;

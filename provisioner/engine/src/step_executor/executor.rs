@@ -6,6 +6,7 @@ use std::time::Instant;
 use bridge::message_text::MessageText;
 use bridge::provider::ProviderError;
 use state::ResourceState;
+use tracing::{Instrument as _, debug_span};
 
 use super::step_result::StepResult;
 use super::view_log::ViewLog;
@@ -44,7 +45,7 @@ impl<'c> StepExecutor<'c> {
     /// begin. If the configuration fails, the step itself reports the error.
     pub(crate) async fn can_begin(self, step: &Step) -> bool {
         if let Actor::Instance(instance) = &step.actor {
-            instance.ready().await.ok();
+            instance.ready().instrument(debug_span!("wait", subject = "provider")).await.ok();
         }
         !self.ctx.is_halted()
     }
@@ -114,7 +115,8 @@ impl<'c> StepExecutor<'c> {
         }
         let started = Instant::now();
         self.ctx.emit(Event::StepStarted(Arc::new(step.info(step.new.clone()))));
-        let outcome = match self.perform(&step, &views, reading).await {
+        let span = debug_span!("step", op = step.op.as_str(), urn = %step.urn);
+        let outcome = match self.perform(&step, &views, reading).instrument(span).await {
             Ok(StepResult { new, partial: None }) => Ok(new),
             Ok(StepResult { partial: Some(error), .. }) => Err(StepError::Provider(error)),
             Err(error) => Err(error),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pulumi_proto::urn::Urn;
+use tracing::{Instrument as _, debug, debug_span};
 
 use super::early_end::EarlyEnd;
 use super::identify::identify;
@@ -64,9 +65,22 @@ impl<'c> StepGenerator<'c> {
     /// # Errors
     /// [`Halted`] if the registration is refused, a call fails, or nothing new may start.
     pub(crate) async fn plan(self, registration: &mut Registration) -> Result<Plan, Halted> {
+        let span = debug_span!("plan", urn = %registration.urn);
+        self.query_and_decide(registration).instrument(span).await
+    }
+
+    async fn query_and_decide(self, registration: &mut Registration) -> Result<Plan, Halted> {
         loop {
             self.ctx.check_running()?;
-            match self.decide(registration) {
+            let decision = self.decide(registration);
+            debug!(
+                recorded = registration.old.is_some(),
+                imported = registration.imported,
+                in_scope = registration.in_scope,
+                decision = decision.name(),
+                "decided"
+            );
+            match decision {
                 Decision::Query(query) => queries::call_provider(self.ctx, registration, query).await?,
                 Decision::Proceed(plan) => return Ok(plan),
                 Decision::InputsRejected(failures) => {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bridge::fs::{Access, FileError, calls, write_atomically};
 use serde::de::IgnoredAny;
+use tracing::{debug_span, trace};
 
 use super::error::JournalError;
 use super::flusher::{Flusher, has_name};
@@ -97,6 +98,7 @@ impl JournalFile {
         }
         self.length += content.len() as u64;
         self.lines += lines;
+        trace!(lines, bytes = content.len(), "journal appended");
         self.flusher.wake();
         Ok(())
     }
@@ -112,7 +114,8 @@ impl JournalFile {
     }
 
     fn flush(&self) -> Result<(), JournalError> {
-        calls::sync_data(&self.file, &self.path).map_err(FileError::of("flush", &self.path))?;
+        let flushed = debug_span!("journal flush").in_scope(|| calls::sync_data(&self.file, &self.path));
+        flushed.map_err(FileError::of("flush", &self.path))?;
         self.flusher.mark_flushed();
         Ok(())
     }

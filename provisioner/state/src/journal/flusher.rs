@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use bridge::fs::calls::sync_data;
 use bridge::fs::sync_folder;
+use tracing::debug_span;
 
 /// Time for which records are gathered before they are flushed; the duration of the flush is added to it.
 const BATCH_INTERVAL: Duration = Duration::from_millis(50);
@@ -72,7 +73,7 @@ fn flush(file: &File, path: &Path, woken: &Receiver<()>, state: &FlusherState) -
         // Waits until the interval has elapsed or the journal is closed.
         _ = woken.recv_timeout(BATCH_INTERVAL);
         if state.dirty.swap(false, Ordering::AcqRel) {
-            sync_data(file, path)?;
+            debug_span!("journal flush").in_scope(|| sync_data(file, path))?;
             if !has_name(file, path)? {
                 return Err(io::ErrorKind::NotFound.into());
             }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::task::JoinSet;
+use tracing::{Instrument as _, debug_span, info, info_span};
 
 use super::access::StackAccess;
 use super::lock_settings::TakenOverLock;
@@ -60,7 +61,7 @@ impl HeldLock {
         let Self { lock, lease, keeper } = self;
         drop(keeper);
         let stack = lock.stack().clone();
-        let released = access.store.unlock(lock).await;
+        let released = access.store.unlock(lock).instrument(info_span!("unlock", %stack)).await;
         if lease.is_some() && access.locks.lost.is_cancelled() {
             let holders = access.store.locks(&stack).await.unwrap_or_default();
             return Err(StoreError::LockLost { stack, holders });
@@ -75,7 +76,8 @@ impl HeldLock {
 /// [`StateError::Store`]; [`StoreError::Locked`] if another run has the lock.
 pub(super) async fn lock(access: &StackAccess, holder: &LockHolder) -> Result<HeldLock, StateError> {
     let holder = &requested_by(access, holder);
-    let (lock, requested) = acquire(access, holder, || access.store.lock(&access.stack, holder)).await?;
+    let acquiring = acquire(access, holder, || access.store.lock(&access.stack, holder));
+    let (lock, requested) = acquiring.instrument(info_span!("lock", stack = %access.stack)).await?;
     Ok(HeldLock::new(access, lock, holder, requested))
 }
 
@@ -129,6 +131,7 @@ where
             Err(StoreError::Locked { stack, holders }) if takeovers < MAX_TAKEOVERS => {
                 match take_over(access, holder, stack, holders, &mut wait.store_clock).await {
                     Ok(()) => {
+                        info!("took over the lock of an ended run");
                         takeovers += 1;
                         continue;
                     }
@@ -137,7 +140,7 @@ where
             }
             Err(error) => error,
         };
-        wait.after(failed).await?;
+        wait.after(failed).instrument(debug_span!("wait", subject = "lock of another run")).await?;
         takeovers = 0;
     }
 }

@@ -36,6 +36,7 @@ mod stored_mark;
 mod tags;
 #[cfg(test)]
 mod tests;
+mod traced;
 mod url;
 
 pub use catalog::Backups;

@@ -18,6 +18,7 @@ use super::meta;
 use super::objects::{Durability, Effect, ObjectError, ObjectErrorKind, Objects, WriteCondition, WriteError};
 use super::options::{LegacyStores, StoreOptions};
 use super::reference::StackReference;
+use super::traced::TracedObjects;
 use super::url::FileUrl;
 
 /// Store of the states of stacks. Methods need the lock of a stack only if they have it as a parameter; callers of the methods
@@ -54,6 +55,7 @@ impl StateStore {
     /// # Errors
     /// [`StoreError`] if the store cannot be reached, or has an unsupported layout.
     pub async fn open(objects: Arc<dyn Objects>, options: StoreOptions) -> Result<Self, StoreError> {
+        let objects = Arc::new(TracedObjects(objects));
         let store =
             Self { objects, options, layout: Layout::Projects, has_metadata: Arc::default(), variants: Arc::default() };
         let metadata = store.objects.read(layout::META, MAX_DOCUMENT_BYTES).await?;

@@ -1,4 +1,4 @@
-//! Rule: modules that make decisions are pure. They do not wait, and use no files, environment, clock or randomness.
+//! Rule: modules that make decisions are pure. They do not wait, write no trace, and use no files, environment, clock or randomness.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +13,9 @@ type Row<'a> = (&'a str, &'a [&'a str]);
 const PURE: [Row<'_>; 1] = [("engine::decisions", &["engine::context", "engine::deployment_state"])];
 
 /// Code of other crates that is not pure.
-const IMPURE: [&str; 12] = [
+const IMPURE: [&str; 13] = [
     "tokio",
+    "tracing",
     "std::env",
     "std::fs",
     "std::io",
@@ -63,6 +64,7 @@ fn impure_code_is_reported() {
         "fn read() { std::fs::read(\"x\"); }",
         "fn wait() { let _ = async { 1 }; }",
         "fn id() -> String { format!(\"{}\", uuid::Uuid::new_v4()) }",
+        "fn trace() { tracing::debug!(\"decided\"); }",
         "fn select() { tokio::select! { x = f() => x.await } }",
         "#[cfg(test)] mod tests { use std::fs; }",
     ];
@@ -80,8 +82,9 @@ fn impure_code_is_reported() {
             "decide.rs:4: std::fs::read",
             "decide.rs:5: async",
             "decide.rs:6: uuid::Uuid::new_v4",
-            "decide.rs:7: async",
-            "decide.rs:7: tokio::select",
+            "decide.rs:7: tracing::debug",
+            "decide.rs:8: async",
+            "decide.rs:8: tokio::select",
         ]
     );
 }
