@@ -35,6 +35,9 @@ pub(crate) struct GlobalArgs {
     /// Print each event as one line of JSON to standard output, and nothing else
     #[arg(long, global = true, display_order = 904)]
     pub(crate) json: bool,
+    /// Write where the time of the command goes to this file, in the trace format of Chrome, which ui.perfetto.dev opens
+    #[arg(long, global = true, value_name = "FILE", value_hint = clap::ValueHint::FilePath, display_order = 905)]
+    pub(crate) trace: Option<PathBuf>,
 }
 
 /// Use of colour.

@@ -33,6 +33,7 @@ mod stacks;
 mod standard_output;
 mod table;
 mod times;
+mod trace;
 mod ui;
 
 use std::ffi::OsString;
@@ -45,6 +46,7 @@ use clap::error::ErrorKind;
 use commands::Cli;
 use exit::Exit;
 use signals::SignalReceiver;
+use trace::Trace;
 use ui::Ui;
 
 /// Runs the program with the arguments and the environment of the process.
@@ -76,7 +78,15 @@ fn run(arguments: Vec<OsString>) -> Exit {
         }
     };
     let ui = Ui::new(&cli.global, &streams, signals);
-    until_end(&ui, || run_command(&ui, cli))
+    let trace = match Trace::start(&ui, &cli.global, |name| std::env::var(name).ok()) {
+        Ok(trace) => trace,
+        Err(error) => return ui.fail(&error),
+    };
+    let exit = until_end(&ui, || run_command(&ui, cli));
+    if let Err(error) = trace.finish() {
+        ui.warn(format_args!("{error:#}"));
+    }
+    exit
 }
 
 /// Runs a command, and prints what it could not record, also after a panic, which the hook has reported. All state of the

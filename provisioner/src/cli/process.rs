@@ -14,11 +14,20 @@ use provisioner::operation::ProcessIdentity;
 use super::exit::CliError;
 use super::lock_process::{has_ended_for_certain, own_fingerprint};
 
+/// Variable with the filter of the log.
+pub(crate) const LOG_FILTER: &str = "SC_LOG";
+/// Variable with the path of the log.
+pub(crate) const LOG_FILE: &str = "SC_LOG_FILE";
+/// Variable with the form of the lines of the log.
+pub(crate) const LOG_FORMAT: &str = "SC_LOG_FORMAT";
+
 /// Returns the environment variables, the time and the account of this process.
 pub(crate) fn process_context() -> ProcessContext {
-    // Variables that are not UTF-8 are skipped, as a stack cannot refer to them.
+    // Variables that are not UTF-8 are skipped, as a stack cannot refer to them. Those of the log are for this process alone: a
+    // plugin could be another `sc`.
     let environment: BTreeMap<String, String> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| ![LOG_FILTER, LOG_FILE, LOG_FORMAT].contains(&name.as_str()))
         .collect();
     let accounts = read_regular(Path::new("/etc/passwd"), MAX_DOCUMENT_BYTES).and_then(utf8).unwrap_or_default();
     let user = rustix::process::getuid().as_raw().to_string();

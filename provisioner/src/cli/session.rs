@@ -93,7 +93,7 @@ pub(crate) async fn run(
 ) -> anyhow::Result<Exit> {
     let display = ui.start_display(options.diff, options.secrets)?;
     let session = Session { ui, display, signals: StopSignals::default() };
-    ui.session().set(Some(session.sink("", None)));
+    ui.session().set(Some(session.sink("", None)), Some(session.display.log_lines()));
     let notify = Box::new(session.display.stop_notifier());
     let limit = options.limit.map(|limit| ui.rest_of(limit));
     let guard = ui.signals.begin_session(&session.signals, limit, notify, ui.end_by_signal());
@@ -105,7 +105,7 @@ pub(crate) async fn run(
     for change in ui.unrecorded().changes() {
         session.sink(change.urn.stack(), None).emit(Event::Unrecorded(change));
     }
-    ui.session().set(None);
+    ui.session().set(None, None);
     let shown = session.display.finish();
     let has_timed_out = guard.has_timed_out();
     // Not earlier: a signal that arrives while the display is being finished must not end it at once.

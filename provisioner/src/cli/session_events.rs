@@ -6,22 +6,36 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bridge::message_text::MessageText;
 use engine::events::{Event, EventSink, Message, Severity};
 
+use super::display::LogLines;
+
 /// Sink of the session that runs, if one does. Clones share it.
 #[derive(Clone, Default)]
-pub(crate) struct SessionEvents(Arc<Mutex<Option<Arc<dyn EventSink>>>>);
+pub(crate) struct SessionEvents {
+    sink: Arc<Mutex<Option<Arc<dyn EventSink>>>>,
+    log: Arc<Mutex<Option<LogLines>>>,
+}
 
 impl SessionEvents {
     /// Sets the sink when a session begins, and removes it before the session ends.
-    pub(crate) fn set(&self, sink: Option<Arc<dyn EventSink>>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = sink;
+    pub(crate) fn set(&self, sink: Option<Arc<dyn EventSink>>, log: Option<LogLines>) {
+        *self.log.lock().unwrap_or_else(PoisonError::into_inner) = log;
+        *self.sink.lock().unwrap_or_else(PoisonError::into_inner) = sink;
     }
 
     /// Emits a warning, which the display shows beside the running steps. Returns `false` if no session runs.
     pub(crate) fn warn(&self, text: &MessageText) -> bool {
-        let sink = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let is_running = sink.is_some();
         sink.iter().for_each(|sink| sink.emit(Event::Message(Message::new(Severity::Warning, text.clone()))));
         is_running
+    }
+
+    /// Shows a line of the log beside the running steps. Returns the line if no session runs.
+    pub(crate) fn log(&self, line: String) -> Option<String> {
+        match &*self.log.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(log) => log.send(line),
+            None => Some(line),
+        }
     }
 }
 

@@ -299,6 +299,14 @@ impl Ui {
         self.print_messages(&info_lines(&self.masker.mask_message(&text.into())));
     }
 
+    /// Prints a line of the log on standard error, above what the display of a session paints there.
+    pub(crate) fn log(&self, line: String) {
+        if let Some(line) = self.session.log(line) {
+            // An error means that standard error is closed.
+            drop(writeln!(io::stderr(), "{line}"));
+        }
+    }
+
     /// Prints lines on standard error.
     pub(crate) fn print_messages(&self, lines: &[Line]) {
         // An error means that standard error is closed, so it cannot be reported there.
@@ -335,7 +343,8 @@ mod tests {
 
     #[test]
     fn raw_text_is_escaped_on_a_terminal_only() {
-        let global = GlobalArgs { verbose: false, profile: None, cwd: None, color: ColorArg::Never, json: false };
+        let cli = <crate::cli::commands::Cli as clap::Parser>::parse_from(["sc", "--color=never", "stack", "ls"]);
+        let global = cli.global;
         let shown = |stdout_is_terminal| {
             let streams = StreamProperties { stdout_is_terminal, ..StreamProperties::default() };
             Ui::new(&global, &streams, SignalReceiver::default()).shown_text("a\u{202e}\u{9b}\tb\n").into_owned()

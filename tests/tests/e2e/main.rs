@@ -52,6 +52,7 @@ mod state_edits;
 mod targets;
 mod templates;
 mod terminal;
+mod traces;
 mod unrecorded;
 mod unusable_states;
 mod validate;

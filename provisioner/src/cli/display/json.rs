@@ -61,6 +61,12 @@ impl<W: Write + Send> Renderer for JsonDisplay<W> {
         self.secrets
     }
 
+    fn log(&mut self, line: &str) -> io::Result<()> {
+        // Standard output has the events alone. An error means that standard error is closed.
+        drop(writeln!(io::stderr(), "{line}"));
+        Ok(())
+    }
+
     fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {
         match event {
             // Progress of downloads is emitted many times a second, for terminals only.

@@ -190,6 +190,12 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
         self.options.secrets
     }
 
+    fn log(&mut self, line: &str) -> io::Result<()> {
+        let (columns, _) = self.size();
+        self.painter.clear(columns)?;
+        self.painter.print(&[Line::plain(line)])
+    }
+
     fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {
         match event {
             Event::PhaseStarted(phase) => {

@@ -120,6 +120,8 @@ pub(crate) trait Renderer: Send {
     fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()>;
     /// Renders that the run is being stopped.
     fn stop(&mut self, stamp: Stamp, notice: StopNotice) -> io::Result<()>;
+    /// Prints a line of the log on standard error, above what is repainted there.
+    fn log(&mut self, line: &str) -> io::Result<()>;
     /// Repaints moving parts.
     fn tick(&mut self, at: Duration) -> io::Result<()>;
     /// Leaves the terminal to other output until the next event.
@@ -140,12 +142,27 @@ enum DisplayCommand {
         /// Memory that the event takes of that for lines of plugins.
         queued_bytes: usize,
     },
+    /// Line of the log.
+    Log(String),
     Pause(mpsc::Sender<()>),
     /// Pauses until the sender of the second channel is dropped.
     Hold(mpsc::Sender<()>, mpsc::Receiver<()>),
     /// Notices of a stop wait in their own queue.
     Stop,
     Finish,
+}
+
+/// Lines of the log (`SC_LOG`) that a display prints.
+pub(crate) struct LogLines(mpsc::Sender<DisplayCommand>);
+
+impl LogLines {
+    /// Prints a line after the earlier events. Returns it if the display has ended.
+    pub(crate) fn send(&self, line: String) -> Option<String> {
+        match self.0.send(DisplayCommand::Log(line)).err()?.0 {
+            DisplayCommand::Log(line) => Some(line),
+            _ => None,
+        }
+    }
 }
 
 /// Display that renders nothing until this is dropped.
@@ -192,6 +209,11 @@ impl Display {
             locate,
             reported: Mutex::default(),
         })
+    }
+
+    /// Returns the receiver of the lines of the log.
+    pub(crate) fn log_lines(&self) -> LogLines {
+        LogLines(self.commands.clone())
     }
 
     /// Returns a function that renders a notice of a stop, before the events that still wait: a user sees at once that the
@@ -291,6 +313,13 @@ impl DisplayThread<'_> {
                     let dropped = self.logs.take_dropped(is_last);
                     if outcome.is_ok() {
                         self.report_dropped(dropped).and_then(|()| self.event(stamp, &stack, place, *event))
+                    } else {
+                        Ok(())
+                    }
+                }
+                Ok(DisplayCommand::Log(line)) => {
+                    if outcome.is_ok() {
+                        self.renderer.log(&line)
                     } else {
                         Ok(())
                     }

@@ -108,6 +108,10 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
         self.options.secrets
     }
 
+    fn log(&mut self, line: &str) -> io::Result<()> {
+        self.print_progress(&[Line::plain(line)])
+    }
+
     fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {
         if let Some(running) = &mut self.phase
             && !matches!(event, Event::Message(_))

@@ -99,12 +99,12 @@ mod tests {
     use pulumi_proto::property::PropertyValue;
 
     use super::*;
-    use crate::cli::args::ColorArg;
     use crate::cli::signals::SignalReceiver;
     use crate::cli::ui::StreamProperties;
 
     fn check(stdout_is_terminal: bool, secrets: Secrets) -> String {
-        let global = GlobalArgs { verbose: false, profile: None, cwd: None, color: ColorArg::Never, json: false };
+        let cli = <crate::cli::commands::Cli as clap::Parser>::parse_from(["sc", "--color=never", "stack", "ls"]);
+        let global = cli.global;
         let streams = StreamProperties { stdout_is_terminal, ..StreamProperties::default() };
         let outputs = PropertyMap::from([
             ("hosts".to_owned(), PropertyValue::List(vec!["a".into(), "b".into()])),

@@ -371,6 +371,10 @@ impl<'a> Redacting<'a> {
 }
 
 impl Renderer for Redacting<'_> {
+    fn log(&mut self, _: &str) -> io::Result<()> {
+        Ok(())
+    }
+
     fn message_filter(&self) -> MessageFilter {
         self.renderer.message_filter()
     }

@@ -18,6 +18,10 @@ impl Renderer for HeldRenderer {
         Secrets::Masked
     }
 
+    fn log(&mut self, _: &str) -> io::Result<()> {
+        Ok(())
+    }
+
     fn event(&mut self, _: Stamp, _: Origin<'_>, event: &Event) -> io::Result<()> {
         self.shown.lock().unwrap().push(event.clone());
         // The error of a sender that was dropped means that nothing is held any more.

@@ -307,3 +307,21 @@ fn resource_whose_check_runs_is_named_at_a_stop() {
     let printed = progress.text();
     assert!(printed.contains("\nwarning: stopping: waiting for logo--prod (checking); press"), "{printed}");
 }
+
+#[test]
+fn line_of_the_log_is_above_the_tree_and_leaves_it_whole() {
+    let screen = Screen::new();
+    let script = two_hundred_creates();
+    let mut display = LiveDisplay::new(screen.clone(), screen.clone(), || Some((80, 24)), options(true));
+    script.play(&mut display, 0, 700);
+    let before = screen.contents();
+    display.log("12:00 DEBUG engine: begins=step").unwrap();
+    display.tick(Duration::from_millis(700)).unwrap();
+    let shown = screen.contents();
+    let tree = before.lines().skip_while(|line| !line.contains("aquarium"));
+    let below = shown.lines().skip_while(|line| !line.contains("DEBUG")).skip(1);
+    // The screen has one line less for the tree.
+    let below: Vec<&str> = below.collect();
+    assert!(!below.is_empty(), "{shown}");
+    assert!(tree.eq(below.iter().copied()), "{before}\n---\n{shown}");
+}
