@@ -17,7 +17,6 @@
 
 mod check;
 mod config;
-mod context;
 mod diff;
 mod disk;
 mod engine;

@@ -17,11 +17,10 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
 use crate::check::check;
-use crate::context::Context;
 use crate::diff::{diff, ignore};
 use crate::engine::Engine;
 use crate::resources::resource::{Resource, State};
-use crate::root::Root;
+use crate::root::{Context, Root};
 use crate::schema::schema;
 use crate::value::{from_wire, to_wire};
 use crate::{VERSION, config, functions, resources};

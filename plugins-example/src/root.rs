@@ -5,9 +5,11 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+use tokio_util::sync::CancellationToken;
 
 /// Normalized relative path below the root, not empty and without `..`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +92,15 @@ impl Root {
 pub(crate) fn leads_out(error: &io::Error) -> bool {
     // Errors of the sandbox have no number, errors of the system have one.
     error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none()
+}
+
+/// The part of the process that a call may use.
+#[derive(Clone)]
+pub(crate) struct Context {
+    /// The configured root folder.
+    pub(crate) root: Arc<Root>,
+    /// Cancelled when the engine calls Cancel or the process stops.
+    pub(crate) cancelled: CancellationToken,
 }
 
 #[cfg(test)]

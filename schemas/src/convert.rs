@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-use crate::package::{Alias, ComplexType, Package, Property, Resource};
-use crate::package_schemas::{DEFINITIONS, PackageSchemas};
+use crate::package::{Alias, ComplexType, DEFINITIONS, Package, PackageSchemas, Property, Resource};
 
 /// Pattern of a placeholder, which may replace a value of any type.
 const PLACEHOLDER: &str = r"\$\{[^}]*\}";

@@ -6,9 +6,8 @@
 
 mod convert;
 mod package;
-mod package_schemas;
 
-pub use package_schemas::{DEFINITIONS, PackageSchemas};
+pub use package::{DEFINITIONS, PackageSchemas};
 
 /// Error for a text that is not a package schema.
 #[derive(Debug, thiserror::Error)]

@@ -1,4 +1,6 @@
 //! Kinds of the calls that change files.
+//!
+//! Length: the calls and the faults that tests inject into them both use it, and no release has these faults.
 
 /// Kind of a call that changes files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,8 @@
 //! Events of plugins while they are fetched and while they run.
 
-use crate::install::FetchEvent;
+use std::sync::Arc;
+
+use crate::install::{FetchEvent, FetchEvents};
 use crate::process::OutputStream;
 
 /// Receiver of events of plugins. Called from several threads; must not block and cannot fail.
@@ -95,4 +97,16 @@ pub enum Severity {
     Warning,
     /// Error.
     Error,
+}
+
+/// Emits the progress of the fetch of a plugin as host events.
+pub(super) struct PluginEvents {
+    pub(super) plugin: String,
+    pub(super) events: Arc<dyn HostEvents>,
+}
+
+impl FetchEvents for PluginEvents {
+    fn emit(&self, event: FetchEvent) {
+        self.events.emit(HostEvent::Fetch { plugin: self.plugin.clone(), event });
+    }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::attached_plugin::AttachedPlugin;
+use super::events::PluginEvents;
 use super::load_error::{LoadError, failed_to_load};
-use super::plugin_events::PluginEvents;
 use super::plugin_pool::PluginPool;
 use super::{HostError, HostEvents};
 use crate::install::{FetchEvents, InstallError, PackageSource, VerifiedPackage};

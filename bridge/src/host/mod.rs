@@ -25,7 +25,6 @@ mod monitor_relay;
 mod monitor_service;
 mod package_schema;
 mod package_types;
-mod plugin_events;
 mod plugin_host;
 mod plugin_pool;
 mod pool;

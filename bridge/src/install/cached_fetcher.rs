@@ -4,10 +4,9 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use super::blocking::run_blocking;
 use super::file_digests::FileDigests;
 use super::layout::{ExecutableNames, Located, locate, read_manifest};
-use super::package_cache::{CacheEntry, CacheKey, CachedPackage, Lookup, PackageCache};
+use super::package_cache::{CacheEntry, CacheKey, CachedPackage, Lookup, PackageCache, run_blocking};
 use super::runtime::{PluginOrigin, RuntimeContext};
 use super::verify::CheckedFiles;
 use super::{FetchEvent, FetchEvents, InstallError, VerifiedPackage};

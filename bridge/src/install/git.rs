@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::blocking::run_blocking;
 use super::cached_fetcher::{CacheSettings, CachedFetcher, Fetched, PackageSpec};
-use super::package_cache::{CacheEntry, CacheKey, CachedPackage};
+use super::package_cache::{CacheEntry, CacheKey, CachedPackage, run_blocking};
 use super::progress::Progress;
 use super::unpack::{MAX_BYTES, MAX_ENTRIES, MAX_PATH_DEPTH, MAX_PATH_LENGTH};
 use super::verify::{check_transport, expected_digest};

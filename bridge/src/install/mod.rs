@@ -10,7 +10,6 @@
 //! git              source::Git ─► verify ─► cache                                      ┘
 //! ```
 
-mod blocking;
 mod cached_fetcher;
 mod error;
 mod file_digests;

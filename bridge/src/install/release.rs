@@ -8,10 +8,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use sha2::{Digest as _, Sha256};
 
-use super::blocking::run_blocking;
 use super::cached_fetcher::{CacheSettings, CachedFetcher, Download, Fetched, PackageSpec};
 use super::layout::{ExecutableNames, locate};
-use super::package_cache::{CacheEntry, CacheKey, CachedPackage};
+use super::package_cache::{CacheEntry, CacheKey, CachedPackage, run_blocking};
 use super::progress::Progress;
 use super::unpack::{DownloadedFile, Kind, MAX_BYTES};
 use super::verify::{check_transport, expected_digest};

@@ -1,4 +1,6 @@
 //! Start of a plugin in its dialect.
+//!
+//! Length: the modules of the dialects share the rest of this folder, so the choice between them stands above all.
 
 use super::{LaunchError, LaunchSpec, Launched, go_plugin, pulumi, register};
 use crate::plugin::Dialect;

@@ -15,7 +15,6 @@ mod environment;
 mod error;
 mod go_plugin;
 mod last_output;
-mod port_line;
 mod pulumi;
 mod register;
 mod sandbox;

@@ -1,4 +1,6 @@
 //! Errors of parsed values.
+//!
+//! Length: all values of the module have it.
 
 /// Error for a text that is not a valid value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

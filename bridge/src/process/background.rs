@@ -1,7 +1,8 @@
 //! Threads that are not joined, and their wait for a child process.
+//!
+//! Length: the program, its supervision and the supervisor use them, and import each other in this order.
 
-use std::io;
-use std::thread;
+use std::{io, thread};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};

@@ -146,3 +146,23 @@ pub struct ConstructReply {
     /// URNs that each output depends on.
     pub state_dependencies: BTreeMap<String, Vec<Urn>>,
 }
+
+/// Input of Invoke.
+#[derive(Clone, Debug)]
+pub struct InvokeRequest {
+    /// Token of the function.
+    pub token: String,
+    /// Arguments of the function. Unknown arguments are not sent.
+    pub arguments: Arc<PropertyMap>,
+    /// True in a preview.
+    pub preview: bool,
+}
+
+/// Reply of Invoke.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct InvokeReply {
+    /// Result of the function; empty if there are failures.
+    pub result: PropertyMap,
+    /// Invalid arguments.
+    pub failures: Vec<CheckFailure>,
+}

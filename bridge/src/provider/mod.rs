@@ -11,7 +11,6 @@ mod diff;
 mod error;
 mod error_class;
 pub mod grpc;
-mod invoke;
 mod lost_reply;
 mod method;
 mod resource;
@@ -23,7 +22,8 @@ use async_trait::async_trait;
 
 pub use check::{Autonaming, CheckFailure, CheckReply, CheckRequest};
 pub use component::{
-    Alias, AliasParent, CallReply, CallRequest, ConstructReply, ConstructRequest, ResourceOptions, RunInfo,
+    Alias, AliasParent, CallReply, CallRequest, ConstructReply, ConstructRequest, InvokeReply, InvokeRequest,
+    ResourceOptions, RunInfo,
 };
 pub use configuration::{
     Capabilities, CheckConfigRequest, ConfigureRequest, DiffConfigRequest, ParameterizeReply, ParameterizeRequest,
@@ -32,7 +32,6 @@ pub use configuration::{
 pub use diff::{DiffChanges, DiffKind, DiffReply, DiffRequest, PropertyDiff};
 pub use error::{PartialFailure, ProviderError};
 pub use error_class::{ErrorClass, ErrorDetails, HelpLink};
-pub use invoke::{InvokeReply, InvokeRequest};
 pub use lost_reply::LostReply;
 pub use method::Method;
 pub use resource::{

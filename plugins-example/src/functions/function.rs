@@ -1,13 +1,15 @@
 //! The trait of a function.
 //!
 //! Excluded: implementations. Each function has its own file, and [`super`] lists them.
+//!
+//! Length: each function imports it.
 
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::rpc::CheckFailure;
 use tonic::Status;
 
-use crate::context::Context;
 use crate::property::Property;
+use crate::root::Context;
 
 /// A function. Its call may block, because it runs on a thread of its own.
 pub(crate) trait Function: Send + Sync {

@@ -7,10 +7,9 @@ use pulumi_proto::rpc::CheckFailure;
 use tonic::Status;
 
 use super::function::Function;
-use crate::context::Context;
 use crate::disk;
 use crate::property::{Kind, Property};
-use crate::root::{RelativePath, leads_out};
+use crate::root::{Context, RelativePath, leads_out};
 use crate::value::{checked, is_secret, secret_if, text, unwrap_secrets};
 
 pub(super) struct ReadFile;

@@ -9,9 +9,9 @@ use super::disk_resource::{
     already_exists, check_mode, check_path, check_same_path, get_mode, get_path, keep_secretness, parse_id,
 };
 use super::resource::{Created, Live, Resource, State, Updated};
-use crate::context::Context;
 use crate::disk::{self, Removal, io_status};
 use crate::property::{Default, Kind, Property};
+use crate::root::Context;
 use crate::value::unwrap_secrets;
 
 pub(super) struct Directory;

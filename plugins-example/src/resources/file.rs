@@ -10,10 +10,9 @@ use super::disk_resource::{
     already_exists, check_mode, check_path, check_same_path, get_mode, get_path, keep_secretness, parse_id,
 };
 use super::resource::{Created, Live, Resource, State, Updated};
-use crate::context::Context;
 use crate::disk::{self, Existing, io_status};
 use crate::property::{Default, Kind, Property};
-use crate::root::RelativePath;
+use crate::root::{Context, RelativePath};
 use crate::value::{checked, get, is_secret, secret_if, text, unwrap_secrets};
 
 pub(super) struct File;

@@ -33,7 +33,7 @@ mod tests {
 
     use super::resource::State;
     use super::*;
-    use crate::context::Context;
+    use crate::root::Context;
     use crate::root::Root;
 
     /// Returns a root in a temporary folder, and the folder.

@@ -5,8 +5,8 @@ use tonic::Status;
 use uuid::Uuid;
 
 use super::resource::{Created, Live, Resource, State, Updated};
-use crate::context::Context;
 use crate::property::{Default, Kind, Property};
+use crate::root::Context;
 use crate::value::{boolean, checked, get, number, unwrap_secrets};
 
 pub(super) struct Password;

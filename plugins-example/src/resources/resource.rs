@@ -5,8 +5,8 @@
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use tonic::Status;
 
-use crate::context::Context;
 use crate::property::Property;
+use crate::root::Context;
 
 /// A resource type. Its calls may block, because each runs on a thread of its own.
 pub(crate) trait Resource: Send + Sync {

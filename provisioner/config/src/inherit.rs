@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 
 use bridge::message_text::MessageText;
 
-use crate::diagnostics::{Code, Diagnostic, Span};
-use crate::raw::RawStack;
-use crate::secrets::{Auth, AuthDeclaration, Secrets};
+use crate::diagnostics::{Code, Diagnostic, FileId, Span};
+use crate::reader::Section;
+use crate::secrets::{Auth, AuthDeclaration, Secrets, SecretsFile};
 use crate::tree::Node;
+use crate::yaml::Document;
 
 /// Key of the registrar in `resources`.
 pub(super) const REGISTRAR: &str = "registrar";
@@ -218,4 +219,24 @@ fn inherit_link(block: &Node) -> Option<Link<'_>> {
 
 fn cycle_error(what: &str, chain: &[String], at: Option<Span>) -> Diagnostic {
     Diagnostic::error(Code("inherit-cycle"), at, format_args!("{what} is inherited in a cycle: {}", chain.join(" -> ")))
+}
+
+/// The parsed files of one stack.
+pub(super) struct RawStack {
+    pub(super) server: Option<Document>,
+    pub(super) server_file: Option<FileId>,
+    pub(super) secrets: SecretsFile,
+}
+
+impl RawStack {
+    /// Returns the top mapping of server.yaml.
+    pub(super) fn root(&self) -> Option<Section<'_>> {
+        let node = self.server.as_ref()?.root.as_ref()?;
+        Some(Section { mapping: node.as_mapping()?, span: node.span })
+    }
+
+    /// Returns the start of server.yaml, the position at which a missing block is reported.
+    pub(super) fn file_start(&self) -> Option<Span> {
+        self.server_file.map(|file| Span { file, start: 0, end: 0 })
+    }
 }

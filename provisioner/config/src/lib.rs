@@ -61,7 +61,6 @@ mod plugins;
 mod process_context;
 mod profile;
 mod provisioner;
-mod raw;
 mod reader;
 mod registrar;
 mod resources;

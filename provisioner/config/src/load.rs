@@ -6,30 +6,21 @@ use std::path::{Path, PathBuf};
 use bridge::message_text::MessageText;
 use secrets_store::STORE_PATH;
 
+use super::inherit::RawStack;
 use crate::diagnostics::{Code, Diagnostic, FileId, Sensitivity, SourceFiles, has_errors};
-use crate::files;
-use crate::graph;
-use crate::inherit;
 use crate::placeholder::{self, Namespaces, ReferenceRule, Resolver};
-use crate::plugins;
 use crate::process_context::{ProcessContext, Repository};
 use crate::profile::Profile;
-use crate::provisioner;
-use crate::raw::RawStack;
 use crate::reader::{Reader, Section};
-use crate::registrar;
-use crate::resources;
 use crate::routing::RoutingContext;
 use crate::secret_text::SecretText;
 use crate::secrets::SecretsFile;
-use crate::sections;
 use crate::stack::{Output, Stack};
 use crate::stored_secrets::{StoredFile, StoredSecrets};
-use crate::templates;
 use crate::tree::{Entry, Node};
 use crate::types::TypeTable;
-use crate::values;
 use crate::yaml::{self, Document};
+use crate::{files, graph, inherit, plugins, provisioner, registrar, resources, sections, templates, values};
 
 /// Keys that are allowed at the top of server.yaml.
 const KEYS: [&str; 9] =

@@ -11,13 +11,11 @@ use pulumi_proto::property::PropertyValue;
 
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::placeholder::{ReferenceRule, Resolver, UsedSecrets};
-use crate::plugin_dialect;
-use crate::plugin_sandbox;
 use crate::reader::{Reader, Section};
 use crate::secret_text::SecretText;
 use crate::secrets::{Auth, Secrets};
 use crate::tree::{Mapping, Node, Value};
-use crate::values;
+use crate::{plugin_dialect, plugin_sandbox, values};
 
 const PLUGIN: Code = Code("plugin");
 const KEYS: [&str; 17] = [

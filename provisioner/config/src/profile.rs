@@ -6,11 +6,10 @@ use secrets_store::keys::KeyConfig;
 use zeroize::Zeroizing;
 
 use crate::diagnostics::{Code, Diagnostic, Sensitivity, SourceFiles, Span, has_errors};
-use crate::files;
 use crate::process_context::{ProcessContext, Repository};
 use crate::reader::Reader;
 use crate::secret_text::SecretText;
-use crate::yaml;
+use crate::{files, yaml};
 
 /// Environment variable that holds the text of a profile. If it is set, no profile file is read.
 const VARIABLE: &str = "SIMPLE_CONTAINER_CONFIG";

@@ -1,4 +1,6 @@
 //! Secret texts, which are never displayed.
+//!
+//! Length: the readers of all sections have secret texts.
 
 use std::fmt;
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use bridge::message_text::MessageText;
 
+use super::secret_text::SecretText;
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::reader::{Reader, Section};
-use crate::secret_text::SecretText;
 use crate::tree::Node;
 use crate::yaml::Document;
 use crate::yaml::scalar::go_text;

@@ -10,13 +10,12 @@ use futures_util::future::BoxFuture;
 use hashbrown::HashMap;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ProviderReference, Urn};
-use state::{ResourceState, Snapshot, StateRecorder};
+use state::{Entry, ResourceState, Snapshot, StateRecorder};
 use tokio::sync::{OnceCell, RwLock, Semaphore, SemaphorePermit, oneshot, watch};
 use tracing::{Instrument as _, Span, debug_span};
 
 use crate::decisions::autonaming::AutonamingConfig;
 use crate::deployment_state::{DeploymentState, SharedState};
-use crate::entry::Entry;
 use crate::events::{Event, EventSink, Message, Severity, SourceRef};
 use crate::jobs::Jobs;
 use crate::options::{DeploymentRequest, StopSignals};

@@ -206,7 +206,7 @@ async fn run_phases(ctx: &Arc<Context>, queue: &mut JobQueue, mut ends: ProgramE
     phases::report_pending_operations(ctx);
     let mut end = PhaseEnd::Complete;
     if phases::check_names(ctx).and_then(|()| phases::check_hooks(ctx)).is_ok() {
-        let refresh = phases::refresh_first(ctx).instrument(info_span!("phase", name = "refresh"));
+        let refresh = phases::refresh_first(ctx).boxed().instrument(info_span!("phase", name = "refresh"));
         end = poll_with_cancel(&mut cancel, queue.run_until(refresh)).await;
     }
     ctx.initial_refresh.send_replace(InitialRefresh::Done);
@@ -229,7 +229,7 @@ async fn run_phases(ctx: &Arc<Context>, queue: &mut JobQueue, mut ends: ProgramE
         }
     }
     if ctx.request.operation == Operation::Import && !ctx.is_halted() {
-        let import = phases::import_all(ctx).instrument(info_span!("phase", name = "import"));
+        let import = phases::import_all(ctx).boxed().instrument(info_span!("phase", name = "import"));
         end = end.and(poll_with_cancel(&mut cancel, queue.run_until(import)).await);
     }
     phases::check_targets_found(ctx);
@@ -240,10 +240,10 @@ async fn run_phases(ctx: &Arc<Context>, queue: &mut JobQueue, mut ends: ProgramE
     } else {
         phases::report_unregistered_replacements(ctx);
         let refresh =
-            phases::refresh_unregistered(ctx).instrument(info_span!("phase", name = "refresh of unregistered"));
+            phases::refresh_unregistered(ctx).boxed().instrument(info_span!("phase", name = "refresh of unregistered"));
         end = end.and(poll_with_cancel(&mut cancel, queue.run_until(refresh)).await);
         if has_deletion_phase(ctx) {
-            let deletion = phases::delete_unregistered(ctx).instrument(info_span!("phase", name = "deletion"));
+            let deletion = phases::delete_unregistered(ctx).boxed().instrument(info_span!("phase", name = "deletion"));
             end = end.and(poll_with_cancel(&mut cancel, queue.run_until(deletion)).await);
         }
     }

@@ -1,9 +1,11 @@
 //! Requests of a program: registrations, reads, function calls; and resources to import.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bridge::provider::Alias;
 use pulumi_proto::duration::Timeouts;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
@@ -214,4 +216,38 @@ pub enum ImportProvider {
     Recorded(ProviderReference),
     /// Provider of this goal, which is registered if it is not recorded.
     Declared(Box<Goal>),
+}
+
+/// Source of the goals of the custom resources that the program of a stack registers. A refresh asks for them: they say which
+/// inputs are secret, and how a provider is configured whose recorded configuration does not work any more.
+#[async_trait]
+pub trait ProgramGoals: fmt::Debug + Send + Sync {
+    /// Returns the goals of the custom resources, provider resources included. An input that depends on a resource is unknown.
+    async fn goals(&self) -> Vec<Goal>;
+}
+
+/// Input of a provider resource that contains the values for the engine alone. It is never sent to a plugin.
+pub(crate) const INTERNAL_KEY: &str = "__internal";
+/// Input of a provider resource that holds the version of its package.
+pub(crate) const VERSION_KEY: &str = "version";
+
+/// Returns the inputs without those for the engine alone: the configuration that plugins receive.
+pub(crate) fn visible(inputs: &PropertyMap) -> PropertyMap {
+    inputs.iter().filter(|(key, _)| *key != INTERNAL_KEY).map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+/// Package that Pulumi's engine itself serves. This engine serves only its function `getResource`.
+pub const BUILT_IN: &str = "pulumi";
+
+/// Configuration value of a stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigEntry {
+    /// Namespace of the key: a package or a project.
+    pub namespace: String,
+    /// Name of the key.
+    pub name: String,
+    /// Text of the value. Values other than strings are JSON.
+    pub value: String,
+    /// True if the value is secret.
+    pub secret: bool,
 }

@@ -7,13 +7,11 @@
 //! generator (with its pure core in `decisions`), the step executor, the deployment state, the phases, the resource
 //! monitor. The semantics are those of `docs/engine.md`; tests compare them with recordings of Pulumi's engine.
 
-mod config_entry;
 mod context;
 mod decisions;
 mod deletion_limit;
 mod deployment;
 mod deployment_state;
-mod entry;
 pub mod events;
 mod goal;
 mod jobs;
@@ -22,30 +20,24 @@ mod messages;
 mod missing;
 mod options;
 mod phases;
-mod program_goals;
-mod provider_inputs;
 mod providers;
 mod records;
 mod registrar;
 mod reporter;
 mod resource_monitor;
-mod run_mode;
 mod secretness;
-mod seed;
 mod step;
 mod step_executor;
 mod step_generator;
 
-pub use config_entry::ConfigEntry;
 pub use decisions::scope::{Scope, UrnPattern};
 pub use deletion_limit::DeletionLimit;
 pub use deployment::{Deployment, DeploymentEnd, ProgramEnd};
 pub use events::SourceRef;
-pub use goal::{Goal, ImportGoal, ImportProvider, InvokeGoal, ReadGoal};
+pub use goal::ConfigEntry;
+pub use goal::{BUILT_IN, Goal, ImportGoal, ImportProvider, InvokeGoal, ProgramGoals, ReadGoal};
 pub use messages::interrupted;
 pub use missing::{MissingApproval, MissingResource, ProviderReadings};
 pub use options::{DEFAULT_PARALLEL, DeploymentOptions, DeploymentRequest, StopSignals};
-pub use program_goals::ProgramGoals;
-pub use provider_inputs::BUILT_IN;
 pub use registrar::{Announcement, Halted, Registered, Registrar, RegistrationResult};
 pub use reporter::ErrorReported;

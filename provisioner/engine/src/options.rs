@@ -5,16 +5,14 @@ use std::sync::Arc;
 use pulumi_proto::urn::Urn;
 use tokio_util::sync::CancellationToken;
 
-use crate::events::Operation;
+use crate::events::{Operation, RunMode};
 
-use crate::config_entry::ConfigEntry;
 use crate::decisions::scope::{Scope, UrnPattern};
 use crate::deletion_limit::DeletionLimit;
-use crate::goal::ImportGoal;
+use crate::goal::ConfigEntry;
+use crate::goal::{ImportGoal, ProgramGoals};
 use crate::masking::SecretMasker;
 use crate::missing::MissingApproval;
-use crate::program_goals::ProgramGoals;
-use crate::run_mode::RunMode;
 
 /// Number of concurrent operations on resources, unless the user sets another one.
 pub const DEFAULT_PARALLEL: u16 = 16;

@@ -8,7 +8,7 @@ use state::{Effect, Lease, OperationId, OperationKind, Record, ResourceState, St
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::deployment_state::{DeploymentState, SharedState};
-use crate::run_mode::RunMode;
+use crate::events::RunMode;
 
 /// Writes records, one at a time, and applies them to the deployment state.
 pub(crate) struct Records {

@@ -8,12 +8,11 @@ use bridge::message_text::MessageText;
 use bridge::provider::{Provider, ProviderError};
 use pulumi_proto::urn::Urn;
 
-use state::{EntryId, ResourceState, StateError};
+use state::{Entry, EntryId, ResourceState, StateError};
 
 use crate::decisions::change::Change;
 use crate::decisions::deletions::Undeletable;
 use crate::deployment_state::{DeletionReport, DeletionWait};
-use crate::entry::Entry;
 use crate::events::{SourceRef, StepInfo, StepOp};
 use crate::providers::Instance;
 use crate::secretness::{GoalInputs, with_secrets_of};

@@ -7,13 +7,11 @@
 //!
 //! A time limit stops and aborts an operation in the same way, so it holds even if the runtime is blocked.
 
-use std::fmt;
-use std::io;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use std::thread;
 use std::time::Duration;
+use std::{fmt, io, thread};
 
 use engine::StopSignals;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -22,8 +20,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::display::StopNotice;
-use super::echo::Echo;
 use super::exit::Exit;
+use super::streams::Echo;
 
 /// Limit on the output that restores the terminal before a signal ends the process.
 pub(crate) const RESTORE_LIMIT: Duration = Duration::from_millis(100);

@@ -26,7 +26,7 @@ use super::error_texts::{error_lines, error_texts, info_lines, kept_journal_line
 use super::exit::Exit;
 use super::session_events::SessionEvents;
 use super::signals::{RESTORE_LIMIT, SignalReceiver, TimeLimit, within};
-use super::standard_output::StandardOutput;
+use super::streams::StandardOutput;
 
 /// Limit on the output of the lines that are the only record of a change, before a signal ends the process.
 const LINES_LIMIT: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! Decisions of the user.
+//! Decisions of the user, and the phases of a provision that are optional.
 
 use engine::DeletionLimit;
 
@@ -18,4 +18,13 @@ pub enum Agreement {
     Granted(Option<DeletionLimit>),
     /// The run ends without a change.
     Declined,
+}
+
+/// Optional phases of a provision.
+#[derive(Clone, Copy, Debug)]
+pub struct ProvisionOptions {
+    /// True if all recorded resources are refreshed first.
+    pub refresh: bool,
+    /// True if a preview comes before the update.
+    pub preview: bool,
 }

@@ -8,7 +8,6 @@ use pulumi_proto::urn::Urn;
 use state::StateError;
 
 use super::core_packages::CorePackagesError;
-use super::names::names;
 use crate::registry::packages::CorePackage;
 
 /// Error that prevents an operation. Failures of resources are reported as events instead.
@@ -117,4 +116,12 @@ fn count_errors(found: &[Diagnostic]) -> String {
 fn package_names(packages: &[CorePackage]) -> String {
     let names: Vec<String> = packages.iter().map(|package| format!("{} {}", package.name, package.version)).collect();
     names.join(", ")
+}
+
+/// Returns the names of the first ten resources, and the number of further resources.
+pub(super) fn names(urns: &[Urn]) -> String {
+    const MAX_NAMES: usize = 10;
+    let names: Vec<&str> = urns.iter().take(MAX_NAMES).map(Urn::name).collect();
+    let rest = if urns.len() > MAX_NAMES { format!(" and {} more", urns.len() - MAX_NAMES) } else { String::new() };
+    names.join(", ") + &rest
 }

@@ -13,7 +13,7 @@ use engine::{MissingApproval, ProviderReadings};
 use pulumi_proto::urn::{TypeToken, Urn};
 
 use super::approval::Approval;
-use super::names::names;
+use super::error::names;
 
 /// Question to the user whether missing resources leave the state.
 #[async_trait]

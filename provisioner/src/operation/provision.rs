@@ -8,17 +8,9 @@ use engine::events::{Operation, Outcome};
 use state::format::{UpdateInfo, UpdateKind, UpdateResult};
 use state::{StackState, StateError};
 
+use super::approval::ProvisionOptions;
 use super::deploy::DeployMode;
 use super::{Agreement, OperationError, Report, StackRun};
-
-/// Optional phases of a provision.
-#[derive(Clone, Copy, Debug)]
-pub struct ProvisionOptions {
-    /// True if all recorded resources are refreshed first.
-    pub refresh: bool,
-    /// True if a preview comes before the update.
-    pub preview: bool,
-}
 
 /// Creates, updates and deletes resources until they match the stack. If there is a preview, `approve` decides about its
 /// changes, while the stack is locked, and how many resources the update may delete. Returns `None` if it declines them.

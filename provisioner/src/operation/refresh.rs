@@ -253,3 +253,14 @@ pub fn obsolete_text(started: &str) -> MessageText {
          all that the run created. Run `sc refresh` to find its other changes"
     ))
 }
+
+/// Deletes all recorded resources, dependents first. With `refresh`, reads their actual state first.
+///
+/// # Errors
+/// Returns the errors of [`super::provision()`].
+///
+/// # Cancellation
+/// Is cancelled like [`super::provision()`].
+pub async fn destroy(run: &StackRun, refresh: bool) -> Result<Report, OperationError> {
+    run.refresh_or_destroy(Operation::Destroy, UpdateKind::Destroy, refresh, RefreshOptions::default()).await
+}

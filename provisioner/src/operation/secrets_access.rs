@@ -7,11 +7,14 @@ use bridge::fs::{MAX_DOCUMENT_BYTES, read_named, utf8};
 use bridge::message_text::MessageText;
 use config::diagnostics::{Code, Diagnostic, finish};
 use config::{SecretsProvider, Stack};
+use pulumi_proto::urn::ROOT_STACK_TYPE;
 use state::secrets::{Keyring, Passphrase, Provider, SecretsError};
-use state::store::StackReference;
-use state::{SecretsChange, StackAccess};
+use state::store::{StackReference, StateStore};
+use state::{JournalFolders, SecretsChange, Snapshot, StackAccess, StackView};
 
+use super::key_stack::{key_name, key_stack};
 use super::{SetupError, Stacks, clouds};
+use crate::program::Program;
 
 /// Environment variables for the passphrase if the configuration has none (docs/spec/state-and-secrets.md#5): the text,
 /// or the path of a file that contains it.
@@ -165,4 +168,33 @@ pub(super) fn other_provider_text(access: &StackAccess) -> Option<MessageText> {
         "{settings} names {configured} for the secrets, and server.yaml {chosen}: the state has that of {settings} until \
          `sc stack change-secrets-provider` changes both"
     )))
+}
+
+impl Stacks {
+    /// Returns the programs of the keys that the requested stacks ask for.
+    pub fn key_programs(&self) -> Vec<Program> {
+        self.requested().filter_map(|stack| key_stack(stack)).map(|key| self.program(&key)).collect()
+    }
+
+    /// Returns the URL of the key that a stack asks for: an output of the stack of the key, in the same store. Reads it without
+    /// a key. `None` if the key has not been created, or if the run that creates it has not ended properly.
+    pub(super) async fn key_url(
+        &self,
+        stack: &Stack,
+        store: &StateStore,
+        journals: &JournalFolders,
+    ) -> Result<Option<String>, SetupError> {
+        let Some(key) = key_stack(stack) else { return Ok(None) };
+        let access = self.stack_access(&key, store.clone(), journals.clone(), None)?;
+        let view = StackView::open_without_secrets(&access).await;
+        let view = view.map_err(|source| SetupError::KeyStack { stack: key.name.clone(), source: Box::new(source) })?;
+        let snapshot = view.snapshot.filter(|_| view.recovered.is_none());
+        Ok(snapshot.and_then(|snapshot| url_in(&snapshot, &key_name(stack))))
+    }
+}
+
+/// Returns the URL of a key among the outputs of its stack.
+fn url_in(snapshot: &Snapshot, output: &str) -> Option<String> {
+    let root = snapshot.resources.iter().find(|resource| resource.urn.type_token() == ROOT_STACK_TYPE)?;
+    root.outputs.get(output)?.as_str().filter(|url| !url.is_empty()).map(str::to_owned)
 }

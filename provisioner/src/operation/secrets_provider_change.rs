@@ -12,8 +12,8 @@ use state::secrets::{Crypter, Passphrase, PassphraseManager, Provider, SecretsEr
 use state::{SecretsChange, SettingsEdit, StackAccess, StackSettings, StateError, stored_secrets};
 
 use super::Stacks;
-use super::secrets_provider_error::SecretsProviderError;
 use super::settings_file::settings_file;
+use super::setup_error::SecretsProviderError;
 
 impl Stacks {
     /// Returns whether the change of the provider replaces a passphrase by another one, which the user has to enter.

@@ -6,14 +6,13 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use bridge::error::Hint;
+use bridge::fs::FileError;
 use bridge::message_text::MessageText;
 use config::ForeignOwner;
 use config::diagnostics::closest;
 use state::secrets::SecretsError;
 use state::store::{ReferenceError, StackReference, StoreError};
-use state::{SettingsError, StateError};
-
-use super::secrets_provider_error::SecretsProviderError;
+use state::{SettingsEditError, SettingsError, StateError};
 
 /// User id of the administrator.
 const ROOT: u32 = 0;
@@ -266,4 +265,44 @@ pub enum UnsupportedTarget {
     /// The URL has another scheme, or none.
     #[error("it has no supported scheme")]
     Scheme,
+}
+
+/// Reason why the secrets provider of a stack was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretsProviderError {
+    /// The state was not changed, and neither was the settings file.
+    #[error("the secrets provider was not changed")]
+    State(#[from] StateError),
+    /// The new key cannot be used. Nothing was changed.
+    #[error("the secrets provider was not changed")]
+    Secrets(#[from] SecretsError),
+    /// The settings file cannot be edited. Nothing was changed.
+    #[error("{} cannot be edited, and nothing was changed", path.display())]
+    Edit {
+        /// Path of the file.
+        path: PathBuf,
+        /// Reason.
+        source: SettingsEditError,
+    },
+    /// The settings file cannot be read. Nothing was changed.
+    #[error("{} cannot be read, and nothing was changed", path.display())]
+    Unreadable {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
+    },
+    /// The new settings file cannot be written. Nothing was changed.
+    #[error("the new settings file cannot be written, and nothing was changed")]
+    Unwritable(#[source] FileError),
+    /// The state was changed, but the new settings file is not in its place.
+    #[error("the state was changed, but {} could not be renamed to {}", from.display(), to.display())]
+    NotMoved {
+        /// Path of the new file.
+        from: PathBuf,
+        /// Path of the file that it replaces.
+        to: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
+    },
 }

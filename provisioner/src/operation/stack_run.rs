@@ -9,15 +9,15 @@ use tokio::sync::OnceCell;
 
 use engine::events::{Event, EventSink, Message, Severity};
 use engine::masking::SecretMasker;
-use engine::{ConfigEntry, StopSignals};
+use engine::{ConfigEntry, DeploymentOptions, StopSignals};
 use state::StackAccess;
+use state::secrets::SecretsError;
 use state::store::LockHolder;
 
 use super::clouds;
+use super::missing::MissingGuard;
 use super::plugin_settings::PluginSettings;
-use super::run_options::RunOptions;
 use super::setup_error::SetupError;
-use super::stack_config::decrypt_config;
 use super::stacks::Stacks;
 use crate::program::Program;
 use crate::registry::recipe::Effects;
@@ -99,4 +99,39 @@ impl Stacks {
             options,
         })
     }
+}
+
+/// Returns the configuration of the stack file (`Pulumi.<stack>.yaml`), with decrypted secrets.
+///
+/// # Errors
+/// [`SecretsError`] if a secret cannot be decrypted. A configuration without secrets needs no key.
+pub(super) async fn decrypt_config(access: &StackAccess) -> Result<Vec<ConfigEntry>, SecretsError> {
+    let crypter = match &access.configured_secrets {
+        Some(description) if access.config.values().any(|value| value.is_secret()) => {
+            Some(access.keyring.manager(description)?.crypter().await?)
+        }
+        _ => None,
+    };
+    let entry = |(key, value): (&String, &state::format::ConfigValue)| {
+        let (namespace, name) = key.split_once(':').unwrap_or(("", key));
+        Ok(ConfigEntry {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            value: value.program_text(crypter.as_deref())?,
+            secret: value.is_secret(),
+        })
+    };
+    access.config.iter().map(entry).collect()
+}
+
+/// Options of a run.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// Options of its deployments.
+    pub deployment: DeploymentOptions,
+    /// Guard of the refreshes of the run; `None`: resources that are missing leave the state.
+    pub missing: Option<Arc<MissingGuard>>,
+    /// True if the run continues from a state that has lost its resources: see
+    /// [`state::StackState::unexplained_empty`].
+    pub allow_empty: bool,
 }

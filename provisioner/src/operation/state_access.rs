@@ -1,15 +1,19 @@
 //! Access to the state of a stack: its store, its keys, its settings.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config::Stack;
-use state::store::{RenameOutcome, StackReference, StateStore};
+use bridge::fs::{Access, FileError, place_below};
+use config::{Stack, StateStorage};
+use state::store::{FileUrl, ObjectError, RenameOutcome, StackReference, StateStore, StoreOptions};
 use state::{JournalFolders, LockSettings, StackAccess};
 
+use super::remote_store::masked_url;
 use super::secrets_provider_change::finish_settings;
 use super::settings_file::{move_settings, read_settings};
-use super::{SetupError, Stacks};
+use super::store_options::store_options;
+use super::{SetupError, Stacks, clouds, remote_store};
 
 /// Version of the writer, as recorded in the manifest of a state.
 const ENGINE_VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
@@ -109,4 +113,98 @@ impl Stacks {
             engine_version: ENGINE_VERSION.to_owned(),
         })
     }
+}
+
+impl Stacks {
+    /// Opens the store of a stack, and returns it with the folders of its journals.
+    pub(super) async fn open_store(&self, stack: &Stack) -> Result<(StateStore, JournalFolders), SetupError> {
+        let context = &self.process_context;
+        let options = store_options(&context.environment)?;
+        let failed = |source| SetupError::Store { stack: stack.name.clone(), source };
+        match &stack.provisioner.state_storage {
+            StateStorage::FileSystem { url, private, .. } => {
+                // A path is relative to the repository, so that the working directory of the command does not matter.
+                let home = context.account.as_ref().map(|account| account.home.as_path());
+                let url = FileUrl::parse(url, &self.repository.root, home);
+                let access = if *private { Access::Private } else { Access::Shared };
+                let options = StoreOptions { access, ..options };
+                let invalid = |source| SetupError::Url { stack: stack.name.clone(), source };
+                let url = url.map_err(|error| invalid(error.into()))?;
+                check_links(&self.repository.root, &url.folder, stack)
+                    .map_err(|error| failed(ObjectError::from(error).into()))?;
+                let store = StateStore::open_folder(&url, options).await.map_err(failed)?;
+                let journals = self.journal_folders(&url.folder);
+                Ok((store, journals))
+            }
+            StateStorage::Remote { url, account, .. } => {
+                for secret in remote_store::secrets(url.expose(), account, &context.environment) {
+                    self.masker.add_text(&secret);
+                }
+                let objects =
+                    clouds::objects(&stack.name, url.expose(), account, context, self.outages.clone()).await?;
+                let journals = self.remote_journal_folders(&objects.location());
+                Ok((StateStore::open(objects, options).await.map_err(failed)?, journals))
+            }
+        }
+    }
+
+    /// Creates the bucket of a stack's store, if the stack asks for that and there is none. Returns its URL if it was created.
+    /// Call it before a run that records changes.
+    ///
+    /// # Errors
+    /// [`SetupError::Bucket`].
+    pub async fn create_bucket(&self, stack: &Stack) -> Result<Option<String>, SetupError> {
+        let StateStorage::Remote { url, account, new_bucket: Some(bucket), .. } = &stack.provisioner.state_storage
+        else {
+            return Ok(None);
+        };
+        let created = clouds::create_bucket(&stack.name, url.expose(), bucket, account, &self.process_context).await?;
+        Ok(created.then(|| masked_url(url.expose())))
+    }
+
+    /// Returns the folders of journals: that of the backend, and private folders for a backend that cannot be written, on
+    /// other disks if possible.
+    fn journal_folders(&self, backend: &Path) -> JournalFolders {
+        let canonical = std::fs::canonicalize(backend).unwrap_or_else(|_| backend.to_owned());
+        let private = self.state_folder().into_iter().chain([self.temporary_folder()]);
+        JournalFolders::of_backend(backend).with_fallbacks(&canonical, private.collect())
+    }
+
+    /// Returns the folders of the journals of a store that is not on this machine: a folder of the user, else of the
+    /// repository.
+    fn remote_journal_folders(&self, location: &str) -> JournalFolders {
+        let folder = self.state_folder().unwrap_or_else(|| self.repository.root.join(".sc"));
+        JournalFolders::of_remote_store(&folder, location)
+            .with_fallbacks(Path::new(location), vec![self.temporary_folder()])
+    }
+
+    /// Returns the folder of the user for the state of this program.
+    fn state_folder(&self) -> Option<PathBuf> {
+        let state = self.absolute("XDG_STATE_HOME").map(ToOwned::to_owned);
+        Some(state.or_else(|| Some(self.absolute("HOME")?.join(".local/state")))?.join("sc"))
+    }
+
+    fn temporary_folder(&self) -> PathBuf {
+        self.absolute("TMPDIR").unwrap_or(Path::new("/tmp")).join(format!("sc-{}", self.process.user))
+    }
+
+    /// Returns the path in an environment variable, if it is absolute.
+    fn absolute(&self, name: &str) -> Option<&Path> {
+        let value = self.process_context.environment.get(name);
+        value.map(Path::new).filter(|path| path.is_absolute())
+    }
+}
+
+/// Checks that a store in a repository is not led out of it by links of somebody who has written the repository.
+///
+/// # Errors
+/// [`FileError`] of the first folder that is.
+fn check_links(root: &Path, folder: &Path, stack: &Stack) -> Result<(), FileError> {
+    let Ok(folder) = folder.strip_prefix(root) else { return Ok(()) };
+    let (project, stack) = (&stack.project, &stack.name);
+    let of_stack = |kind: &str| [format!(".pulumi/{kind}/{project}/{stack}"), format!(".pulumi/{kind}/{stack}")];
+    let kinds = ["stacks", "history", "backups", "locks", "locks/organization"].into_iter().flat_map(of_stack);
+    let own = ["journal", "moved"].into_iter().map(|kind| format!(".sc/{kind}/{project}"));
+    let paths = kinds.chain(own).chain([".sc/renames", ".sc/clock"].map(str::to_owned));
+    paths.into_iter().try_for_each(|path| place_below(root, &folder.join(path)).map(drop))
 }

@@ -8,7 +8,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::json_schema::{DIALECT, closed_schema, to_json_text};
-use super::package::Package;
+use super::server::Package;
 use config::types::{CoreType, TemplateConfigName, TemplateType, TypeOrigin, TypeTable};
 
 /// Name of the file with the definitions that a package's types share.

@@ -15,7 +15,6 @@
 
 mod folders;
 mod json_schema;
-mod package;
 mod server;
 
 use std::collections::BTreeMap;
@@ -23,7 +22,7 @@ use std::collections::BTreeMap;
 use config::types::TypeTable;
 
 use json_schema::to_json_text;
-pub use package::Package;
+pub use server::Package;
 
 /// Returns all files by their paths, with `/` as separator.
 ///

@@ -9,7 +9,6 @@ use schemas::PackageSchemas;
 use serde_json::{Map, Value, json};
 
 use super::json_schema::closed_schema;
-use super::package::Package;
 
 /// Module that the forms of a type may omit.
 const INDEX_MODULE: &str = "index";
@@ -249,6 +248,15 @@ fn token_module(token: &str) -> &str {
 fn escape_regex(text: &str) -> String {
     // ECMAScript does not allow other escapes.
     text.chars().flat_map(|c| r"\^$.*+?()[]{}|/".contains(c).then_some('\\').into_iter().chain([c])).collect()
+}
+
+/// Package that plugins of a stack serve.
+#[derive(Clone, Debug)]
+pub struct Package {
+    /// Name of the package, the first part of its type tokens.
+    pub name: String,
+    /// Schemas of the package; `None` if its plugin has none, so that all its types are accepted.
+    pub schemas: Option<PackageSchemas>,
 }
 
 #[cfg(test)]

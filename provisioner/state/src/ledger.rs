@@ -18,6 +18,9 @@ use super::record::{Effect, EntryId, OperationId, Record, Subject};
 use super::resource::ResourceState;
 use super::snapshot::{OperationKind, PendingOperation, Snapshot};
 
+/// Entry of the recorded list, with its number.
+pub type Entry = (EntryId, Arc<ResourceState>);
+
 /// State of a run, updated with each record.
 #[derive(Debug)]
 pub struct Ledger {

@@ -48,12 +48,10 @@
 //! ```
 
 mod adoption;
-mod background;
 mod checkpoint;
 mod digest;
 mod error;
 pub mod format;
-mod identity;
 pub mod integrity;
 mod journal;
 mod lease;
@@ -76,21 +74,21 @@ mod unrecorded;
 /// decompressed.
 pub const MAX_STATE_BYTES: u64 = 4 << 30;
 
-pub use background::drop_in_background;
 pub use checkpoint::{LoadedCheckpoint, decode_checkpoint, encode_checkpoint};
 pub use error::{ImportProblem, JournalConflict, StateError, UnexplainedEmptyState};
-pub use identity::can_identify;
 pub use journal::{Creations, JournalError, JournalFolders, KeptJournal};
 pub use lease::Lease;
-pub use ledger::Ledger;
+pub use ledger::{Entry, Ledger};
 pub use migration_error::MigrationError;
 pub use record::{Effect, EntryId, OperationId, Record, Subject};
 pub use recorder::{MemoryRecorder, StateRecorder};
 pub use references::{Relation, Rewrite};
-pub use resource::{CustomTimeouts, ResourceState};
+pub use resource::{CustomTimeouts, ResourceState, can_identify};
 pub use settings::{SettingsError, StackSettings};
 pub use settings_edit::{SettingsEdit, SettingsEditError};
-pub use snapshot::{Manifest, OperationKind, PendingOperation, SecretsDescription, Snapshot, SnapshotRest};
+pub use snapshot::{
+    Manifest, OperationKind, PendingOperation, SecretsDescription, Snapshot, SnapshotRest, drop_in_background,
+};
 pub use stack_state::{
     AwaitedLocks, EntryChange, ExportedSecrets, ImportReport, JournalRecorder, LockSettings, LockWait, MigratedStack,
     MigrationOutcome, RecoveredRun, Restore, SecretsChange, StackAccess, StackMigration, StackState, StackSummary,

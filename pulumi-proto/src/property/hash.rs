@@ -2,7 +2,6 @@
 //!
 //! Input: readers of contents. Output: SHA-256 in lower-case hexadecimal. Excluded: access to files, folders or URLs.
 
-mod member;
 mod tar;
 #[cfg(test)]
 mod tests;
@@ -12,7 +11,7 @@ use std::io::{self, Read};
 
 use sha2::{Digest, Sha256};
 
-pub use member::member_name;
+pub use tar::member_name;
 
 /// Hash of an asset without content, such as an empty text.
 pub const EMPTY_ASSET_HASH: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";

@@ -9,9 +9,8 @@ use pulumi_proto::host_v1::register_request::Address;
 
 use super::super::PluginAddress;
 use super::super::socket_folder::is_usable_socket_path;
-use super::error::RegistrationError;
+use super::error::{RegistrationError, SUPPORTED_VERSION};
 use super::group::ProcessGroup;
-use super::version::SUPPORTED_VERSION;
 use crate::error::cut;
 use crate::peer::{Listening, listening, unix_listener};
 use crate::plugin::PluginVersion;

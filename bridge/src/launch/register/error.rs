@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::super::LastOutput;
-use super::version::SUPPORTED_VERSION;
 use crate::error::Hint;
 use crate::message_text::MessageText;
 
@@ -209,3 +208,6 @@ impl Hint for RegisterError {
         }
     }
 }
+
+/// Supported version: plain-text gRPC, `pulumirpc.ResourceProvider`.
+pub(super) const SUPPORTED_VERSION: &str = "1.0";

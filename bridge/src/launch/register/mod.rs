@@ -7,7 +7,6 @@ mod error;
 mod group;
 mod registrar;
 mod token;
-mod version;
 
 use std::ffi::OsString;
 use std::io;

@@ -13,10 +13,9 @@ use pulumi_proto::host_v1::{RegisterRequest, RegisterResponse};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::error::RegistrationError;
+use super::error::{RegistrationError, SUPPORTED_VERSION};
 use super::group::ProcessGroup;
 use super::token::Token;
-use super::version::SUPPORTED_VERSION;
 use crate::process::{LogLevel, OutputSink};
 
 /// Largest number of past registrations whose tokens are recognized.

@@ -1,4 +1,6 @@
 //! Error of a sandbox.
+//!
+//! Length: the rules have it, and the question whether the system supports them asks the rules.
 
 /// Restriction of a sandbox that could not be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -10,7 +10,6 @@ use landlock::{
 
 use rustix::fs::{Mode, OFlags};
 
-use super::allowed_access::AllowedAccess;
 use super::error::SandboxError;
 use super::hidden_files::HiddenFiles;
 
@@ -128,4 +127,20 @@ fn add(
 fn system_paths() -> impl Iterator<Item = PathBuf> {
     let linked = LINKED_SETTINGS.into_iter().filter_map(|path| std::fs::canonicalize(path).ok());
     SYSTEM.into_iter().map(PathBuf::from).chain(linked)
+}
+
+/// Files and ports that a program in a strict sandbox reaches, besides the programs and settings of the system, and its
+/// folder for temporary files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AllowedAccess {
+    /// Existing files and folders that it reads, with what is below them.
+    pub readable: Vec<PathBuf>,
+    /// Existing files and folders that it reads, with what is below them at its start except [`AllowedAccess::hidden`].
+    pub readable_in_part: Vec<PathBuf>,
+    /// Patterns of [`HiddenFiles`](super::HiddenFiles).
+    pub hidden: Vec<PathBuf>,
+    /// Existing files and folders that it reads and changes, with what is below them.
+    pub writable: Vec<PathBuf>,
+    /// Ports to which it opens TCP connections, on every machine.
+    pub ports: Vec<u16>,
 }

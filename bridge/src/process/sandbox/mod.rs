@@ -1,7 +1,6 @@
 //! The sandbox of a program: the restrictions that the gate applies to itself before it becomes the program
 //! (docs/hosting.md#sandbox). The program inherits them, and so do all processes that it starts.
 
-mod allowed_access;
 #[cfg(target_os = "linux")]
 mod capabilities;
 mod error;
@@ -19,9 +18,9 @@ use std::path::PathBuf;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-pub use allowed_access::AllowedAccess;
 pub use error::SandboxError;
 pub use hidden_files::HiddenFiles;
+pub use landlock_rules::AllowedAccess;
 pub use support::SandboxSupport;
 pub(super) use temporary_folder::TemporaryFolder;
 

@@ -12,13 +12,12 @@ mod failure;
 mod objects;
 mod paced;
 mod pages;
-mod prefix;
 mod reply;
 mod transport;
 
 pub(crate) use connector::{LimitedConnector, retry_config};
 pub(crate) use failure::Failure;
+pub(crate) use objects::parse_prefix;
 pub(crate) use objects::{Bucket, BucketService};
-pub(crate) use prefix::parse_prefix;
 pub(crate) use reply::Reply;
 pub(crate) use transport::TransportFailure;

@@ -3,7 +3,6 @@
 //! Input: a URL with Pulumi's parameters, credentials of the configuration, the environment. Output: the objects of the
 //! bucket; a bucket that is created. Excluded: the layout of a store.
 
-mod anonymous;
 mod create;
 mod credentials;
 mod explain;

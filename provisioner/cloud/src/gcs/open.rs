@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use object_store::StaticCredentialProvider;
+use async_trait::async_trait;
+use http::header::AUTHORIZATION;
+use object_store::client::{HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService};
 use object_store::gcp::{GcpCredential, GcpSigningCredential, GoogleCloudStorage, GoogleCloudStorageBuilder};
+use object_store::{ClientOptions, StaticCredentialProvider};
 use state::store::{Objects, OutageReport, OutageWatch};
 
-use super::anonymous::AnonymousConnector;
 use super::credentials::Tokens;
 use super::explain::GcsService;
 use super::url::GcsUrl;
@@ -112,5 +114,26 @@ fn client(
             let builder = builder.with_credentials(Arc::new(empty)).with_skip_signature(true);
             builder.with_http_connector(AnonymousConnector(LimitedConnector::watched_by(watch))).build()
         }
+    }
+}
+
+/// Connector whose requests have no credentials.
+#[derive(Debug)]
+pub(super) struct AnonymousConnector(pub(super) LimitedConnector);
+
+impl HttpConnector for AnonymousConnector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        Ok(HttpClient::new(AnonymousService(self.0.connect(options)?)))
+    }
+}
+
+#[derive(Debug)]
+struct AnonymousService(HttpClient);
+
+#[async_trait]
+impl HttpService for AnonymousService {
+    async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        request.headers_mut().remove(AUTHORIZATION);
+        self.0.execute(request).await
     }
 }

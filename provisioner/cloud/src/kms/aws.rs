@@ -12,8 +12,8 @@ use bridge::error::chain;
 use state::secrets::{KeyFailure, KeyFailureKind};
 use zeroize::Zeroizing;
 
-use super::failure::failure;
 use super::services::KeyServices;
+use super::services::failure;
 use super::url::{KeyUrl, unknown_parameter};
 use crate::aws::{AwsConfigError, AwsParameters, CredentialsFailure, load_config};
 

@@ -4,7 +4,6 @@
 //! an implementation of [`state::secrets::KeyService`]. Excluded: data keys and secrets themselves.
 
 mod aws;
-mod failure;
 mod google;
 mod services;
 mod url;
@@ -13,7 +12,7 @@ use async_trait::async_trait;
 use state::secrets::{KeyFailure, KeyFailureKind, KeyService};
 use zeroize::Zeroizing;
 
-use self::failure::failure;
+use self::services::failure;
 
 pub use services::KeyServices;
 

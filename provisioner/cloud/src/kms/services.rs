@@ -1,7 +1,11 @@
-//! Credentials and environment of the clients of keys.
+//! Credentials and environment of the clients of keys, and their failures.
+//!
+//! Input: what the program knows of its caller. Excluded: the URLs of keys.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+
+use state::secrets::{KeyFailure, KeyFailureKind};
 
 use crate::aws::AwsKeys;
 use crate::google::GoogleCredentials;
@@ -19,4 +23,9 @@ pub struct KeyServices {
     pub environment: BTreeMap<String, String>,
     /// Home folder of the user.
     pub home: Option<PathBuf>,
+}
+
+/// Creates a failure.
+pub(super) fn failure(kind: KeyFailureKind, message: impl Into<String>) -> KeyFailure {
+    KeyFailure { kind, message: message.into() }
 }

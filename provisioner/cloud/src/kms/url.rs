@@ -4,7 +4,7 @@ use percent_encoding::percent_decode_str;
 use state::secrets::{KeyFailure, KeyFailureKind};
 use url::form_urlencoded;
 
-use super::failure::failure;
+use super::services::failure;
 
 /// Parsed URL of a key.
 #[derive(Debug, PartialEq, Eq)]

@@ -8,10 +8,9 @@ mod diagnostic;
 mod escape;
 mod render;
 mod sources;
-mod suggest;
 
+pub use diagnostic::closest;
 pub use diagnostic::{Code, Diagnostic, Label, MAX_SHOWN, Severity, finish, has_errors, shown};
 pub use escape::{escape_controls, escape_workflow_command};
 pub use render::{Masks, Style, excerpt, render, render_masked};
 pub use sources::{FileId, Position, Sensitivity, SourceFile, SourceFiles, Span};
-pub use suggest::closest;

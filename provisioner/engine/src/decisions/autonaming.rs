@@ -13,7 +13,7 @@ use pulumi_proto::urn::{TypeToken, Urn};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::config_entry::ConfigEntry;
+use crate::goal::ConfigEntry;
 
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 const DIGITS: &[u8] = b"0123456789";

@@ -64,7 +64,7 @@ impl Change {
         match reply.changes {
             DiffChanges::Unknown => {
                 let mut news = news.clone();
-                news.remove(crate::provider_inputs::INTERNAL_KEY);
+                news.remove(crate::goal::INTERNAL_KEY);
                 Self::from_comparison(reply, &old.outputs, &news)
             }
             DiffChanges::None | DiffChanges::Some => Self::from_reply(reply),

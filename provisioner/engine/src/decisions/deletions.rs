@@ -6,8 +6,7 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 use pulumi_proto::urn::Urn;
 
-use crate::events::StepOp;
-use crate::run_mode::RunMode;
+use crate::events::{RunMode, StepOp};
 use state::{EntryId, ResourceState};
 
 /// Returns the step that deletes an entry at the end of a run; `None` if the entry stays. `registered` is true if the

@@ -7,9 +7,7 @@ use std::collections::BTreeSet;
 use hashbrown::HashSet;
 use pulumi_proto::urn::Urn;
 
-use state::{Relation, ResourceState};
-
-use crate::entry::Entry;
+use state::{Entry, Relation, ResourceState};
 
 /// A walk over the loaded snapshot that collects the dependents that must be replaced together with a resource that is
 /// deleted before it is replaced.

@@ -3,9 +3,7 @@
 use hashbrown::HashSet;
 use pulumi_proto::urn::{ROOT_STACK_TYPE, Urn};
 
-use state::{EntryId, ResourceState};
-
-use crate::entry::Entry;
+use state::{Entry, EntryId, ResourceState};
 
 /// Resources that a run may change. Without targets and excludes, it may change all of them.
 #[derive(Clone, Debug, Default)]

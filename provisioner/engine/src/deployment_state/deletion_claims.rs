@@ -4,7 +4,7 @@ use pulumi_proto::urn::Urn;
 
 use super::DeploymentState;
 use crate::deletion_limit::DeletionLimit;
-use crate::entry::Entry;
+use state::Entry;
 
 impl DeploymentState {
     /// Adds entries to those whose resources the run deletes. If the limit does not allow all of them, adds none and returns the URN

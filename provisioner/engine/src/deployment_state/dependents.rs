@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use pulumi_proto::urn::{ProviderReference, Urn};
-use state::{EntryId, ResourceState};
+use state::{Entry, EntryId, ResourceState};
 
 use super::DeploymentState;
 use super::entry_deletions::DeletionWait;
-use crate::entry::Entry;
 
 /// Loaded entries by URN.
 pub(crate) type EntriesByUrn<'a> = HashMap<&'a Urn, Vec<&'a Entry>>;

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pulumi_proto::urn::Urn;
-use state::{Effect, EntryId, ResourceState};
+use state::{Effect, Entry, EntryId, ResourceState};
 
 use super::DeploymentState;
+use super::renames::rename_view;
 use super::repairs::EmptyKeys;
-use super::views::rename_view;
-use crate::entry::Entry;
 
 impl DeploymentState {
     /// Returns the effects of adding an entry that has no predecessor.

@@ -3,11 +3,10 @@
 
 use hashbrown::HashSet;
 use pulumi_proto::urn::Urn;
-use state::{EntryId, ResourceState};
+use state::{Entry, EntryId, ResourceState};
 
 use super::DeploymentState;
 use super::resource_status::ResourceStatus;
-use crate::entry::Entry;
 
 /// Former dependents of entries that are about to be deleted.
 #[derive(Debug, Default)]

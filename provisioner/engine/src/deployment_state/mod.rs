@@ -10,7 +10,6 @@ mod dependents;
 mod effects;
 mod entry_deletions;
 mod former_dependents;
-mod imports;
 mod readings;
 mod renames;
 mod repairs;
@@ -22,7 +21,6 @@ mod shared_resources;
 #[cfg(test)]
 mod tests;
 mod transitions;
-mod views;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,17 +32,17 @@ use state::{EntryId, Ledger, ResourceState, Snapshot};
 
 use crate::decisions::deletions::order_pending_deletes_first;
 use crate::decisions::scope::UrnPattern;
-use crate::entry::Entry;
 use crate::events::{Deletions, SourceRef, StepOp, is_managed};
 use crate::missing::ProviderReadings;
+use state::Entry;
 
 pub(crate) use dependents::{EntriesByUrn, by_urn};
 pub(crate) use entry_deletions::{Deleted, DeletionReport, DeletionWait, EntryStays, deletion_channel};
 pub(crate) use former_dependents::{FormerDependent, FormerDependentKind};
+pub(crate) use renames::rename_view;
 pub(crate) use repairs::EmptyKeys;
 pub(crate) use resource_record::{Incomplete, Inheritance, PlannedDependentReplacement};
 pub(crate) use shared::SharedState;
-pub(crate) use views::rename_view;
 
 use entry_deletions::EntryDeletions;
 use resource_record::{Announced, ResourceRecord};

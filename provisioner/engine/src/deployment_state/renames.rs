@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use pulumi_proto::urn::{ProviderReference, Urn};
-use state::{Effect, EntryId, Relation, ResourceState, Rewrite};
+use state::{Effect, Entry, EntryId, Relation, ResourceState, Rewrite};
 
 use super::DeploymentState;
-use crate::entry::Entry;
 
 impl DeploymentState {
     /// Marks a recorded URN as taken over by a registration under a new URN.
@@ -164,4 +163,18 @@ fn renamed_entry(
         _ => Rewrite::Keep,
     });
     Some(new)
+}
+
+impl DeploymentState {
+    /// Returns the views of an entry. The views of a pending delete are pending deletes, too.
+    pub(crate) fn views_of(&self, resource: &ResourceState) -> Vec<Entry> {
+        let views = self.ledger.views_of(&resource.urn).filter(|(_, state)| state.delete == resource.delete);
+        views.map(|(id, state)| (id, Arc::clone(state))).collect()
+    }
+}
+
+/// Moves a view below the new URN of its resource.
+pub(crate) fn rename_view(view: &mut ResourceState, resource: &Urn) {
+    view.urn = Urn::new(resource.stack(), resource.project(), Some(resource), view.urn.type_token(), view.urn.name());
+    (view.parent, view.view_of) = (Some(resource.clone()), Some(resource.clone()));
 }

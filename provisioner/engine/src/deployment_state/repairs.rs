@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use pulumi_proto::urn::Urn;
-use state::{Effect, EntryId, ResourceState};
+use state::{Effect, Entry, EntryId, ResourceState};
 
 use super::DeploymentState;
-use crate::entry::Entry;
 
 /// Treatment of keys of property dependencies that have no URNs. Keys that lose all their URNs in a repair are dropped
 /// in any case.

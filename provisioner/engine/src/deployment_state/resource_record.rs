@@ -8,8 +8,8 @@ use pulumi_proto::urn::{ProviderReference, Urn};
 
 use super::entry_deletions::DeletionWait;
 use super::resource_status::ResourceStatus;
-use crate::entry::Entry;
 use crate::events::SourceRef;
+use state::Entry;
 
 /// State of one URN in a run.
 #[derive(Debug, Default)]

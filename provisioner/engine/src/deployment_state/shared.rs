@@ -3,11 +3,10 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pulumi_proto::urn::Urn;
-use state::Snapshot;
+use state::{Entry, Snapshot};
 use tokio::sync::Notify;
 
 use super::DeploymentState;
-use crate::entry::Entry;
 
 /// Deployment state behind its lock, which is held briefly and never across an await.
 #[derive(Debug)]

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::resource_id::ResourceId;
-use pulumi_proto::urn::ProviderReference;
-use state::{EntryId, ResourceState};
+use pulumi_proto::urn::{ProviderReference, Urn};
+use state::{Entry, EntryId, ResourceState};
 
 use super::DeploymentState;
 use super::sent_deletes::{OverlappingDelete, RunningDelete};
 use crate::decisions::identity::{have_same_id, ids, is_shared_by_many, names_resource};
-use crate::entry::Entry;
-use crate::provider_inputs::{VERSION_KEY, visible};
+use crate::decisions::imports::owns_imported;
+use crate::goal::{VERSION_KEY, visible};
 
 impl DeploymentState {
     /// Returns whether two entries name one actual resource by their type, id and provider.
@@ -101,5 +101,23 @@ impl DeploymentState {
         let mut configuration = visible(&recorded.or_else(|| self.loaded_provider(reference))?.inputs);
         configuration.remove(VERSION_KEY);
         Some(PropertyValue::from(configuration).without_wrappers())
+    }
+}
+
+impl DeploymentState {
+    /// Reserves the resource that is imported as `planned`, in place of the entry `old` if there is one. Called before the
+    /// resource is read, and again with the id that the provider returned, which may be another spelling.
+    ///
+    /// # Errors
+    /// The URN that owns the resource: that of another entry, or of an import of this run that has reserved it.
+    pub(crate) fn reserve_import(&mut self, planned: &ResourceState, old: Option<EntryId>) -> Result<(), Urn> {
+        let others = self.ledger.entries().filter(|(id, _)| Some(*id) != old);
+        let mut owners = others.map(|(_, entry)| &**entry).chain(&self.imports);
+        if let Some(owner) = owners.find(|entry| owns_imported(entry, planned) && self.is_same_resource(entry, planned))
+        {
+            return Err(owner.urn.clone());
+        }
+        self.imports.push(planned.clone());
+        Ok(())
     }
 }

@@ -1,13 +1,12 @@
 //! Transitions of the state of a URN or of an entry: each is a method of [`DeploymentState`].
 
 use pulumi_proto::urn::Urn;
-use state::EntryId;
+use state::{Entry, EntryId};
 
 use super::DeploymentState;
 use super::entry_deletions::DeletionWait;
 use super::resource_record::{Incomplete, Inheritance, PlannedDependentReplacement, ResourceRecord};
 use super::resource_status::ResourceStatus;
-use crate::entry::Entry;
 
 /// Error of a registration: the URN has been registered before in this run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,8 +9,7 @@ use pulumi_proto::property::PropertyValue;
 use pulumi_proto::resource_id::ReferenceId;
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
-use super::call_error::CallError;
-use super::invokes::instance_for;
+use super::invokes::{CallError, instance_for};
 use super::run_info::monitored_run_info;
 use crate::context::Context;
 use crate::goal::InvokeGoal;

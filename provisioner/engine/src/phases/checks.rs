@@ -9,10 +9,9 @@ use super::import::urn_of;
 use crate::context::Context;
 use crate::decisions::deletions::{DeletedWithTarget, DeletionKind, DeletionReason, Undeletable, deletion_kind};
 use crate::decisions::scope::{Scope, UrnPattern};
-use crate::events::{Event, Message, Operation, Severity};
+use crate::events::{Event, Message, Operation, RunMode, Severity};
 use crate::messages;
 use crate::reporter::{ErrorReported, Failure, report_all};
-use crate::run_mode::RunMode;
 
 /// Checks the names in the options against the recorded resources, and the rules for physical names.
 ///

@@ -8,8 +8,8 @@ use bridge::provider::{ConstructReply, ConstructRequest, Method, Provider, Provi
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
 
+use super::phase_end::failed;
 use super::registration::{prepare, register_prepared};
-use super::registration_failure::failed;
 use super::run_info::monitored_run_info;
 use crate::context::Context;
 use crate::deployment_state::Incomplete;

@@ -9,8 +9,7 @@ use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 use super::registration::{prepare, register_prepared};
 use crate::context::{Context, ProviderKey};
 use crate::events::{Message, Severity, SourceRef};
-use crate::goal::Goal;
-use crate::provider_inputs::{BUILT_IN, VERSION_KEY};
+use crate::goal::{BUILT_IN, Goal, VERSION_KEY};
 use crate::registrar::{Halted, Registered};
 use crate::step_generator::Origin;
 

@@ -7,7 +7,7 @@ use bridge::message_text::MessageText;
 use futures_util::future::join_all;
 use hashbrown::{HashMap, HashSet};
 use pulumi_proto::urn::ProviderReference;
-use state::{EntryId, ResourceState};
+use state::{Entry, EntryId, ResourceState};
 
 use super::deletion_scope::{Deletable, deletable};
 use super::orphans::report_orphans;
@@ -16,7 +16,6 @@ use super::shared_resources::{is_removed, withhold_deletions};
 use crate::context::Context;
 use crate::decisions::deletions::{deletion_batches, deletion_step, order_pending_deletes_first};
 use crate::deployment_state::{DeploymentState, EmptyKeys, EntriesByUrn, by_urn, rename_view};
-use crate::entry::Entry;
 use crate::events::{Operation, StepOp};
 use crate::reporter::Failure;
 use crate::step_executor::StepExecutor;

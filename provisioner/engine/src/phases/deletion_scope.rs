@@ -6,11 +6,10 @@ use bridge::message_text::MessageText;
 use bridge::shell::option;
 use hashbrown::HashSet;
 use pulumi_proto::urn::Urn;
-use state::{EntryId, ResourceState};
+use state::{Entry, EntryId, ResourceState};
 
 use crate::context::Context;
 use crate::decisions::scope::TargetedEntries;
-use crate::entry::Entry;
 use crate::events::{Message, Operation, Severity, StepOp};
 use crate::messages;
 use crate::reporter::{ErrorReported, Failure, report_all};

@@ -11,7 +11,7 @@ use bridge::provider::{CheckRequest, Views};
 use futures_util::future::join_all;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ProviderReference, ROOT_STACK_TYPE, TypeToken, Urn};
-use state::ResourceState;
+use state::{Entry, ResourceState};
 
 use super::default_providers::{Package, default_name, default_provider};
 use super::phase_end::PhaseEnd;
@@ -20,7 +20,6 @@ use crate::context::{Context, ProviderKey, host_error};
 use crate::decisions::aliases;
 use crate::decisions::imports::id_for_import;
 use crate::deployment_state::Inheritance;
-use crate::entry::Entry;
 use crate::events::{Message, Severity, SourceRef, StepOp};
 use crate::goal::{Goal, ImportGoal, ImportProvider};
 use crate::messages;
@@ -28,9 +27,9 @@ use crate::providers::Instance;
 use crate::registrar::{Halted, Registered};
 use crate::reporter::{ErrorReported, Failure};
 use crate::secretness::GoalInputs;
-use crate::seed::random_seed;
 use crate::step::{Actor, Step};
 use crate::step_executor::{Reading, StepExecutor, call_read};
+use crate::step_generator::random_seed;
 
 /// Runs the import operation.
 pub(crate) async fn import_all(ctx: &Arc<Context>) -> PhaseEnd {

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use bridge::provider::{InvokeReply, InvokeRequest};
+use bridge::provider::{InvokeReply, InvokeRequest, ProviderError};
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
 
-use super::call_error::CallError;
 use super::default_providers::{Package, default_provider};
 use crate::context::Context;
 use crate::events::Message;
@@ -80,4 +79,25 @@ pub(super) async fn instance_for(
         }
     };
     Ok(ctx.require_instance(&reference, &urn, None).await?)
+}
+
+/// Error of a call of a function or a method.
+#[derive(Debug)]
+pub(crate) enum CallError {
+    /// The provider rejected the arguments or failed. The error has not been reported.
+    Provider(ProviderError),
+    /// The run is halted.
+    Halted(Halted),
+}
+
+impl From<ProviderError> for CallError {
+    fn from(error: ProviderError) -> Self {
+        Self::Provider(error)
+    }
+}
+
+impl From<Halted> for CallError {
+    fn from(halted: Halted) -> Self {
+        Self::Halted(halted)
+    }
 }

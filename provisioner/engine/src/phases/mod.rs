@@ -3,7 +3,6 @@
 //!
 //! Each phase orders the step generator and the step executor, which do not depend on the phases.
 
-mod call_error;
 mod calls;
 mod checks;
 mod components;
@@ -23,17 +22,16 @@ mod recorded_provider;
 mod refresh;
 mod refresh_registered;
 mod registration;
-mod registration_failure;
 mod run_info;
 mod shared_resources;
 
-pub(crate) use call_error::CallError;
 pub(crate) use calls::call;
 pub(crate) use checks::{
     check_hooks, check_names, check_targets_found, report_pending_operations, report_unregistered_replacements,
 };
 pub(crate) use deletion::{delete_unregistered, rename_pending_deletes};
 pub(crate) use import::import_all;
+pub(crate) use invokes::CallError;
 pub(crate) use invokes::{call_function, invoke};
 pub(crate) use outputs::{record_stack_outputs, register_outputs};
 pub(crate) use phase_end::PhaseEnd;

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use bridge::message_text::MessageText;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ROOT_STACK_TYPE, Urn};
-use state::ResourceState;
+use state::{Entry, ResourceState};
 
 use crate::context::Context;
-use crate::entry::Entry;
 use crate::events::{Event, Message, Severity};
 use crate::messages;
 use crate::registrar::Halted;

@@ -1,6 +1,9 @@
 //! End of a phase of a run.
 
+use pulumi_proto::urn::Urn;
+
 use crate::context::Context;
+use crate::step_generator::EarlyEnd;
 
 /// End of a phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,5 +33,15 @@ impl PhaseEnd {
             (Self::Complete, Self::Complete) => Self::Complete,
             (Self::Stopped, _) | (_, Self::Stopped) => Self::Stopped,
         }
+    }
+}
+
+/// Finishes a registration that failed. Returns a reply if the run continues on errors, else ends the run.
+pub(super) fn failed(ctx: &Context, urn: &Urn) -> EarlyEnd {
+    if ctx.request.options.continue_on_error {
+        EarlyEnd::failed(ctx, urn)
+    } else {
+        ctx.shared.finish(urn);
+        EarlyEnd::Halted(ctx.halted())
     }
 }

@@ -8,17 +8,15 @@ use futures_util::future::join_all;
 use hashbrown::HashMap;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{ProviderReference, Urn};
-use state::ResourceState;
+use state::{Entry, ResourceState};
 
 use super::reading::{EntryReading, FailedReading, read_with, reads_with_provider};
 use super::registration::complete_provider_inputs;
 use crate::context::Context;
 use crate::decisions::aliases::candidate_urns;
 use crate::decisions::change::{Change, compare, without_wrappers};
-use crate::entry::Entry;
 use crate::events::{Message, Severity};
-use crate::goal::Goal;
-use crate::provider_inputs::{VERSION_KEY, visible};
+use crate::goal::{Goal, VERSION_KEY, visible};
 use crate::providers::Instance;
 use crate::secretness::ProgramSecrets;
 

@@ -9,15 +9,14 @@ use bridge::provider::{DiffKind, DiffRequest, PropertyDiff, ProviderError};
 use jiff::Timestamp;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ProviderReference, Urn};
-use state::{EntryId, ResourceState};
+use state::{Entry, EntryId, ResourceState};
 
 use crate::context::Context;
 use crate::decisions::change::Change;
 use crate::decisions::refresh::{refresh_result, refreshed_state};
-use crate::entry::Entry;
 use crate::events::{Event, Message, Operation, Severity, SourceRef, StepFailure, StepInfo, StepOp};
+use crate::goal::BUILT_IN;
 use crate::messages;
-use crate::provider_inputs::BUILT_IN;
 use crate::providers::Instance;
 use crate::reporter::{ErrorReported, Failure};
 use crate::secretness::{GoalInputs, ProgramSecrets, mark_secrets};

@@ -7,7 +7,7 @@ use bridge::message_text::MessageText;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::resource_id::ReferenceId;
 use pulumi_proto::urn::{ProviderReference, Urn};
-use state::ResourceState;
+use state::{Entry, ResourceState};
 
 use super::default_providers::{Package, default_provider};
 use super::registration::wait_until_deleted;
@@ -16,7 +16,6 @@ use crate::decisions::aliases;
 use crate::decisions::deletions::Undeletable;
 use crate::decisions::imports::read_op;
 use crate::deployment_state::{DeploymentState, Incomplete, Inheritance};
-use crate::entry::Entry;
 use crate::events::{Message, Operation, Severity, SourceRef, StepOp};
 use crate::goal::{Goal, ReadGoal};
 use crate::messages;

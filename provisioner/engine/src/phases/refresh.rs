@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use hashbrown::HashSet;
-use state::{Effect, EntryId};
+use state::{Effect, Entry, EntryId};
 
 use super::phase_end::PhaseEnd;
 use super::program_configurations::{Attempt, repeat_failed};
@@ -14,7 +14,6 @@ use super::refresh_registered::{should_read_everything, should_read_registration
 use crate::context::Context;
 use crate::decisions::refresh::should_refresh_first;
 use crate::deployment_state::{DeploymentState, EmptyKeys};
-use crate::entry::Entry;
 use crate::events::Operation;
 use crate::reporter::{ErrorReported, Failure};
 use crate::secretness::ProgramSecrets;

@@ -4,13 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use state::{Effect, ResourceState, StateError};
+use state::{Effect, Entry, ResourceState, StateError};
 
+use super::phase_end::failed;
 use super::reading::{EntryToRead, read_entry};
-use super::registration_failure::failed;
 use crate::context::Context;
 use crate::deployment_state::{EmptyKeys, Incomplete};
-use crate::entry::Entry;
 use crate::events::Operation;
 use crate::goal::ResourceKind;
 use crate::messages;

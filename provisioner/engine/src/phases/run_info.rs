@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bridge::error::cause;
 use bridge::provider::{Method, ProviderError, RunInfo};
 
-use crate::config_entry::ConfigEntry;
 use crate::context::Context;
+use crate::goal::ConfigEntry;
 use crate::options::DeploymentRequest;
 
 /// Organization of every stack in a file backend.

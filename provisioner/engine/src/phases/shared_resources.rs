@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
-use state::{EntryId, ResourceState};
+use state::{Entry, EntryId, ResourceState};
 
 use crate::context::Context;
-use crate::entry::Entry;
 use crate::events::StepOp;
 use crate::messages;
 use crate::step_generator::{SharingEntry, others_of_same_resource};

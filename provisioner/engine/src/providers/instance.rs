@@ -7,8 +7,8 @@ use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::ProviderReference;
 use tokio::sync::watch;
 
+use crate::goal::{VERSION_KEY, visible};
 use crate::jobs::Jobs;
-use crate::provider_inputs::{VERSION_KEY, visible};
 
 /// An instance that is configured, or about to be.
 #[derive(Debug)]

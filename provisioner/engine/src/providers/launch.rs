@@ -7,7 +7,7 @@ use bridge::provider::{ParameterizeRequest, Provider};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{TypeToken, Urn};
 
-use crate::provider_inputs::{INTERNAL_KEY, VERSION_KEY};
+use crate::goal::{INTERNAL_KEY, VERSION_KEY};
 
 /// Returns the package of a provider resource.
 pub(super) fn package(urn: &Urn) -> String {

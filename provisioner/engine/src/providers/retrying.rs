@@ -24,7 +24,6 @@ use tracing::debug;
 use crate::decisions::retries::{FailedAttempt, RetryDecision, RetryRefusal, decide};
 use crate::events::{Event, ScheduledRetry};
 use crate::reporter::Reporter;
-use crate::seed::random_bytes;
 
 /// Parts of a run that repeated calls need.
 #[derive(Clone, Debug)]
@@ -142,7 +141,8 @@ fn refused(mut error: ProviderError, refusal: RetryRefusal) -> ProviderError {
 
 /// Returns a random number from 0 to 1.
 fn random_fraction() -> f64 {
-    f64::from(u32::from_le_bytes(random_bytes())) / f64::from(u32::MAX)
+    let random = getrandom::u32().expect("the operating system has random bytes for each process");
+    f64::from(random) / f64::from(u32::MAX)
 }
 
 #[async_trait]

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use bridge::provider::{DeleteRequest, ProviderError, ViewOp, Views};
 use state::{EntryId, OperationKind, ResourceState};
 
-use super::failed_call::{self, BegunOperation};
-use super::step_result::StepResult;
+use super::failed_call::{self, BegunOperation, StepResult};
 use super::view_log::ViewLog;
 use crate::context::Context;
 use crate::decisions::deletions::{DeletedWithTarget, DeletionKind, DeletionReason, deletion_kind};

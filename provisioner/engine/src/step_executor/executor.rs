@@ -5,16 +5,15 @@ use std::time::Instant;
 
 use bridge::message_text::MessageText;
 use bridge::provider::ProviderError;
-use state::ResourceState;
+use state::{Entry, ResourceState};
 use tracing::{Instrument as _, debug_span};
 
-use super::step_result::StepResult;
+use super::failed_call::StepResult;
 use super::view_log::ViewLog;
 use super::{create, delete, import, read, same, update};
 use crate::context::Context;
 use crate::decisions::deletions::Undeletable;
 use crate::deployment_state::Incomplete;
-use crate::entry::Entry;
 use crate::events::{Event, StepFailure, StepOp};
 use crate::messages;
 use crate::reporter::{ErrorReported, Failure};
@@ -116,7 +115,8 @@ impl<'c> StepExecutor<'c> {
         let started = Instant::now();
         self.ctx.emit(Event::StepStarted(Arc::new(step.info(step.new.clone()))));
         let span = debug_span!("step", op = step.op.as_str(), urn = %step.urn);
-        let outcome = match self.perform(&step, &views, reading).instrument(span).await {
+        // Boxed: a span moves its future, and that of a step is large.
+        let outcome = match Box::pin(self.perform(&step, &views, reading)).instrument(span).await {
             Ok(StepResult { new, partial: None }) => Ok(new),
             Ok(StepResult { partial: Some(error), .. }) => Err(StepError::Provider(error)),
             Err(error) => Err(error),

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use bridge::provider::{LostReply, Method};
+use bridge::provider::{LostReply, Method, ProviderError};
 use jiff::Timestamp;
-use state::{Effect, OperationId, OperationKind, ResourceState, StateError};
+use state::{Effect, Entry, OperationId, OperationKind, ResourceState, StateError};
 
 use crate::context::Context;
 use crate::deployment_state::DeploymentState;
@@ -76,4 +76,20 @@ pub(super) async fn record(
     let created = Some(Timestamp::now());
     let resource = ResourceState { id: Some(id.clone()), created, modified: created, ..operation.planned.clone() };
     ctx.records.record_pending_id(operation.id, operation.kind, Arc::new(resource)).await
+}
+
+/// Result of a step.
+#[derive(Debug)]
+pub(super) struct StepResult {
+    /// Entry that the step made or confirmed.
+    pub(super) new: Option<Entry>,
+    /// Partial failure: the provider could not initialize the resource. `new` is recorded nevertheless, and the step
+    /// fails with this error.
+    pub(super) partial: Option<ProviderError>,
+}
+
+/// Numbers a new entry, and masks secrets in its errors of initialization.
+pub(super) fn new_entry(ctx: &Context, mut state: ResourceState) -> Entry {
+    ctx.mask_init_errors(&mut state);
+    (ctx.state().ledger_mut().new_entry(), Arc::new(state))
 }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use state::{OperationKind, ResourceState};
 
-use super::failed_call::{self, BegunOperation};
+use super::failed_call::{self, BegunOperation, StepResult, new_entry};
 use super::provider_read::{Reading, read};
-use super::step_result::{StepResult, new_entry};
 use super::view_log::ViewLog;
 use crate::context::Context;
 use crate::decisions::imports::imported_state;

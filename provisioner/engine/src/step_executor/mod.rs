@@ -12,7 +12,6 @@ mod import;
 mod provider_read;
 mod read;
 mod same;
-mod step_result;
 mod update;
 mod view_log;
 mod view_steps;

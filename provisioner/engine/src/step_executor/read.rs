@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use state::{OperationKind, ResourceState};
 use tokio::time::Instant;
 
+use super::failed_call::{StepResult, new_entry};
 use super::provider_read::{Reading, read};
-use super::step_result::{StepResult, new_entry};
 use super::view_log::ViewLog;
 use crate::context::Context;
 use crate::events::StepOp;

@@ -6,7 +6,7 @@ use bridge::provider::{Provider, ViewOp};
 use pulumi_proto::urn::ProviderReference;
 use state::ResourceState;
 
-use super::step_result::{StepResult, new_entry};
+use super::failed_call::{StepResult, new_entry};
 use super::view_log::ViewLog;
 use crate::context::Context;
 use crate::providers::Instance;

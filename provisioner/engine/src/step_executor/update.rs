@@ -7,12 +7,11 @@ use jiff::Timestamp;
 use pulumi_proto::urn::ProviderReference;
 use state::{OperationKind, ResourceState};
 
-use super::failed_call::{self, BegunOperation};
-use super::step_result::{StepResult, new_entry};
+use super::failed_call::{self, BegunOperation, StepResult, new_entry};
 use super::view_log::ViewLog;
 use crate::context::Context;
 use crate::deployment_state::DeploymentState;
-use crate::provider_inputs::visible;
+use crate::goal::visible;
 use crate::providers::Instance;
 use crate::secretness::mark_secrets;
 use crate::step::{Actor, Step, StepError};

@@ -12,12 +12,11 @@ use bridge::provider::{View, ViewFailure, ViewListener, ViewOp, ViewStep, Views}
 use hashbrown::{HashMap, HashSet};
 use pulumi_proto::urn::Urn;
 
-use state::{Effect, ResourceState};
+use state::{Effect, Entry, ResourceState};
 
 use super::view_steps::{Published, ViewOutcome, info, is_taken, name_of, outcomes, rewritten};
 use crate::context::Context;
 use crate::deployment_state::{DeploymentState, Incomplete};
-use crate::entry::Entry;
 use crate::events::{Event, Message, Severity, StepFailure, StepInfo, StepOp};
 use crate::messages;
 use crate::reporter::{ErrorReported, Failure};

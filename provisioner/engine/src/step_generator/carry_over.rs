@@ -5,8 +5,8 @@ use pulumi_proto::resource_id::ReferenceId;
 use pulumi_proto::urn::Urn;
 
 use crate::deployment_state::DeploymentState;
-use crate::entry::Entry;
 use crate::step::Step;
+use state::Entry;
 
 /// Error of an entry that cannot be carried over: its provider has been replaced in this run.
 #[derive(Debug)]

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use state::ResourceState;
+use state::{Entry, ResourceState};
 
 use crate::context::Context;
-use crate::entry::Entry;
 use crate::events::StepOp;
 use crate::step::{Actor, Step};
 

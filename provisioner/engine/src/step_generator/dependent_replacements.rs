@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use bridge::provider::{DiffConfigRequest, DiffRequest, Method, ProviderError};
 use pulumi_proto::property::PropertyValue;
-use state::ResourceState;
+use state::{Entry, ResourceState};
 
 use crate::context::Context;
 use crate::decisions::change::Change;
 use crate::decisions::dependent_replacements::{DependentReplacement, DependentWalk, WalkResult};
-use crate::entry::Entry;
-use crate::provider_inputs::visible;
+use crate::goal::visible;
 use crate::providers::not_started;
 
 /// Entries that a walk over dependents skips.

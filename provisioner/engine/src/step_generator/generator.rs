@@ -66,7 +66,7 @@ impl<'c> StepGenerator<'c> {
     /// [`Halted`] if the registration is refused, a call fails, or nothing new may start.
     pub(crate) async fn plan(self, registration: &mut Registration) -> Result<Plan, Halted> {
         let span = debug_span!("plan", urn = %registration.urn);
-        self.query_and_decide(registration).instrument(span).await
+        Box::pin(self.query_and_decide(registration)).instrument(span).await
     }
 
     async fn query_and_decide(self, registration: &mut Registration) -> Result<Plan, Halted> {

@@ -18,7 +18,6 @@ use crate::goal::{Goal, ResourceKind};
 use crate::registrar::{Halted, Registered, RegistrationResult};
 use crate::reporter::Failure;
 use crate::secretness::GoalInputs;
-use crate::seed::random_seed;
 
 /// Finds the recorded entry of a goal, and checks whether the goal can be registered.
 ///
@@ -181,4 +180,11 @@ fn find_old(state: &mut DeploymentState, registration: &mut Registration) -> Opt
         clash = Some(format!("{other} has taken over the entry that was recorded under this URN"));
     }
     clash
+}
+
+/// Returns 32 random bytes, the length of the seeds of Pulumi's engine, from which providers derive random properties.
+pub(crate) fn random_seed() -> [u8; 32] {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).expect("the operating system has random bytes for each process");
+    bytes
 }

@@ -2,14 +2,13 @@
 
 use hashbrown::HashSet;
 use pulumi_proto::urn::Urn;
-use state::ResourceState;
+use state::{Entry, ResourceState};
 use std::sync::Arc;
 
 use bridge::message_text::MessageText;
 use bridge::shell::option;
 
 use crate::context::Context;
-use crate::entry::Entry;
 use crate::events::{Message, Operation, Severity, SourceRef};
 use crate::reporter::{ErrorReported, Failure};
 

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use bridge::provider::Provider;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
-use state::ResourceState;
+use state::{Entry, ResourceState};
 
 use crate::decisions::autonaming::Proposal;
 use crate::decisions::registration::Replies;
-use crate::entry::Entry;
 use crate::events::StepOp;
 use crate::goal::{Goal, ResourceKind};
 use crate::providers::Instance;

@@ -6,7 +6,7 @@ use bridge::message_text::MessageText;
 use bridge::shell::operand;
 use hashbrown::{HashMap, HashSet};
 use pulumi_proto::urn::Urn;
-use state::{EntryId, ResourceState};
+use state::{Entry, EntryId, ResourceState};
 
 use super::delete_step::{delete_step, retained};
 use super::dependent_replacements::{SkippedEntries, find_dependent_replacements};
@@ -22,11 +22,9 @@ use crate::decisions::registration::{Refusal, ReplaceOrder, Replacement};
 use crate::deployment_state::{
     Deleted, FormerDependent, FormerDependentKind, PlannedDependentReplacement, deletion_channel,
 };
-use crate::entry::Entry;
-use crate::events::{Message, Severity, StepOp};
+use crate::events::{Message, RunMode, Severity, StepOp};
 use crate::messages;
 use crate::reporter::{ErrorReported, Failure, report_all};
-use crate::run_mode::RunMode;
 use crate::step::Step;
 
 /// Returns the steps of a replacement, and marks in the deployment state the entries that they replace and delete.

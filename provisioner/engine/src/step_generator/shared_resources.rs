@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use bridge::provider::{ReadRequest, Views};
 use pulumi_proto::property::PropertyMap;
-use state::ResourceState;
+use state::{Entry, ResourceState};
 
 use crate::context::Context;
 use crate::decisions::identity::{differing_outputs, shows_other};
-use crate::entry::Entry;
 
 /// Other entry that names the actual resource of an entry.
 pub(crate) struct SharingEntry {

@@ -1,4 +1,6 @@
 //! Errors of the ciphers.
+//!
+//! Length: both ciphers have it.
 
 /// Reason why an entry of the store cannot be decrypted, or a text not be encrypted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

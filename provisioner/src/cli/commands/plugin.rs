@@ -20,10 +20,10 @@ use crate::cli::args::{GlobalArgs, StacksArgs};
 use crate::cli::attached_plugins;
 use crate::cli::display::{Line, Secrets};
 use crate::cli::exit::Exit;
+use crate::cli::listing::table;
 use crate::cli::runs::{plugin_settings, print_reasons};
 use crate::cli::session::{self, SessionOptions};
 use crate::cli::stacks::read_stacks;
-use crate::cli::table::table;
 use crate::cli::ui::Ui;
 
 /// Install, list and debug provider plugins

@@ -28,11 +28,10 @@ use crate::cli::access::{access, access_for_change, create_buckets};
 use crate::cli::args::{DirArgs, GlobalArgs, LockArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
+use crate::cli::listing::{ago, table};
 use crate::cli::migrated;
 use crate::cli::process::{place_to_write, working_folder};
 use crate::cli::stacks::{not_provisioned, only, read_all, read_stack};
-use crate::cli::table::table;
-use crate::cli::times::ago;
 use crate::cli::ui::Ui;
 
 /// Manage stacks: list, outputs, export, import, history, restore, migrate, rename, remove, tag

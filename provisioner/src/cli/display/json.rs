@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use state::ResourceState;
 
-use super::filter::MessageFilter;
+use super::queue::MessageFilter;
 use super::value::{DisplayValue, Secrets, map_to_json};
 use super::{Origin, Renderer, Stamp, StopNotice};
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 use engine::events::{Download, DownloadStage, Event, Phase, Severity, Summary};
 use pulumi_proto::urn::Urn;
 
-use super::filter::MessageFilter;
 use super::painter::Painter;
 use super::palette::{Palette, severity};
 use super::progress::{ShownPreview, fraction, is_finished_change};
+use super::queue::MessageFilter;
 use super::report::LocatedMessage;
 use super::rows::{Row, RowState, Rows};
 use super::text::{Line, bytes, duration};

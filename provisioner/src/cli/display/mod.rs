@@ -6,7 +6,6 @@
 //! with `--show-secrets`.
 
 mod diff;
-mod filter;
 mod json;
 mod json_diagnostics;
 mod live;
@@ -50,8 +49,7 @@ pub(crate) use stop::StopNotice;
 pub(crate) use text::{Line, bytes};
 pub(crate) use value::{DisplayValue, Secrets, map_to_json};
 
-use filter::MessageFilter;
-use queue::QueuedLogs;
+use queue::{MessageFilter, QueuedLogs};
 use redact::cut;
 
 /// Interval between repaints of moving parts.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use engine::events::{DownloadStage, Event, Operation, Phase, StepOp, Summary};
 use pulumi_proto::urn::Urn;
 
-use super::filter::MessageFilter;
 use super::palette::{Palette, info_style, step_style};
 use super::progress::{ShownPreview, fraction, is_finished_change};
+use super::queue::MessageFilter;
 use super::report::LocatedMessage;
 use super::rows::{RowState, Rows};
 use super::text::{Line, duration};

@@ -8,7 +8,7 @@ use pulumi_proto::property::{PropertyMap, PropertyValue};
 use serde_json::{Map, Value, json};
 
 use super::gcp::{account_provider, enable_api, project};
-use super::random::root_password;
+use super::keys::root_password;
 use crate::registry::recipe::{Handle, Hole, Place, Provider, Recipe, ResolvedValue};
 use crate::registry::types::gcp_data::{GcpCloudSqlPostgresConfig, GcpPubSubConfig, GcpRedisConfig};
 

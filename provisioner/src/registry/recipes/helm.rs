@@ -6,8 +6,8 @@ use std::time::Duration;
 use config::types::FreeValue;
 use serde_json::{Map, Value, json};
 
+use super::keys::root_password;
 use super::kubernetes::{annotations, cluster, labels, merged, resource_name};
-use super::random::root_password;
 use crate::registry::recipe::{Handle, Hole, Place, Provider, Recipe, ResolvedValue, decode_base64, secret};
 use crate::registry::types::helm::{
     HelmChartConfig, MongodbOperatorConfig, PostgresOperatorConfig, RabbitmqOperatorConfig, RedisOperatorConfig,

@@ -1,9 +1,10 @@
 //! Recipes of the keys that protect the secrets of a stack (docs/spec/simple-container.md#6.4). Each exports the URL of its key.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{aws, gcp};
-use crate::registry::recipe::{Hole, Place, Recipe, ResolvedValue};
+use crate::registry::packages::RANDOM;
+use crate::registry::recipe::{Hole, Place, Provider, Recipe, ResolvedValue};
 use crate::registry::types::keys::{AwsKmsConfig, GcpKmsConfig};
 
 /// APIs of Google that a key needs, in the order in which they are switched on.
@@ -51,4 +52,15 @@ fn public(hole: Hole, r: &mut Recipe<'_>) -> Hole {
         Some(text) => r.value(text),
         None => hole,
     }
+}
+
+/// Adds a password, and returns it.
+pub(super) fn password(name: &str, inputs: Value, r: &mut Recipe<'_>) -> Hole {
+    let token = "random:index/randomPassword:RandomPassword";
+    r.add(Provider::default_of(RANDOM).resource(token, name, inputs)).out("result")
+}
+
+/// Adds the password of an administrator, and returns it.
+pub(super) fn root_password(name: &str, r: &mut Recipe<'_>) -> Hole {
+    password(name, json!({ "length": 16, "special": true, "overrideSpecial": "-_" }), r)
 }

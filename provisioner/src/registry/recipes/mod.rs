@@ -13,7 +13,6 @@ mod helm;
 mod keys;
 mod kubernetes;
 mod mongodb;
-mod random;
 
 use config::ProvisionedKey;
 use config::types::TypeTable;

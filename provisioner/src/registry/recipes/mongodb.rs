@@ -7,7 +7,7 @@ use pulumi_proto::property::PropertyValue;
 use serde_json::{Value, json};
 
 use super::aws;
-use super::random::password;
+use super::keys::password;
 use crate::registry::packages::{ATLAS, AWS};
 use crate::registry::recipe::{
     Handle, Hole, Node, Place, Provider, Recipe, ResolvedValue, go_json, secret, trim_middle,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
 
-use super::checksum::magic;
 use super::encryption::Encryption;
 use super::go_json::{self, Escaping};
 use super::resource_dto::ResourceDto;
@@ -130,4 +130,9 @@ struct OperationDto<'s, 'e> {
     resource: ResourceDto<'s, 'e>,
     #[serde(rename = "type")]
     kind: &'static str,
+}
+
+/// Returns the checksum (`magic`) of a manifest: the SHA-256 of its version.
+pub(super) fn magic(version: Option<&str>) -> Option<String> {
+    version.map(|version| hex::encode(Sha256::digest(version)))
 }

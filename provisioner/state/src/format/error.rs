@@ -4,8 +4,7 @@ use bridge::error::Hint;
 use bridge::message_text::MessageText;
 use pulumi_proto::urn::NameError;
 
-use super::nesting::MAX_TEXT_NESTING;
-use super::read_value::ValueError;
+use super::read_value::{MAX_TEXT_NESTING, ValueError};
 use crate::secrets::SecretsError;
 use crate::store::NEWER;
 

@@ -8,8 +8,8 @@ use super::deployment_dto::ExportDto;
 use super::error::FormatError;
 use super::go_json::{self, Escaping};
 use super::indent::indent_json;
-use super::nesting::MAX_TEXT_NESTING;
 use super::read::StoredText;
+use super::read_value::MAX_TEXT_NESTING;
 
 #[derive(Deserialize)]
 struct StoredFile<'a> {

@@ -11,8 +11,6 @@
 //! Checkpoints are compact JSON. Version 4 is version 3 with a list of features before `checkpoint`; it is written only
 //! if a feature is used.
 
-mod checkpoint;
-mod checksum;
 mod deployment_dto;
 mod encode;
 mod encryption;
@@ -22,7 +20,6 @@ mod features;
 mod go_json;
 mod history;
 mod indent;
-mod nesting;
 mod read;
 mod read_value;
 mod rename;
@@ -31,13 +28,13 @@ mod resource_dto;
 mod shape;
 mod value_dto;
 
-pub use checkpoint::Checkpoint;
 pub(super) use encode::{write_checkpoint, write_export};
 pub(super) use encryption::{Encryption, SecretEncryption};
 pub use error::FormatError;
 pub(super) use export::export_verbatim;
 pub(super) use go_json::{append_line, compact_json};
 pub use history::{ConfigValue, UpdateInfo, UpdateKind, UpdateResult};
+pub use read::Checkpoint;
 pub(super) use read::{StoredText, operation_kind, read_resource};
 pub(super) use read_value::SecretDecryption;
 pub use read_value::ValueError;

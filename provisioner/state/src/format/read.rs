@@ -6,13 +6,11 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::checkpoint::Checkpoint;
-use super::checksum::magic;
+use super::deployment_dto::magic;
 use super::error::FormatError;
-use super::features;
 use super::read_value::{SecretDecryption, ValueReader};
 use super::resource::{ResourceReader, StoredResource, non_empty};
-use super::shape;
+use super::{features, shape};
 use crate::resource::ResourceState;
 use crate::snapshot::{Manifest, OperationKind, PendingOperation, SecretsDescription, Snapshot, SnapshotRest};
 
@@ -318,6 +316,15 @@ fn manifest(stored: Option<StoredManifest>) -> Manifest {
 pub(crate) fn operation_kind(name: &str) -> Option<OperationKind> {
     use OperationKind::{Creating, Deleting, Importing, Reading, Updating};
     [Creating, Updating, Deleting, Reading, Importing].into_iter().find(|kind| kind.as_str() == name)
+}
+
+/// Content of a checkpoint.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Checkpoint {
+    /// Name of the stack when the checkpoint was written. It may be outdated and is informational only.
+    pub stack: String,
+    /// Snapshot; `None` for a newly created stack.
+    pub snapshot: Option<Snapshot>,
 }
 
 #[cfg(test)]

@@ -325,6 +325,11 @@ fn is_asset_or_archive(value: &PropertyValue) -> bool {
     matches!(value, PropertyValue::Asset(_) | PropertyValue::Archive(_))
 }
 
+/// Nesting around a property value: file, checkpoint, latest, list of pending operations, operation, resource.
+const OUTER_NESTING: usize = 6;
+/// Maximum nesting of a state with values that can be read.
+pub(super) const MAX_TEXT_NESTING: usize = MAX_NESTING + OUTER_NESTING;
+
 #[cfg(test)]
 mod tests {
     use super::*;

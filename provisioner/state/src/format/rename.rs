@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::error::FormatError;
 use super::go_json::{self, Escaping};
-use super::nesting::MAX_TEXT_NESTING;
 use super::read::StoredText;
+use super::read_value::MAX_TEXT_NESTING;
 use crate::store::StackReference;
 
 /// Rewrites the URNs of a checkpoint from one stack to another. The member `stack` is left unchanged, as by Pulumi: it

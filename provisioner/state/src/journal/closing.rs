@@ -1,5 +1,7 @@
 //! End of a run, as the last line of its journal describes it.
 
+use std::path::PathBuf;
+
 use super::dto::{CloseDto, HistoryDto};
 use crate::store::HistoryEntry;
 
@@ -37,4 +39,31 @@ impl TryFrom<CloseDto<'_>> for Closing {
         };
         Ok(Self { checkpoint: checkpoint.into_owned(), history })
     }
+}
+
+/// Position at which the file of a journal ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileEnd {
+    /// After the newline of its last line.
+    AfterLine,
+    /// Within a line, or before its newline: a write was interrupted.
+    InLine,
+}
+
+impl FileEnd {
+    /// Returns the kind of end of a text.
+    pub(super) fn of(text: &str) -> Self {
+        if text.ends_with('\n') { Self::AfterLine } else { Self::InLine }
+    }
+}
+
+/// Journal that was kept after the end of a run whose state could not be saved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptJournal {
+    /// The file.
+    pub path: PathBuf,
+    /// `true` if it is in a fallback folder instead of the backend.
+    pub is_fallback: bool,
+    /// `true` if it lacks changes: they are in [`Unrecorded`](crate::Unrecorded).
+    pub lacks_changes: bool,
 }

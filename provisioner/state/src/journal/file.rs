@@ -3,13 +3,15 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bridge::fs::{Access, FileError, calls, write_atomically};
 use serde::de::IgnoredAny;
 use tracing::{debug_span, trace};
 
+use super::closing::{Closing, FileEnd};
+use super::encode::write_close;
 use super::error::JournalError;
 use super::flusher::{Flusher, has_name};
 use super::folder::{JournalFolders, JournalPlace};
@@ -168,4 +170,17 @@ impl JournalFile {
             Err(JournalError::Unflushed { path: self.path.clone() })
         }
     }
+}
+
+/// Appends the line that closes the journal.
+pub(crate) fn append_close_line(path: &Path, end: FileEnd, closing: &Closing) -> Result<(), JournalError> {
+    let failed = || FileError::of("write", path);
+    let file = calls::open(OpenOptions::new().append(true), path).map_err(failed())?;
+    let mut text = Vec::new();
+    if end == FileEnd::InLine {
+        text.push(b'\n');
+    }
+    write_close(&mut text, closing);
+    calls::write_all(&file, path, &text).and_then(|()| calls::sync_data(&file, path)).map_err(failed())?;
+    Ok(())
 }

@@ -29,28 +29,25 @@
 //! private folder of the user, where `BACKEND` is the start of the SHA-256 of the backend's path. The file in the
 //! backend is then older and ignored.
 
-mod close;
 mod closing;
 mod creations;
 mod decode;
 mod dto;
 mod encode;
-mod end;
 mod error;
 mod file;
 mod flusher;
 mod folder;
 mod header;
-mod kept;
 mod replay;
 mod writer;
 
-pub(super) use close::append_close_line;
 pub(super) use closing::Closing;
+pub use closing::KeptJournal;
 pub use creations::Creations;
 pub use error::JournalError;
+pub(super) use file::append_close_line;
 pub use folder::JournalFolders;
 pub(super) use folder::{StoredJournal, list};
-pub use kept::KeptJournal;
 pub(super) use replay::{Replay, replay};
 pub(super) use writer::{Journal, JournalHeader};

@@ -4,9 +4,8 @@ use std::path::Path;
 
 use bridge::fs::read_if_exists;
 
-use super::closing::Closing;
+use super::closing::{Closing, FileEnd};
 use super::decode::{self, Line};
-use super::end::FileEnd;
 use super::error::JournalError;
 use super::header::{StoredHeader, StoredSecrets, VERSION};
 use crate::MAX_STATE_BYTES;

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::closing::Closing;
+use super::closing::{Closing, KeptJournal};
 use super::encode::{write_close, write_phase, write_record};
 use super::error::JournalError;
 use super::file::JournalFile;
 use super::folder::{JournalFolders, JournalPlace};
 use super::header::{StoredHeader, VERSION};
-use super::kept::KeptJournal;
 use crate::digest::{CheckpointDigest, digest};
 use crate::error::StateError;
 use crate::format::UpdateKind;

@@ -11,13 +11,12 @@ use super::saving::{encode_for_saving, explained};
 use super::stack_secrets::{SecretsChange, StackSecrets};
 use super::unexplained_empty;
 use super::unmerged::{Unmerged, UnmergedJournal};
-use crate::background::drop_in_background;
 use crate::error::{StateError, UnexplainedEmptyState};
 use crate::format::{UpdateInfo, UpdateKind};
 use crate::integrity;
 use crate::journal::{Journal, JournalHeader};
 use crate::secrets::SecretsManager;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, drop_in_background};
 use crate::store::{Expected, HistoryEntry, LockHolder, Revision, StackLock, StackReference};
 
 /// State of a stack that is locked for a change.

@@ -4,13 +4,12 @@ use jiff::Timestamp;
 
 use super::access::StackAccess;
 use super::stack_secrets::StackSecrets;
-use crate::background::drop_in_background;
 use crate::checkpoint::encode_checkpoint;
 use crate::error::StateError;
 use crate::format::UpdateInfo;
 use crate::integrity::{self, IntegrityError};
 use crate::secrets::SecretsError;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, drop_in_background};
 use crate::store::StoreError;
 
 /// Makes a change of a checkpoint, and adds the newest run in the history to the error of one that another program has

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::{ProviderReference, Urn};
 
-use crate::identity::can_identify;
 use crate::journal::Creations;
-use crate::resource::ResourceState;
+use crate::resource::{ResourceState, can_identify};
 use crate::snapshot::{OperationKind, PendingOperation, Snapshot};
 
 /// Treatment of a creation that the state lacks.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 use pulumi_proto::urn::{ProviderReference, Urn};
 
+use super::edits::Selection;
 use super::error::StateEditError;
-use super::selection::Selection;
 use crate::resource::ResourceState;
 use crate::snapshot::Snapshot;
 

@@ -2,6 +2,7 @@
 
 use bridge::fs::MAX_DOCUMENT_BYTES;
 use futures_util::future::try_join_all;
+use jiff::Timestamp;
 
 use super::error::StoreError;
 use super::layout::{self, Layout};
@@ -90,5 +91,21 @@ impl StateStore {
             try_join_all(group.iter().map(|object| remove(&object.name))).await?;
         }
         Ok(())
+    }
+}
+
+/// Entry to add to the history of a stack. Its time names the files, so an entry that is added twice exists once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryEntry {
+    /// Time of the entry. No other entry of the stack has it.
+    pub time: Timestamp,
+    /// Text of the update.
+    pub update: String,
+}
+
+impl HistoryEntry {
+    /// Creates an entry of the current time.
+    pub fn new(update: impl Into<String>) -> Self {
+        Self { time: Timestamp::now(), update: update.into() }
     }
 }

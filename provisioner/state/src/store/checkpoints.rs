@@ -6,10 +6,10 @@ use bytes::Bytes;
 use futures_util::future::{join, try_join};
 use jiff::Timestamp;
 
+use super::catalog::HistoryEntry;
 use super::checkpoint_text::CheckpointText;
 use super::compression::{Compression, decompressed_text};
 use super::error::StoreError;
-use super::history_entry::HistoryEntry;
 use super::lock::StackLock;
 use super::objects::{Durability, Effect, ObjectErrorKind, ObjectVersion, StoredObject, WriteCondition, WriteError};
 use super::reference::StackReference;

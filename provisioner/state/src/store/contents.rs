@@ -4,15 +4,13 @@ use bridge::fs::MAX_DOCUMENT_BYTES;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
 
-use super::catalog::PARALLEL_REQUESTS;
-use super::copy::CopyKind;
+use super::catalog::{HistoryEntry, PARALLEL_REQUESTS};
 use super::error::StoreError;
-use super::history_entry::HistoryEntry;
-use super::layout;
+use super::layout::CopyKind;
 use super::migration_mark::MigrationMark;
 use super::reference::StackReference;
 use super::state_store::StateStore;
-use super::stored_mark;
+use super::{layout, stored_mark};
 
 impl StateStore {
     /// Returns the entries of the history, oldest first.

@@ -7,9 +7,9 @@ use jiff::Timestamp;
 
 use super::checkpoint_text::CheckpointText;
 use super::compression::Compression;
-use super::copy::{CheckpointCopy, CopyKind};
 use super::error::StoreError;
 use super::layout;
+use super::layout::{CheckpointCopy, CopyKind};
 use super::lock::StackLock;
 use super::objects::{Effect, ObjectError, ObjectErrorKind};
 use super::reference::StackReference;

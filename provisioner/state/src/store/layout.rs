@@ -16,10 +16,12 @@
 //! If compressed, all files with `.json` except locks have `.gz` or `.zst` after it. The legacy layout has no metadata,
 //! and neither `organization` nor `P` in its keys.
 
+use bridge::fs::utf8;
+use bridge::yaml;
 use jiff::Timestamp;
 
 use super::compression::Compression;
-use super::copy::CopyKind;
+use super::error::{Damage, StoreError};
 use super::reference::StackReference;
 
 pub(super) const ROOT: &str = ".pulumi";
@@ -160,4 +162,63 @@ pub(super) fn time_of_copy(kind: CopyKind, stack: &StackReference, file_name: &s
 pub(super) fn stack_name_of_file(file_name: &str) -> Option<&str> {
     let bare = |compression: &Compression| file_name.strip_suffix(compression.suffix())?.strip_suffix(".json");
     Compression::ALL.iter().find_map(bare)
+}
+
+/// Metadata of a store with projects.
+pub(super) const META_TEXT: &str = "version: 1\n";
+
+/// Returns the layout that the metadata at a location name.
+pub(super) fn layout_of(metadata: Vec<u8>, location: &str) -> Result<Layout, StoreError> {
+    let damaged = |source| StoreError::Damaged { location: location.to_owned(), source };
+    let text = utf8(metadata).map_err(|error| damaged(Damage::Utf8(error)))?;
+    let meta: serde_yaml::Value = yaml::from_str(&text).map_err(|error| damaged(Damage::Yaml(error)))?;
+    match meta.get("version").and_then(serde_yaml::Value::as_u64) {
+        Some(0) => Ok(Layout::Legacy),
+        Some(1) => Ok(Layout::Projects),
+        Some(version) => Err(StoreError::TooNew { location: location.to_owned(), version }),
+        None => Err(damaged(Damage::NoVersion)),
+    }
+}
+
+/// Copy of an earlier checkpoint of a stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckpointCopy {
+    /// Kind of the copy.
+    pub kind: CopyKind,
+    /// Name that no other copy of the stack has, such as `bak` or `history-1788242409123456789`.
+    pub name: String,
+    /// Location of the copy, for messages: the path of a file, or the URL of an object.
+    pub location: String,
+    /// Time at which the checkpoint was written; that of the copy if it has a time in its name.
+    pub time: Timestamp,
+    /// Key of the file or object in the store.
+    pub(super) key: String,
+}
+
+/// Reason why a store keeps a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CopyKind {
+    /// The checkpoint before the last save (`.bak`).
+    Previous,
+    /// The checkpoint at the end of a run, in its history.
+    History,
+    /// The checkpoint at the end of a run, in the backups.
+    Backup,
+    /// A saved checkpoint that an option of the store retains.
+    Retained,
+}
+
+impl CopyKind {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::Previous, Self::History, Self::Backup, Self::Retained];
+
+    /// Returns the name of the kind.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Previous => "previous",
+            Self::History => "history",
+            Self::Backup => "backup",
+            Self::Retained => "retained",
+        }
+    }
 }

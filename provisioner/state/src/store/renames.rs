@@ -9,7 +9,6 @@ use super::error::StoreError;
 use super::lock::{LockHolder, StackLock, StoredLock, new_lock_name};
 use super::objects::WriteCondition;
 use super::reference::StackReference;
-use super::rename::{RenameOutcome, StackRename, StoredIntent};
 use super::rename_intent::{Intent, Progress, RENAMES};
 use super::revision::Expected;
 use super::state_store::StateStore;
@@ -233,5 +232,52 @@ impl StateStore {
     async fn read_intent(&self, key: &str) -> Result<Option<Intent>, StoreError> {
         let object = self.objects.read(key, MAX_DOCUMENT_BYTES).await?;
         object.map(|object| Intent::read(&object.content, &self.location_of(key))).transpose()
+    }
+}
+
+/// Outcome of the steps of a rename.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RenameOutcome {
+    /// The stack has its old name: nothing has changed, or all changes were undone.
+    OldName,
+    /// The stack has its new name, with its checkpoint and its history.
+    NewName,
+    /// A step has failed, and so has the attempt to undo or complete the rename. The next command does it.
+    Pending,
+}
+
+/// Rename of a stack that holds the locks of both names. It ends with `StateStore::finish_rename`; if the process
+/// ends before, `StateStore::resume_rename` completes or undoes it.
+#[derive(Debug)]
+#[must_use = "a rename is ended with `StateStore::finish_rename`"]
+pub struct StackRename {
+    pub(super) from: StackLock,
+    pub(super) to: StackLock,
+    /// Outcome of the steps so far.
+    pub outcome: RenameOutcome,
+    pub(super) intent: StoredIntent,
+}
+
+/// Object with the intent of a rename. The process of the rename holds the lock of the old name.
+#[derive(Clone, Debug)]
+pub(super) struct StoredIntent {
+    pub(super) key: String,
+    pub(super) intent: Intent,
+}
+
+impl StackRename {
+    /// Returns the locks of the old and of the new name.
+    pub(crate) fn locks(&self) -> [&StackLock; 2] {
+        [&self.from, &self.to]
+    }
+
+    /// Returns the old name.
+    pub fn from(&self) -> &StackReference {
+        self.from.stack()
+    }
+
+    /// Returns the new name.
+    pub fn to(&self) -> &StackReference {
+        self.to.stack()
     }
 }

@@ -14,7 +14,6 @@ use super::compression::{Compression, decompressed_text};
 use super::error::StoreError;
 use super::folder::FolderObjects;
 use super::layout::{self, Layout};
-use super::meta;
 use super::objects::{Durability, Effect, ObjectError, ObjectErrorKind, Objects, WriteCondition, WriteError};
 use super::options::{LegacyStores, StoreOptions};
 use super::reference::StackReference;
@@ -62,7 +61,7 @@ impl StateStore {
         let location = store.location_of(layout::META);
         store.has_metadata.store(metadata.is_some(), Ordering::Relaxed);
         let layout = match metadata {
-            Some(metadata) => meta::layout(metadata.content, &location)?,
+            Some(metadata) => layout::layout_of(metadata.content, &location)?,
             None if store.has_legacy_stacks().await? => Layout::Legacy,
             None => options.new_layout,
         };
@@ -99,7 +98,8 @@ impl StateStore {
         if self.layout == Layout::Legacy || self.has_metadata.load(Ordering::Relaxed) {
             return Ok(());
         }
-        match self.write(layout::META, Bytes::from_static(meta::TEXT.as_bytes()), &WriteCondition::Missing).await {
+        match self.write(layout::META, Bytes::from_static(layout::META_TEXT.as_bytes()), &WriteCondition::Missing).await
+        {
             Ok(()) => self.verify_conditions().await?,
             // Another program has written them at the same time.
             Err(WriteError::Condition) => {}
@@ -114,7 +114,7 @@ impl StateStore {
     /// respected, so that the next command finds a new store.
     async fn verify_conditions(&self) -> Result<(), StoreError> {
         let written =
-            self.write(layout::META, Bytes::from_static(meta::TEXT.as_bytes()), &WriteCondition::Missing).await;
+            self.write(layout::META, Bytes::from_static(layout::META_TEXT.as_bytes()), &WriteCondition::Missing).await;
         if !matches!(written, Err(WriteError::Condition)) {
             self.objects.remove(layout::META).await?;
         }

@@ -8,8 +8,6 @@
 
 use std::ops::Range;
 
-use super::member::member_name;
-
 /// Size of a block of a tar stream, in bytes.
 pub(super) const BLOCK: usize = 512;
 
@@ -145,4 +143,29 @@ fn octal_digits(value: u64) -> usize {
 /// Returns the text without characters that are not ASCII.
 fn ascii(text: &str) -> std::borrow::Cow<'_, str> {
     if text.is_ascii() { text.into() } else { text.chars().filter(char::is_ascii).collect::<String>().into() }
+}
+
+/// Returns the name of a member of a nested archive: both names joined like Go's `path.Join`, without empty and `.`
+/// parts and with resolved `..` parts. With an empty `archive`, normalizes `member`.
+///
+/// Member names of the outermost archive are hashed unchanged, without this function.
+pub fn member_name(archive: &str, member: &str) -> String {
+    let rooted = if archive.is_empty() { member } else { archive }.starts_with('/');
+    let mut parts: Vec<&str> = Vec::new();
+    for part in archive.split('/').chain(member.split('/')) {
+        match part {
+            "" | "." => (),
+            ".." if parts.last().is_some_and(|last| *last != "..") => {
+                parts.pop();
+            }
+            ".." if rooted => (),
+            part => parts.push(part),
+        }
+    }
+    match (rooted, parts.is_empty()) {
+        (true, _) => format!("/{}", parts.join("/")),
+        (false, true) if archive.is_empty() && member.is_empty() => String::new(),
+        (false, true) => ".".to_owned(),
+        (false, false) => parts.join("/"),
+    }
 }

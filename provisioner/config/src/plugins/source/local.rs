@@ -1,4 +1,6 @@
 //! `source` with `type: local`.
+//!
+//! Length: each kind of source has a file.
 
 use bridge::plugin::LocalSource;
 

@@ -3,7 +3,7 @@
 use bridge::provider::{Alias, AliasParent, ReadReply};
 use pulumi_proto::resource_id::{ReferenceId, ResourceId};
 
-use crate::events::StepOp;
+use crate::events::{RunMode, StepOp};
 use state::EntryId;
 
 use DeletedWithTarget::{IsDeleted, Stays};
@@ -19,7 +19,6 @@ use crate::decisions::identity::*;
 use crate::decisions::imports::{ImportFailure, id_for_import, imported_state, owns_imported, read_op, should_import};
 use crate::decisions::refresh::{refresh_result, refreshed_state, should_refresh_first};
 use crate::decisions::scope::{Scope, UrnPattern};
-use crate::run_mode::RunMode;
 
 fn urn(name: &str) -> Urn {
     Urn::new("s", "p", None, "t:m:T", name)

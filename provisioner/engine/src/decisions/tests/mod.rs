@@ -11,13 +11,11 @@ use std::sync::Arc;
 use bridge::provider::{CheckFailure, DiffChanges, DiffReply};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::ResourceId;
-use pulumi_proto::urn::TypeToken;
+use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
-use pulumi_proto::urn::{ProviderReference, Urn};
-use state::ResourceState;
+use state::{Entry, ResourceState};
 
 use super::registration::*;
-use crate::entry::Entry;
 use crate::events::Operation;
 use crate::goal::{Goal, ResourceKind};
 

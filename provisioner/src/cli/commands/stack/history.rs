@@ -8,8 +8,8 @@ use crate::cli::access::access;
 use crate::cli::args::{GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::Exit;
+use crate::cli::listing::table;
 use crate::cli::stacks::{only, read_stack};
-use crate::cli::table::table;
 use crate::cli::ui::Ui;
 
 /// List the updates of a stack, newest first

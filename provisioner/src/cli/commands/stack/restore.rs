@@ -14,10 +14,10 @@ use crate::cli::access::access_for_change;
 use crate::cli::args::{ConfirmArgs, GlobalArgs, LockArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
+use crate::cli::listing::table;
 use crate::cli::process::working_folder;
 use crate::cli::prompt::{Confirmation, confirm, decline};
 use crate::cli::stacks::{only, read_stack};
-use crate::cli::table::table;
 use crate::cli::ui::Ui;
 
 /// List the earlier states of a stack, or restore one

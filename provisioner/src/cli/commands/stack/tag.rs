@@ -9,8 +9,8 @@ use crate::cli::access::access;
 use crate::cli::args::{GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
+use crate::cli::listing::table;
 use crate::cli::stacks::{not_provisioned, only, read_stack};
-use crate::cli::table::table;
 use crate::cli::ui::Ui;
 
 /// Manage the tags of a stack

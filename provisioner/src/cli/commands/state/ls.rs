@@ -9,7 +9,7 @@ use super::view::{Decryption, load_for_display, unknown_resource, urns};
 use crate::cli::args::{GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::Exit;
-use crate::cli::table::table;
+use crate::cli::listing::table;
 use crate::cli::ui::Ui;
 
 /// List the recorded resources with their types and ids

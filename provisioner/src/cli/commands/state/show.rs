@@ -15,7 +15,7 @@ use super::view::{Decryption, find_resource, load_for_display};
 use crate::cli::args::{GlobalArgs, ShowArgs, StackArgs};
 use crate::cli::display::{DiffOptions, DisplayValue, Line, Palette, Redactor, Secrets, map_to_json, values};
 use crate::cli::exit::Exit;
-use crate::cli::times::time_and_age;
+use crate::cli::listing::time_and_age;
 use crate::cli::ui::Ui;
 
 /// Show a recorded resource: its id, provider, dependencies, options, inputs and outputs

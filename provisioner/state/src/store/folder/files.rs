@@ -17,7 +17,7 @@ use super::super::layout::{BACKUPS, HISTORY, ROOT};
 use super::super::listing::ListedNames;
 use super::super::objects::{ListedObject, ObjectError, ObjectVersion, StoredObject};
 use super::super::url::FileUrl;
-use crate::background::drop_in_background;
+use crate::snapshot::drop_in_background;
 
 /// Suffix of the name of a sidecar, which has the type and the digest of the content as Pulumi's command line writes them.
 const SIDECAR: &str = ".attrs";

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use bridge::fs::Access;
 
+use super::super::catalog::HistoryEntry;
 use super::super::compliance::{EMPTY, SECOND, error_chain, holder, leased, save, stack};
-use super::super::history_entry::HistoryEntry;
 use super::super::tests::{compressing_store, file_store, url};
 use super::super::*;
 

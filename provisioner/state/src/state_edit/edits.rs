@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use pulumi_proto::urn::Urn;
+use pulumi_proto::urn::{NameError, Urn};
 
-use super::selection::Selection;
+use super::error::StateEditError;
 use crate::snapshot::Snapshot;
 
 /// Flag of an entry that a state edit can set.
@@ -36,3 +36,24 @@ pub fn set_flag(snapshot: &mut Snapshot, selected: Selection<'_>, flag: EntryFla
     }
     changed
 }
+
+/// Renames a resource in its entries and in all references to it. Returns its new URN.
+///
+/// # Errors
+/// [`StateEditError::NameTaken`], [`StateEditError::InvalidName`].
+pub fn rename_resource(snapshot: &mut Snapshot, from: &Urn, name: &str) -> Result<Urn, StateEditError> {
+    let invalid = |error| StateEditError::InvalidName(name.to_owned(), error);
+    let prefix = from.as_str().strip_suffix(from.name()).unwrap_or_default();
+    if name.is_empty() || name.starts_with("urn:") {
+        return Err(invalid(NameError::Urn(prefix.to_owned())));
+    }
+    let to: Urn = format!("{prefix}{name}").parse().map_err(invalid)?;
+    if snapshot.resources.iter().any(|state| state.urn == to) {
+        return Err(StateEditError::NameTaken(to));
+    }
+    snapshot.replace_urn(from, &to);
+    Ok(to)
+}
+
+/// Predicate that selects entries by their URNs.
+pub type Selection<'a> = &'a dyn Fn(&Urn) -> bool;

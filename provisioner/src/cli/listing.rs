@@ -1,6 +1,8 @@
-//! Times as people read them: how long ago they were.
+//! Tables of the commands: aligned columns under headings, and times as people read them.
 
 use jiff::Timestamp;
+
+use super::display::{Line, Palette};
 
 /// Returns how long ago a time was: `just now`, `3 minutes ago`, `2 days ago`. A time in the future is returned as a
 /// timestamp.
@@ -33,6 +35,27 @@ pub(crate) fn time_and_age(time: Timestamp, now: Timestamp) -> String {
 
 fn date_and_time(time: Timestamp) -> String {
     time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+/// Returns the lines of a table. The width of the last column is not limited.
+pub(crate) fn table(headings: &[&str], rows: &[Vec<String>]) -> Vec<Line> {
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| Line::plain(cell).width());
+        cells.chain([headings[column].len()]).max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..headings.len()).map(width).collect();
+    let line = |cells: &mut dyn Iterator<Item = Line>| {
+        let mut line = Line::new();
+        let mut end = 0;
+        for (cell, width) in cells.zip(&widths) {
+            line = line.join(cell).pad_to(end + width + 2);
+            end += width + 2;
+        }
+        line
+    };
+    let head = line(&mut headings.iter().map(|heading| Line::new().styled(Palette::BOLD, heading)));
+    let body = rows.iter().map(|row| line(&mut row.iter().map(Line::plain)));
+    std::iter::once(head).chain(body).collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Locks of stacks.
+//! Locks of stacks: taken, renewed, released and listed.
 
 use bridge::fs::MAX_DOCUMENT_BYTES;
 use bytes::Bytes;
