@@ -151,6 +151,7 @@ mod tests {
         assert_eq!(cut("ä", 1), CUT);
     }
 
+    /// Shows: events.md#secrets-in-texts "A text is shortened only after it is masked"
     #[test]
     fn secret_is_masked_before_its_error_is_shortened() {
         const SECRET: &str = "swordfish-7f3a";

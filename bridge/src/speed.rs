@@ -102,6 +102,7 @@ mod tests {
         (window.deadline().max(last) - start).as_secs()
     }
 
+    /// Shows: plugins.md#slow-downloads "A download that is slower than 1 KiB/s, averaged over 60 seconds, is aborted"
     #[test]
     fn download_below_the_limit_for_the_whole_window_is_aborted() {
         let every_second = |bytes: u64| (0..600).map(move |second| (second, bytes));

@@ -112,6 +112,8 @@ mod tests {
         }
     }
 
+    /// Shows: events.md#events-as-json-lines "Characters that a terminal obeys or does not show, such as control
+    ///   characters and those that change the direction of text, are written as escapes of JSON"
     #[test]
     fn format_characters_are_invisible_and_other_characters_are_not() {
         let invisible = "\0\u{7f}\u{9b}\u{ad}\u{34f}\u{115f}\u{17b4}\u{17b5}\u{180b}\u{180e}\u{200b}\u{200d}\u{2064}\u{3164}\

@@ -86,6 +86,7 @@ fn ok() -> Option<HeaderMap> {
     Some(headers([("grpc-status", "0")]))
 }
 
+/// Shows: performance.md#calls-of-plugins "Calls use an HTTP/2 connection of our own"
 #[tokio::test]
 async fn call_sends_a_grpc_request() {
     let (connection, requests) = server(body(vec![framed(&info("1.2.3"))], ok()));
@@ -202,6 +203,7 @@ async fn error_of_a_lost_call_has_a_source() {
     assert!(std::error::Error::source(&status).is_some(), "{status:?}");
 }
 
+/// Shows: performance.md#calls-of-plugins "A connection that is lost is made again."
 #[tokio::test]
 async fn connection_is_shared_and_reopened_after_it_was_lost() {
     let dialled = Arc::new(AtomicUsize::new(0));

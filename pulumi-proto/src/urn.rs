@@ -250,6 +250,7 @@ impl fmt::Display for ProviderReference {
 mod tests {
     use super::*;
 
+    /// Shows: server-yaml.md#plugins "the display shows the short form"
     #[test]
     fn short_form_of_a_type_is_that_of_the_documentation() {
         for (token, short) in [

@@ -168,6 +168,7 @@ mod tests {
         fs::write(folder.join(MARK), "").unwrap();
     }
 
+    /// Shows: hosting.md#sandbox "That is done only in `sc-UID`, and only with folders whose names `sc` makes"
     #[test]
     fn marked_folder_of_a_dead_process_is_removed_and_no_other() {
         let parent = tempfile::tempdir().unwrap();
@@ -191,6 +192,8 @@ mod tests {
     }
 
     /// A folder of the user whose name looks like one of ours.
+    ///
+    /// Shows: hosting.md#sandbox "That is done only in `sc-UID`, and only with folders whose names `sc` makes"
     #[test]
     fn shared_folder_keeps_folders_of_others_with_our_names() {
         let shared = tempfile::tempdir().unwrap();
@@ -210,6 +213,7 @@ mod tests {
         assert_eq!(fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o700);
     }
 
+    /// Shows: hosting.md#sandbox "That is done only in `sc-UID`, and only with folders whose names `sc` makes"
     #[test]
     fn own_folder_that_others_can_write_to_or_that_is_a_link_is_not_used() {
         for is_link in [false, true] {

@@ -147,6 +147,7 @@ mod tests {
         assert_eq!(names(folder.path()), kept);
     }
 
+    /// Shows: state.md#files "it removes the temporary files (`.tmp-sc-…`) of killed ones"
     #[test]
     fn file_of_a_live_process_stays_until_its_lock_ends() {
         let folder = folder_with(&[]);

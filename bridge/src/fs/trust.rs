@@ -198,6 +198,7 @@ mod tests {
 
     use super::*;
 
+    /// Shows: plugins.md#the-cache "belongs to neither you nor root, or if the group or all users may write to it"
     #[test]
     fn owner_and_write_permissions_decide_whether_a_path_is_trusted() {
         let decide = |owner, mode| match check(Path::new("/x"), owner, mode, 1000, Origin::Own) {
@@ -249,6 +250,9 @@ mod tests {
         assert!(foreign.contains(r"`chmod go-w '/c/it'\''s $(id)'`"), "{foreign}");
     }
 
+    /// Shows: plugins.md#packages-of-core-types "A plugin there that another account can change, or a file beside its
+    ///   program, is not used"
+    /// Shows: plugins.md#packages-of-core-types "or `~/.pulumi/plugins`, in exactly this version. It is only read."
     #[test]
     fn each_file_of_a_tree_is_checked_also_behind_links() {
         let root = tempfile::tempdir().unwrap();

@@ -172,6 +172,7 @@ mod tests {
         stream.read_u8().await.ok()
     }
 
+    /// Shows: hosting.md#sandbox "and to the ports that `sc` has opened for it"
     #[tokio::test]
     async fn each_monitor_has_a_port_of_its_own_until_all_are_used() {
         let relay = MonitorRelay::open(Arc::default()).await.unwrap();
@@ -190,6 +191,7 @@ mod tests {
         assert_eq!(stream.read_u8().await.ok(), None);
     }
 
+    /// Shows: hosting.md#sandbox "and to the ports that `sc` has opened for it"
     #[tokio::test]
     async fn port_that_is_used_again_closes_its_connections() {
         let relay = MonitorRelay::open(Arc::default()).await.unwrap();
@@ -203,6 +205,9 @@ mod tests {
     }
 
     /// The monitor sees who sends an asset by the connection of the relay.
+    ///
+    /// Shows: hosting.md#assets-of-strict-plugins "Those of a component with `strict` are refused, also with a hash,
+    ///   unless the component may read them itself"
     #[tokio::test]
     async fn connection_of_a_relay_is_held_to_the_access_of_its_plugin() {
         let guard: Arc<ConnectionGuard> = Arc::default();

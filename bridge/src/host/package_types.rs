@@ -297,6 +297,8 @@ mod tests {
         tokens.iter().map(|(token, former)| ((*token).to_owned(), info(former))).collect()
     }
 
+    /// Shows: server-yaml.md#plugins "The type may be written in each form of Pulumi's documentation."
+    /// Shows: server-yaml.md#plugins "upper and lower case must be right"
     #[test]
     fn documented_forms_resolve_to_the_token_of_the_schema() {
         let types = types(&[

@@ -37,6 +37,7 @@ mod tests {
     use super::*;
     use crate::plugin::StrictSandbox;
 
+    /// Shows: hosting.md#sandbox "`sc` names the key that allows it; for calls once, as a warning"
     #[test]
     fn advice_depends_on_the_sandbox_and_the_words_of_the_error() {
         let strict = Sandbox::Strict(StrictSandbox::default());

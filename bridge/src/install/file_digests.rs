@@ -232,6 +232,8 @@ mod tests {
         assert_ne!(executable.cache_digest(), digests.cache_digest());
     }
 
+    /// Shows: plugins.md#what-is-checked "the line of a link is `<sha256> @<path>`"
+    /// Shows: plugins.md#what-is-checked "`sc` refuses the link if another account can change what it leads to"
     #[test]
     fn file_with_the_target_of_a_link_has_another_digest_than_the_link() {
         let [link, file] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];

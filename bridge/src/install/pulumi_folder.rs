@@ -35,6 +35,9 @@ mod tests {
 
     use super::*;
 
+    /// Shows: plugins.md#packages-of-core-types "A plugin there that another account can change, or a file beside its
+    ///   program, is not used"
+    /// Shows: plugins.md#packages-of-core-types "or `~/.pulumi/plugins`, in exactly this version. It is only read."
     #[test]
     fn complete_plugin_of_exactly_this_version_is_found() {
         let plugins = tempfile::tempdir().unwrap();

@@ -58,6 +58,8 @@ mod tests {
     use super::*;
     use crate::plugin::{LocalSource, PluginSource};
 
+    /// Shows: plugin-authoring.md#what-a-process-has-to-do "Its environment has `PATH`, `HOME`, `TMPDIR`, `LANG`, the
+    ///   variables that Pulumi sets, and those that `passEnv` names."
     #[test]
     fn plugin_environment_holds_only_default_declared_and_pulumi_variables() {
         let source = PluginSource::Local(LocalSource { path: "x".into(), checksum: None });

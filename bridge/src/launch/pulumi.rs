@@ -91,6 +91,8 @@ pub(super) fn parse_port(line: &str) -> Option<u16> {
 mod tests {
     use super::*;
 
+    /// Shows: plugin-authoring.md#what-a-process-has-to-do "print the port number, alone, as the first line of standard
+    ///   output"
     #[test]
     fn port_line_is_a_plain_decimal_number() {
         for (line, port) in [

@@ -103,6 +103,7 @@ mod tests {
         text.parse().unwrap()
     }
 
+    /// Shows: security.md#endpoints-that-plugins-call "because the system does not show the account of such a socket"
     #[test]
     #[cfg(target_os = "linux")]
     fn system_shows_own_sockets_until_they_are_closed() {

@@ -116,6 +116,7 @@ async fn configuration_is_sent_as_args_and_variables_and_only_once() {
     assert_eq!(recorder.methods(), ["Configure"]);
 }
 
+/// Shows: plugin-authoring.md#calls "is called once per process, or again if it fails with `RetryInfo`"
 #[tokio::test]
 async fn configure_that_failed_can_be_repeated_only_with_retry_info() {
     for (name, repeats) in [("RetryInfo", true), ("ErrorInfo", false)] {
@@ -232,6 +233,10 @@ fn serving() -> v1::HealthCheckResponse {
     v1::HealthCheckResponse { status: v1::health_check_response::Status::Serving.into(), message: String::new() }
 }
 
+/// Shows: plugin-authoring.md#beside-the-provider "once, right after Configure: receives the project"
+/// Shows: plugin-authoring.md#beside-the-provider "once, right after `Initialize`: if the plugin does not report that
+///   it is serving"
+/// Shows: plugin-authoring.md#beside-the-provider "once, when the plugin is closed, after all other calls"
 #[tokio::test]
 async fn plugin_is_initialized_once_after_configure_and_cleaned_up_on_close() {
     let recorder = RecordingProvider::initializable();
@@ -250,6 +255,7 @@ async fn plugin_is_initialized_once_after_configure_and_cleaned_up_on_close() {
     assert_eq!(sent.plugin_config, Some(texts([("password", "p")])));
 }
 
+/// Shows: plugin-authoring.md#beside-the-provider "All its calls are optional."
 #[tokio::test]
 async fn plugin_without_the_plugin_service_is_configured() {
     let recorder = RecordingProvider::default();
@@ -260,6 +266,8 @@ async fn plugin_without_the_plugin_service_is_configured() {
     assert_eq!(recorder.methods(), ["Configure", "Cancel"]);
 }
 
+/// Shows: plugin-authoring.md#beside-the-provider "if the plugin does not report that it is serving, `sc` does not use
+///   it"
 #[tokio::test]
 async fn configure_fails_if_initialize_fails_or_the_plugin_is_not_serving() {
     let recorder = RecordingProvider::initializable();

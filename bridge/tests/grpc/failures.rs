@@ -48,6 +48,8 @@ fn delete() -> DeleteRequest {
     }
 }
 
+/// Shows: plugin-authoring.md#calls "UNKNOWN, INTERNAL and DATA_LOSS mean that the resource may have changed. Every
+///   other code means that nothing has changed."
 #[tokio::test]
 async fn status_code_decides_whether_the_error_is_indeterminate() {
     for (code, indeterminate) in [

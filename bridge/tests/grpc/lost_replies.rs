@@ -133,6 +133,7 @@ fn create() -> CreateRequest {
     CreateRequest { urn: urn(), inputs: Arc::default(), timeout: None, preview: false, views: Views::default() }
 }
 
+/// Shows: engine.md#failures "The id is read even if the rest of the reply cannot be decoded."
 #[tokio::test]
 async fn each_unusable_reply_to_create_is_lost_with_the_id_that_can_be_read() {
     let good = created("i", texts([("a", "1")]));
@@ -183,6 +184,7 @@ async fn each_unusable_reply_to_create_is_lost_with_the_id_that_can_be_read() {
     assert_eq!(missing.collect::<Vec<_>>(), []);
 }
 
+/// Shows: engine.md#stop-and-abort "An id that is not UTF-8 cannot be recorded: the error of the Create quotes it"
 #[tokio::test]
 async fn id_that_is_not_utf8_is_quoted() {
     for reply in [message(&[0x0a, 2, b'i', 0xff]), partial_failure(vec![0x0a, 2, b'i', 0xff])] {

@@ -330,6 +330,7 @@ async fn construct_requires_a_provider_that_accepts_secrets() {
     assert_eq!(recorder.methods(), [""; 0]);
 }
 
+/// Shows: plugin-authoring.md#calls "A request without `inputs` and `properties` is an import by id"
 #[tokio::test]
 async fn import_sends_empty_properties_and_no_inputs() {
     let recorder = RecordingProvider::default();

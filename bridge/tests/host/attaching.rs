@@ -70,6 +70,8 @@ async fn configured(host: &PluginHost, package: &str) -> Arc<dyn Provider> {
     provider
 }
 
+/// Shows: hosting.md#attaching-to-a-running-plugin "Each run names the process in a warning."
+/// Shows: hosting.md#attaching-to-a-running-plugin "`sc` neither starts nor ends the process"
 #[tokio::test]
 async fn attached_plugin_is_used_with_a_message_and_not_ended() {
     // By the name of the plugin, and by that of its package.
@@ -98,6 +100,8 @@ async fn attached_plugin_is_used_with_a_message_and_not_ended() {
     }
 }
 
+/// Shows: hosting.md#attaching-to-a-running-plugin "A plugin without Attach is refused"
+/// Shows: hosting.md#attaching-to-a-running-plugin "`ProtocolVersion` one of `goPlugin.versions`"
 #[tokio::test]
 async fn plugin_that_cannot_be_attached_to_is_reported() {
     let mut repository = repository("x");
@@ -120,6 +124,8 @@ async fn plugin_that_cannot_be_attached_to_is_reported() {
     repository.load().await.unwrap().close().await;
 }
 
+/// Shows: hosting.md#attaching-to-a-running-plugin "A plugin without Attach is refused"
+/// Shows: hosting.md#attaching-to-a-running-plugin "`ProtocolVersion` one of `goPlugin.versions`"
 #[tokio::test]
 async fn attached_go_plugin_server_has_a_declared_version() {
     let mut repository = repository("x");

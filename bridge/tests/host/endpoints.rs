@@ -92,6 +92,8 @@ const OTHER_ACCOUNT: u32 = 65534;
 /// Message of a test that only root can run.
 const SKIPPED: &str = "SKIPPED: only root can run a program under another account";
 
+/// Shows: security.md#endpoints-that-plugins-call "On Linux, `sc` accepts connections of its own account only."
+/// Shows: security.md#endpoints-that-plugins-call "`sc` warns once in a run that another account tried to connect"
 #[tokio::test]
 #[cfg(target_os = "linux")]
 async fn another_account_is_refused_and_reported_once() {
@@ -108,6 +110,8 @@ async fn another_account_is_refused_and_reported_once() {
     assert_eq!(endpoint.events.all(), [HostEvent::ForeignConnection { uid: OTHER_ACCOUNT }]);
 }
 
+/// Shows: security.md#endpoints-that-plugins-call "`sc` calls a plugin only if the port that it names belongs to the
+///   account of `sc` or to root"
 #[tokio::test]
 #[cfg(target_os = "linux")]
 async fn plugin_that_names_the_port_of_another_account_is_not_called() {
@@ -155,6 +159,7 @@ async fn connection_above_the_limit_is_closed_and_a_free_place_is_used_again() {
     tokio::time::timeout(std::time::Duration::from_secs(20), retry).await.unwrap();
 }
 
+/// Shows: security.md#endpoints-that-plugins-call "A further call fails with RESOURCE_EXHAUSTED and never waits"
 #[tokio::test]
 async fn call_above_the_limit_is_exhausted_at_once_while_others_run() {
     const CALLS: usize = 8;
@@ -178,6 +183,8 @@ async fn call_above_the_limit_is_exhausted_at_once_while_others_run() {
     assert_eq!((count(Ok(())), count(Err(Code::ResourceExhausted))), (3, 5), "{replies:?}");
 }
 
+/// Shows: security.md#endpoints-that-plugins-call "A request above 400 MiB, or above 16 MiB for the engine service,
+///   also fails with RESOURCE_EXHAUSTED."
 #[tokio::test]
 async fn request_above_the_limit_is_exhausted() {
     let limits = EndpointLimits { request: 1000, ..EndpointLimits::default() };

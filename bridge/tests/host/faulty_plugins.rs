@@ -63,6 +63,7 @@ async fn plugin_that_closes_its_output_is_stopped() {
     );
 }
 
+/// Gap of other hosts (docs/spec/plugin-hosts.md#B.6 and #C.7): the end of the time for a start leaves its process.
 #[tokio::test]
 async fn plugin_without_port_fails_after_the_start_timeout() {
     let mut repository = TestRepository::new();
@@ -135,6 +136,8 @@ async fn program_that_cannot_be_executed_is_named_by_its_path_in_the_declared_fo
 }
 
 /// The words are those of sudo.
+///
+/// Shows: hosting.md#sandbox "`sc` names the key that allows it; for calls once, as a warning"
 #[tokio::test]
 async fn plugin_that_is_refused_new_privileges_gets_a_hint() {
     let script =
@@ -186,6 +189,8 @@ async fn plugin_that_hangs_or_exits_in_its_handshake_is_reported() {
     );
 }
 
+/// Gap of other hosts (docs/spec/plugin-hosts.md#B.6 and #C.7): the digest is checked when a file is fetched, not when
+/// it is started.
 #[tokio::test]
 async fn checksum_mismatch_of_one_plugin_prevents_the_start_of_all() {
     let mut repository = TestRepository::new();

@@ -24,6 +24,8 @@ fn logged(repository: &TestRepository) -> Vec<LogMessage> {
     repository.events.all().into_iter().filter_map(message).collect()
 }
 
+/// Shows: hosting.md#what-is-kept-when "the Engine service of its plugin belongs to that run"
+/// Shows: hosting.md#start-protocols "The stream of the broker stays open until the plugin has ended."
 #[tokio::test]
 async fn engine_is_offered_behind_the_broker_to_the_run_that_has_leased_the_plugin() {
     let repository = repository(&[]);
@@ -48,6 +50,7 @@ async fn engine_is_offered_behind_the_broker_to_the_run_that_has_leased_the_plug
     assert_eq!(repository.calls("x"), ["Configure", initialize, "Cleanup", "Cancel", "Shutdown"]);
 }
 
+/// Shows: hosting.md#start-protocols "They are announced again before each Configure"
 #[tokio::test]
 async fn engine_is_announced_again_before_configure() {
     let repository = repository(&["miss the first announcement"]);

@@ -86,6 +86,7 @@ async fn output_and_log_messages_of_a_plugin_are_emitted() {
     host.close().await;
 }
 
+/// Shows: hosting.md#sandbox "`sc` names the key that allows it; for calls once, as a warning"
 #[tokio::test]
 async fn call_that_the_sandbox_may_have_failed_is_explained_once() {
     let mut repository = TestRepository::supervised();
@@ -159,6 +160,10 @@ fn warnings(repository: &TestRepository) -> Vec<String> {
     repository.events.all().into_iter().filter_map(message).collect()
 }
 
+/// Gap of other hosts (docs/spec/plugin-hosts.md#B.6 and #C.7): plugins are killed without a chance to end, and are not
+/// reaped.
+///
+/// Shows: plugin-authoring.md#what-a-process-has-to-do "End on an interrupt signal. After 5 s it is killed"
 #[tokio::test]
 async fn plugin_that_ignores_sigint_is_killed_with_its_children() {
     let mut repository = TestRepository::supervised();
@@ -178,6 +183,8 @@ async fn plugin_that_ignores_sigint_is_killed_with_its_children() {
 
 /// A stopped plugin replies to no call and handles no SIGINT: without an abort, Cleanup, Cancel and the exit are waited
 /// for.
+///
+/// Shows: engine.md#stop-and-abort "an abort takes less than two seconds even if a plugin is stopped"
 #[tokio::test]
 async fn abort_ends_the_wait_for_a_stopped_plugin() {
     let mut repository = TestRepository::supervised();
@@ -199,6 +206,7 @@ async fn abort_ends_the_wait_for_a_stopped_plugin() {
     assert!(test_kill_process(pid).is_err(), "the plugin is left");
 }
 
+/// Shows: server-yaml.md#plugins "a disabled plugin is neither fetched nor started"
 #[tokio::test]
 async fn disabled_plugin_is_not_started_and_serves_no_package() {
     let mut repository = TestRepository::new();
@@ -261,6 +269,7 @@ async fn count_schema_calls(has_checksum: bool, faults: &[&str]) -> usize {
     repository.calls("x").iter().filter(|call| *call == "GetSchema").count()
 }
 
+/// Shows: server-yaml.md#plugins "of a local plugin with a `checksum`, is requested once and remembered"
 #[tokio::test]
 async fn types_of_a_plugin_with_checksum_are_cached() {
     assert_eq!(count_schema_calls(true, &[]).await, 1);
@@ -271,6 +280,7 @@ async fn types_of_a_plugin_without_checksum_are_not_cached() {
     assert_eq!(count_schema_calls(false, &[]).await, 2);
 }
 
+/// Shows: server-yaml.md#plugins "The schema of a local executable that begins with `#!` is requested at each run"
 #[tokio::test]
 async fn types_of_a_script_plugin_are_not_cached() {
     assert_eq!(count_schema_calls(true, &["none"]).await, 2);
@@ -310,6 +320,7 @@ async fn types_of_plugins_from_one_download_are_cached_separately() {
     assert_eq!(repository.calls("x").iter().filter(|call| *call == "GetSchema").count(), 2);
 }
 
+/// Shows: server-yaml.md#checks-without-a-cloud "not at all if the cache has their types"
 #[tokio::test]
 async fn checked_plugin_is_started_unless_its_types_are_cached_and_never_configured() {
     let mut repository = TestRepository::new();
@@ -331,6 +342,8 @@ async fn checked_plugin_is_started_unless_its_types_are_cached_and_never_configu
     assert_eq!(starts(&repository), 2);
 }
 
+/// Shows: server-yaml.md#checks-without-a-cloud "A plugin that cannot be fetched or started is a mistake at its
+///   declaration; the others are checked."
 #[tokio::test]
 async fn each_plugin_is_checked_even_if_others_fail() {
     let mut repository = TestRepository::new();

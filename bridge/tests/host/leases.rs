@@ -73,6 +73,12 @@ pub(crate) async fn check(provider: &dyn Provider) {
     provider.check(request).await.unwrap();
 }
 
+/// Gap of other hosts (docs/spec/plugin-hosts.md#B.6 and #C.7): plugins are killed without a chance to end, and are not
+/// reaped.
+///
+/// Shows: hosting.md#what-is-kept-when "Refresh, preview and update of a run use the same instance if they configure it
+///   alike"
+/// Shows: hosting.md#what-is-kept-when "Configure is then not sent again."
 #[tokio::test]
 async fn phases_of_a_run_share_one_process_that_is_configured_once() {
     let repository = repository(false, &[]);
@@ -88,6 +94,8 @@ async fn phases_of_a_run_share_one_process_that_is_configured_once() {
     assert_eq!((count(&repository, "Cleanup"), count(&repository, "Cancel")), (1, 1));
 }
 
+/// Shows: hosting.md#what-is-kept-when "if they configure it alike: the same provider resource (URN and id), inputs,
+///   parameters"
 #[tokio::test]
 async fn another_configuration_gets_another_process_and_the_first_one_is_kept() {
     let inputs = |zone: &str| PropertyMap::from([("zone".to_owned(), zone.into())]);
@@ -158,6 +166,7 @@ fn of_zone(zone: &str) -> ConfigureRequest {
 
 const CHECKS: [&str; 2] = ["CheckConfig", "DiffConfig"];
 
+/// Shows: hosting.md#what-is-kept-when "CheckConfig and DiffConfig reach only an instance that has had no Configure"
 #[tokio::test]
 async fn run_without_a_changed_configuration_has_one_configured_and_one_unconfigured_process() {
     let repository = repository(false, &[]);
@@ -175,6 +184,9 @@ async fn run_without_a_changed_configuration_has_one_configured_and_one_unconfig
     host.close().await;
 }
 
+/// Shows: hosting.md#what-is-kept-when "three: those with the old and with the new configuration, and one that checks
+///   it"
+/// Shows: engine.md#providers "are deleted by an instance with the recorded configuration"
 #[tokio::test]
 async fn run_with_a_changed_configuration_has_a_process_for_each_and_an_unconfigured_one() {
     let repository = repository(false, &[]);
@@ -206,6 +218,7 @@ async fn run_without_refresh_and_preview_has_one_process() {
     host.close().await;
 }
 
+/// Shows: hosting.md#what-is-kept-when "CheckConfig and DiffConfig reach only an instance that has had no Configure"
 #[tokio::test]
 async fn configured_lease_checks_a_configuration_on_another_process() {
     let repository = repository(false, &[]);
@@ -219,6 +232,8 @@ async fn configured_lease_checks_a_configuration_on_another_process() {
     host.close().await;
 }
 
+/// Shows: hosting.md#what-is-kept-when "After it, it gets CheckConfig and DiffConfig of the same provider resource,
+///   also in the next phase, and then the Configure that follows from them."
 #[tokio::test]
 async fn process_that_has_checked_a_configuration_serves_no_other_lease() {
     let repository = repository(false, &[]);
@@ -237,6 +252,7 @@ async fn process_that_has_checked_a_configuration_serves_no_other_lease() {
     host.close().await;
 }
 
+/// Shows: hosting.md#what-is-kept-when "CheckConfig and DiffConfig reach only an instance that has had no Configure"
 #[tokio::test]
 async fn parameterized_package_has_an_unconfigured_process_of_its_own() {
     for keep in [Keep::Run, Keep::Never] {
@@ -263,6 +279,7 @@ async fn parameterized_package_has_an_unconfigured_process_of_its_own() {
     }
 }
 
+/// Shows: hosting.md#what-is-kept-when "CheckConfig and DiffConfig reach only an instance that has had no Configure"
 #[tokio::test]
 async fn plugin_that_is_never_kept_is_not_configured_before_its_checks_either() {
     let mut repository = repository(false, &[]);
@@ -278,6 +295,8 @@ async fn plugin_that_is_never_kept_is_not_configured_before_its_checks_either() 
     host.close().await;
 }
 
+/// Shows: hosting.md#what-is-kept-when "After it, it gets CheckConfig and DiffConfig of the same provider resource,
+///   also in the next phase, and then the Configure that follows from them."
 #[tokio::test]
 async fn unconfigured_process_is_given_back_after_the_last_call_of_its_leases() {
     let repository = repository(false, &["wait for the file release in CheckConfig"]);
@@ -304,6 +323,8 @@ async fn unconfigured_process_is_given_back_after_the_last_call_of_its_leases() 
     host.close().await;
 }
 
+/// Shows: hosting.md#what-is-kept-when "both start at the same time, and the run waits for one of them"
+/// Shows: hosting.md#what-is-kept-when "A second one that fails does not fail the run."
 #[tokio::test]
 async fn second_process_starts_beside_the_first_one() {
     let mut repository = TestRepository::supervised();
@@ -319,6 +340,8 @@ async fn second_process_starts_beside_the_first_one() {
     host.close().await;
 }
 
+/// Shows: hosting.md#what-is-kept-when "both start at the same time, and the run waits for one of them"
+/// Shows: hosting.md#what-is-kept-when "A second one that fails does not fail the run."
 #[tokio::test]
 async fn second_process_that_does_not_start_fails_no_run() {
     let mut repository = TestRepository::supervised();
@@ -333,6 +356,8 @@ async fn second_process_that_does_not_start_fails_no_run() {
     host.close().await;
 }
 
+/// Shows: hosting.md#what-is-kept-when "An instance ends when it is given back if the run cancelled it, if it has
+///   logged an error, if a Configure has failed, if one of its calls failed without a known effect or was given up"
 #[tokio::test]
 async fn instance_that_was_used_otherwise_is_not_kept() {
     for (use_of, faults, keep) in [
@@ -363,6 +388,7 @@ async fn instance_that_was_used_otherwise_is_not_kept() {
     }
 }
 
+/// Shows: hosting.md#what-is-kept-when "An idle instance that exits is reported, and replaced by the next lease."
 #[tokio::test]
 async fn idle_instance_that_dies_is_reported_and_replaced() {
     let repository = repository(false, &[]);
@@ -380,6 +406,8 @@ async fn idle_instance_that_dies_is_reported_and_replaced() {
     host.close().await;
 }
 
+/// Gap of other hosts (docs/spec/plugin-hosts.md#B.6 and #C.7): the first request after a death fails; a dead instance
+/// in use hinders the next start.
 #[tokio::test]
 async fn dead_instance_that_is_leased_does_not_hinder_the_next_lease() {
     let repository = repository(false, &[]);
@@ -394,6 +422,8 @@ async fn dead_instance_that_is_leased_does_not_hinder_the_next_lease() {
     host.close().await;
 }
 
+/// Gap of other hosts (docs/spec/plugin-hosts.md#B.6 and #C.7): a plugin that fails to load leaves the processes of the
+/// others.
 #[tokio::test]
 async fn plugin_that_does_not_start_leaves_no_process_of_the_others() {
     for has_checksum in [true, false] {
@@ -408,6 +438,9 @@ async fn plugin_that_does_not_start_leaves_no_process_of_the_others() {
     }
 }
 
+/// Shows: hosting.md#what-is-kept-when "One that was asked for its schema only serves the next stack of the command, if
+///   its package has a checksum or was fetched"
+/// Shows: hosting.md#what-is-kept-when "A local plugin without a checksum is never kept for another run"
 #[tokio::test]
 async fn only_a_verified_plugin_that_was_not_configured_is_kept_for_other_runs() {
     for (has_checksum, expected) in [(true, 1), (false, 3)] {
@@ -437,6 +470,9 @@ async fn only_a_verified_plugin_that_was_not_configured_is_kept_for_other_runs()
     assert_eq!((starts(&repository).len(), count(&repository, "Configure")), (2, 2));
 }
 
+/// Shows: hosting.md#what-is-kept-when "One that was asked for its schema only serves the next stack of the command, if
+///   its package has a checksum or was fetched"
+/// Shows: hosting.md#what-is-kept-when "A local plugin without a checksum is never kept for another run"
 #[tokio::test]
 async fn another_file_variable_or_sandbox_gets_another_process() {
     let mut repository = repository(true, &[]);
@@ -465,6 +501,8 @@ async fn another_file_variable_or_sandbox_gets_another_process() {
     repository.pool.close().await;
 }
 
+/// Shows: hosting.md#what-is-kept-when "the Engine service of its plugin belongs to that run: log messages, output and
+///   the root resource"
 #[tokio::test]
 async fn log_messages_go_to_the_run_that_has_leased_the_plugin() {
     let repository = repository(true, &[]);

@@ -54,6 +54,7 @@ async fn assert_ended(repository: &TestRepository) {
     }
 }
 
+/// Shows: hosting.md#start-protocols "TCP of the loopback interface, or a Unix socket | Cancel, SIGTERM, SIGKILL"
 #[tokio::test]
 async fn registered_plugin_is_used_and_ended_in_order() {
     let socket_folder = tempfile::tempdir().unwrap();
@@ -74,6 +75,8 @@ async fn registered_plugin_is_used_and_ended_in_order() {
     }
 }
 
+/// Shows: hosting.md#plugins-that-register-themselves "Then it is killed, and another one is started"
+/// Shows: hosting.md#plugins-that-register-themselves "A process that exits is not started again"
 #[tokio::test]
 async fn process_that_does_not_register_in_time_is_killed_and_started_again() {
     for (attempts, starts_expected) in [(1, 1), (3, 3), (5, 4)] {
@@ -100,6 +103,8 @@ async fn process_that_does_not_register_in_time_is_killed_and_started_again() {
     }
 }
 
+/// Shows: hosting.md#plugins-that-register-themselves "Then it is killed, and another one is started"
+/// Shows: hosting.md#plugins-that-register-themselves "A process that exits is not started again"
 #[tokio::test]
 async fn process_that_exits_before_it_registers_is_not_started_again() {
     let mut repository = TestRepository::new();
@@ -130,6 +135,8 @@ async fn call_with_the_path_as_authority_is_recognized_by_its_error() {
     assert!(hint.starts_with("set the authority of the call to `localhost`"), "{hint}");
 }
 
+/// Shows: hosting.md#plugins-that-register-themselves "The plugin and the user get the reason."
+/// Shows: hosting.md#plugins-that-register-themselves "it has a second to report the error, and is killed"
 #[tokio::test]
 async fn refused_registration_is_reported_to_the_plugin_and_to_the_user() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -193,6 +200,7 @@ async fn plugin_that_has_deregistered_and_still_runs_is_not_kept() {
     assert_ended(&repository).await;
 }
 
+/// Shows: hosting.md#plugins-that-register-themselves "A plugin that deregisters while it is used counts as gone"
 #[tokio::test]
 async fn plugin_that_deregisters_during_a_lease_is_gone() {
     let mut repository = TestRepository::new();

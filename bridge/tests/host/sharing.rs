@@ -37,6 +37,9 @@ fn counts(repository: &TestRepository) -> (usize, usize) {
     (starts(repository).len(), count(repository, "Configure"))
 }
 
+/// Shows: hosting.md#shared-instances "therefore share an instance if their inputs are equal"
+/// Shows: hosting.md#shared-instances "In the state they stay apart"
+/// Shows: hosting.md#what-is-kept-when "CheckConfig and DiffConfig reach only an instance that has had no Configure"
 #[tokio::test]
 async fn provider_resources_with_equal_inputs_share_a_process_that_is_configured_once() {
     let repository = sharing(&[]);
@@ -60,6 +63,8 @@ async fn provider_resources_with_equal_inputs_share_a_process_that_is_configured
     assert_eq!((count(&repository, "Cleanup"), count(&repository, "Cancel")), (1, 2));
 }
 
+/// Shows: hosting.md#shared-instances "therefore share an instance if their inputs are equal"
+/// Shows: hosting.md#shared-instances "In the state they stay apart"
 #[tokio::test]
 async fn each_configuration_has_a_process() {
     let repository = sharing(&[]);

@@ -120,6 +120,7 @@ impl Drop for Supervised {
     }
 }
 
+/// Shows: plugins.md#processes "The supervisors kill their descendants."
 #[test]
 fn killed_parent_leaves_no_process_and_no_grandchild() {
     let folder = tempfile::tempdir().unwrap();
@@ -131,6 +132,7 @@ fn killed_parent_leaves_no_process_and_no_grandchild() {
     pipe.assert_all_exited();
 }
 
+/// Shows: plugins.md#processes "`sc` while it starts a plugin | The program of the plugin is not executed."
 #[test]
 fn program_is_not_executed_if_the_parent_is_killed_before_registration() {
     let folder = tempfile::tempdir().unwrap();

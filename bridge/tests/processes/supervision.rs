@@ -61,6 +61,10 @@ impl Supervised {
 }
 
 /// The grandchild of the script, and the process that has left its session, become children of the parent.
+///
+/// Shows: plugins.md#processes "What the plugin has started becomes a descendant of `sc`, which kills it. `sc` reports
+///   that the supervisor has ended"
+/// Shows: plugins.md#processes "The plugins of other supervisors go on."
 #[test]
 fn program_ends_with_all_that_it_has_started_if_its_supervisor_is_killed() {
     let folder = tempfile::tempdir().unwrap();
@@ -75,6 +79,9 @@ fn program_ends_with_all_that_it_has_started_if_its_supervisor_is_killed() {
     assert_eq!(status.code(), Some(1));
 }
 
+/// Shows: plugins.md#processes "What the plugin has started becomes a descendant of `sc`, which kills it. `sc` reports
+///   that the supervisor has ended"
+/// Shows: plugins.md#processes "The plugins of other supervisors go on."
 #[test]
 fn killed_supervisor_leaves_the_programs_of_other_supervisors_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -95,6 +102,8 @@ fn killed_supervisor_leaves_the_programs_of_other_supervisors_alone() {
 }
 
 /// The parent is stopped, so that it does not notice that the supervisor is killed before it is killed itself.
+///
+/// Shows: plugins.md#processes "at the same time | Linux kills the plugins."
 #[test]
 fn program_is_killed_if_the_supervisor_and_the_parent_are_killed_together() {
     let folder = tempfile::tempdir().unwrap();
@@ -110,6 +119,8 @@ fn program_is_killed_if_the_supervisor_and_the_parent_are_killed_together() {
 }
 
 /// Linux continues a stopped supervisor when its parent dies.
+///
+/// Shows: plugins.md#processes "Linux continues a supervisor that is stopped."
 #[test]
 fn stopped_supervisor_kills_all_if_the_parent_is_killed() {
     let folder = tempfile::tempdir().unwrap();
@@ -147,6 +158,7 @@ impl Supervised {
     }
 }
 
+/// Shows: plugins.md#processes "The limit alone never makes `sc` kill a process"
 #[test]
 fn process_with_the_tag_of_a_program_is_left_alone() {
     for kill_supervisor in [false, true] {
@@ -175,6 +187,8 @@ fn process_with_the_tag_of_a_program_is_left_alone() {
 }
 
 /// Such as git.
+///
+/// Shows: plugins.md#processes "The limit alone never makes `sc` kill a process"
 #[test]
 fn command_of_the_parent_with_the_tag_of_a_program_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -199,6 +213,8 @@ fn wait_for_go(folder: &Path) -> String {
 }
 
 /// There is no tag below such a limit: it would be the limit of every process of the shell.
+///
+/// Shows: plugins.md#processes "The limit alone never makes `sc` kill a process"
 #[test]
 fn small_limit_on_locks_kills_no_other_process() {
     // Without a tag, a process that has left the session is not found if the supervisor is killed.
@@ -277,6 +293,8 @@ fn program_outlives_the_thread_that_started_it() {
 }
 
 /// The leader of a session has no terminal, and the system lets it join no other group.
+///
+/// Shows: plugins.md#processes "Each plugin leads a session and a process group of its own. It has no terminal"
 #[test]
 fn program_leads_its_session_and_its_group() {
     let mut supervised = Supervised::start("run", "echo first; cat /proc/$$/stat; echo up; exec sleep 1000");
@@ -293,6 +311,7 @@ fn program_leads_its_session_and_its_group() {
     supervised.kill();
 }
 
+/// Shows: plugins.md#processes "`sc` while it starts a plugin | The program of the plugin is not executed."
 #[test]
 fn gate_does_not_execute_the_program_if_its_parent_has_changed() {
     let folder = tempfile::tempdir().unwrap();
@@ -314,6 +333,8 @@ fn gate_does_not_execute_the_program_if_its_parent_has_changed() {
 }
 
 /// `killall` compares the name of a process, `pkill` searches in it.
+///
+/// Shows: plugins.md#processes "so `killall sc` and `pkill sc` do not reach it"
 #[test]
 fn supervisor_has_a_name_of_its_own() {
     let mut supervised = Supervised::start("run", "echo first; echo up; exec sleep 1000");
@@ -327,6 +348,7 @@ fn supervisor_has_a_name_of_its_own() {
 /// Starts a process that leaves the session of the script, loses its parent, clears its environment and ignores signals.
 const DETACHED: &str = "(setsid env -i sh -c \"trap '' INT TERM HUP; echo detached; while :; do sleep 1; done\" &); ";
 
+/// Shows: plugins.md#processes "so a daemon that a plugin starts does not outlive the plugin"
 #[test]
 fn process_that_leaves_its_session_is_killed_when_the_parent_is_killed() {
     let folder = tempfile::tempdir().unwrap();
@@ -339,6 +361,7 @@ fn process_that_leaves_its_session_is_killed_when_the_parent_is_killed() {
     pipe.assert_all_exited();
 }
 
+/// Shows: plugins.md#processes "so a daemon that a plugin starts does not outlive the plugin"
 #[test]
 fn process_that_leaves_its_session_is_killed_when_the_program_exits() {
     let folder = tempfile::tempdir().unwrap();

@@ -21,6 +21,10 @@ const REFUSED_SOCKETS: [&str; 19] = [
 ];
 
 /// Landlock sees connect(2) alone, and TCP alone.
+///
+/// Shows: hosting.md#sandbox "or by MPTCP, SCTP, DCCP or SMC | possible | possible | prevented"
+/// Shows: hosting.md#sandbox "queue requests with io_uring"
+/// Shows: hosting.md#sandbox "open sockets of other families than Unix, IPv4, IPv6 and the routing table"
 #[tokio::test]
 async fn strict_program_connects_by_no_other_call_and_no_other_protocol() {
     let fixture = Fixture::new();
@@ -41,6 +45,9 @@ async fn strict_program_connects_by_no_other_call_and_no_other_protocol() {
     }
 }
 
+/// Shows: hosting.md#sandbox "set limits, priority, scheduling or processors of other processes"
+/// Shows: hosting.md#sandbox "use shared memory, messages and semaphores of System V, message queues of POSIX, and keys
+///   of the kernel"
 #[tokio::test]
 async fn strict_program_changes_no_other_process() {
     let fixture = Fixture::new();
@@ -71,6 +78,13 @@ async fn call(fixture: &Fixture, (_, x86_64, aarch64): Call, arguments: &str, sa
 }
 
 /// The kernel refuses a call whose arguments are wrong with another error than EPERM.
+///
+/// Shows: hosting.md#sandbox "or by MPTCP, SCTP, DCCP or SMC | possible | possible | prevented"
+/// Shows: hosting.md#sandbox "queue requests with io_uring"
+/// Shows: hosting.md#sandbox "open sockets of other families than Unix, IPv4, IPv6 and the routing table"
+/// Shows: hosting.md#sandbox "set limits, priority, scheduling or processors of other processes"
+/// Shows: hosting.md#sandbox "use shared memory, messages and semaphores of System V, message queues of POSIX, and keys
+///   of the kernel"
 #[tokio::test]
 async fn strict_program_makes_no_refused_call() {
     let fixture = Fixture::new();
@@ -113,6 +127,10 @@ async fn strict_program_makes_no_refused_call() {
 }
 
 /// A program that another interface of the processor lets past the numbers of the rules.
+///
+/// Shows: hosting.md#sandbox "or by MPTCP, SCTP, DCCP or SMC | possible | possible | prevented"
+/// Shows: hosting.md#sandbox "queue requests with io_uring"
+/// Shows: hosting.md#sandbox "open sockets of other families than Unix, IPv4, IPv6 and the routing table"
 #[tokio::test]
 async fn strict_program_makes_no_calls_of_other_interfaces() {
     if cfg!(not(target_arch = "x86_64")) {
@@ -127,6 +145,10 @@ async fn strict_program_makes_no_calls_of_other_interfaces() {
 }
 
 /// A 32-bit program, which the kernel may not execute at all, makes its calls by other numbers.
+///
+/// Shows: hosting.md#sandbox "or by MPTCP, SCTP, DCCP or SMC | possible | possible | prevented"
+/// Shows: hosting.md#sandbox "queue requests with io_uring"
+/// Shows: hosting.md#sandbox "open sockets of other families than Unix, IPv4, IPv6 and the routing table"
 #[tokio::test]
 async fn strict_program_of_another_architecture_is_killed() {
     if cfg!(not(target_arch = "x86_64")) {
@@ -153,6 +175,9 @@ async fn strict_program_of_another_architecture_is_killed() {
 }
 
 /// A terminal of the account has what its user types, and a disk has all files.
+///
+/// Shows: hosting.md#sandbox "read or write terminals, disks and other devices"
+/// Shows: hosting.md#sandbox "another device has to be in `readable` or `writable`"
 #[tokio::test]
 async fn strict_program_reads_no_terminals_and_no_disks_unless_they_are_declared() {
     let fixture = Fixture::new();
@@ -179,6 +204,8 @@ async fn strict_program_reads_no_terminals_and_no_disks_unless_they_are_declared
 }
 
 /// Programs of the interpreters of most plugins: threads, processes, sockets, names, timers and random numbers.
+///
+/// Shows: hosting.md#sandbox "Shells, Perl, Python and Node run unchanged with `strict`"
 #[tokio::test]
 async fn interpreters_run_unchanged_in_the_strict_sandbox() {
     let fixture = Fixture::new();

@@ -29,6 +29,9 @@ pub(crate) async fn assert_verdicts(fixture: &Fixture, attempt: &str, argument: 
 }
 
 /// A program with the set-user-ID bit of another account runs as that account. Only root can make one.
+///
+/// Shows: security.md#the-sandbox-of-plugins "A plugin gains no privileges that `sc` does not have, inherits no
+///   descriptors, dumps no core, and has a folder of its own for temporary files"
 #[tokio::test]
 async fn program_gains_no_privileges() {
     if !rustix::process::geteuid().is_root() {
@@ -50,6 +53,8 @@ async fn program_gains_no_privileges() {
     }
 }
 
+/// Shows: security.md#the-sandbox-of-plugins "A plugin gains no privileges that `sc` does not have, inherits no
+///   descriptors, dumps no core, and has a folder of its own for temporary files"
 #[tokio::test]
 async fn program_inherits_no_descriptors() {
     let fixture = Fixture::new();
@@ -60,6 +65,8 @@ async fn program_inherits_no_descriptors() {
     assert_verdicts(&fixture, "use inherited descriptors", "", [&open, "prevented: none", "prevented: none"]).await;
 }
 
+/// Shows: security.md#the-sandbox-of-plugins "A plugin gains no privileges that `sc` does not have, inherits no
+///   descriptors, dumps no core, and has a folder of its own for temporary files"
 #[tokio::test]
 async fn program_dumps_no_core() {
     let fixture = Fixture::new();
@@ -70,6 +77,8 @@ async fn program_dumps_no_core() {
     assert_verdicts(&fixture, "dump its memory", "", [without, "prevented: signal: 6", "prevented: signal: 6"]).await;
 }
 
+/// Shows: security.md#the-sandbox-of-plugins "A plugin gains no privileges that `sc` does not have, inherits no
+///   descriptors, dumps no core, and has a folder of its own for temporary files"
 #[tokio::test]
 async fn program_has_a_folder_of_its_own_for_temporary_files() {
     let fixture = Fixture::new();
@@ -84,12 +93,20 @@ async fn program_has_a_folder_of_its_own_for_temporary_files() {
 }
 
 /// The kernel would withdraw the signal if a program gained something.
+///
+/// Shows: hosting.md#sandbox "leave its group and its session, ignore signals, hold its output open | prevented |
+///   prevented | prevented"
 #[tokio::test]
 async fn program_dies_with_its_parent_at_each_level() {
     assert_verdicts(&Fixture::new(), "outlive its parent", "", ["prevented: KILL"; 3]).await;
 }
 
 /// Root has capabilities, other accounts have none to lose.
+///
+/// Shows: hosting.md#sandbox "read the environment or the memory of `sc` and other processes | possible | possible |
+///   prevented"
+/// Shows: hosting.md#sandbox "use the capabilities of root | possible | possible | prevented"
+/// Shows: hosting.md#sandbox "send signals to other processes, connect to abstract Unix sockets of others"
 #[tokio::test]
 async fn strict_program_of_root_has_no_capabilities() {
     if rustix::process::geteuid().is_root() {
@@ -97,6 +114,8 @@ async fn strict_program_of_root_has_no_capabilities() {
     }
 }
 
+/// Shows: hosting.md#sandbox "read, list, execute, change, create or remove files of others | possible | possible |
+///   prevented"
 #[tokio::test]
 async fn strict_program_reads_and_changes_no_other_files() {
     let fixture = Fixture::new();
@@ -123,6 +142,8 @@ async fn strict_program_reads_and_changes_no_other_files() {
     assert_verdicts(&fixture, "execute", &program, ["possible: ", "possible: ", "prevented: Permission denied"]).await;
 }
 
+/// Shows: hosting.md#sandbox "read, list, execute, change, create or remove files of others | possible | possible |
+///   prevented"
 #[tokio::test]
 async fn strict_program_reaches_the_system_its_temporary_files_and_what_is_declared() {
     let fixture = Fixture::new();
@@ -163,6 +184,8 @@ async fn strict_program_reaches_the_system_its_temporary_files_and_what_is_decla
     }
 }
 
+/// Shows: hosting.md#secret-files "A plugin with `strict` reads them only if `readable` or `writable` names them"
+/// Shows: hosting.md#secret-files "so `sc` allows the entries beside them one by one at the start of the plugin"
 #[tokio::test]
 async fn strict_program_reads_a_folder_without_its_hidden_files() {
     let fixture = Fixture::new();
@@ -217,6 +240,10 @@ async fn strict_program_reads_a_folder_without_its_hidden_files() {
     assert!(found.starts_with("possible: "), "{found}");
 }
 
+/// Shows: hosting.md#sandbox "read the environment or the memory of `sc` and other processes | possible | possible |
+///   prevented"
+/// Shows: hosting.md#sandbox "use the capabilities of root | possible | possible | prevented"
+/// Shows: hosting.md#sandbox "send signals to other processes, connect to abstract Unix sockets of others"
 #[tokio::test]
 async fn strict_program_reads_nothing_of_its_parent_and_sends_it_no_signal() {
     let fixture = Fixture::new();
@@ -227,6 +254,8 @@ async fn strict_program_reads_nothing_of_its_parent_and_sends_it_no_signal() {
     assert_verdicts(&fixture, "signal", "", ["possible: ", "possible: ", signal]).await;
 }
 
+/// Shows: hosting.md#sandbox "connect by TCP to another port than those of `ports` and those of `sc`"
+/// Shows: hosting.md#sandbox "send signals to other processes, connect to abstract Unix sockets of others"
 #[tokio::test]
 async fn strict_program_connects_by_tcp_to_its_ports_only() {
     let fixture = Fixture::new();
@@ -246,6 +275,8 @@ async fn strict_program_connects_by_tcp_to_its_ports_only() {
     assert_verdicts(&fixture, "listen", "", ["possible: "; 3]).await;
 }
 
+/// Shows: hosting.md#sandbox "connect by TCP to another port than those of `ports` and those of `sc`"
+/// Shows: hosting.md#sandbox "send signals to other processes, connect to abstract Unix sockets of others"
 #[tokio::test]
 async fn strict_program_connects_to_no_abstract_sockets_of_others() {
     let fixture = Fixture::new();
@@ -257,6 +288,9 @@ async fn strict_program_connects_to_no_abstract_sockets_of_others() {
 }
 
 /// Neither Landlock nor seccomp has rules for these: docs/hosting.md#sandbox. A kernel that restricts it fails this test.
+///
+/// Shows: hosting.md#sandbox "neither Landlock nor seccomp has rules for it: UDP (and so DNS and QUIC)"
+/// Shows: hosting.md#sandbox "also this one; Unix sockets in folders"
 #[tokio::test]
 async fn udp_and_sockets_in_folders_are_open_at_each_level() {
     let fixture = Fixture::new();
@@ -268,6 +302,9 @@ async fn udp_and_sockets_in_folders_are_open_at_each_level() {
 }
 
 /// Attempts what each level prevents: it leaves the group and the session, ignores signals, and holds the pipes.
+///
+/// Shows: hosting.md#sandbox "leave its group and its session, ignore signals, hold its output open | prevented |
+///   prevented | prevented"
 #[tokio::test]
 async fn process_that_leaves_ignores_signals_and_holds_pipes_ends_with_its_program() {
     let fixture = Fixture::new();
@@ -284,6 +321,7 @@ async fn process_that_leaves_ignores_signals_and_holds_pipes_ends_with_its_progr
     }
 }
 
+/// Shows: hosting.md#sandbox "If one cannot be applied, the plugin is not started."
 #[tokio::test]
 async fn restriction_that_cannot_be_applied_is_reported_and_the_program_is_not_executed() {
     let fixture = Fixture::new();
@@ -301,6 +339,7 @@ async fn restriction_that_cannot_be_applied_is_reported_and_the_program_is_not_e
     assert!(!mark.exists());
 }
 
+/// Shows: hosting.md#sandbox "If one cannot be applied, the plugin is not started."
 #[tokio::test]
 async fn program_is_not_executed_if_the_system_refuses_landlock() {
     let gate = env!("CARGO_BIN_EXE_bridge-supervised");
@@ -310,6 +349,8 @@ async fn program_is_not_executed_if_the_system_refuses_landlock() {
 }
 
 /// The folder is removed when no process can write to it any more.
+///
+/// Shows: hosting.md#sandbox "with access for its account only, which is removed at its end"
 #[tokio::test]
 async fn folder_for_temporary_files_is_removed_after_the_last_process() {
     let fixture = Fixture::new();

@@ -239,6 +239,8 @@ async fn link_is_covered_by_the_checksum_and_must_stay_inside() {
     }
 }
 
+/// Shows: plugins.md#what-is-checked "the line of a link is `<sha256> @<path>`"
+/// Shows: plugins.md#what-is-checked "`sc` refuses the link if another account can change what it leads to"
 #[tokio::test]
 async fn absolute_link_leads_only_to_what_other_accounts_cannot_change() {
     let repository = Repository::new();
@@ -254,6 +256,8 @@ async fn absolute_link_leads_only_to_what_other_accounts_cannot_change() {
     assert!(matches!(error, InstallError::NotHashable { .. }), "{error}");
 }
 
+/// Shows: plugins.md#what-is-checked "`sc plugin install` prints each of these values, and `sc plugin ls` those of
+///   local plugins"
 #[tokio::test]
 async fn digest_of_a_local_plugin_is_the_checksum_that_pins_it() {
     let repository = Repository::new();
@@ -281,6 +285,7 @@ async fn copy_of_a_folder_into_itself_is_refused() {
     assert!(error.to_string().ends_with("the folder for private copies is inside it"), "{error}");
 }
 
+/// Shows: plugin-authoring.md#trying-it "If one is missing, the error names the command that installs it."
 #[tokio::test]
 async fn missing_dependency_is_reported_with_the_command_that_installs_it() {
     let repository = Repository::new();
@@ -327,6 +332,7 @@ async fn missing_dependency_is_reported_with_the_command_that_installs_it() {
     assert_eq!(package.arguments(), [std::ffi::OsString::from(format!("{root}/node/bin/index.js"))]);
 }
 
+/// Shows: plugin-authoring.md#go "If there is no such program, `sc` runs `go build` for each run"
 #[tokio::test]
 async fn go_plugin_is_built_unless_its_program_exists() {
     let repository = Repository::new();

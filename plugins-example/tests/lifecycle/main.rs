@@ -219,6 +219,7 @@ async fn existing_path_is_imported_and_missing_path_is_not_found() {
     assert_eq!(host.read(DIRECTORY, "a", None).await, None);
 }
 
+/// Shows: plugin-authoring.md#what-a-process-has-to-do "Accept and send messages of up to 400 MiB."
 #[tokio::test]
 async fn content_above_the_default_grpc_limit_is_accepted() {
     let mut host = Host::configured().await;

@@ -249,6 +249,8 @@ mod tests {
         assert_eq!(head_of(&found), (COMMIT, Some("w")));
     }
 
+    /// Shows: security.md#the-repository "refuses a repository whose root, `.git` or `.sc` belongs to neither you nor
+    ///   root"
     #[test]
     fn repository_of_other_users_is_refused() {
         let (folder, found) = repository(&[(".git/HEAD", ""), (".sc/cfg.default.yaml", "")]);

@@ -145,6 +145,7 @@ mod tests {
         }
     }
 
+    /// Shows: secrets.md#commands "must not leave it, not even through a symbolic link"
     #[test]
     fn place_of_a_path_is_below_the_root_also_behind_links() {
         let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

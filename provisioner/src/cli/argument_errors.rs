@@ -142,6 +142,7 @@ mod tests {
         with_tips(Cli::try_parse_from(line.split(' ')).unwrap_err()).to_string()
     }
 
+    /// Shows: comparison.md#for-pulumi-users "A command or an option of another tool is answered with that of `sc`"
     #[test]
     fn commands_of_other_tools_are_answered_with_a_command() {
         let table = [
@@ -175,6 +176,7 @@ mod tests {
         ");
     }
 
+    /// Shows: comparison.md#for-pulumi-users "a command that deletes is suggested only for a typing error of its name"
     #[test]
     fn command_that_deletes_is_suggested_only_for_a_typing_error_of_its_name() {
         for line in ["sc destory", "sc distroy", "sc canel"] {

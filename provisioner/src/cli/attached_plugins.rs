@@ -149,6 +149,7 @@ mod tests {
         assert_eq!(read_both("x:1, y-z:65535", records).unwrap(), expected);
     }
 
+    /// Shows: hosting.md#attaching-to-a-running-plugin "An invalid value ends the command with exit code 2."
     #[test]
     fn invalid_value_is_named_with_its_variable_and_place() {
         let record = |members: &str| format!(r#"{{"a": {{{members}}}}}"#);

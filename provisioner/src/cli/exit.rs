@@ -162,6 +162,7 @@ mod tests {
 
     use super::*;
 
+    /// Shows: events.md#order "The exit codes are fixed"
     #[test]
     fn exit_codes_are_stable() {
         let table = [

@@ -171,6 +171,8 @@ mod tests {
     }
 
     /// In a PID namespace with the `/proc` of the host, an id belongs to another process.
+    ///
+    /// Shows: state.md#locks "a lock has none of these, and nothing is said about processes"
     #[test]
     fn process_is_unknown_where_the_system_shows_other_ids() {
         let own = std::process::id();
@@ -184,6 +186,8 @@ mod tests {
     }
 
     /// The process did not see itself, so its id may be that of another namespace.
+    ///
+    /// Shows: state.md#locks "a lock has none of these, and nothing is said about processes"
     #[test]
     #[cfg(target_os = "linux")]
     fn process_of_sc_without_an_identity_is_unknown() {
@@ -193,6 +197,7 @@ mod tests {
         assert_eq!(here(std::process::id()).find(&lock), LockProcess::Unknown);
     }
 
+    /// Shows: state.md#a-run "says whether its process runs, if that is a process of this host"
     #[test]
     fn process_of_a_lock_is_searched_on_its_host_only() {
         let own = std::process::id();
@@ -211,6 +216,8 @@ mod tests {
         }
     }
 
+    /// Shows: state.md#locks "all of them must agree: a process of another container, or of an earlier start of the
+    ///   machine, proves nothing"
     #[test]
     #[cfg(target_os = "linux")]
     fn process_with_an_identity_is_distinguished_from_others_with_its_id() {
@@ -240,6 +247,7 @@ mod tests {
         }
     }
 
+    /// Shows: state.md#a-run "says whether its process runs, if that is a process of this host"
     #[test]
     fn lock_of_an_ended_process_is_to_be_removed_and_others_to_be_waited_for() {
         let table = [

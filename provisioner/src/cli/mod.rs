@@ -174,6 +174,7 @@ mod tests {
         }
     }
 
+    /// Shows: state.md#the-journal-could-not-be-written "A third Ctrl-C prints the lines, too."
     #[test]
     fn signal_that_ends_the_process_prints_the_unrecorded_changes_first() {
         let cli = Cli::try_parse_from(["sc", "stack", "ls"]).unwrap();

@@ -53,6 +53,7 @@ pub(crate) fn without_patterns(script: &str) -> String {
 mod tests {
     use super::*;
 
+    /// Shows: security.md#the-repository "quotes them for the shell: a name is never a command"
     #[test]
     fn name_is_quoted_for_the_shell_that_inserts_it() {
         for (name, bash, powershell) in [

@@ -390,6 +390,7 @@ mod tests {
         assert!(!receiver.is_asking.load(Ordering::SeqCst));
     }
 
+    /// Shows: engine.md#stop-and-abort "the first Ctrl-C ends the program"
     #[test]
     fn signal_outside_of_a_session_ends_the_process() {
         let (receiver, signals) = (SignalReceiver::default(), StopSignals::default());
@@ -421,6 +422,8 @@ mod tests {
         progress.is_overdue(Duration::MAX, Duration::ZERO).await;
     }
 
+    /// Shows: engine.md#stop-and-abort "stops a command that takes longer, and aborts it if it has not ended after a
+    ///   further `--stop-grace`"
     #[tokio::test]
     async fn time_limit_stops_and_then_aborts_after_the_grace() {
         let (receiver, signals) = (SignalReceiver::default(), StopSignals::default());

@@ -420,6 +420,8 @@ impl FetchEvents for DownloadEvents {
 mod tests {
     use super::*;
 
+    /// Shows: plugins.md#packages-of-core-types "`GITHUB_TOKEN` is sent to GitHub"
+    /// Shows: plugins.md#packages-of-core-types "no token is sent there"
     #[test]
     fn token_is_sent_to_github_only() {
         let token = ("GITHUB_TOKEN", "t0ken");
@@ -437,6 +439,8 @@ mod tests {
         }
     }
 
+    /// Shows: plugins.md#packages-of-core-types "A run takes each package that its stacks use from the first of these
+    ///   places"
     #[test]
     fn attached_process_precedes_cache_and_cache_precedes_pulumi_folder_and_release() {
         let digest = Sha256Digest::from_bytes([7; 32]);

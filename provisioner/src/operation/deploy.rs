@@ -168,6 +168,7 @@ mod tests {
         fn emit(&self, _: Event) {}
     }
 
+    /// Shows: performance.md#performance "The derivation starts when the preview finds the first change"
     #[test]
     fn preview_prepares_key_at_each_step_that_update_would_record() {
         let secrets = Arc::new(CountingSecretsManager::default());

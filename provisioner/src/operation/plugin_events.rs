@@ -138,6 +138,9 @@ mod tests {
         }
     }
 
+    /// Shows: events.md#long-and-many-messages "Only `message` events for texts that a plugin logged or printed are
+    ///   dropped"
+    /// Shows: events.md#long-and-many-messages "`sc` drops further lines, and a warning tells how many"
     #[test]
     fn only_texts_that_plugins_logged_or_printed_may_be_dropped() {
         let messages = Arc::new(Messages::default());

@@ -239,6 +239,8 @@ mod tests {
         verify(&snapshot).map_or_else(|error| error.to_string(), |()| "valid".to_owned())
     }
 
+    /// Shows: state.md#invariants "The parent, dependencies, `deletedWith` and `replaceWith` of an entry are earlier
+    ///   entries."
     #[test]
     fn references_must_point_to_earlier_entries() {
         let child = || ResourceState { dependencies: vec![urn("t:m:T", "a")], ..resource("b") };
@@ -271,6 +273,7 @@ mod tests {
         assert!(check(vec![component]).contains("yet has the id \"x\""));
     }
 
+    /// Shows: state.md#invariants "an entry of a custom resource has one, unless it is a view"
     #[test]
     fn custom_entry_without_id_is_a_violation() {
         let without_id = || ResourceState { id: None, ..resource("a") };

@@ -18,6 +18,8 @@ fn complete(folder: &tempfile::TempDir, line: &str) -> String {
     names.filter(|name| !name.starts_with("--")).collect::<Vec<_>>().join(" ")
 }
 
+/// Shows: comparison.md#for-pulumi-users "also completes the names of stacks, plugins, resources, outputs and profiles;
+///   opens no connection, starts no plugin, takes no lock"
 #[test]
 fn names_of_stacks_resources_outputs_and_profiles_are_completed() {
     let folder = with_state("secrets");
@@ -56,6 +58,8 @@ outputs: { token: one, tide: two }
     assert!(!folder.path().join("backend/.pulumi/locks").exists(), "a completion takes no lock");
 }
 
+/// Shows: comparison.md#for-pulumi-users "also completes the names of stacks, plugins, resources, outputs and profiles;
+///   opens no connection, starts no plugin, takes no lock"
 #[test]
 fn completion_in_an_invalid_repository_prints_no_error() {
     let folder = repository("dev", "hush", "plugins: 7\n");
@@ -65,6 +69,7 @@ fn completion_in_an_invalid_repository_prints_no_error() {
     assert_eq!(complete(&folder, "provision -s d"), "dev", "a folder needs no profile");
 }
 
+/// Shows: security.md#the-repository "quotes them for the shell: a name is never a command"
 #[test]
 fn names_are_quoted_for_the_shell_and_commands_in_them_are_not_run() {
     let resources = "resources: { resources: { e: { resources: { 'web$(touch${IFS}X)': {}, '--yes': {} } } } }\n";
@@ -78,6 +83,8 @@ fn names_are_quoted_for_the_shell_and_commands_in_them_are_not_run() {
     }
 }
 
+/// Shows: comparison.md#for-pulumi-users "also completes the names of stacks, plugins, resources, outputs and profiles;
+///   opens no connection, starts no plugin, takes no lock"
 #[test]
 fn completion_and_validation_of_files_open_no_connection() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -120,6 +120,7 @@ fn observe(command: &str, server: &Server) -> [bool; 4] {
     observed
 }
 
+/// Shows: security.md#the-repository "Each cell is tested."
 #[test]
 fn each_command_gives_a_clone_what_the_table_says() {
     let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/security.md")).unwrap();

@@ -10,6 +10,8 @@ fn check(folder: &tempfile::TempDir, arguments: &[&str]) -> String {
     run(command).replace(&*folder.path().canonicalize().unwrap().to_string_lossy(), "FOLDER")
 }
 
+/// Shows: server-yaml.md#files "writes a profile, a `server.yaml` from a template"
+/// Shows: server-yaml.md#files "It overwrites no file."
 #[test]
 fn files_are_written_once_and_never_overwritten() {
     let folder = tempfile::tempdir().unwrap();
@@ -46,6 +48,7 @@ fn files_are_written_once_and_never_overwritten() {
     assert_eq!(fs::read_dir(folder.path().join(".sc/stacks")).unwrap().count(), 1);
 }
 
+/// Shows: server-yaml.md#files "`sc` reads each template without a diagnostic."
 #[test]
 fn every_template_is_read_without_a_diagnostic() {
     for template in ["random", "aws", "gcp", "empty"] {

@@ -63,6 +63,8 @@ fn plugin_ls_shows_declared_plugins() {
     "#);
 }
 
+/// Shows: plugins.md#what-is-checked "`sc plugin install` prints each of these values, and `sc plugin ls` those of
+///   local plugins"
 #[test]
 fn checksum_of_a_local_plugin_is_printed_as_it_is_declared() {
     let declaration = |checksum: &str| {
@@ -136,6 +138,8 @@ fn missing_stack_or_folder_is_usage_error() {
     assert!(check(PLUGINS, &["plugin", "ls", "-C", "nowhere"]).starts_with("exit 2\n"));
 }
 
+/// Shows: server-yaml.md#core-types "a disabled plugin, or several of one package, are an error before anything is
+///   changed"
 #[test]
 fn core_type_with_unserved_package_fails_before_any_change() {
     let bucket = "plugins: [{ name: aws, enabled: false, source: { type: local, path: aws } }]\n\

@@ -87,6 +87,8 @@ fn file_is_added_hidden_and_revealed() {
     "#);
 }
 
+/// Shows: secrets.md#commands "No usable reply is wrong usage (exit code 2), a *no* ends with exit code 1; then nothing
+///   is written."
 #[test]
 fn change_that_is_declined_or_has_no_reply_writes_nothing() {
     let folder = repository();
@@ -114,6 +116,8 @@ fn change_that_is_declined_or_has_no_reply_writes_nothing() {
     );
 }
 
+/// Shows: secrets.md#nothing-needs-to-be-revealed-to-provision "read it from the store, in memory, with the key of the
+///   profile"
 #[test]
 fn stack_is_read_from_the_store_if_its_secrets_are_not_on_the_disk() {
     let folder = repository();

@@ -79,6 +79,7 @@ fn is_refused(printed: &str, named: &str) -> bool {
         && printed.contains(".sc/secrets.yaml lists what neither")
 }
 
+/// Shows: secrets.md#confirmations "are confirmed if the store of the default branch"
 #[test]
 fn store_of_the_default_branch_is_encrypted_without_a_question() {
     let clone = Clone::new();
@@ -87,6 +88,8 @@ fn store_of_the_default_branch_is_encrypted_without_a_question() {
     assert!(printed.starts_with("exit 0\n") && printed.contains("encrypted a.env"), "{printed}");
 }
 
+/// Shows: secrets.md#confirmations "`-y`, `-F` and a pipe are no replies. Without a terminal the command is refused
+///   (exit code 2) unless each is named"
 #[test]
 fn new_recipient_and_new_file_are_refused_without_a_terminal_unless_they_are_named() {
     let clone = Clone::new();
@@ -124,6 +127,7 @@ fn option_in_the_hint_quotes_the_path_of_the_file() {
     assert!(is_refused(&printed, "--accept-file='-b $(id).env'"), "{printed}");
 }
 
+/// Shows: secrets.md#confirmations "everything is new until the first `hide`"
 #[test]
 fn without_a_default_branch_everything_is_new_until_the_first_hide() {
     let clone = Clone::new();
@@ -139,6 +143,9 @@ fn without_a_default_branch_everything_is_new_until_the_first_hide() {
     assert_eq!(fs::read_to_string(record).unwrap(), "file a.env\n");
 }
 
+/// Shows: security.md#the-secrets-store "Plaintext on its way to a file is in `.sc/.tmp/`, which git ignores and only
+///   you can read."
+/// Shows: security.md#the-secrets-store "removes what a killed one has left there"
 #[test]
 fn plaintext_of_a_killed_command_is_hidden_from_git_and_removed_by_the_next_one() {
     let clone = Clone::new();

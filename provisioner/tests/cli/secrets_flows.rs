@@ -115,6 +115,7 @@ fn orders(store: &[u8]) -> Value {
     serde_json::json!({ "registry": store["registry"]["files"], "recipients": recipients.collect::<serde_json::Map<_, _>>() })
 }
 
+/// Shows: secrets.md#the-store "lists what differs from the Go tool"
 #[test]
 fn recorded_sequences_of_commands_end_alike() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/goldens/simple-container/secrets/flows.json");

@@ -90,6 +90,8 @@ fn export_writes_into_pipes_devices_and_targets_of_links_instead_of_replacing_th
     assert_eq!(fs::read_to_string(elsewhere.path().join("mine")).unwrap(), "mine");
 }
 
+/// Shows: state.md#files "with secrets that Pulumi Cloud, Azure Key Vault or HashiCorp Vault protects"
+/// Shows: state.md#files "Such secrets do not prevent an export."
 #[test]
 fn state_with_key_in_vault_can_only_be_exported() {
     let folder = with_state("cloud");
@@ -105,6 +107,8 @@ fn state_with_key_in_vault_can_only_be_exported() {
     ");
 }
 
+/// Shows: state.md#files "`sc` refuses such a backend, as `pulumi` does"
+/// Shows: state.md#files "If `PULUMI_DIY_BACKEND_IGNORE_DEPRECATION_ERROR` is set, `sc` reads and writes it."
 #[test]
 fn legacy_backend_layout_is_rejected_unless_overridden() {
     let folder = with_state("legacy");
@@ -122,6 +126,7 @@ fn legacy_backend_layout_is_rejected_unless_overridden() {
     assert!(output.starts_with("exit 0\n") && output.contains(r#""o":"o:\"old\"""#), "{output}");
 }
 
+/// Shows: comparison.md#for-pulumi-users "secrets are masked without `--show-secrets`"
 #[test]
 fn secret_outputs_are_masked_without_show_secrets() {
     let folder = with_state("secrets");
@@ -417,6 +422,7 @@ fn environment_variable_selects_compression_of_state() {
     assert!(stored("dev.json").starts_with(b"{\"version\":3"));
 }
 
+/// Shows: security.md#files "A state in a folder of the repository is refused if a link leads it out of the repository"
 #[test]
 fn state_behind_a_link_that_leads_out_of_the_repository_is_refused() {
     for link in ["backend", "backend/.pulumi", "backend/.pulumi/stacks"] {

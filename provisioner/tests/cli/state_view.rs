@@ -9,6 +9,7 @@ fn without_ages(text: &str) -> String {
     text.lines().map(|line| line.split(" UTC (").next().unwrap_or_default().to_owned() + "\n").collect()
 }
 
+/// Shows: state.md#recorded-resources "Secrets are masked, and nothing is decrypted, so no passphrase is needed"
 #[test]
 fn resources_are_listed_and_shown_without_the_passphrase() {
     let folder = with_state("secrets");
@@ -127,6 +128,7 @@ fn unknown_resource_or_stack_without_state_is_an_error() {
     assert!(missing.starts_with("exit 1\n") && missing.contains("has not been provisioned yet"), "{missing}");
 }
 
+/// Shows: comparison.md#for-pulumi-users "a single output is printed bare: a text as it is, any other value as JSON"
 #[test]
 fn single_output_is_printed_bare() {
     let folder = with_state("secrets");

@@ -27,6 +27,7 @@ provisioner:
     (check(&folder, arguments), folder)
 }
 
+/// Shows: README.md#installation "It reads and checks the same files, and refuses to use a store or a key in a cloud."
 #[test]
 fn stores_in_clouds_are_refused_and_valid() {
     let stores = [
@@ -52,6 +53,7 @@ error: the backend of stack reef is at {scheme}://, and this build of sc has no 
     }
 }
 
+/// Shows: README.md#installation "It reads and checks the same files, and refuses to use a store or a key in a cloud."
 #[test]
 fn keys_in_clouds_are_refused_before_the_first_change_and_valid() {
     let keys = [

@@ -99,6 +99,8 @@ pub(crate) async fn registrations(subject: &StackProgram, deployment: &FakeDeplo
     goals.chain([format!("outputs\n  {}", outputs.join("\n  "))]).collect::<Vec<_>>().join("\n")
 }
 
+/// Shows: server-yaml.md#core-types "It registers the bucket `B`, `B-cors` (with `allowedOrigins`), `B-access-block`,
+///   `B-ownership-controls`, `B-user`, `B-access-key`"
 #[tokio::test]
 async fn s3_bucket_registers_user_and_access_key() {
     let subject = bucket("media: { type: s3-bucket, config: { credentials: '${auth:reef}' } }");

@@ -106,6 +106,8 @@ async fn autoscaler_has_a_policy_of_all_containers_only_if_a_key_is_set() {
     assert_eq!(policies[0].as_map().unwrap().keys().collect::<Vec<_>>(), ["containerName", "maxAllowed", "mode"]);
 }
 
+/// Shows: comparison.md#where-the-go-tool-reports-nothing "`caddyfilePrefix`, `trustedProxies` of `kubernetes-caddy` |
+///   ignored | the same, with a warning"
 #[test]
 fn mistakes_in_the_config_of_caddy_are_reported_at_their_line() {
     let keys = "            replicas: many
@@ -232,6 +234,7 @@ const SERVICES: [(&str, &str, &str, Option<&str>); 5] = [
     ("2024-02-03T00:00:00Z", "all", "all", Some("http:// {\n  respond everything\n}")),
 ];
 
+/// Shows: server-yaml.md#core-types "Of two services with one address, the newer one is served"
 #[tokio::test]
 async fn start_script_joins_prefix_snippets_default_site_and_entries() {
     let folder = tempfile::tempdir().unwrap();

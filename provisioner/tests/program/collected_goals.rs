@@ -5,6 +5,8 @@ use pulumi_proto::property::PropertyValue;
 
 use crate::fake::StackProgram;
 
+/// Shows: engine.md#differences-from-pulumi "A refresh whose recorded configuration does not work any more is repeated
+///   with that of the program, if DiffConfig calls the difference no replacement."
 #[tokio::test]
 async fn program_has_the_configurations_of_plugins_and_core_types() {
     let secrets = "

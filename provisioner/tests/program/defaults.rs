@@ -96,6 +96,7 @@ async fn resolve(situation: Situation, output: Output, text: &str) -> String {
     }
 }
 
+/// Shows: server-yaml.md#placeholders "stands for the text `DEFAULT` if the output does not exist or is null"
 #[tokio::test]
 async fn default_takes_the_place_of_a_missing_or_null_output() {
     use Output::*;

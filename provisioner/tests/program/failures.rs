@@ -116,6 +116,10 @@ b: { type: 'p:m:B', config: { x: '${resource:a.n}' }, options: { protect: true, 
     }
 }
 
+/// Shows: engine.md#differences-from-pulumi "In a replacement, `retainOnDelete` of the program counts beside the
+///   recorded one."
+/// Shows: engine.md#differences-from-pulumi "`protect` and `retainOnDelete` of the program count for dependent
+///   replacements before they are registered."
 #[tokio::test]
 async fn core_resources_are_announced_with_the_options_that_keep_them() {
     let secrets = "

@@ -34,6 +34,7 @@ fn secret(text: &str) -> PropertyValue {
     PropertyValue::secret(text.into())
 }
 
+/// Shows: server-yaml.md#core-types "of the chart: any mapping, with placeholders and references"
 #[tokio::test]
 async fn values_of_a_chart_have_any_structure_with_secrets_and_references() {
     let subject = operator(
@@ -59,6 +60,7 @@ async fn values_of_a_chart_have_any_structure_with_secrets_and_references() {
     assert_ne!(release.inputs["values"].as_map().unwrap()["labels"], "mine".into(), "the type sets them");
 }
 
+/// Shows: server-yaml.md#core-types "A preview reads it once what the operator runs exists."
 #[tokio::test]
 async fn outputs_of_each_operator_can_be_referenced() {
     let read = [("password", "cHc="), ("username", "dXNlcg=="), ("host", "aG9zdA=="), ("port", "NTY3Mg=="), ("x", "?")];

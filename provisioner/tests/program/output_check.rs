@@ -59,6 +59,8 @@ fn check(type_text: &str, reference: &str, recorded: &[((&str, &str), PropertyVa
     found.iter().map(|diagnostic| diagnostic.code.0).collect()
 }
 
+/// Shows: server-yaml.md#placeholders "The same applies to a part of an output that is an object with a type in the
+///   schema."
 #[test]
 fn output_that_neither_the_schema_nor_the_state_has_is_an_error() {
     const UNKNOWN: &str = "unknown-output";

@@ -50,6 +50,10 @@ async fn deployment_with_outputs(subject: &StackProgram) -> FakeDeployment {
     deployment
 }
 
+/// Shows: architecture.md#recipes-of-core-types "Tests compare the former with recordings of Simple Container, all of
+///   them; an own type has a written case instead"
+/// Shows: server-yaml.md#core-types "It registers the queue `B`; with `deadLetterQueue` also the queue
+///   `B-dead-letters`, and `B-dead-letters-allow`, by which only `B` can move messages there."
 #[tokio::test]
 async fn each_own_type_registers_what_its_case_says() {
     let types = recipes::core_types();

@@ -24,6 +24,8 @@ fn buckets(plugins: &str) -> StackProgram {
     ))
 }
 
+/// Shows: plugins.md#packages-of-core-types "A run takes each package that its stacks use from the first of these
+///   places"
 #[test]
 fn package_is_undeclared_unless_a_plugin_has_it() {
     let gcp = "- { name: gcp, source: { type: local, path: gcp } }\n";
@@ -48,6 +50,9 @@ fn package_is_undeclared_unless_a_plugin_has_it() {
     }
 }
 
+/// Shows: server-yaml.md#core-types "A plugin that `plugins` declares for one of them, such as `aws`, is used instead."
+/// Shows: server-yaml.md#core-types "If it declares another version than that for which the core types are written,
+///   there is a warning"
 #[test]
 fn plugin_that_is_declared_for_the_package_of_a_core_type_is_checked() {
     let diagnostics = |plugins: &str| {

@@ -354,6 +354,7 @@ fn cases() -> Vec<(String, Value)> {
     cases.map(|case| (case["name"].as_str().unwrap().to_owned(), case)).collect()
 }
 
+/// Shows: comparison.md#what-is-the-same "the same resources, names, inputs and outputs"
 #[tokio::test]
 async fn registrations_match_recordings_of_go_program() {
     let (recipes, keys) = (recipes::core_types(), recipes::keys());

@@ -39,6 +39,7 @@ d: { type: 'p:m:D' }
     assert_eq!(c.provider.unwrap().to_string(), "urn:pulumi:s::reef::pulumi:providers:p::p::p-1");
 }
 
+/// Shows: server-yaml.md#placeholders "A placeholder that is the whole value keeps the type of the output."
 #[tokio::test]
 async fn single_reference_keeps_its_type_and_joined_references_become_text() {
     let subject = StackProgram::resources(
@@ -151,6 +152,7 @@ d: { type: p:m:A }
     );
 }
 
+/// Shows: server-yaml.md#options "Options are set in the registration of the resource."
 #[tokio::test]
 async fn options_are_set_in_goal() {
     let subject = StackProgram::resources(

@@ -26,6 +26,7 @@ fn types() -> BTreeMap<String, PackageTypes> {
     [("p".to_owned(), types)].into()
 }
 
+/// Shows: server-yaml.md#plugins "Other facts of the schema (GetSchema) apply too"
 #[tokio::test]
 async fn schema_of_type_adds_secrets_constants_and_aliases_to_goal() {
     let subject = StackProgram::resources(
@@ -104,6 +105,7 @@ async fn plugins_of_same_package_use_their_own_schemas() {
     assert_eq!((is_secret("a--e"), is_secret("b--e")), (true, false));
 }
 
+/// Shows: server-yaml.md#plugins "Another form of the same type replaces nothing"
 #[tokio::test]
 async fn short_form_and_former_type_register_the_token_of_the_schema_with_an_alias() {
     let info = |former: &[&str]| TypeInfo {

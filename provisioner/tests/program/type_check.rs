@@ -32,6 +32,8 @@ fn types() -> BTreeMap<String, PackageTypes> {
     [("p".to_owned(), types.map(|(token, info)| (token.to_owned(), info)).into_iter().collect())].into()
 }
 
+/// Shows: server-yaml.md#plugins "A type that the schema lacks and a key of `config` that is no input of the type are
+///   errors, with suggestions"
 #[test]
 fn types_and_properties_that_the_schema_lacks_are_reported_at_once() {
     let subject = StackProgram::resources(
@@ -148,6 +150,8 @@ c: { type: 'p:many' }
     assert_eq!((token("a--e"), token("c--e")), ("p:s3/bucket:Bucket".to_owned(), "p:index/many:Many".to_owned()));
 }
 
+/// Shows: server-yaml.md#plugins "A type in a module that the schema lacks"
+/// Shows: server-yaml.md#plugins "a value that the schema's enum lacks are warnings"
 #[test]
 fn unknown_module_and_unknown_enum_value_are_warnings() {
     let subject = StackProgram::resources(
@@ -186,6 +190,7 @@ marked: { type: 'p:Marked', config: { any: 1 } }
     assert_eq!(warnings.collect::<Vec<_>>(), expected);
 }
 
+/// Shows: server-yaml.md#plugins "Without a schema, nothing is checked"
 #[test]
 fn resource_of_a_plugin_without_schema_is_not_checked() {
     let subject = StackProgram::resources("a: { type: 'p:Unknown', config: { any: 1 } }", "");
@@ -198,6 +203,7 @@ fn resource_of_a_plugin_without_schema_is_not_checked() {
     }
 }
 
+/// Shows: server-yaml.md#plugins "so is a key of an object, in lists and maps, too, whose type the schema has"
 #[test]
 fn properties_of_objects_are_checked_where_the_value_has_their_kind() {
     let object = |token: &str| NestedObjects::Object(format!("p:index:{token}"));
@@ -248,6 +254,7 @@ b:
     );
 }
 
+/// Shows: server-yaml.md#plugins "a key of a plugin's `config` that is no input of the provider"
 #[test]
 fn configurations_of_plugins_are_checked() {
     let region = InputInfo { enum_values: vec![json!("north")], ..InputInfo::default() };

@@ -124,6 +124,8 @@ fn missing_and_invalid_credentials_are_reported() {
     "#);
 }
 
+/// Shows: comparison.md#where-the-go-tool-reports-nothing "makes neither record nor worker, and reports nothing | an
+///   error at its line"
 #[test]
 fn domain_without_registrar_is_reported() {
     insta::assert_snapshot!(s3("credentials: ${auth:reef}\ndomain: reef.example"), @"

@@ -31,6 +31,7 @@ fn accepted_keys(text: &str) -> BTreeSet<String> {
     keys.split(", ").map(str::to_owned).collect()
 }
 
+/// Shows: server-yaml.md#in-an-editor "Below `plugins` and `options`, both accept the same keys."
 #[test]
 fn closed_sections_have_same_keys_in_schema_and_reader() {
     let plugin = |entry: &str| format!("plugins: [{{ name: acme, {entry} }}]\n");

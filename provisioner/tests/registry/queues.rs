@@ -27,6 +27,7 @@ fn limits_of_sqs_are_accepted() {
     }
 }
 
+/// Shows: server-yaml.md#serveryaml "reports their errors together, each with its line"
 #[test]
 fn mistakes_in_a_queue_are_reported_at_their_lines() {
     let numbers = messages(

@@ -38,6 +38,8 @@ const INTENDED_DIFFERENCES: [&str; 7] = [
 ];
 
 /// Compares each template byte by byte with the recorded output of the Go program's packages.
+///
+/// Shows: server-yaml.md#templates "The text is the same as that of the Go tool, byte for byte"
 #[test]
 fn recorded_templates_are_exported_as_in_go() {
     let cases: Vec<Json> = recorded_cases("templates");

@@ -45,6 +45,8 @@ fn sc(repository: &Repository, arguments: &str, variables: &[(&str, &str)]) -> S
     repository.start_command(command).output()
 }
 
+/// Shows: hosting.md#attaching-to-a-running-plugin "Each run names the process in a warning."
+/// Shows: hosting.md#attaching-to-a-running-plugin "`sc` neither starts nor ends the process"
 #[test]
 fn running_plugin_is_attached_to_with_a_warning_and_runs_on() {
     for (keys, variable) in [("", "PULUMI_DEBUG_PROVIDERS"), (", protocol: go-plugin", "SC_REATTACH_PLUGINS")] {
@@ -79,6 +81,7 @@ fn record(plugin: &RunningPlugin) -> String {
     serde_json::json!({ "files": record }).to_string()
 }
 
+/// Shows: hosting.md#attaching-to-a-running-plugin "An invalid value ends the command with exit code 2."
 #[test]
 fn invalid_variable_is_wrong_usage() {
     let repository = repository("");

@@ -10,6 +10,9 @@ fn check(plugins: &str, resources: &str, outputs: &str) -> String {
     Repository::new(Sections { plugins, resources, outputs }).expect_rejected("provision")
 }
 
+/// Shows: server-yaml.md#serveryaml "reports their errors together, each with its line, and changes nothing if there is
+///   one."
+/// Shows: server-yaml.md#serveryaml "What needs a plugin is checked after that"
 #[test]
 fn errors_in_plugin_declarations_are_reported_together_before_any_plugin_starts() {
     let plugins = "
@@ -216,6 +219,7 @@ fn unresolved_and_circular_references_are_rejected() {
     "#);
 }
 
+/// Shows: plugin-authoring.md#calls "is shown at its line in `server.yaml`, as the failures of `Check` are"
 #[test]
 fn check_failures_are_shown_at_the_line_of_each_property() {
     let resources = "
@@ -327,6 +331,8 @@ fn failed_configure_fails_the_resources_of_the_provider() {
     assert!(!repository.is_locked());
 }
 
+/// Shows: server-yaml.md#plugins "Before a run refreshes or changes anything, all resources of plugins are compared
+///   with the schemas."
 #[test]
 fn types_and_properties_that_the_schema_lacks_are_reported_before_the_refresh() {
     let repository = repository("page: { type: files:fs:File, config: { path: a, content: b } }");
@@ -363,6 +369,8 @@ fn types_and_properties_that_the_schema_lacks_are_reported_before_the_refresh() 
     assert_eq!(repository.expect_rejected("preview"), provision);
 }
 
+/// Shows: server-yaml.md#placeholders "an output that neither the schema nor the state has is an error before anything
+///   is changed"
 #[test]
 fn output_that_the_schema_lacks_is_reported_before_anything_is_created() {
     let resources = "

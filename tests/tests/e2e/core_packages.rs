@@ -119,6 +119,8 @@ fn install_with_pulumi(repository: &Repository, package: &str, version: &str) {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
+/// Shows: plugins.md#packages-of-core-types "A run takes each package that its stacks use from the first of these
+///   places"
 #[test]
 fn package_is_downloaded_once_and_taken_from_the_cache_afterwards() {
     let server = Server::new();
@@ -143,6 +145,7 @@ fn package_is_downloaded_once_and_taken_from_the_cache_afterwards() {
     assert_eq!(repository.resources().len(), 0);
 }
 
+/// Shows: plugins.md#packages-of-core-types "`SSL_CERT_FILE` and `SSL_CERT_DIR`, and nothing else"
 #[test]
 fn package_inherits_the_variables_of_its_cloud_and_no_others() {
     let server = Server::new();
@@ -169,6 +172,9 @@ fn package_inherits_the_variables_of_its_cloud_and_no_others() {
     assert_eq!(seen("gcp"), ["GOOGLE_PROJECT", "CLOUDSDK_CORE_PROJECT", "NO_PROXY"]);
 }
 
+/// Shows: plugins.md#packages-of-core-types "A plugin there that another account can change, or a file beside its
+///   program, is not used"
+/// Shows: plugins.md#packages-of-core-types "or `~/.pulumi/plugins`, in exactly this version. It is only read."
 #[test]
 fn package_that_pulumi_has_installed_is_used_and_not_changed() {
     let server = Server::new();
@@ -190,6 +196,9 @@ fn package_that_pulumi_has_installed_is_used_and_not_changed() {
     assert_eq!(server.downloads(), 1);
 }
 
+/// Shows: plugins.md#packages-of-core-types "A plugin there that another account can change, or a file beside its
+///   program, is not used"
+/// Shows: plugins.md#packages-of-core-types "or `~/.pulumi/plugins`, in exactly this version. It is only read."
 #[test]
 fn folder_of_pulumi_is_that_of_pulumi_home() {
     let repository = repository(BUCKET);
@@ -200,6 +209,8 @@ fn folder_of_pulumi_is_that_of_pulumi_home() {
     assert_eq!(lines_with(&output, "from [repo]/home/moved/plugins/resource-aws-v6.83.4").len(), 1, "{output}");
 }
 
+/// Shows: plugins.md#packages-of-core-types "A run takes each package that its stacks use from the first of these
+///   places"
 #[test]
 fn declared_plugin_precedes_the_package() {
     let server = Server::new();
@@ -212,6 +223,9 @@ fn declared_plugin_precedes_the_package() {
     assert_eq!(server.releases.requests().len(), 0);
 }
 
+/// Shows: server-yaml.md#core-types "A plugin that `plugins` declares for one of them, such as `aws`, is used instead."
+/// Shows: server-yaml.md#core-types "If it declares another version than that for which the core types are written,
+///   there is a warning"
 #[test]
 fn declared_plugin_of_another_version_is_used_with_one_warning() {
     let server = Server::new();
@@ -240,6 +254,8 @@ fn declared_plugin_of_another_version_is_used_with_one_warning() {
     }
 }
 
+/// Shows: plugins.md#packages-of-core-types "The download is verified by the digest that GitHub publishes. An asset
+///   without a digest is refused."
 #[test]
 fn download_with_another_digest_is_refused_and_deleted() {
     let server = Server::new();
@@ -269,6 +285,8 @@ fn download_with_another_digest_is_refused_and_deleted() {
     assert!(!repository.path("backend/.pulumi").exists());
 }
 
+/// Shows: plugins.md#packages-of-core-types "The download is verified by the digest that GitHub publishes. An asset
+///   without a digest is refused."
 #[test]
 fn release_without_this_platform_or_without_digests_is_refused() {
     let other = if platform() == "linux-amd64" { "linux-arm64" } else { "linux-amd64" };
@@ -297,6 +315,8 @@ fn release_without_this_platform_or_without_digests_is_refused() {
     assert_eq!(server.downloads(), 0);
 }
 
+/// Shows: plugins.md#packages-of-core-types "with the package, its version and the resource that needs it. There are
+///   two ways to provide it"
 #[test]
 fn missing_network_is_reported_with_the_ways_to_provide_the_package() {
     let server = Server::new();
@@ -329,6 +349,8 @@ fn missing_network_is_reported_with_the_ways_to_provide_the_package() {
     assert!(!terminal.screen().contains("[y/N]"), "{}", terminal.screen());
 }
 
+/// Shows: plugins.md#packages-of-core-types "asks once in a run before it downloads them"
+/// Shows: plugins.md#packages-of-core-types "without a terminal it does not ask"
 #[test]
 fn terminal_asks_once_for_all_packages_and_pipeline_does_not_ask() {
     let server = Server::new();
@@ -373,6 +395,8 @@ fn terminal_asks_once_for_all_packages_and_pipeline_does_not_ask() {
     }
 }
 
+/// Shows: plugins.md#packages-of-core-types "The packages of recorded resources whose core type has left `server.yaml`
+///   are taken from the same places"
 #[test]
 fn package_of_recorded_resources_is_loaded_after_the_core_type_has_left_the_file() {
     let server = Server::new();
@@ -400,6 +424,8 @@ fn package_of_recorded_resources_is_loaded_after_the_core_type_has_left_the_file
     assert!(!repository.resources().iter().any(|line| line.contains("aws")), "{:?}", repository.resources());
 }
 
+/// Shows: plugins.md#packages-of-core-types "`sc plugin ls` lists the packages of core types and where they are, and
+///   `sc plugin install` downloads them."
 #[test]
 fn packages_are_listed_and_installed_by_commands() {
     let server = Server::new();

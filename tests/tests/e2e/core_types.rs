@@ -163,6 +163,8 @@ media:
     assert_eq!(repository.resources().len(), 0);
 }
 
+/// Shows: server-yaml.md#core-types "It registers the queue `B`; with `deadLetterQueue` also the queue
+///   `B-dead-letters`, and `B-dead-letters-allow`, by which only `B` can move messages there."
 #[test]
 fn queue_with_dead_letters_is_created_changed_and_destroyed() {
     let resources = "
@@ -240,6 +242,7 @@ media: { type: gcp-bucket, config: { credentials: '${auth:tide}', projectId: '${
     "#);
 }
 
+/// Shows: server-yaml.md#core-types "import the existing bucket of exactly this name instead of creating `B`"
 #[test]
 fn existing_gcp_bucket_is_adopted() {
     let repository = repository(
@@ -305,6 +308,8 @@ fn environments_have_separate_buckets() {
     assert_eq!(repository.resources().len(), 0);
 }
 
+/// Shows: hosting.md#shared-instances "therefore share an instance if their inputs are equal"
+/// Shows: hosting.md#shared-instances "In the state they stay apart"
 #[test]
 fn providers_of_one_account_share_a_process() {
     let media =

@@ -199,6 +199,7 @@ fn sc_killed_before_a_call() {
     check_all(Moment::Before);
 }
 
+/// Shows: state.md#the-process-ended "No resource is lost, whenever the process ends"
 #[test]
 fn sc_killed_after_a_call() {
     check_all(Moment::After);

@@ -140,6 +140,7 @@ fn run_killed_during_a_create_is_continued_by_the_next_run() {
     ");
 }
 
+/// Shows: state.md#crashes "The next run of any command that changes the stack reads the resource and records it."
 #[test]
 fn created_resource_with_an_unusable_reply_is_recorded_by_the_next_run() {
     let repository = chain(1);
@@ -238,6 +239,7 @@ fn overtaken(repository: &Repository) -> Running<'_> {
     running
 }
 
+/// Shows: state.md#state-edits "records what a journal has that cannot be merged, and removes the journal"
 #[test]
 fn journal_of_a_run_whose_stack_another_run_has_changed_does_not_block_the_stack() {
     let repository = chain(2);
@@ -276,6 +278,9 @@ fn journal_of_a_run_whose_stack_another_run_has_changed_does_not_block_the_stack
     assert_eq!(repository.change_calls(&mut seen), ["Delete t0--prod", "Delete t1--prod"]);
 }
 
+/// Shows: state.md#the-state-was-changed-before-the-journal-was-merged "If the state records every resource that the
+///   journal has as created, with its URN and id, and the outcome of each Create is known, the next run removes the
+///   journal"
 #[test]
 fn journal_whose_creations_the_state_has_goes_with_the_next_run() {
     let repository = chain(2);
@@ -301,6 +306,7 @@ fn journal_whose_creations_the_state_has_goes_with_the_next_run() {
     assert!(repository.names("backend/.sc").is_empty());
 }
 
+/// Shows: state.md#files "it removes the temporary files (`.tmp-sc-…`) of killed ones"
 #[test]
 fn temporary_files_of_killed_commands_go_with_the_next_one() {
     let repository = chain(1);
@@ -410,6 +416,7 @@ fn supervisors_of(pid: i32) -> Vec<i32> {
     children.filter(|(_, command)| command.starts_with("supervisor ")).map(|(pid, _)| pid).collect()
 }
 
+/// Shows: plugins.md#processes "at the same time | Linux kills the plugins."
 #[test]
 fn run_killed_together_with_its_supervisor_leaves_no_plugin() {
     let repository = chain(1);
@@ -425,6 +432,9 @@ fn run_killed_together_with_its_supervisor_leaves_no_plugin() {
     assert_eq!(running.wait().status, "killed by signal 9");
 }
 
+/// Shows: plugins.md#processes "What the plugin has started becomes a descendant of `sc`, which kills it. `sc` reports
+///   that the supervisor has ended"
+/// Shows: plugins.md#processes "The plugins of other supervisors go on."
 #[test]
 fn killed_supervisor_ends_the_plugin_and_the_run_records_the_call() {
     let repository = chain(1);

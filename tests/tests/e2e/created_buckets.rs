@@ -38,6 +38,8 @@ impl Reef {
     }
 }
 
+/// Shows: server-yaml.md#sections "the first `sc provision` or import creates the bucket if there is none, with the
+///   requests of Simple Container"
 #[tokio::test(flavor = "multi_thread")]
 async fn bucket_is_created_by_the_first_command_that_changes_something() {
     let reef = Reef::new("projectId: tide-7, location: EU, provision: true").await;

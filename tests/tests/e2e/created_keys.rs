@@ -121,6 +121,8 @@ impl Reef {
     }
 }
 
+/// Shows: server-yaml.md#a-key-that-sc-creates "`sc provision` creates the key before the stack"
+/// Shows: server-yaml.md#a-key-that-sc-creates "Once the key exists, its settings have no effect"
 #[tokio::test(flavor = "multi_thread")]
 async fn key_is_created_before_the_stack_and_used_from_then_on() {
     let reef = Reef::new().await;
@@ -179,6 +181,7 @@ async fn folder_with_the_name_of_the_stack_of_a_key_is_refused() {
     assert!(reef.run("preview -s reef--sc").starts_with("exit 0\n"));
 }
 
+/// Shows: server-yaml.md#a-key-that-sc-creates "the state keeps its provider so far"
 #[tokio::test(flavor = "multi_thread")]
 async fn stack_with_another_secrets_provider_gets_the_key_with_its_next_provision() {
     let mut reef = Reef::new().await;
@@ -197,6 +200,7 @@ async fn stack_with_another_secrets_provider_gets_the_key_with_its_next_provisio
     reef.assert_protected(&CREATES);
 }
 
+/// Shows: server-yaml.md#a-key-that-sc-creates "the next provision finishes what an interrupted one has left"
 #[tokio::test(flavor = "multi_thread")]
 async fn run_killed_between_key_and_stack_is_continued_by_the_next_run() {
     let reef = Reef::new().await;
@@ -216,6 +220,7 @@ async fn run_killed_between_key_and_stack_is_continued_by_the_next_run() {
     assert_eq!(reef.repository.read(KEY_CHECKPOINT), key);
 }
 
+/// Shows: server-yaml.md#a-key-that-sc-creates "the next provision finishes what an interrupted one has left"
 #[tokio::test(flavor = "multi_thread")]
 async fn creation_of_a_key_that_was_interrupted_is_finished_by_the_next_run() {
     for (stop, statuses) in [(Signal::INT, ["exit 130", "exit 0"]), (Signal::KILL, ["killed by signal 9"; 2])] {
@@ -234,6 +239,7 @@ async fn creation_of_a_key_that_was_interrupted_is_finished_by_the_next_run() {
     }
 }
 
+/// Shows: server-yaml.md#a-key-that-sc-creates "A run that creates a key is like any other: it locks `<stack>--sc`"
 #[tokio::test(flavor = "multi_thread")]
 async fn two_runs_create_one_key() {
     let reef = Reef::new().await;

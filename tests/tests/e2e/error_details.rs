@@ -25,6 +25,7 @@ fn repository(status: &Value) -> Repository {
     repository
 }
 
+/// Shows: plugin-authoring.md#calls "Each field that `BadRequest` names is shown at its line"
 #[test]
 fn fields_of_a_bad_request_are_shown_at_their_lines() {
     let repository = repository(&json!({
@@ -81,6 +82,7 @@ fn fields_of_a_bad_request_are_shown_at_their_lines() {
     "#);
 }
 
+/// Shows: plugin-authoring.md#calls "are shown as reasons, `Help` as links"
 #[test]
 fn reasons_and_links_are_shown_without_secrets_and_escapes() {
     let repository = repository(&json!({
@@ -126,6 +128,8 @@ fn reasons_and_links_are_shown_without_secrets_and_escapes() {
     "#);
 }
 
+/// Shows: events.md#errors-of-plugins "A `message` and a `step-failed` that report the error of a plugin say what may
+///   remedy it, and what the plugin has said about it."
 #[test]
 fn class_and_details_are_in_events() {
     let repository = repository(&json!({

@@ -20,6 +20,9 @@ fn check(script: &str) -> String {
     with_script(script, "").expect_rejected("provision")
 }
 
+/// Shows: comparison.md#plugins "a declared `checksum`, before any code of the plugin runs"
+/// Shows: plugins.md#what-is-checked "A git tree, a folder and a local executable are verified before anything of them
+///   is run."
 #[test]
 fn plugin_with_a_wrong_checksum_is_not_executed() {
     let checksum = ", checksum: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
@@ -41,6 +44,7 @@ fn plugin_with_a_wrong_checksum_is_not_executed() {
     assert_eq!(repository.names("home"), [""; 0], "no copy is left");
 }
 
+/// Shows: plugins.md#local "`sc` makes a private copy while it verifies the file, and runs the copy"
 #[test]
 fn plugin_file_replaced_after_verification_is_not_executed() {
     let original = "#!/bin/sh\nuntil grep -q evil rude.sh; do :; done\necho \"I am $0\" >&2\nexit 3\n";
@@ -186,6 +190,7 @@ fn go_plugin_protocol_is_recognized() {
     "#);
 }
 
+/// Shows: plugin-authoring.md#what-a-process-has-to-do "A plugin that prints no port in time is stopped."
 #[test]
 fn plugin_that_prints_no_port_in_time_is_stopped() {
     insta::assert_snapshot!(check("echo reading the almanac >&2\nsleep 100"), @r"

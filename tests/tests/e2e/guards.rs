@@ -65,6 +65,8 @@ fn slips_in_the_levels_of_the_file_delete_nothing() {
     }
 }
 
+/// Shows: server-yaml.md#guards "on a terminal it asks before it deletes or replaces resources"
+/// Shows: server-yaml.md#guards "A declined question ends the run with exit code 1, and nothing is changed."
 #[test]
 fn deletes_are_asked_for_on_a_terminal() {
     let repository = provisioned_and_changed(ONLY_A);
@@ -133,6 +135,7 @@ fn question_is_omitted_without_need() {
     assert_eq!(created_files(&repository), ["a"]);
 }
 
+/// Shows: server-yaml.md#guards "Three settings of `provisioner.config` make it stricter or more lenient"
 #[test]
 fn provisioner_decides_what_is_asked_for() {
     let with = |setting: &str| {
@@ -227,6 +230,7 @@ fn provisioned_and_missing(setting: &str, resources: &str) -> Repository {
     repository
 }
 
+/// Shows: server-yaml.md#missing-resources "nothing of the refresh is recorded unless the resources are accepted"
 #[test]
 fn resources_that_are_all_missing_leave_the_state_only_if_that_is_accepted() {
     let repository = provisioned_and_missing("", PAGES);

@@ -2,6 +2,7 @@
 
 use crate::repository::{Repository, Sections};
 
+/// Shows: security.md#endpoints-that-plugins-call "so that descriptors are left for the state and the journal"
 #[test]
 fn plugin_that_opens_connections_without_end_does_not_prevent_the_save() {
     let plugins = "- { name: rec, source: { type: local, path: $REC }, passEnv: [REC_DIR, REC_CONNECT] }";

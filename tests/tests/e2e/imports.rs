@@ -236,6 +236,8 @@ plant: {{ type: rec:index:Thing, config: {{ v: '${{resource:bed.id}}' }} }}"
     repository
 }
 
+/// Shows: engine.md#differences-from-pulumi "A pending create of a replacement whose old resource is deleted already
+///   can be imported"
 #[test]
 fn pending_create_of_a_delete_before_replace_is_imported_in_the_place_of_the_deleted_resource() {
     // A provider with fixed names gives the new resource the id of the deleted one.
@@ -254,6 +256,8 @@ fn pending_create_of_a_delete_before_replace_is_imported_in_the_place_of_the_del
     }
 }
 
+/// Shows: engine.md#stop-and-abort "without a terminal, use `--import-pending-creates NAME=ID` or
+///   `--clear-pending-creates`"
 #[test]
 fn cleared_pending_create_of_a_delete_before_replace_is_created_by_the_next_run() {
     let repository = with_a_pending_replacement();

@@ -80,6 +80,8 @@ fn while_standard_input_is_read() {
 }
 
 /// The passphrase is read on the thread of the runtime, inside of a session.
+///
+/// Shows: engine.md#stop-and-abort "So does the second one if the program does not respond within a second"
 #[test]
 fn while_the_runtime_waits_for_a_file() {
     let repository = Repository::new(Sections { plugins: REC, resources: THING, outputs: "" });

@@ -8,6 +8,9 @@ use crate::repository::{REC, Repository, Sections};
 const THING: &str = "thing: { type: rec:index:Thing, config: { v: 1 } }";
 
 /// Without the notices, nothing would be shown: the calls ignore Cancel, so they last until the second Ctrl-C.
+///
+/// Shows: engine.md#stop-and-abort "`sc` shows at once that it is stopping, the steps that still run, and what the next
+///   Ctrl-C does."
 #[test]
 fn ctrl_c_shows_at_once_what_runs_and_what_the_next_one_does() {
     let repository = Repository::new(Sections { plugins: REC, resources: THING, outputs: "" });

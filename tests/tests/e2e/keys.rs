@@ -67,6 +67,7 @@ impl Reef {
     }
 }
 
+/// Shows: state.md#secrets "A run sends at most one request for the data key."
 #[tokio::test(flavor = "multi_thread")]
 async fn run_requests_the_data_key_once_at_most() {
     let reef = Reef::new(&provisioner(REEF), PAGE).await;
@@ -84,6 +85,8 @@ async fn run_requests_the_data_key_once_at_most() {
     assert!(outputs.contains("swordfish-7f3a"), "{outputs}");
 }
 
+/// Shows: state.md#secrets "A run that does none of these needs no key, and lists, masked states and exports need
+///   none."
 #[tokio::test(flavor = "multi_thread")]
 async fn unchanged_stack_without_secrets_needs_no_key() {
     let plain = PAGE.replace("${secret:token}", "plain");
@@ -142,6 +145,7 @@ async fn other_secrets_provider_is_used_from_the_next_run_on_and_reported() {
     assert_eq!(reef.provider()["state"]["url"], format!("gcpkms://{SHORE}"));
 }
 
+/// Shows: state.md#secrets "A key that cannot be used is reported before anything is changed."
 #[tokio::test(flavor = "multi_thread")]
 async fn unusable_key_is_reported_before_anything_is_changed() {
     let reef = Reef::new(&provisioner(REEF), PAGE).await;

@@ -26,6 +26,9 @@ fn starts_and_configurations(plugins: &str, commands: &[&str]) -> Vec<(usize, us
     commands.iter().map(count).collect()
 }
 
+/// Shows: hosting.md#what-is-kept-when "Refresh, preview and update of a run use the same instance if they configure it
+///   alike"
+/// Shows: hosting.md#what-is-kept-when "Configure is then not sent again."
 #[test]
 fn plugin_is_configured_once_per_command_unless_its_id_is_new_and_has_an_unconfigured_process() {
     let commands = ["provision", "provision", "preview", "refresh --yes", "provision -S", "destroy --parent --yes"];
@@ -35,6 +38,7 @@ fn plugin_is_configured_once_per_command_unless_its_id_is_new_and_has_an_unconfi
     assert_eq!(starts_and_configurations(REC, &commands), expected);
 }
 
+/// Shows: hosting.md#what-is-kept-when "each phase then starts processes of its own"
 #[test]
 fn plugin_that_is_never_kept_is_started_and_configured_for_each_phase() {
     let plugins = REC.replace("passEnv", "keep: never, passEnv");
@@ -42,6 +46,9 @@ fn plugin_that_is_never_kept_is_started_and_configured_for_each_phase() {
     assert_eq!(starts_and_configurations(&plugins, &["provision", "provision"]), [(2, 2), (3, 3)]);
 }
 
+/// Shows: hosting.md#what-is-kept-when "One that was asked for its schema only serves the next stack of the command, if
+///   its package has a checksum or was fetched"
+/// Shows: hosting.md#what-is-kept-when "A local plugin without a checksum is never kept for another run"
 #[test]
 fn one_process_serves_the_schemas_of_many_stacks() {
     let repository = Repository::new(Sections { plugins: "[]", resources: "", outputs: "" });

@@ -244,6 +244,7 @@ fn refresh_completes_before_the_program_runs() {
     assert!(output.contains("12 updated, 2 unchanged"), "{output}");
 }
 
+/// Shows: comparison.md#for-pulumi-users "`--parent` is required, as in Simple Container; the empty stack stays"
 #[test]
 fn destroy_deletes_dependents_first_and_keeps_the_empty_stack() {
     let repository = provisioned(
@@ -515,6 +516,8 @@ folder: { type: files:fs:Directory, config: { path: docs } }",
     assert_eq!(repository.names("site"), [""; 0]);
 }
 
+/// Shows: events.md#events-as-json-lines "every command writes each event as one line to standard output, and writes
+///   nothing else there"
 #[test]
 fn json_events_are_printed_only_to_standard_output() {
     let repository = Repository::new(sections(PAGE));

@@ -16,6 +16,7 @@ fn locked() -> Repository {
     repository
 }
 
+/// Shows: state.md#a-run "wait for the lock, and show who holds it"
 #[test]
 fn run_waits_until_the_run_that_has_the_lock_has_ended() {
     let repository = chain(2);
@@ -35,6 +36,8 @@ fn run_waits_until_the_run_that_has_the_lock_has_ended() {
     assert_eq!(repository.calls().iter().filter(|call| *call == "Create t0--prod").count(), 1);
 }
 
+/// Shows: state.md#a-run "A locked stack ends a command at once, with exit code 4."
+/// Shows: state.md#a-run "wait for the lock, and show who holds it"
 #[test]
 fn run_fails_once_the_time_to_wait_is_over() {
     let repository = locked();
@@ -48,6 +51,7 @@ fn run_fails_once_the_time_to_wait_is_over() {
     }
 }
 
+/// Shows: state.md#a-run "wait for the lock, and show who holds it"
 #[test]
 fn edit_of_a_state_waits_for_the_lock_as_a_run_does() {
     let repository = chain(1);
@@ -101,6 +105,9 @@ fn age_lock(repository: &Repository, seconds: u64) {
     file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(seconds)).unwrap();
 }
 
+/// Shows: state.md#locks "after 120 seconds without a renewal, by the clock of the store"
+/// Shows: state.md#locks "at once, if its process ran on this host and has ended"
+/// Shows: state.md#locks "has no lease and is never taken over"
 #[test]
 fn lock_of_a_run_elsewhere_is_taken_over_once_it_was_not_renewed_for_two_minutes() {
     let repository = chain(1);
@@ -125,6 +132,8 @@ fn lock_of_a_run_elsewhere_is_taken_over_once_it_was_not_renewed_for_two_minutes
     }
 }
 
+/// Shows: state.md#locks "locks have no lease and stay until they are released or removed by `sc cancel`, and no lock
+///   is taken over"
 #[test]
 fn lock_is_not_taken_over_if_that_is_switched_off() {
     let repository = chain(1);
@@ -147,6 +156,9 @@ fn lock_is_not_taken_over_if_that_is_switched_off() {
 }
 
 /// Runs that are stopped (`SIGSTOP`) for longer than their lease.
+///
+/// Shows: state.md#locks "If the lock was removed meanwhile, the run begins no further operation, calls no method,
+///   repeats no provider call that has failed, saves nothing, and ends with exit code 4"
 #[test]
 fn run_that_was_stopped_beyond_its_lease_and_taken_over_begins_nothing_more() {
     let repository = chain(3);

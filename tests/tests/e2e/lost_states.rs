@@ -25,6 +25,7 @@ fn overwrite(repository: &Repository, text: &str) {
     repository.write(CHECKPOINT, text);
 }
 
+/// Shows: state.md#files "A text without resources is a state only if `pulumi` or `sc` writes such a text."
 #[test]
 fn text_that_is_no_state_is_refused_by_every_command() {
     let repository = provisioned();
@@ -67,6 +68,8 @@ fn text_that_is_no_state_is_refused_by_every_command() {
     ");
 }
 
+/// Shows: state.md#a-run "A run does not continue from a state that has lost its resources"
+/// Shows: state.md#a-run "`--allow-empty` continues, and `sc stack restore` restores an earlier state"
 #[test]
 fn emptied_state_is_refused_unless_the_user_allows_it() {
     let repository = provisioned();
@@ -184,6 +187,8 @@ fn files_of(repository: &Repository, stack: &str) -> Vec<String> {
     names.iter().map(|name| name.rsplit('/').next().unwrap().split('-').next().unwrap().to_owned()).collect()
 }
 
+/// Shows: state.md#interrupted-renames "the next command of `sc` on the old or the new name undoes or completes the
+///   rename"
 #[test]
 fn rename_killed_before_the_old_checkpoint_is_removed_is_undone() {
     let killed = killed_rename();
@@ -231,6 +236,7 @@ fn half_moved() -> Repository {
     repository
 }
 
+/// Shows: state.md#interrupted-renames "A command on the old name that completes the rename then fails"
 #[test]
 fn rename_killed_after_the_old_checkpoint_is_removed_is_completed() {
     let half_moved = half_moved();

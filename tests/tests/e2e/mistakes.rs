@@ -60,6 +60,8 @@ const SLIPS: &[(&str, &str, &str)] = &[
     ("unclosed brace", "content: one }", "content: one"),
 ];
 
+/// Shows: server-yaml.md#serveryaml "reports their errors together, each with its line, and changes nothing if there is
+///   one."
 #[test]
 fn each_slip_is_reported_at_its_place_and_deletes_nothing() {
     // The path of the plugin is last in its line: its length would move what follows.

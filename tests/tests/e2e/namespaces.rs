@@ -1,4 +1,5 @@
 //! Locks of runs in another namespace of process ids, as in a container that shares the name and the kernel of its host.
+//! The tests need `unshare`; where the system allows no new namespace, they print `SKIPPED`.
 
 use std::fs;
 use std::io::Write as _;
@@ -66,6 +67,8 @@ fn killed_run<'r>(repository: &'r Repository) -> Option<Running<'r>> {
     Some(running)
 }
 
+/// Shows: state.md#locks "after 120 seconds without a renewal, by the clock of the store"
+/// Shows: state.md#locks "a process of another container, or of an earlier start of the machine, proves nothing"
 #[test]
 fn lock_of_a_run_in_another_pid_namespace_is_taken_over_only_after_two_minutes() {
     let repository = chain(1);
@@ -114,6 +117,7 @@ fn lock_of_a_live_run_is_not_taken_over_in_another_time_namespace() {
     assert_eq!(living.wait().status, "exit 130");
 }
 
+/// Shows: state.md#locks "at once, if its process ran on this host and has ended"
 #[test]
 fn lock_of_a_run_in_the_same_pid_namespace_is_taken_over_at_once() {
     let repository = chain(1);

@@ -36,6 +36,7 @@ fn private_repository(plugins: &str) -> Repository {
     repository
 }
 
+/// Shows: state.md#files "`.sc/journal` is always accessible to your account only."
 #[test]
 fn journal_is_accessible_to_its_owner_only_and_the_state_as_in_pulumi() {
     let repository = Repository::new(Sections { plugins: REC, resources: THING, outputs: "" });
@@ -51,6 +52,8 @@ fn journal_is_accessible_to_its_owner_only_and_the_state_as_in_pulumi() {
     assert_eq!((mode("backend/.pulumi/stacks"), mode(CHECKPOINT)), (0o777, 0o666));
 }
 
+/// Shows: state.md#files "With `private: true` beside `path` they are accessible to your account only (0600 and 0700),
+///   whatever the umask"
 #[test]
 fn private_state_is_accessible_to_its_owner_only() {
     let repository = private_repository(REC);
@@ -62,6 +65,8 @@ fn private_state_is_accessible_to_its_owner_only() {
     assert_eq!(accessible(&repository.path("backend")), Vec::<String>::new());
 }
 
+/// Shows: plugins.md#the-cache "Files and folders of the cache are created for your account alone, whatever the umask
+///   is."
 #[test]
 fn cache_is_accessible_to_its_owner_only() {
     let checksum = tests::releases::sha256(&fs::read(tests::binaries::files_plugin().unwrap()).unwrap());

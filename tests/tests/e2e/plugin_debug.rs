@@ -46,6 +46,9 @@ fn check_attached(repository: &Repository, address: &str) {
     assert_eq!(repository.read("site/a.txt"), "hello");
 }
 
+/// Shows: hosting.md#starting-a-plugin-for-other-programs "starts a declared plugin, configures nothing, and prints the
+///   line by which `pulumi` or another `sc` attaches"
+/// Shows: hosting.md#starting-a-plugin-for-other-programs "Ctrl-C ends the plugin, with exit code 0"
 #[test]
 fn plugin_runs_for_another_command_until_the_user_ends_it() {
     for plugins in [FILES, REGISTERING] {
@@ -60,6 +63,9 @@ fn plugin_runs_for_another_command_until_the_user_ends_it() {
     }
 }
 
+/// Shows: hosting.md#starting-a-plugin-for-other-programs "waits without a limit until it registers, and then prints
+///   the line"
+/// Shows: hosting.md#starting-a-plugin-for-other-programs "is not ended with the command"
 #[test]
 fn process_that_is_started_elsewhere_registers_and_runs_on() {
     let repository = repository(REGISTERING);
@@ -74,6 +80,9 @@ fn process_that_is_started_elsewhere_registers_and_runs_on() {
     plugin.wait().unwrap();
 }
 
+/// Shows: hosting.md#starting-a-plugin-for-other-programs "waits without a limit until it registers, and then prints
+///   the line"
+/// Shows: hosting.md#starting-a-plugin-for-other-programs "is not ended with the command"
 #[test]
 fn end_of_a_process_that_was_started_elsewhere_ends_the_command() {
     let repository = repository(REGISTERING);
@@ -86,6 +95,9 @@ fn end_of_a_process_that_was_started_elsewhere_ends_the_command() {
     assert!(ended.status == "exit 1" && ended.stderr.contains("error: plugin files: it exited"), "{ended:?}");
 }
 
+/// Shows: hosting.md#starting-a-plugin-for-other-programs "waits without a limit until it registers, and then prints
+///   the line"
+/// Shows: hosting.md#starting-a-plugin-for-other-programs "is not ended with the command"
 #[test]
 fn refused_registration_ends_the_command() {
     let repository = repository(&REGISTERING.replace("name: files", "name: other"));
@@ -98,6 +110,9 @@ fn refused_registration_ends_the_command() {
     assert!(ended.stderr.contains(r#"it registers the package "files", but "other" is declared"#), "{ended:?}");
 }
 
+/// Shows: hosting.md#starting-a-plugin-for-other-programs "starts a declared plugin, configures nothing, and prints the
+///   line by which `pulumi` or another `sc` attaches"
+/// Shows: hosting.md#starting-a-plugin-for-other-programs "Ctrl-C ends the plugin, with exit code 0"
 #[test]
 fn plugin_that_exits_is_reported() {
     let repository = repository("- { name: rude, source: { type: local, path: rude.sh } }");
@@ -113,6 +128,9 @@ fn plugin_that_exits_is_reported() {
     ");
 }
 
+/// Shows: hosting.md#starting-a-plugin-for-other-programs "starts a declared plugin, configures nothing, and prints the
+///   line by which `pulumi` or another `sc` attaches"
+/// Shows: hosting.md#starting-a-plugin-for-other-programs "Ctrl-C ends the plugin, with exit code 0"
 #[test]
 fn go_plugin_server_is_started_without_tls_and_none_in_a_strict_sandbox() {
     let repository =

@@ -96,6 +96,7 @@ fn files(folder: &Path) -> BTreeMap<String, (Vec<u8>, bool)> {
     fs::read_dir(folder).unwrap().map(|entry| read(entry.unwrap())).collect()
 }
 
+/// Shows: plugins.md#plugins-their-sources-and-their-processes "`sc` fetches it, verifies it and starts it."
 #[test]
 fn plugin_of_a_github_release_is_installed_and_used() {
     let server = Server::new();
@@ -131,6 +132,8 @@ fn size() -> String {
     format!("{}.{} MB", tenths / 10, tenths % 10)
 }
 
+/// Shows: plugins.md#another-version "the new plugin compares the resources that were recorded with the old version"
+/// Shows: plugins.md#another-version "If the state was written with a later version than the declared one, `sc` warns."
 #[test]
 fn new_plugin_version_manages_existing_resources() {
     let server = Server::new();
@@ -230,6 +233,7 @@ fn killed_download_publishes_no_package() {
     assert_cache_is_intact(&repository);
 }
 
+/// Shows: plugins.md#the-cache "It is therefore complete or absent, even if a run is killed."
 #[test]
 fn kill_at_any_moment_leaves_the_cache_intact() {
     const KILLS: u32 = 40;
@@ -259,6 +263,8 @@ fn kill_at_any_moment_leaves_the_cache_intact() {
     assert_cache_is_intact(&repository);
 }
 
+/// Shows: plugins.md#git "fetches the repository with your keys and credential helpers"
+/// Shows: plugins.md#the-cache "A tag or a commit that is in the cache needs no network."
 #[test]
 fn plugin_of_a_git_repository_is_used() {
     let origin = tempfile::tempdir().unwrap();

@@ -45,16 +45,20 @@ fn assert_nothing_changes(reply: impl Fn(&mut Terminal), code: i32, last_line: &
     }
 }
 
+/// Shows: engine.md#stop-and-abort "An answer of *no* to a question is a failure instead"
 #[test]
 fn declined_question_fails_and_changes_nothing() {
     assert_nothing_changes(|terminal| terminal.type_line("n"), 1, "\nnothing was changed");
 }
 
+/// Shows: engine.md#stop-and-abort "at a question, and in commands that run no plugin, the first Ctrl-C ends the
+///   program"
 #[test]
 fn ctrl_c_at_a_question_ends_the_program_and_its_line() {
     assert_nothing_changes(|terminal| terminal.press_ctrl_c(), 130, "[y/N] ^C");
 }
 
+/// Shows: engine.md#stop-and-abort "it includes the start of plugins and the time at a question"
 #[test]
 fn execution_timeout_includes_the_time_at_a_question() {
     let repository = repository();

@@ -4,6 +4,7 @@ use crate::repository::{Repository, Sections};
 
 const PAGE: &str = "page: { type: files:fs:File, config: { path: a.txt, content: hello } }";
 
+/// Shows: hosting.md#start-protocols "TCP of the loopback interface, or a Unix socket | Cancel, SIGTERM, SIGKILL"
 #[test]
 fn plugin_that_registers_itself_is_provisioned_with_and_ended() {
     let plugins =

@@ -54,6 +54,7 @@ fn waiting(repository: &Repository) -> Running<'_> {
     running
 }
 
+/// Shows: engine.md#repeated-calls "Each repetition is shown, with the error of the attempt before it"
 #[test]
 fn busy_plugin_is_called_again_and_each_repetition_is_shown() {
     let repository = repository(false);
@@ -151,6 +152,7 @@ fn failed_mutation_is_repeated_with_the_declaration_and_is_one_operation() {
     assert_eq!(attempts(&repository, "Create page--prod"), 2);
 }
 
+/// Shows: engine.md#repeated-calls "This ends a wait at once."
 #[test]
 fn stop_ends_the_wait_at_once_and_reports_the_last_failure() {
     let repository = repository(true);
@@ -169,6 +171,7 @@ fn stop_ends_the_wait_at_once_and_reports_the_last_failure() {
     assert!(!repository.is_locked());
 }
 
+/// Shows: engine.md#repeated-calls "All attempts are one operation in the journal"
 #[test]
 fn kill_during_the_wait_leaves_one_pending_operation() {
     let repository = repository(true);
@@ -182,6 +185,8 @@ fn kill_during_the_wait_leaves_one_pending_operation() {
     assert_eq!(pending, ["creating page--prod rec:index:Thing"]);
 }
 
+/// Shows: engine.md#repeated-calls "if `RetryInfo` names more than five minutes"
+/// Shows: engine.md#repeated-calls "if the status has `BadRequest`, too"
 #[test]
 fn named_time_of_a_year_and_contradictory_details_fail_at_once() {
     const YEAR: f64 = 365.0 * 24.0 * 60.0 * 60.0;

@@ -33,6 +33,8 @@ fn assert_without_values(output: &str) {
 const READ_WITH_PROGRAM: &str = "the recorded configuration of the provider rec does not work any more: its resources are read \
                                  with that of the program, which differs in token";
 
+/// Shows: engine.md#differences-from-pulumi "A refresh whose recorded configuration does not work any more is repeated
+///   with that of the program, if DiffConfig calls the difference no replacement."
 #[test]
 fn rotated_token_is_read_with_and_recorded_by_the_next_update() {
     let repository = rotated();
@@ -64,6 +66,8 @@ fn rotated_token_is_used_for_the_deletes_of_a_destroy_that_refreshes() {
     assert_eq!(repository.change_calls(&mut seen), ["Delete bed--prod", "Delete plant--prod"]);
 }
 
+/// Shows: engine.md#differences-from-pulumi "A refresh whose recorded configuration does not work any more is repeated
+///   with that of the program, if DiffConfig calls the difference no replacement."
 #[test]
 fn rotated_token_with_another_region_names_the_keys_and_what_goes_on() {
     let repository = rotated();

@@ -15,6 +15,8 @@ fn lines_of(output: &str, word: &str) -> String {
 }
 
 /// Each phase has another monitor, and the component plugin reaches both.
+///
+/// Shows: hosting.md#sandbox "and to the ports that `sc` has opened for it"
 #[test]
 fn strict_plugins_construct_components_and_write_only_where_they_may() {
     let plugins = "- { name: comp, source: { type: local, path: $COMP }, sandbox: strict }
@@ -34,6 +36,7 @@ fn strict_plugins_construct_components_and_write_only_where_they_may() {
     assert_eq!((repository.processes(), repository.names("tmp")), (Vec::new(), Vec::new()));
 }
 
+/// Shows: hosting.md#sandbox "`sc` names the key that allows it; for calls once, as a warning"
 #[test]
 fn file_outside_of_a_strict_sandbox_is_refused_and_the_keys_are_named() {
     let outside = tempfile::NamedTempFile::new().unwrap();
@@ -55,6 +58,9 @@ fn file_outside_of_a_strict_sandbox_is_refused_and_the_keys_are_named() {
 }
 
 /// The plugin is a file at the root of the repository, so that its folder contains them as well.
+///
+/// Shows: hosting.md#secret-files "A plugin with `strict` reads them only if `readable` or `writable` names them"
+/// Shows: hosting.md#secret-files "so `sc` allows the entries beside them one by one at the start of the plugin"
 #[test]
 fn strict_plugin_reads_no_profile_no_store_and_no_secrets_of_stacks_unless_they_are_declared() {
     let secrets = [".sc/cfg.default.yaml", ".sc/cfg.other.yaml", ".sc/secrets.yaml", ".sc/stacks/reef/secrets.yaml"];

@@ -42,6 +42,8 @@ fn only_changed_schemas_are_written() {
 }
 
 /// A plugin without a readable schema is rejected, as its secret properties are unknown.
+///
+/// Shows: server-yaml.md#plugins "If a plugin returns an error or an invalid schema, `sc` does not use the plugin"
 #[test]
 fn plugin_with_an_invalid_schema_is_rejected() {
     let plugins = "- { name: rec, source: { type: local, path: $REC }, passEnv: [REC_DIR] }";

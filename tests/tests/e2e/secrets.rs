@@ -70,6 +70,9 @@ fn no_command_shows_or_stores_secrets_in_plaintext() {
 }
 
 /// A value at a path where nothing says that it is a secret.
+///
+/// Shows: engine.md#secrets "Such a value, of an input or an output, is masked where it is shown if it equals a secret
+///   that the run knows."
 #[test]
 fn no_command_shows_a_value_that_equals_a_secret() {
     let resources = format!(
@@ -105,6 +108,7 @@ fn printed(repository: &Repository, command: &str) -> String {
     ended.stdout.lines().chain(ended.stderr.lines()).map(without_times).collect()
 }
 
+/// Shows: events.md#secrets-in-texts "A literal of `sc` itself is not masked, also if a secret has the same words"
 #[test]
 fn passphrase_that_is_a_word_of_the_program_is_masked_in_texts_from_outside_only() {
     const OUTSIDE: &str = "secret error resource created plugin";
@@ -193,6 +197,7 @@ fn repository_with_spelt_secret(secret: &str) -> Repository {
     repository
 }
 
+/// Shows: events.md#secrets-in-texts "`sc` masks the secrets that it knows in every such text"
 #[test]
 fn spelt_secret_in_texts_of_plugins_is_neither_shown_nor_recorded() {
     for spelling in SPELLINGS {
@@ -214,6 +219,7 @@ fn spelt_secret_in_texts_of_plugins_is_neither_shown_nor_recorded() {
     }
 }
 
+/// Shows: events.md#secrets-in-texts "`sc` masks the secrets that it knows in every such text"
 #[test]
 fn spelt_secret_in_the_error_of_a_command_is_masked() {
     let repository = repository_with_spelt_secret(SPELT_SECRET);

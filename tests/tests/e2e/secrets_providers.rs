@@ -67,6 +67,9 @@ fn in_state(repository: &Repository) -> serde_json::Value {
     repository.state()["checkpoint"]["latest"]["secrets_providers"].clone()
 }
 
+/// Shows: state.md#change-of-the-secrets-provider "it replaces the data key of a key in a cloud, or the passphrase"
+/// Shows: state.md#change-of-the-secrets-provider "The new settings file is written beside the old one
+///   (`Pulumi.<stack>.yaml.new`), then the state is saved"
 #[test]
 fn passphrase_is_replaced_in_the_state_and_the_settings_file() {
     for with_settings in [false, true] {
@@ -93,6 +96,10 @@ fn passphrase_is_replaced_in_the_state_and_the_settings_file() {
     }
 }
 
+/// Shows: state.md#change-of-the-secrets-provider "encrypts the secrets of a stack anew with the provider that
+///   server.yaml names"
+/// Shows: state.md#change-of-the-secrets-provider "The new settings file is written beside the old one
+///   (`Pulumi.<stack>.yaml.new`), then the state is saved"
 #[tokio::test(flavor = "multi_thread")]
 async fn stack_moves_between_a_passphrase_and_a_key_and_gets_a_new_data_key() {
     let repository = provisioned(true);
@@ -138,6 +145,9 @@ async fn stack_moves_between_a_passphrase_and_a_key_and_gets_a_new_data_key() {
     assert!(!repository.read(SETTINGS).contains("secretsprovider"));
 }
 
+/// Shows: state.md#change-of-the-secrets-provider "The new settings file is written beside the old one
+///   (`Pulumi.<stack>.yaml.new`), then the state is saved"
+/// Shows: state.md#change-of-the-secrets-provider "If this is interrupted, the next command finishes it"
 #[test]
 fn interrupted_change_of_the_settings_file_is_finished_as_the_state_says() {
     let repository = provisioned(true);
@@ -157,6 +167,8 @@ fn interrupted_change_of_the_settings_file_is_finished_as_the_state_says() {
     assert!(!repository.path("Pulumi.reef.yaml.new").exists());
 }
 
+/// Shows: state.md#change-of-the-secrets-provider "It takes the lock, and refuses as long as an interrupted run has
+///   left a journal."
 #[test]
 fn locked_stack_is_left_unchanged() {
     let repository = provisioned(true);
@@ -171,6 +183,7 @@ fn locked_stack_is_left_unchanged() {
     assert!(!repository.path("Pulumi.reef.yaml.new").exists());
 }
 
+/// Shows: state.md#change-of-the-secrets-provider "on a terminal it asks for the new one twice, without showing it"
 #[test]
 fn new_passphrase_is_asked_for_twice_and_not_shown_on_a_terminal() {
     let repository = provisioned(false);

@@ -58,6 +58,8 @@ fn encrypted_key() -> Repository {
     repository
 }
 
+/// Shows: secrets.md#confirmations "`-y`, `-F` and a pipe are no replies. Without a terminal the command is refused
+///   (exit code 2) unless each is named"
 #[test]
 fn passphrase_of_a_key_is_asked_for_and_not_shown() {
     let repository = encrypted_key();

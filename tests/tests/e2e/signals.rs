@@ -27,6 +27,7 @@ fn repository() -> Repository {
     Repository::new(Sections { plugins: REC, resources: CHAIN, outputs: "" })
 }
 
+/// Shows: engine.md#stop-and-abort "The exit code is 130 in all these cases."
 #[test]
 fn one_signal_lets_running_steps_finish_and_saves_them() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
@@ -140,6 +141,7 @@ fn two_signals_leave_running_steps_pending() {
     ");
 }
 
+/// Shows: engine.md#stop-and-abort "an abort takes less than two seconds even if a plugin is stopped"
 #[test]
 fn abort_does_not_wait_for_a_stopped_plugin() {
     let repository = repository();
@@ -190,6 +192,9 @@ fn interrupt_while_plugins_start_kills_them() {
 }
 
 /// The plugin never answers, and neither do the commands wait for a user.
+///
+/// Shows: engine.md#stop-and-abort "stops a command that takes longer, and aborts it if it has not ended after a
+///   further `--stop-grace`"
 #[test]
 fn execution_timeout_stops_and_then_aborts_a_run_that_never_ends() {
     let repository = repository();
@@ -200,6 +205,7 @@ fn execution_timeout_stops_and_then_aborts_a_run_that_never_ends() {
     assert!(!repository.is_locked());
 }
 
+/// Shows: engine.md#stop-and-abort "it includes the start of plugins and the time at a question"
 #[test]
 fn execution_timeout_includes_the_start_of_plugins() {
     let plugins = "- { name: rude, source: { type: local, path: rude.sh } }";

@@ -24,6 +24,7 @@ fn requests(repository: &Repository, rpc: &str) -> Vec<Value> {
     calls.filter(|call| call["rpc"] == rpc).map(|call| call["request"].clone()).collect()
 }
 
+/// Shows: server-yaml.md#files "determines the physical names that `sc` proposes to providers"
 #[test]
 fn autonaming_configuration_reaches_the_provider() {
     let repository = repository();

@@ -28,6 +28,8 @@ fn provisioned() -> Repository {
     repository
 }
 
+/// Shows: state.md#migration-to-another-store "Each command on a stack that has a mark fails with exit code 1"
+/// Shows: state.md#migration-to-another-store "A run on the new store has no changes then."
 #[test]
 fn migrated_stack_is_refused_in_the_old_store_and_has_no_changes_in_the_new_one() {
     let repository = provisioned();
@@ -98,6 +100,9 @@ fn migrated_stack_is_refused_in_the_old_store_and_has_no_changes_in_the_new_one(
     assert_eq!(history.matches(r#""kind":"update""#).count(), 4, "{history}");
 }
 
+/// Shows: state.md#migration-to-another-store "the stack is used in the old store, and refused in the new one; the next
+///   `sc stack migrate` takes the locks over and continues"
+/// Shows: state.md#migration-to-another-store "both stores have the same complete state and refuse it: run it again"
 #[test]
 fn migration_that_is_killed_is_continued() {
     let repository = provisioned();
@@ -128,6 +133,9 @@ fn migration_that_is_killed_is_continued() {
     assert!(!repository.is_locked() && !mark.exists());
 }
 
+/// Shows: state.md#migration-to-another-store "The stack must have no journal, and the target must be another store and
+///   have no other state of it."
+/// Shows: state.md#migration-to-another-store "a mark that names the new one: URL (without passwords)"
 #[test]
 fn migration_that_cannot_be_done_changes_nothing() {
     let repository = provisioned();
@@ -159,6 +167,9 @@ fn migration_that_cannot_be_done_changes_nothing() {
     assert_eq!(repository.files("backend"), before);
 }
 
+/// Shows: state.md#migration-to-another-store "The stack must have no journal, and the target must be another store and
+///   have no other state of it."
+/// Shows: state.md#migration-to-another-store "a mark that names the new one: URL (without passwords)"
 #[test]
 fn stack_with_an_interrupted_run_is_not_moved() {
     let repository = chain(2);
@@ -172,6 +183,9 @@ fn stack_with_an_interrupted_run_is_not_moved() {
     assert!(!repository.path("new/.pulumi/stacks").exists());
 }
 
+/// Shows: state.md#migration-to-another-store "The stack must have no journal, and the target must be another store and
+///   have no other state of it."
+/// Shows: state.md#migration-to-another-store "a mark that names the new one: URL (without passwords)"
 #[test]
 fn all_stacks_move_one_after_the_other_and_a_failure_does_not_stop_the_others() {
     let repository = provisioned();

@@ -79,6 +79,8 @@ fn replace_option_replaces_unchanged_resources() {
     "#);
 }
 
+/// Shows: engine.md#targets-and-excludes "If a dependent of a target would have to be deleted too, the run deletes
+///   nothing and fails, unless `--target-dependents` is given."
 #[test]
 fn dependents_of_a_target_are_not_deleted_without_target_dependents() {
     let repository = repository();
@@ -150,6 +152,8 @@ fn unknown_target_name_is_reported() {
     assert_eq!(things(&repository).len(), 3);
 }
 
+/// Shows: engine.md#targets-and-excludes "every exclude, must match a resource in the state or in the stack. Otherwise
+///   the run fails, before any deletion"
 #[test]
 fn exclude_without_a_match_prevents_all_deletes() {
     let repository = repository();

@@ -82,6 +82,8 @@ fn trace_has_the_calls_of_each_resource_within_its_step() {
     assert!(decided.count() >= 2);
 }
 
+/// Shows: events.md#events-as-json-lines "they go to standard error, or to the file in `SC_LOG_FILE`"
+/// Shows: README.md#what-it-does "without a value of a property, and with secrets masked"
 #[test]
 fn log_stays_out_of_standard_output_and_of_plugins() {
     let plugins = format!("{FILES}\n{}", REC.replace("REC_DIR", "REC_DIR, SC_LOG"));
@@ -118,6 +120,8 @@ fn log_stays_out_of_standard_output_and_of_plugins() {
     assert!(ended.stderr.contains("the variable SC_LOG is not a filter: \"h2=trace\""), "{}", ended.stderr);
 }
 
+/// Shows: events.md#events-as-json-lines "they go to standard error, or to the file in `SC_LOG_FILE`"
+/// Shows: README.md#what-it-does "without a value of a property, and with secrets masked"
 #[test]
 fn neither_the_trace_nor_the_log_contains_a_secret() {
     let resources = "

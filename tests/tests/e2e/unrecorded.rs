@@ -55,6 +55,8 @@ fn removed_journal_does_not_prevent_saving() {
     assert_eq!(repository.resources().len(), 4);
 }
 
+/// Shows: state.md#the-checkpoint-could-not-be-saved "The error names the journal after its file was read and flushed
+///   to disk"
 #[test]
 fn removed_journal_is_written_anew_before_the_message_names_it() {
     let repository = chain(2);
@@ -89,6 +91,8 @@ fn journal_that_the_backend_cannot_store_is_kept_in_the_state_folder_of_the_user
     assert!(repository.names("home/.local/state/sc").is_empty());
 }
 
+/// Shows: state.md#the-journal-could-not-be-written "prints a line `URN = id` for each such resource on standard error,
+///   and an `unrecorded` event with `--json`"
 #[test]
 fn changes_that_no_disk_can_store_are_printed_as_lines_and_events() {
     for arguments in ["", "--json"] {
@@ -118,6 +122,8 @@ fn changes_that_no_disk_can_store_are_printed_as_lines_and_events() {
     }
 }
 
+/// Shows: state.md#the-state-was-changed-during-a-run "At its end the run saves nothing and fails."
+/// Shows: state.md#the-state-was-changed-during-a-run "If the run has recorded changes, its journal and the lock stay"
 #[test]
 fn state_that_another_program_has_changed_during_a_run_is_not_overwritten() {
     let repository = chain(2);

@@ -37,6 +37,9 @@ fn locked_stack_is_reported_with_its_holder() {
     repository.expect_exit(0, "preview");
 }
 
+/// Shows: performance.md#performance "A run that changes nothing and has no secrets does not derive the key"
+/// Shows: state.md#secrets "It waits for the key before the first call that changes something"
+/// Shows: state.md#secrets "A run that does none of these needs no key"
 #[test]
 fn wrong_passphrase_is_reported_before_changes_even_without_secrets() {
     let page = |content| format!("page: {{ type: files:fs:File, config: {{ path: a, content: {content} }} }}");
@@ -349,6 +352,7 @@ fn state_is_saved_after_a_journal_write_failure() {
     repository.expect_exit(0, "preview --expect-no-changes");
 }
 
+/// Shows: state.md#the-checkpoint-could-not-be-saved "the next run of `sc` on this machine then restores everything"
 #[test]
 fn unsaved_state_is_restored_from_the_journal_by_the_next_run() {
     let big = format!("big: {{ type: files:fs:File, config: {{ path: big, content: {} }} }}", "x".repeat(6000));

@@ -2,6 +2,7 @@
 
 use crate::repository::{FILES, PROVISIONER, REC, Repository, Sections};
 
+/// Shows: server-yaml.md#checks-without-a-cloud "It takes no lock, reads no state, and configures no plugin"
 #[test]
 fn mistakes_against_the_schemas_are_found_without_state_and_without_configuring_a_plugin() {
     let plugins = format!("{REC}\n- {{ name: off, enabled: false, source: {{ type: local, path: nowhere }} }}");
@@ -49,6 +50,8 @@ fn mistakes_against_the_schemas_are_found_without_state_and_without_configuring_
     assert!(!calls.iter().any(|call| call.starts_with("Configure") || call.starts_with("Check")), "{calls:?}");
 }
 
+/// Shows: server-yaml.md#checks-without-a-cloud "A plugin that cannot be fetched or started is a mistake at its
+///   declaration; the others are checked."
 #[test]
 fn plugin_that_is_missing_is_a_mistake_at_its_line_and_the_others_are_checked() {
     let missing = "- { name: gone, source: { type: local, path: nowhere } }";
@@ -85,6 +88,9 @@ fn plugin_that_is_missing_is_a_mistake_at_its_line_and_the_others_are_checked() 
     assert!(repository.expect_exit(0, "validate --no-plugins").contains("\n1 stack, 2 resources: no mistakes\n"));
 }
 
+/// Shows: server-yaml.md#checks-without-a-cloud "of all stacks, or of those named with `-s`"
+/// Shows: server-yaml.md#checks-without-a-cloud "The exit code is 0 without mistakes, 1 with mistakes, 2 for wrong
+///   usage."
 #[test]
 fn all_stacks_are_checked_unless_one_is_named() {
     let page = "page: { type: files:fs:File, config: { path: a, content: b } }";
@@ -104,6 +110,8 @@ fn all_stacks_are_checked_unless_one_is_named() {
     assert!(repository.expect_exit(2, "validate -s rief").contains("did you mean reef?"));
 }
 
+/// Shows: events.md#events-as-json-lines "write `download`, `message`, `diagnostic` and `error`"
+/// Shows: events.md#events-as-json-lines "All other commands that read stacks write `diagnostic` and `error`"
 #[test]
 fn mistakes_and_errors_before_a_run_are_events() {
     let repository = Repository::new(Sections { plugins: FILES, resources: "page: { type: s3-bukket }", outputs: "" });
@@ -131,6 +139,8 @@ fn mistakes_and_errors_before_a_run_are_events() {
     assert_eq!(ended.status, "exit 2");
 }
 
+/// Shows: plugins.md#plugins-their-sources-and-their-processes "All plugins that cannot be fetched are reported at
+///   their lines, before any plugin is started."
 #[test]
 fn all_plugins_that_are_missing_are_reported_at_their_lines_before_any_starts() {
     let missing = "- { name: gone, source: { type: local, path: nowhere } }";

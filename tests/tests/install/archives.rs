@@ -18,6 +18,8 @@ async fn refusal(archive: &[u8]) -> String {
     error.strip_prefix(&format!("cannot unpack {name}: ")).unwrap_or(&error).to_owned()
 }
 
+/// Shows: plugins.md#what-is-checked "It is refused as a whole if it contains absolute paths, `..`, devices, duplicate
+///   entries, entries below a link"
 #[tokio::test]
 async fn entry_outside_the_folder_is_refused() {
     let file = Entry::File(0o755, b"x");
@@ -55,6 +57,7 @@ async fn device_and_pipe_entries_are_refused() {
     }
 }
 
+/// Shows: plugins.md#what-is-checked "or a size out of proportion to the archive"
 #[tokio::test]
 async fn decompression_bomb_is_refused() {
     let zeros = vec![0; 65 << 20];

@@ -57,6 +57,8 @@ async fn everything_in_the_cache_is_private() {
     assert_eq!(machine.names("work"), Vec::<String>::new());
 }
 
+/// Shows: plugins.md#the-cache "A cache that another user may have changed is refused, whether it has the package or
+///   not"
 #[tokio::test]
 async fn cache_that_others_can_write_to_is_refused_on_a_miss_and_on_a_hit() {
     let (machine, server) = (Machine::new(), server().await);
@@ -128,6 +130,7 @@ fn forge(machine: &Machine, folder: &Path) {
     }
 }
 
+/// Shows: plugins.md#the-cache "an edit in the cache does not make another plugin run under a `checksum`"
 #[tokio::test]
 async fn pinned_package_is_not_run_after_its_executable_folder_and_entry_were_edited() {
     let archive = tar_gz(&[("pulumi-resource-reef", Entry::File(0o755, &script("hello")))]).unwrap();
@@ -149,6 +152,8 @@ async fn pinned_package_is_not_run_after_its_executable_folder_and_entry_were_ed
     }
 }
 
+/// Shows: plugins.md#the-cache "If it is the digest of an archive, the archive in `downloads` is hashed and
+///   decompressed"
 #[tokio::test]
 async fn pinned_archive_that_was_edited_is_no_evidence() {
     let evil = tar_gz(&[("pulumi-resource-reef", Entry::File(0o755, &script("evil")))]).unwrap();
@@ -193,6 +198,7 @@ async fn identical_packages_are_stored_once() {
     assert_eq!((machine.names("packages").len(), machine.names("names").len()), (1, 2));
 }
 
+/// Shows: plugins.md#the-cache "A package that was changed or damaged is never run. It is fetched again"
 #[tokio::test]
 async fn altered_package_is_fetched_again() {
     let (machine, server) = (Machine::new(), server().await);
@@ -230,6 +236,8 @@ async fn malformed_cache_record_is_ignored() {
     }
 }
 
+/// Shows: plugins.md#the-cache "Several runs may share the cache. One run fetches a package, and the others wait for
+///   it."
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_installs_fetch_the_package_once() {
     let (machine, server) = (Arc::new(Machine::new()), server().await);

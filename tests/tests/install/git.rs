@@ -54,6 +54,8 @@ impl Repository {
     }
 }
 
+/// Shows: plugins.md#git "A tag takes precedence over a branch of the same name. A commit may be shortened to seven
+///   digits."
 #[tokio::test]
 async fn tag_branch_and_commit_are_resolved() {
     let (machine, repository) = (Machine::new(), Repository::new());
@@ -169,6 +171,7 @@ async fn checksum_covers_the_target_of_a_link() {
     assert!(machine.refusal(&plugin(source)).await.starts_with("checksum mismatch"));
 }
 
+/// Shows: plugins.md#git "Git filters and conversions of line ends are switched off"
 #[tokio::test]
 async fn git_filters_and_line_end_conversion_are_disabled() {
     let (machine, repository) = (Machine::new(), Repository::new());
@@ -230,6 +233,7 @@ fn commit_bomb(repository: &Repository, levels: usize, width: usize, file: Optio
     repository.git(&["update-ref", "refs/heads/main", &commit]);
 }
 
+/// Shows: plugins.md#what-is-checked "The same size limits apply to a git tree, before its files are written."
 #[tokio::test]
 async fn oversized_tree_is_refused_before_checkout() {
     let zeros = vec![0; 1 << 20];
@@ -371,6 +375,7 @@ async fn token_is_sent_to_its_own_host_only() {
     assert!(authorizations.iter().all(|authorization| !authorization.contains("dDBrZW4")), "{authorizations:?}");
 }
 
+/// Shows: plugins.md#git "Remote helpers, such as `ext::`, are refused before git runs"
 #[tokio::test]
 async fn remote_helper_is_refused_before_git_is_started() {
     let mut machine = Machine::new();
@@ -386,6 +391,7 @@ async fn remote_helper_is_refused_before_git_is_started() {
     assert!(!mark.exists());
 }
 
+/// Shows: plugins.md#git "also if git's own settings rewrite an address to one"
 #[tokio::test]
 async fn remote_helper_is_not_run_for_a_rewritten_address() {
     let machine = Machine::new();

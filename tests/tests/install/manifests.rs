@@ -31,6 +31,8 @@ fn manifest(runtime: &str) -> String {
     format!("runtime: {runtime}\n")
 }
 
+/// Shows: plugins.md#what-is-checked "may name only files of the package: an absolute path or `..` in `binary`,
+///   `virtualenv` or `main` is refused"
 #[tokio::test]
 async fn manifest_of_a_fetched_package_names_only_files_of_the_package() {
     let absolute = Machine::new();

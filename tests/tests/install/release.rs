@@ -28,6 +28,7 @@ async fn server() -> ReleaseServer {
     server
 }
 
+/// Shows: plugins.md#the-cache "A tag or a commit that is in the cache needs no network."
 #[tokio::test]
 async fn asset_of_a_cached_tag_needs_no_network() {
     let (machine, server) = (Machine::new(), server().await);
@@ -46,6 +47,7 @@ async fn asset_of_a_cached_tag_needs_no_network() {
     assert_eq!(machine.take_events(), []);
 }
 
+/// Shows: plugins.md#the-cache "If the server does not respond, the last known one is used, with a warning."
 #[tokio::test]
 async fn latest_falls_back_to_the_last_known_release_without_network() {
     let (machine, server) = (Machine::new(), server().await);
@@ -80,6 +82,7 @@ async fn asset_with_the_name_of_the_package_is_found() {
     assert_eq!(run(&machine.install(&plugin).await.unwrap()).await, "one");
 }
 
+/// Shows: plugins.md#what-is-checked "the asset, or the executable in it; either may match"
 #[tokio::test]
 async fn checksum_of_the_asset_or_the_executable_is_accepted() {
     let server = server().await;
@@ -145,6 +148,7 @@ async fn tag_named_latest_has_its_own_cache_key() {
     assert_eq!(run(&machine.install(&plugin).await.unwrap()).await, "rolling");
 }
 
+/// Shows: plugins.md#what-is-checked "If `checksum` is a map without the current platform, the plugin is refused."
 #[tokio::test]
 async fn platform_without_a_digest_is_refused_before_any_request() {
     let (machine, server) = (Machine::new(), server().await);
@@ -155,6 +159,7 @@ async fn platform_without_a_digest_is_refused_before_any_request() {
     assert!(server.requests().is_empty());
 }
 
+/// Shows: plugins.md#what-is-checked "a release asset is compared with the checksum that GitHub publishes for it"
 #[tokio::test]
 async fn published_digest_is_verified() {
     let (machine, server) = (Machine::new(), server().await);
@@ -167,6 +172,8 @@ async fn published_digest_is_verified() {
     machine.assert_empty();
 }
 
+/// Shows: plugins.md#packages-of-core-types "The download is verified by the digest that GitHub publishes. An asset
+///   without a digest is refused."
 #[tokio::test]
 async fn asset_without_a_digest_is_refused_where_one_is_required() {
     let (machine, server) = (Machine::new(), server().await);
@@ -214,6 +221,8 @@ async fn file_outside_the_api_path_is_fetched_without_a_token() {
     assert_eq!(stored.header("authorization"), None);
 }
 
+/// Shows: plugins.md#tokens "is sent to the host of the API or of the repository and to no other host, not even after a
+///   redirect"
 #[tokio::test]
 async fn token_is_not_sent_again_after_a_redirect_away() {
     // The redirects go from the API to another host, there to another path, and back to the API.

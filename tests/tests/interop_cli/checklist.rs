@@ -83,6 +83,7 @@ pub(crate) fn pulumi_configuration_is_recorded_in_history_and_restored(stores: S
     assert!(code != 0 && stderr.contains("passphrase"), "{stderr}");
 }
 
+/// Shows: state.md#stores "each program continues, edits, renames, restores and destroys the stacks of the other"
 pub(crate) fn pulumi_changes_tags_and_name_of_our_stack(stores: Stores<'_>) {
     let repository = repository(stores);
     repository.provision();
@@ -121,6 +122,7 @@ pub(crate) fn sc_uses_secrets_provider_changed_by_pulumi(stores: Stores<'_>) {
     assert_ne!(plain(&pulumi.resource("a--main")["inputs"]["secret"]), SECRET);
 }
 
+/// Shows: state.md#stores "each program continues, edits, renames, restores and destroys the stacks of the other"
 pub(crate) fn state_edits_work_on_states_of_the_other_program(stores: Stores<'_>) {
     let repository = repository(stores);
     repository.provision();
@@ -203,6 +205,8 @@ pub(crate) fn compressed_states_are_read_by_the_other_program(stores: Stores<'_>
     }
 }
 
+/// Shows: comparison.md#for-pulumi-users "each program imports the exports of the other"
+/// Shows: state.md#stores "each program continues, edits, renames, restores and destroys the stacks of the other"
 pub(crate) fn plaintext_export_is_imported_by_both_programs(stores: Stores<'_>) {
     let repository = repository(stores);
     repository.provision();
@@ -284,6 +288,9 @@ fn write_slow_program(pulumi: &Pulumi<'_>) {
     pulumi.program(&resources, &json!({}));
 }
 
+/// Shows: state.md#what-pulumi-sees "Every `pulumi` command that changes the state"
+/// Shows: state.md#what-pulumi-sees "that take no lock (`preview`, `stack export`, `stack output`, `stack ls`) show the
+///   checkpoint from before the run"
 pub(crate) fn our_lock_blocks_pulumi_until_cancel(stores: Stores<'_>) {
     let repository = repository_with_slow_replacement(stores);
     let pulumi = Pulumi::new(&repository);
@@ -305,6 +312,9 @@ pub(crate) fn our_lock_blocks_pulumi_until_cancel(stores: Stores<'_>) {
     assert!(!files(&repository).iter().any(|path| path.starts_with("locks/")), "{:?}", files(&repository));
 }
 
+/// Shows: state.md#locks "A lock of `pulumi`, or of an earlier `sc`, has no lease and is never taken over. `pulumi`
+///   sees a lock of `sc` as an ordinary one and refuses."
+/// Shows: state.md#locks "The next command that changes the stack removes a lock whose run has ended"
 pub(crate) fn lock_of_our_killed_run_blocks_pulumi_but_not_sc(stores: Stores<'_>) {
     let repository = repository_with_slow_replacement(stores);
     let pulumi = Pulumi::new(&repository);
@@ -322,6 +332,9 @@ pub(crate) fn lock_of_our_killed_run_blocks_pulumi_but_not_sc(stores: Stores<'_>
     pulumi.run_successfully(&["preview", "--expect-no-changes"]);
 }
 
+/// Shows: state.md#locks "A lock of `pulumi`, or of an earlier `sc`, has no lease and is never taken over. `pulumi`
+///   sees a lock of `sc` as an ordinary one and refuses."
+/// Shows: state.md#locks "The next command that changes the stack removes a lock whose run has ended"
 pub(crate) fn pulumi_lock_blocks_sc_until_cancel(stores: Stores<'_>) {
     let repository = repository_with_slow_replacement(stores);
     let pulumi = Pulumi::new(&repository);
@@ -347,6 +360,7 @@ pub(crate) fn pulumi_lock_blocks_sc_until_cancel(stores: Stores<'_>) {
     assert!(!pending.contains("pending_operations"), "{pending}");
 }
 
+/// Shows: comparison.md#when-to-use-which "each respects the lock of the other"
 pub(crate) fn concurrent_runs_of_both_programs_exclude_each_other(stores: Stores<'_>) {
     let repository = repository(stores);
     repository.provision();

@@ -17,6 +17,7 @@ fn repository(stores: Stores<'_>) -> (Repository, String) {
     (repository, url)
 }
 
+/// Shows: state.md#secrets "Each program decrypts what the other has encrypted."
 pub(crate) fn secrets_under_a_key_of_aws_kms_are_used_by_both_programs(stores: Stores<'_>) {
     let (repository, url) = repository(stores);
     repository.provision();
@@ -39,6 +40,7 @@ pub(crate) fn secrets_under_a_key_of_aws_kms_are_used_by_both_programs(stores: S
     assert!(history.contains("eel-9"), "{history}");
 }
 
+/// Shows: state.md#secrets "Each program decrypts what the other has encrypted."
 pub(crate) fn sc_continues_pulumi_stack_under_a_key_of_aws_kms(stores: Stores<'_>) {
     let (repository, url) = repository(stores);
     let pulumi = Pulumi::new(&repository);

@@ -68,6 +68,7 @@ pub(crate) fn pulumi_decrypts_our_secrets(stores: Stores<'_>) {
     assert!(stderr.contains("passphrase"), "{stderr}");
 }
 
+/// Shows: comparison.md#moving-a-stack-back-to-pulumi "Now `pulumi` can export, refresh and destroy the stack."
 pub(crate) fn pulumi_refreshes_our_state(stores: Stores<'_>) {
     let repository = repository(stores);
     repository.provision();
@@ -86,6 +87,7 @@ pub(crate) fn pulumi_refreshes_our_state(stores: Stores<'_>) {
     assert_eq!(repository.home.resources()[0].1["v"], "1");
 }
 
+/// Shows: state.md#stores "each program continues, edits, renames, restores and destroys the stacks of the other"
 pub(crate) fn pulumi_destroys_our_stack(stores: Stores<'_>) {
     let repository = repository(stores);
     repository.provision();
@@ -99,6 +101,7 @@ pub(crate) fn pulumi_destroys_our_stack(stores: Stores<'_>) {
     assert_eq!(repository.home.resources().len(), 1);
 }
 
+/// Shows: comparison.md#moving-a-stack-back-to-pulumi "`pulumi up` needs a program that registers the same resources"
 pub(crate) fn equal_pulumi_program_has_no_changes(stores: Stores<'_>) {
     let repository = repository(stores);
     repository.provision();
@@ -110,6 +113,8 @@ pub(crate) fn equal_pulumi_program_has_no_changes(stores: Stores<'_>) {
     repository.run_successfully(&["provision", "-s", "reef", "--preview", "--expect-no-changes"]);
 }
 
+/// Shows: comparison.md#moving-a-stack-to-sc "A file that describes what is recorded has no changes."
+/// Shows: state.md#stores "each program continues, edits, renames, restores and destroys the stacks of the other"
 pub(crate) fn sc_continues_from_pulumi_state(stores: Stores<'_>) {
     let repository = repository(stores);
     let pulumi = Pulumi::new(&repository);

@@ -381,6 +381,7 @@ fn assert_equal_runs(steps: &[Step], is_order_fixed: bool) -> Result<(), Invalid
     Ok(())
 }
 
+/// Shows: comparison.md#for-pulumi-users "Provider calls, URNs and state are the same as with Pulumi."
 pub(crate) fn common_changes_have_equal_calls_and_states() {
     let b = resource("b", "").input("v", Input::OutputOf("a"));
     let secret = resource("c", "1").input("secret", Input::Secret("first")).depends_on("a");

@@ -189,6 +189,7 @@ fn assemble(folder: &Path, prefix: &str, manifests: &[Value]) {
     run(&mut start).unwrap();
 }
 
+/// Shows: server-yaml.md#core-types "A pod starts with a script that writes the Caddyfile"
 #[test]
 fn caddy_adapts_the_assembled_caddyfile() {
     let manifests = manifests();

@@ -71,6 +71,8 @@ fn assert_resources_exist(text: &str, package: &str, packages: &str, python: &Pa
     }
 }
 
+/// Shows: cloud-stacks.md#complete-stacks-for-aws-and-google-cloud "Each type, input and output in them exists in the
+///   SDK package of its plugin."
 #[test]
 fn documented_stacks_use_only_types_inputs_and_outputs_of_their_packages() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/cloud-stacks.md");

@@ -10,6 +10,7 @@ use tests::commands::run;
 
 use crate::installed;
 
+/// Shows: architecture.md#inside-the-other-crates "what Pulumi's SDKs add: data, made from the packages on PyPI"
 #[test]
 fn files_about_sdks_are_what_the_script_makes_of_the_packages() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -87,6 +87,8 @@ fn provision_change_and_destroy(sdk: Sdk) {
 }
 
 /// The same in the sandbox `strict`: the component provider reaches the monitor of each phase.
+///
+/// Shows: hosting.md#sandbox "providers and components on Pulumi's SDKs for Python, Node and Go"
 fn strict_sandbox(sdk: Sdk) {
     let repository = Repository::new(&[]);
     let plugin = install(sdk, &repository.folder().join("comp"));

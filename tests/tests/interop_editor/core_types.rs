@@ -102,6 +102,7 @@ fn with_registrar(type_name: &str, config: &str) -> (String, Vec<u64>) {
     (format!("{HEAD}{registrar}  resources: {{}}\n"), vec![6])
 }
 
+/// Shows: server-yaml.md#in-an-editor "An editor shows each missing or misspelt key of each core type at its line."
 #[test]
 fn each_missing_or_misspelt_key_of_each_core_type_is_shown() {
     let folder = tempfile::tempdir().unwrap();

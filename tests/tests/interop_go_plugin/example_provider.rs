@@ -6,6 +6,8 @@ use tests::sdks::go_program;
 
 use crate::repository::Repository;
 
+/// Shows: plugin-authoring.md#go-plugin "is a complete minimal provider"
+/// Shows: plugin-authoring.md#go-plugin "so that the plugin opens and dials no port"
 #[test]
 fn example_is_provisioned_with_and_logs_by_the_engine_behind_the_broker() {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins-example/go-plugin");

@@ -349,6 +349,8 @@ fn ignores(signal: Signal) -> bool {
     ignored.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).is_some_and(|set| set & bit != 0)
 }
 
+/// Shows: hosting.md#start-protocols "so it is given two seconds, as one that replies"
+/// Shows: hosting.md#start-protocols "SIGKILL follows SIGTERM after three seconds at most."
 #[tokio::test(flavor = "multi_thread")]
 async fn recorded_ends_happen_and_leave_nothing() {
     let mut compared = 0;

@@ -16,6 +16,7 @@ const LIFE: [(&str, &str); 5] = [
 /// Message that the provider logs with the flag `-engine-log`.
 const LOGGED: &str = "configured by way of the broker";
 
+/// Shows: hosting.md#start-protocols "mutual TLS unless `goPlugin.tls: none`"
 #[test]
 fn provider_behind_go_plugin_is_provisioned_with_and_without_tls() {
     for settings in [SETTINGS, PLAIN] {
@@ -23,6 +24,7 @@ fn provider_behind_go_plugin_is_provisioned_with_and_without_tls() {
     }
 }
 
+/// Shows: hosting.md#sandbox "so do go-plugin servers, with and without TLS"
 #[test]
 fn provider_behind_go_plugin_works_in_a_strict_sandbox_with_and_without_tls() {
     let program = go_program("goplugin-provider", &provider_sources()).unwrap();
@@ -45,6 +47,9 @@ fn provider_behind_go_plugin_works_in_a_strict_sandbox_with_and_without_tls() {
     }
 }
 
+/// Shows: hosting.md#start-protocols "`sc` works with each release of the library from 1.4.3."
+/// Shows: hosting.md#start-protocols "Plugins built with a release before 1.4.4 reach the Engine this way in plain text
+///   only"
 #[test]
 fn each_release_of_the_library_is_provisioned_with_and_reaches_the_engine() {
     for release in ["v1.4.3", "v1.4.8", "v1.6.3", "v1.7.0", "v1.8.0"] {
@@ -68,6 +73,8 @@ fn each_release_of_the_library_is_provisioned_with_and_reaches_the_engine() {
     }
 }
 
+/// Shows: hosting.md#start-protocols "offers its Engine and ResourceStatus services under the number 1 of the library's
+///   broker"
 #[test]
 fn provider_logs_by_the_engine_behind_the_broker() {
     for settings in [SETTINGS, PLAIN] {
@@ -82,6 +89,7 @@ fn provider_logs_by_the_engine_behind_the_broker() {
     }
 }
 
+/// Shows: hosting.md#start-protocols "A go-plugin server says nothing unless it gets its cookie, so it is declared"
 #[test]
 fn go_plugin_with_other_settings_than_declared_is_refused_with_the_line_to_write() {
     for (settings, expected) in [
@@ -98,6 +106,8 @@ fn go_plugin_with_other_settings_than_declared_is_refused_with_the_line_to_write
     }
 }
 
+/// Shows: hosting.md#start-protocols "Cancel, Shutdown of its controller, SIGTERM, SIGKILL"
+/// Shows: hosting.md#start-protocols "Of the library's net/rpc and its multiplexed broker `sc` supports neither."
 #[test]
 fn each_flag_of_the_provider_has_its_verdict_and_leaves_no_process() {
     for (arguments, settings, code, expected) in [

@@ -41,6 +41,7 @@ fn output(sc: Child) -> (Option<i32>, String) {
     (status.code(), format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr)))
 }
 
+/// Shows: hosting.md#start-protocols "Cancel, Shutdown of its controller, SIGTERM, SIGKILL"
 #[test]
 fn stop_cancels_what_runs_and_ends_the_plugin_in_order() {
     let (repository, sc) = creating(false);
@@ -65,6 +66,9 @@ fn plugin_that_does_not_heed_cancel_is_killed_after_a_second_signal() {
     assert_eq!((repository.processes(), repository.socket_folders()), (0, vec![]), "{output}");
 }
 
+/// Shows: hosting.md#start-protocols "If `sc` was killed, the folder stays until a later start of such a plugin removes
+///   it"
+/// Shows: plugins.md#processes "The supervisors kill their descendants."
 #[test]
 fn kill_leaves_no_process_and_the_next_run_removes_the_sockets() {
     let (repository, sc) = creating(true);

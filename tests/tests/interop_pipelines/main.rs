@@ -113,6 +113,9 @@ at('kms').create_alias(AliasName='alias/reef', TargetKeyId=key)",
     Repository::new("aws", "", &[("AWS_ENDPOINT_URL_S3", url.clone()), ("AWS_ENDPOINT_URL_KMS", url)])
 }
 
+/// Shows: moving.md#moving-from-simple-containers-tool-and-back "replaces the binary. The files, the keys, the store of
+///   secrets and the state stay as they are."
+/// Shows: moving.md#to-sc "Secrets need not be revealed"
 #[test]
 fn aws_with_atlas_and_cloudflare() {
     let steps = Steps {
@@ -256,6 +259,9 @@ const ADOPTED_REDIS: (&str, &str) = (
         bus:"#,
 );
 
+/// Shows: moving.md#moving-from-simple-containers-tool-and-back "replaces the binary. The files, the keys, the store of
+///   secrets and the state stay as they are."
+/// Shows: moving.md#to-sc "Secrets need not be revealed"
 #[test]
 fn gke_with_caddy_data_and_operators() {
     let steps = Steps {
@@ -380,6 +386,8 @@ fn gke_with_caddy_data_and_operators() {
     ");
 }
 
+/// Shows: server-yaml.md#core-types "If that fails, the error has the words of Google, and nothing of the type is
+///   registered but its provider."
 #[test]
 fn api_that_cannot_be_switched_on_leaves_out_what_needs_it() {
     let google = Google::start(REFUSED);
@@ -394,6 +402,7 @@ fn api_that_cannot_be_switched_on_leaves_out_what_needs_it() {
     assert!(!created.contains(&of_cache) && created.iter().any(|call| call.contains("films")), "{created:?}");
 }
 
+/// Shows: server-yaml.md#core-types "with `adopt` only the instance, protected. If there is none, the error names it."
 #[test]
 fn adopted_instance_that_is_missing_is_named() {
     let google = Google::start(DONE);
@@ -406,6 +415,8 @@ fn adopted_instance_that_is_missing_is_named() {
     assert!(!repository.resources().iter().any(|resource| resource.ends_with("old--prod")));
 }
 
+/// Shows: server-yaml.md#core-types "waits for the secret for up to a minute, and fails if it does not appear; the next
+///   update reads it again"
 #[test]
 fn secret_that_never_appears_is_named_after_a_minute() {
     let google = Google::start(DONE);

@@ -75,6 +75,7 @@ impl PondRepository {
     }
 }
 
+/// Shows: hosting.md#what-is-kept-when "CheckConfig and DiffConfig reach only an instance that has had no Configure"
 #[test]
 fn unchanged_stack_of_a_provider_that_remembers_stays_unchanged() {
     for peer in PEERS {
@@ -89,6 +90,9 @@ fn unchanged_stack_of_a_provider_that_remembers_stays_unchanged() {
     }
 }
 
+/// Shows: hosting.md#what-is-kept-when "three: those with the old and with the new configuration, and one that checks
+///   it"
+/// Shows: engine.md#providers "are deleted by an instance with the recorded configuration"
 #[test]
 fn old_resource_is_deleted_with_the_old_configuration() {
     for peer in PEERS {

@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 use tests::sdk_providers::{Repository, Sdk, resource_inputs};
 
+/// Shows: plugin-authoring.md#failures-with-details "`RetryInfo` and `BadRequest` of google.rpc are details of a
+///   status. These files make them"
 pub(crate) fn failures(sdk: Sdk) {
     let repository = Repository::new(&[sdk]);
     let declare = |mutations: bool, resources: Value| {

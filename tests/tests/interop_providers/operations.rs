@@ -36,6 +36,8 @@ pub(crate) fn no_op(sdk: Sdk) {
 }
 
 /// All operations in the sandbox `strict`.
+///
+/// Shows: hosting.md#sandbox "providers and components on Pulumi's SDKs for Python, Node and Go"
 pub(crate) fn sandbox(sdk: Sdk) {
     let outside = tempfile::tempdir().unwrap();
     let readable = sdk.install(&outside.path().join("plugin")).outside;

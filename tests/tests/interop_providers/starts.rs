@@ -35,6 +35,8 @@ fn run_life(sdk: Sdk, repository: &Repository) -> Vec<Vec<Call>> {
 }
 
 /// Goes through the life of a stack in each sandbox, with a provider that registers itself.
+///
+/// Shows: plugin-authoring.md#registering "These files register a provider on Pulumi's SDK."
 pub(crate) fn registration(sdk: Sdk) {
     let outside = tempfile::tempdir().unwrap();
     let readable = sdk.install(&outside.path().join("plugin")).outside;
@@ -53,6 +55,8 @@ pub(crate) fn registration(sdk: Sdk) {
 }
 
 /// Declares a provider under another name than the one that it registers with.
+///
+/// Shows: plugin-authoring.md#registering "An error ends the start: print its message to standard error and exit."
 pub(crate) fn refused_registration(sdk: Sdk) {
     let repository = Repository::new(&[sdk]);
     let mut path = format!("plugins/{}", sdk.package());
@@ -102,6 +106,10 @@ impl Drop for RunningProvider {
 }
 
 /// Goes through the life of a stack with a provider that runs already, and whose package is missing.
+///
+/// Shows: hosting.md#attaching-to-a-running-plugin "receives Configure once in each phase, as from Pulumi"
+/// Shows: hosting.md#attaching-to-a-running-plugin "A plugin without Attach is refused, such as one on Pulumi's SDK for
+///   Python."
 pub(crate) fn attaching(sdk: Sdk) {
     let repository = Repository::new(&[sdk]);
     let mut provider = RunningProvider::start(sdk, &repository);

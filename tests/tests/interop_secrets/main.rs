@@ -109,6 +109,7 @@ fn texts() -> [Vec<u8>; 6] {
     [Vec::new(), b"x".to_vec(), vec![b'x'; 128], vec![b'x'; 129], long.into_bytes(), (0..=255).collect()]
 }
 
+/// Shows: secrets.md#keys "Private keys may have the format of OpenSSH, of PKCS#1 or PKCS#8"
 #[test]
 fn keys_of_openssh_and_openssl_are_read_in_each_format() {
     let folder = tempfile::tempdir().unwrap();
@@ -137,6 +138,8 @@ fn keys_of_openssh_and_openssl_are_read_in_each_format() {
     assert!(matches!(ecdsa.recipient(), Err(KeyError::UnsupportedPublic(_))));
 }
 
+/// Shows: secrets.md#the-store "OpenSSL and Python's `cryptography` decrypt what `sc` encrypts, and `sc` what they
+///   encrypt."
 #[test]
 fn texts_of_python_are_decrypted_and_python_decrypts_ours() {
     let folder = tempfile::tempdir().unwrap();
@@ -186,6 +189,8 @@ fn texts_of_python_are_decrypted_and_python_decrypts_ours() {
     assert_eq!(keys.len(), 6);
 }
 
+/// Shows: secrets.md#the-store "OpenSSL and Python's `cryptography` decrypt what `sc` encrypts, and `sc` what they
+///   encrypt."
 #[test]
 fn openssl_decrypts_our_pieces_and_encrypts_pieces_for_us() {
     let folder = tempfile::tempdir().unwrap();

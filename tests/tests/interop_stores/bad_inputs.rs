@@ -47,6 +47,9 @@ fn put(server: &MotoServer, key: &str, content: &str) {
 /// Situation before a run whose state is below `reef/PREFIX`.
 type Prepare = fn(&MotoServer, &StoreProxy, &str);
 
+/// Shows: state.md#in-s3 "A service that replies that it has no conditional writes is refused, and so is one that
+///   ignores conditions"
+/// Shows: state.md#a-run "A store, a lock or a key that cannot be used ends a run before anything is changed."
 #[test]
 fn unusable_buckets_and_locks_end_a_run_with_an_error() {
     let server = s3::with_bucket("reef");
@@ -172,6 +175,7 @@ fn unusable_buckets_and_locks_end_a_run_with_an_error() {
     "##);
 }
 
+/// Shows: state.md#a-run "A store, a lock or a key that cannot be used ends a run before anything is changed."
 #[test]
 fn unusable_tables_and_locks_end_a_run_with_an_error() {
     let server = postgres::start(&[]);
@@ -275,16 +279,21 @@ fn check_takeover(clock_shift: i64) {
     assert!(refused.contains("an interrupted run of organization/tank/reef left the journal"), "{refused}");
 }
 
+/// Shows: state.md#locks "by the clock of the store: the time at which the lock was written, compared with the time at
+///   which a new file is written"
 #[test]
 fn lease_ends_by_the_clock_of_a_store_that_is_an_hour_ahead() {
     check_takeover(3600);
 }
 
+/// Shows: state.md#locks "by the clock of the store: the time at which the lock was written, compared with the time at
+///   which a new file is written"
 #[test]
 fn lease_ends_by_the_clock_of_a_store_that_is_an_hour_behind() {
     check_takeover(-3600);
 }
 
+/// Shows: state.md#stores "Other files in the bucket and its versions are left alone."
 #[test]
 fn versioned_bucket_with_five_thousand_other_keys_is_a_store() {
     let server = MotoServer::start().unwrap();
@@ -308,6 +317,7 @@ fn versioned_bucket_with_five_thousand_other_keys_is_a_store() {
     assert_eq!(left.unwrap().trim(), "2500");
 }
 
+/// Shows: state.md#stores "a request that can be repeated is repeated for a minute"
 #[test]
 fn run_goes_on_after_a_restart_of_the_database() {
     let server = postgres::start(&[]);
@@ -337,6 +347,7 @@ fn busy_time() -> Duration {
     Duration::from_secs(if std::env::var_os("SC_CRASH_EVERY").is_some() { 50 } else { 10 })
 }
 
+/// Shows: state.md#stores "a request that can be repeated is repeated for a minute"
 #[test]
 fn run_waits_for_a_store_that_is_busy_for_a_while() {
     let server = s3::with_bucket("reef");
@@ -354,6 +365,7 @@ fn run_waits_for_a_store_that_is_busy_for_a_while() {
     versions.check_next_run("busy");
 }
 
+/// Shows: state.md#a-run "A store, a lock or a key that cannot be used ends a run before anything is changed."
 #[test]
 fn unusable_keys_end_a_run_with_an_error() {
     let server = s3::with_bucket("reef");
@@ -450,6 +462,7 @@ fn unusable_keys_end_a_run_with_an_error() {
     "##);
 }
 
+/// Shows: state.md#a-run "A store, a lock or a key that cannot be used ends a run before anything is changed."
 #[test]
 fn run_with_a_passphrase_that_was_replaced_meanwhile_fails_and_changes_nothing() {
     let server = s3::with_bucket("reef");

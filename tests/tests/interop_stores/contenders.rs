@@ -57,12 +57,14 @@ async fn check_clients<F: Future<Output = Arc<dyn Objects>>>(open: impl Fn() -> 
     assert_eq!(store.locks(&stack).await.unwrap(), []);
 }
 
+/// Shows: state.md#a-run "Of many commands that wait, each gets the lock, and one at a time."
 #[tokio::test]
 async fn twenty_clients_lock_a_stack_in_s3_one_after_another() {
     let server = s3::with_bucket("reef");
     check_clients(|| s3::open(&server, "reef/team")).await;
 }
 
+/// Shows: state.md#a-run "Of many commands that wait, each gets the lock, and one at a time."
 #[tokio::test]
 async fn twenty_clients_lock_a_stack_in_postgres_one_after_another() {
     let server = postgres::start(&[]);
@@ -70,6 +72,7 @@ async fn twenty_clients_lock_a_stack_in_postgres_one_after_another() {
     check_clients(|| async { Arc::new(postgres::open(&url)) as Arc<dyn Objects> }).await;
 }
 
+/// Shows: state.md#a-run "Of many commands that wait, each gets the lock, and one at a time."
 #[tokio::test(flavor = "multi_thread")]
 async fn twenty_clients_lock_a_stack_in_google_cloud_storage_one_after_another() {
     let server = GcsServer::start(None).await.unwrap();
@@ -107,18 +110,21 @@ fn check_processes(repository: &Repository) {
     assert_eq!(names, expected);
 }
 
+/// Shows: state.md#a-run "Of many commands that wait, each gets the lock, and one at a time."
 #[test]
 fn eight_processes_provision_a_stack_in_s3_one_after_another() {
     let server = s3::with_bucket("reef");
     check_processes(&Repository::in_s3(server.url()));
 }
 
+/// Shows: state.md#a-run "Of many commands that wait, each gets the lock, and one at a time."
 #[test]
 fn eight_processes_provision_a_stack_in_postgres_one_after_another() {
     let server = postgres::start(&[]);
     check_processes(&Repository::in_postgres(server.port()));
 }
 
+/// Shows: state.md#a-run "Of many commands that wait, each gets the lock, and one at a time."
 #[tokio::test(flavor = "multi_thread")]
 async fn eight_processes_provision_a_stack_in_google_cloud_storage_one_after_another() {
     let server = GcsServer::start(None).await.unwrap();

@@ -43,6 +43,7 @@ fn check_all(repository: Repository, proxy: &StoreProxy) {
     }
 }
 
+/// Shows: state.md#the-process-ended "No resource is lost, whenever the process ends, also at any request to a store."
 #[test]
 fn sc_killed_at_a_request_to_s3() {
     let server = s3::with_bucket("reef");
@@ -50,6 +51,7 @@ fn sc_killed_at_a_request_to_s3() {
     check_all(Repository::in_s3(&proxy.url()), &proxy);
 }
 
+/// Shows: state.md#the-process-ended "No resource is lost, whenever the process ends, also at any request to a store."
 #[test]
 fn sc_killed_at_a_request_to_postgres() {
     let server = postgres::start(&[]);
@@ -57,6 +59,7 @@ fn sc_killed_at_a_request_to_postgres() {
     check_all(Repository::in_postgres(proxy.port()), &proxy);
 }
 
+/// Shows: state.md#the-process-ended "No resource is lost, whenever the process ends, also at any request to a store."
 #[tokio::test(flavor = "multi_thread")]
 async fn sc_killed_at_a_request_to_google_cloud_storage() {
     let server = GcsServer::start(None).await.unwrap();

@@ -88,6 +88,8 @@ fn check_bucket(repository: Repository, proxy: &StoreProxy) {
     check_numbers(4, |number| check_refused(&versions, proxy, number));
 }
 
+/// Shows: state.md#stores "A run with a store that is slow, busy or cut off succeeds, or fails with an error, and loses
+///   nothing."
 #[test]
 fn run_goes_through_faults_of_s3_and_loses_nothing() {
     let server = s3::with_bucket("reef");
@@ -96,6 +98,8 @@ fn run_goes_through_faults_of_s3_and_loses_nothing() {
     check_bucket(Repository::in_s3(&proxy.url()), &proxy);
 }
 
+/// Shows: state.md#stores "A run with a store that is slow, busy or cut off succeeds, or fails with an error, and loses
+///   nothing."
 #[tokio::test(flavor = "multi_thread")]
 async fn run_goes_through_faults_of_google_cloud_storage_and_loses_nothing() {
     let server = GcsServer::start(None).await.unwrap();
@@ -110,6 +114,9 @@ async fn run_goes_through_faults_of_google_cloud_storage_and_loses_nothing() {
 }
 
 /// A conditional write whose reply is lost is not repeated, so a run may fail.
+///
+/// Shows: state.md#stores "A run with a store that is slow, busy or cut off succeeds, or fails with an error, and loses
+///   nothing."
 #[test]
 fn run_goes_through_cut_connections_to_postgres_and_loses_nothing() {
     let server = postgres::start(&[]);

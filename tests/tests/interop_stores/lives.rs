@@ -26,6 +26,7 @@ async fn store_in_s3_is_compliant() {
     check_compliance(s3::open(&server, "reef/team").await).await;
 }
 
+/// Shows: state.md#stores "All commands work on each store."
 #[test]
 fn stack_in_s3_has_a_whole_life() {
     let server = s3::with_bucket("reef");
@@ -38,12 +39,14 @@ async fn store_in_postgres_is_compliant() {
     check_compliance(Arc::new(postgres::open(&postgres::url(&server, "ada", "reef", "sslmode=disable")))).await;
 }
 
+/// Shows: state.md#stores "All commands work on each store."
 #[test]
 fn stack_in_postgres_has_a_whole_life() {
     let server = postgres::start(&[]);
     lead_a_whole_life(&Repository::in_postgres(server.port()));
 }
 
+/// Shows: state.md#stores "All commands work on each store."
 #[tokio::test(flavor = "multi_thread")]
 async fn stack_in_google_cloud_storage_has_a_whole_life() {
     let server = GcsServer::start(None).await.unwrap();

@@ -10,6 +10,10 @@ fn storage(url: &str) -> String {
     format!("{{ type: fs, config: {{ path: \"{url}\" }} }}")
 }
 
+/// Shows: state.md#migration-to-another-store "Tags, history, backups and retained checkpoints are copied, then the
+///   checkpoint"
+/// Shows: state.md#migration-to-another-store "To move a stack back, let server.yaml name the new store, and migrate to
+///   the old one."
 #[test]
 fn stack_moves_from_a_folder_to_s3_to_postgres_and_back() {
     let (bucket, database) = (s3::with_bucket("reef"), postgres::start(&[]));

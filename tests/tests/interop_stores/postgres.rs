@@ -82,6 +82,9 @@ async fn store_in_a_database_has_the_properties_of_a_store() {
     assert_eq!(server.sql("reef", "SELECT count(*) FROM other WHERE key LIKE 'reef/%'").unwrap(), "0");
 }
 
+/// Shows: state.md#in-postgresql "the content in base64 and the time of the last write"
+/// Shows: state.md#in-postgresql "so each write, also one of `pulumi` or of `psql`, makes the version that was read
+///   invalid"
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_are_those_of_pulumi() {
     let server = start(&[]);
@@ -130,6 +133,7 @@ fn pulumi(url: &str, arguments: &[&str], content: &str) -> Result<String, String
     if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
 }
 
+/// Shows: state.md#in-postgresql "names a table, which is the one that `pulumi` uses"
 #[tokio::test(flavor = "multi_thread")]
 async fn pulumi_and_we_use_the_same_rows_in_turn() {
     let server = start(&[]);
@@ -164,6 +168,7 @@ async fn pulumi_and_we_use_the_same_rows_in_turn() {
     assert_eq!(open(&url).read("a", LIMIT).await.unwrap().unwrap().content, b"1");
 }
 
+/// Shows: state.md#in-postgresql "names a table, which is the one that `pulumi` uses"
 #[tokio::test(flavor = "multi_thread")]
 async fn url_has_the_same_meaning_for_pulumi() {
     let server = start(&[]);
@@ -198,6 +203,8 @@ async fn url_has_the_same_meaning_for_pulumi() {
     }
 }
 
+/// Shows: state.md#in-postgresql "While the server is away, requests are repeated for a minute"
+/// Shows: state.md#in-postgresql "a conditional write whose reply was lost is not"
 #[tokio::test(flavor = "multi_thread")]
 async fn restarted_server_is_used_again() {
     let server = start(&[]);
@@ -227,6 +234,8 @@ async fn restarted_server_is_used_again() {
     drop(server);
 }
 
+/// Shows: state.md#in-postgresql "While the server is away, requests are repeated for a minute"
+/// Shows: state.md#in-postgresql "a conditional write whose reply was lost is not"
 #[tokio::test(flavor = "multi_thread")]
 async fn conditional_write_whose_reply_is_lost_is_not_repeated() {
     let server = start(&[]);
@@ -276,6 +285,8 @@ async fn locked_row_ends_in_an_error_within_the_time_limit() {
     assert!(holder.join().unwrap().is_err());
 }
 
+/// Shows: state.md#in-postgresql "The role that runs `sc` needs no right to create anything once its owner has run `sc`
+///   or `pulumi` once"
 #[tokio::test(flavor = "multi_thread")]
 async fn role_with_the_documented_grants_needs_no_others() {
     let server = start(&[]);
@@ -334,6 +345,7 @@ async fn role_with_the_documented_grants_needs_no_others() {
     ");
 }
 
+/// Shows: state.md#in-postgresql "refuses a table with other columns before it writes to it"
 #[tokio::test(flavor = "multi_thread")]
 async fn table_of_another_program_is_refused_and_left_alone() {
     let server = start(&[]);
@@ -404,6 +416,8 @@ fn self_signed(is_authority: bool) -> (String, String) {
     (parameters.self_signed(&key).unwrap().pem(), key.serialize_pem())
 }
 
+/// Shows: state.md#in-postgresql "default of `sslmode` is `require`, which encrypts and does not verify the server; use
+///   `verify-full`, with `sslrootcert`"
 #[tokio::test(flavor = "multi_thread")]
 async fn certificate_is_trusted_by_the_mode_and_the_root_certificate() {
     let server = start(&[]);

@@ -87,6 +87,8 @@ fn check_bucket(repository: &Repository, url: &str, wrong: Option<&str>) {
     assert!(secrets.iter().all(|secret| secret.as_str().unwrap().contains("pearl")), "{found:#}");
 }
 
+/// Shows: state.md#stores "Layout, names, compression, `.bak`, history, backups and tags are the same in each of them"
+/// Shows: state.md#state "Each program can read and change what the other wrote."
 #[test]
 fn bucket_and_export_under_a_passphrase_are_read_by_gocloud_and_the_sdk_of_pulumi() {
     let server = s3::with_bucket("reef");
@@ -94,6 +96,8 @@ fn bucket_and_export_under_a_passphrase_are_read_by_gocloud_and_the_sdk_of_pulum
     check_bucket(&Repository::in_s3(server.url()), &url, Some("another"));
 }
 
+/// Shows: state.md#stores "Layout, names, compression, `.bak`, history, backups and tags are the same in each of them"
+/// Shows: state.md#state "Each program can read and change what the other wrote."
 #[test]
 fn bucket_and_export_under_a_key_of_aws_kms_are_read_by_gocloud_and_the_sdk_of_pulumi() {
     let server = s3::with_bucket("reef");

@@ -45,6 +45,8 @@ fn check_counts(repository: &Repository, proxy: &StoreProxy) {
     assert!(count <= ROUND_TRIP_LIMIT, "{count} round trips: {requests:#?}");
 }
 
+/// Shows: state.md#stores "A run without changes sends at most 16 requests to the store"
+/// Shows: state.md#stores "the first call about a resource comes after at most seven round trips"
 #[test]
 fn run_without_changes_sends_few_requests_to_s3() {
     let server = s3::with_bucket("reef");
@@ -52,6 +54,8 @@ fn run_without_changes_sends_few_requests_to_s3() {
     check_counts(&Repository::in_s3(&proxy.url()), &proxy);
 }
 
+/// Shows: state.md#stores "A run without changes sends at most 16 requests to the store"
+/// Shows: state.md#stores "the first call about a resource comes after at most seven round trips"
 #[test]
 fn run_without_changes_sends_few_requests_to_postgres() {
     let server = postgres::start(&[]);

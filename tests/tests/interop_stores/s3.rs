@@ -175,6 +175,7 @@ async fn invalid_keys_and_missing_permissions_are_reported() {
     }
 }
 
+/// Shows: state.md#in-s3 "The user needs these permissions"
 #[tokio::test]
 async fn user_with_the_documented_permissions_needs_no_others() {
     let (_, documented) = include_str!("../../../docs/state.md").split_once("### In S3").unwrap();

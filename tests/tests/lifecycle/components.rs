@@ -236,6 +236,8 @@ async fn row_52_call_on_provider_resource_uses_that_provider_in_preview() {
     );
 }
 
+/// Shows: engine.md#differences-from-pulumi "Inside a component that was not constructed, because of a failure or a
+///   skip, nothing is deleted."
 #[tokio::test]
 async fn children_of_failed_component_are_not_deleted() {
     let program = |v: &str| [resource("a").input("v", v), remote_component("c").depends_on("a"), resource("b")];

@@ -9,6 +9,7 @@ use crate::fake_cloud::{CallFailure, FakeCloud, yield_until_idle};
 use crate::program::{component, provider, resource};
 use crate::run::{entries, entry};
 
+/// Shows: engine.md#concurrency "Independent resources are created concurrently."
 #[tokio::test]
 async fn independent_resources_are_created_concurrently() {
     let cloud = FakeCloud::default();
@@ -23,6 +24,7 @@ async fn independent_resources_are_created_concurrently() {
     assert_eq!(ended.expect(Outcome::Succeeded).entries(), ["b-1", "a-1"]);
 }
 
+/// Shows: engine.md#concurrency "is the maximum number of resources that are processed concurrently"
 #[tokio::test]
 async fn parallel_limits_concurrent_steps() {
     let cloud = FakeCloud::default();
@@ -56,6 +58,7 @@ async fn independent_delete_before_replace_chains_keep_their_order() {
     assert_eq!(changes.len(), 8);
 }
 
+/// Shows: engine.md#differences-from-pulumi "If two replacements delete the same dependent, both wait for its Delete."
 #[tokio::test]
 async fn shared_dependent_of_two_replacements_is_deleted_once_and_first() {
     let program = |d: &str| {

@@ -59,6 +59,8 @@ async fn failed_delete_keeps_only_its_dependencies() {
     assert_eq!(ended.entries(), ["a-1", "b-1"]);
 }
 
+/// Shows: engine.md#deletion "a protected entry: the run reports an error"
+/// Shows: engine.md#deletion "everything that such an entry depends on"
 #[tokio::test]
 async fn destroy_keeps_protected_resource_and_its_dependencies() {
     for continues in [false, true] {
@@ -120,6 +122,8 @@ async fn references_are_valid_after_delete_of_pending_delete_entry() {
     assert_eq!(entry(&ended.state, "b").dependencies, [entry(&ended.state, "a").urn.clone()]);
 }
 
+/// Shows: engine.md#deletion "If the registration of a resource in `server.yaml` fails, the engine deletes nothing at
+///   the end of the run"
 #[tokio::test]
 async fn failed_program_deletes_nothing() {
     let (cloud, state) = deploy(&[resource("a"), resource("b")]).await;
@@ -127,6 +131,8 @@ async fn failed_program_deletes_nothing() {
     assert_eq!(ended.changes(), [""; 0]);
 }
 
+/// Shows: engine.md#registration "A preview takes the same path without effects. Create and Update are called with
+///   `preview: true`, Delete is not called, and nothing is recorded."
 #[tokio::test]
 async fn previews_make_no_changes() {
     let (cloud, state) = deploy(&[

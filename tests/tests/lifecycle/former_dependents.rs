@@ -21,6 +21,8 @@ fn programs(input: &str) -> [[ProgramResource; 2]; 2] {
     [[a.clone(), b.clone()], [b, a]]
 }
 
+/// Shows: engine.md#replacement "Such an old version, and each pending delete that uses it, is deleted before the old
+///   resource, whatever the order of registration."
 #[tokio::test]
 async fn old_version_of_former_dependent_is_deleted_first_in_each_order() {
     for parallel in [1, 16] {
@@ -47,6 +49,8 @@ async fn preview_plans_the_delete_of_the_old_version_first() {
     }
 }
 
+/// Shows: engine.md#replacement "Such an old version, and each pending delete that uses it, is deleted before the old
+///   resource, whatever the order of registration."
 #[tokio::test]
 async fn pending_delete_of_earlier_run_is_deleted_before_the_resource_that_it_uses() {
     for parallel in [1, 16] {
@@ -93,6 +97,8 @@ async fn delete_waits_for_the_replacement_of_a_former_dependent() {
     assert_eq!(ended.changes(), ["create b", "delete b-1", "delete a-1", "create a"]);
 }
 
+/// Shows: engine.md#replacement "If the replacement or the update of such a resource is in progress, the engine waits
+///   for its end"
 #[tokio::test]
 async fn delete_waits_for_the_update_of_a_former_dependent() {
     let (cloud, state) = deploy_user("v").await;

@@ -54,6 +54,8 @@ async fn dependents_that_are_deleted_before_a_replacement_count_as_deleted() {
     assert_eq!(dropped.total(), 2);
 }
 
+/// Shows: server-yaml.md#guards "Every resource counts for which the run calls Delete"
+/// Shows: server-yaml.md#guards "A resource with `retainOnDelete` does not"
 #[tokio::test]
 async fn pending_deletes_of_earlier_runs_count_as_deleted() {
     let program = |k: &str| [resource("a").input("k", k)];

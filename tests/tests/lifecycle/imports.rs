@@ -73,6 +73,7 @@ async fn duplicate_import_name_is_rejected() {
     assert!(ended.errors[0].contains("listed twice"), "{:?}", ended.errors);
 }
 
+/// Shows: engine.md#import "A resource that another entry owns is not imported"
 #[tokio::test]
 async fn resource_that_another_entry_owns_is_not_imported() {
     let (cloud, state) = deploy(&[resource("a")]).await;
@@ -90,6 +91,7 @@ async fn resource_that_another_entry_owns_is_not_imported() {
     assert_eq!((ended.entries(), ended.changes()), (vec!["a-1".to_owned()], Vec::new()));
 }
 
+/// Shows: engine.md#import "A resource that another entry owns is not imported"
 #[tokio::test]
 async fn two_imports_of_one_resource_record_it_once() {
     let cloud = cloud_with(&["a-7"]);
@@ -201,6 +203,8 @@ async fn import_reads_only_imported_resources() {
     assert_eq!((ended.call_count("read a-1"), ended.call_count("read b-7")), (0, 1));
 }
 
+/// Shows: engine.md#differences-from-pulumi "An id of an import that is another spelling of the recorded id imports and
+///   replaces nothing"
 #[tokio::test]
 async fn other_spelling_of_the_recorded_id_imports_nothing_and_deletes_nothing() {
     for protect in [false, true] {
@@ -231,6 +235,8 @@ async fn other_spelling_of_the_recorded_id_imports_nothing_and_deletes_nothing()
     }
 }
 
+/// Shows: engine.md#differences-from-pulumi "An id of an import that is another spelling of the recorded id imports and
+///   replaces nothing"
 #[tokio::test]
 async fn other_spelling_of_the_id_of_another_entry_is_not_imported() {
     let (cloud, state) = deploy(&[resource("a")]).await;

@@ -270,6 +270,8 @@ async fn check_calls(disk: Disk, lasts: bool, every: usize) -> Tally {
     tally
 }
 
+/// Shows: state.md#the-journal-could-not-be-written "An error of the disk at any call loses no id, and no such run is
+///   reported as successful unless its state was saved."
 #[tokio::test]
 async fn single_error_of_the_disk_loses_no_id() {
     let tally = check_calls(Disk::All, false, 4).await;

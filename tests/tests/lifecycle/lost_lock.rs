@@ -7,6 +7,7 @@ use state::store::StackReference;
 use crate::deploy;
 use crate::program::{PROJECT, STACK, remote_component};
 
+/// Shows: state.md#locks "If the lock was removed meanwhile, the run begins no further operation, calls no method"
 #[tokio::test]
 async fn method_is_not_called_once_the_lock_of_the_stack_is_lost() {
     let program = [remote_component("c").input("ask", "a")];

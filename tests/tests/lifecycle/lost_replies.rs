@@ -46,6 +46,8 @@ async fn assert_destroyed(cloud: &FakeCloud, state: &Snapshot) {
     assert!(destroyed.state.pending_operations.iter().all(|operation| !operation.is_create_with_id()));
 }
 
+/// Shows: engine.md#failures "a pending create, with the id if the reply contains it"
+/// Shows: engine.md#failures "The next run reads the resource by its id and records it."
 #[tokio::test]
 async fn created_resource_whose_id_can_be_read_is_pending_and_the_next_run_adopts_it_once() {
     let program = [resource("a").input("v", "1"), resource("b")];
@@ -130,6 +132,7 @@ async fn pending_create_whose_resource_does_not_exist_is_created_again() {
     assert_eq!(pending(&next.state), []);
 }
 
+/// Shows: engine.md#failures "If the read fails, the run ends, and the create stays pending until a read succeeds"
 #[tokio::test]
 async fn pending_create_that_cannot_be_read_stays_pending_and_nothing_is_created() {
     let program = [resource("a")];
@@ -164,6 +167,8 @@ async fn pending_create_is_adopted_by_a_run_with_another_target() {
     assert_destroyed(&cloud, &next.state).await;
 }
 
+/// Shows: engine.md#failures "the old one stays the recorded resource, the created one becomes a pending delete, and
+///   the replacement is repeated"
 #[tokio::test]
 async fn replacement_with_lost_reply_keeps_the_recorded_resource_and_is_repeated() {
     let program = |key: &str| [resource("a").input("k", key), resource("b").input_from("v", "a")];
@@ -198,6 +203,8 @@ async fn delete_before_replace_with_lost_reply_is_completed_by_the_next_run() {
     }
 }
 
+/// Shows: engine.md#failures "Update or Delete whose reply is lost or cannot be used | the entry, unchanged; a pending
+///   operation"
 #[tokio::test]
 async fn updated_resource_with_lost_reply_stays_as_recorded_and_pending() {
     let program = |value: &str| [resource("a").input("v", value)];
@@ -213,6 +220,8 @@ async fn updated_resource_with_lost_reply_stays_as_recorded_and_pending() {
     }
 }
 
+/// Shows: engine.md#failures "Update or Delete whose reply is lost or cannot be used | the entry, unchanged; a pending
+///   operation"
 #[tokio::test]
 async fn deleted_resource_with_lost_reply_stays_as_recorded_and_pending() {
     let program = [resource("a"), resource("b")];

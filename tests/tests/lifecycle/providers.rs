@@ -34,6 +34,8 @@ async fn updated_provider_is_configured_once_and_resources_are_unchanged() {
     assert_eq!(entry(&ended.state, "p").id, entry(&state, "p").id);
 }
 
+/// Shows: engine.md#differences-from-pulumi "The old instance of a provider that was updated in place ends after its
+///   last call."
 #[tokio::test]
 async fn old_instance_of_updated_provider_closes_after_its_last_call() {
     let (cloud, state) = deploy(&[
@@ -90,6 +92,7 @@ async fn pending_replacement_does_not_need_replaced_provider() {
     assert!(ended.entries().iter().all(|entry| !entry.contains('(')), "{:?}", ended.entries());
 }
 
+/// Gap of other hosts (docs/spec/plugin-hosts.md#B.6 and #C.7): a failed Configure is only logged.
 #[tokio::test]
 async fn configure_error_is_reported_for_the_resource_that_needs_it() {
     let cloud = FakeCloud::default();

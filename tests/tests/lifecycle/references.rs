@@ -20,6 +20,8 @@ const RELATIONS: [AddReference; 4] = [
     |goal, urn| goal.replace_with.push(urn),
 ];
 
+/// Shows: engine.md#differences-from-pulumi "A resource that refers to itself, or to a resource that has not been
+///   registered before it, is refused before it is checked."
 #[tokio::test]
 async fn reference_to_itself_or_to_no_earlier_resource_is_refused_before_create() {
     // The resource itself, one that does not exist, one that is registered later, one that is only recorded.
@@ -56,6 +58,8 @@ async fn resources_that_refer_to_each_other_are_refused() {
     assert!(ended.changes().is_empty(), "{:?}", ended.changes());
 }
 
+/// Shows: engine.md#differences-from-pulumi "A resource that refers to itself, or to a resource that has not been
+///   registered before it, is refused before it is checked."
 #[tokio::test]
 async fn child_of_a_component_that_refers_to_itself_is_refused_before_create() {
     let cloud = FakeCloud::default();

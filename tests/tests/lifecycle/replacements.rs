@@ -14,6 +14,8 @@ use crate::fake_cloud::{CallFailure, FakeCloud, yield_until_idle};
 use crate::program::{component, get, provider, resource};
 use crate::run::entry;
 
+/// Shows: engine.md#replacement "The old entry becomes a pending delete, and the engine deletes it at the end of the
+///   run."
 #[tokio::test]
 async fn create_before_delete_deletes_at_end_of_run() {
     let program = |k: &str| [resource("a").input("k", k), resource("b").input_from("v", "a")];
@@ -69,6 +71,7 @@ async fn failed_dependent_delete_is_not_retried_in_the_same_run() {
     assert_eq!(ended.entries(), ["a-1", "b-1"]);
 }
 
+/// Shows: engine.md#replacement "the next run creates the replacement without another Delete"
 #[tokio::test]
 async fn pending_replacement_is_created_without_second_delete() {
     let program = |d: &str| [resource("a").input("d", d), resource("b").input_from("k", "a")];
@@ -104,6 +107,7 @@ async fn partially_failed_replacement_is_updated_by_next_run() {
     assert_eq!(ended.changes(), ["update a-2", "delete a-1"]);
 }
 
+/// Shows: engine.md#failures "The resource that it replaces stays until then."
 #[tokio::test]
 async fn replaced_resource_stays_until_the_new_one_is_initialized() {
     let program = |k: &str| [resource("a").input("k", k)];
@@ -157,6 +161,8 @@ async fn partial_failure_without_id_is_a_pending_create() {
     assert_eq!(ended.changes(), ["create a", "delete a-1"]);
 }
 
+/// Shows: engine.md#failures "Update after which the resource failed to initialize | new outputs, **old** inputs, the
+///   errors"
 #[tokio::test]
 async fn partially_failed_update_keeps_old_inputs_and_is_retried() {
     let (cloud, state) = deploy(&[resource("a").input("v", "1")]).await;
@@ -178,6 +184,8 @@ async fn replace_with_replaces_both_resources() {
     assert_eq!(ended.call_count("diff b"), 0);
 }
 
+/// Shows: engine.md#replacement "If one of the dependent replacements is protected, the run fails before it deletes any
+///   of them."
 #[tokio::test]
 async fn protected_dependent_prevents_delete_before_replace() {
     let (cloud, state) = deploy(&[resource("a").input("d", "1"), resource("b").input_from("k", "a").protected()]).await;
@@ -295,6 +303,7 @@ async fn managed_resource_that_becomes_external_is_deleted_only_if_id_differs() 
     assert_eq!(ended.changes(), ["delete a-1"]);
 }
 
+/// Shows: engine.md#registration "Check is called a second time, with the same random seed and without old inputs"
 #[tokio::test]
 async fn row_05_both_checks_of_a_replacement_share_one_random_seed() {
     let program = |k: &str| [resource("a").input("k", k), resource("b")];

@@ -7,6 +7,10 @@ use crate::fake_cloud::{CallFailure, map};
 use crate::program::{component, get, resource};
 use crate::run::entry;
 
+/// Shows: engine.md#differences-from-pulumi "In a replacement, `retainOnDelete` of the program counts beside the
+///   recorded one."
+/// Shows: engine.md#differences-from-pulumi "`protect` and `retainOnDelete` of the program count for dependent
+///   replacements before they are registered."
 #[tokio::test]
 async fn retention_that_comes_with_a_replacement_keeps_the_old_resource_in_both_orders() {
     for key in ["k", "d"] {
@@ -62,6 +66,10 @@ async fn pending_delete_of_an_earlier_run_is_retained_if_the_program_now_says_so
     assert_eq!((ended.changes(), ended.entries()), (Vec::new(), vec!["a-2".to_owned()]));
 }
 
+/// Shows: engine.md#differences-from-pulumi "In a replacement, `retainOnDelete` of the program counts beside the
+///   recorded one."
+/// Shows: engine.md#differences-from-pulumi "`protect` and `retainOnDelete` of the program count for dependent
+///   replacements before they are registered."
 #[tokio::test]
 async fn protection_that_comes_with_a_replacement_refuses_it_in_both_orders() {
     for key in ["k", "d"] {
@@ -96,6 +104,10 @@ async fn replacement_that_was_interrupted_is_completed_although_the_resource_is_
     assert_eq!(ended.changes(), ["create a"]);
 }
 
+/// Shows: engine.md#differences-from-pulumi "In a replacement, `retainOnDelete` of the program counts beside the
+///   recorded one."
+/// Shows: engine.md#differences-from-pulumi "`protect` and `retainOnDelete` of the program count for dependent
+///   replacements before they are registered."
 #[tokio::test]
 async fn dependent_that_the_program_retains_or_protects_now_is_not_deleted_with_its_dependency() {
     let (cloud, state) = deploy(&[resource("a").input("d", "1"), resource("b").input_from("k", "a")]).await;

@@ -42,6 +42,8 @@ async fn queries_are_repeated_without_a_declaration() {
     assert_eq!(retries, expected.concat());
 }
 
+/// Shows: engine.md#repeated-calls "Check, Diff, Read, Invoke, Configure | always"
+/// Shows: engine.md#repeated-calls "Create, Update, Delete | with `retry: { mutations: true }`"
 #[tokio::test(start_paused = true)]
 async fn mutations_are_repeated_only_with_a_declaration() {
     let before = [resource("a").input("v", "1"), resource("b")];
@@ -66,6 +68,7 @@ async fn mutations_are_repeated_only_with_a_declaration() {
     }
 }
 
+/// Shows: engine.md#repeated-calls "All attempts are one operation in the journal"
 #[tokio::test(start_paused = true)]
 async fn failure_without_effect_is_one_operation_in_the_journal() {
     let cloud = FakeCloud::default();
@@ -136,6 +139,7 @@ async fn abort_during_the_wait_leaves_one_pending_operation() {
     assert_eq!(pending.iter().map(|operation| operation.kind).collect::<Vec<_>>(), [OperationKind::Creating]);
 }
 
+/// Shows: engine.md#repeated-calls "their views are reported once"
 #[tokio::test(start_paused = true)]
 async fn views_of_a_repeated_call_are_recorded_once() {
     let cloud = FakeCloud::default();

@@ -57,6 +57,8 @@ fn assert_read_with_program(ended: &EndedRun, what: &str) {
     assert_eq!(ended.warnings, [warning], "{what}");
 }
 
+/// Shows: engine.md#differences-from-pulumi "A refresh whose recorded configuration does not work any more is repeated
+///   with that of the program, if DiffConfig calls the difference no replacement."
 #[tokio::test]
 async fn refresh_is_repeated_with_a_configuration_that_differs_in_place() {
     for call in CALLS {
@@ -73,6 +75,8 @@ async fn refresh_is_repeated_with_a_configuration_that_differs_in_place() {
     }
 }
 
+/// Shows: engine.md#differences-from-pulumi "A refresh whose recorded configuration does not work any more is repeated
+///   with that of the program, if DiffConfig calls the difference no replacement."
 #[tokio::test]
 async fn provider_that_an_alias_renames_is_read_with_its_configuration_of_the_program() {
     for call in CALLS {
@@ -102,6 +106,8 @@ async fn provider_that_an_alias_renames_is_read_with_its_configuration_of_the_pr
     }
 }
 
+/// Shows: engine.md#differences-from-pulumi "A refresh whose recorded configuration does not work any more is repeated
+///   with that of the program, if DiffConfig calls the difference no replacement."
 #[tokio::test]
 async fn destroy_with_a_refresh_deletes_with_the_configuration_that_works() {
     let (cloud, state) = rotated("configure").await;
@@ -110,6 +116,8 @@ async fn destroy_with_a_refresh_deletes_with_the_configuration_that_works() {
     assert_eq!(ended.changes().len(), 2);
 }
 
+/// Shows: engine.md#differences-from-pulumi "A refresh whose recorded configuration does not work any more is repeated
+///   with that of the program, if DiffConfig calls the difference no replacement."
 #[tokio::test]
 async fn configuration_that_replaces_the_provider_is_not_used_and_named() {
     for call in CALLS {

@@ -72,6 +72,8 @@ async fn secret_stays_secret_through_every_operation_of_a_provider_that_returns_
     cloud.destroy_with(&state, &program).run().await.expect(Outcome::Succeeded);
 }
 
+/// Shows: engine.md#secrets "A resource that the stack records under another name, too, is read with the secrets of
+///   that entry."
 #[tokio::test]
 async fn resource_that_is_read_under_another_name_keeps_its_secrets() {
     let cloud = FakeCloud::default();
@@ -227,6 +229,8 @@ async fn deploy_and_change(text: &str) -> (FakeCloud, Snapshot) {
     (cloud, state)
 }
 
+/// Shows: engine.md#secrets "A refresh that does not run the program evaluates it without any call: what Read returns
+///   is secret where the program has a secret"
 #[tokio::test]
 async fn refresh_before_the_program_records_no_value_in_plaintext_that_the_program_marks_as_secret() {
     let (cloud, state) = deploy_and_change(&secret_text("1")).await;
@@ -246,6 +250,8 @@ async fn refresh_before_the_program_records_no_value_in_plaintext_that_the_progr
     }
 }
 
+/// Shows: engine.md#secrets "A refresh that does not run the program evaluates it without any call: what Read returns
+///   is secret where the program has a secret"
 #[tokio::test]
 async fn refresh_before_the_program_marks_outputs_that_the_program_names() {
     let (cloud, state) = deploy_and_change("changed").await;

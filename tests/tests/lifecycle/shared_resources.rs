@@ -27,6 +27,7 @@ fn check_kept(ended: &EndedRun, cloud: &FakeCloud, entries: &[&str], keeper: &st
     assert!(ended.hints.iter().any(|hint| hint.contains(&command)), "{:?}", ended.hints);
 }
 
+/// Shows: engine.md#one-resource-two-entries "The engine sends no Delete for a resource that an entry names that stays"
 #[tokio::test]
 async fn renamed_resource_that_is_taken_over_is_not_deleted() {
     let (cloud, state) = deploy(&[named("a")]).await;
@@ -37,6 +38,7 @@ async fn renamed_resource_that_is_taken_over_is_not_deleted() {
     assert_eq!((ended.changes(), has_x(&cloud)), (vec!["delete x".to_owned()], false));
 }
 
+/// Shows: engine.md#one-resource-two-entries "The engine sends no Delete for a resource that an entry names that stays"
 #[tokio::test]
 async fn replacement_that_takes_the_old_resource_over_does_not_delete_it() {
     let (cloud, state) = deploy(&[named("a").input("k", "1")]).await;
@@ -77,6 +79,7 @@ async fn delete_before_replace_does_not_delete_the_resource_of_another_entry() {
     assert_eq!((ended.changes(), ended.warnings), (vec!["delete x".to_owned(), "create a".to_owned()], Vec::new()));
 }
 
+/// Shows: engine.md#one-resource-two-entries "The engine sends no Delete for a resource that an entry names that stays"
 #[tokio::test]
 async fn one_of_two_entries_is_removed_without_a_delete() {
     let (cloud, state) = deploy(&[named("a"), named("b")]).await;

@@ -34,6 +34,8 @@ pub(crate) async fn aborted_at(run: Run, hold: Hold) -> EndedRun {
     ended
 }
 
+/// Shows: engine.md#stop-and-abort "The engine makes no further calls for resources, asks the providers to finish
+///   (Cancel), and records their replies."
 #[tokio::test]
 async fn stop_during_create_records_it_and_starts_nothing_else() {
     let cloud = FakeCloud::default();
@@ -109,6 +111,10 @@ async fn stopped_refresh_records_completed_reads_and_is_cancelled() {
     assert_eq!(ended.call_count("read b-1"), 0);
 }
 
+/// Shows: engine.md#stop-and-abort "The run returns at once, and the state lists the calls in progress as pending
+///   operations."
+/// Shows: engine.md#providers "closed exactly once, after its last call has returned. Only an abort does not wait for
+///   that."
 #[tokio::test]
 async fn abort_during_create_leaves_pending_operation_and_closes_instances() {
     let cloud = FakeCloud::default();
@@ -153,6 +159,8 @@ async fn abort_during_provider_replacement_closes_instances() {
     aborted_at(cloud.up(&state, &program("2")), hold).await.expect(Outcome::Canceled);
 }
 
+/// Shows: engine.md#stop-and-abort "A create whose reply is lost, for instance because the plugin crashed, is also a
+///   pending create."
 #[tokio::test]
 async fn provider_crash_during_create_skips_dependents_and_leaves_pending_operation() {
     let cloud = FakeCloud::default();
@@ -175,6 +183,7 @@ async fn provider_crash_during_check_ends_the_run() {
     assert_eq!(ended.entries(), [""; 0]);
 }
 
+/// Shows: engine.md#failures "The call that was to follow is not made."
 #[tokio::test]
 async fn failed_record_prevents_further_calls() {
     let cloud = FakeCloud::default();

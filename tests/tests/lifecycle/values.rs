@@ -57,6 +57,8 @@ async fn secret_output_stays_secret_after_refresh() {
     assert_eq!(ended.counts[&StepOp::Update], 1);
 }
 
+/// Shows: plugin-authoring.md#calls "the requests of `Check`, `Diff`, `Create` and `Update` contain values that are not
+///   known yet"
 #[tokio::test]
 async fn unknown_input_is_sent_as_unknown_in_preview() {
     let cloud = FakeCloud::default();
@@ -83,6 +85,7 @@ async fn reply_has_all_outputs_unless_a_preview_would_change_the_resource() {
     }
 }
 
+/// Shows: engine.md#registration "A provider whose own configuration is unknown is not called."
 #[tokio::test]
 async fn unknown_provider_configuration_prevents_calls_in_preview() {
     let cloud = FakeCloud::default();
@@ -117,6 +120,7 @@ async fn resource_missing_in_refresh_is_removed_and_created_again() {
     assert_eq!(ended.changes(), ["create a", "update b-1"]);
 }
 
+/// Shows: engine.md#refresh "In an update with a refresh, registrations wait until the refresh is done."
 #[tokio::test]
 async fn registrations_wait_for_the_end_of_refresh() {
     let (cloud, state) = deploy(&[resource("a"), resource("b")]).await;
@@ -150,6 +154,9 @@ async fn resource_read_with_init_errors_is_updated_by_next_run() {
     assert_eq!(ended.changes(), ["update a-1"]);
 }
 
+/// Shows: engine.md#differences-from-pulumi "The errors of a failed initialization stay recorded, also if a refresh
+///   reads the resource without them, until a Create or an Update of it succeeds. Each run updates the resource until
+///   then."
 #[tokio::test]
 async fn resource_that_failed_to_initialize_is_updated_after_each_kind_of_refresh() {
     let program = [resource("a").input(REFRESH_BEFORE_UPDATE, "1")];
@@ -192,6 +199,7 @@ async fn dependents_of_a_resource_that_failed_to_initialize_wait_until_its_updat
     assert_eq!(ended.changes(), ["update a-1", "create b"]);
 }
 
+/// Shows: state.md#secrets "Secrets in them are masked in all usual spellings before they are recorded."
 #[tokio::test]
 async fn recorded_init_errors_contain_no_secret() {
     let secret = "pass\"word\nand its second line";

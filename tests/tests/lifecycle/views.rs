@@ -314,6 +314,7 @@ async fn failed_view_read_fails_the_run_without_skipping_dependents() {
     assert_eq!((ended.result("a"), ended.result("b")), (RegistrationResult::Succeeded, RegistrationResult::Succeeded));
 }
 
+/// Shows: engine.md#views "Each published step is reported and counted like any other step."
 #[tokio::test]
 async fn preview_and_update_report_the_same_view_counts() {
     let program =

@@ -133,6 +133,8 @@ async fn unregistered_resource_is_not_refreshed_before_delete() {
     assert_eq!((ended.call_count("read b-1"), ended.call_count("delete b-1")), (0, 1));
 }
 
+/// Shows: engine.md#refresh-and-destroy-with-the-program "A new configuration of the same provider resource is used in
+///   any case."
 #[tokio::test]
 async fn destroy_deletes_with_current_provider_configuration() {
     let program = |v: &str| {
@@ -499,6 +501,8 @@ async fn destroy_keeps_what_the_program_protects_or_retains_after_a_failed_depen
     assert!(!entry(&excluded.state, "b").protect, "an entry out of scope stays as it is recorded");
 }
 
+/// Shows: engine.md#differences-from-pulumi "The child of a parent that stays under its recorded URN, in a destroy or
+///   out of scope, is also looked up below the parent's URN in the program."
 #[tokio::test]
 async fn child_is_found_below_a_parent_that_stays_under_its_recorded_urn() {
     let within_a = Some(resource("a").urn_within(None));

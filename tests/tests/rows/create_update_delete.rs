@@ -19,6 +19,8 @@ fn row_01_first_create_preview() {
     });
 }
 
+/// Shows: engine.md#registration "A new resource, and one that will be replaced in any case, is checked without old
+///   inputs."
 #[test]
 fn row_02_first_create() {
     assert_replays("create/1, create-no-id, custom-timeouts/0");
@@ -38,6 +40,7 @@ fn row_02_first_create() {
     });
 }
 
+/// Shows: engine.md#registration "Otherwise it calls Diff, even if the inputs are equal"
 #[test]
 fn row_03_nothing_changed() {
     assert_replays("create/2-3");

@@ -15,6 +15,7 @@ fn row_25_failed_create() {
     check_step("create-fails/2", |outcome| assert_eq!(outcome.calls("b"), "Check° → Create"));
 }
 
+/// Shows: plugin-authoring.md#calls "return the detail `ErrorResourceInitFailed` with its id"
 #[test]
 fn row_26_create_with_init_errors() {
     assert_replays("create-partial, cbd-create-partial, dbr-create-partial");

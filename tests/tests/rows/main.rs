@@ -2,8 +2,8 @@
 //!
 //! A test replays the recordings of its row, and checks one or two of their steps: the calls about the resource, their
 //! important parts, the recorded entries. Both the recorded outcome and that of our engine are checked, so that a row
-//! holds for Pulumi's engine as well as for ours. `docs/testing.md` has the table of rows, with the test of
-//! `decide` that covers each decision.
+//! holds for Pulumi's engine as well as for ours. `README.md` has the table of rows, with the file that
+//! decides each.
 //!
 //! `Check°` is a Check without olds. Names are those of the recorded program; `default` is the default provider.
 

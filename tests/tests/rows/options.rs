@@ -58,6 +58,7 @@ fn row_36_replacement_of_protected_resource() {
     });
 }
 
+/// Shows: plugin-authoring.md#calls "`sc` removes the secret marks from a request and restores them in the response"
 #[test]
 fn row_38_provider_without_secret_support() {
     assert_replays("secrets-not-accepted, secrets-not-accepted-nested, refresh-secrets-not-accepted");

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::step_outcome::{assert_replays, check_step};
 
+/// Shows: engine.md#registration "Check is called a second time, with the same random seed and without old inputs"
 #[test]
 fn row_05_create_before_delete_replacement() {
     assert_replays("replace/1-2");
@@ -39,6 +40,8 @@ fn row_06_delete_before_replace() {
     });
 }
 
+/// Shows: engine.md#replacement "The dependent replacements are deleted in reverse order, then the old resource
+///   itself."
 #[test]
 fn row_07_delete_before_replace_with_dependents() {
     assert_replays(
@@ -109,6 +112,7 @@ fn row_09_unregistered_pending_replacement_is_removed() {
     });
 }
 
+/// Shows: engine.md#replacement "If that Delete fails, the end of the next run tries again."
 #[test]
 fn row_48_pending_delete_of_earlier_run() {
     assert_replays(

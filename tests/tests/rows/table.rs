@@ -31,15 +31,10 @@ fn tests_in(folder: &str) -> BTreeMap<u32, Vec<String>> {
     found
 }
 
-/// Returns the rows of the table in `docs/testing.md`: number, test, file of the decision.
+/// Returns the rows of the table in `README.md`: number, test, file of the decision.
 fn table() -> Vec<(u32, String, String)> {
-    let text = fs::read_to_string(root().join("docs/testing.md")).expect("docs/testing.md exists");
-    let section = text
-        .split("## Situations")
-        .nth(1)
-        .and_then(|rest| rest.split("\n## ").next())
-        .expect("the page has the section");
-    let rows = section.lines().filter_map(|line| {
+    let text = fs::read_to_string(root().join("tests/tests/rows/README.md")).expect("the table exists");
+    let rows = text.lines().filter_map(|line| {
         let mut cells = line.trim_matches('|').split('|').map(str::trim);
         let number = cells.next()?.parse().ok()?;
         Some((number, cells.next()?.trim_matches('`').to_owned(), cells.next()?.to_owned()))
@@ -54,7 +49,7 @@ fn each_row_has_one_test_and_a_line_in_the_table() {
         .flat_map(|(row, names)| names.into_iter().map(move |name| (row, name)))
         .collect();
     let listed: Vec<(u32, String)> = table().into_iter().map(|(row, test, _)| (row, test)).collect();
-    assert_eq!(listed, tests, "docs/testing.md, Situations");
+    assert_eq!(listed, tests, "tests/tests/rows/README.md");
     assert_eq!(listed.iter().map(|(row, _)| *row).collect::<Vec<_>>(), (1..=ROWS).collect::<Vec<_>>());
 }
 

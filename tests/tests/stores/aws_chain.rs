@@ -86,6 +86,9 @@ fn write_profiles(home: &Path, expiration: &str) {
     fs::write(home.join("token"), "hidden").unwrap();
 }
 
+/// Shows: state.md#in-s3 "Credentials are those of the environment, else of the profile (keys, SSO, role, process), of
+///   a web identity, of the container, of the instance"
+/// Shows: state.md#in-s3 "The error names the source that fails."
 #[tokio::test]
 async fn each_source_signs_requests() {
     let home = tempfile::tempdir().unwrap();
@@ -122,6 +125,9 @@ async fn each_source_signs_requests() {
     }
 }
 
+/// Shows: state.md#in-s3 "Credentials are those of the environment, else of the profile (keys, SSO, role, process), of
+///   a web identity, of the container, of the instance"
+/// Shows: state.md#in-s3 "The error names the source that fails."
 #[tokio::test]
 async fn source_that_fails_is_named() {
     let home = tempfile::tempdir().unwrap();

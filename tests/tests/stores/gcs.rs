@@ -51,6 +51,7 @@ async fn store_in_a_bucket_is_compliant() {
     compliance::run(&store).await;
 }
 
+/// Shows: state.md#in-google-cloud-storage "A conditional write compares the generation of the object."
 #[tokio::test(flavor = "multi_thread")]
 async fn bucket_has_the_properties_of_a_store() {
     let server = GcsServer::start(None).await.unwrap();
@@ -60,6 +61,9 @@ async fn bucket_has_the_properties_of_a_store() {
     assert!(server.requests().iter().all(|request| request.header("authorization").is_none()));
 }
 
+/// Shows: state.md#in-google-cloud-storage "Credentials are the first of: those of `server.yaml`"
+/// Shows: state.md#in-google-cloud-storage "An emulator, whose address is `STORAGE_EMULATOR_HOST`, gets only the first
+///   three."
 #[tokio::test(flavor = "multi_thread")]
 async fn object_has_the_key_and_the_content_type_of_pulumi() {
     let server = GcsServer::start(None).await.unwrap();
@@ -79,6 +83,9 @@ async fn object_has_the_key_and_the_content_type_of_pulumi() {
     }
 }
 
+/// Shows: state.md#in-google-cloud-storage "Credentials are the first of: those of `server.yaml`"
+/// Shows: state.md#in-google-cloud-storage "An emulator, whose address is `STORAGE_EMULATOR_HOST`, gets only the first
+///   three."
 #[tokio::test(flavor = "multi_thread")]
 async fn token_of_the_credentials_is_sent_with_each_request() {
     let server = GcsServer::start(Some(TOKEN)).await.unwrap();

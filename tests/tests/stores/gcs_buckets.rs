@@ -48,6 +48,8 @@ async fn create(
     (result, requests.iter().map(line).collect(), body)
 }
 
+/// Shows: server-yaml.md#sections "the first `sc provision` or import creates the bucket if there is none, with the
+///   requests of Simple Container"
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_are_those_of_the_go_program() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens/simple-container/registrations/cases.json");

@@ -71,6 +71,7 @@ async fn send_endlessly(client: TcpStream, beginning: &[u8], repeated: &str) -> 
     }
 }
 
+/// Shows: state.md#stores "What a store sends is limited"
 #[tokio::test(flavor = "multi_thread")]
 async fn reply_without_an_end_is_given_up() {
     let head = b"HTTP/1.1 200 X\r\nContent-Length: 10995116277760\r\n\r\n<ListBucketResult>";
@@ -93,6 +94,7 @@ async fn reply_without_an_end_is_given_up() {
     }
 }
 
+/// Shows: state.md#stores "a page of a proxy or of a login is neither an empty listing nor a lock that is gone"
 #[tokio::test(flavor = "multi_thread")]
 async fn web_page_with_success_is_no_reply_of_a_store() {
     for head in ["text/html; charset=utf-8", "text/plain"] {
@@ -128,6 +130,8 @@ async fn web_page_with_success_is_no_reply_of_a_store() {
     }
 }
 
+/// Shows: state.md#stores "A listing whose pages name one as the next that was received before, and one that lacks its
+///   end, is an error."
 #[tokio::test(flavor = "multi_thread")]
 async fn listing_with_a_repeated_or_missing_token_is_an_error() {
     let page = |rest: &str| {
@@ -170,6 +174,7 @@ fn postgres(port: u16) -> PostgresObjects {
     PostgresObjects::new(PostgresUrl::parse(&url, &BTreeMap::new(), None).unwrap(), OutageReport::default())
 }
 
+/// Shows: state.md#stores "What a store sends is limited"
 #[tokio::test(flavor = "multi_thread")]
 async fn server_that_sends_no_end_or_no_protocol_of_postgres_is_refused() {
     let hint = "check the host and the port of the URL, and a proxy on the way";

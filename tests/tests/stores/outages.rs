@@ -26,6 +26,8 @@ async fn outage_of_a_write(objects: &dyn Objects, reports: &mut mpsc::UnboundedR
     }
 }
 
+/// Shows: state.md#stores "After four seconds without a usable reply a warning names the request, the reason, and the
+///   time for which this request is still tried"
 #[tokio::test(start_paused = true)]
 async fn store_that_does_not_reply_is_reported_within_five_seconds_with_the_time_left() {
     // The system accepts the connections; no program reads them.

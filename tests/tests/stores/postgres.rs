@@ -35,6 +35,8 @@ fn text(error: &ObjectError, port: u16) -> String {
     text.replace(&port.to_string(), "PORT")
 }
 
+/// Shows: state.md#in-postgresql "There is one connection, which is made again after a loss."
+/// Shows: state.md#in-postgresql "A connection may take 15 seconds, a statement 30."
 #[tokio::test(flavor = "multi_thread")]
 async fn server_without_a_reply_fails_all_waiting_requests_at_once() {
     // The system accepts the connections; no program reads them.
@@ -55,6 +57,8 @@ async fn server_without_a_reply_fails_all_waiting_requests_at_once() {
     assert!(began.elapsed() < LIMITS.connect * 10, "{:?}", began.elapsed());
 }
 
+/// Shows: state.md#in-postgresql "There is one connection, which is made again after a loss."
+/// Shows: state.md#in-postgresql "A connection may take 15 seconds, a statement 30."
 #[tokio::test(flavor = "multi_thread")]
 async fn server_that_closes_the_connection_is_tried_again() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -76,6 +76,8 @@ async fn stand_in_of_s3_is_a_compliant_store() {
     compliance::run(&StateStore::open(objects, StoreOptions::default()).await.unwrap()).await;
 }
 
+/// Shows: state.md#in-s3 "A connection may take 10 seconds, a reply 30 plus the time for the upload at 64 KiB/s. Failed
+///   requests are repeated for a minute"
 #[tokio::test]
 async fn throttled_requests_are_repeated() {
     let slow = || failure(503, "SlowDown", "Reduce your request rate.");
@@ -237,6 +239,8 @@ async fn missing_object_is_none_and_ends_conditions() {
     assert_eq!(server.requests()[3].header("if-match"), Some("\"1\""));
 }
 
+/// Shows: state.md#in-s3 "A service that replies that it has no conditional writes is refused, and so is one that
+///   ignores conditions"
 #[tokio::test]
 async fn store_without_conditional_writes_is_reported() {
     let server = serve([failure(501, "NotImplemented", "A header you provided implies functionality.")]).await;

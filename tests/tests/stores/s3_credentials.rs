@@ -49,6 +49,7 @@ async fn valid_credentials_are_kept() {
     assert_eq!(issuer.requests().len(), 1);
 }
 
+/// Shows: state.md#in-s3 "They are renewed before they expire, and after a reply that they have expired."
 #[tokio::test]
 async fn credentials_are_renewed_before_they_expire() {
     let issuer = issue("4m", true).await;
@@ -60,6 +61,7 @@ async fn credentials_are_renewed_before_they_expire() {
     assert_eq!(access_keys(&server), ["AKIA1", "AKIA2"]);
 }
 
+/// Shows: state.md#in-s3 "They are renewed before they expire, and after a reply that they have expired."
 #[tokio::test]
 async fn request_with_an_expired_token_is_repeated_with_a_new_one() {
     let issuer = issue("1h", true).await;

@@ -135,6 +135,10 @@ fn recordings() -> Vec<Recording> {
     ["buckets.json", "cases.json"].into_iter().flat_map(read).filter(has_completed).map(Recording).collect()
 }
 
+/// Shows: moving.md#moving-from-simple-containers-tool-and-back "The first preview finds nothing to do, except for the
+///   texts below."
+/// Shows: moving.md#back-to-the-go-tool "It shows the updates of the table above, the other way round, and nothing
+///   else."
 #[tokio::test]
 async fn first_run_after_a_switch_finds_nothing_to_do() {
     let (mut switched, mut mistakes) = (0, Vec::new());

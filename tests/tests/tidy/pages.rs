@@ -4,9 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use proc_macro2::TokenStream;
-use syn::{Attribute, Item, ItemMod};
-
 use crate::rules::assert_none;
 use crate::workspace::root;
 
@@ -19,7 +16,7 @@ fn the_quick_start_is_two_commands() {
 }
 
 /// Returns the pages of the documentation with their paths below the root: those at the root, and all below `docs`.
-fn pages() -> BTreeMap<String, String> {
+pub(crate) fn pages() -> BTreeMap<String, String> {
     fn read(folder: &Path, is_recursive: bool, pages: &mut BTreeMap<String, String>) {
         for entry in fs::read_dir(folder).expect("a folder can be listed") {
             let path = entry.expect("a folder can be listed").path();
@@ -38,7 +35,7 @@ fn pages() -> BTreeMap<String, String> {
 }
 
 /// Returns the lines of a page outside of blocks of code.
-fn prose(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut is_code = false;
     text.lines().filter(move |line| {
         let is_fence = line.trim_start().starts_with("```");
@@ -47,15 +44,20 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Returns the anchor of a heading, as GitHub derives it.
+pub(crate) fn anchor(heading: &str) -> String {
+    let title = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = title.chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
 /// Returns the anchors of a page: one for each heading, as GitHub derives it, and the explicit ones.
 fn anchors(text: &str) -> BTreeSet<String> {
     let explicit =
         prose(text).flat_map(|line| line.split("<a id=\"").skip(1)).filter_map(|rest| rest.split('"').next());
     let mut anchors: BTreeSet<String> = explicit.map(str::to_owned).collect();
     for heading in prose(text).filter(|line| line.starts_with('#')) {
-        let title = heading.trim_start_matches('#').trim().to_lowercase();
-        let kept = title.chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
-        anchors.insert(kept.map(|c| if c == ' ' { '-' } else { c }).collect());
+        anchors.insert(anchor(heading));
     }
     anchors
 }
@@ -115,6 +117,9 @@ fn shown_files(text: &str) -> Vec<(&str, &str)> {
     shown.filter(|(link, _)| link.starts_with("../tests/")).collect()
 }
 
+/// Shows: plugin-authoring.md#failures-with-details "`RetryInfo` and `BadRequest` of google.rpc are details of a
+///   status. These files make them"
+/// Shows: plugin-authoring.md#registering "These files register a provider on Pulumi's SDK."
 #[test]
 fn shown_files_of_the_tests_are_shown_as_they_are() {
     let pages = pages();
@@ -124,121 +129,6 @@ fn shown_files_of_the_tests_are_shown_as_they_are() {
         let file = fs::read_to_string(root().join("docs").join(link)).expect("the file can be read");
         assert_eq!(code, file, "{link}");
     }
-}
-
-/// Row of the table of claims.
-struct Claim {
-    page: String,
-    text: String,
-    /// Tests that show the claim: path of the file, and name of the function.
-    tests: Vec<(String, String)>,
-}
-
-/// Returns the rows of the table of claims in `docs/testing.md`.
-fn claims(text: &str) -> Vec<Claim> {
-    let section = text.split("\n## Claims\n").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap_or_default();
-    // The first two rows are the head of the table.
-    let rows = section.lines().filter(|line| line.starts_with('|')).skip(2).map(|line| {
-        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
-        assert_eq!(cells.len(), 3, "{line}");
-        let tests = cells[2].split(", ").filter(|test| !test.is_empty()).map(|test| {
-            let quoted = test.strip_prefix('`').and_then(|test| test.strip_suffix('`'));
-            let (file, function) = quoted.and_then(|test| test.split_once("::")).expect("a test is `FILE::FUNCTION`");
-            (file.to_owned(), function.to_owned())
-        });
-        let page = cells[0].split(['[', ']']).nth(1).expect("the first cell links to a page");
-        Claim { page: page.to_owned(), text: cells[1].to_owned(), tests: tests.collect() }
-    });
-    rows.collect()
-}
-
-/// Returns the tests that a file defines: functions with an attribute `test`, and the functions and the names of cases in a
-/// macro that defines tests. An ignored test is left out.
-fn tests(text: &str) -> BTreeSet<String> {
-    fn has(attributes: &[Attribute], name: &str) -> bool {
-        attributes.iter().any(|attribute| attribute.path().segments.last().is_some_and(|last| last.ident == name))
-    }
-    fn collect(items: &[Item], tests: &mut BTreeSet<String>) {
-        for item in items {
-            match item {
-                Item::Fn(item) if has(&item.attrs, "test") && !has(&item.attrs, "ignore") => {
-                    tests.insert(item.sig.ident.to_string());
-                }
-                Item::Mod(ItemMod { content: Some((_, items)), .. }) => collect(items, tests),
-                Item::Macro(item) if item.ident.is_none() => {
-                    let mut before = String::new();
-                    let mut tokens = item.mac.tokens.clone().into_iter().map(|token| token.to_string()).peekable();
-                    while let Some(token) = tokens.next() {
-                        let is_case = tokens.peek().is_some_and(|next| [",", ":", "="].contains(&next.as_str()));
-                        if before == "fn" || is_case && before != ":" {
-                            tests.insert(token.clone());
-                        }
-                        before = token;
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-    let mut found = BTreeSet::new();
-    collect(&syn::parse_file(text).expect("a source file can be parsed").items, &mut found);
-    found
-}
-
-/// Returns whether a file defines a test, or a function that the `main.rs` beside it lists as a
-/// test (`test!`, `test_in_stores!`).
-fn is_test(file: &str, function: &str) -> bool {
-    let path = root().join(file);
-    let Ok(text) = fs::read_to_string(&path) else { return false };
-    let module = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    let is_listed = || {
-        let main = fs::read_to_string(path.with_file_name("main.rs")).unwrap_or_default();
-        let tokens = main.parse::<TokenStream>().expect("a source file can be parsed").to_string().replace(' ', "");
-        let is_in_macro = |before: char| tokens.contains(&format!("{before}{module}::{function})"));
-        tokens.contains("constTESTS:") && ['(', ','].into_iter().any(is_in_macro)
-    };
-    tests(&text).contains(function) || text.contains(&format!("\npub(crate) fn {function}(")) && is_listed()
-}
-
-#[test]
-fn each_claim_of_the_documentation_has_a_test() {
-    let pages = pages();
-    let claims = claims(&pages["docs/testing.md"]);
-    let mut violations = Vec::new();
-    for Claim { page, text, tests } in &claims {
-        if tests.is_empty() {
-            violations.push(format!("{page}: no test shows: {text}"));
-        }
-        let missing = tests.iter().filter(|(file, function)| !is_test(file, function));
-        violations.extend(missing.map(|(file, function)| format!("{page}: {file} has no test {function}")));
-    }
-    for page in pages.keys().filter_map(|page| page.strip_prefix("docs/")).filter(|page| !page.contains('/')) {
-        let is_exempt = ["architecture.md", "glossary.md", "testing.md"].contains(&page);
-        if !is_exempt && !claims.iter().any(|claim| claim.page == page) {
-            violations.push(format!("no claim of docs/{page} is listed"));
-        }
-    }
-    assert_none(&violations);
-}
-
-#[test]
-fn claim_without_a_test_is_found() {
-    let text = "// #[test] fn in_a_comment() {}\n/// See in_a_doc_comment, and others.\nfn no_test() { f(argument, 1) }\n\
-        #[tokio::test]\n/// Shows it.\nasync fn test_with_comment() {}\nmod tests { #[test] fn nested() {} }\n\
-        cases! {\n    // not_a_case,\n    first,\n    second: option,\n}\n\
-        proptest! { #[test] fn property(x in 0..2) { g(x, 1) } }\n#[test]\n#[ignore]\nfn ignored() {}\n";
-    let expected = ["first", "nested", "property", "second", "test_with_comment"];
-    assert_eq!(tests(text), expected.map(str::to_owned).into());
-    assert!(is_test("tests/tests/tidy/pages.rs", "claim_without_a_test_is_found"));
-    assert!(is_test("tests/tests/interop_cli/states.rs", "pulumi_lists_our_stack"));
-    assert!(!is_test("tests/tests/tidy/pages.rs", "is_test") && !is_test("tests/tests/tidy/gone.rs", "is_test"));
-
-    let table = "\n## Claims\n\n| page | claim | test |\n|---|---|---|\n| [a.md](a.md) | A holds. | |\n\
-        | [b.md](b.md) | B holds. | `b.rs::b`, `c.rs::c` |\n";
-    let claims = claims(table);
-    assert!(claims[0].tests.is_empty() && claims[0].page == "a.md" && claims[0].text == "A holds.");
-    assert_eq!(claims[1].tests, [("b.rs", "b"), ("c.rs", "c")].map(|(file, name)| (file.to_owned(), name.to_owned())));
-    assert_eq!(claims.len(), 2);
 }
 
 /// Folders of product code.

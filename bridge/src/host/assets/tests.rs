@@ -295,6 +295,8 @@ fn access(root: &Path, ports: Vec<u16>) -> Arc<AssetAccess> {
     Arc::new(AssetAccess::new(&declared, &allowed, own, Some(&place("temporary"))))
 }
 
+/// Shows: hosting.md#assets-of-strict-plugins "Those of a component with `strict` are refused, also with a hash, unless
+///   the component may read them itself"
 #[tokio::test]
 async fn strict_plugin_gets_hashes_only_of_files_that_it_may_read() {
     let folder = Folder::of(&[
@@ -358,6 +360,8 @@ async fn strict_plugin_gets_hashes_only_of_files_that_it_may_read() {
     }
 }
 
+/// Shows: hosting.md#assets-of-strict-plugins "Those of a component with `strict` are refused, also with a hash, unless
+///   the component may read them itself"
 #[tokio::test]
 async fn strict_plugin_gets_no_hashes_of_large_files_and_of_redirects_to_other_ports() {
     let folder = Folder::of(&[("repo/own", b"1")]);

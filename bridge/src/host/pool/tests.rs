@@ -115,6 +115,7 @@ async fn instance_that_is_not_kept_or_has_exited_ends() {
     assert_eq!((unkept.life(), exited.life(), pool.idle_count()), (Life::Ended, Life::Ended, 0));
 }
 
+/// Gap of other hosts (docs/spec/plugin-hosts.md#B.6 and #C.7): the death of an instance is seen only at the next use.
 #[tokio::test]
 async fn idle_instance_that_exits_is_gone_at_once() {
     let pool = TestPool::new();
@@ -128,6 +129,8 @@ async fn idle_instance_that_exits_is_gone_at_once() {
     assert_eq!(lease(&pool, group, 2).await.number, 2);
 }
 
+/// Shows: hosting.md#what-is-kept-when "both start at the same time, and the run waits for one of them"
+/// Shows: hosting.md#what-is-kept-when "A second one that fails does not fail the run."
 #[tokio::test]
 async fn starts_ahead_fill_the_group_and_their_failures_reach_no_caller_that_another_start_serves() {
     let pool = TestPool::new();
@@ -177,6 +180,7 @@ async fn start_ahead_that_fails_is_repeated_for_its_caller_if_another_one_has_su
     assert_eq!(failed.err(), Some(NotStarted::Failed("no")), "it is the start of the caller itself");
 }
 
+/// Shows: hosting.md#what-is-kept-when "The start of an instance continues if the phase that requested it is gone"
 #[tokio::test]
 async fn start_continues_without_its_caller_and_the_next_caller_gets_its_instance() {
     let pool = TestPool::new();
@@ -195,6 +199,7 @@ async fn start_continues_without_its_caller_and_the_next_caller_gets_its_instanc
     assert_eq!(instance.ok().unwrap().number, 1);
 }
 
+/// Gap of other hosts (docs/spec/plugin-hosts.md#B.6 and #C.7): a failed start is remembered.
 #[tokio::test]
 async fn failed_start_fails_its_caller_and_the_next_call_starts_again() {
     let pool = TestPool::new();
@@ -204,6 +209,11 @@ async fn failed_start_fails_its_caller_and_the_next_call_starts_again() {
     assert_eq!(lease(&pool, group, 2).await.number, 2);
 }
 
+/// Gap of other hosts (docs/spec/plugin-hosts.md#B.6 and #C.7): the end of the pool misses what is starting, or cannot
+/// cancel it.
+///
+/// Shows: hosting.md#what-is-kept-when "it stops what is starting, ends all instances, and waits until no process is
+///   left"
 #[tokio::test]
 async fn close_stops_starts_and_ends_idle_and_leased_instances() {
     let pool = TestPool::new();
@@ -221,6 +231,8 @@ async fn close_stops_starts_and_ends_idle_and_leased_instances() {
     assert_eq!(late.err(), Some(NotStarted::Closed));
 }
 
+/// Gap of other hosts (docs/spec/plugin-hosts.md#B.6 and #C.7): the first request after a death fails; a dead instance
+/// in use hinders the next start.
 #[tokio::test]
 async fn leased_instance_that_is_dead_does_not_hinder_the_next_start() {
     let pool = TestPool::new();
@@ -235,6 +247,8 @@ async fn leased_instance_that_is_dead_does_not_hinder_the_next_start() {
     assert_eq!(pool.lease_idle(group, |_| Some(0)).unwrap().number, 2);
 }
 
+/// Gap of other hosts (docs/spec/plugin-hosts.md#B.6 and #C.7): the removal of an instance hits its successor of the
+/// same name.
 #[tokio::test]
 async fn exit_of_an_instance_leaves_the_others_of_its_group() {
     let pool = TestPool::new();
@@ -420,6 +434,8 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |value| value.parse().unwrap())
 }
 
+/// Shows: hosting.md#what-is-kept-when "it stops what is starting, ends all instances, and waits until no process is
+///   left"
 #[tokio::test]
 async fn no_interleaving_shares_or_leaves_an_instance() {
     let (first, cases) = (setting("POOL_SEED", 1), setting("POOL_CASES", 500));

@@ -173,6 +173,8 @@ mod tests {
         assert_eq!(check(&socket, &[own]).await, Err(RegistrationError::ClosedSocket(socket.clone())));
     }
 
+    /// Shows: hosting.md#plugins-that-register-themselves "the process that registers or another one of its process
+    ///   group, or of that of the program that `sc` has started, must listen there"
     #[tokio::test]
     #[cfg(target_os = "linux")]
     async fn port_belongs_to_one_of_the_processes() {

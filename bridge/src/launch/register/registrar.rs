@@ -303,6 +303,8 @@ mod tests {
         (deregistered, response.unwrap().registration_id)
     }
 
+    /// Shows: hosting.md#plugins-that-register-themselves "Each start has a token of its own, which is valid for one
+    ///   registration, also for one that fails."
     #[tokio::test]
     async fn token_is_valid_for_one_registration() {
         let registrar = Registrar::new("/s".into());
@@ -324,6 +326,8 @@ mod tests {
         assert!(!registrar.deregister(&id));
     }
 
+    /// Shows: hosting.md#plugins-that-register-themselves "Each start has a token of its own, which is valid for one
+    ///   registration, also for one that fails."
     #[tokio::test]
     async fn registration_after_the_start_was_given_up_is_too_late() {
         let registrar = Registrar::new("/s".into());
@@ -345,6 +349,8 @@ mod tests {
         assert_eq!(refused, Err(late));
     }
 
+    /// Shows: hosting.md#plugins-that-register-themselves "Each start has a token of its own, which is valid for one
+    ///   registration, also for one that fails."
     #[tokio::test]
     async fn refused_registration_uses_the_token_up() {
         let registrar = Registrar::new("/s".into());

@@ -148,6 +148,8 @@ mod tests {
         }
     }
 
+    /// Shows: hosting.md#secret-files "A plugin with `strict` reads them only if `readable` or `writable` names them"
+    /// Shows: hosting.md#secret-files "so `sc` allows the entries beside them one by one at the start of the plugin"
     #[test]
     fn entries_beside_hidden_files_are_visible_one_by_one() {
         let folder = tempfile::tempdir().unwrap();
@@ -183,6 +185,8 @@ mod tests {
         }
     }
 
+    /// Shows: hosting.md#secret-files "A plugin with `strict` reads them only if `readable` or `writable` names them"
+    /// Shows: hosting.md#secret-files "so `sc` allows the entries beside them one by one at the start of the plugin"
     #[test]
     fn folder_in_which_hidden_files_can_appear_is_open() {
         let folder = tempfile::tempdir().unwrap();

@@ -71,6 +71,8 @@ impl SandboxSupport {
 mod tests {
     use super::*;
 
+    /// Shows: hosting.md#sandbox "elsewhere the plugin is refused, with all that is missing"
+    /// Shows: hosting.md#sandbox "show the sandbox of each plugin, and what this system lacks"
     #[test]
     fn missing_restrictions_are_named_and_only_some_are_required() {
         let all =

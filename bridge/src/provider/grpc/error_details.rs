@@ -174,6 +174,7 @@ mod tests {
         any("PreconditionFailure", &PreconditionFailure { violations: vec![violation] })
     }
 
+    /// Shows: events.md#errors-of-plugins "The class follows from the first of these that the status has"
     #[test]
     fn class_of_each_status_code() {
         use ErrorClass::*;
@@ -202,6 +203,7 @@ mod tests {
         }
     }
 
+    /// Shows: events.md#errors-of-plugins "The class follows from the first of these that the status has"
     #[test]
     fn class_of_each_combination_of_details() {
         use ErrorClass::*;
@@ -258,6 +260,7 @@ mod tests {
         );
     }
 
+    /// Shows: events.md#errors-of-plugins "A detail without an entry, or one that cannot be decoded, is ignored."
     #[test]
     fn details_that_cannot_be_decoded_or_are_empty_are_skipped() {
         let names = ["RetryInfo", "BadRequest", "QuotaFailure", "PreconditionFailure", "ErrorInfo", "Help"];

@@ -258,6 +258,8 @@ mod tests {
         error.source().and_then(|source| source.downcast_ref::<TransportFailure>()).unwrap().clone()
     }
 
+    /// Shows: state.md#in-s3 "A connection may take 10 seconds, a reply 30 plus the time for the upload at 64 KiB/s.
+    ///   Failed requests are repeated for a minute"
     #[tokio::test]
     async fn requests_have_deadlines() {
         let silent = request("").await.unwrap_err();

@@ -123,6 +123,8 @@ mod tests {
         (received.map_err(text), began.elapsed().as_secs())
     }
 
+    /// Shows: state.md#stores "What a store sends is limited"
+    /// Shows: state.md#stores "the speed of an object's content | 1 KiB/s, averaged over 30 s"
     #[tokio::test(start_paused = true)]
     async fn content_has_a_lowest_speed_and_a_time_for_the_whole() {
         const PART: &str = match std::str::from_utf8(&[b'x'; 2048]) {

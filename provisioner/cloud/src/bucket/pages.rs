@@ -90,6 +90,8 @@ mod tests {
         unreachable!("the pages do not end")
     }
 
+    /// Shows: state.md#stores "What a store sends is limited"
+    /// Shows: state.md#stores "the pages of a listing in a bucket | 10,000"
     #[tokio::test(start_paused = true)]
     async fn listing_that_does_not_end_is_given_up() {
         let numbered = |count: usize| count.to_string();

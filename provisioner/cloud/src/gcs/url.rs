@@ -179,6 +179,9 @@ mod tests {
         }
     }
 
+    /// Shows: state.md#in-google-cloud-storage "The parameters are those of `pulumi`: `anonymous=true` or `access_id=-`
+    ///   sends no credentials"
+    /// Shows: state.md#stores "A parameter that `sc` cannot honour is refused by name."
     #[test]
     fn parameters_are_those_of_pulumi() {
         for (query, is_anonymous) in [
@@ -199,6 +202,9 @@ mod tests {
         assert_eq!(parse("gs://reef/a").location(emulator), "gs://reef/a?emulator=http://127.0.0.1:4443");
     }
 
+    /// Shows: state.md#in-google-cloud-storage "The parameters are those of `pulumi`: `anonymous=true` or `access_id=-`
+    ///   sends no credentials"
+    /// Shows: state.md#stores "A parameter that `sc` cannot honour is refused by name."
     #[test]
     fn invalid_urls_are_refused() {
         let urls = [

@@ -175,6 +175,12 @@ mod tests {
         Ok(load_credentials(configured.as_ref(), "scope", &environment, home)?.source)
     }
 
+    /// Shows: server-yaml.md#secrets-provider "Credentials: `credentials`, the JSON of an account; else
+    ///   `GOOGLE_CREDENTIALS` (JSON), `GOOGLE_OAUTH_ACCESS_TOKEN`, the application default credentials, the metadata
+    ///   server."
+    /// Shows: state.md#in-google-cloud-storage "Credentials are the first of: those of `server.yaml`"
+    /// Shows: state.md#in-google-cloud-storage "An emulator, whose address is `STORAGE_EMULATOR_HOST`, gets only the
+    ///   first three."
     #[tokio::test]
     async fn sources_have_the_order_of_pulumi() {
         let home = tempfile::tempdir().unwrap();

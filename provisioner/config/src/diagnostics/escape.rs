@@ -83,6 +83,8 @@ fn is_needed(before: Option<char>, character: char) -> bool {
 mod tests {
     use super::*;
 
+    /// Shows: events.md#events-as-json-lines "Characters that a terminal obeys or does not show, such as control
+    ///   characters and those that change the direction of text, are written as escapes of JSON"
     #[test]
     fn characters_that_a_terminal_obeys_are_escaped() {
         for (text, escaped) in [
@@ -99,6 +101,7 @@ mod tests {
         }
     }
 
+    /// Shows: security.md#secrets-in-output "So are commands that a pipeline obeys in its log"
     #[test]
     fn commands_of_pipelines_are_escaped() {
         for (text, escaped) in [
@@ -131,6 +134,8 @@ mod tests {
         }
     }
 
+    /// Shows: events.md#events-as-json-lines "Characters that a terminal obeys or does not show, such as control
+    ///   characters and those that change the direction of text, are written as escapes of JSON"
     #[test]
     fn escaped_json_is_the_same_json() {
         let value = serde_json::json!({ "\u{202e}k": "a\u{85}\u{2028}\u{feff}\u{1b}\u{e0041}" });

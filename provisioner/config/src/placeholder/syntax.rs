@@ -198,6 +198,7 @@ fn is_beyond_path(character: char) -> bool {
 mod tests {
     use super::*;
 
+    /// Shows: server-yaml.md#placeholders "ends at the first `}`"
     #[test]
     fn text_is_split_into_placeholders_and_malformed_placeholders() {
         let seen = |text| {

@@ -518,6 +518,7 @@ mod tests {
         assert!(read("- !!binary x\n").1.is_err());
     }
 
+    /// Shows: server-yaml.md#files "Only the first document of a file is read"
     #[test]
     fn only_the_first_document_is_read_and_the_second_is_found() {
         assert!(read("a: 1\n---\n{broken\n").1.is_ok());
@@ -589,6 +590,7 @@ mod tests {
         assert!(rendered_errors("m: &m {}\ns:\n  <<: *m\n  <<: *m\n").contains("written twice"));
     }
 
+    /// Shows: server-yaml.md#files "A file has at most 4 MiB, 64 levels and 500,000 values"
     #[test]
     fn alias_bombs_and_deep_nesting_are_rejected() {
         let mut bomb = String::from("a0: &a0 [1,1,1,1,1,1,1,1,1]\n");

@@ -170,6 +170,7 @@ mod tests {
         )
     }
 
+    /// Shows: server-yaml.md#serveryaml "only the first syntax error is reported, with its position and a hint"
     #[test]
     fn syntax_errors_have_position_and_hint() {
         const BRACE: &str =

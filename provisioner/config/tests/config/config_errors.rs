@@ -11,6 +11,7 @@ fn types() -> TypeTable {
     TypeTable::default().with_templates(templates(["ecs-fargate", "cloudrun"]))
 }
 
+/// Shows: comparison.md#what-is-refused-or-missing "state in Pulumi Cloud; secrets with Pulumi Cloud | refused"
 #[test]
 fn unsupported_features_are_reported_at_their_line() {
     let messages = Files::server(
@@ -358,6 +359,7 @@ fn missing_files_and_names_are_reported() {
     ");
 }
 
+/// Shows: server-yaml.md#files "A missing profile is reported once, with the folder that was searched."
 #[test]
 fn missing_profile_is_reported_once_with_the_searched_folder() {
     insta::assert_snapshot!(Files::empty().profile_error("defualt"), @r#"

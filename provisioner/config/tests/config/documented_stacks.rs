@@ -15,6 +15,9 @@ fn block<'p>(page: &'p str, after: &str) -> &'p str {
     block.split_once("\n```\n").unwrap().0
 }
 
+/// Shows: cloud-stacks.md#complete-stacks-for-aws-and-google-cloud "Both are read without a diagnostic and agree with
+///   the schema for editors"
+/// Shows: cloud-stacks.md#complete-stacks-for-aws-and-google-cloud "The version of each plugin is fixed"
 #[test]
 fn complete_stacks_have_no_diagnostics_and_pin_the_plugins_of_the_templates() {
     let provisioner = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

@@ -10,6 +10,9 @@ fn stacks(stacks: &[(&str, &str, &str)]) -> Files {
     })
 }
 
+/// Shows: server-yaml.md#sections "It works through any number of stacks"
+/// Shows: server-yaml.md#sections "Inherited values are resolved with the names and secrets of the stack that inherits
+///   them."
 #[test]
 fn blocks_are_inherited_through_chains_and_resolved_for_the_inheriting_stack() {
     let base = "
@@ -50,6 +53,8 @@ plugins: [{{ name: p, source: {{ type: local, path: p }}, initSecrets: all }}]\n
     assert_eq!(secrets.auth["a"].credentials().expose(), "c");
 }
 
+/// Shows: comparison.md#where-the-go-tool-reports-nothing "`inherit` from a missing stack, or in a cycle | inherits
+///   nothing | an error"
 #[test]
 fn missing_targets_and_inheritance_cycles_are_reported() {
     let files = stacks(&[

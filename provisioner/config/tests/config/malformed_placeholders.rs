@@ -104,6 +104,8 @@ resources:
     "#);
 }
 
+/// Shows: server-yaml.md#placeholders "is an error if it is not closed (`${env:HOME`), if it contains another one, even
+///   in its default (`${env:A:${env:B}}`), or if it is in a key"
 #[test]
 fn malformed_placeholders_are_errors_in_each_section() {
     let resource = |rest: &str| {
@@ -167,6 +169,7 @@ fn position_of_each_placeholder_is_found_after_malformed_ones() {
     assert_eq!(found.collect::<Vec<_>>(), positions);
 }
 
+/// Shows: server-yaml.md#placeholders "without a default the value is empty, with a warning if the variable is unset"
 #[test]
 fn unset_variable_without_default_is_a_warning() {
     let server = format!(

@@ -12,6 +12,8 @@ fn diagnostics(sections: &str) -> Vec<String> {
     shown.map(|line| line.trim().to_owned()).collect()
 }
 
+/// Shows: server-yaml.md#files "A key that means nothing is an error at the top of the file, in `resources`, below a
+///   resource, in `plugins` and in `options`; the hint names the level or the key that was meant."
 #[test]
 fn missing_or_misspelled_level_is_a_mistake() {
     let resource = "a: { type: 'p:m:T' }";
@@ -86,6 +88,7 @@ fn unknown_key_of_a_resource_is_a_mistake() {
     }
 }
 
+/// Shows: server-yaml.md#files "At the top, keys may stand for other uses"
 #[test]
 fn keys_for_other_uses_are_accepted_at_the_top() {
     for sections in [
@@ -127,6 +130,8 @@ fn second_document_is_a_warning() {
     ");
 }
 
+/// Shows: server-yaml.md#in-an-editor "The schema is stricter than `sc`: it refuses the keys and kinds of values that
+///   `sc` refuses"
 #[test]
 fn disagreement_of_reader_and_schema_is_found() {
     let (accepted, refused) = (Reported { any: false, of_schema: false }, Reported { any: true, of_schema: true });

@@ -36,6 +36,7 @@ fn resolve(text: &str) -> String {
     }
 }
 
+/// Shows: server-yaml.md#placeholders "what only a shell expands stays as well"
 #[test]
 fn each_namespace_resolves_its_values() {
     for (text, expected) in [
@@ -92,6 +93,8 @@ provisioner:
     assert_eq!(format!("{passphrase:?}"), "Some([secret])");
 }
 
+/// Shows: server-yaml.md#placeholders "If the path of the repository has a `?`, it is refused in the URL of the state
+///   storage"
 #[test]
 fn path_of_the_repository_with_reserved_characters_is_refused_in_urls_that_it_would_change() {
     let server = "
@@ -126,6 +129,7 @@ plugins:
     assert_eq!(Files::server(&relative).in_folder("a?b%41").messages(), "");
 }
 
+/// Shows: server-yaml.md#placeholders "A placeholder that cannot be resolved is an error."
 #[test]
 fn unresolved_placeholders_are_reported_with_suggestions() {
     let messages = Files::sections(

@@ -39,6 +39,8 @@ fn messages(kind: SourceKind, key: &str, enabled: bool) -> String {
     Files::sections(&(plugin + &keys)).messages()
 }
 
+/// Shows: server-yaml.md#plugins "A key of `source` that its type does not have, such as `subdir` of a `local` plugin,
+///   is an error, also with `enabled: false`."
 #[test]
 fn each_type_of_source_accepts_its_own_keys_only() {
     for kind in SourceKind::all() {

@@ -8,6 +8,8 @@ use crate::repository::Files;
 
 const DIGEST: &str = "3d7db37d08f9140fd09f12b9621cd0954b6d56a9d2f357fb2c7f5d62636d2fd1";
 
+/// Shows: server-yaml.md#plugins "for the other types an alias of `repository`"
+/// Shows: server-yaml.md#plugins "branch, tag or commit. Alias: `ref`"
 #[test]
 fn source_key_synonyms_declare_same_plugin() {
     let declared = |source: &str| {
@@ -71,6 +73,7 @@ fn plugin_that_registers_itself_is_declared_with_its_start_attempts() {
     }
 }
 
+/// Shows: server-yaml.md#plugins "secrets that Initialize sends: `referenced`, those that `config` uses"
 #[test]
 fn config_is_typed_and_only_referenced_secrets_are_sent() {
     let stack = Files::sections(
@@ -329,6 +332,8 @@ fn plugins_must_be_a_list() {
     ");
 }
 
+/// Shows: server-yaml.md#plugins "belongs to the enabled plugin of that package"
+/// Shows: server-yaml.md#plugins "Every other type is a core type."
 #[test]
 fn types_are_routed_to_plugins_or_core_types_or_rejected() {
     let messages = Files::sections(
@@ -466,6 +471,7 @@ resources:
     "#);
 }
 
+/// Shows: plugins.md#addresses-without-encryption "refused unless the source has a `checksum` or `insecure: true`"
 #[test]
 fn address_without_encryption_needs_a_checksum_or_consent() {
     let messages = Files::sections(

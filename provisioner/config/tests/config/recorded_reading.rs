@@ -200,6 +200,7 @@ fn differences(stack: &Stack, server: &Json) -> Vec<String> {
     differences
 }
 
+/// Shows: comparison.md#what-each-of-them-is "**This `sc`** reads the same `server.yaml`"
 #[test]
 fn recorded_repositories_are_read_as_in_go() {
     let cases: Vec<Json> = recorded_cases("reading");

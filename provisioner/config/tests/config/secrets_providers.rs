@@ -93,6 +93,7 @@ fn key_to_create_is_read_with_its_settings_and_its_account() {
     assert_eq!((key.type_name, region.as_deref()), ("aws-kms", Some("eu-west-3")));
 }
 
+/// Shows: server-yaml.md#secrets-provider "A `keyName` without a scheme is refused with the URL to write."
 #[test]
 fn name_of_a_key_is_refused_with_its_url() {
     let hint = |provider: &str| {
@@ -120,6 +121,8 @@ fn name_of_a_key_is_refused_with_its_url() {
     );
 }
 
+/// Shows: server-yaml.md#secrets-provider "Keys in Azure Key Vault and HashiCorp Vault, and the provider
+///   `pulumi-cloud`, are refused."
 #[test]
 fn unusable_keys_are_reported_at_their_line() {
     let messages = [

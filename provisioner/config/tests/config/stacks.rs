@@ -6,6 +6,7 @@ use crate::repository::Files;
 
 const PLUGIN: &str = "plugins: [{ name: p, source: { type: git, path: x, ref: v1.2.3 } }]\n";
 
+/// Shows: server-yaml.md#sections "Shorter forms are accepted with a warning"
 #[test]
 fn resources_are_found_in_three_levels_and_in_shorthand() {
     let files = Files::sections(&format!(
@@ -193,6 +194,8 @@ fn errors_in_options_are_reported() {
     "#);
 }
 
+/// Shows: server-yaml.md#values "Values that YAML 1.1 would read differently (`yes`, `012`, `0x1F`, `1_000`, dates),
+///   and integers beyond 2^53, cause a warning"
 #[test]
 fn ambiguous_scalars_are_reported_as_warnings() {
     let messages = Files::sections(&format!(

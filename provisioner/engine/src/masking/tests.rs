@@ -150,6 +150,7 @@ fn assert_hidden(secret: &str) {
     }
 }
 
+/// Shows: events.md#secrets-in-texts "A secret is found as it is, and also"
 #[test]
 fn every_spelling_of_a_secret_is_masked() {
     for secret in [
@@ -168,6 +169,7 @@ fn every_spelling_of_a_secret_is_masked() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
+    /// Shows: events.md#secrets-in-texts "A secret is found as it is, and also"
     #[test]
     fn every_spelling_of_a_random_secret_is_masked(secret in "[ -~]{1}[ -~\n\tä€🦀\u{a0}\u{2028}]{6,30}[!-~]{1}") {
         prop_assume!(secret.trim().len() >= MIN_WITH_OWN_DIGITS);
@@ -294,6 +296,8 @@ fn short_secrets_are_not_masked() {
 const PEM: &str =
     "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\nshort=\n-----END PRIVATE KEY-----\n";
 
+/// Shows: events.md#secrets-in-texts "each line of a secret with several lines"
+/// Shows: events.md#secrets-in-texts "and each text in a JSON document"
 #[test]
 fn each_long_line_of_a_secret_is_masked_alone() {
     let masker = masker(&[PEM]);
@@ -312,6 +316,8 @@ fn lines_of_only_json_punctuation_are_not_masked() {
     assert_eq!(masker.mask("{\"k\": \"some words\"}"), "{[secret]}");
 }
 
+/// Shows: events.md#secrets-in-texts "each line of a secret with several lines"
+/// Shows: events.md#secrets-in-texts "and each text in a JSON document"
 #[test]
 fn secret_members_of_a_json_document_are_masked_alone() {
     let document = json!({
@@ -358,6 +364,7 @@ fn secrets_in_values_are_found_at_every_depth() {
     assert_eq!(format!("{masker:?}"), "SecretMasker { .. }");
 }
 
+/// Shows: events.md#secrets-in-texts "A text is shortened only after it is masked"
 #[test]
 fn no_part_of_a_cut_secret_is_left() {
     let secret = "Swordfish \"7f3a\" & ümläut/+ 🦀 é\\n%".repeat(4);
@@ -402,6 +409,7 @@ fn masking_of_long_texts_takes_time_in_proportion_to_their_length() {
     assert_eq!(masker.mask(&text), text);
 }
 
+/// Shows: events.md#secrets-in-texts "A literal of `sc` itself is not masked, also if a secret has the same words"
 #[test]
 fn literals_of_a_message_are_not_masked_and_its_values_are() {
     for word in ["secret", "error", "resource", "created", "plugin"] {

@@ -131,6 +131,8 @@ fn keys_that_cannot_be_used_are_named() {
     }
 }
 
+/// Shows: secrets.md#the-store "one that is empty or cut, or one that cannot be read, is an error with line and column,
+///   and it is never overwritten"
 #[test]
 fn store_that_cannot_be_read_is_refused_by_each_edit() {
     for (text, expected) in [
@@ -164,6 +166,7 @@ fn store_that_cannot_be_read_is_refused_by_each_edit() {
     }
 }
 
+/// Shows: secrets.md#commands "must not leave it, not even through a symbolic link"
 #[test]
 fn path_of_an_entry_does_not_leave_the_repository() {
     let case = Case::open("ed25519-openssh");
@@ -185,6 +188,7 @@ fn second_of_two_edits_at_once_is_refused() {
     assert!(case.file().read().unwrap().files.contains(&"a.txt".to_owned()));
 }
 
+/// Shows: secrets.md#confirmations "Edits at the same time do not get lost"
 #[test]
 fn many_edits_at_once_lose_no_file() {
     let (case, _) = revealed("ed25519-openssh");

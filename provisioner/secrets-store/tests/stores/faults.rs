@@ -8,6 +8,7 @@ use secrets_store::reveal::Reveal;
 
 use crate::Case;
 
+/// Shows: secrets.md#confirmations "after a crash it is the old one or the new one"
 #[test]
 fn interrupted_write_leaves_the_old_store_or_the_new_one() {
     let mut at = 1;

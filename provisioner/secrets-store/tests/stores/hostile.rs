@@ -94,6 +94,8 @@ fn key_files(victim: &Victim) -> Vec<&'static str> {
     ]
 }
 
+/// Shows: security.md#the-secrets-store "A key that opens the store is never registered, encrypted, overwritten or
+///   shown"
 #[test]
 fn key_that_opens_the_store_is_never_registered_hidden_or_revealed_over() {
     let victim = Victim::new();
@@ -119,6 +121,8 @@ fn key_that_opens_the_store_is_never_registered_hidden_or_revealed_over() {
     assert!(is_refused(&Reveal::prepare(&victim.file(), &keys).unwrap_err()));
 }
 
+/// Shows: security.md#the-secrets-store "A key that opens the store is never registered, encrypted, overwritten or
+///   shown"
 #[test]
 fn key_that_the_store_has_already_is_not_encrypted_for_others_and_can_be_removed() {
     let victim = Victim::new();
@@ -170,6 +174,8 @@ fn edit_lists_what_it_takes_from_the_store() {
     assert_eq!(listed(Edit::hide(&victim.file(), &keys).unwrap()), (1, expected));
 }
 
+/// Shows: secrets.md#the-store "one that is empty or cut, or one that cannot be read, is an error with line and column,
+///   and it is never overwritten"
 #[test]
 fn empty_or_cut_store_is_damaged_and_never_overwritten() {
     let victim = Victim::new();

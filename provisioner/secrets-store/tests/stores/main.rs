@@ -122,6 +122,8 @@ fn each_case(check: impl Fn(&str, &Case)) {
     }
 }
 
+/// Shows: secrets.md#secrets-in-git "each reads what the other has written"
+/// Shows: secrets.md#the-store "The file is written byte by byte as the Go tool writes it"
 #[test]
 fn each_profile_decrypts_each_file() {
     each_case(|name, case| {
@@ -141,6 +143,8 @@ fn each_profile_decrypts_each_file() {
     });
 }
 
+/// Shows: secrets.md#secrets-in-git "each reads what the other has written"
+/// Shows: secrets.md#the-store "The file is written byte by byte as the Go tool writes it"
 #[test]
 fn store_is_written_as_it_was_read_byte_by_byte() {
     each_case(|name, case| {

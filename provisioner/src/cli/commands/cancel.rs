@@ -106,6 +106,7 @@ mod tests {
     use crate::cli::signals::SignalReceiver;
     use crate::cli::ui::StreamProperties;
 
+    /// Shows: state.md#a-run "It removes only the locks that it has shown"
     #[tokio::test]
     async fn lock_that_was_not_shown_is_not_removed() {
         let cli = Cli::try_parse_from(["sc", "cancel"]).unwrap();

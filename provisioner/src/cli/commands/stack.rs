@@ -313,6 +313,7 @@ async fn import(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Resu
 mod tests {
     use super::*;
 
+    /// Shows: state.md#recorded-resources "with locks, interrupted runs, pending creates and other pending operations"
     #[test]
     fn status_of_a_stack_names_its_lock_and_pending_operations() {
         let status = |is_locked, is_interrupted, pending_operations, pending_creates| {

@@ -83,6 +83,7 @@ fn every_command_and_argument_has_help() {
     check(&Cli::command());
 }
 
+/// Shows: comparison.md#what-is-the-same "`-P -s -d -R -S -D -O -p`; `-M` and `-T` are accepted without effect"
 #[test]
 fn simple_container_command_lines_are_accepted() {
     let lines = [

@@ -73,6 +73,7 @@ mod tests {
 
     use super::*;
 
+    /// Shows: events.md#diagnostic "A mistake in your files, or a warning about them."
     #[test]
     fn diagnostic_has_code_range_hints_and_labels_without_secrets() {
         let mut sources = SourceFiles::default();

@@ -190,6 +190,7 @@ mod tests {
         assert_eq!(Line::plain("a\u{1b}]0;b\u{9f}c").render(true), "a\\u001b]0;b\\u009fc");
     }
 
+    /// Shows: security.md#secrets-in-output "So are commands that a pipeline obeys in its log"
     #[test]
     fn text_of_others_is_no_command_of_a_pipeline() {
         for (line, expected) in [

@@ -181,12 +181,17 @@ mod tests {
         ])
     }
 
+    /// Shows: events.md#events-as-json-lines "A secret value is written as the text `[secret]`"
+    /// Shows: events.md#events-as-json-lines "Members that only the engine uses (names that begin with `__`) are left
+    ///   out."
     #[test]
     fn secrets_are_masked_at_every_depth_and_internal_members_omitted() {
         let json = map_to_json(&DisplayValue::of_map(&bag(), Secrets::Masked)).to_string();
         insta::assert_snapshot!(json, @r#"{"count":3,"later":"[unknown]","list":["[secret]","b"],"map":{},"password":"[secret]"}"#);
     }
 
+    /// Shows: events.md#events-as-json-lines "A secret value is written as the text `[secret]` unless `--show-secrets`
+    ///   was given"
     #[test]
     fn secrets_are_shown_on_request() {
         let json = map_to_json(&DisplayValue::of_map(&bag(), Secrets::Shown)).to_string();

@@ -67,6 +67,8 @@ fn file_is_private_and_not_behind_a_link() {
     assert!(!root.join("none").exists());
 }
 
+/// Shows: events.md#events-as-json-lines "they go to standard error, or to the file in `SC_LOG_FILE`"
+/// Shows: README.md#what-it-does "without a value of a property, and with secrets masked"
 #[test]
 fn name_that_contains_a_secret_is_masked() {
     let folder = tempfile::tempdir().unwrap();

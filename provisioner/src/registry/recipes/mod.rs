@@ -139,6 +139,10 @@ mod tests {
         checked
     }
 
+    /// Shows: architecture.md#recipes-of-core-types "is caught by a test that holds all recipes to the data about the
+    ///   SDKs"
+    /// Shows: architecture.md#recipes-of-core-types "Tests compare the former with recordings of Simple Container, all
+    ///   of them; an own type has a written case instead"
     #[test]
     fn recipes_hold_to_the_packages() {
         let (mut of_simple_container, mut own) = (BTreeSet::new(), BTreeSet::new());
@@ -162,6 +166,7 @@ mod tests {
         }
     }
 
+    /// Shows: plugins.md#packages-of-core-types "The program has the versions, which are those of Simple Container"
     #[test]
     fn packages_of_recipes_have_the_versions_of_their_sdks() {
         let recipes = [core_types(), keys()];
@@ -176,6 +181,7 @@ mod tests {
         assert_eq!([package("docker"), package("datadog")], [None, None]);
     }
 
+    /// Shows: plugins.md#packages-of-core-types "The program has the versions, which are those of Simple Container"
     #[test]
     fn recorded_registrations_have_the_versions_of_the_packages() {
         let mut seen = BTreeSet::new();

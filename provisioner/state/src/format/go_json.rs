@@ -125,6 +125,7 @@ mod tests {
         to_string(value, escaping).unwrap()
     }
 
+    /// Shows: performance.md#json-of-checkpoints-and-journals "a formatter for the escapes and numbers of Go"
     #[test]
     fn strings_are_escaped_as_in_go() {
         assert_eq!(json("a\"\\/\n\u{1}\u{7f}é🦀", Escaping::Plain), "\"a\\\"\\\\/\\n\\u0001\u{7f}é🦀\"");
@@ -135,6 +136,7 @@ mod tests {
         assert_eq!(json("<&>", Escaping::Html), "\"\\u003c\\u0026\\u003e\"");
     }
 
+    /// Shows: performance.md#json-of-checkpoints-and-journals "a formatter for the escapes and numbers of Go"
     #[test]
     fn numbers_are_written_as_in_go() {
         let cases = [

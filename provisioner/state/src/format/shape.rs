@@ -117,6 +117,8 @@ mod tests {
     /// Writers: `stack init` writes version 0 with the name of the stack, then version 3 with a manifest. An import of
     /// `"deployment": null` by `sc`, and a rename of a stack without deployment, write version 3 with the name only.
     /// State edits and a destroy write a manifest and no resources.
+    ///
+    /// Shows: state.md#files "A text without resources is a state only if `pulumi` or `sc` writes such a text."
     #[test]
     fn only_checkpoints_that_a_program_writes_are_states_without_resources() {
         let table = [

@@ -192,6 +192,7 @@ mod tests {
         assert_eq!(crypter.decrypt(ciphertext).unwrap(), "\"otter\\u003c7\\u003e\"");
     }
 
+    /// Shows: state.md#secrets "A run sends at most one request for the data key. It keeps the data key of the state"
     #[tokio::test]
     async fn data_key_is_decrypted_once_and_only_on_demand() {
         let service = Arc::new(InvertingService::default());

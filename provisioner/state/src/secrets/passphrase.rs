@@ -155,6 +155,7 @@ mod tests {
         }
     }
 
+    /// Shows: performance.md#performance "A run that changes nothing and has no secrets does not derive the key"
     #[test]
     fn key_is_derived_only_on_demand() {
         // There is no runtime: a started derivation would panic.

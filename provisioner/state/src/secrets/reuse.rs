@@ -59,6 +59,7 @@ impl ReusePass<'_> {
 mod tests {
     use super::*;
 
+    /// Shows: state.md#secrets "Equal secrets never share one ciphertext."
     #[test]
     fn equal_secrets_do_not_share_a_ciphertext() {
         let mut reuse = CiphertextReuse::default();

@@ -56,6 +56,8 @@ async fn run(objects: &MemoryObjects, journals: &std::path::Path) {
 const RESOURCE: &str = r#"{"version":3,"checkpoint":{"stack":"organization/reef/dev","latest":{"manifest":{},"resources":[
     {"urn":"urn:pulumi:dev::reef::t:m:T::a","custom":true,"id":"a","type":"t:m:T"}]}}}"#;
 
+/// Shows: state.md#stores "A run without changes sends at most 16 requests to the store"
+/// Shows: state.md#migration-to-another-store "Reading the mark costs one request at the time of the checkpoint"
 #[tokio::test]
 async fn unchanged_run_sends_at_most_sixteen_requests() {
     let (objects, folder) = (MemoryObjects::default(), tempfile::tempdir().unwrap());
@@ -68,6 +70,8 @@ async fn unchanged_run_sends_at_most_sixteen_requests() {
 }
 
 /// Other runs take over a lock that is not renewed, and the history of a stack may be long.
+///
+/// Shows: state.md#interrupted-renames "The locks of a rename that a command completes are renewed until then."
 #[tokio::test]
 async fn locks_of_a_resumed_rename_are_renewed_until_it_is_completed() {
     let (objects, folder) = (MemoryObjects::default(), tempfile::tempdir().unwrap());

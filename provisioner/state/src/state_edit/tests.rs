@@ -251,6 +251,8 @@ fn recorded(state: &mut Snapshot, creations: &Creations) -> [String; 3] {
     [treated.collect::<Vec<_>>(), entries, pending.collect()].map(|lines| lines.join(", "))
 }
 
+/// Shows: state.md#state-edits "records what a journal has that cannot be merged, and removes the journal"
+/// Shows: state.md#the-state-was-changed-before-the-journal-was-merged "It never records a resource as one to delete"
 #[test]
 fn creations_of_a_journal_are_recorded_once_and_never_beside_a_live_entry() {
     let deleted = |name| ResourceState { delete: true, ..entry(name, &[]) };

@@ -247,6 +247,8 @@ pub(super) fn read(name: &str, text: &[u8]) -> LockInfo {
 mod tests {
     use super::*;
 
+    /// Shows: state.md#locks "all of them must agree: a process of another container, or of an earlier start of the
+    ///   machine, proves nothing"
     #[test]
     fn lock_has_the_members_of_pulumi_and_those_of_the_process_and_the_lease() {
         let process = ProcessFingerprint {

@@ -164,6 +164,8 @@ mod tests {
         watch.watch(("write", location), size, LIMIT, sleep(Duration::from_secs(seconds))).await;
     }
 
+    /// Shows: state.md#stores "After four seconds without a usable reply a warning names the request, the reason, and
+    ///   the time for which this request is still tried"
     #[tokio::test(start_paused = true)]
     async fn outage_is_reported_within_five_seconds_with_the_time_left() {
         let (watch, reports) = collecting();

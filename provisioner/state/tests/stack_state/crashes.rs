@@ -11,6 +11,7 @@ use crate::run::{Recorded, Run, runs};
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
+    /// Shows: state.md#the-journal "So a crash at any byte of the journal leaves a valid state."
     #[test]
     fn crash_at_every_byte_leaves_a_valid_state(run in runs()) {
         tokio::runtime::Runtime::new().unwrap().block_on(crash_at_every_byte(run));

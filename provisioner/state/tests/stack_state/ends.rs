@@ -92,6 +92,8 @@ fn is_forgotten(run: Run, names: &[String]) -> bool {
     matches!(run, Run::Refresh) && !names.is_empty()
 }
 
+/// Shows: state.md#a-run "the next run adds the entry that is missing, from the journal"
+/// Shows: state.md#a-run "if it dies before that, its journal explains the checkpoint"
 #[tokio::test]
 async fn run_that_dies_at_any_call_of_its_end_is_in_the_history_once() {
     for run in [Run::Destroy, Run::Refresh] {
@@ -114,6 +116,8 @@ async fn run_that_dies_at_any_call_of_its_end_is_in_the_history_once() {
     }
 }
 
+/// Shows: state.md#a-run "the next run adds the entry that is missing, from the journal"
+/// Shows: state.md#a-run "if it dies before that, its journal explains the checkpoint"
 #[tokio::test]
 async fn next_command_that_dies_too_adds_no_second_entry() {
     for run in [Run::Destroy, Run::Refresh] {
@@ -139,6 +143,7 @@ async fn next_command_that_dies_too_adds_no_second_entry() {
     }
 }
 
+/// Shows: state.md#a-run "The history gets an entry of the interrupted run, with the result `failed`."
 #[tokio::test]
 async fn run_that_was_interrupted_before_its_end_is_in_the_history_as_failed() {
     let fixture = stack_with_resource().await;

@@ -83,6 +83,7 @@ async fn plaintext_secrets_are_encrypted_with_the_manager_of_the_export() {
     assert!(error.to_string().contains("awskms"), "{error}");
 }
 
+/// Shows: state.md#export-and-import "Pending operations are dropped and reported, except pending creates with an id"
 #[tokio::test]
 async fn pending_operations_are_dropped_and_reported_except_creates_with_an_id() {
     let fixture = Fixture::new().await;
@@ -164,6 +165,8 @@ async fn custom_resource_without_id_is_refused() {
     assert!(matches!(error, StateError::Integrity(_)), "{error}");
 }
 
+/// Shows: state.md#export-and-import "`sc stack import` refuses, even with `--force`, as long as an interrupted run has
+///   left a journal."
 #[tokio::test]
 async fn import_is_refused_while_a_run_is_interrupted() {
     let fixture = Fixture::new().await;

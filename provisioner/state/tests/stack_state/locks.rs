@@ -31,6 +31,9 @@ fn age_lock(fixture: &Fixture, age: i64) {
     std::fs::File::options().write(true).open(lock).unwrap().set_modified(time).unwrap();
 }
 
+/// Shows: state.md#locks "after 120 seconds without a renewal, by the clock of the store"
+/// Shows: state.md#locks "at once, if its process ran on this host and has ended"
+/// Shows: state.md#locks "has no lease and is never taken over"
 #[tokio::test]
 async fn lock_is_taken_over_after_twice_its_lease_or_once_its_process_has_ended() {
     let minute = Some(LockLease::new(Duration::from_secs(60)));

@@ -26,6 +26,7 @@ use state::{
 
 use fixture::{Fixture, begun, creation, resource, secret_resource};
 
+/// Shows: state.md#the-checkpoint-could-not-be-saved "A run without changes creates no journal."
 #[tokio::test]
 async fn run_without_changes_writes_no_journal() {
     let fixture = Fixture::new().await;
@@ -42,6 +43,7 @@ async fn run_without_changes_writes_no_journal() {
     assert!(fixture.store.locks(&fixture.stack).await.unwrap().is_empty());
 }
 
+/// Shows: state.md#a-run "`sc` replays its journal onto the checkpoint, saves the result, and reports it"
 #[tokio::test]
 async fn next_run_recovers_an_interrupted_run() {
     let fixture = Fixture::new().await;
@@ -133,6 +135,7 @@ async fn export_contains_changes_of_an_interrupted_first_run() {
     assert!(encrypted.contains("::b\"") && encrypted.contains("\"ciphertext\": "), "{encrypted}");
 }
 
+/// Shows: state.md#a-run "Previews, exports and outputs take no lock and write nothing"
 #[tokio::test]
 async fn view_takes_no_lock_and_writes_no_files() {
     let fixture = Fixture::new().await;
@@ -145,6 +148,8 @@ async fn view_takes_no_lock_and_writes_no_files() {
     assert_eq!(fixture.journals().len(), 1);
 }
 
+/// Shows: state.md#the-state-was-changed-before-the-journal-was-merged "Otherwise the next run refuses to start. It
+///   prints the SHA-256 of the checkpoint that the journal starts from and of the current one."
 #[tokio::test]
 async fn journal_of_another_checkpoint_is_refused_with_both_digests() {
     let fixture = Fixture::new().await;
@@ -169,6 +174,8 @@ async fn journal_of_another_checkpoint_is_refused_with_both_digests() {
     assert_eq!(view.snapshot.unwrap().resources.len(), 1);
 }
 
+/// Shows: state.md#the-lock-of-an-active-run-was-removed "At its end the active run saves nothing, reports who holds
+///   the lock now, and fails. Its journal stays."
 #[tokio::test]
 async fn run_that_lost_its_lock_saves_nothing_and_keeps_its_journal() {
     let fixture = Fixture::new().await;
@@ -184,6 +191,8 @@ async fn run_that_lost_its_lock_saves_nothing_and_keeps_its_journal() {
     assert_eq!(state.snapshot().resources.len(), 2);
 }
 
+/// Shows: state.md#the-state-was-changed-during-a-run "At its end the run saves nothing and fails."
+/// Shows: state.md#the-state-was-changed-during-a-run "If the run has recorded changes, its journal and the lock stay"
 #[tokio::test]
 async fn run_whose_checkpoint_was_replaced_keeps_its_journal_and_names_the_newest_run() {
     let fixture = Fixture::new().await;
@@ -212,6 +221,9 @@ async fn run_whose_checkpoint_was_replaced_keeps_its_journal_and_names_the_newes
 }
 
 /// Another run breaks the lock and recovers the journal. Records that are added later are reported as a conflict.
+///
+/// Shows: state.md#the-lock-of-an-active-run-was-removed "If another run has already merged or removed the journal of
+///   the active run, the active run writes its whole journal again"
 #[tokio::test]
 async fn run_whose_journal_was_recovered_keeps_later_records_in_a_journal() {
     let fixture = Fixture::new().await;
@@ -262,6 +274,8 @@ async fn journal_of_a_saved_run_is_removed() {
     assert_eq!(state.snapshot().resources.len(), 1);
 }
 
+/// Shows: state.md#invariants "the state is saved all the same, because no better record of the run exists. Its
+///   metadata marks the state as invalid, as `pulumi` does, and the run fails."
 #[tokio::test]
 async fn state_that_violates_integrity_is_saved_marked_and_reported() {
     let fixture = Fixture::new().await;
@@ -326,6 +340,7 @@ async fn changed_secrets_manager_reencrypts_all_secrets() {
     assert!(text.contains("\"secrets_providers\":{\"type\":\"marker\",\"state\":{\"name\":\"other\"}}"), "{text}");
 }
 
+/// Shows: state.md#the-journal "Any other unreadable line stops the recovery."
 #[tokio::test]
 async fn malformed_journal_line_is_reported_with_its_number() {
     let fixture = Fixture::new().await;

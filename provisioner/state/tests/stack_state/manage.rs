@@ -73,6 +73,8 @@ async fn rename_is_refused_while_either_name_is_locked() {
     assert_eq!(fixture.names().await, ["a"]);
 }
 
+/// Shows: state.md#stack-commands "Secrets keep their ciphertext, so a reference to a resource inside a secret keeps
+///   the old name"
 #[tokio::test]
 async fn rename_keeps_ciphertexts() {
     let fixture = Fixture::new().await;
@@ -108,6 +110,7 @@ fn intents(fixture: &Fixture) -> Vec<String> {
     intents.map(|path| std::fs::read_to_string(path).unwrap()).collect()
 }
 
+/// Shows: state.md#interrupted-renames "its error says that the next command completes or undoes it"
 #[tokio::test]
 async fn rename_that_could_not_be_undone_says_that_the_next_command_does_it() {
     let mut pending = 0;

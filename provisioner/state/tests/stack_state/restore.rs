@@ -154,6 +154,8 @@ async fn restore(fixture: &Fixture, name: &str) -> Result<Restore, StateError> {
     Restore::prepare(&fixture.access, copy).await
 }
 
+/// Shows: state.md#restore "The restored state has the bytes of the copy"
+/// Shows: state.md#restore "The replaced state becomes the previous one."
 #[tokio::test]
 async fn previous_state_is_restored_with_its_ciphertexts() {
     let fixture = Fixture::new().await;

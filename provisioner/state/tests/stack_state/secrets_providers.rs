@@ -117,6 +117,7 @@ async fn state_keeps_its_provider_and_a_new_one_waits_until_the_key_is_created()
     assert_eq!(stack.description(&awaiting()).await, described);
 }
 
+/// Shows: state.md#secrets "A run sends at most one request for the data key. It keeps the data key of the state"
 #[tokio::test]
 async fn data_key_of_a_state_is_kept_and_decrypted_once_in_each_run() {
     let stack = Stack::new().await;
@@ -145,6 +146,8 @@ async fn state_without_secrets_needs_no_key() {
     }
 }
 
+/// Shows: state.md#secrets "If the state has another one, all secrets are encrypted anew with the next save, and `sc`
+///   says so."
 #[tokio::test]
 async fn state_of_another_provider_is_encrypted_anew_and_the_change_is_reported() {
     let stack = Stack::new().await;
@@ -164,6 +167,7 @@ async fn state_of_another_provider_is_encrypted_anew_and_the_change_is_reported(
     }
 }
 
+/// Shows: server-yaml.md#secrets-provider "`PULUMI_CLOUD_SECRET_OVERRIDE` replaces the URL of a key for one run."
 #[tokio::test]
 async fn substitute_replaces_a_key_for_one_run_and_no_passphrase() {
     let stack = Stack::new().await;
@@ -182,6 +186,7 @@ async fn substitute_replaces_a_key_for_one_run_and_no_passphrase() {
     assert_eq!(Provider::of(&stack.description(&passphrase).await), Some(Provider::Passphrase));
 }
 
+/// Shows: state.md#secrets "The provider is that of `Pulumi.<stack>.yaml` if that file names one"
 #[tokio::test]
 async fn manager_of_the_stack_file_is_used_for_writing() {
     let stack = Stack::new().await;
@@ -211,6 +216,8 @@ async fn manager_of_the_stack_file_is_used_for_writing() {
     assert_eq!(stack.description(&access).await, moved);
 }
 
+/// Shows: state.md#secrets "name the stack, the URL of the key and the words of the service"
+/// Shows: state.md#secrets "The state is unchanged then."
 #[tokio::test]
 async fn failing_key_leaves_the_state_unchanged() {
     let stack = Stack::new().await;

@@ -28,6 +28,9 @@ fn is_conflict<T>(result: &Result<T, StateError>) -> bool {
     matches!(result, Err(StateError::Conflict(_)))
 }
 
+/// Shows: state.md#the-state-was-changed-before-the-journal-was-merged "If the state records every resource that the
+///   journal has as created, with its URN and id, and the outcome of each Create is known, the next run removes the
+///   journal"
 #[tokio::test]
 async fn journal_whose_creations_are_recorded_is_removed_by_the_next_run() {
     let fixture = unmerged(&["b", "c"]).await;
@@ -74,6 +77,9 @@ async fn removal_of_a_stack_and_other_changes_without_a_run_accept_a_obsolete_jo
     assert_eq!(fixture.journals().len(), 1);
 }
 
+/// Shows: state.md#state-edits "records what a journal has that cannot be merged, and removes the journal"
+/// Shows: state.md#the-state-was-changed-before-the-journal-was-merged "The journal is removed after the state is
+///   saved"
 #[tokio::test]
 async fn repair_removes_the_journal_after_the_state_is_saved() {
     let fixture = unmerged(&["c"]).await;
@@ -98,6 +104,8 @@ async fn repair_removes_the_journal_after_the_state_is_saved() {
     assert_eq!(fixture.names().await, ["c", "b"]);
 }
 
+/// Shows: state.md#the-state-was-changed-before-the-journal-was-merged "A journal that its run continues to write is
+///   not removed."
 #[tokio::test]
 async fn journal_that_grows_during_a_repair_stays() {
     let fixture = Fixture::new().await;

@@ -32,6 +32,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
+/// Shows: state.md#the-journal-could-not-be-written "If the journal or its folder was removed, `sc` writes the whole
+///   journal anew."
 #[tokio::test]
 async fn journal_whose_folder_was_removed_is_written_anew_as_a_whole() {
     let fixture = Fixture::new().await;
@@ -88,6 +90,8 @@ async fn run_that_cannot_save_writes_a_removed_journal_anew_before_it_names_it()
     assert_eq!(fixture.access.unrecorded.take(), UnrecordedReport::default());
 }
 
+/// Shows: state.md#the-journal-could-not-be-written "The file has mode 0600, and its secrets are encrypted as always."
+/// Shows: state.md#the-journal-could-not-be-written "finds the journal in the fallback folder by itself"
 #[tokio::test]
 async fn next_run_finds_the_journal_in_the_fallback_folder() {
     let (fixture, private) = with_fallback().await;
@@ -117,6 +121,8 @@ async fn next_run_finds_the_journal_in_the_fallback_folder() {
     assert_eq!(fixture.names().await, ["b", "c", "a"]);
 }
 
+/// Shows: state.md#the-journal-could-not-be-written "A fallback folder that is a symbolic link, that belongs to another
+///   user, or that others can write to, is neither read nor written."
 #[tokio::test]
 async fn journal_in_a_folder_that_others_can_write_to_is_neither_written_nor_read() {
     let (fixture, private) = with_fallback().await;

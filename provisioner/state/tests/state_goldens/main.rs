@@ -15,8 +15,9 @@ use case::Case;
 
 /// Defines a test for each case, named after its folder; an option of the case follows after the colon.
 macro_rules! cases {
-    ($($name:ident $(: $option:ident)?,)*) => {
+    ($($(#[$doc:meta])* $name:ident $(: $option:ident)?,)*) => {
         $(
+            $(#[$doc])*
             #[tokio::test]
             async fn $name() {
                 Case::open(&folder(stringify!($name)))$(.$option())?.check().await;
@@ -51,6 +52,7 @@ cases! {
     secrets,
     two_stacks,
     unversioned,
+    /// Shows: state.md#state "A checkpoint that `sc` loads and saves without a change has the same bytes"
     up,
     values,
     version_4,

@@ -58,6 +58,7 @@ async fn wrong_checksum_is_a_violation() {
     assert!(error.contains("its manifest: has the checksum \"0dff"), "{error}");
 }
 
+/// Shows: state.md#files "`sc` refuses a checkpoint with a format version other than 3 or 4"
 #[tokio::test]
 async fn unsupported_versions_are_refused() {
     let text = load("up").await.unwrap();

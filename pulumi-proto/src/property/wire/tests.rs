@@ -282,6 +282,7 @@ fn malformed_value_is_reported_with_its_path() {
     }
 }
 
+/// Shows: plugin-authoring.md#calls "properties are nested at most 250 levels deep"
 #[test]
 fn nesting_limit_applies_to_encoder_and_decoder() {
     let nested = |depth| (1..depth).fold(PropertyValue::Null, |inside, _| vec![inside].into());

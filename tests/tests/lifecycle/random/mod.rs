@@ -131,6 +131,7 @@ const STREAMS: u64 = 8;
 /// Default number of cases, unless `LIFECYCLE_CASES` is set.
 const CASES: u32 = 1000;
 
+/// Shows: engine.md#stop-and-abort "Every prefix of the journal is a valid state."
 #[test]
 fn random_runs_keep_state_valid_and_next_run_recovers() {
     let cases = std::env::var("LIFECYCLE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);

@@ -200,15 +200,15 @@ fn excluded_identifiers(path: &str, text: &str) -> Vec<String> {
 }
 
 /// Line of a doc comment. The parser turns each line `///` and `//!` into an attribute `#[doc = "..."]`.
-struct DocLine {
+pub(crate) struct DocLine {
     /// True for `//!` and `#![doc = "..."]`.
     is_inner: bool,
-    line: usize,
-    text: String,
+    pub(crate) line: usize,
+    pub(crate) text: String,
 }
 
 /// Returns the doc line that tokens begin with, if they do, and the tokens after it.
-fn doc_line(tokens: &[TokenTree]) -> Option<(DocLine, &[TokenTree])> {
+pub(crate) fn doc_line(tokens: &[TokenTree]) -> Option<(DocLine, &[TokenTree])> {
     let is = |token: &TokenTree, c: char| matches!(token, TokenTree::Punct(punct) if punct.as_char() == c);
     let (is_inner, group, rest) = match tokens {
         [hash, bang, TokenTree::Group(group), rest @ ..] if is(hash, '#') && is(bang, '!') => (true, group, rest),

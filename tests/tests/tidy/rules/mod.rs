@@ -1,6 +1,7 @@
 //! Rules, one in each file.
 
 mod citations;
+mod claims;
 mod crates;
 mod cycles;
 mod entry_references;

@@ -28,6 +28,8 @@ fn path_is_the_prefix_of_keys() {
     }
 }
 
+/// Shows: state.md#in-s3 "or of another service with its interface, with Pulumi's parameters"
+/// Shows: state.md#in-s3 "response_checksum_validation=when_supported` and directory buckets are refused"
 #[test]
 fn older_parameters_are_translated() {
     let cases = [
@@ -84,6 +86,8 @@ fn encryption_is_that_of_the_parameters() {
     }
 }
 
+/// Shows: state.md#in-s3 "or of another service with its interface, with Pulumi's parameters"
+/// Shows: state.md#in-s3 "response_checksum_validation=when_supported` and directory buckets are refused"
 #[test]
 fn invalid_urls_are_refused_without_credentials() {
     let cases = [

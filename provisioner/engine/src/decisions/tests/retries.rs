@@ -33,6 +33,8 @@ fn attempt(method: Method, error: &ProviderError) -> FailedAttempt<'_> {
     }
 }
 
+/// Shows: engine.md#repeated-calls "A call is repeated five times at most."
+/// Shows: engine.md#repeated-calls "never shorter than the time that `RetryInfo` names"
 #[test]
 fn delay_is_drawn_below_a_doubled_bound_and_never_before_the_named_time() {
     // Retries so far, named seconds, random number, expected milliseconds.
@@ -57,6 +59,8 @@ fn delay_is_drawn_below_a_doubled_bound_and_never_before_the_named_time() {
     }
 }
 
+/// Shows: engine.md#repeated-calls "Check, Diff, Read, Invoke, Configure | always"
+/// Shows: engine.md#repeated-calls "Create, Update, Delete | with `retry: { mutations: true }`"
 #[test]
 fn methods_that_change_resources_are_repeated_only_if_declared() {
     use Method::*;
@@ -75,6 +79,8 @@ fn methods_that_change_resources_are_repeated_only_if_declared() {
     }
 }
 
+/// Shows: engine.md#repeated-calls "A failure without it is never repeated, and neither is a lost reply, a call whose
+///   plugin has exited, or a resource that failed to initialize."
 #[test]
 fn errors_without_retry_info_and_lost_replies_are_never_repeated() {
     let lost = LostReply::ALL.map(|lost| ProviderError::ReplyLost {

@@ -155,6 +155,8 @@ async fn call_is_repeated_until_it_succeeds_not_before_the_named_time() {
     assert_eq!(details.class, ErrorClass::Unavailable);
 }
 
+/// Shows: engine.md#repeated-calls "A call is repeated five times at most."
+/// Shows: engine.md#repeated-calls "never shorter than the time that `RetryInfo` names"
 #[tokio::test(start_paused = true)]
 async fn call_is_repeated_five_times_with_growing_random_delays() {
     let mut first_waits = Vec::new();
@@ -204,6 +206,8 @@ async fn configure_is_repeated_and_check_config_is_not() {
     assert_eq!(fixture.attempts(), 1);
 }
 
+/// Shows: engine.md#repeated-calls "if the next attempt would begin after the time limit of the call in
+///   `customTimeouts`: a repeated call receives the rest of it"
 #[tokio::test(start_paused = true)]
 async fn all_attempts_lie_within_the_time_limit_and_receive_its_rest() {
     let seconds = Duration::from_secs;
@@ -264,6 +268,7 @@ async fn lost_replies_and_partial_failures_are_not_repeated() {
     }
 }
 
+/// Shows: state.md#locks "repeats no provider call that has failed"
 #[tokio::test(start_paused = true)]
 async fn call_is_not_repeated_once_the_lock_of_the_stack_is_lost() {
     let errors = all_busy(Method::Create, 1, Duration::from_secs(1));

@@ -134,6 +134,8 @@ mod tests {
         insta::assert_snapshot!(check(false, Secrets::Shown), @r#"{"stackName":"reef/aquarium","outputs":{"hosts":["a","b"],"password":"hush","ports":{"http":80},"url":"https://reef.example"}}"#);
     }
 
+    /// Shows: comparison.md#for-pulumi-users "a single output is printed bare: a text as it is, any other value as
+    ///   JSON"
     #[test]
     fn single_output_is_a_bare_text_or_json() {
         let list = PropertyValue::List(vec!["a".into(), PropertyValue::secret("hush".into())]);

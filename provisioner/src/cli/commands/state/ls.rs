@@ -126,6 +126,8 @@ mod tests {
         Arc::new(state)
     }
 
+    /// Shows: state.md#recorded-resources "lists the recorded resources with their types, ids and status: protected,
+    ///   tainted or external, pending deletes and replacements, pending operations"
     #[test]
     fn status_shows_marks_and_pending_operations() {
         let operation = |kind, resource| PendingOperation { resource, kind };

@@ -144,6 +144,8 @@ mod tests {
         Snapshot { resources: urns.iter().map(entry).collect(), ..Snapshot::default() }
     }
 
+    /// Shows: state.md#recorded-resources "`NAME` is the name that previews show (`KEY--ENV`), the key, `ENV/KEY`,
+    ///   `TYPE::NAME` or a URN."
     #[test]
     fn resource_is_found_by_name_key_type_and_urn() {
         let snapshot =
@@ -164,6 +166,7 @@ mod tests {
         }
     }
 
+    /// Shows: state.md#recorded-resources "A name that several resources have is an error, which lists them."
     #[test]
     fn ambiguous_or_unknown_name_is_an_error_with_candidates() {
         let snapshot = snapshot(&["t:m:A::web--prod", "t:m:B::web--prod", "t:m:A::db--prod"]);

@@ -441,6 +441,8 @@ fn long_step_without_a_terminal_is_reported_every_30_seconds() {
     ");
 }
 
+/// Shows: events.md#every-event "1 for the first line, then one more for each line"
+/// Shows: events.md#events-as-json-lines "A secret value is written as the text `[secret]`"
 #[test]
 fn json_display_prints_one_line_per_event_with_masked_secrets() {
     let out = Shared::default();
@@ -449,6 +451,7 @@ fn json_display_prints_one_line_per_event_with_masked_secrets() {
     insta::assert_snapshot!("json", out.text());
 }
 
+/// Shows: events.md#events-as-json-lines "Secrets are also masked in the texts of messages and errors, always"
 #[test]
 fn no_display_shows_a_secret() {
     for preview in [true, false] {
@@ -499,6 +502,7 @@ fn values_that_equal_a_secret_are_masked_in_every_display() {
     }
 }
 
+/// Shows: events.md#secrets-in-texts "A text is shortened only after it is masked"
 #[test]
 fn secret_in_a_long_message_is_masked_before_the_message_is_shortened() {
     const SECRET: &str = "swordfish-7f3a";
@@ -521,6 +525,8 @@ fn secret_in_a_long_message_is_masked_before_the_message_is_shortened() {
     }
 }
 
+/// Shows: events.md#events-as-json-lines "It is written as soon as the event occurs."
+/// Shows: events.md#order "The last line of a run that was not aborted is a `phase-ended`"
 #[test]
 fn finish_waits_until_all_events_are_rendered_in_order() {
     let out = Shared::default();
@@ -545,6 +551,7 @@ fn finish_waits_until_all_events_are_rendered_in_order() {
     assert_eq!(texts, ["one", "two", "three", "four"]);
 }
 
+/// Shows: events.md#message "position in your files, as `file:line:column`"
 #[test]
 fn messages_have_the_position_in_the_program() {
     let out = Shared::default();

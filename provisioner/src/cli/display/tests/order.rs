@@ -45,6 +45,7 @@ fn names_in(text: &str) -> Vec<&str> {
     text.lines().filter_map(named).collect()
 }
 
+/// Shows: README.md#what-it-does "both in the order of the file"
 #[test]
 fn preview_is_ordered_as_the_file_is() {
     let expected = shown(&preview([0, 1, 2, 3, 4]));

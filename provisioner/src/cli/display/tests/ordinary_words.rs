@@ -101,6 +101,7 @@ fn diagnostics_with_lines_of_files() {
     );
 }
 
+/// Shows: events.md#secrets-in-texts "A literal of `sc` itself is not masked, also if a secret has the same words"
 #[test]
 fn events_of_a_run() {
     let urn = urn("t:m:Echo", "echo");

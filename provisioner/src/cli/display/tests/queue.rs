@@ -79,6 +79,9 @@ fn repeated_messages_are_shown_once_for_each_resource() {
     assert_eq!(names.collect::<Vec<_>>(), ["a", "b", "c", "c"]);
 }
 
+/// Shows: events.md#long-and-many-messages "Only `message` events for texts that a plugin logged or printed are
+///   dropped"
+/// Shows: events.md#long-and-many-messages "`sc` drops further lines, and a warning tells how many"
 #[test]
 fn only_lines_of_plugins_are_dropped_if_too_many_events_wait() {
     const COUNT: usize = 300;
@@ -139,6 +142,8 @@ fn messages_of_the_displays_are_chosen_by_their_options() {
     assert_eq!(chosen, [(true, true), (false, false), (true, false), (false, true), (true, true)]);
 }
 
+/// Shows: engine.md#stop-and-abort "`sc` shows at once that it is stopping, the steps that still run, and what the next
+///   Ctrl-C does."
 #[test]
 fn notice_of_a_stop_is_shown_before_the_events_that_wait() {
     let (release, held) = mpsc::channel();

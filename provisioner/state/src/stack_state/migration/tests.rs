@@ -80,6 +80,10 @@ fn is_migrated<T>(loaded: &Result<T, StoreError>) -> bool {
     matches!(loaded, Err(StoreError::Migrated { .. }))
 }
 
+/// Shows: state.md#migration-to-another-store "Tags, history, backups and retained checkpoints are copied, then the
+///   checkpoint"
+/// Shows: state.md#migration-to-another-store "To move a stack back, let server.yaml name the new store, and migrate to
+///   the old one."
 #[tokio::test]
 async fn stack_moves_with_all_that_the_store_has_of_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -110,6 +114,10 @@ async fn stack_moves_with_all_that_the_store_has_of_it() {
     assert_eq!(contents(&in_folder).await, created);
 }
 
+/// Shows: state.md#migration-to-another-store "Tags, history, backups and retained checkpoints are copied, then the
+///   checkpoint"
+/// Shows: state.md#migration-to-another-store "To move a stack back, let server.yaml name the new store, and migrate to
+///   the old one."
 #[tokio::test]
 async fn migration_back_replaces_only_the_checkpoint_that_was_left() {
     let folder = tempfile::tempdir().unwrap();
@@ -140,6 +148,9 @@ async fn migration_back_replaces_only_the_checkpoint_that_was_left() {
     }
 }
 
+/// Shows: state.md#migration-to-another-store "The stack must have no journal, and the target must be another store and
+///   have no other state of it."
+/// Shows: state.md#migration-to-another-store "a mark that names the new one: URL (without passwords)"
 #[tokio::test]
 async fn target_with_another_state_and_the_same_store_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -256,16 +267,25 @@ async fn end_after_each_request(migrate_back: bool, change_in_between: bool) {
     assert!(outcomes[0] > 10 && outcomes[1] > 0 && outcomes[2] > 0, "{outcomes:?}");
 }
 
+/// Shows: state.md#migration-to-another-store "the stack is used in the old store, and refused in the new one; the next
+///   `sc stack migrate` takes the locks over and continues"
+/// Shows: state.md#migration-to-another-store "both stores have the same complete state and refuse it: run it again"
 #[tokio::test(start_paused = true)]
 async fn migration_that_ends_after_any_request_leaves_the_stack_in_one_store_and_is_continued() {
     end_after_each_request(false, false).await;
 }
 
+/// Shows: state.md#migration-to-another-store "the stack is used in the old store, and refused in the new one; the next
+///   `sc stack migrate` takes the locks over and continues"
+/// Shows: state.md#migration-to-another-store "both stores have the same complete state and refuse it: run it again"
 #[tokio::test(start_paused = true)]
 async fn migration_back_that_ends_after_any_request_is_continued() {
     end_after_each_request(true, false).await;
 }
 
+/// Shows: state.md#migration-to-another-store "the stack is used in the old store, and refused in the new one; the next
+///   `sc stack migrate` takes the locks over and continues"
+/// Shows: state.md#migration-to-another-store "both stores have the same complete state and refuse it: run it again"
 #[tokio::test(start_paused = true)]
 async fn interrupted_migration_of_a_stack_that_was_changed_since_is_continued() {
     end_after_each_request(false, true).await;

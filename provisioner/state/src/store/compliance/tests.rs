@@ -18,6 +18,7 @@ async fn compressing_file_store_is_compliant() {
     }
 }
 
+/// Shows: state.md#a-run "If two runs lock at the same time, both may fail, but they never both succeed."
 #[tokio::test]
 async fn at_most_one_of_twenty_concurrent_locks_succeeds() {
     let folder = tempfile::tempdir().unwrap();
@@ -38,6 +39,8 @@ async fn at_most_one_of_twenty_concurrent_locks_succeeds() {
     }
 }
 
+/// Shows: state.md#migration-to-another-store "Each command on a stack that has a mark fails with exit code 1"
+/// Shows: state.md#migration-to-another-store "A run on the new store has no changes then."
 #[tokio::test]
 async fn store_of_objects_is_compliant() {
     for compression in Compression::ALL {

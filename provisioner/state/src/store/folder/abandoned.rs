@@ -56,6 +56,7 @@ mod tests {
 
     use super::*;
 
+    /// Shows: state.md#files "it removes the temporary files (`.tmp-sc-…`) of killed ones"
     #[test]
     fn temporary_files_of_killed_processes_are_removed_and_no_others() {
         let root = tempfile::tempdir().unwrap();

@@ -14,6 +14,7 @@ use super::super::compliance::{EMPTY, SECOND, error_chain, holder, leased, save,
 use super::super::tests::{compressing_store, file_store, url};
 use super::super::*;
 
+/// Shows: state.md#a-run "Every file in the lock folder counts as a lock, except `.attrs` sidecars."
 #[tokio::test]
 async fn any_file_except_sidecars_in_the_lock_folder_counts_as_lock() {
     let folder = tempfile::tempdir().unwrap();
@@ -40,6 +41,8 @@ async fn unreadable_lock_counts_and_can_be_broken() {
     assert!(store.locks(&stack("dev")).await.unwrap().is_empty());
 }
 
+/// Shows: state.md#locks "While the lock of an ended run is removed, a stack in a folder stays locked, and a lock that
+///   was renewed meanwhile stays."
 #[tokio::test]
 async fn renewal_and_removal_of_a_lock_exclude_each_other() {
     let folder = tempfile::tempdir().unwrap();
@@ -113,6 +116,7 @@ async fn state_that_was_restored_is_the_one_that_was_read_and_a_changed_one_is_n
     }
 }
 
+/// Shows: state.md#state "in the files and the formats that the `pulumi` command line uses"
 #[tokio::test]
 async fn files_have_the_names_of_the_command_line() {
     let folder = tempfile::tempdir().unwrap();
@@ -338,6 +342,8 @@ async fn options_retain_checkpoints_and_skip_backups() {
     assert_eq!(store.list().await.unwrap(), [stack("dev")]);
 }
 
+/// Shows: state.md#files "`sc` recognizes compressed files by their content"
+/// Shows: state.md#files "If a checkpoint exists in several forms, the newest one counts."
 #[tokio::test]
 async fn compression_is_detected_by_content_and_newest_file_wins() {
     let folder = tempfile::tempdir().unwrap();
@@ -387,6 +393,7 @@ fn private_options() -> StoreOptions {
     StoreOptions { access: Access::Private, retain_checkpoints: true, ..StoreOptions::default() }
 }
 
+/// Shows: state.md#files "Files and folders under `.pulumi` have the permissions that `pulumi` gives them"
 #[tokio::test]
 async fn files_have_the_permissions_of_the_command_line() {
     let folder = tempfile::tempdir().unwrap();
@@ -421,6 +428,8 @@ async fn private_store_is_accessible_to_its_owner_only() {
     store.unlock(lock).await.unwrap();
 }
 
+/// Shows: state.md#files "An existing `.pulumi` then becomes 0700 at the next change, and a file loses the permissions
+///   of others"
 #[tokio::test]
 async fn store_that_becomes_private_withdraws_earlier_permissions() {
     let folder = tempfile::tempdir().unwrap();
@@ -445,6 +454,7 @@ fn replace_by_pipe(path: &Path) {
     assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
+/// Shows: state.md#files "a named pipe or a device in place of a file is an error"
 #[tokio::test]
 async fn named_pipe_in_place_of_a_file_is_refused_without_waiting() {
     let folder = tempfile::tempdir().unwrap();
@@ -467,6 +477,7 @@ async fn named_pipe_in_place_of_a_file_is_refused_without_waiting() {
     assert!(error_chain(&file_store(folder.path()).await.unwrap_err()).ends_with(refused));
 }
 
+/// Shows: state.md#files "`meta.yaml`, tags, locks and entries of the history have at most 4 MiB and 64 levels"
 #[tokio::test]
 async fn documents_of_the_store_have_a_size_limit_and_a_depth_limit() {
     let folder = tempfile::tempdir().unwrap();

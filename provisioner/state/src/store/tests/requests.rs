@@ -73,6 +73,7 @@ async fn folders_of_copies_are_listed_at_the_same_time() {
     assert_eq!((started.elapsed(), objects.take_requests().len() - 2), (latency, 3));
 }
 
+/// Shows: state.md#stores "A write whose reply was lost is not taken for the write of another program"
 #[tokio::test(start_paused = true)]
 async fn checkpoint_whose_write_got_no_reply_is_saved_once() {
     for fault in [Fault::LostReply, Fault::NotReached] {
@@ -142,6 +143,7 @@ async fn lock_whose_write_got_no_reply_is_held_or_removed() {
     store.unlock(lock_again).await.unwrap();
 }
 
+/// Shows: state.md#stores "A run that ends after any request leaves the old checkpoint or the new one."
 #[tokio::test(start_paused = true)]
 async fn run_that_ends_after_any_request_leaves_the_old_checkpoint_or_the_new_one() {
     let mut outcomes = BTreeSet::new();
@@ -170,6 +172,7 @@ async fn run_that_ends_after_any_request_leaves_the_old_checkpoint_or_the_new_on
     assert_eq!(outcomes.len(), 2);
 }
 
+/// Shows: state.md#stores "A run that ends after any request leaves the old checkpoint or the new one."
 #[tokio::test(start_paused = true)]
 async fn rename_that_ends_after_any_request_is_completed_or_undone() {
     let west = StackReference::new("shore", "west").unwrap();

@@ -106,6 +106,8 @@ async fn check_one_stack(store: &StateStore, step: usize) -> StackReference {
     name.clone()
 }
 
+/// Shows: state.md#interrupted-renames "the next command of `sc` on the old or the new name undoes or completes the
+///   rename"
 #[tokio::test]
 async fn rename_that_ends_before_any_file_operation_is_completed_or_undone_by_the_next_command() {
     let mut outcomes = Vec::new();
