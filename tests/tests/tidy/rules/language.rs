@@ -10,132 +10,50 @@ use syn::{Expr, ExprLit, Lit, MetaNameValue};
 use super::assert_none;
 use crate::workspace::root;
 
-/// Words with which no doc comment begins: the subject of the sentence would stand elsewhere.
-const OPENINGS: [&str; 25] = [
-    "What",
-    "Who",
-    "That",
-    "It",
-    "Those",
-    "Where",
-    "Whether",
-    "How",
-    "One",
-    "So",
-    "Nobody",
-    "Nothing",
-    "They",
-    "Its",
-    "Their",
-    "Which",
-    "This",
-    "These",
-    "Also",
-    "Everything",
-    "Something",
-    "Somebody",
-    "Whoever",
-    "Whatever",
-    "None",
+/// Words with which neither a doc comment nor a name of a function with several words begins: the subject would stand
+/// elsewhere.
+const PRONOUNS: [&str; 16] = [
+    "how", "it", "its", "nobody", "nothing", "that", "their", "these", "they", "this", "those", "what", "where",
+    "whether", "which", "who",
 ];
 
-/// Identifiers that do not occur, each with the word to use.
-const IDENTIFIERS: [(&str, &str); 67] = [
-    ("answer", "reply, response, return"),
-    ("answered", "reply, response, return"),
-    ("answers", "reply, response, return"),
+/// Synonyms of terms of the glossary, with the term. No identifier has one of them among its words.
+const SYNONYMS: [(&str, &str); 35] = [
     ("book", "deployment state"),
     ("breach", "violation"),
     ("breaches", "violation"),
-    ("break", "abort, fatal error"),
-    ("breaks", "abort, fatal error"),
-    ("broken", "abort, fatal error, invalid"),
-    ("come_to", "return"),
-    ("comes_to", "return"),
-    ("complain", "report"),
     ("complaint", "diagnostic"),
     ("condemn", "dependent replacement"),
     ("condemned", "dependent replacement"),
-    ("converse", "step generator, decision"),
+    ("converse", "step generator"),
     ("deed", "step"),
     ("deeds", "step"),
-    ("departure", "delete step"),
     ("doom", "dependent replacement"),
     ("doomed", "dependent replacement"),
     ("door", "resource monitor"),
     ("fate", "outcome"),
-    ("floor", "layer"),
-    ("folk", "the thing itself"),
     ("give_way", "pending replacement"),
     ("goes_along", "dependent replacement"),
     ("gone_along", "dependent replacement"),
-    ("house", "crate"),
-    ("is_fine", "a predicate that stands alone, such as is_valid"),
     ("ladder", "decision"),
     ("law", "invariant"),
-    ("laws", "integrity, invariant"),
+    ("laws", "invariant"),
     ("lazy_provider", "default provider"),
     ("leftover", "pending delete"),
-    ("leftovers", "pending deletes"),
-    ("nobody", "none, absent"),
-    ("note", "message, warning, diagnostic"),
-    ("notes", "message, warning, diagnostic"),
-    ("nothing", "none, absent"),
+    ("leftovers", "pending delete"),
     ("oddities", "violation"),
     ("oddity", "violation"),
-    ("park", "unconfigured provider"),
     ("parked", "unconfigured provider"),
     ("promise", "pending replacement"),
     ("promised", "pending replacement"),
-    ("promises", "pending replacement, invariant"),
-    ("reach", "targets, excludes, scope"),
-    ("room", "module"),
+    ("promises", "pending replacement"),
     ("run_chain", "step executor"),
-    ("said", "reported, logged"),
-    ("say", "emit, report, log"),
-    ("says", "emit, report, log"),
-    ("settle", "resolve, finish"),
-    ("settled", "resolved, finished"),
-    ("staircase", "orchestration"),
     ("stranded", "dependent replacement"),
     ("stumbled", "failed step"),
     ("superseded", "pending delete"),
     ("surgery", "state edit"),
-    ("tables", "deployment state"),
     ("take_through", "step executor"),
-    ("tell", "emit, report, log"),
-    ("tells", "emit, report, log"),
-    ("told", "emitted, reported"),
     ("under_way", "pending operation"),
-    ("unsettled", "pending"),
-];
-
-/// Words that no identifier has as a part, in any place.
-const PARTS: [&str; 13] = [
-    "breach",
-    "condemned",
-    "deed",
-    "doomed",
-    "folk",
-    "nobody",
-    "oddity",
-    "staircase",
-    "stranded",
-    "stumbled",
-    "surgery",
-    "told",
-    "whoever",
-];
-
-/// Words with which no name of a function begins.
-const FIRST_WORDS: [&str; 10] = ["what", "who", "that", "it", "those", "where", "whether", "how", "nobody", "nothing"];
-
-/// Identifiers that are allowed, each with the owner of the name.
-const ALLOWED: [(&str, &str); 4] = [
-    ("break", "Rust: the keyword"),
-    ("floor", "the standard library: `f64::floor`"),
-    ("park", "the standard library: `std::thread::park`"),
-    ("NOTE", "annotate-snippets: `Level::NOTE`"),
 ];
 
 /// Returns the words of an identifier, in lower case and joined by `_`.
@@ -154,22 +72,20 @@ fn words(identifier: &str) -> String {
 
 /// Returns why an identifier is not allowed, or `None` if it is.
 fn objection(identifier: &str, is_function: bool) -> Option<String> {
-    if ALLOWED.iter().any(|(allowed, _)| *allowed == identifier) {
-        return None;
-    }
     let words = words(identifier);
-    if let Some((_, instead)) = IDENTIFIERS.iter().find(|(excluded, _)| *excluded == words) {
-        return Some(format!("`{identifier}`: use {instead}"));
-    }
-    let mut parts = words.split('_');
-    if is_function
-        && parts.clone().next().is_some_and(|first| FIRST_WORDS.contains(&first))
-        && parts.clone().count() > 1
-    {
+    let has_pronoun = words.split_once('_').is_some_and(|(first, _)| PRONOUNS.contains(&first));
+    if is_function && has_pronoun {
         return Some(format!("`{identifier}` begins with a pronoun: name the situation and the expectation"));
     }
-    let part = parts.find(|part| PARTS.contains(part))?;
-    Some(format!("`{identifier}` contains `{part}`"))
+    let is_part = |synonym: &str| format!("_{words}_").contains(&format!("_{synonym}_"));
+    let (synonym, term) = SYNONYMS.iter().find(|(synonym, _)| is_part(synonym))?;
+    Some(format!("`{identifier}`: the term of the glossary for `{synonym}` is `{term}`"))
+}
+
+/// Returns the terms that a glossary defines.
+fn terms(glossary: &str) -> Vec<&str> {
+    let cells = glossary.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
+    cells.map(|(term, _)| term.split(" (").next().unwrap_or(term)).collect()
 }
 
 /// Calls a function with each identifier of code, its line, and whether it names a function that is defined there.
@@ -254,7 +170,7 @@ fn openings_without_subject(path: &str, text: &str) -> Vec<String> {
         // A word in emphasis or quotation marks is a word, too.
         let start = comment.trim_start_matches(['*', '_', '"', '\'']);
         let word: String = start.chars().take_while(|c| c.is_alphanumeric()).collect();
-        if OPENINGS.contains(&word.as_str()) {
+        if PRONOUNS.contains(&word.to_lowercase().as_str()) {
             let first = comment.lines().next().unwrap_or_default();
             openings.push(format!("{path}:{line}: {first}"));
         }
@@ -292,10 +208,7 @@ fn doc_comments_begin_with_a_verb_or_a_noun() {
 fn identifiers_are_words_of_the_field() {
     let own = "tests/tests/tidy/rules/language.rs";
     let files: BTreeMap<String, String> = rust_files().into_iter().filter(|(path, _)| path != own).collect();
-    let mut violations: Vec<String> = files.iter().flat_map(|(path, text)| excluded_identifiers(path, text)).collect();
-    let is_stale = |(allowed, _): &&(&str, &str)| !files.values().any(|text| text.contains(allowed));
-    violations.extend(ALLOWED.iter().filter(is_stale).map(|(name, _)| format!("`{name}` is allowed, but is not used")));
-    assert_none(&violations);
+    assert_none(&files.iter().flat_map(|(path, text)| excluded_identifiers(path, text)).collect::<Vec<_>>());
 }
 
 #[test]
@@ -311,33 +224,44 @@ fn doc_comment_without_subject_is_found() {
     assert_eq!(found("/**\n Where f is.\n */\nfn f() {}"), ["a.rs:1: Where f is."]);
     assert_eq!(found("/// **This** works.\nfn f() {}"), ["a.rs:1: **This** works."]);
     assert_eq!(
-        found("m! {\n    /// Nothing.\n    f,\n    /// One more.\n    g,\n}"),
-        ["a.rs:2: Nothing.", "a.rs:4: One more."]
+        found("m! {\n    /// Nothing.\n    f,\n    /// This one.\n    g,\n}"),
+        ["a.rs:2: Nothing.", "a.rs:4: This one."]
     );
     assert_eq!(found("const TEXT: &str = \"\n/// What a fixture has.\n\"; // What a comment says.\n"), [""; 0]);
 }
 
 #[test]
+fn synonyms_name_terms_of_the_glossary() {
+    let glossary = fs::read_to_string(root().join("docs/glossary.md")).expect("there is a glossary");
+    let terms = terms(&glossary);
+    let unknown = SYNONYMS.iter().filter(|(synonym, term)| !terms.contains(term) || terms.contains(synonym));
+    assert_none(
+        &unknown.map(|(synonym, term)| format!("`{synonym}` is no synonym of a term: {term}")).collect::<Vec<_>>(),
+    );
+}
+
+#[test]
 fn excluded_identifier_is_found() {
     let found = |text: &str| excluded_identifiers("a.rs", text);
-    let code =
-        "mod m {\n    struct Condemned;\n    fn what_stays() { let told = 1.0_f64.floor(); }\n    fn what() {}\n}\n";
+    let code = "mod m {\n    struct Condemned;\n    fn what_stays() { let deed = 1; }\n    fn what() {}\n}\n";
     let violations = found(code);
     assert_eq!(violations.len(), 3, "{violations:?}");
     assert!(violations[0].starts_with("a.rs:2: `Condemned`") && violations[1].starts_with("a.rs:3: `what_stays`"));
-    assert!(violations[2].starts_with("a.rs:3: `told`"));
+    assert_eq!(violations[2], "a.rs:3: `deed`: the term of the glossary for `deed` is `step`");
     for code in [
-        "assert!(told);",
-        "macro_rules! m { () => { fn told() {} } }",
-        "m! { names: [say] }",
-        "fn f() { vec![g(|it| it.Say)] }",
+        "assert!(deed);",
+        "macro_rules! m { () => { fn deed() {} } }",
+        "m! { names: [deeds] }",
+        "fn f() { vec![g(|it| it.Deed)] }",
         "#[derive(Doomed)] struct A;",
         "enum E { PendingSurgery }",
         "const TAKE_THROUGH: u8 = 1;",
-        "fn r#says() {}",
+        "fn r#laws() {}",
+        "fn lazy_providers() { lazy_provider_of(1) }",
     ] {
         assert_eq!(found(code).len(), 1, "{code}");
     }
-    assert_eq!(found("// told\nconst WORDS: &str = \"told\";"), [""; 0]);
+    assert_eq!(found("// deed\nconst WORDS: &str = \"deed\"; fn indeed() {}"), [""; 0]);
     assert_eq!(words("DeploymentState2"), "deployment_state2");
+    assert_eq!(terms("| term | meaning |\n|---|---|\n| store (also: backend) | a folder |\n"), ["term", "store"]);
 }
