@@ -250,7 +250,6 @@ fn find_mapping(mappings: &str, address: usize) -> Option<Range<usize>> {
 mod tests {
     use super::*;
 
-    /// Returns the constants of a text.
     fn constants(text: &MessageText) -> Vec<&str> {
         text.constants.iter().map(|constant| &text[constant.place.clone()]).collect()
     }

@@ -40,7 +40,6 @@ pub fn write_atomically_from(folder: &Path, path: &Path, content: &[u8], access:
     sync_folder(folder_of(path))
 }
 
-/// Returns the folder of a file.
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -188,7 +188,6 @@ impl ConnectionGuard {
 }
 
 impl Default for ConnectionGuard {
-    /// Returns a guard with the default limits.
     fn default() -> Self {
         Self::new(EndpointLimits::default())
     }

@@ -46,7 +46,6 @@ impl Endpoint {
         Ok(Self { address, _server: server })
     }
 
-    /// Returns the number of the port.
     pub(super) fn port(&self) -> u16 {
         self.address.port()
     }

@@ -64,12 +64,10 @@ impl Lease {
         serving.and_then(|shared| shared.instance()).cloned()
     }
 
-    /// Returns whether the lease was closed.
     pub(super) fn is_closed(&self) -> bool {
         self.lock().is_closed
     }
 
-    /// Returns whether this is a lease of instances of a plugin.
     pub(super) fn is_of(&self, plugin: &Arc<Plugin>) -> bool {
         Arc::ptr_eq(&self.plugin, plugin)
     }
@@ -83,7 +81,6 @@ impl Lease {
         Err(ProviderError::Failed { method, message, indeterminate: false, source: None, details: None })
     }
 
-    /// Returns the parameters of the lease.
     fn parameters(&self) -> Option<ParameterizeRequest> {
         self.lock().parameters.clone()
     }

@@ -55,7 +55,6 @@ impl MonitorRelay {
         self.access.set(Arc::new(access)).unwrap_or_default();
     }
 
-    /// Returns the numbers of the ports.
     pub(super) fn ports(&self) -> impl Iterator<Item = u16> {
         self.ports.iter().map(|port| port.address.port())
     }

@@ -157,7 +157,6 @@ impl PluginHost {
         self.plugins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the plugins of the run.
     fn plugins(&self) -> Vec<Arc<Plugin>> {
         self.lock_plugins().clone()
     }

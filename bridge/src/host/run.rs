@@ -101,7 +101,6 @@ impl Run {
         }
     }
 
-    /// Returns the pool of instances.
     pub(super) fn pool(&self) -> &InstancePool {
         self.settings.pool.instances()
     }

@@ -85,7 +85,6 @@ impl SharedInstance {
         self.instance.get().is_none_or(|instance| instance.is_alive() && !instance.is_used_up())
     }
 
-    /// Returns the instance, if it was started.
     pub(super) fn instance(&self) -> Option<&Arc<Instance>> {
         self.instance.get()
     }

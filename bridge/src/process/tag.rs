@@ -54,7 +54,6 @@ impl ProcessTag {
         Ok(())
     }
 
-    /// Returns whether a process has the tag.
     #[cfg(target_os = "linux")]
     pub(super) fn is_of(self, process: Pid) -> bool {
         let path = format!("/proc/{process}/limits");

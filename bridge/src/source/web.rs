@@ -26,7 +26,6 @@ pub(super) fn client(host: &str) -> ClientBuilder {
     if is_loopback(host) { client.no_proxy() } else { client }
 }
 
-/// Returns the policy for retries.
 pub(super) fn retry_policy() -> ExponentialBuilder {
     ExponentialBuilder::new().with_min_delay(Duration::from_millis(100)).with_max_times(MAX_RETRIES).with_jitter()
 }

@@ -73,7 +73,6 @@ pub struct Goal {
 }
 
 impl Goal {
-    /// Returns the kind of the resource.
     pub(crate) fn kind(&self) -> ResourceKind {
         match (self.custom, self.type_token.is_provider()) {
             (false, _) => ResourceKind::Component,

@@ -45,7 +45,6 @@ pub(crate) fn error_details(error: &(dyn Error + 'static)) -> Option<Box<ErrorDe
     Some(Box::new(error.details()))
 }
 
-/// Returns the message of a failed step.
 pub(crate) fn step_message(step: &Step, error: &StepError) -> Message {
     let mut message = error_message(error);
     if let StepError::Provider(error) = error {
@@ -119,7 +118,6 @@ pub(crate) fn package_of(urn: &Urn) -> String {
     pulumi_proto::urn::TypeToken::new(urn.type_token()).package().to_owned()
 }
 
-/// Returns the hint for the error of a provider in a step, if there is one.
 fn hint(step: &Step, error: &ProviderError) -> Option<MessageText> {
     let is_lost = |method| error.lost_reply(method).is_some();
     let text = match step.op {
@@ -167,7 +165,6 @@ fn lost_create(step: &Step, id: Option<&ResourceId>) -> MessageText {
     }
 }
 
-/// Returns the message of an input that Check has rejected.
 pub(crate) fn rejected_input(urn: &Urn, failure: &CheckFailure) -> Message {
     let mut message = Message::rejected_input(failure);
     message.plugin = Some(pulumi_proto::urn::TypeToken::new(urn.type_token()).package().to_owned());
@@ -208,7 +205,6 @@ pub(crate) fn does_not_exist(urn: &Urn, id: Option<&ResourceId>) -> MessageText 
     MessageText::new(format_args!("{} {:?} does not exist", urn.type_token(), ResourceId::text(id)))
 }
 
-/// Returns the reason that a resource was not imported.
 pub(crate) fn import_failure(planned: &ResourceState, reason: ImportFailure) -> MessageText {
     match reason {
         ImportFailure::Missing => does_not_exist(&planned.urn, planned.id.as_ref()),

@@ -112,7 +112,6 @@ impl Reporter {
         self.failure.load(Ordering::Relaxed) >= failure.level()
     }
 
-    /// Returns the first error that was reported.
     pub(crate) fn first_error(&self) -> Option<ErrorReported> {
         self.first_error.get().copied()
     }

@@ -10,7 +10,6 @@ use sha2::{Digest as _, Sha256};
 pub(crate) struct CheckpointDigest(Arc<LazyLock<String, Box<dyn FnOnce() -> String + Send>>>);
 
 impl CheckpointDigest {
-    /// Returns the digest of a checkpoint.
     pub(crate) fn of(checkpoint: Arc<String>) -> Self {
         Self(Arc::new(LazyLock::new(Box::new(move || digest(&checkpoint)))))
     }

@@ -25,7 +25,6 @@ impl TemporaryFolder {
         ScratchFolder::in_shared(&parent, PREFIX).map(Self)
     }
 
-    /// Returns the path of the folder.
     pub(in crate::process) fn path(&self) -> &Path {
         self.0.path()
     }

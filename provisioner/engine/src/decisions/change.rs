@@ -36,7 +36,6 @@ impl Change {
         Self { changed: true, replace_keys: keys.to_vec(), ..Self::default() }
     }
 
-    /// Returns whether the change replaces the resource.
     pub(crate) fn replaces(&self) -> bool {
         !self.replace_keys.is_empty() || self.detailed.values().any(|diff| diff.kind.is_replace())
     }

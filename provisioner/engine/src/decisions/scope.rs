@@ -93,12 +93,10 @@ impl Scope {
         !self.targets.is_empty()
     }
 
-    /// Returns whether a URN matches a target.
     pub(crate) fn is_target(&self, urn: &Urn) -> bool {
         self.targets.iter().any(|pattern| pattern.matches(urn))
     }
 
-    /// Returns whether a URN matches an exclude.
     pub(crate) fn is_excluded(&self, urn: &Urn) -> bool {
         self.excludes.iter().any(|pattern| pattern.matches(urn))
     }

@@ -58,7 +58,6 @@ impl DeploymentState {
         self.counts.clear();
     }
 
-    /// Returns whether the refresh was refused.
     pub(crate) fn is_refresh_refused(&self) -> bool {
         self.is_refresh_refused
     }

@@ -19,7 +19,6 @@ fn resource(name: &str, change: impl FnOnce(&mut ResourceState)) -> Arc<Resource
     Arc::new(state)
 }
 
-/// Returns a deployment state that has loaded these resources.
 fn loaded<const N: usize>(resources: [Arc<ResourceState>; N]) -> DeploymentState {
     DeploymentState::new(Snapshot { resources: resources.into(), ..Snapshot::default() })
 }

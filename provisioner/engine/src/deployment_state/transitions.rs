@@ -147,7 +147,6 @@ impl DeploymentState {
         self.incomplete(urn) == Some(Incomplete::Skipped)
     }
 
-    /// Returns whether a component was not constructed.
     pub(super) fn is_not_constructed(&self, urn: &Urn) -> bool {
         self.incomplete(urn) == Some(Incomplete::NotConstructed)
     }

@@ -63,7 +63,6 @@ pub(crate) async fn import_all(ctx: &Arc<Context>) -> PhaseEnd {
     PhaseEnd::of(ctx, true)
 }
 
-/// Returns the URN of the resource that a goal imports.
 pub(crate) fn urn_of(ctx: &Context, goal: &ImportGoal) -> Urn {
     let (stack, project) = (&ctx.request.stack, &ctx.request.project);
     let parent = goal.parent.clone().unwrap_or_else(|| Urn::root_stack(stack, project));

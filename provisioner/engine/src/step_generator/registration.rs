@@ -73,7 +73,6 @@ impl Registration {
         step
     }
 
-    /// Returns the recorded state.
     pub(crate) fn old_state(&self) -> Option<&ResourceState> {
         self.old.as_ref().map(|(_, old)| &**old)
     }

@@ -70,7 +70,6 @@ fn collect_features(features: &mut BTreeSet<Feature>, resource: &ResourceState) 
     features.extend(used.into_iter().filter(|(_, used)| *used).map(|(feature, _)| feature));
 }
 
-/// Returns the features that a snapshot uses.
 pub(super) fn used_by(snapshot: &Snapshot) -> BTreeSet<Feature> {
     let mut features = BTreeSet::new();
     for resource in snapshot.all_resources() {

@@ -72,7 +72,6 @@ impl JournalFolders {
         (0..=self.fallbacks.len()).map(JournalPlace)
     }
 
-    /// Returns the folder of the journals of a stack.
     pub(super) fn folder(&self, place: JournalPlace, stack: &StackReference) -> PathBuf {
         let root = match self.fallback(place) {
             None => self.backend.join(".sc/journal"),

@@ -295,7 +295,6 @@ impl StackMigration {
         Ok(stored.is_some_and(|stored| stored.revision.digest().as_str() == digest))
     }
 
-    /// Returns the mark of the source, from that of the target.
     fn source_mark(&self, target_mark: MigrationMark) -> MigrationMark {
         MigrationMark {
             direction: MigrationDirection::To,

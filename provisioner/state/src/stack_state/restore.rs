@@ -146,7 +146,6 @@ impl Current {
         }
     }
 
-    /// Returns the digest of the text, if there is one.
     fn digest(&self) -> Option<String> {
         self.stored().map(|stored| stored.revision.digest().as_str().to_owned())
     }

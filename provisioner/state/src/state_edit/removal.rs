@@ -50,7 +50,6 @@ pub fn remove_entries(
     Ok(removed)
 }
 
-/// Returns the indices of the entries to remove.
 fn indices_to_remove(
     snapshot: &Snapshot,
     selected: Selection<'_>,

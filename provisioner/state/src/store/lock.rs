@@ -211,7 +211,6 @@ impl StoredLock {
         renewed
     }
 
-    /// Returns the lock without its lease.
     pub(super) fn without_lease(&self) -> Self {
         let mut permanent = self.clone();
         if let Some(extension) = &mut permanent.sc {

@@ -64,12 +64,10 @@ impl Revision {
         Self { digest: CheckpointDigest::of(text), variant, version }
     }
 
-    /// Returns the compression and the version of the object.
     pub(super) fn object(&self) -> (Compression, ObjectVersion) {
         (self.variant, self.version.clone())
     }
 
-    /// Returns whether an object is that of the revision.
     pub(super) fn is_object(&self, variant: Compression, version: &ObjectVersion) -> bool {
         self.variant == variant && self.version == *version
     }
@@ -84,7 +82,6 @@ impl Revision {
         Self { digest: self.digest.clone(), variant, version }
     }
 
-    /// Returns the digest of the text.
     pub(crate) fn digest(&self) -> &CheckpointDigest {
         &self.digest
     }

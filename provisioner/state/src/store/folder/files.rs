@@ -229,7 +229,6 @@ impl Folder {
     }
 }
 
-/// Returns whether there is a file at a path.
 fn exists(path: &Path) -> Result<bool, FileError> {
     path.try_exists().map_err(FileError::of("read", path))
 }
@@ -268,13 +267,11 @@ fn write_and_rename(to: &Path, create: impl FnOnce(&Path) -> io::Result<()>) -> 
     written
 }
 
-/// Returns a temporary path for a file in a folder.
 pub(super) fn temporary_path(path: &Path, folder: &Path) -> PathBuf {
     let suffix = if path.as_os_str().as_encoded_bytes().ends_with(SIDECAR.as_bytes()) { SIDECAR } else { "" };
     folder.join(format!("{TEMPORARY_PREFIX}{}{suffix}", uuid::Uuid::new_v4()))
 }
 
-/// Returns the folder of a file.
 pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().unwrap_or(path)
 }

@@ -141,7 +141,6 @@ impl Folder {
     }
 }
 
-/// Returns whether the condition of a write is met.
 fn is_met(path: &Path, condition: &WriteCondition) -> Result<bool, FileError> {
     if *condition == WriteCondition::None {
         return Ok(true);
