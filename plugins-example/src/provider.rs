@@ -20,7 +20,7 @@ use crate::check::check;
 use crate::diff::{diff, ignore};
 use crate::engine::Engine;
 use crate::resources::resource::{Resource, State};
-use crate::root::{Context, Root};
+use crate::root::{CallContext, Root};
 use crate::schema::schema;
 use crate::value::{from_wire, to_wire};
 use crate::{VERSION, config, functions, resources};
@@ -53,12 +53,12 @@ impl Shared {
         self.configured.get().ok_or_else(|| Status::failed_precondition("Configure has not been called yet"))
     }
 
-    fn context(&self) -> Result<Context, Status> {
+    fn context(&self) -> Result<CallContext, Status> {
         if self.cancelled.is_cancelled() {
             return Err(Status::aborted("the plugin is being cancelled; no new operation is started"));
         }
         let root = Arc::clone(&self.configured()?.root);
-        Ok(Context { root, cancelled: self.cancelled.clone() })
+        Ok(CallContext { root, cancelled: self.cancelled.clone() })
     }
 
     /// Encodes a property map for a response.

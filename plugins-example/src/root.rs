@@ -96,7 +96,7 @@ pub(crate) fn leads_out(error: &io::Error) -> bool {
 
 /// The part of the process that a call may use.
 #[derive(Clone)]
-pub(crate) struct Context {
+pub(crate) struct CallContext {
     /// The configured root folder.
     pub(crate) root: Arc<Root>,
     /// Cancelled when the engine calls Cancel or the process stops.

@@ -31,7 +31,7 @@ pub use read::{
 };
 pub use scratch::{RANDOM_CHARACTERS, ScratchFolder, shared_name};
 pub use temporary::{TEMPORARY_PREFIX, TemporaryFiles, is_day_old};
-pub use trust::{Origin, TrustError, check_trusted, check_trusted_below};
+pub use trust::{PathOrigin, TrustError, check_trusted, check_trusted_below};
 pub(crate) use trust::{check_trusted_target, check_trusted_tree};
 pub use write::{write_atomically, write_atomically_from};
 

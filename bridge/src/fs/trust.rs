@@ -28,7 +28,7 @@ pub enum TrustError {
         /// User of this process.
         user: u32,
         /// Program of the file or folder.
-        origin: Origin,
+        origin: PathOrigin,
     },
     /// The group or all users may write to the file or folder.
     #[error("{} is refused: other users can write to it (owner {owner}, mode {mode:04o})", path.display())]
@@ -40,13 +40,13 @@ pub enum TrustError {
         /// Permissions of the file or folder.
         mode: u32,
         /// Program of the file or folder.
-        origin: Origin,
+        origin: PathOrigin,
     },
 }
 
 /// Program that a file or folder belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum PathOrigin {
     /// Part of this program, such as its cache: a missing one is created anew.
     Own,
     /// Part of the system or of the user, such as a home folder: it must stay where it is.
@@ -57,17 +57,17 @@ impl Hint for TrustError {
     fn hint(&self) -> Option<MessageText> {
         match self {
             Self::Path(_) => None,
-            Self::ForeignOwner { path, origin: Origin::Own, .. } => {
+            Self::ForeignOwner { path, origin: PathOrigin::Own, .. } => {
                 Some(format!("move it away (`{}`), and it is created anew", move_away(path)).into())
             }
-            Self::ForeignOwner { path, user, origin: Origin::Foreign, .. } => {
+            Self::ForeignOwner { path, user, origin: PathOrigin::Foreign, .. } => {
                 let advice = format!(
                     "if you trust its content, let root run `chown {user} {}`",
                     operand(&path.to_string_lossy())
                 );
                 Some(advice.into())
             }
-            Self::WritableByOthers { path, origin: Origin::Own, .. } => {
+            Self::WritableByOthers { path, origin: PathOrigin::Own, .. } => {
                 let advice = format!(
                     "move it away (`{}`), and it is created anew; or, if you trust its content, run `chmod -R go-w {}`",
                     move_away(path),
@@ -75,7 +75,7 @@ impl Hint for TrustError {
                 );
                 Some(advice.into())
             }
-            Self::WritableByOthers { path, origin: Origin::Foreign, .. } => {
+            Self::WritableByOthers { path, origin: PathOrigin::Foreign, .. } => {
                 Some(format!("if you trust its content, run `chmod go-w {}`", operand(&path.to_string_lossy())).into())
             }
         }
@@ -96,7 +96,7 @@ fn move_away(path: &Path) -> String {
 pub fn check_trusted(path: &Path, metadata: &Metadata) -> Result<(), TrustError> {
     // Links have no permissions of their own.
     let mode = if metadata.is_symlink() { 0 } else { metadata.mode() & 0o7777 };
-    check(path, metadata.uid(), mode, rustix::process::geteuid().as_raw(), Origin::Own)
+    check(path, metadata.uid(), mode, rustix::process::geteuid().as_raw(), PathOrigin::Own)
 }
 
 /// Checks that a user other than the current one and root cannot change a folder of another program and what is in it, at
@@ -114,7 +114,13 @@ pub(crate) fn check_trusted_tree(folder: &Path) -> Result<(), TrustError> {
             }
             continue;
         }
-        check(&path, metadata.uid(), metadata.mode() & 0o7777, rustix::process::geteuid().as_raw(), Origin::Foreign)?;
+        check(
+            &path,
+            metadata.uid(),
+            metadata.mode() & 0o7777,
+            rustix::process::geteuid().as_raw(),
+            PathOrigin::Foreign,
+        )?;
         if metadata.is_dir() {
             for member in fs::read_dir(&path).map_err(FileError::of("list", &path))? {
                 open.push(member.map_err(FileError::of("list", &path))?.path());
@@ -166,7 +172,7 @@ pub(crate) fn check_trusted_target(path: &Path) -> Result<(), TrustError> {
         let metadata = fs::symlink_metadata(&current).map_err(FileError::of("read", &current))?;
         let mode = metadata.mode() & 0o7777;
         let is_protected = metadata.is_symlink() || metadata.is_dir() && mode & STICKY != 0;
-        check(&current, metadata.uid(), if is_protected { 0 } else { mode }, user, Origin::Foreign)?;
+        check(&current, metadata.uid(), if is_protected { 0 } else { mode }, user, PathOrigin::Foreign)?;
         if metadata.is_symlink() {
             links += 1;
             if links > MAX_LINKS {
@@ -180,7 +186,7 @@ pub(crate) fn check_trusted_target(path: &Path) -> Result<(), TrustError> {
     Ok(())
 }
 
-fn check(path: &Path, owner: u32, mode: u32, user: u32, origin: Origin) -> Result<(), TrustError> {
+fn check(path: &Path, owner: u32, mode: u32, user: u32, origin: PathOrigin) -> Result<(), TrustError> {
     const ROOT: u32 = 0;
     let path = || path.to_owned();
     if owner != user && owner != ROOT {
@@ -201,7 +207,7 @@ mod tests {
     /// Shows: plugins.md#the-cache "belongs to neither you nor root, or if the group or all users may write to it"
     #[test]
     fn owner_and_write_permissions_decide_whether_a_path_is_trusted() {
-        let decide = |owner, mode| match check(Path::new("/x"), owner, mode, 1000, Origin::Own) {
+        let decide = |owner, mode| match check(Path::new("/x"), owner, mode, 1000, PathOrigin::Own) {
             Ok(()) => "trusted",
             Err(TrustError::ForeignOwner { .. }) => "foreign",
             Err(_) => "writable",
@@ -225,18 +231,18 @@ mod tests {
 
     #[test]
     fn error_names_path_owner_mode_and_the_command_that_mends_it() {
-        let error = check(Path::new("/c/sc"), 1001, 0o755, 1000, Origin::Own).unwrap_err();
+        let error = check(Path::new("/c/sc"), 1001, 0o755, 1000, PathOrigin::Own).unwrap_err();
         assert_eq!(
             error.to_string(),
             "/c/sc is refused: it belongs to user 1001 (mode 0755), neither to you (user 1000) nor to root"
         );
         assert!(error.hint().unwrap().contains("`mv /c/sc /c/sc.refused`"));
-        let error = check(Path::new("/c/sc"), 1000, 0o777, 1000, Origin::Own).unwrap_err();
+        let error = check(Path::new("/c/sc"), 1000, 0o777, 1000, PathOrigin::Own).unwrap_err();
         assert_eq!(error.to_string(), "/c/sc is refused: other users can write to it (owner 1000, mode 0777)");
         assert!(error.hint().unwrap().contains("`chmod -R go-w /c/sc`"));
         // What is not one of this program stays where it is.
         for (owner, expected) in [(1000, "run `chmod go-w /home/me`"), (1001, "run `chown 1000 /home/me`")] {
-            let error = check(Path::new("/home/me"), owner, 0o777, 1000, Origin::Foreign).unwrap_err();
+            let error = check(Path::new("/home/me"), owner, 0o777, 1000, PathOrigin::Foreign).unwrap_err();
             let hint = error.hint().unwrap();
             assert!(hint.contains(expected) && !hint.contains("mv "), "{hint}");
         }
@@ -245,7 +251,7 @@ mod tests {
             let error = check(Path::new("/c/it's $(id)"), 1000, 0o777, 1000, origin).unwrap_err();
             error.hint().unwrap().into_string()
         };
-        let (own, foreign) = (hint(Origin::Own), hint(Origin::Foreign));
+        let (own, foreign) = (hint(PathOrigin::Own), hint(PathOrigin::Foreign));
         assert!(own.contains(r"`mv '/c/it'\''s $(id)' '/c/it'\''s $(id).refused'`"), "{own}");
         assert!(foreign.contains(r"`chmod go-w '/c/it'\''s $(id)'`"), "{foreign}");
     }

@@ -12,7 +12,7 @@ use futures_util::future::{join_all, try_join_all};
 use super::connection_guard::ConnectionGuard;
 use super::host_settings::{CheckedPlugin, DeclaredPlugin, HostSettings};
 use super::instance::Instance;
-use super::lease::Lease;
+use super::instance_lease::InstanceLease;
 use super::package_schema::parse_schema;
 use super::package_types::PackageTypes;
 use super::run::{Plugin, Program, Run};
@@ -33,7 +33,7 @@ use crate::provider::{Provider, ProviderError, SchemaRequest};
 pub struct PluginHost {
     run: Arc<Run>,
     plugins: Mutex<Vec<Arc<Plugin>>>,
-    leases: Mutex<Vec<Arc<Lease>>>,
+    leases: Mutex<Vec<Arc<InstanceLease>>>,
 }
 
 impl PluginHost {
@@ -161,13 +161,13 @@ impl PluginHost {
         self.lock_plugins().clone()
     }
 
-    fn leases(&self) -> MutexGuard<'_, Vec<Arc<Lease>>> {
+    fn leases(&self) -> MutexGuard<'_, Vec<Arc<InstanceLease>>> {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins a lease for a provider resource.
-    async fn lease(&self, plugin: &Arc<Plugin>) -> Result<Arc<Lease>, HostError> {
-        let lease = Lease::new(&self.run, plugin);
+    async fn lease(&self, plugin: &Arc<Plugin>) -> Result<Arc<InstanceLease>, HostError> {
+        let lease = InstanceLease::new(&self.run, plugin);
         {
             let mut leases = self.leases();
             leases.retain(|lease| !lease.is_closed());

@@ -13,7 +13,7 @@ use super::connection_guard::ConnectionGuard;
 use super::instance::{Instance, ProcessKey};
 use super::pool::Pool;
 use super::registration_service::RegistrationEndpoint;
-use crate::launch::Registrar;
+use crate::launch::PluginRegistrations;
 
 /// Pool of instances by what they have in common.
 pub(super) type InstancePool = Pool<ProcessKey, Instance, HostError>;
@@ -53,9 +53,9 @@ impl PluginPool {
     ///
     /// # Errors
     /// Returns an error if there is no folder for the socket, or it cannot be opened. The next call tries again.
-    pub(super) async fn registrar(&self, folders: &[PathBuf]) -> io::Result<Registrar> {
+    pub(super) async fn registrations(&self, folders: &[PathBuf]) -> io::Result<PluginRegistrations> {
         let open = async || RegistrationEndpoint::open(folders, self.connection_guard());
-        Ok(self.0.registrations.get_or_try_init(open).await?.registrar().clone())
+        Ok(self.0.registrations.get_or_try_init(open).await?.registrations().clone())
     }
 
     pub(super) fn instances(&self) -> &InstancePool {

@@ -14,7 +14,7 @@ use tonic::{Request, Response, Status, async_trait};
 use super::connection_guard::{Caller, ConnectionGuard, GuardedConnection};
 use super::endpoint::{RunningServer, opened};
 use crate::fs::ScratchFolder;
-use crate::launch::{Registrar, RegistrationError, create_socket_folder};
+use crate::launch::{PluginRegistrations, RegistrationError, create_socket_folder};
 
 /// Name of the socket in its folder.
 const SOCKET: &str = "host";
@@ -24,7 +24,7 @@ const MAX_REQUEST: usize = 64 * 1024;
 /// Socket at which plugins register, in a private folder. Dropping it stops the service and removes the folder.
 #[derive(Debug)]
 pub(super) struct RegistrationEndpoint {
-    registrar: Registrar,
+    registrations: PluginRegistrations,
     _server: RunningServer,
     _folder: ScratchFolder,
 }
@@ -39,15 +39,15 @@ impl RegistrationEndpoint {
         let folder = create_socket_folder(folders).map_err(io::Error::other)?;
         let path = folder.path().join(SOCKET);
         let connections = connections(UnixListener::bind(&path)?, Arc::clone(&guard));
-        let registrar = Registrar::new(path);
-        let service = HostServer::new(Service(registrar.clone())).max_decoding_message_size(MAX_REQUEST);
+        let registrations = PluginRegistrations::new(path);
+        let service = HostServer::new(Service(registrations.clone())).max_decoding_message_size(MAX_REQUEST);
         let server = RunningServer::start(Routes::new(service), guard.limits().calls, connections);
-        Ok(Self { registrar, _server: server, _folder: folder })
+        Ok(Self { registrations, _server: server, _folder: folder })
     }
 
     /// Returns the registrations that are expected at the socket.
-    pub(super) fn registrar(&self) -> &Registrar {
-        &self.registrar
+    pub(super) fn registrations(&self) -> &PluginRegistrations {
+        &self.registrations
     }
 }
 
@@ -65,7 +65,7 @@ fn connections(
     })
 }
 
-struct Service(Registrar);
+struct Service(PluginRegistrations);
 
 #[async_trait]
 impl Host for Service {

@@ -216,9 +216,9 @@ impl Run {
         let EngineServices { endpoint, routes, status_tokens } = engine.map_err(LoadError::Listen)?;
         let address = endpoint.address();
         let socket_folders = socket_folders(&settings.environment);
-        let registrar = match config.dialect {
+        let registrations = match config.dialect {
             Dialect::Register(_) => {
-                Some(settings.pool.registrar(&socket_folders).await.map_err(LoadError::ListenForRegistrations)?)
+                Some(settings.pool.registrations(&socket_folders).await.map_err(LoadError::ListenForRegistrations)?)
             }
             Dialect::Pulumi | Dialect::GoPlugin(_) => None,
         };
@@ -241,7 +241,7 @@ impl Run {
             sink: Arc::clone(&attachment) as _,
             spawner: &settings.spawner,
             socket_folders,
-            registrar,
+            registrations,
         };
         let launching = launch(spec, &config.dialect, &address).instrument(debug_span!("launch process"));
         let launched = launching.await.map_err(LoadError::Launch)?;

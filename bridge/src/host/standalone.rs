@@ -15,8 +15,8 @@ use super::load_error::{LoadError, failed_to_load};
 use super::{HostError, HostEvent};
 use crate::install::VerifiedPackage;
 use crate::launch::{
-    AwaitedPlugin, LaunchSpec, Launched, PluginAddress, RegisteredPlugin, Registrar, launch, plugin_environment,
-    process_sandbox, socket_folders,
+    AwaitedPlugin, LaunchSpec, Launched, PluginAddress, PluginRegistrations, RegisteredPlugin, launch,
+    plugin_environment, process_sandbox, socket_folders,
 };
 use crate::plugin::{Dialect, GoPlugin, GoPluginTls, PluginConfig, Sandbox};
 use crate::process::describe_exit;
@@ -79,8 +79,8 @@ impl StandalonePlugin {
         }
         let home = settings.environment.get("HOME").map(Path::new);
         let sandbox = process_sandbox(&plugin.sandbox, &settings.directory, &settings.secret_files, home, &[]);
-        let registrar = match plugin.dialect {
-            Dialect::Register(_) => Some(registrar(settings).await?),
+        let registrations = match plugin.dialect {
+            Dialect::Register(_) => Some(registrations(settings).await?),
             Dialect::Pulumi | Dialect::GoPlugin(_) => None,
         };
         let spec = LaunchSpec {
@@ -91,7 +91,7 @@ impl StandalonePlugin {
             sandbox: sandbox.map_err(LoadError::Launch)?,
             start_timeout: plugin.start_timeout,
             socket_folders: socket_folders(&settings.environment),
-            registrar,
+            registrations,
             sink: attachment,
             spawner: &settings.spawner,
         };
@@ -164,8 +164,8 @@ impl AwaitedRegistration {
     pub async fn expect(settings: &HostSettings, plugin: &PluginConfig) -> Result<Self, HostError> {
         let expect = async {
             let (attachment, endpoint) = serve_engine(settings, plugin).await.map_err(LoadError::Listen)?;
-            let registrar = registrar(settings).await?;
-            let awaited = AwaitedPlugin::expect(&registrar, plugin, &(attachment as _), &endpoint.address());
+            let registrations = registrations(settings).await?;
+            let awaited = AwaitedPlugin::expect(&registrations, plugin, &(attachment as _), &endpoint.address());
             let awaited = awaited.map_err(|error| LoadError::Launch(error.into()))?;
             Ok(Self { plugin: plugin.clone(), awaited, endpoint })
         };
@@ -199,9 +199,9 @@ async fn serve_engine(settings: &HostSettings, plugin: &PluginConfig) -> std::io
     Ok((attachment, engine.endpoint))
 }
 
-async fn registrar(settings: &HostSettings) -> Result<Registrar, LoadError> {
+async fn registrations(settings: &HostSettings) -> Result<PluginRegistrations, LoadError> {
     let folders = socket_folders(&settings.environment);
-    settings.pool.registrar(&folders).await.map_err(LoadError::ListenForRegistrations)
+    settings.pool.registrations(&folders).await.map_err(LoadError::ListenForRegistrations)
 }
 
 /// Returns the declaration with which a plugin starts for other hosts.

@@ -46,7 +46,7 @@ pub use environment::{PluginEnvironment, plugin_environment, socket_folders};
 pub use error::LaunchError;
 pub use go_plugin::{GoPluginError, HandshakeError};
 pub use last_output::LastOutput;
-pub use register::{AwaitedPlugin, RegisterError, RegisteredPlugin, Registrar, RegistrationError};
+pub use register::{AwaitedPlugin, PluginRegistrations, RegisterError, RegisteredPlugin, RegistrationError};
 pub use sandbox::{describe_sandbox, process_sandbox};
 pub use socket::{PluginAddress, attached_connection, plugin_connection};
 pub use socket_folder::{create_socket_folder, is_usable_socket_path};
@@ -71,7 +71,7 @@ pub struct LaunchSpec<'a> {
     /// Folders in which a private folder for sockets may be created, in the order of preference, see [`socket_folders`].
     pub socket_folders: Vec<PathBuf>,
     /// Host of registrations, for the dialect that needs one.
-    pub registrar: Option<Registrar>,
+    pub registrations: Option<PluginRegistrations>,
     /// Sink of the output lines.
     pub sink: Arc<dyn OutputSink>,
     /// Spawner that starts the process.

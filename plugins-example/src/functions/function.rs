@@ -9,7 +9,7 @@ use pulumi_proto::rpc::CheckFailure;
 use tonic::Status;
 
 use crate::property::Property;
-use crate::root::Context;
+use crate::root::CallContext;
 
 /// A function. Its call may block, because it runs on a thread of its own.
 pub(crate) trait Function: Send + Sync {
@@ -26,5 +26,5 @@ pub(crate) trait Function: Send + Sync {
     fn check(&self, name: &str, value: &PropertyValue) -> Result<PropertyValue, String>;
     /// Returns the results for checked arguments, or the failure of the argument that names something missing or
     /// unreadable.
-    fn call(&self, ctx: &Context, arguments: &PropertyMap) -> Result<Result<PropertyMap, CheckFailure>, Status>;
+    fn call(&self, ctx: &CallContext, arguments: &PropertyMap) -> Result<Result<PropertyMap, CheckFailure>, Status>;
 }

@@ -9,7 +9,7 @@ use tonic::Status;
 use super::function::Function;
 use crate::disk;
 use crate::property::{Kind, Property};
-use crate::root::{Context, RelativePath, leads_out};
+use crate::root::{CallContext, RelativePath, leads_out};
 use crate::value::{checked, is_secret, secret_if, text, unwrap_secrets};
 
 pub(super) struct ReadFile;
@@ -44,7 +44,7 @@ impl Function for ReadFile {
         }
     }
 
-    fn call(&self, ctx: &Context, arguments: &PropertyMap) -> Result<Result<PropertyMap, CheckFailure>, Status> {
+    fn call(&self, ctx: &CallContext, arguments: &PropertyMap) -> Result<Result<PropertyMap, CheckFailure>, Status> {
         let path = checked(text(arguments, "path"), "path")?;
         let path = RelativePath::parse(path).map_err(Status::invalid_argument)?;
         // The path may be a secret, so reasons must not quote it.

@@ -11,7 +11,7 @@ use super::disk_resource::{
 use super::resource::{Created, Live, Resource, State, Updated};
 use crate::disk::{self, Removal, io_status};
 use crate::property::{Default, Kind, Property};
-use crate::root::Context;
+use crate::root::CallContext;
 use crate::value::unwrap_secrets;
 
 pub(super) struct Directory;
@@ -64,7 +64,7 @@ impl Resource for Directory {
         news.clone()
     }
 
-    fn create(&self, ctx: &Context, inputs: &PropertyMap) -> Result<Created, Status> {
+    fn create(&self, ctx: &CallContext, inputs: &PropertyMap) -> Result<Created, Status> {
         let (path, mode) = (get_path(inputs)?, get_mode(inputs)?);
         let create = || {
             ctx.root.create()?;
@@ -77,7 +77,7 @@ impl Resource for Directory {
         }
     }
 
-    fn read(&self, ctx: &Context, id: &str, known: &State) -> Result<Option<Live>, Status> {
+    fn read(&self, ctx: &CallContext, id: &str, known: &State) -> Result<Option<Live>, Status> {
         let path = parse_id(id)?;
         let mode = match ctx.root.open_folder_of(&path).and_then(|folder| disk::folder_mode(&folder, path.name())) {
             Ok(Some(mode)) => mode,
@@ -92,7 +92,7 @@ impl Resource for Directory {
         Ok(Some(Live { id: path.as_str().to_owned(), inputs: properties.clone(), outputs: properties }))
     }
 
-    fn update(&self, ctx: &Context, id: &str, _old: &State, news: &PropertyMap) -> Result<Updated, Status> {
+    fn update(&self, ctx: &CallContext, id: &str, _old: &State, news: &PropertyMap) -> Result<Updated, Status> {
         let (path, mode) = (check_same_path(id, news)?, get_mode(news)?);
         let update = || {
             let folder = ctx.root.open_folder_of(&path)?;
@@ -106,7 +106,7 @@ impl Resource for Directory {
         Ok(Updated { outputs: news.clone(), notice: None })
     }
 
-    fn delete(&self, ctx: &Context, id: &str) -> Result<(), Status> {
+    fn delete(&self, ctx: &CallContext, id: &str) -> Result<(), Status> {
         let path = parse_id(id)?;
         match ctx.root.open_folder_of(&path).and_then(|folder| disk::remove_folder(&folder, path.name())) {
             Ok(Removal::Removed) => Ok(()),

@@ -12,7 +12,7 @@ use super::disk_resource::{
 use super::resource::{Created, Live, Resource, State, Updated};
 use crate::disk::{self, Existing, io_status};
 use crate::property::{Default, Kind, Property};
-use crate::root::{Context, RelativePath};
+use crate::root::{CallContext, RelativePath};
 use crate::value::{checked, get, is_secret, secret_if, text, unwrap_secrets};
 
 pub(super) struct File;
@@ -72,7 +72,7 @@ impl Resource for File {
         outputs(news)
     }
 
-    fn create(&self, ctx: &Context, inputs: &PropertyMap) -> Result<Created, Status> {
+    fn create(&self, ctx: &CallContext, inputs: &PropertyMap) -> Result<Created, Status> {
         let (path, mode) = (get_path(inputs)?, get_mode(inputs)?);
         let content = checked(text(inputs, "content"), "content")?;
         ctx.root.create().map_err(|error| io_status("create the root for", &path, &error))?;
@@ -84,7 +84,7 @@ impl Resource for File {
         }
     }
 
-    fn read(&self, ctx: &Context, id: &str, known: &State) -> Result<Option<Live>, Status> {
+    fn read(&self, ctx: &CallContext, id: &str, known: &State) -> Result<Option<Live>, Status> {
         let path = parse_id(id)?;
         let found = match ctx.root.open_folder_of(&path).and_then(|folder| disk::read(&folder, path.name())) {
             Ok(Some(found)) => found,
@@ -112,7 +112,7 @@ impl Resource for File {
         Ok(Some(Live { id: path.as_str().to_owned(), outputs: outputs(&inputs), inputs }))
     }
 
-    fn update(&self, ctx: &Context, id: &str, old: &State, news: &PropertyMap) -> Result<Updated, Status> {
+    fn update(&self, ctx: &CallContext, id: &str, old: &State, news: &PropertyMap) -> Result<Updated, Status> {
         let (path, mode) = (check_same_path(id, news)?, get_mode(news)?);
         let content = checked(text(news, "content"), "content")?.as_bytes();
         let folder = ctx.root.open_folder_of(&path).map_err(|error| no_folder(&path, &error))?;
@@ -130,7 +130,7 @@ impl Resource for File {
         Ok(Updated { outputs: outputs(news), notice })
     }
 
-    fn delete(&self, ctx: &Context, id: &str) -> Result<(), Status> {
+    fn delete(&self, ctx: &CallContext, id: &str) -> Result<(), Status> {
         let path = parse_id(id)?;
         match ctx.root.open_folder_of(&path).and_then(|folder| disk::remove_file(&folder, path.name())) {
             Ok(()) => Ok(()),

@@ -33,14 +33,14 @@ mod tests {
 
     use super::resource::State;
     use super::*;
-    use crate::root::Context;
+    use crate::root::CallContext;
     use crate::root::Root;
 
     /// Returns a root in a temporary folder, and the folder.
-    pub(super) fn context() -> (tempfile::TempDir, Context) {
+    pub(super) fn context() -> (tempfile::TempDir, CallContext) {
         let folder = tempfile::tempdir().unwrap();
         let root = Arc::new(Root::new(folder.path().join("root").to_str().unwrap()));
-        (folder, Context { root, cancelled: CancellationToken::new() })
+        (folder, CallContext { root, cancelled: CancellationToken::new() })
     }
 
     pub(super) fn bag<const N: usize>(members: [(&str, PropertyValue); N]) -> PropertyMap {

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::resource::{Created, Live, Resource, State, Updated};
 use crate::property::{Default, Kind, Property};
-use crate::root::Context;
+use crate::root::CallContext;
 use crate::value::{boolean, checked, get, number, unwrap_secrets};
 
 pub(super) struct Password;
@@ -68,12 +68,12 @@ impl Resource for Password {
         with_result(news, kept.cloned().unwrap_or(PropertyValue::UNKNOWN))
     }
 
-    fn create(&self, _ctx: &Context, inputs: &PropertyMap) -> Result<Created, Status> {
+    fn create(&self, _ctx: &CallContext, inputs: &PropertyMap) -> Result<Created, Status> {
         let id = format!("password-{}", &Uuid::new_v4().simple().to_string()[..12]);
         Ok(Created { id, outputs: with_result(inputs, generate(inputs)?.into()) })
     }
 
-    fn read(&self, _ctx: &Context, id: &str, known: &State) -> Result<Option<Live>, Status> {
+    fn read(&self, _ctx: &CallContext, id: &str, known: &State) -> Result<Option<Live>, Status> {
         let Some(result) = get(&known.outputs, "result") else {
             return Err(Status::failed_precondition("a password is stored only in the state; it cannot be imported"));
         };
@@ -86,7 +86,7 @@ impl Resource for Password {
         Ok(Some(Live { id: id.to_owned(), outputs: with_result(&inputs, result.clone()), inputs }))
     }
 
-    fn update(&self, _ctx: &Context, _id: &str, old: &State, news: &PropertyMap) -> Result<Updated, Status> {
+    fn update(&self, _ctx: &CallContext, _id: &str, old: &State, news: &PropertyMap) -> Result<Updated, Status> {
         let (result, notice) = match get(&old.outputs, "result") {
             Some(result) if !needs_new_password(old, news) => (result.clone(), None),
             _ => (generate(news)?.into(), Some("a new password has been generated")),
@@ -94,7 +94,7 @@ impl Resource for Password {
         Ok(Updated { outputs: with_result(news, result), notice })
     }
 
-    fn delete(&self, _ctx: &Context, _id: &str) -> Result<(), Status> {
+    fn delete(&self, _ctx: &CallContext, _id: &str) -> Result<(), Status> {
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use pulumi_proto::property::{PropertyMap, PropertyValue};
 use tonic::Status;
 
 use crate::property::Property;
-use crate::root::Context;
+use crate::root::CallContext;
 
 /// A resource type. Its calls may block, because each runs on a thread of its own.
 pub(crate) trait Resource: Send + Sync {
@@ -38,16 +38,16 @@ pub(crate) trait Resource: Send + Sync {
     ///
     /// # Errors
     /// ALREADY_EXISTS if something else is in its place.
-    fn create(&self, ctx: &Context, inputs: &PropertyMap) -> Result<Created, Status>;
+    fn create(&self, ctx: &CallContext, inputs: &PropertyMap) -> Result<Created, Status>;
 
     /// Reads the actual state; `None` if the resource does not exist. A `known` without outputs means an import.
-    fn read(&self, ctx: &Context, id: &str, known: &State) -> Result<Option<Live>, Status>;
+    fn read(&self, ctx: &CallContext, id: &str, known: &State) -> Result<Option<Live>, Status>;
 
     /// Changes the resource to match the inputs.
-    fn update(&self, ctx: &Context, id: &str, old: &State, news: &PropertyMap) -> Result<Updated, Status>;
+    fn update(&self, ctx: &CallContext, id: &str, old: &State, news: &PropertyMap) -> Result<Updated, Status>;
 
     /// Deletes the resource. Succeeds if it does not exist.
-    fn delete(&self, ctx: &Context, id: &str) -> Result<(), Status>;
+    fn delete(&self, ctx: &CallContext, id: &str) -> Result<(), Status>;
 }
 
 /// The recorded state of a resource.

@@ -73,7 +73,7 @@ impl PluginDeclaration {
 }
 
 /// State of the readers: resolver and collected diagnostics.
-struct Context<'c, 'r> {
+struct PluginsReader<'c, 'r> {
     resolver: &'c mut Resolver<'r>,
     diagnostics: Vec<Diagnostic>,
 }
@@ -81,7 +81,7 @@ struct Context<'c, 'r> {
 /// Reads the section. Leaves out invalid plugins and reports them.
 pub(super) fn read(node: Option<&Node>, resolver: &mut Resolver<'_>) -> Vec<PluginDeclaration> {
     let Some(node) = node.filter(|node| !node.is_null()) else { return Vec::new() };
-    let mut context = Context { resolver, diagnostics: Vec::new() };
+    let mut context = PluginsReader { resolver, diagnostics: Vec::new() };
     let mut plugins = Vec::new();
     match node.as_sequence() {
         Some(items) => {
@@ -100,7 +100,7 @@ pub(super) fn read(node: Option<&Node>, resolver: &mut Resolver<'_>) -> Vec<Plug
     plugins
 }
 
-impl Context<'_, '_> {
+impl PluginsReader<'_, '_> {
     fn reader(&mut self) -> Reader<'_> {
         Reader::new(&mut self.diagnostics)
     }

@@ -1,13 +1,13 @@
 //! `provisioner` of server.yaml: location of the state, and secrets manager (docs/spec/simple-container.md#6).
 
-mod context;
+mod block_reader;
 mod secrets_provider;
 mod state_storage;
 
 use bridge::error::shorten;
 use bridge::message_text::MessageText;
 
-use self::context::{CODE, Context, Field};
+use self::block_reader::{BlockReader, CODE, Field};
 
 use crate::diagnostics::{Diagnostic, Span};
 use crate::placeholder::Resolver;
@@ -21,12 +21,12 @@ const KEYS: [&str; 7] =
 /// Reads the block. If it is inherited from another stack, its placeholders are resolved for the current stack.
 pub(super) fn read(node: Option<&Node>, file_start: Option<Span>, resolver: &mut Resolver<'_>) -> Option<Provisioner> {
     let mut diagnostics = Vec::new();
-    let provisioner = Context { resolver, diagnostics: &mut diagnostics }.read_provisioner(node, file_start);
+    let provisioner = BlockReader { resolver, diagnostics: &mut diagnostics }.read_provisioner(node, file_start);
     resolver.diagnostics.extend(diagnostics);
     provisioner
 }
 
-impl Context<'_, '_> {
+impl BlockReader<'_, '_> {
     fn read_provisioner(&mut self, node: Option<&Node>, file_start: Option<Span>) -> Option<Provisioner> {
         let section = match node.filter(|node| !node.is_null()) {
             Some(node) => Some(self.reader().mapping(node, "`provisioner`")?),

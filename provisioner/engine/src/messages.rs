@@ -10,9 +10,9 @@ use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 use state::{OperationKind, PendingOperation, ResourceState, StateError};
 
+use crate::decisions::decision::Refusal;
 use crate::decisions::deletions::Undeletable;
 use crate::decisions::imports::ImportFailure;
-use crate::decisions::registration::Refusal;
 use crate::events::{Message, Severity, StepOp};
 use crate::step::{Step, StepError};
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use state::secrets::SecretsError;
-use state::{Effect, Lease, OperationId, OperationKind, Record, ResourceState, StateError, StateRecorder, Subject};
+use state::{Effect, HeldLease, OperationId, OperationKind, Record, ResourceState, StateError, StateRecorder, Subject};
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::deployment_state::{DeploymentState, SharedState};
@@ -16,7 +16,7 @@ pub(crate) struct Records {
     mode: RunMode,
     recorder: Mutex<Option<Box<dyn StateRecorder>>>,
     /// Lease of the lock of the stack.
-    lease: Option<Lease>,
+    lease: Option<HeldLease>,
     secrets_ready: OnceCell<()>,
 }
 

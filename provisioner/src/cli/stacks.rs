@@ -16,7 +16,7 @@ use secrets_store::STORE_PATH;
 use state::store::StackReference;
 
 use super::args::{DirArgs, GlobalArgs, StackArgs, StacksArgs};
-use super::display::{Locate, Place};
+use super::display::{FilePosition, Locate};
 use super::exit::CliError;
 use super::process;
 use super::ui::Ui;
@@ -62,7 +62,7 @@ pub(crate) fn locate(sources: Arc<SourceFiles>, program: Program) -> Locate {
         // A path that cannot be parsed leads to the position of the whole resource.
         let path: Option<PropertyPath> = property.and_then(|property| property.parse().ok());
         let span = program.source_of(source, path.as_ref())?;
-        Some(Place { position: sources.position(span).to_string(), excerpt: excerpt(span, &sources) })
+        Some(FilePosition { position: sources.position(span).to_string(), excerpt: excerpt(span, &sources) })
     })
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use crate::registry::packages::Package;
-use crate::registry::recipe::{CoreTypeRecipe, Outline, Place, RecipeTable, conflict};
+use crate::registry::recipe::{CoreTypeRecipe, Outline, RecipeTable, ResourceNames, conflict};
 use config::diagnostics::Diagnostic;
 use config::{Resource, ResourceImplementation, Stack};
 
@@ -75,7 +75,7 @@ impl<'s> Registrations<'s> {
 #[derive(Clone, Copy)]
 struct CoreResource<'s> {
     recipe: &'s CoreTypeRecipe,
-    place: Place<'s>,
+    place: ResourceNames<'s>,
     resource: &'s Resource,
 }
 
@@ -84,7 +84,7 @@ impl<'s> CoreResource<'s> {
         let ResourceImplementation::Core { type_name } = &resource.implementation else { return None };
         Some(Self {
             recipe: core.get(type_name)?,
-            place: Place::new(stack, environment, type_name, resource),
+            place: ResourceNames::new(stack, environment, type_name, resource),
             resource,
         })
     }

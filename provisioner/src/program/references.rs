@@ -35,7 +35,7 @@ impl ReferencedResource {
 
 /// Treatment of missing values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum ResolveMode {
     /// Preview: a missing output is unknown if it may not be computed yet.
     Preview,
     /// Not a preview: a missing output does not exist.
@@ -45,12 +45,12 @@ pub(super) enum Mode {
 /// Resources that a registration references, by environment and key.
 #[derive(Clone, Debug)]
 pub(super) struct ReferencedResources {
-    mode: Mode,
+    mode: ResolveMode,
     resources: BTreeMap<(String, String), Arc<ReferencedResource>>,
 }
 
 impl ReferencedResources {
-    pub(super) fn new(mode: Mode) -> Self {
+    pub(super) fn new(mode: ResolveMode) -> Self {
         Self { mode, resources: BTreeMap::new() }
     }
 
@@ -89,7 +89,7 @@ impl ReferencedResources {
             Ok(resolved.value)
         })?;
         Ok(ResolvedValue {
-            value: if self.mode == Mode::Apply { without_unknowns(value) } else { value },
+            value: if self.mode == ResolveMode::Apply { without_unknowns(value) } else { value },
             dependencies,
         })
     }
@@ -127,7 +127,7 @@ impl ReferencedResources {
     fn plugin_output(&self, registered: &Registered, resolved: &ResolvedType, reference: &Reference) -> Output {
         let (first, rest) = (reference.path[0].as_str(), &reference.path[1..]);
         let is_unknown = registered.result == RegistrationResult::Skipped
-            || (self.mode == Mode::Preview && !registered.has_all_outputs);
+            || (self.mode == ResolveMode::Preview && !registered.has_all_outputs);
         let output = match (first, rest.is_empty()) {
             ("urn", true) => Output::Value(registered.urn.as_str().into()),
             // A component has no id.
@@ -158,7 +158,7 @@ impl ReferencedResources {
                 (missing, provisioned.registered.clone())
             }
         };
-        (if self.mode == Mode::Preview { output.or_unknown() } else { output }, dependencies)
+        (if self.mode == ResolveMode::Preview { output.or_unknown() } else { output }, dependencies)
     }
 }
 

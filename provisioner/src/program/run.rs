@@ -14,11 +14,11 @@ use pulumi_proto::urn::{ProviderReference, Urn};
 
 use super::core_resources::CoreResources;
 use super::goals::{self, PluginResource};
-use super::references::{Mode, ReferencedResource, ReferencedResources};
+use super::references::{ReferencedResource, ReferencedResources, ResolveMode};
 use super::types::{ResolvedType, TypeResolver};
 use super::{packages, positions};
 use crate::registry::recipe::{
-    CoreResource, Effects, Place, RecipeError, RecipeTable, SharedRegistrations, without_unknowns,
+    CoreResource, Effects, RecipeError, RecipeTable, ResourceNames, SharedRegistrations, without_unknowns,
 };
 use config::diagnostics::{Code, Diagnostic};
 use config::graph::{dependencies, references};
@@ -117,7 +117,7 @@ struct Run<'r> {
     types: BTreeMap<String, PackageTypes>,
     /// Plugins that children of components use; empty without components.
     child_plugins: Vec<usize>,
-    mode: Mode,
+    mode: ResolveMode,
     /// Registrations that several core resources share.
     shared: Arc<SharedRegistrations>,
     resources: Vec<DeclaredResource<'r>>,
@@ -192,7 +192,7 @@ impl<'r> Run<'r> {
         let providers = stack.plugins.iter().enumerate().filter_map(is_registered);
         let independent = missing_dependencies.iter().filter(|(_, missing)| **missing == 0).map(|(node, _)| *node);
         let ready = providers.chain(independent).collect();
-        let mode = if registrar.is_preview() { Mode::Preview } else { Mode::Apply };
+        let mode = if registrar.is_preview() { ResolveMode::Preview } else { ResolveMode::Apply };
         Self {
             stack,
             core,
@@ -381,7 +381,7 @@ impl<'r> Run<'r> {
             };
             let depends_on = goals::named(&resource.options.depends_on, environment, &referenced);
             let core = CoreResource {
-                place: Place::new(stack, environment, type_name, resource),
+                place: ResourceNames::new(stack, environment, type_name, resource),
                 root,
                 config: &resource.config,
                 options: &resource.options,
@@ -426,7 +426,8 @@ impl<'r> Run<'r> {
         for resource in self.registered.values() {
             if let ReferencedResource::Core(provisioned) = &**resource {
                 for (name, value) in &provisioned.stack_outputs {
-                    let value = if self.mode == Mode::Apply { without_unknowns(value.clone()) } else { value.clone() };
+                    let value =
+                        if self.mode == ResolveMode::Apply { without_unknowns(value.clone()) } else { value.clone() };
                     goals::insert_output(&mut outputs, name, value);
                 }
             }

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 
 use super::error::StateError;
+use super::held_lease::HeldLease;
 use super::integrity;
-use super::lease::Lease;
 use super::ledger::Ledger;
 use super::record::Record;
 use super::snapshot::Snapshot;
@@ -30,7 +30,7 @@ pub trait StateRecorder: Send {
 
     /// Returns the lease of the lock under which the records are written, if it has one. Callers confirm it before each
     /// operation begins.
-    fn lease(&self) -> Option<Lease> {
+    fn lease(&self) -> Option<HeldLease> {
         None
     }
 

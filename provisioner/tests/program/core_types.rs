@@ -3,7 +3,7 @@
 use config::types::{CoreConfig, TextHandle, TypeOrigin};
 use engine::RegistrationResult;
 use provisioner::registry::packages::Package;
-use provisioner::registry::recipe::{CoreTypeRecipe, Place, Recipe, RecipeTable};
+use provisioner::registry::recipe::{CoreTypeRecipe, Recipe, RecipeTable, ResourceNames};
 use pulumi_proto::property::PropertyValue;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -25,7 +25,7 @@ impl CoreConfig for PondConfig {
 
 const WATER: Package = Package { name: "water", variables: &[] };
 
-fn pond(config: &PondConfig, at: &Place<'_>, r: &mut Recipe<'_>) {
+fn pond(config: &PondConfig, at: &ResourceNames<'_>, r: &mut Recipe<'_>) {
     let name = at.qualified(at.name);
     let water = r.provider(WATER, json!({ "region": "sea" }));
     let pond = r.add(water.resource("water:pond:Pond", &name, json!({ "owner": config.owner, "deep": true })));

@@ -80,7 +80,7 @@ impl PropertyPath {
     /// wildcard may have reset some values. The empty path is invalid.
     pub fn reset(&self, old: &PropertyMap, new: &mut PropertyMap) -> bool {
         match self.0.split_first() {
-            Some((element, rest)) => reset_in_map(element, rest, Some(old), new, Context::default()),
+            Some((element, rest)) => reset_in_map(element, rest, Some(old), new, Secretness::default()),
             None => false,
         }
     }
@@ -205,12 +205,12 @@ fn unwrap_secrets_mut(mut value: &mut PropertyValue) -> &mut PropertyValue {
 
 /// Secretness of the values along the path.
 #[derive(Clone, Copy, Default)]
-struct Context {
+struct Secretness {
     old_is_secret: bool,
     new_is_secret: bool,
 }
 
-impl Context {
+impl Secretness {
     fn within(self, old: Option<&PropertyValue>, new: &PropertyValue) -> Self {
         let is_secret = |value: &PropertyValue| matches!(value, PropertyValue::Secret(_));
         Self {
@@ -232,7 +232,7 @@ impl Context {
 }
 
 /// Resets a part of a value, and returns true if the path is valid. `old` is `None` if the old map has no value here.
-fn reset_value(path: &[Element], old: Option<&PropertyValue>, new: &mut PropertyValue, context: Context) -> bool {
+fn reset_value(path: &[Element], old: Option<&PropertyValue>, new: &mut PropertyValue, context: Secretness) -> bool {
     let Some((element, rest)) = path.split_first() else { return false };
     let context = context.within(old, new);
     let old = old.map(unwrap_secrets);
@@ -267,7 +267,7 @@ fn reset_in_map(
     rest: &[Element],
     old: Option<&PropertyMap>,
     new: &mut PropertyMap,
-    context: Context,
+    context: Secretness,
 ) -> bool {
     match (element, old) {
         (Element::Key(key), old) if rest.is_empty() => {
@@ -302,7 +302,7 @@ fn reset_in_list(
     rest: &[Element],
     old: Option<&[PropertyValue]>,
     new: &mut [PropertyValue],
-    context: Context,
+    context: Secretness,
 ) -> bool {
     let reset_item = |old: &PropertyValue, new: &mut PropertyValue| {
         if rest.is_empty() {

@@ -194,7 +194,7 @@ impl Plugin {
             sandbox: ProcessSandbox::Basic,
             start_timeout: Duration::from_secs(60),
             socket_folders: vec![self.folder.path().to_owned()],
-            registrar: None,
+            registrations: None,
             sink: Arc::new(()),
             spawner: &self.spawner,
         };

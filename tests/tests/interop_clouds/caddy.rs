@@ -9,7 +9,7 @@ use std::process::Command;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as BASE64;
 use config::ResourceImplementation;
-use provisioner::registry::recipe::{Outline, Place};
+use provisioner::registry::recipe::{Outline, ResourceNames};
 use provisioner::registry::recipes;
 use pulumi_proto::property::PropertyValue;
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ fn outlines(server: &str) -> Vec<Outline> {
     let outlines = stack.resources().flat_map(|(environment, resource)| {
         let ResourceImplementation::Core { type_name } = &resource.implementation else { panic!("{resource:?}") };
         let (environment, name) = (&*environment.name, &*resource.name);
-        let place = Place { stack: "s", project: "reef", environment, type_name, name, registrar: None };
+        let place = ResourceNames { stack: "s", project: "reef", environment, type_name, name, registrar: None };
         recipes.get(type_name).unwrap().outline(&resource.config, place)
     });
     outlines.collect()

@@ -86,7 +86,7 @@ impl Plugin {
             sandbox: ProcessSandbox::None,
             start_timeout: Duration::from_secs(60),
             socket_folders: vec![sockets.path().to_owned()],
-            registrar: None,
+            registrations: None,
             sink: Arc::new(()),
             spawner: &Spawner::unsupervised(),
         };

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use engine::RegistrationResult;
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::Urn;
-use state::{Lease, Ledger, OperationKind, Record, ResourceState, Snapshot, StateError, StateRecorder, integrity};
+use state::{HeldLease, Ledger, OperationKind, Record, ResourceState, Snapshot, StateError, StateRecorder, integrity};
 
 pub(crate) use self::kept::{deletes_of_kept, deletes_of_named};
 pub(crate) use self::secrets::{SecretChecks, plain_secrets, secret_text, secrets_in_messages};
@@ -189,7 +189,7 @@ struct CheckingRecorderInner {
     cloud_states: Vec<CloudState>,
     violations: Vec<String>,
     fails_after: Option<usize>,
-    lease: Option<Lease>,
+    lease: Option<HeldLease>,
     secrets: Arc<SecretChecks>,
     /// Resources that the program retains.
     retained: Vec<ProgramResource>,
@@ -225,7 +225,7 @@ impl CheckingRecorder {
         cloud: &FakeCloud,
         base: &Snapshot,
         fails_after: Option<usize>,
-        lease: Option<Lease>,
+        lease: Option<HeldLease>,
         secrets: Arc<SecretChecks>,
         program: &[ProgramResource],
     ) -> Self {
@@ -285,7 +285,7 @@ impl StateRecorder for CheckingRecorder {
         self.with(|recorder| recorder.deferred.push(record));
     }
 
-    fn lease(&self) -> Option<Lease> {
+    fn lease(&self) -> Option<HeldLease> {
         self.with(|recorder| recorder.lease.clone())
     }
 

@@ -1,7 +1,7 @@
 //! Runs whose lock was removed: nothing that may change a resource begins.
 
 use engine::events::Outcome;
-use state::Lease;
+use state::HeldLease;
 use state::store::StackReference;
 
 use crate::deploy;
@@ -14,7 +14,7 @@ async fn method_is_not_called_once_the_lock_of_the_stack_is_lost() {
     let (cloud, state) = deploy(&program).await;
     assert_eq!(cloud.called().len(), 1);
     // Nothing is created, so no record precedes the call.
-    let lease = Lease::of_lost_lock(StackReference::new(PROJECT, STACK).unwrap()).await.unwrap();
+    let lease = HeldLease::of_lost_lock(StackReference::new(PROJECT, STACK).unwrap()).await.unwrap();
     let ended = cloud.up(&state, &program).lease(lease).run().await.expect(Outcome::Failed);
     assert_eq!(cloud.called().len(), 1);
     let refused = "the method was not called: organization/p/s: the lock of this run was removed";

@@ -13,7 +13,7 @@ use engine::{
     ProviderReadings, Registered, RegistrationResult, StopSignals, UrnPattern,
 };
 use pulumi_proto::urn::Urn;
-use state::{Lease, ResourceState, Snapshot, StateRecorder, integrity};
+use state::{HeldLease, ResourceState, Snapshot, StateRecorder, integrity};
 
 use crate::fake_cloud::{Call, CloudState, FakeCloud, Hold, yield_until_idle};
 use crate::invariants::{self, CheckingRecorder, SecretChecks};
@@ -31,7 +31,7 @@ pub(crate) struct Run {
     signals: StopSignals,
     end: ProgramEnd,
     record_fails_after: Option<usize>,
-    lease: Option<Lease>,
+    lease: Option<HeldLease>,
     /// True if the fake cloud may differ from the state, as records were lost in a crash.
     lost_records: bool,
 }
@@ -235,7 +235,7 @@ impl Run {
     }
 
     /// Records under a lock with this lease.
-    pub(crate) fn lease(mut self, lease: Lease) -> Self {
+    pub(crate) fn lease(mut self, lease: HeldLease) -> Self {
         self.lease = Some(lease);
         self
     }

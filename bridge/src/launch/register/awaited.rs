@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::registrar::Expectation;
-use super::{REFUSED_GRACE, RegisterError, Registrar, check_claim, expected, variables};
+use super::registrations::Expectation;
+use super::{PluginRegistrations, REFUSED_GRACE, RegisterError, check_claim, expected, variables};
 use crate::launch::{LastOutput, PluginAddress};
 use crate::plugin::PluginConfig;
 use crate::process::{OutputSink, exit_of_other};
@@ -43,13 +43,13 @@ impl AwaitedPlugin {
     /// # Errors
     /// [`RegisterError::Token`].
     pub fn expect(
-        registrar: &Registrar,
+        registrations: &PluginRegistrations,
         plugin: &PluginConfig,
         sink: &Arc<dyn OutputSink>,
         engine_address: &str,
     ) -> Result<Self, RegisterError> {
-        let expectation = registrar.expect(expected(plugin, sink)).map_err(RegisterError::Token)?;
-        let environment = variables(registrar.socket(), expectation.token(), engine_address);
+        let expectation = registrations.expect(expected(plugin, sink)).map_err(RegisterError::Token)?;
+        let environment = variables(registrations.socket(), expectation.token(), engine_address);
         Ok(Self { plugin: plugin.clone(), expectation, environment })
     }
 

@@ -5,7 +5,7 @@ mod awaited;
 mod check;
 mod error;
 mod group;
-mod registrar;
+mod registrations;
 mod token;
 
 use std::ffi::OsString;
@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::group::ProcessGroup;
-use self::registrar::{Claim, Expectation, ExpectedPlugin};
+use self::registrations::{Claim, Expectation, ExpectedPlugin};
 use super::start::{exec_failed, start};
 use super::{Ending, LastOutput, LaunchError, LaunchSpec, Launched, PluginAddress, plugin_connection};
 use crate::plugin::{PluginConfig, PluginVersion, Register};
@@ -30,7 +30,7 @@ use crate::process::{FirstLine, LogLevel, OutputSink, OutputStream, Process, des
 
 pub use awaited::{AwaitedPlugin, RegisteredPlugin};
 pub use error::{RegisterError, RegistrationError};
-pub use registrar::Registrar;
+pub use registrations::PluginRegistrations;
 
 /// Part of the limit on the start that one attempt has: 15 s of 60 s.
 const ATTEMPT_PART: u32 = 4;
@@ -80,12 +80,12 @@ pub(super) async fn launch(
     settings: &Register,
     engine_address: &str,
 ) -> Result<Launched, LaunchError> {
-    let registrar = spec.registrar.clone().ok_or(RegisterError::NoHost)?;
+    let registrations = spec.registrations.clone().ok_or(RegisterError::NoHost)?;
     let (limit, deadline) = (spec.start_timeout / ATTEMPT_PART, Instant::now() + spec.start_timeout);
     let mut attempts = 1;
     let registered = loop {
         let ends = deadline.min(Instant::now() + limit);
-        match attempt(&spec, &registrar, engine_address, ends).await {
+        match attempt(&spec, &registrations, engine_address, ends).await {
             Ok(registered) => break registered,
             Err(Attempt::Failed(error)) => return Err(error),
             Err(Attempt::TimedOut(last_output))
@@ -115,12 +115,12 @@ fn expected(plugin: &PluginConfig, sink: &Arc<dyn OutputSink>) -> ExpectedPlugin
 /// Starts the process once, and waits until it has registered.
 async fn attempt(
     spec: &LaunchSpec<'_>,
-    registrar: &Registrar,
+    registrations: &PluginRegistrations,
     engine_address: &str,
     ends: Instant,
 ) -> Result<Registered, Attempt> {
-    let mut expectation = registrar.expect(expected(spec.plugin, &spec.sink)).map_err(RegisterError::Token)?;
-    let environment = environment(&spec.environment, registrar.socket(), expectation.token(), engine_address);
+    let mut expectation = registrations.expect(expected(spec.plugin, &spec.sink)).map_err(RegisterError::Token)?;
+    let environment = environment(&spec.environment, registrations.socket(), expectation.token(), engine_address);
     let process = start(LaunchSpec { environment, ..spec.clone() }, &[]).map_err(Attempt::Failed)?;
     let mut first_line: FirstLineFuture = Some(Box::pin(process.first_line()));
     let group = ProcessGroup::of_leader(process.id());
@@ -258,9 +258,9 @@ impl Ending for Termination {
 /// Returns the variables by which a process finds its host.
 fn variables(socket: &Path, token: &str, engine_address: &str) -> [(&'static str, OsString); 3] {
     [
-        (Registrar::HOST_VARIABLE, socket.into()),
-        (Registrar::TOKEN_VARIABLE, token.into()),
-        (Registrar::ENGINE_VARIABLE, engine_address.into()),
+        (PluginRegistrations::HOST_VARIABLE, socket.into()),
+        (PluginRegistrations::TOKEN_VARIABLE, token.into()),
+        (PluginRegistrations::ENGINE_VARIABLE, engine_address.into()),
     ]
 }
 

@@ -4,7 +4,7 @@
 use bridge::error::shorten;
 use bridge::message_text::MessageText;
 
-use super::context::{CODE, Context, Field, SECRETS_PROVIDERS, has_scheme};
+use super::block_reader::{BlockReader, CODE, Field, SECRETS_PROVIDERS, has_scheme};
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::reader::Section;
 use crate::secret_text::SecretText;
@@ -52,7 +52,7 @@ impl Service {
     }
 }
 
-impl Context<'_, '_> {
+impl BlockReader<'_, '_> {
     /// Reads the block.
     pub(super) fn read_secrets_provider(
         &mut self,

@@ -2,7 +2,7 @@
 
 use bridge::message_text::MessageText;
 
-use super::context::{CODE, Context, Field, STATE_STORAGES, has_scheme};
+use super::block_reader::{BlockReader, CODE, Field, STATE_STORAGES, has_scheme};
 use crate::diagnostics::{Diagnostic, Span};
 use crate::reader::Section;
 use crate::secret_text::SecretText;
@@ -11,7 +11,7 @@ use crate::stack::{CloudAccount, NewBucket, StateStorage};
 /// Schemes of the URLs of buckets and databases.
 const REMOTE_SCHEMES: [&str; 3] = ["s3", "gs", "postgres"];
 
-impl Context<'_, '_> {
+impl BlockReader<'_, '_> {
     pub(super) fn read_state_storage(&mut self, config: Option<Section<'_>>, block_span: Span) -> Option<StateStorage> {
         let (kind, span, config) =
             self.read_typed_block(config, "state-storage", "state storage", STATE_STORAGES, block_span)?;

@@ -89,7 +89,7 @@ impl<T> Decoded<T> {
 
 /// Decodes a `config`; `None` if it has errors, which are added to `diagnostics`.
 pub fn decode<T: DeserializeOwned>(node: &Node, diagnostics: &mut Vec<Diagnostic>) -> Option<Decoded<T>> {
-    let context = Context::default();
+    let context = DecodeContext::default();
     let result = T::deserialize(Decoder { node, context: &context, is_flattened: false });
     let mut decode_diagnostics = context.diagnostics.into_inner();
     let has_errors = context.has_errors.into_inner();
@@ -135,7 +135,7 @@ impl JsonSchema for TextHandle {
 }
 
 #[derive(Default)]
-struct Context {
+struct DecodeContext {
     diagnostics: RefCell<Vec<Diagnostic>>,
     has_errors: RefCell<bool>,
     texts: RefCell<Vec<(InterpolatedString, Span)>>,
@@ -143,7 +143,7 @@ struct Context {
     outer_fields: RefCell<Vec<&'static str>>,
 }
 
-impl Context {
+impl DecodeContext {
     fn push_error(&self, diagnostic: Diagnostic) {
         *self.has_errors.borrow_mut() = true;
         self.diagnostics.borrow_mut().push(diagnostic);
@@ -170,7 +170,7 @@ impl de::Error for DecodeError {
 #[derive(Clone, Copy)]
 struct Decoder<'n> {
     node: &'n Node,
-    context: &'n Context,
+    context: &'n DecodeContext,
     /// True for the value of a flattened field.
     is_flattened: bool,
 }
@@ -427,7 +427,7 @@ impl<'de> de::Deserializer<'de> for Decoder<'de> {
 
 struct Items<'n> {
     items: std::vec::IntoIter<&'n Node>,
-    context: &'n Context,
+    context: &'n DecodeContext,
 }
 
 impl<'de> de::SeqAccess<'de> for Items<'de> {
@@ -444,7 +444,7 @@ struct Entries<'n> {
     /// Value of the flattened field, and the fields of its struct.
     flattened: Option<(Decoder<'n>, &'static [&'static str])>,
     value: Option<Decoder<'n>>,
-    context: &'n Context,
+    context: &'n DecodeContext,
 }
 
 impl<'de> de::MapAccess<'de> for Entries<'de> {

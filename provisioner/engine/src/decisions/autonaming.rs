@@ -46,7 +46,7 @@ pub(crate) struct Proposal {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rules {
-    mode: Option<Mode>,
+    mode: Option<NamingMode>,
     pattern: Option<String>,
     enforce: Option<bool>,
     #[serde(default)]
@@ -56,7 +56,7 @@ struct Rules {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PackageRules {
-    mode: Option<Mode>,
+    mode: Option<NamingMode>,
     pattern: Option<String>,
     enforce: Option<bool>,
     #[serde(default)]
@@ -66,14 +66,14 @@ struct PackageRules {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rule {
-    mode: Option<Mode>,
+    mode: Option<NamingMode>,
     pattern: Option<String>,
     enforce: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Mode {
+enum NamingMode {
     Default,
     Verbatim,
     Disabled,
@@ -137,13 +137,13 @@ impl AutonamingConfig {
                 let autonaming = if enforce { Autonaming::Enforce(name) } else { Autonaming::Propose(name) };
                 Proposal { autonaming, is_fixed: !random, warn_if_unsupported: enforce || specific }
             }
-            (None, Some(Mode::Verbatim)) => {
+            (None, Some(NamingMode::Verbatim)) => {
                 Proposal { autonaming: Autonaming::Enforce(name), is_fixed: true, warn_if_unsupported: specific }
             }
-            (None, Some(Mode::Disabled)) => {
+            (None, Some(NamingMode::Disabled)) => {
                 Proposal { autonaming: Autonaming::Disable, is_fixed: true, warn_if_unsupported: specific }
             }
-            (None, Some(Mode::Default) | None) => return None,
+            (None, Some(NamingMode::Default) | None) => return None,
         })
     }
 

@@ -8,13 +8,13 @@
 pub(crate) mod aliases;
 pub(crate) mod autonaming;
 pub(crate) mod change;
+pub(crate) mod decision;
 pub(crate) mod deletions;
 pub(crate) mod dependent_replacements;
 pub(crate) mod identity;
 pub(crate) mod ignore_changes;
 pub(crate) mod imports;
 pub(crate) mod refresh;
-pub(crate) mod registration;
 pub(crate) mod retries;
 pub(crate) mod scope;
 #[cfg(test)]

@@ -101,6 +101,14 @@ impl DeploymentState {
 
     /// Returns the effects of confirming an entry as it is, after everything it refers to that this run has not
     /// confirmed, such as a provider resource that was replaced meanwhile. Empty if the entry is confirmed already.
+    ///
+    /// The list of a state has an order: an entry refers to earlier ones only, and `pulumi` refuses a state where one does not. A run
+    /// writes confirmed entries first, in the order of their confirmation, then those that it has not touched. So an entry that is
+    /// confirmed while something it needs is untouched would stand before it. Therefore:
+    /// - What it names without a confirmed entry is confirmed with it, with all that this needs in turn.
+    /// - One confirmed entry of a URN is enough: a URN may have several, such as a replaced one that waits for its deletion.
+    /// - Of a provider it is the entry with the recorded id that counts. The URN alone could be that of a replaced provider.
+    /// - Only earlier entries are followed, so that a state with a wrong order, which is reported elsewhere, ends the walk.
     pub(crate) fn confirm_effects(&self, entry: EntryId) -> Vec<Effect> {
         if self.ledger.is_confirmed(entry) || self.ledger.get(entry).is_none() {
             return Vec::new();

@@ -9,7 +9,7 @@ use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
 
 use super::phase_end::failed;
-use super::registration::{prepare, register_prepared};
+use super::register::{prepare, register_prepared};
 use super::run_info::monitored_run_info;
 use crate::context::Context;
 use crate::deployment_state::Incomplete;
@@ -19,7 +19,7 @@ use crate::messages;
 use crate::registrar::{Halted, Registered, RegistrationResult};
 use crate::reporter::Failure;
 use crate::secretness::{mark, only_secrets};
-use crate::step_generator::Origin;
+use crate::step_generator::GoalOrigin;
 
 /// Calls the plugin of a component to construct it.
 ///
@@ -85,7 +85,7 @@ async fn register_unknown(ctx: &Arc<Context>, goal: Goal) -> Result<Registered, 
         ..Goal::component(goal.type_token, goal.name, PropertyMap::new())
     };
     let urn = prepare(ctx, &mut unknown)?;
-    let registered = Box::pin(register_prepared(ctx, unknown, urn, Origin::Program)).await?;
+    let registered = Box::pin(register_prepared(ctx, unknown, urn, GoalOrigin::Program)).await?;
     Ok(Registered::without_outputs(registered.urn, registered.result))
 }
 

@@ -6,12 +6,12 @@ use bridge::message_text::MessageText;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
-use super::registration::{prepare, register_prepared};
+use super::register::{prepare, register_prepared};
 use crate::context::{Context, ProviderKey};
 use crate::events::{Message, Severity, SourceRef};
 use crate::goal::{BUILT_IN, Goal, VERSION_KEY};
 use crate::registrar::{Halted, Registered};
-use crate::step_generator::Origin;
+use crate::step_generator::GoalOrigin;
 
 /// Package that a default provider serves. Without a version, any version serves; without a URL, the package comes from
 /// the default source.
@@ -61,7 +61,7 @@ async fn register(ctx: &Arc<Context>, package: Package<'_>) -> Result<Registered
     goal.plugin_download_url = download_url.map(str::to_owned);
     let urn = prepare(ctx, &mut goal)?;
     ctx.add_secrets(&goal.inputs);
-    Box::pin(register_prepared(ctx, goal, urn, Origin::Engine)).await
+    Box::pin(register_prepared(ctx, goal, urn, GoalOrigin::Engine)).await
 }
 
 /// Returns the reason that a package has no default provider, if it can have none.

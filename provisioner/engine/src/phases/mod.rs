@@ -21,7 +21,7 @@ mod reads;
 mod recorded_provider;
 mod refresh;
 mod refresh_registered;
-mod registration;
+mod register;
 mod run_info;
 mod shared_resources;
 

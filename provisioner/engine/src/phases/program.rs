@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::components::construct;
 use super::default_providers::{Package, default_provider};
-use super::registration::{prepare, register_prepared};
+use super::register::{prepare, register_prepared};
 use crate::context::Context;
 use crate::goal::{Goal, ResourceKind};
 use crate::registrar::{Halted, Registered};
-use crate::step_generator::Origin;
+use crate::step_generator::GoalOrigin;
 
 /// Registers a goal, with a default provider if it needs one.
 ///
@@ -35,6 +35,6 @@ pub(crate) async fn register(ctx: &Arc<Context>, mut goal: Goal) -> Result<Regis
             ResourceKind::Component | ResourceKind::Provider => None,
         };
         ctx.check_running()?;
-        Box::pin(register_prepared(ctx, goal, urn, Origin::Program)).await
+        Box::pin(register_prepared(ctx, goal, urn, GoalOrigin::Program)).await
     }
 }

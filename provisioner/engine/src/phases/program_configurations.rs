@@ -11,7 +11,7 @@ use pulumi_proto::urn::{ProviderReference, Urn};
 use state::{Entry, ResourceState};
 
 use super::reading::{EntryReading, FailedReading, read_with, reads_with_provider};
-use super::registration::complete_provider_inputs;
+use super::register::complete_provider_inputs;
 use crate::context::Context;
 use crate::decisions::aliases::candidate_urns;
 use crate::decisions::change::{Change, compare, without_wrappers};

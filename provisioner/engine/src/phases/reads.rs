@@ -10,7 +10,7 @@ use pulumi_proto::urn::{ProviderReference, Urn};
 use state::{Entry, ResourceState};
 
 use super::default_providers::{Package, default_provider};
-use super::registration::wait_until_deleted;
+use super::register::wait_until_deleted;
 use crate::context::Context;
 use crate::decisions::aliases;
 use crate::decisions::deletions::Undeletable;

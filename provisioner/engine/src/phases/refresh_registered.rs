@@ -15,7 +15,7 @@ use crate::goal::ResourceKind;
 use crate::messages;
 use crate::providers::Instance;
 use crate::step_executor::ViewLog;
-use crate::step_generator::{EarlyEnd, Origin, Registration};
+use crate::step_generator::{EarlyEnd, GoalOrigin, Registration};
 
 /// Returns whether an entry is read when the program registers its resource.
 pub(super) fn should_read_registrations(ctx: &Context) -> bool {
@@ -52,7 +52,7 @@ pub(super) async fn refresh_registered(
         source: registration.goal.source,
         secret_outputs: &registration.goal.additional_secret_outputs,
         goal_inputs: &registration.goal_inputs,
-        internal: registration.origin == Origin::Engine,
+        internal: registration.origin == GoalOrigin::Engine,
         // For other registrations, the steps that follow are counted instead.
         counts: ctx.request.operation == Operation::Refresh && is_custom,
     };

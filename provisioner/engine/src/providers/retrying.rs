@@ -16,7 +16,7 @@ use bridge::provider::{
 };
 use futures_util::future::BoxFuture;
 use pulumi_proto::urn::Urn;
-use state::Lease;
+use state::HeldLease;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
@@ -32,7 +32,7 @@ pub(crate) struct Retries {
     /// Ends each wait for the next attempt.
     pub(crate) stop: CancellationToken,
     /// Lease of the lock of the stack, which is confirmed before each repetition.
-    pub(crate) lease: Option<Lease>,
+    pub(crate) lease: Option<HeldLease>,
 }
 
 /// Provider whose failed calls are repeated if its plugin asks for it.

@@ -7,13 +7,11 @@ use tracing::{Instrument as _, debug, debug_span};
 
 use super::early_end::EarlyEnd;
 use super::identify::identify;
-use super::registration::{Origin, Registration};
+use super::registration::{GoalOrigin, Registration};
 use super::{plan, queries};
 use crate::context::Context;
 use crate::decisions::change::Change;
-use crate::decisions::registration::{
-    Decision, Plan, ProviderChange, ProviderQuery, Situation, decide, replace_with_key,
-};
+use crate::decisions::decision::{Decision, Plan, ProviderChange, ProviderQuery, Situation, decide, replace_with_key};
 use crate::deployment_state::DeploymentState;
 use crate::goal::Goal;
 use crate::messages;
@@ -36,7 +34,7 @@ impl<'c> StepGenerator<'c> {
     ///
     /// # Errors
     /// [`EarlyEnd`] if the registration ends here.
-    pub(crate) async fn identify(self, goal: Goal, urn: Urn, origin: Origin) -> Result<Registration, EarlyEnd> {
+    pub(crate) async fn identify(self, goal: Goal, urn: Urn, origin: GoalOrigin) -> Result<Registration, EarlyEnd> {
         identify(self.ctx, goal, urn, origin).await
     }
 

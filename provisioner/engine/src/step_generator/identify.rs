@@ -8,9 +8,9 @@ use state::ResourceState;
 
 use super::early_end::EarlyEnd;
 use super::queries;
-use super::registration::{Origin, Registration};
+use super::registration::{GoalOrigin, Registration};
 use crate::context::Context;
-use crate::decisions::registration::{Checked, ProviderQuery, Replies};
+use crate::decisions::decision::{Checked, ProviderQuery, Replies};
 use crate::decisions::{aliases, ignore_changes};
 use crate::deployment_state::{DeploymentState, Incomplete, Inheritance};
 use crate::events::{Message, Operation, Severity};
@@ -28,7 +28,7 @@ pub(super) async fn identify(
     ctx: &Arc<Context>,
     mut goal: Goal,
     urn: Urn,
-    origin: Origin,
+    origin: GoalOrigin,
 ) -> Result<Registration, EarlyEnd> {
     let kind = goal.kind();
     let instance = match (&goal.provider, kind) {

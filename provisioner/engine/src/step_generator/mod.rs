@@ -26,6 +26,6 @@ pub(crate) use generator::StepGenerator;
 pub(crate) use identify::random_seed;
 pub(crate) use inherit::{inherit, source_of_component};
 pub(crate) use references::{refuse_cycle, refuse_skipped_dependencies, refuse_unregistered_references};
-pub(crate) use registration::{Origin, Registration};
+pub(crate) use registration::{GoalOrigin, Registration};
 pub(crate) use replacement::without_shared_resource;
 pub(crate) use shared_resources::{SharingEntry, others_of_same_resource};

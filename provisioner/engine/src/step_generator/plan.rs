@@ -11,7 +11,7 @@ use super::references::{refuse_cycle, refuse_skipped_dependencies};
 use super::registration::Registration;
 use super::replacement;
 use crate::context::Context;
-use crate::decisions::registration::Plan;
+use crate::decisions::decision::Plan;
 use crate::deployment_state::Incomplete;
 use crate::events::{Message, Operation, Severity, StepOp};
 use crate::messages;

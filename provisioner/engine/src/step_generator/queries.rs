@@ -11,8 +11,8 @@ use pulumi_proto::property::PropertyMap;
 
 use super::registration::Registration;
 use crate::context::{Context, host_error};
+use crate::decisions::decision::{Checked, ProviderQuery};
 use crate::decisions::ignore_changes;
-use crate::decisions::registration::{Checked, ProviderQuery};
 use crate::events::{Message, Severity};
 use crate::goal::{INTERNAL_KEY, ResourceKind, VERSION_KEY, visible};
 use crate::messages;

@@ -8,7 +8,7 @@ use pulumi_proto::urn::Urn;
 use state::{Entry, ResourceState};
 
 use crate::decisions::autonaming::Proposal;
-use crate::decisions::registration::Replies;
+use crate::decisions::decision::Replies;
 use crate::events::StepOp;
 use crate::goal::{Goal, ResourceKind};
 use crate::providers::Instance;
@@ -17,7 +17,7 @@ use crate::step::{Actor, Step};
 
 /// Source of a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum GoalOrigin {
     /// The program, or the plugin of a component.
     Program,
     /// The engine itself: a default provider.
@@ -32,7 +32,7 @@ pub(crate) struct Registration {
     pub(crate) goal_inputs: GoalInputs,
     pub(crate) urn: Urn,
     pub(crate) kind: ResourceKind,
-    pub(crate) origin: Origin,
+    pub(crate) origin: GoalOrigin,
     pub(crate) old: Option<Entry>,
     /// True if this registration has imported the recorded entry.
     pub(crate) imported: bool,
@@ -54,7 +54,7 @@ impl Registration {
     /// Returns a step of the registration that has neither the old entry nor the new state.
     pub(crate) fn step(&self, op: StepOp) -> Step {
         let mut step = Step::new(op, self.urn.clone());
-        step.internal = self.origin == Origin::Engine;
+        step.internal = self.origin == GoalOrigin::Engine;
         step.source = self.goal.source;
         step.goal_inputs = self.goal_inputs.clone();
         step.actor = match (&self.instance, &self.unconfigured) {

@@ -11,14 +11,14 @@ use state::{Entry, EntryId, ResourceState};
 use super::delete_step::{delete_step, retained};
 use super::dependent_replacements::{SkippedEntries, find_dependent_replacements};
 use super::early_end::EarlyEnd;
-use super::registration::{Origin, Registration};
+use super::registration::{GoalOrigin, Registration};
 use super::shared_resources::{SharingEntry, others_of_same_resource};
 use crate::context::Context;
+use crate::decisions::decision::{Refusal, ReplaceOrder, Replacement};
 use crate::decisions::deletions::{
     DeletedWithTarget, DeletionKind, DeletionReason, deletion_batches, deletion_kind, order_pending_deletes_first,
 };
 use crate::decisions::dependent_replacements::DependentReplacement;
-use crate::decisions::registration::{Refusal, ReplaceOrder, Replacement};
 use crate::deployment_state::{
     Deleted, FormerDependent, FormerDependentKind, PlannedDependentReplacement, deletion_channel,
 };
@@ -183,7 +183,7 @@ async fn delete_steps(ctx: &Arc<Context>, registration: &Registration, root: &En
     if !root.1.pending_replacement {
         let mut step = delete_step_of_resource(ctx, root.clone(), StepOp::DeleteReplaced, &deleted_urns).await;
         step.delete_before_replace = true;
-        step.internal = registration.origin == Origin::Engine;
+        step.internal = registration.origin == GoalOrigin::Engine;
         step.goal_inputs = registration.goal_inputs.clone();
         let (report, deletion) = deletion_channel(Deleted::NotYet);
         step.deletion_report = Some(report);

@@ -14,7 +14,7 @@ use state::ResourceState;
 
 use super::queue::MessageFilter;
 use super::value::{DisplayValue, Secrets, map_to_json};
-use super::{Origin, Renderer, Stamp, StopNotice};
+use super::{EventSubject, Renderer, Stamp, StopNotice};
 
 /// Numbers of the events of a command, shared by all that write them.
 #[derive(Clone, Debug, Default)]
@@ -67,7 +67,7 @@ impl<W: Write + Send> Renderer for JsonDisplay<W> {
         Ok(())
     }
 
-    fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {
+    fn event(&mut self, stamp: Stamp, origin: EventSubject<'_>, event: &Event) -> io::Result<()> {
         match event {
             // Progress of downloads is emitted many times a second, for terminals only.
             Event::Download(download) if download.stage == DownloadStage::Running => return Ok(()),
@@ -84,7 +84,7 @@ impl<W: Write + Send> Renderer for JsonDisplay<W> {
     }
 
     fn stop(&mut self, stamp: Stamp, notice: StopNotice) -> io::Result<()> {
-        self.event(stamp, Origin { stack: "", place: None }, &Event::Message(notice.message(None)))
+        self.event(stamp, EventSubject { stack: "", place: None }, &Event::Message(notice.message(None)))
     }
 
     fn tick(&mut self, _at: Duration) -> io::Result<()> {

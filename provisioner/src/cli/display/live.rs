@@ -15,7 +15,7 @@ use super::report::LocatedMessage;
 use super::rows::{Row, RowState, Rows};
 use super::text::{Line, bytes, duration};
 use super::tree::{Columns, Names, counts, row_line, tree};
-use super::{DisplayOptions, Origin, Renderer, Secrets, Stamp, StopNotice, print_lines, report};
+use super::{DisplayOptions, EventSubject, Renderer, Secrets, Stamp, StopNotice, print_lines, report};
 
 /// Columns and rows of a terminal.
 pub(crate) type Size = (usize, usize);
@@ -196,7 +196,7 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
         self.painter.print(&[Line::plain(line)])
     }
 
-    fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {
+    fn event(&mut self, stamp: Stamp, origin: EventSubject<'_>, event: &Event) -> io::Result<()> {
         match event {
             Event::PhaseStarted(phase) => {
                 self.ephemeral = None;

@@ -89,16 +89,16 @@ pub(crate) struct Stamp {
 
 /// Subject of an event.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Origin<'a> {
+pub(crate) struct EventSubject<'a> {
     /// Name of the stack; empty if the event is not about a stack.
     pub(crate) stack: &'a str,
     /// Position in the user's files, if it is known.
-    pub(crate) place: Option<&'a Place>,
+    pub(crate) place: Option<&'a FilePosition>,
 }
 
 /// Position in the user's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct FilePosition {
     /// Position as `file:line:column`.
     pub(crate) position: String,
     /// Line of the position with its part marked below; empty for files that contain secrets.
@@ -106,7 +106,7 @@ pub(crate) struct Place {
 }
 
 /// Function that returns the position of a resource, or of a property path within it, in the user's files.
-pub(crate) type Locate = Arc<dyn Fn(SourceRef, Option<&str>) -> Option<Place> + Send + Sync>;
+pub(crate) type Locate = Arc<dyn Fn(SourceRef, Option<&str>) -> Option<FilePosition> + Send + Sync>;
 
 /// Renderer of events. Only the thread of the display calls it.
 pub(crate) trait Renderer: Send {
@@ -115,7 +115,7 @@ pub(crate) trait Renderer: Send {
     /// Returns how secrets in values and in the names of properties are rendered.
     fn secrets(&self) -> Secrets;
     /// Renders an event.
-    fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()>;
+    fn event(&mut self, stamp: Stamp, origin: EventSubject<'_>, event: &Event) -> io::Result<()>;
     /// Renders that the run is being stopped.
     fn stop(&mut self, stamp: Stamp, notice: StopNotice) -> io::Result<()>;
     /// Prints a line of the log on standard error, above what is repainted there.
@@ -135,7 +135,7 @@ enum DisplayCommand {
     Event {
         stamp: Stamp,
         stack: Arc<str>,
-        place: Option<Place>,
+        place: Option<FilePosition>,
         event: Box<Event>,
         /// Memory that the event takes of that for lines of plugins.
         queued_bytes: usize,
@@ -355,11 +355,17 @@ impl DisplayThread<'_> {
         self.stops.try_iter().try_for_each(|notice| self.renderer.stop(stamp, notice))
     }
 
-    fn event(&mut self, stamp: Stamp, stack: &str, mut place: Option<Place>, mut event: Event) -> io::Result<()> {
+    fn event(
+        &mut self,
+        stamp: Stamp,
+        stack: &str,
+        mut place: Option<FilePosition>,
+        mut event: Event,
+    ) -> io::Result<()> {
         self.redactor.redact(&mut event);
         let excerpt = place.iter_mut().flat_map(|place| &mut place.excerpt);
         excerpt.for_each(|line| self.masker.mask_in_place(line));
-        self.renderer.event(stamp, Origin { stack, place: place.as_ref() }, &event)
+        self.renderer.event(stamp, EventSubject { stack, place: place.as_ref() }, &event)
     }
 
     /// Renders a warning about lines of plugins that were dropped, if there are any.

@@ -13,7 +13,7 @@ use super::queue::MessageFilter;
 use super::report::LocatedMessage;
 use super::rows::{RowState, Rows};
 use super::text::{Line, duration};
-use super::{DisplayOptions, Origin, Renderer, Secrets, Stamp, StopNotice, print_lines, report};
+use super::{DisplayOptions, EventSubject, Renderer, Secrets, Stamp, StopNotice, print_lines, report};
 
 /// Interval between lines about a running step, as some pipelines end a job without output.
 const STILL_RUNNING_INTERVAL: Duration = Duration::from_secs(30);
@@ -112,7 +112,7 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
         self.print_progress(&[Line::plain(line)])
     }
 
-    fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {
+    fn event(&mut self, stamp: Stamp, origin: EventSubject<'_>, event: &Event) -> io::Result<()> {
         if let Some(running) = &mut self.phase
             && !matches!(event, Event::Message(_))
         {

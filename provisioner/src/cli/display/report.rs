@@ -11,7 +11,7 @@ use super::palette::{Palette, phase_noun, phase_title, severity};
 use super::rows::{Row, Rows};
 use super::text::{Line, bytes, duration};
 use super::tree::{Columns, Names, Tense, count_words, join_lines, row_line, short_type, tree};
-use super::{Origin, Place};
+use super::{EventSubject, FilePosition};
 
 /// Returns the words for a download: `tls: pulumi-resource-tls-v5.2.2-linux-amd64.tar.gz (4.1 MB)`.
 pub(crate) fn download(download: &Download) -> Line {
@@ -88,11 +88,11 @@ pub(crate) fn summary(summary: &Summary, stack: &str, rows: &Rows) -> Line {
 #[derive(Clone, Debug)]
 pub(crate) struct LocatedMessage {
     pub(crate) message: Message,
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<FilePosition>,
 }
 
 impl LocatedMessage {
-    pub(crate) fn new(message: &Message, origin: Origin<'_>) -> Self {
+    pub(crate) fn new(message: &Message, origin: EventSubject<'_>) -> Self {
         Self { message: message.clone(), place: origin.place.cloned() }
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct Rows {
 pub(crate) struct Row {
     pub(crate) urn: Urn,
     pub(crate) parent: Option<Urn>,
-    /// Place of the resource in the user's files.
+    /// FilePosition of the resource in the user's files.
     source: Option<SourceRef>,
     /// Operation on the resource: `Replace` for all steps of a replacement, and the result for a refresh.
     pub(crate) op: StepOp,

@@ -6,8 +6,8 @@ use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
 
 use super::effects::Effects;
-use super::place::Place;
 use super::resolved::ResolvedValue;
+use super::resource_names::ResourceNames;
 use super::shared_registrations::SharedRegistrations;
 use config::Options;
 use config::diagnostics::Diagnostic;
@@ -19,7 +19,7 @@ use engine::{Halted, Registrar};
 #[derive(Clone, Copy)]
 pub struct CoreResource<'r> {
     /// Names of the resource and of what it belongs to.
-    pub place: Place<'r>,
+    pub place: ResourceNames<'r>,
     /// URN of the root stack resource, the parent of all others.
     pub root: &'r Urn,
     /// Value of `config`, resolved up to references.

@@ -11,15 +11,15 @@ use super::core_resource::{CoreResource, RecipeError, RecipeResult};
 use super::graph::Recipe;
 use super::interpreter::interpret;
 use super::outline::Outline;
-use super::place::Place;
 use super::resolved::ResolvedValue;
+use super::resource_names::ResourceNames;
 use crate::registry::packages::Package;
 use config::tree::{InterpolatedString, Node};
 use config::values::evaluate_text;
 use pulumi_proto::property::PropertyValue;
 
 /// Function that adds to a recipe what a core type registers for a `config` at a place.
-pub type BuildRecipe<C> = for<'r> fn(&'r C, &'r Place<'r>, &mut Recipe<'r>);
+pub type BuildRecipe<C> = for<'r> fn(&'r C, &'r ResourceNames<'r>, &mut Recipe<'r>);
 
 /// Recipe of a core type.
 #[derive(Clone)]
@@ -51,13 +51,18 @@ impl CoreTypeRecipe {
     }
 
     /// Passes the recipe for a `config` to a function. Texts with references are unknown. An invalid `config` has no recipe.
-    pub(in crate::registry) fn inspect(&self, config: &Node, place: Place<'_>, visit: &mut dyn FnMut(Recipe<'_>)) {
+    pub(in crate::registry) fn inspect(
+        &self,
+        config: &Node,
+        place: ResourceNames<'_>,
+        visit: &mut dyn FnMut(Recipe<'_>),
+    ) {
         self.register.inspect(config, place, visit);
     }
 
     /// Returns the packages that a `config` needs, and the types and names of what the recipe for it registers, as far as they are
     /// known before a run. An invalid `config` needs the packages that all need.
-    pub fn packages_and_names(&self, config: &Node, place: Place<'_>) -> (Vec<Package>, Vec<(String, String)>) {
+    pub fn packages_and_names(&self, config: &Node, place: ResourceNames<'_>) -> (Vec<Package>, Vec<(String, String)>) {
         let (mut used, mut names) = (Vec::new(), Vec::new());
         self.inspect(config, place, &mut |recipe| {
             used.extend(recipe.packages());
@@ -68,7 +73,7 @@ impl CoreTypeRecipe {
     }
 
     /// Returns what the recipe for a `config` registers, as far as it is known before a run.
-    pub fn outline(&self, config: &Node, place: Place<'_>) -> Vec<Outline> {
+    pub fn outline(&self, config: &Node, place: ResourceNames<'_>) -> Vec<Outline> {
         let mut outline = Vec::new();
         self.inspect(config, place, &mut |recipe| outline = recipe.outline());
         outline
@@ -85,13 +90,13 @@ impl CoreTypeRecipe {
 
 /// Recipe whose type of `config` is hidden.
 trait RegisterRecipe: Send + Sync {
-    fn inspect(&self, config: &Node, place: Place<'_>, visit: &mut dyn FnMut(Recipe<'_>));
+    fn inspect(&self, config: &Node, place: ResourceNames<'_>, visit: &mut dyn FnMut(Recipe<'_>));
 
     fn register<'r>(&'r self, core: CoreResource<'r>) -> BoxFuture<'r, Result<RecipeResult, RecipeError>>;
 }
 
 impl<C: CoreConfig + Send + Sync> RegisterRecipe for BuildRecipe<C> {
-    fn inspect(&self, config: &Node, place: Place<'_>, visit: &mut dyn FnMut(Recipe<'_>)) {
+    fn inspect(&self, config: &Node, place: ResourceNames<'_>, visit: &mut dyn FnMut(Recipe<'_>)) {
         let Some(decoded) = decode::<C>(config, &mut Vec::new()) else { return };
         let value = |text: &InterpolatedString| match evaluate_text(text, &mut |_| Ok(PropertyValue::UNKNOWN)) {
             Ok(value) => ResolvedValue::known(value),

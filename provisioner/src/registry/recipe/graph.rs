@@ -11,15 +11,15 @@ use serde_json::Value;
 use super::effects::GoogleApi;
 use super::hole::{Handle, Hole, HoleSource, Nulls, Template};
 use super::node::{Node, NodeKind, Provider};
-use super::place::Place;
 use super::resolved::{ResolvedValue, distinct};
+use super::resource_names::ResourceNames;
 use crate::registry::packages::Package;
 
 /// Resources, functions and exports of one core resource, which a function of its type adds in the order in which they
 /// start where several could. The function is pure: the same `config` leads to the same recipe.
 #[derive(Default)]
 pub struct Recipe<'r> {
-    place: Place<'r>,
+    place: ResourceNames<'r>,
     /// Texts of the `config` with their positions, by index of their handle.
     config_texts: Vec<(ResolvedValue, Span)>,
     pub(super) nodes: Vec<Node>,
@@ -55,7 +55,7 @@ pub(super) struct Continuation<'r> {
 }
 
 impl<'r> Recipe<'r> {
-    pub(super) fn new(place: Place<'r>, config_texts: Vec<(ResolvedValue, Span)>, is_preview: bool) -> Self {
+    pub(super) fn new(place: ResourceNames<'r>, config_texts: Vec<(ResolvedValue, Span)>, is_preview: bool) -> Self {
         Self { place, config_texts, is_preview, ..Self::default() }
     }
 

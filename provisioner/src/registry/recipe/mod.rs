@@ -16,8 +16,8 @@ mod hole;
 mod interpreter;
 mod node;
 mod outline;
-mod place;
 mod resolved;
+mod resource_names;
 mod shared_registrations;
 #[cfg(test)]
 pub(super) mod tests;
@@ -31,7 +31,7 @@ pub use hole::{Handle, Hole, secret};
 pub use interpreter::conflict;
 pub use node::{Node, Provider};
 pub use outline::Outline;
-pub use place::{Place, decode_base64, go_json, trim_hash, trim_middle};
 pub(crate) use resolved::without_unknowns;
 pub use resolved::{Inputs, ResolvedValue};
+pub use resource_names::{ResourceNames, decode_base64, go_json, trim_hash, trim_middle};
 pub use shared_registrations::SharedRegistrations;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::cloudflare::{HostRule, Zone};
 use crate::registry::packages::AWS;
-use crate::registry::recipe::{Handle, Hole, Place, Provider, Recipe, ResolvedValue, decode_base64, go_json};
+use crate::registry::recipe::{Handle, Hole, Provider, Recipe, ResolvedValue, ResourceNames, decode_base64, go_json};
 use crate::registry::types::aws::{
     AwsAccount, AwsAccountConfig, CorsConfig, EcrRepositoryConfig, RdsConfig, RdsMysqlConfig, RdsPostgresConfig,
     S3BucketConfig,
@@ -14,7 +14,7 @@ use crate::registry::types::aws::{
 
 /// `s3-bucket` (docs/spec/simple-container.md#7.3): a bucket, private or a static website, and a user with an access key
 /// for it.
-pub(super) fn s3_bucket(config: &S3BucketConfig, at: &Place<'_>, r: &mut Recipe<'_>) {
+pub(super) fn s3_bucket(config: &S3BucketConfig, at: &ResourceNames<'_>, r: &mut Recipe<'_>) {
     let base = at.qualified(if config.name.is_empty() { at.name } else { &config.name });
     let part = |suffix: &str| format!("{base}-{suffix}");
     let (aws, _) = provider(&config.account, r);
@@ -84,7 +84,7 @@ pub(super) fn s3_bucket(config: &S3BucketConfig, at: &Place<'_>, r: &mut Recipe<
 }
 
 /// `ecr-repository` (docs/spec/simple-container.md#7.4): a repository for images, with a password for it.
-pub(super) fn ecr_repository(config: &EcrRepositoryConfig, at: &Place<'_>, r: &mut Recipe<'_>) {
+pub(super) fn ecr_repository(config: &EcrRepositoryConfig, at: &ResourceNames<'_>, r: &mut Recipe<'_>) {
     let name = format!("{}-{}", at.stack, config.name);
     let (aws, _) = provider(&config.account, r);
     let inputs = json!({ "forceDelete": true, "name": format!("{name}-ecr").replace("--", "_"), "tags": at.tags() });
@@ -119,14 +119,14 @@ pub(super) fn ecr_repository(config: &EcrRepositoryConfig, at: &Place<'_>, r: &m
 }
 
 /// `aws-rds-postgres` (docs/spec/simple-container.md#7.5).
-pub(super) fn rds_postgres<'r>(config: &'r RdsPostgresConfig, at: &'r Place<'r>, r: &mut Recipe<'r>) {
+pub(super) fn rds_postgres<'r>(config: &'r RdsPostgresConfig, at: &'r ResourceNames<'r>, r: &mut Recipe<'r>) {
     let engine = r.value(ResolvedValue::known("postgres"));
     let kind = RdsKind { engine, version: "16", user: "postgres", port: 5432, group: "" };
     rds_instance(&config.database, kind, at, r);
 }
 
 /// `aws-rds-mysql` (docs/spec/simple-container.md#7.5).
-pub(super) fn rds_mysql<'r>(config: &'r RdsMysqlConfig, at: &'r Place<'r>, r: &mut Recipe<'r>) {
+pub(super) fn rds_mysql<'r>(config: &'r RdsMysqlConfig, at: &'r ResourceNames<'r>, r: &mut Recipe<'r>) {
     let engine = r.text_or(config.engine_name, "mysql");
     let kind = RdsKind { engine, version: "8.0", user: "root", port: 3306, group: "mysql-" };
     rds_instance(&config.database, kind, at, r);
@@ -144,7 +144,7 @@ struct RdsKind {
 }
 
 /// Adds a database in the default network of the account, with a default subnet per zone.
-fn rds_instance<'r>(config: &'r RdsConfig, kind: RdsKind, at: &'r Place<'r>, r: &mut Recipe<'r>) {
+fn rds_instance<'r>(config: &'r RdsConfig, kind: RdsKind, at: &'r ResourceNames<'r>, r: &mut Recipe<'r>) {
     let (aws, region) = provider(&config.account, r);
     let zones = availability_zones(aws, region, r);
     r.then(zones, move |zones, r| {

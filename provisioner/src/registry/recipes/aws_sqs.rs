@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::aws::provider;
-use crate::registry::recipe::{Place, Recipe};
+use crate::registry::recipe::{Recipe, ResourceNames};
 use crate::registry::types::aws_sqs::{AwsSqsQueueConfig, DeadLetterQueue};
 
 /// `aws-sqs-queue`: a queue, and a queue for its dead letters that no other queue can use.
-pub(super) fn aws_sqs_queue(config: &AwsSqsQueueConfig, at: &Place<'_>, r: &mut Recipe<'_>) {
+pub(super) fn aws_sqs_queue(config: &AwsSqsQueueConfig, at: &ResourceNames<'_>, r: &mut Recipe<'_>) {
     let base = at.qualified(if config.name.is_empty() { at.name } else { &config.name });
     let (aws, _) = provider(&config.account, r);
     let inputs = |name: &str, retention: Option<i64>| {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::kubernetes::{annotations, cluster, labels, merged, resource_name};
 use crate::registry::packages::KUBERNETES;
-use crate::registry::recipe::{Handle, Hole, Node, Place, Provider, Recipe, ResolvedValue, go_json};
+use crate::registry::recipe::{Handle, Hole, Node, Provider, Recipe, ResolvedValue, ResourceNames, go_json};
 use crate::registry::types::caddy::{CaddyConfig, KubernetesCaddyConfig, VpaConfig, VpaContainerPolicy, VpaResources};
 
 /// Image of Caddy of the release of Simple Container that `sc` follows.
@@ -43,7 +43,7 @@ const DEFAULT_SITE: [&str; 2] = [
 const CREDENTIALS: &str = "credentials.json";
 
 /// `kubernetes-caddy` (docs/spec/simple-container.md#7.12): Caddy in any cluster.
-pub(super) fn kubernetes_caddy<'r>(config: &'r KubernetesCaddyConfig, at: &'r Place<'r>, r: &mut Recipe<'r>) {
+pub(super) fn kubernetes_caddy<'r>(config: &'r KubernetesCaddyConfig, at: &'r ResourceNames<'r>, r: &mut Recipe<'r>) {
     cluster(config.kubeconfig, r);
     let has_environment = at.name.ends_with(&format!("--{}", at.environment));
     let cluster = if has_environment { at.name.to_owned() } else { at.qualified(at.name) };
@@ -83,7 +83,12 @@ pub(super) fn caddyfile_prefix<'r>(config: &'r CaddyConfig, storage: Hole, r: &m
 }
 
 /// Adds Caddy with its own provider, its account, and the outputs of the stack.
-pub(super) fn caddy<'r>(config: &'r CaddyConfig, deployment: CaddyDeployment, at: &'r Place<'r>, r: &mut Recipe<'r>) {
+pub(super) fn caddy<'r>(
+    config: &'r CaddyConfig,
+    deployment: CaddyDeployment,
+    at: &'r ResourceNames<'r>,
+    r: &mut Recipe<'r>,
+) {
     let name = format!("{}-caddy-kubeprovider", at.qualified(at.name));
     let kubernetes = r.named_provider(KUBERNETES, &name, json!({ "kubeconfig": deployment.kubeconfig }));
     let namespace = resource_name(config.namespace.as_deref().unwrap_or("caddy"));
@@ -154,7 +159,7 @@ struct Set<'r> {
     kubernetes: Provider,
     /// Name of the account of the pods.
     account: Hole,
-    at: &'r Place<'r>,
+    at: &'r ResourceNames<'r>,
 }
 
 impl Set<'_> {

@@ -7,14 +7,14 @@ use md5::{Digest as _, Md5};
 use serde_json::json;
 
 use crate::registry::packages::CLOUDFLARE;
-use crate::registry::recipe::{Hole, Place, Provider, Recipe, ResolvedValue};
+use crate::registry::recipe::{Hole, Provider, Recipe, ResolvedValue, ResourceNames};
 use crate::registry::types::cloudflare::CloudflareConfig;
 
 /// Script of a worker for a [`HostRule`].
 const HOST_RULE: &str = include_str!("../texts/host_rule.js");
 
 /// `cloudflare` (docs/spec/simple-container.md#7.19): the DNS records of the `config`.
-pub(super) fn registrar<'r>(config: &'r CloudflareConfig, at: &'r Place<'r>, r: &mut Recipe<'r>) {
+pub(super) fn registrar<'r>(config: &'r CloudflareConfig, at: &'r ResourceNames<'r>, r: &mut Recipe<'r>) {
     let Some(zone) = Zone::of_stack(at, r) else { return };
     for record in &config.dns_records {
         let content = r.text_or(record.value, "");
@@ -51,7 +51,7 @@ pub(super) struct HostRule<'a> {
 
 impl Zone {
     /// Adds the provider of the registrar, and the call that looks up its zone. Returns `None` if the stack has no registrar.
-    pub(super) fn of_stack(at: &Place<'_>, r: &mut Recipe<'_>) -> Option<Self> {
+    pub(super) fn of_stack(at: &ResourceNames<'_>, r: &mut Recipe<'_>) -> Option<Self> {
         let decoded = decode::<CloudflareConfig>(at.registrar?, &mut Vec::new())?;
         // The registrar has no references, so its texts are known.
         let token = decoded.text(decoded.config.credentials?).0.known().unwrap_or_default();
@@ -81,7 +81,7 @@ impl Zone {
     }
 
     /// Adds a rule for a domain: a worker with its route. It stays at Cloudflare when its entry is deleted.
-    pub(super) fn host_rule(&self, rule: HostRule<'_>, at: &Place<'_>, r: &mut Recipe<'_>) {
+    pub(super) fn host_rule(&self, rule: HostRule<'_>, at: &ResourceNames<'_>, r: &mut Recipe<'_>) {
         let name = format!("{}{}-host-override", at.stack, rule.name);
         let script_name = format!("{name}-script");
         let path_prefix = rule.path_prefix;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::registry::packages::GCP;
-use crate::registry::recipe::{GoogleApi, Hole, Place, Provider, Recipe, trim_hash, trim_middle};
+use crate::registry::recipe::{GoogleApi, Hole, Provider, Recipe, ResourceNames, trim_hash, trim_middle};
 use crate::registry::types::gcp::{GcpAccountConfig, GcpBucketConfig};
 
 const OBJECT_ADMIN: &str = "roles/storage.objectAdmin";
@@ -35,7 +35,7 @@ pub(super) fn enable_api(service: &'static str, gcp: Provider, account: &GcpAcco
 
 /// `gcp-bucket` (docs/spec/simple-container.md#7.6): a bucket, created or adopted, and a service account with an HMAC key
 /// for it.
-pub(super) fn gcp_bucket(config: &GcpBucketConfig, at: &Place<'_>, r: &mut Recipe<'_>) {
+pub(super) fn gcp_bucket(config: &GcpBucketConfig, at: &ResourceNames<'_>, r: &mut Recipe<'_>) {
     let configured_name = config.configured_name();
     let base = at.qualified(configured_name.unwrap_or(at.name));
     let part = |suffix: &str| format!("{base}-{suffix}");

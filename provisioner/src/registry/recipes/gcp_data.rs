@@ -9,11 +9,11 @@ use serde_json::{Map, Value, json};
 
 use super::gcp::{account_provider, enable_api, project};
 use super::keys::root_password;
-use crate::registry::recipe::{Handle, Hole, Place, Provider, Recipe, ResolvedValue};
+use crate::registry::recipe::{Handle, Hole, Provider, Recipe, ResolvedValue, ResourceNames};
 use crate::registry::types::gcp_data::{GcpCloudSqlPostgresConfig, GcpPubSubConfig, GcpRedisConfig};
 
 /// `gcp-redis` (docs/spec/simple-container.md#7.9): an instance of Redis, created or adopted.
-pub(super) fn redis(config: &GcpRedisConfig, at: &Place<'_>, r: &mut Recipe<'_>) {
+pub(super) fn redis(config: &GcpRedisConfig, at: &ResourceNames<'_>, r: &mut Recipe<'_>) {
     let name = at.qualified(at.name);
     let gcp = account_provider(&config.account, r);
     let token = "gcp:redis/instance:Instance";
@@ -53,7 +53,11 @@ pub(super) fn redis(config: &GcpRedisConfig, at: &Place<'_>, r: &mut Recipe<'_>)
 }
 
 /// `gcp-cloudsql-postgres` (docs/spec/simple-container.md#7.8): an instance of PostgreSQL, created or adopted.
-pub(super) fn cloud_sql_postgres<'r>(config: &'r GcpCloudSqlPostgresConfig, at: &'r Place<'r>, r: &mut Recipe<'r>) {
+pub(super) fn cloud_sql_postgres<'r>(
+    config: &'r GcpCloudSqlPostgresConfig,
+    at: &'r ResourceNames<'r>,
+    r: &mut Recipe<'r>,
+) {
     let name = at.qualified(at.name);
     let gcp = account_provider(&config.account, r);
     let password = if config.adopt {
@@ -282,7 +286,7 @@ fn copy(parts: Parts, from: &PropertyMap, r: &mut Recipe<'_>) -> Map<String, Val
 }
 
 /// `gcp-pubsub` (docs/spec/simple-container.md#7.9): topics, and subscriptions to them.
-pub(super) fn pubsub(config: &GcpPubSubConfig, at: &Place<'_>, r: &mut Recipe<'_>) {
+pub(super) fn pubsub(config: &GcpPubSubConfig, at: &ResourceNames<'_>, r: &mut Recipe<'_>) {
     let gcp = account_provider(&config.account, r);
     // As in the Go program, labels of a topic or a subscription stay for those after it.
     let mut labels = texts(&config.labels, r);

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::cloudflare::{HostRule, Zone};
 use super::gcp::{account_provider, enable_api, project};
-use crate::registry::recipe::{Hole, Place, Provider, Recipe, trim_middle};
+use crate::registry::recipe::{Hole, Provider, Recipe, ResourceNames, trim_middle};
 use crate::registry::types::gcp_registry::GcpArtifactRegistryConfig;
 
 /// Policy of a public registry, byte by byte as the Go program writes it.
@@ -12,7 +12,11 @@ const PUBLIC: &str = "{\n\t\t\t\t\"bindings\": [\n\t\t\t\t\t{\n\t\t\t\t\t\t\"rol
                       \n\t\t\t\t\t\t\"members\": [\"allUsers\"]\n\t\t\t\t\t} \n\t\t\t\t]\n\t\t\t}";
 
 /// `gcp-artifact-registry` (docs/spec/simple-container.md#7.7): a registry, and service accounts that write and read it.
-pub(super) fn artifact_registry<'r>(config: &'r GcpArtifactRegistryConfig, at: &'r Place<'r>, r: &mut Recipe<'r>) {
+pub(super) fn artifact_registry<'r>(
+    config: &'r GcpArtifactRegistryConfig,
+    at: &'r ResourceNames<'r>,
+    r: &mut Recipe<'r>,
+) {
     let name = at.qualified(at.name);
     let gcp = account_provider(&config.account, r);
     enable_api("iam.googleapis.com", gcp, &config.account, r);
@@ -75,7 +79,7 @@ struct Registry<'n> {
 
 impl Registry<'_> {
     /// Adds a service account that has a role in the registry, and its key.
-    fn service_account(&self, kind: &str, role: &str, at: &Place<'_>, r: &mut Recipe<'_>) {
+    fn service_account(&self, kind: &str, role: &str, at: &ResourceNames<'_>, r: &mut Recipe<'_>) {
         let (gcp, name) = (self.gcp, self.name);
         let id = format!("{kind}-{}-sa", name.replace(['-', '_'], ""));
         let id = trim_middle(&id, 28, "-").replace("--", "-");

@@ -7,14 +7,14 @@ use serde_json::json;
 use super::caddy::{CaddyDeployment, caddy as deploy_caddy, caddyfile_prefix, exported_config};
 use super::gcp::{account_provider, enable_api, project, service_account_id};
 use crate::registry::packages::KUBERNETES;
-use crate::registry::recipe::{Handle, Hole, Place, Provider, Recipe, ResolvedValue, decode_base64};
+use crate::registry::recipe::{Handle, Hole, Provider, Recipe, ResolvedValue, ResourceNames, decode_base64};
 use crate::registry::types::caddy::CaddyConfig;
 use crate::registry::types::gke::{EgressIpConfig, GkeAutopilotConfig, GkeTimeouts};
 
 const CLUSTER: &str = "gcp:container/cluster:Cluster";
 
 /// `gcp-gke-autopilot-cluster` (docs/spec/simple-container.md#7.14): a cluster, created or adopted.
-pub(super) fn gke_autopilot<'r>(config: &'r GkeAutopilotConfig, at: &'r Place<'r>, r: &mut Recipe<'r>) {
+pub(super) fn gke_autopilot<'r>(config: &'r GkeAutopilotConfig, at: &'r ResourceNames<'r>, r: &mut Recipe<'r>) {
     let name = at.qualified(at.name);
     let gcp = account_provider(&config.account, r);
     let cluster = if config.adopt {
@@ -64,7 +64,7 @@ fn new_caddy<'r>(
     name: String,
     (cluster, kubeconfig): (Handle, Hole),
     gcp: Provider,
-    at: &'r Place<'r>,
+    at: &'r ResourceNames<'r>,
     r: &mut Recipe<'r>,
 ) {
     let Some(caddy) = &config.caddy else { return };
@@ -133,7 +133,7 @@ fn create_cluster(
     config: &GkeAutopilotConfig,
     name: &str,
     gcp: Provider,
-    at: &Place<'_>,
+    at: &ResourceNames<'_>,
     r: &mut Recipe<'_>,
 ) -> Handle {
     let network = config.private_vpc.then(|| private_network(config, name, gcp, at, r));
@@ -172,7 +172,7 @@ fn private_network(
     config: &GkeAutopilotConfig,
     name: &str,
     gcp: Provider,
-    at: &Place<'_>,
+    at: &ResourceNames<'_>,
     r: &mut Recipe<'_>,
 ) -> (Handle, Handle) {
     let vpc = format!("{name}-vpc");

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::keys::root_password;
 use super::kubernetes::{annotations, cluster, labels, merged, resource_name};
-use crate::registry::recipe::{Handle, Hole, Place, Provider, Recipe, ResolvedValue, decode_base64, secret};
+use crate::registry::recipe::{Handle, Hole, Provider, Recipe, ResolvedValue, ResourceNames, decode_base64, secret};
 use crate::registry::types::helm::{
     HelmChartConfig, MongodbOperatorConfig, PostgresOperatorConfig, RabbitmqOperatorConfig, RedisOperatorConfig,
 };
@@ -21,7 +21,7 @@ const RABBITMQ_KEYS: [&str; 8] =
     ["connection_string", "default_user.conf", "host", "password", "port", "provider", "type", "username"];
 
 /// `kubernetes-helm-postgres-operator`: the operator, and a database, whose password the operator generates.
-pub(super) fn postgres_operator(config: &PostgresOperatorConfig, at: &Place<'_>, r: &mut Recipe<'_>) {
+pub(super) fn postgres_operator(config: &PostgresOperatorConfig, at: &ResourceNames<'_>, r: &mut Recipe<'_>) {
     let (labels, annotations) = (labels(at.stack, at), annotations(at));
     let chart = Chart {
         chart: "postgres-operator",
@@ -70,7 +70,7 @@ pub(super) fn postgres_operator(config: &PostgresOperatorConfig, at: &Place<'_>,
 }
 
 /// `kubernetes-helm-mongodb-operator`: the operator, and a replica set with an account that it uses in the cluster.
-pub(super) fn mongodb_operator(config: &MongodbOperatorConfig, at: &Place<'_>, r: &mut Recipe<'_>) {
+pub(super) fn mongodb_operator(config: &MongodbOperatorConfig, at: &ResourceNames<'_>, r: &mut Recipe<'_>) {
     let chart = Chart {
         chart: "community-operator",
         repository: Some("https://mongodb.github.io/helm-charts"),
@@ -160,7 +160,7 @@ pub(super) fn mongodb_operator(config: &MongodbOperatorConfig, at: &Place<'_>, r
 }
 
 /// `kubernetes-helm-rabbitmq-operator`: the operator, and a cluster, whose default user the operator generates.
-pub(super) fn rabbitmq_operator(config: &RabbitmqOperatorConfig, at: &Place<'_>, r: &mut Recipe<'_>) {
+pub(super) fn rabbitmq_operator(config: &RabbitmqOperatorConfig, at: &ResourceNames<'_>, r: &mut Recipe<'_>) {
     let image = |name: &str| json!({ "repository": format!("bitnamilegacy/{name}") });
     let chart = Chart {
         chart: "oci://registry-1.docker.io/bitnamicharts/rabbitmq-cluster-operator",
@@ -192,7 +192,7 @@ pub(super) fn rabbitmq_operator(config: &RabbitmqOperatorConfig, at: &Place<'_>,
 }
 
 /// `kubernetes-helm-redis-operator`: the operator, and a Redis, which another chart describes.
-pub(super) fn redis_operator(config: &RedisOperatorConfig, at: &Place<'_>, r: &mut Recipe<'_>) {
+pub(super) fn redis_operator(config: &RedisOperatorConfig, at: &ResourceNames<'_>, r: &mut Recipe<'_>) {
     let values = json!({ "redisOperator": { "podAnnotations": annotations(at), "podLabels": labels(at.stack, at) } });
     let chart = Chart { chart: "redis-operator", repository: Some(REDIS_CHARTS), version: None, values };
     let operator = Operator::install(&config.chart, chart, at, r);
@@ -231,7 +231,7 @@ struct Operator {
 
 impl Operator {
     /// Adds the namespace and the chart of an operator. The chart goes to the namespace as it is written.
-    fn install(config: &HelmChartConfig, chart: Chart, at: &Place<'_>, r: &mut Recipe<'_>) -> Self {
+    fn install(config: &HelmChartConfig, chart: Chart, at: &ResourceNames<'_>, r: &mut Recipe<'_>) -> Self {
         let kubernetes = cluster(config.kubeconfig, r);
         let name = at.qualified(at.name);
         let namespace = config.operator_namespace.clone().unwrap_or_else(|| at.qualified("operators"));
@@ -253,7 +253,7 @@ impl Operator {
         Self { kubernetes, chart, name, namespace }
     }
 
-    fn metadata(&self, name: &str, at: &Place<'_>) -> Value {
+    fn metadata(&self, name: &str, at: &ResourceNames<'_>) -> Value {
         json!({
             "name": name,
             "namespace": self.namespace,
@@ -269,7 +269,7 @@ impl Operator {
         kind: &str,
         others: Value,
         after: &[Handle],
-        at: &Place<'_>,
+        at: &ResourceNames<'_>,
         r: &mut Recipe<'_>,
     ) -> Handle {
         let own = json!({ "apiVersion": api_version, "kind": kind, "metadata": self.metadata(&self.name, at) });

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{aws, gcp};
 use crate::registry::packages::RANDOM;
-use crate::registry::recipe::{Hole, Place, Provider, Recipe, ResolvedValue};
+use crate::registry::recipe::{Hole, Provider, Recipe, ResolvedValue, ResourceNames};
 use crate::registry::types::keys::{AwsKmsConfig, GcpKmsConfig};
 
 /// APIs of Google that a key needs, in the order in which they are switched on.
@@ -13,7 +13,7 @@ const APIS: [&str; 2] = ["serviceusage.googleapis.com", "cloudkms.googleapis.com
 const ROTATION_PERIOD: &str = "100000s";
 
 /// `aws-kms`: a key whose key material AWS replaces every year.
-pub(super) fn aws_kms(config: &AwsKmsConfig, at: &Place<'_>, r: &mut Recipe<'_>) {
+pub(super) fn aws_kms(config: &AwsKmsConfig, at: &ResourceNames<'_>, r: &mut Recipe<'_>) {
     let (aws, region) = aws::provider(&config.account, r);
     let inputs = json!({ "enableKeyRotation": true, "tags": at.tags() });
     let key = r.add(aws.resource("aws:kms/key:Key", at.name, inputs));
@@ -23,7 +23,7 @@ pub(super) fn aws_kms(config: &AwsKmsConfig, at: &Place<'_>, r: &mut Recipe<'_>)
 }
 
 /// `gcp-kms`: a key ring with a symmetric key.
-pub(super) fn gcp_kms(config: &GcpKmsConfig, at: &Place<'_>, r: &mut Recipe<'_>) {
+pub(super) fn gcp_kms(config: &GcpKmsConfig, at: &ResourceNames<'_>, r: &mut Recipe<'_>) {
     let provider = gcp::account_provider(&config.account, r);
     for api in APIS {
         gcp::enable_api(api, provider, &config.account, r);

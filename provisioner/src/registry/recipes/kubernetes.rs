@@ -4,7 +4,7 @@ use config::types::TextHandle;
 use serde_json::{Value, json};
 
 use crate::registry::packages::KUBERNETES;
-use crate::registry::recipe::{Place, Provider, Recipe, trim_hash};
+use crate::registry::recipe::{Provider, Recipe, ResourceNames, trim_hash};
 
 /// Greatest length of a name of a resource in a cluster.
 const MAX_NAME: usize = 63;
@@ -15,7 +15,7 @@ pub(super) fn cluster(kubeconfig: Option<TextHandle>, r: &mut Recipe<'_>) -> Pro
 }
 
 /// Returns the labels of the resources of an application.
-pub(super) fn labels(application: &str, at: &Place<'_>) -> Value {
+pub(super) fn labels(application: &str, at: &ResourceNames<'_>) -> Value {
     json!({
         "simple-container-com/app-name": application,
         "simple-container-com/app-type": "simple-container",
@@ -24,7 +24,7 @@ pub(super) fn labels(application: &str, at: &Place<'_>) -> Value {
 }
 
 /// Returns the annotations of the resources of an environment.
-pub(super) fn annotations(at: &Place<'_>) -> Value {
+pub(super) fn annotations(at: &ResourceNames<'_>) -> Value {
     json!({ "pulumi.com/patchForce": "true", "simple-container.com/env": at.environment })
 }
 

@@ -18,7 +18,7 @@ use config::ProvisionedKey;
 use config::types::TypeTable;
 
 use super::packages::{ATLAS, AWS, CLOUDFLARE, CorePackage, GCP, KUBERNETES, Package, RANDOM};
-use super::recipe::{CoreTypeRecipe, Place, RecipeTable};
+use super::recipe::{CoreTypeRecipe, RecipeTable, ResourceNames};
 use super::templates;
 
 /// Resource types of Simple Container that have no recipe (docs/spec/simple-container.md#7.1).
@@ -61,7 +61,8 @@ pub fn package(name: &str) -> Option<CorePackage> {
 
 /// Returns the packages that create a key.
 pub fn key_packages(key: &ProvisionedKey) -> Vec<Package> {
-    let place = Place { stack: "", project: "", environment: "", type_name: key.type_name, name: "", registrar: None };
+    let place =
+        ResourceNames { stack: "", project: "", environment: "", type_name: key.type_name, name: "", registrar: None };
     keys().get(key.type_name).map(|recipe| recipe.packages_and_names(&key.config, place).0).unwrap_or_default()
 }
 
@@ -119,7 +120,7 @@ mod tests {
     fn check(server: &str, case: &str) -> BTreeSet<String> {
         let mut checked = BTreeSet::new();
         let Some(stack) = read(server) else { return checked };
-        let mut check = |recipe: &CoreTypeRecipe, config, place: Place<'_>| {
+        let mut check = |recipe: &CoreTypeRecipe, config, place: ResourceNames<'_>| {
             recipe.inspect(config, place, &mut |mut recipe| {
                 assert_eq!(checker::mistakes(&mut recipe), [""; 0], "{case}");
                 checked.insert(place.type_name.to_owned());
@@ -127,14 +128,15 @@ mod tests {
         };
         if let Some(key) = stack.provisioner.secrets_provider.provisioned_key() {
             let (stack, project, name) = ("s", "reef", "reef-s-sc");
-            let place = Place { stack, project, environment: "", type_name: key.type_name, name, registrar: None };
+            let place =
+                ResourceNames { stack, project, environment: "", type_name: key.type_name, name, registrar: None };
             check(keys().get(key.type_name).unwrap(), &key.config, place);
         }
         let recipes = core_types();
         for (environment, resource) in stack.declarations() {
             let ResourceImplementation::Core { type_name } = &resource.implementation else { continue };
             let Some(recipe) = recipes.get(type_name) else { continue };
-            check(recipe, &resource.config, Place::new(&stack, environment, type_name, resource));
+            check(recipe, &resource.config, ResourceNames::new(&stack, environment, type_name, resource));
         }
         checked
     }

@@ -10,7 +10,7 @@ use super::aws;
 use super::keys::password;
 use crate::registry::packages::{ATLAS, AWS};
 use crate::registry::recipe::{
-    Handle, Hole, Node, Place, Provider, Recipe, ResolvedValue, go_json, secret, trim_middle,
+    Handle, Hole, Node, Provider, Recipe, ResolvedValue, ResourceNames, go_json, secret, trim_middle,
 };
 use crate::registry::types::mongodb::{AtlasBackup, AtlasBackupPolicy, AtlasConfig};
 
@@ -33,7 +33,7 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'
 
 /// `mongodb-atlas` (docs/spec/simple-container.md#7.10): a cluster, created or adopted, with its project, its users, its
 /// backups and the access to it.
-pub(super) fn mongodb_atlas<'r>(config: &'r AtlasConfig, at: &'r Place<'r>, r: &mut Recipe<'r>) {
+pub(super) fn mongodb_atlas<'r>(config: &'r AtlasConfig, at: &'r ResourceNames<'r>, r: &mut Recipe<'r>) {
     let project = at.qualified(&format!("{}--{}", at.stack, at.name));
     let region = r.text_or(config.region, "");
     let inputs = json!({ "privateKey": config.private_key, "publicKey": config.public_key, "region": region });
@@ -43,7 +43,7 @@ pub(super) fn mongodb_atlas<'r>(config: &'r AtlasConfig, at: &'r Place<'r>, r: &
     for (key, account) in &config.extra_providers {
         let name = format!("{}-dep-{key}", at.name);
         let (inputs, region) = aws::provider_inputs(&account.config, r);
-        let provider = r.named_provider(AWS, &Place { name: &name, ..*at }.provider_name(), inputs);
+        let provider = r.named_provider(AWS, &ResourceNames { name: &name, ..*at }.provider_name(), inputs);
         accounts.insert(key.as_str(), (provider, region));
     }
     if config.adopt {
@@ -83,7 +83,7 @@ pub(super) fn mongodb_atlas<'r>(config: &'r AtlasConfig, at: &'r Place<'r>, r: &
 }
 
 /// Returns the name of the cluster.
-fn cluster_name(config: &AtlasConfig, at: &Place<'_>, project: &str) -> String {
+fn cluster_name(config: &AtlasConfig, at: &ResourceNames<'_>, project: &str) -> String {
     match config.naming_strategy_version {
         _ if !config.cluster_name.is_empty() => trim_middle(&config.cluster_name, 21, "--"),
         Some(1) => trim_middle(project, 21, "--"),
@@ -106,7 +106,7 @@ fn hashed_name(name: &str) -> String {
 #[derive(Clone)]
 struct Atlas<'r> {
     config: &'r AtlasConfig,
-    at: &'r Place<'r>,
+    at: &'r ResourceNames<'r>,
     provider: Provider,
     /// Name of the project, the beginning of some exports.
     project: String,

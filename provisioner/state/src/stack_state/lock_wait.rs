@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::access::StackAccess;
 use super::lock_settings::AwaitedLocks;
-use crate::lease::clock;
+use crate::held_lease::clock;
 use crate::store::StoreError;
 
 /// Time between two attempts to take a lock. A store may be shared by several machines, whose changes cause no notification.

@@ -10,7 +10,7 @@ use super::access::StackAccess;
 use super::lock_settings::TakenOverLock;
 use super::lock_wait::{StoreClock, Wait};
 use crate::error::StateError;
-use crate::lease::{Lease, clock};
+use crate::held_lease::{HeldLease, clock};
 use crate::store::{LockHolder, LockInfo, StackLock, StackReference, StackRename, StoreError};
 
 /// Number of lease times without renewal after which a lock is taken over.
@@ -21,7 +21,7 @@ const MAX_TAKEOVERS: u32 = 2;
 /// Lock of a stack that is renewed until it is released or dropped.
 pub(super) struct HeldLock {
     pub(super) lock: StackLock,
-    pub(super) lease: Option<Lease>,
+    pub(super) lease: Option<HeldLease>,
     keeper: JoinSet<()>,
 }
 
@@ -34,7 +34,7 @@ impl HeldLock {
     /// Waits until the lock is held for certain.
     ///
     /// # Errors
-    /// The errors of [`Lease::confirm`].
+    /// The errors of [`HeldLease::confirm`].
     pub(super) async fn confirm(&self) -> Result<(), StateError> {
         match &self.lease {
             Some(lease) => lease.confirm().await,
@@ -157,16 +157,24 @@ fn keep(
     lock: &StackLock,
     holder: &LockHolder,
     requested: Duration,
-) -> (Option<Lease>, JoinSet<()>) {
+) -> (Option<HeldLease>, JoinSet<()>) {
     let lease = holder.lease.as_ref().map(|lease| {
-        Lease::new(access.store.clone(), lock.duplicate(), lease.duration, requested, access.locks.lost.clone())
+        HeldLease::new(access.store.clone(), lock.duplicate(), lease.duration, requested, access.locks.lost.clone())
     });
-    let keeper = lease.as_ref().map_or_else(JoinSet::new, Lease::keeper);
+    let keeper = lease.as_ref().map_or_else(JoinSet::new, HeldLease::keeper);
     (lease, keeper)
 }
 
 /// Removes the locks of a stack if all of them belong to runs that have ended. A holder whose own lock has no lease takes
 /// over no lock, and a lock without a lease is never taken over.
+///
+/// Two runs on one stack at the same time can lose resources, a lock that stays costs a command: in doubt the lock stays.
+/// - A lock of `pulumi` has no lease, and nothing tells a long run from a dead one. Only a person can remove it.
+/// - A process of this machine that has certainly ended (its id, start, boot and namespaces are compared) needs no waiting time.
+/// - Any other holder counts as ended after twice the time of its lease. It starts nothing new once the lease has passed, so the
+///   second half is for calls that were under way. The clock is that of the store, because clocks of two machines may differ.
+/// - All locks must have ended: of two holders one may be in the middle of its request for the lock.
+/// - A lock is removed only if it is still the object that was looked at. If its holder has renewed it meanwhile, it stays.
 ///
 /// # Errors
 /// [`StoreError::Locked`] if a run may be active.

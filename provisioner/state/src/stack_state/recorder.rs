@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use crate::error::StateError;
+use crate::held_lease::HeldLease;
 use crate::journal::Journal;
-use crate::lease::Lease;
 use crate::record::Record;
 use crate::recorder::StateRecorder;
 use crate::secrets::{SecretsError, SecretsManager};
@@ -15,7 +15,7 @@ use crate::secrets::{SecretsError, SecretsManager};
 pub struct JournalRecorder {
     pub(super) journal: Arc<Mutex<Journal>>,
     pub(super) manager: Result<Arc<dyn SecretsManager>, SecretsError>,
-    pub(super) lease: Option<Lease>,
+    pub(super) lease: Option<HeldLease>,
 }
 
 impl JournalRecorder {
@@ -41,7 +41,7 @@ impl StateRecorder for JournalRecorder {
         self.journal().defer(record);
     }
 
-    fn lease(&self) -> Option<Lease> {
+    fn lease(&self) -> Option<HeldLease> {
         self.lease.clone()
     }
 

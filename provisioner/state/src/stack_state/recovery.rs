@@ -1,4 +1,17 @@
 //! Recovers the journal of an interrupted run.
+//!
+//! A run writes to its journal what it is about to do, and what has come of it, and saves the checkpoint once, at its end. A
+//! journal that is still there therefore belongs to a run that has not ended as it should. Which of the cases it is depends on the
+//! checkpoint that the run had read (`base`) and on the one that is there now:
+//! - The journal has no begun operation: the run has changed nothing. It is removed.
+//! - It is closed, and names the current checkpoint: the run had saved, and ended before it could remove it. What the history
+//!   lacks is added; the entry has a fixed time, so that it is there once.
+//! - Its base is the current checkpoint: the run was interrupted. Its records are applied to the checkpoint, operations without an
+//!   end become pending ones, and the result is saved before anything else begins. Only one journal can be applied: after that the
+//!   checkpoint is another one.
+//! - Its base is another checkpoint: somebody has saved since, for instance `pulumi`, or another machine. Its records do not
+//!   apply to a state that they did not start from. If the state has all that it created, it is obsolete and removed; else the
+//!   command fails with the list of what it created, since a removal would forget resources.
 
 use std::collections::BTreeMap;
 

@@ -15,7 +15,7 @@ use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
 use state::{Entry, ResourceState};
 
-use super::registration::*;
+use super::decision::*;
 use crate::events::Operation;
 use crate::goal::{Goal, ResourceKind};
 

@@ -273,7 +273,8 @@ async fn lost_replies_and_partial_failures_are_not_repeated() {
 async fn call_is_not_repeated_once_the_lock_of_the_stack_is_lost() {
     let errors = all_busy(Method::Create, 1, Duration::from_secs(1));
     let mut fixture = Fixture::new(Scripted { errors, can_repeat_mutations: true, ..Scripted::default() });
-    fixture.provider.retries.lease = Some(Lease::of_lost_lock(StackReference::new("p", "s").unwrap()).await.unwrap());
+    fixture.provider.retries.lease =
+        Some(HeldLease::of_lost_lock(StackReference::new("p", "s").unwrap()).await.unwrap());
     let error = fixture.provider.create(create(None)).await.unwrap_err();
     let reason = error.details().not_repeated;
     assert_eq!(reason.as_deref(), Some("the lock of the stack was removed, or cannot be renewed"));

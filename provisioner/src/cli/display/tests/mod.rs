@@ -24,13 +24,13 @@ mod ordinary_words;
 mod queue;
 mod terminal;
 
-static PLACE: LazyLock<Place> = LazyLock::new(|| Place {
+static PLACE: LazyLock<FilePosition> = LazyLock::new(|| FilePosition {
     position: "server.yaml:12:5".to_owned(),
     excerpt: ["   |", "12 |     length: 4", "   |     ^^^^^^"].map(str::to_owned).to_vec(),
 });
 
-fn origin() -> Origin<'static> {
-    Origin { stack: "aquarium", place: Some(&PLACE) }
+fn origin() -> EventSubject<'static> {
+    EventSubject { stack: "aquarium", place: Some(&PLACE) }
 }
 
 /// Scripted events of a run, with their times in milliseconds.
@@ -383,7 +383,7 @@ impl Renderer for Redacting<'_> {
         self.renderer.secrets()
     }
 
-    fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {
+    fn event(&mut self, stamp: Stamp, origin: EventSubject<'_>, event: &Event) -> io::Result<()> {
         // The engine adds the secrets of steps.
         if let Event::StepStarted(info) | Event::StepSucceeded(info, _) | Event::StepFailed(info, _) = event {
             info.old.iter().chain(&info.new).for_each(|state| self.masker.add_resource(state));
@@ -561,7 +561,7 @@ fn messages_have_the_position_in_the_program() {
     )
     .unwrap();
     let locate: Locate = Arc::new(|source, property| {
-        Some(Place { position: format!("server.yaml:{}:{}", source.0, property.unwrap()), excerpt: Vec::new() })
+        Some(FilePosition { position: format!("server.yaml:{}:{}", source.0, property.unwrap()), excerpt: Vec::new() })
     });
     let message =
         Message { source: Some(SourceRef(7)), property: Some("a.b".to_owned()), ..Message::new(Severity::Error, "no") };

@@ -22,7 +22,7 @@ impl Renderer for HeldRenderer {
         Ok(())
     }
 
-    fn event(&mut self, _: Stamp, _: Origin<'_>, event: &Event) -> io::Result<()> {
+    fn event(&mut self, _: Stamp, _: EventSubject<'_>, event: &Event) -> io::Result<()> {
         self.shown.lock().unwrap().push(event.clone());
         // The error of a sender that was dropped means that nothing is held any more.
         self.held.recv().unwrap_or_default();

@@ -183,7 +183,7 @@ fn ephemeral_message_disappears_and_other_messages_stay() {
     display.tick(Duration::from_millis(100)).unwrap();
     assert_eq!(screen.contents().trim(), "⠙ fetching plugin aws 6.83.4: 40%");
     let lasting = Message::new(Severity::Warning, "the plugin aws is not pinned");
-    display.event(stamp(200), Origin { stack: "", place: None }, &Event::Message(lasting)).unwrap();
+    display.event(stamp(200), EventSubject { stack: "", place: None }, &Event::Message(lasting)).unwrap();
     display.pause().unwrap();
     assert_eq!(screen.contents().trim(), "warning: the plugin aws is not pinned");
     assert!(!screen.0.lock().unwrap().screen().hide_cursor());

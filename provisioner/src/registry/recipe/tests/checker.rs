@@ -253,11 +253,11 @@ fn is_assignable(found: &Kind, expected: &Kind) -> bool {
 mod tests {
     use super::*;
     use crate::registry::packages::{AWS, KUBERNETES};
-    use crate::registry::recipe::Place;
+    use crate::registry::recipe::ResourceNames;
     use serde_json::json;
 
-    const PLACE: Place<'_> =
-        Place { stack: "s", project: "reef", environment: "e", type_name: "t", name: "n", registrar: None };
+    const PLACE: ResourceNames<'_> =
+        ResourceNames { stack: "s", project: "reef", environment: "e", type_name: "t", name: "n", registrar: None };
 
     /// Returns the mistakes of a recipe with one resource.
     fn mistakes_of(token: &str, inputs: impl FnOnce(Handle, Handle, &mut Recipe<'_>) -> Value) -> Vec<String> {

@@ -14,8 +14,8 @@ use super::phase_end::failed;
 use super::recorded_provider::recorded_provider;
 use super::refresh_registered::{refresh_registered, should_read_registrations};
 use crate::context::Context;
+use crate::decisions::decision::{Plan, ReplaceOrder, Replacement};
 use crate::decisions::imports::should_import;
-use crate::decisions::registration::{Plan, ReplaceOrder, Replacement};
 use crate::deployment_state::{DeletionWait, EntryStays};
 use crate::events::{Event, StepOp};
 use crate::goal::{Goal, INTERNAL_KEY, ResourceKind, VERSION_KEY};
@@ -25,7 +25,7 @@ use crate::secretness::{mark, with_secrets_of};
 use crate::step::Step;
 use crate::step_executor::{Imported, StepExecutor};
 use crate::step_generator::{
-    EarlyEnd, Origin, Registration, StepGenerator, inherit, refuse_cycle, refuse_skipped_dependencies,
+    EarlyEnd, GoalOrigin, Registration, StepGenerator, inherit, refuse_cycle, refuse_skipped_dependencies,
     refuse_unregistered_references, source_of_component, without_shared_resource,
 };
 
@@ -64,13 +64,29 @@ pub(super) async fn register_prepared(
     ctx: &Arc<Context>,
     goal: Goal,
     urn: Urn,
-    origin: Origin,
+    origin: GoalOrigin,
 ) -> Result<Registered, Halted> {
     decide_and_execute(ctx, goal, urn, origin).await.or_else(EarlyEnd::into_reply)
 }
 
 /// Finds the recorded entry of a goal, refreshes or imports it if necessary, decides, and carries the steps out.
-async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Origin) -> Result<Registered, EarlyEnd> {
+///
+/// The order is that of Pulumi's engine, because each part uses the result of the one before:
+/// - An alias or the URN finds the recorded entry (docs/spec/engine-semantics.md#2.3). All below compares the goal with it.
+/// - A resource is read before it is compared, and with the provider that has served it until now: the provider of the program
+///   may belong to another account, where the object is not found.
+/// - An import takes the place of the recorded entry before the decision, so that the goal is compared with what exists.
+/// - Secrets of the goal mark the recorded values before the plan is made. Later steps may keep the entry as it is, and a plain
+///   copy of a value that has become secret would stay.
+/// - A replacement that deletes first decides about other resources, its dependents. Other registrations decide at the same time,
+///   so this one waits for them and then decides once more, alone. All others share the lock, and never wait for each other.
+/// - The steps are carried out without the lock: only a decision must see all decisions before it.
+async fn decide_and_execute(
+    ctx: &Arc<Context>,
+    goal: Goal,
+    urn: Urn,
+    origin: GoalOrigin,
+) -> Result<Registered, EarlyEnd> {
     let deciding = ctx.deciding.read().instrument(debug_span!("wait", subject = "decision")).await;
     let undecided = Undecided::new(ctx, &urn);
     let generator = StepGenerator::new(ctx);

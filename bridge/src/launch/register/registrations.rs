@@ -23,7 +23,7 @@ const MAX_PAST: usize = 1000;
 
 /// Registrations that a host expects at its socket. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Registrar {
+pub struct PluginRegistrations {
     socket: PathBuf,
     records: Arc<Mutex<Vec<Record>>>,
 }
@@ -72,13 +72,13 @@ struct Right {
 
 /// Expected registration of one process. Dropping it ends the right to register, or the registration.
 pub(super) struct Expectation {
-    registrar: Registrar,
+    registrations: PluginRegistrations,
     token: Token,
     group: Arc<OnceLock<ProcessGroup>>,
     claims: mpsc::Receiver<Claim>,
 }
 
-impl Registrar {
+impl PluginRegistrations {
     /// Variable with the path of the socket.
     pub const HOST_VARIABLE: &str = "SC_PLUGIN_HOST";
     /// Variable with the token.
@@ -86,7 +86,7 @@ impl Registrar {
     /// Variable with the address of the engine service, host:port.
     pub const ENGINE_VARIABLE: &str = "SC_PLUGIN_ENGINE";
 
-    /// Creates a registrar without expected registrations, for the service at a Unix socket.
+    /// Creates registrations of which none is expected, for the service at a Unix socket.
     pub fn new(socket: PathBuf) -> Self {
         Self { socket, records: Arc::default() }
     }
@@ -187,7 +187,7 @@ impl Registrar {
             records.remove(oldest);
         }
         records.push(record);
-        Ok(Expectation { registrar: self.clone(), token, group, claims })
+        Ok(Expectation { registrations: self.clone(), token, group, claims })
     }
 
     /// Returns whether a plugin that serves a package has registered, or is expected to.
@@ -231,7 +231,7 @@ impl Expectation {
 
     /// Returns the error of a package that is not the declared one.
     pub(super) fn other_package(&self, plugin: String, expected: String, found: String) -> RegistrationError {
-        if self.registrar.has_package(&found) {
+        if self.registrations.has_package(&found) {
             RegistrationError::OtherPlugin { plugin, expected, found }
         } else {
             RegistrationError::OtherName { expected, found }
@@ -249,7 +249,7 @@ impl Expectation {
             protocol_version: SUPPORTED_VERSION.to_owned(),
         };
         let stage = Stage::Registered { id, deregistered: deregistered.clone() };
-        self.registrar.set_stage(&self.token, |_| Some(stage));
+        self.registrations.set_stage(&self.token, |_| Some(stage));
         // A plugin that does not wait for the reply is registered, too.
         claim.reply.send(Ok(response)).ok();
         Ok(deregistered)
@@ -266,7 +266,7 @@ impl Claim {
 
 impl Drop for Expectation {
     fn drop(&mut self) {
-        self.registrar.set_stage(&self.token, |stage| match stage {
+        self.registrations.set_stage(&self.token, |stage| match stage {
             Stage::Waiting(_) => Some(Stage::Expired),
             Stage::Registered { .. } => Some(Stage::Used),
             Stage::Used | Stage::Expired => None,
@@ -284,19 +284,22 @@ impl std::fmt::Debug for Record {
 mod tests {
     use super::*;
 
-    fn expect(registrar: &Registrar, plugin: &str) -> Expectation {
+    fn expect(registrations: &PluginRegistrations, plugin: &str) -> Expectation {
         let sink = Arc::new(());
         let expected = ExpectedPlugin { plugin: plugin.to_owned(), package: plugin.to_owned(), sink };
-        registrar.expect(expected).unwrap()
+        registrations.expect(expected).unwrap()
     }
 
     fn request(token: &str) -> RegisterRequest {
         RegisterRequest { token: token.to_owned(), ..Default::default() }
     }
 
-    async fn register(registrar: &Registrar, expectation: &mut Expectation) -> (CancellationToken, String) {
+    async fn register(
+        registrations: &PluginRegistrations,
+        expectation: &mut Expectation,
+    ) -> (CancellationToken, String) {
         let request = request(expectation.token());
-        let (response, deregistered) = tokio::join!(registrar.register(request, None), async {
+        let (response, deregistered) = tokio::join!(registrations.register(request, None), async {
             let claim = expectation.claim().await;
             expectation.accept(claim).unwrap()
         });
@@ -307,41 +310,41 @@ mod tests {
     ///   registration, also for one that fails."
     #[tokio::test]
     async fn token_is_valid_for_one_registration() {
-        let registrar = Registrar::new("/s".into());
-        let mut expectation = expect(&registrar, "a");
+        let registrations = PluginRegistrations::new("/s".into());
+        let mut expectation = expect(&registrations, "a");
         let token = expectation.token().to_owned();
-        let unknown = registrar.register(request("x"), None).await;
+        let unknown = registrations.register(request("x"), None).await;
         assert_eq!(unknown, Err(RegistrationError::UnknownToken));
 
-        let (deregistered, id) = register(&registrar, &mut expectation).await;
+        let (deregistered, id) = register(&registrations, &mut expectation).await;
         let plugin = || "a".to_owned();
-        let second = registrar.register(request(&token), None).await;
+        let second = registrations.register(request(&token), None).await;
         assert_eq!(second, Err(RegistrationError::SecondRegistration { plugin: plugin() }));
-        assert!(!registrar.deregister("x") && !registrar.deregister(&token) && !deregistered.is_cancelled());
-        assert!(registrar.deregister(&id) && deregistered.is_cancelled());
+        assert!(!registrations.deregister("x") && !registrations.deregister(&token) && !deregistered.is_cancelled());
+        assert!(registrations.deregister(&id) && deregistered.is_cancelled());
 
         drop(expectation);
-        let used = registrar.register(request(&token), None).await;
+        let used = registrations.register(request(&token), None).await;
         assert_eq!(used, Err(RegistrationError::UsedToken { plugin: plugin() }));
-        assert!(!registrar.deregister(&id));
+        assert!(!registrations.deregister(&id));
     }
 
     /// Shows: hosting.md#plugins-that-register-themselves "Each start has a token of its own, which is valid for one
     ///   registration, also for one that fails."
     #[tokio::test]
     async fn registration_after_the_start_was_given_up_is_too_late() {
-        let registrar = Registrar::new("/s".into());
+        let registrations = PluginRegistrations::new("/s".into());
         let late = RegistrationError::TooLate { plugin: "a".to_owned() };
-        let expectation = expect(&registrar, "a");
+        let expectation = expect(&registrations, "a");
         let token = expectation.token().to_owned();
         drop(expectation);
         for _ in 0..2 {
-            assert_eq!(registrar.register(request(&token), None).await, Err(late.clone()));
+            assert_eq!(registrations.register(request(&token), None).await, Err(late.clone()));
         }
         // The start is given up while it checks the registration.
-        let mut expectation = expect(&registrar, "a");
+        let mut expectation = expect(&registrations, "a");
         let request = request(expectation.token());
-        let (refused, ()) = tokio::join!(registrar.register(request, None), async {
+        let (refused, ()) = tokio::join!(registrations.register(request, None), async {
             let claim = expectation.claim().await;
             drop(expectation);
             drop(claim);
@@ -353,28 +356,28 @@ mod tests {
     ///   registration, also for one that fails."
     #[tokio::test]
     async fn refused_registration_uses_the_token_up() {
-        let registrar = Registrar::new("/s".into());
-        let (mut a, _b) = (expect(&registrar, "a"), expect(&registrar, "b"));
+        let registrations = PluginRegistrations::new("/s".into());
+        let (mut a, _b) = (expect(&registrations, "a"), expect(&registrations, "b"));
         let request = request(a.token());
         let other = |found: &str| a.other_package("a".to_owned(), "a".to_owned(), found.to_owned());
         assert!(matches!(other("b"), RegistrationError::OtherPlugin { .. }));
         assert!(matches!(other("c"), RegistrationError::OtherName { .. }));
-        let (refused, ()) = tokio::join!(registrar.register(request.clone(), None), async {
+        let (refused, ()) = tokio::join!(registrations.register(request.clone(), None), async {
             a.claim().await.refuse(RegistrationError::NoAddress);
         });
         assert_eq!(refused, Err(RegistrationError::NoAddress));
-        let used = registrar.register(request, None).await;
+        let used = registrations.register(request, None).await;
         assert_eq!(used, Err(RegistrationError::UsedToken { plugin: "a".to_owned() }));
     }
 
     #[tokio::test]
     async fn unknown_token_ends_the_start_of_the_process_that_used_it() {
-        let registrar = Registrar::new("/s".into());
-        let (mut own, other) = (expect(&registrar, "a"), expect(&registrar, "b"));
+        let registrations = PluginRegistrations::new("/s".into());
+        let (mut own, other) = (expect(&registrations, "a"), expect(&registrations, "b"));
         let process = i32::try_from(std::process::id()).unwrap();
         other.set_group(ProcessGroup::of_leader(i32::MAX));
         own.set_group(ProcessGroup::of_member(process).unwrap());
-        let (refused, ()) = tokio::join!(registrar.register(request("x"), Some(process)), async {
+        let (refused, ()) = tokio::join!(registrations.register(request("x"), Some(process)), async {
             let claim = own.claim().await;
             let error = claim.request.clone().unwrap_err();
             claim.refuse(error);
@@ -384,10 +387,10 @@ mod tests {
 
     #[test]
     fn tokens_of_the_latest_past_starts_are_recognized() {
-        let registrar = Registrar::new("/s".into());
-        let kept = expect(&registrar, "kept");
-        (0..MAX_PAST + 10).for_each(|_| drop(expect(&registrar, "a")));
-        let records = registrar.lock();
+        let registrations = PluginRegistrations::new("/s".into());
+        let kept = expect(&registrations, "kept");
+        (0..MAX_PAST + 10).for_each(|_| drop(expect(&registrations, "a")));
+        let records = registrations.lock();
         assert!(records.len() <= MAX_PAST + 2, "{}", records.len());
         assert!(records.iter().any(|record| record.token.is(kept.token())));
     }

@@ -382,6 +382,17 @@ fn has_trigger_changed(situation: &Situation<'_>, old: &ResourceState) -> Result
     Ok(!was_absent && !new.without_wrappers().same_as(&old.without_wrappers()))
 }
 
+/// Decides in which order a resource is replaced, and whether it may be (docs/spec/engine-semantics.md#2.11).
+///
+/// - A protected resource is refused, since its object would be deleted. If the object is gone already, because a run has ended
+///   between the deletion and the creation (`pending_replacement`), nothing is left to protect.
+/// - An import is refused: what exists differs from the goal in a way that only a new object could have.
+/// - A preview shows the replacement with its refusal, so that the user sees all changes of the run at once.
+/// - The inputs of the new object come from a Check without the recorded inputs. A provider may derive values from these, such as a
+///   random name, and the new object needs its own, or it could not be created beside the old one.
+/// - The old object is deleted after the new one exists, unless the user or the provider asks for the opposite. The user decides
+///   over the provider, in both directions.
+/// - A destroy that runs the program creates nothing again, so that an order for dependents means nothing there.
 fn plan_replacement(
     situation: &Situation<'_>,
     replies: &Replies,

@@ -20,7 +20,7 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// Lease of a lock. Clones share it.
 #[derive(Clone)]
-pub struct Lease {
+pub struct HeldLease {
     shared: Arc<Shared>,
 }
 
@@ -36,13 +36,13 @@ struct Shared {
     renewing: tokio::sync::Mutex<()>,
 }
 
-impl fmt::Debug for Lease {
+impl fmt::Debug for HeldLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lease").field("lock", &self.shared.lock).finish_non_exhaustive()
+        f.debug_struct("HeldLease").field("lock", &self.shared.lock).finish_non_exhaustive()
     }
 }
 
-impl Lease {
+impl HeldLease {
     /// Creates the lease of a lock that was requested at a time by [`clock`].
     pub(crate) fn new(
         store: StateStore,
@@ -154,7 +154,7 @@ mod tests {
         let lost = CancellationToken::new();
         // The lease has passed, as after a suspension of the machine.
         let passed = clock().saturating_sub(LockLease::DURATION);
-        let lease = Lease::new(store.clone(), lock.duplicate(), LockLease::DURATION, passed, lost.clone());
+        let lease = HeldLease::new(store.clone(), lock.duplicate(), LockLease::DURATION, passed, lost.clone());
         assert!(!lease.is_valid());
         objects.set_faults(|_| Fault::NotReached);
         assert!(matches!(lease.confirm().await, Err(StateError::Store(StoreError::Request(_)))));

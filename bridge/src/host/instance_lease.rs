@@ -26,12 +26,20 @@ use crate::provider::{
 
 /// Lease of instances of a plugin.
 ///
+/// Pulumi starts one process for each provider resource and keeps it until the end of the run. This host starts a process only when
+/// a call needs one, and lends idle ones again. Three facts about plugins limit that:
+/// - A plugin may decode what CheckConfig or DiffConfig get into the configuration with which it serves, so that an instance that
+///   has been configured never gets either, and an instance that has got them serves nobody else.
+/// - A plugin keeps the configuration of its first Configure. Another configuration needs another instance.
+/// - A plugin may keep state for a client that it has seen, so that an instance whose lease was dropped in the middle of a call is
+///   not lent again: its process is killed.
+///
 /// # Invariants
 /// No instance receives CheckConfig or DiffConfig after Configure. After CheckConfig it receives DiffConfig of the same provider
 /// resource, or of those that share instances, and then at most the Configure of a lease that has called CheckConfig on it.
 /// No other lease has an instance of this one, unless it is shared. Closing a lease gives its instances back, and dropping it
 /// kills their processes; those of a shared instance, when its last lease ends.
-pub(super) struct Lease {
+pub(super) struct InstanceLease {
     run: Arc<Run>,
     plugin: Arc<Plugin>,
     state: Mutex<LeaseState>,
@@ -47,7 +55,7 @@ struct LeaseState {
     is_closed: bool,
 }
 
-impl Lease {
+impl InstanceLease {
     /// Begins a lease, without an instance.
     pub(super) fn new(run: &Arc<Run>, plugin: &Arc<Plugin>) -> Arc<Self> {
         Arc::new(Self { run: Arc::clone(run), plugin: Arc::clone(plugin), state: Mutex::default() })
@@ -235,7 +243,7 @@ fn not_started(method: Method, error: HostError) -> ProviderError {
 }
 
 #[async_trait]
-impl Provider for Lease {
+impl Provider for InstanceLease {
     fn capabilities(&self) -> Capabilities {
         let instance = {
             let state = self.lock();
@@ -396,8 +404,8 @@ impl Provider for Lease {
     }
 }
 
-impl fmt::Debug for Lease {
+impl fmt::Debug for InstanceLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lease").field("plugin", &self.plugin.name()).finish_non_exhaustive()
+        f.debug_struct("InstanceLease").field("plugin", &self.plugin.name()).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! Place of a core resource: the names that its resources are made of.
+//! ResourceNames of a core resource: the names that its resources are made of.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// Names of a core resource and of what it belongs to.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Place<'r> {
+pub struct ResourceNames<'r> {
     /// Name of the stack.
     pub stack: &'r str,
     /// Name of the project.
@@ -24,7 +24,7 @@ pub struct Place<'r> {
     pub registrar: Option<&'r Node>,
 }
 
-impl<'r> Place<'r> {
+impl<'r> ResourceNames<'r> {
     /// Returns the place of a resource of a stack. `type_name`: its core type.
     pub fn new(stack: &'r Stack, environment: &'r str, type_name: &'r str, resource: &'r Resource) -> Self {
         let registrar = stack.registrar.as_ref().map(|registrar| &registrar.config);

@@ -16,7 +16,7 @@ pub(super) const STATE_STORAGES: [&str; 4] = ["fs", "s3-bucket", "gcp-bucket", "
 pub(super) const SECRETS_PROVIDERS: [&str; 4] = ["passphrase", "aws-kms", "gcp-kms", "pulumi-cloud"];
 
 /// Reader of the block.
-pub(super) struct Context<'c, 'r> {
+pub(super) struct BlockReader<'c, 'r> {
     pub(super) resolver: &'c mut Resolver<'r>,
     pub(super) diagnostics: &'c mut Vec<Diagnostic>,
 }
@@ -27,7 +27,7 @@ pub(super) struct Field {
     pub(super) span: Span,
 }
 
-impl Context<'_, '_> {
+impl BlockReader<'_, '_> {
     pub(super) fn reader(&mut self) -> Reader<'_> {
         Reader::new(self.diagnostics)
     }
