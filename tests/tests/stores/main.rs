@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
 mod aws_chain;
+mod aws_keys;
 mod gcs;
 mod gcs_buckets;
 mod google_apis;

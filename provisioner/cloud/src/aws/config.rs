@@ -8,10 +8,6 @@ use aws_config::sts::AssumeRoleProvider;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::provider::SharedCredentialsProvider;
-use aws_sdk_kms::config::SharedHttpClient;
-use aws_smithy_http_client::Builder;
-use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
-use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore};
 use aws_types::origin::Origin;
 use bridge::fs::FileError;
 use rustls::pki_types::CertificateDer;
@@ -97,7 +93,8 @@ pub async fn load_config(
         .operation_timeout(OPERATION_LIMIT)
         .build();
     let mut loader = aws_config::defaults(BehaviorVersion::latest()).env(variables.into()).timeout_config(limits);
-    loader = loader.http_client(LimitedClient(client(ca_bundle(environment)?)?));
+    let client = LimitedClient::trusting(ca_bundle(environment)?.as_deref());
+    loader = loader.http_client(client.map_err(|error| AwsConfigError::Tls(error.into()))?);
     if let Some(region) = parameters.region.as_deref().or_else(|| keys.and_then(AwsKeys::region)) {
         loader = loader.region(Region::new(region.to_owned()));
     }
@@ -212,16 +209,6 @@ async fn check_profile(profile: &str, variables: &HashMap<String, String>) -> Re
         Ok(_) => Err(AwsConfigError::MissingProfile(profile.to_owned())),
         Err(error) => Err(AwsConfigError::Profile { profile: profile.to_owned(), source: Box::new(error) }),
     }
-}
-
-/// Returns a client that trusts certificates beside those of the platform.
-fn client(bundle: Option<Vec<u8>>) -> Result<SharedHttpClient, AwsConfigError> {
-    let builder = Builder::new().tls_provider(Provider::Rustls(CryptoMode::AwsLc));
-    let Some(bundle) = bundle else { return Ok(builder.build_https()) };
-    let store = TrustStore::default().with_pem_certificate(bundle);
-    let context = TlsContext::builder().with_trust_store(store).build();
-    let context = context.map_err(|error| AwsConfigError::Tls(Box::new(error)))?;
-    Ok(builder.tls_context(context).build_https())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider, future};
-use aws_sdk_kms::error::ErrorMetadata;
+use aws_smithy_types::error::ErrorMetadata;
 
 /// Reason why there are no credentials: the sources in the order in which they were tried, and what each lacks. It never
 /// contains a credential.

@@ -5,7 +5,9 @@
 //! service does with them.
 
 mod config;
+mod endpoint;
 mod failure;
+mod json_client;
 mod keys;
 mod limited;
 mod parameters;
@@ -15,4 +17,6 @@ pub use failure::CredentialsFailure;
 pub use keys::AwsKeys;
 pub use parameters::{AwsParameters, ChecksumMode, ParameterError, first_values};
 
+pub(crate) use endpoint::{Domains, configured_endpoint};
+pub(crate) use json_client::{JsonClient, JsonError};
 pub(crate) use parameters::{check_endpoint, parse_bool};

@@ -1,21 +1,22 @@
 //! Keys in AWS KMS, used as `gocloud.dev/secrets/awskms` does.
 
-use std::collections::HashMap;
-use std::error::Error;
+use std::collections::BTreeMap;
 
 use aws_config::{Region, SdkConfig};
-use aws_sdk_kms::Client;
-use aws_sdk_kms::config::http::HttpResponse;
-use aws_sdk_kms::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_kms::primitives::Blob;
+use aws_smithy_runtime_api::client::result::SdkError;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bridge::error::chain;
+use serde_json::{Value, json};
 use state::secrets::{KeyFailure, KeyFailureKind};
 use zeroize::Zeroizing;
 
 use super::services::KeyServices;
 use super::services::failure;
 use super::url::{KeyUrl, unknown_parameter};
-use crate::aws::{AwsConfigError, AwsParameters, CredentialsFailure, load_config};
+use crate::aws::{
+    AwsConfigError, AwsParameters, CredentialsFailure, Domains, JsonClient, JsonError, configured_endpoint, load_config,
+};
 
 /// Prefix of the parameters that are the encryption context.
 const CONTEXT: &str = "context_";
@@ -26,14 +27,14 @@ struct KeyReference {
     /// Id, alias or ARN.
     id: String,
     /// Encryption context: both must be equal at the encryption and at the decryption.
-    context: HashMap<String, String>,
+    context: BTreeMap<String, String>,
     parameters: AwsParameters,
 }
 
 impl KeyReference {
     fn parse(url: &str) -> Result<Self, KeyFailure> {
         let KeyUrl { key: id, parameters: pairs } = KeyUrl::parse(url)?;
-        let (mut context, mut parameters) = (HashMap::new(), AwsParameters::default());
+        let (mut context, mut parameters) = (BTreeMap::new(), AwsParameters::default());
         let mut known: Vec<&str> = Vec::new();
         for (name, value) in &pairs {
             let is_repeated = known.contains(&name.as_str());
@@ -64,8 +65,8 @@ impl KeyReference {
 /// Key with a client that may use it.
 pub(super) struct Key {
     id: String,
-    context: Option<HashMap<String, String>>,
-    client: Client,
+    context: BTreeMap<String, String>,
+    client: JsonClient,
 }
 
 impl Key {
@@ -78,9 +79,11 @@ impl Key {
         let KeyServices { aws, aws_region, environment, home, .. } = services;
         reference.parameters.region = reference.parameters.region.or_else(|| aws_region.clone());
         let config = load_config(&reference.parameters, aws.as_ref(), environment, home.as_deref()).await;
-        let config = with_region(config.map_err(config_failure)?, &reference)?;
-        let context = Some(reference.context).filter(|context| !context.is_empty());
-        Ok(Self { id: reference.id, context, client: Client::new(&config) })
+        let config = config.map_err(config_failure)?;
+        let region = region(&config, &reference)?;
+        let endpoint = endpoint(&config, &reference.parameters, &region)?;
+        let client = JsonClient::new(&config, "kms", &region, &endpoint);
+        Ok(Self { id: reference.id, context: reference.context, client })
     }
 
     /// Encrypts a data key.
@@ -88,10 +91,9 @@ impl Key {
     /// # Errors
     /// [`KeyFailure`].
     pub(super) async fn encrypt(&self, data_key: &[u8]) -> Result<Vec<u8>, KeyFailure> {
-        let request = self.client.encrypt().key_id(&self.id).set_encryption_context(self.context.clone());
-        let reply = request.plaintext(Blob::new(data_key)).send().await.map_err(|error| failure_of(&error))?;
-        let missing = || no_reply("it has no ciphertext");
-        reply.ciphertext_blob.map(Blob::into_inner).ok_or_else(missing)
+        let content = json!({ "KeyId": self.id, "Plaintext": STANDARD.encode(data_key) });
+        let reply = self.request("TrentService.Encrypt", content).await?;
+        bytes(&reply, "CiphertextBlob", "it has no ciphertext")
     }
 
     /// Decrypts a data key. The ciphertext names its key, so that an alias may name another key by now.
@@ -99,26 +101,63 @@ impl Key {
     /// # Errors
     /// [`KeyFailure`].
     pub(super) async fn decrypt(&self, encrypted: &[u8]) -> Result<Zeroizing<Vec<u8>>, KeyFailure> {
-        let request = self.client.decrypt().set_encryption_context(self.context.clone());
-        let reply = request.ciphertext_blob(Blob::new(encrypted)).send().await.map_err(|error| failure_of(&error))?;
-        let missing = || no_reply("it has no plaintext");
-        reply.plaintext.map(|plaintext| Zeroizing::new(plaintext.into_inner())).ok_or_else(missing)
+        let content = json!({ "CiphertextBlob": STANDARD.encode(encrypted) });
+        let reply = self.request("TrentService.Decrypt", content).await?;
+        bytes(&reply, "Plaintext", "it has no plaintext").map(Zeroizing::new)
+    }
+
+    /// Sends a request (<https://docs.aws.amazon.com/kms/latest/APIReference>).
+    async fn request(&self, target: &'static str, mut content: Value) -> Result<Value, KeyFailure> {
+        if !self.context.is_empty() {
+            content["EncryptionContext"] = json!(self.context);
+        }
+        self.client.send(target, content).await.map_err(|error| failure_of(&error))
     }
 }
 
-/// Adds the region of the key's ARN if there is no other. A key is known in its own region only.
-fn with_region(config: SdkConfig, reference: &KeyReference) -> Result<SdkConfig, KeyFailure> {
+/// Returns the region of the configuration, else that of the key's ARN. A key is known in its own region only.
+fn region(config: &SdkConfig, reference: &KeyReference) -> Result<Region, KeyFailure> {
     match (config.region(), reference.region_of_arn()) {
         (Some(region), Some(of_arn)) if region.as_ref() != of_arn => {
             let text = format!("its ARN names `{of_arn}`, and requests go to `{region}`");
-            return Err(failure(KeyFailureKind::OtherRegion, text));
+            Err(failure(KeyFailureKind::OtherRegion, text))
         }
-        (Some(_), _) => return Ok(config),
-        (None, _) => {}
+        (Some(region), _) => Ok(region.clone()),
+        (None, Some(of_arn)) => Ok(Region::new(of_arn.to_owned())),
+        (None, None) => {
+            let missing = "the region is missing: add `?region=REGION`, or set AWS_REGION";
+            Err(failure(KeyFailureKind::Url, missing))
+        }
     }
-    let missing = "the region is missing: add `?region=REGION`, or set AWS_REGION";
-    let region = reference.region_of_arn().ok_or_else(|| failure(KeyFailureKind::Url, missing))?;
-    Ok(config.into_builder().region(Region::new(region.to_owned())).build())
+}
+
+/// Returns the endpoint of the URL, else that of the environment or the profile, else that of the region.
+fn endpoint(config: &SdkConfig, parameters: &AwsParameters, region: &Region) -> Result<String, KeyFailure> {
+    let (fips, dualstack) = (config.use_fips().unwrap_or_default(), config.use_dual_stack().unwrap_or_default());
+    let configured = parameters.endpoint.clone().or_else(|| configured_endpoint(config, "KMS"));
+    if let Some(endpoint) = configured {
+        if fips || dualstack {
+            let text =
+                format!("`fips` and `dualstack` select endpoints of AWS: remove them, or the endpoint `{endpoint}`");
+            return Err(failure(KeyFailureKind::Other, text));
+        }
+        return Ok(endpoint);
+    }
+    let domains = Domains::of(region.as_ref());
+    let domain = if dualstack { domains.dualstack } else { domains.standard };
+    let fips = if fips { "-fips" } else { "" };
+    Ok(format!("https://kms{fips}.{region}.{domain}"))
+}
+
+/// Returns the bytes of a member of a reply.
+fn bytes(reply: &Value, member: &str, missing: &str) -> Result<Vec<u8>, KeyFailure> {
+    match reply.get(member) {
+        None | Some(Value::Null) => Err(no_reply(missing)),
+        Some(value) => {
+            let decoded = value.as_str().and_then(|text| STANDARD.decode(text).ok());
+            decoded.ok_or_else(|| no_reply("it cannot be parsed"))
+        }
+    }
 }
 
 fn config_failure(error: AwsConfigError) -> KeyFailure {
@@ -130,10 +169,7 @@ fn config_failure(error: AwsConfigError) -> KeyFailure {
 }
 
 /// Returns the failure of a request, in the words of the service.
-fn failure_of<E>(error: &SdkError<E, HttpResponse>) -> KeyFailure
-where
-    E: ProvideErrorMetadata + Error + Send + Sync + 'static,
-{
+fn failure_of(error: &JsonError) -> KeyFailure {
     if let Some(credentials) = CredentialsFailure::find(error) {
         return failure(KeyFailureKind::Credentials, credentials.to_string());
     }
@@ -214,6 +250,26 @@ mod tests {
                 "its URL is invalid: parameter `role` cannot be `admin`: expected the ARN of a role (`arn:…`)",
             ]
         );
+    }
+
+    #[tokio::test]
+    async fn endpoints_are_those_of_the_region() {
+        let environment = BTreeMap::from([("AWS_EC2_METADATA_DISABLED".to_owned(), "true".to_owned())]);
+        let cases = [
+            ("region=eu-north-1", "https://kms.eu-north-1.amazonaws.com"),
+            ("region=eu-north-1&fips=true", "https://kms-fips.eu-north-1.amazonaws.com"),
+            ("region=us-gov-west-1&fips=true&dualstack=true", "https://kms-fips.us-gov-west-1.api.aws"),
+            ("region=cn-north-1", "https://kms.cn-north-1.amazonaws.com.cn"),
+            ("region=cn-north-1&dualstack=true", "https://kms.cn-north-1.api.amazonwebservices.com.cn"),
+            ("region=us-iso-east-1", "https://kms.us-iso-east-1.c2s.ic.gov"),
+            ("region=eu-north-1&endpoint=http://127.0.0.1:4566", "http://127.0.0.1:4566"),
+        ];
+        for (query, expected) in cases {
+            let reference = KeyReference::parse(&format!("awskms://k?{query}")).unwrap();
+            let config = load_config(&reference.parameters, None, &environment, None).await.unwrap();
+            let region = region(&config, &reference).unwrap();
+            assert_eq!(endpoint(&config, &reference.parameters, &region).unwrap(), expected, "{query}");
+        }
     }
 
     #[tokio::test]

@@ -3,6 +3,7 @@
 use url::{Host, Url};
 
 use super::url::S3Url;
+use crate::aws::Domains;
 
 /// Address of a bucket, and whether its host has the name of the bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,16 +24,6 @@ pub(super) struct EndpointSettings<'a> {
     /// Endpoints with FIPS 140 cryptography.
     pub(super) fips: bool,
 }
-
-/// Suffix of the hosts of the regions whose names have a prefix.
-const SUFFIXES: [(&str, &str); 6] = [
-    ("cn-", "amazonaws.com.cn"),
-    ("us-iso-", "c2s.ic.gov"),
-    ("us-isob-", "sc2s.sgov.gov"),
-    ("us-isof-", "csp.hci.ic.gov"),
-    ("eu-isoe-", "cloud.adc-e.uk"),
-    ("eusc-", "amazonaws.eu"),
-];
 
 impl BucketAddress {
     /// Returns the address of a bucket in a region.
@@ -62,8 +53,8 @@ impl BucketAddress {
     fn of_amazon(url: &S3Url, region: &str, settings: EndpointSettings<'_>) -> Self {
         let scheme = if url.disable_https { "http" } else { "https" };
         let dualstack = if settings.dualstack { ".dualstack" } else { "" };
-        let suffix =
-            SUFFIXES.iter().find(|(prefix, _)| region.starts_with(prefix)).map_or("amazonaws.com", |(_, to)| to);
+        // With an IPv6 address too, the hosts of S3 have the same domain.
+        let suffix = Domains::of(region).standard;
         let host = if url.accelerate {
             format!("s3-accelerate{dualstack}.{suffix}")
         } else {

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use aws_config::SdkConfig;
-use aws_types::service_config::ServiceConfigKey;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey, Checksum};
 use state::store::{Objects, OutageReport, OutageWatch};
 
@@ -13,7 +12,10 @@ use super::credentials::ChainCredentials;
 use super::endpoint::{BucketAddress, EndpointSettings};
 use super::explain::S3Service;
 use super::url::{S3Encryption, S3Url};
-use crate::aws::{AwsConfigError, AwsKeys, ParameterError, ca_bundle, check_endpoint, credential_sources, load_config};
+use crate::aws::{
+    AwsConfigError, AwsKeys, ParameterError, ca_bundle, check_endpoint, configured_endpoint, credential_sources,
+    load_config,
+};
 use crate::bucket::{Bucket, LimitedConnector, retry_config};
 
 /// Region that requests are signed for where an endpoint is given and no region: services with the interface of S3 accept it.
@@ -88,14 +90,9 @@ pub async fn open_s3(
 
 /// Returns the endpoint of the URL, else that of the environment or the profile: for S3, else for all services.
 fn endpoint(url: &S3Url, config: &SdkConfig) -> Result<Option<String>, ParameterError> {
-    let of_service = || {
-        let key = ServiceConfigKey::builder().service_id("S3").env("AWS_ENDPOINT_URL").profile("endpoint_url").build();
-        config.service_config()?.load_config(key.ok()?)
-    };
-    let configured = || of_service().or_else(|| config.endpoint_url().map(str::to_owned));
     match &url.parameters.endpoint {
         Some(endpoint) => Ok(Some(endpoint.clone())),
-        None => configured().map(|endpoint| check_endpoint(&endpoint)).transpose(),
+        None => configured_endpoint(config, "S3").map(|endpoint| check_endpoint(&endpoint)).transpose(),
     }
 }
 
