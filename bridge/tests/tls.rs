@@ -2,9 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
-#[path = "recordings/mod.rs"]
-mod recordings;
-
 use std::io;
 use std::sync::Arc;
 
@@ -27,7 +24,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
 
-use self::recordings::recordings;
+use crate::recordings::recordings;
 
 struct Shutdown;
 

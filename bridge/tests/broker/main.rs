@@ -3,8 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
 mod offers;
-#[path = "../recordings/mod.rs"]
-mod recordings;
 mod sequences;
 
 use std::sync::Arc;

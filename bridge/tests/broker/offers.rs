@@ -10,7 +10,7 @@ use tokio::net::UnixStream;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
-use crate::{message, plugin};
+use super::{message, plugin};
 
 pub(crate) struct Shutdown;
 

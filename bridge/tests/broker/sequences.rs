@@ -8,9 +8,9 @@ use prost::Message as _;
 use pulumi_proto::go_plugin::{ConnInfo, Empty};
 use tokio::time::{Instant, sleep};
 
-use crate::offers::Shutdown;
+use super::offers::Shutdown;
+use super::{Plugin, message, plugin};
 use crate::recordings::recordings;
-use crate::{Plugin, message, plugin};
 
 /// Outcome of a dial, and the time until then in seconds.
 async fn dial(plugin: &Plugin, id: u32) -> (Result<Connection, BrokerError>, f64) {

@@ -13,8 +13,8 @@ use pulumi_proto::property::PropertyValue;
 use pulumi_proto::{google_rpc, rpc};
 use tonic::{Code, Status};
 
-use crate::recording_provider::{PROVIDER, RecordingProvider};
-use crate::{ALL, bag, secret, shared, texts};
+use super::recording_provider::{PROVIDER, RecordingProvider};
+use super::{ALL, bag, secret, shared, texts};
 
 fn configure(inputs: impl Into<std::sync::Arc<pulumi_proto::property::PropertyMap>>) -> ConfigureRequest {
     ConfigureRequest { urn: PROVIDER.parse().unwrap(), id: "42".into(), inputs: inputs.into() }
@@ -143,7 +143,7 @@ async fn missing_keys_are_reported_independent_of_the_code() {
     let detail = rpc::ConfigureErrorMissingKeys { missing_keys: vec![missing] };
     recorder.fail_with(
         "Configure",
-        crate::failures::status(Code::InvalidArgument, "no", "ConfigureErrorMissingKeys", &detail),
+        super::failures::status(Code::InvalidArgument, "no", "ConfigureErrorMissingKeys", &detail),
     );
     let error = recorder.provider(None).configure(configure(bag([]))).await.unwrap_err();
     assert_eq!(error.to_string(), "missing configuration: rec:region (where)");

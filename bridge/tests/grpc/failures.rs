@@ -16,8 +16,8 @@ use pulumi_proto::{google_rpc, rpc};
 use tokio::signal::unix::{SignalKind, signal};
 use tonic::{Code, Status};
 
-use crate::recording_provider::RecordingProvider;
-use crate::{ALL, bag, secret, shared, texts, urn};
+use super::recording_provider::RecordingProvider;
+use super::{ALL, bag, secret, shared, texts, urn};
 
 /// Returns a status with a supported detail and an unknown one.
 pub(crate) fn status(code: Code, message: &str, name: &str, detail: &impl Message) -> Status {

@@ -20,7 +20,7 @@ use tonic::Status;
 use tonic::codegen::Bytes;
 use tonic::codegen::http::{HeaderMap, HeaderValue, Response};
 
-use crate::{ALL, texts, urn};
+use super::{ALL, texts, urn};
 
 /// Reply of a server: sends a response, or none.
 type Reply = Arc<dyn Fn(SendResponse<Bytes>) + Send + Sync>;

@@ -18,8 +18,8 @@ use pulumi_proto::property::{
 use pulumi_proto::resource_id::{ReferenceId, ResourceId};
 use pulumi_proto::rpc;
 
-use crate::recording_provider::{PROVIDER, RecordingProvider};
-use crate::{ALL, bag, urn};
+use super::recording_provider::{PROVIDER, RecordingProvider};
+use super::{ALL, bag, urn};
 
 /// Returns one value of each kind whose encoding depends on the call.
 fn everything() -> PropertyMap {

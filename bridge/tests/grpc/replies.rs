@@ -13,8 +13,8 @@ use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::rpc;
 use tonic::Status;
 
-use crate::recording_provider::RecordingProvider;
-use crate::{ALL, bag, secret, shared, texts, urn};
+use super::recording_provider::RecordingProvider;
+use super::{ALL, bag, secret, shared, texts, urn};
 
 const NONE: Capabilities = Capabilities {
     accept_secrets: false,
