@@ -1,4 +1,4 @@
-//! Verification of local packages: the digest is computed while the files are copied, and the copy is executed.
+//! Verification of packages. Of a local one the digest is computed while the files are copied, and the copy is executed.
 //!
 //! ```text
 //! executable   sha256 of its bytes

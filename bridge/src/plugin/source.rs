@@ -23,8 +23,8 @@ impl SourceKind {
         iter::successors(Some(Self::Local), |kind| kind.next())
     }
 
-    /// Returns the kind that is listed after this one. A match in place of a list, so that the compiler asks for the
-    /// place of a new kind.
+    /// Returns the kind that is listed after this one. A match, so that the compiler asks for a new
+    /// kind; the one that was the last must then name it, or it is not listed.
     fn next(self) -> Option<Self> {
         match self {
             Self::Local => Some(Self::GithubRelease),

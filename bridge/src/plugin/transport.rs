@@ -18,7 +18,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Returns the transport of an address that git accepts. Returns `None` for every other one, among them
+    /// Returns the transport of an address in the grammar of git, where `HOST:PATH` is SSH; other kinds of sources have their own. Returns `None` for every other one, among them
     /// `NAME::ADDRESS` and `NAME://ADDRESS`, for which git runs the program `git-remote-NAME`, and `ext::COMMAND`, for
     /// which it runs the command.
     pub fn of(address: &str) -> Option<Self> {

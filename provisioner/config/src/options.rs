@@ -37,7 +37,8 @@ pub(super) const KEYS: [&str; 16] = [
 /// Options that are allowed on core types, which register several resources.
 const CORE_KEYS: [&str; 4] = ["protect", "retainOnDelete", "dependsOn", "customTimeouts"];
 
-/// Resolves placeholders in `options` of a resource. Only a value whose changes replace the resource may refer to others.
+/// Resolves placeholders in `options` of a resource. Only in a value whose changes replace the resource may they refer to outputs
+/// of other resources.
 pub(super) fn resolve(node: &Node, resolver: &mut Resolver<'_>) -> Node {
     let Some(mapping) = node.as_mapping() else { return resolver.resolve(node, ReferenceRule::Rejected) };
     let entries = mapping.into_iter().map(|Entry { key, key_span, value }| {

@@ -29,7 +29,7 @@ pub struct Goal {
     pub inputs: Arc<PropertyMap>,
     /// Parent, which must have been registered in this run.
     pub parent: Option<Urn>,
-    /// URNs of all dependencies.
+    /// URNs of the dependencies in `dependsOn` and in inputs.
     pub dependencies: Vec<Urn>,
     /// URNs that each input depends on, by input name. Every input has an entry.
     pub property_dependencies: BTreeMap<String, Vec<Urn>>,
@@ -81,7 +81,8 @@ impl Goal {
         }
     }
 
-    /// Returns the URNs of all dependencies of the recorded resource: see [`state::Relation::is_dependency`].
+    /// Returns all URNs that the entry of this goal will refer to as dependencies ([`state::Relation::is_dependency`]): those of
+    /// its parent, of `dependencies`, of single inputs and of options.
     pub(crate) fn all_dependencies(&self) -> impl Iterator<Item = &Urn> {
         let by_property = self.property_dependencies.values().flatten();
         let by_option = self.deleted_with.iter().chain(&self.replace_with);

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bridge::host::ProviderHost;
-use engine::events::{Event, EventSink, Operation, StepOp};
+use engine::events::{Event, EventSink, Operation, Outcome, StepOp};
 use engine::{Deployment, DeploymentEnd, DeploymentRequest, MissingApproval, StopSignals};
+use jiff::Timestamp;
+use state::format::{UpdateInfo, UpdateKind, UpdateResult};
 use state::secrets::SecretsManager;
 use state::{JournalRecorder, Snapshot, StateRecorder};
 use tokio_util::sync::CancellationToken;
@@ -94,6 +96,30 @@ impl StackRun {
         };
         let DeploymentEnd { summary, snapshot, readings, deleted, is_refused, .. } = end;
         Report { summary, snapshot, diagnostics, readings, deleted, is_refused }
+    }
+
+    /// Returns the history entry of a run.
+    pub(super) fn history(&self, kind: UpdateKind, started: i64, report: &Report) -> UpdateInfo {
+        let result = match report.summary.outcome {
+            Outcome::Succeeded => UpdateResult::Succeeded,
+            Outcome::Failed | Outcome::Canceled => UpdateResult::Failed,
+        };
+        UpdateInfo {
+            kind,
+            start_time: started,
+            message: String::new(),
+            environment: [("exec.kind".to_owned(), "sc".to_owned())].into(),
+            config: self.access.config.clone(),
+            result,
+            end_time: Timestamp::now().as_second(),
+            resource_changes: report
+                .summary
+                .changes
+                .iter()
+                .filter(|(_, count)| **count > 0)
+                .map(|(op, count)| (op.as_str().to_owned(), *count as u64))
+                .collect(),
+        }
     }
 }
 

@@ -12,7 +12,6 @@ mod deploy;
 mod error;
 mod import;
 mod key_stack;
-mod migration;
 mod missing;
 mod missing_reports;
 mod opening;

@@ -61,6 +61,20 @@ impl StackRun {
             self.events.emit(Event::Message(Message::new(Severity::Warning, MessageText::of(emptied))));
         }
     }
+
+    /// Locks the stack and loads its state. Waits if another run has the lock, for the time in the settings of the access.
+    ///
+    /// # Errors
+    /// [`OperationError::State`] if the stack is still locked then, or the state cannot be loaded;
+    /// [`OperationError::Stopped`] if the user stopped the operation.
+    pub(super) async fn lock_and_load(&self) -> Result<StackState, OperationError> {
+        match StackState::open(self.access.clone(), &self.holder).await {
+            Err(StateError::Store(StoreError::Locked { .. })) if self.signals.stop.is_cancelled() => {
+                Err(OperationError::Stopped)
+            }
+            opened => Ok(opened?),
+        }
+    }
 }
 
 /// Returns the recorded resources whose packages no plugin of a run serves, each with its package.
@@ -84,20 +98,4 @@ fn check_packages_are_served(host: &PluginHost, snapshot: &Snapshot) -> Result<(
     let others = found.filter(|(other, _)| *other == package).map(|(_, urn)| urn);
     let urns = std::iter::once(first).chain(others).cloned().collect();
     Err(OperationError::Unserved { package, urns })
-}
-
-impl StackRun {
-    /// Locks the stack and loads its state. Waits if another run has the lock, for the time in the settings of the access.
-    ///
-    /// # Errors
-    /// [`OperationError::State`] if the stack is still locked then, or the state cannot be loaded;
-    /// [`OperationError::Stopped`] if the user stopped the operation.
-    pub(super) async fn lock_and_load(&self) -> Result<StackState, OperationError> {
-        match StackState::open(self.access.clone(), &self.holder).await {
-            Err(StateError::Store(StoreError::Locked { .. })) if self.signals.stop.is_cancelled() => {
-                Err(OperationError::Stopped)
-            }
-            opened => Ok(opened?),
-        }
-    }
 }

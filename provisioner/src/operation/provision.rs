@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use pulumi_proto::urn::Urn;
 
 use engine::events::{Operation, Outcome};
-use state::format::{UpdateInfo, UpdateKind, UpdateResult};
+use state::format::UpdateKind;
 use state::{StackState, StateError};
 
 use super::approval::ProvisionOptions;
@@ -107,30 +107,4 @@ pub async fn provision<E: From<OperationError>>(
 async fn discard(state: StackState) -> Result<(), StateError> {
     let before = state.snapshot().clone();
     state.close(before, None).await
-}
-
-impl StackRun {
-    /// Returns the history entry of a run.
-    pub(super) fn history(&self, kind: UpdateKind, started: i64, report: &Report) -> UpdateInfo {
-        let result = match report.summary.outcome {
-            Outcome::Succeeded => UpdateResult::Succeeded,
-            Outcome::Failed | Outcome::Canceled => UpdateResult::Failed,
-        };
-        UpdateInfo {
-            kind,
-            start_time: started,
-            message: String::new(),
-            environment: [("exec.kind".to_owned(), "sc".to_owned())].into(),
-            config: self.access.config.clone(),
-            result,
-            end_time: Timestamp::now().as_second(),
-            resource_changes: report
-                .summary
-                .changes
-                .iter()
-                .filter(|(_, count)| **count > 0)
-                .map(|(op, count)| (op.as_str().to_owned(), *count as u64))
-                .collect(),
-        }
-    }
 }

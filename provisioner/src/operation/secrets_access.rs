@@ -110,6 +110,27 @@ impl Stacks {
             |source| SetupError::PassphraseFile { variable: PASSPHRASE_FILE, path: path.to_owned(), source };
         known(text.map_err(unreadable)?.trim())
     }
+
+    /// Returns the programs of the keys that the requested stacks ask for.
+    pub fn key_programs(&self) -> Vec<Program> {
+        self.requested().filter_map(|stack| key_stack(stack)).map(|key| self.program(&key)).collect()
+    }
+
+    /// Returns the URL of the key that a stack asks for: an output of the stack of the key, in the same store. Reads it without
+    /// a key. `None` if the key has not been created, or if the run that creates it has not ended properly.
+    pub(super) async fn key_url(
+        &self,
+        stack: &Stack,
+        store: &StateStore,
+        journals: &JournalFolders,
+    ) -> Result<Option<String>, SetupError> {
+        let Some(key) = key_stack(stack) else { return Ok(None) };
+        let access = self.stack_access(&key, store.clone(), journals.clone(), None)?;
+        let view = StackView::open_without_secrets(&access).await;
+        let view = view.map_err(|source| SetupError::KeyStack { stack: key.name.clone(), source: Box::new(source) })?;
+        let snapshot = view.snapshot.filter(|_| view.recovered.is_none());
+        Ok(snapshot.and_then(|snapshot| url_in(&snapshot, &key_name(stack))))
+    }
 }
 
 /// Returns the error at the secrets provider of a stack, if its passphrase or its key is the reason of an error.
@@ -168,29 +189,6 @@ pub(super) fn other_provider_text(access: &StackAccess) -> Option<MessageText> {
         "{settings} names {configured} for the secrets, and server.yaml {chosen}: the state has that of {settings} until \
          `sc stack change-secrets-provider` changes both"
     )))
-}
-
-impl Stacks {
-    /// Returns the programs of the keys that the requested stacks ask for.
-    pub fn key_programs(&self) -> Vec<Program> {
-        self.requested().filter_map(|stack| key_stack(stack)).map(|key| self.program(&key)).collect()
-    }
-
-    /// Returns the URL of the key that a stack asks for: an output of the stack of the key, in the same store. Reads it without
-    /// a key. `None` if the key has not been created, or if the run that creates it has not ended properly.
-    pub(super) async fn key_url(
-        &self,
-        stack: &Stack,
-        store: &StateStore,
-        journals: &JournalFolders,
-    ) -> Result<Option<String>, SetupError> {
-        let Some(key) = key_stack(stack) else { return Ok(None) };
-        let access = self.stack_access(&key, store.clone(), journals.clone(), None)?;
-        let view = StackView::open_without_secrets(&access).await;
-        let view = view.map_err(|source| SetupError::KeyStack { stack: key.name.clone(), source: Box::new(source) })?;
-        let snapshot = view.snapshot.filter(|_| view.recovered.is_none());
-        Ok(snapshot.and_then(|snapshot| url_in(&snapshot, &key_name(stack))))
-    }
 }
 
 /// Returns the URL of a key among the outputs of its stack.

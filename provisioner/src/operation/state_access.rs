@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bridge::fs::{Access, FileError, place_below};
-use config::{Stack, StateStorage};
+use config::{CloudAccount, SecretText, Stack, StateStorage};
 use state::store::{FileUrl, ObjectError, RenameOutcome, StackReference, StateStore, StoreOptions};
-use state::{JournalFolders, LockSettings, StackAccess};
+use state::{JournalFolders, LockSettings, LockWait, StackAccess, StackMigration};
+use tokio_util::sync::CancellationToken;
 
 use super::remote_store::masked_url;
 use super::secrets_provider_change::finish_settings;
 use super::settings_file::{move_settings, read_settings};
+use super::setup_error::UnsupportedTarget;
 use super::store_options::store_options;
 use super::{SetupError, Stacks, clouds, remote_store};
 
@@ -113,9 +115,7 @@ impl Stacks {
             engine_version: ENGINE_VERSION.to_owned(),
         })
     }
-}
 
-impl Stacks {
     /// Opens the store of a stack, and returns it with the folders of its journals.
     pub(super) async fn open_store(&self, stack: &Stack) -> Result<(StateStore, JournalFolders), SetupError> {
         let context = &self.process_context;
@@ -193,6 +193,37 @@ impl Stacks {
         let value = self.process_context.environment.get(name);
         value.map(Path::new).filter(|path| path.is_absolute())
     }
+
+    /// Returns the migration of a stack, with its access, to the state storage at a URL, which has the form of a path in
+    /// server.yaml. The target is opened with the credentials that the URL or the environment has; those in server.yaml are
+    /// for the source. A folder is private if that of the source is. Completes or undoes a rename that was interrupted in the
+    /// target.
+    ///
+    /// # Errors
+    /// [`SetupError::UnsupportedTarget`], and the errors of [`Stacks::open_access`] for the target.
+    pub async fn migration(
+        &self,
+        stack: &Stack,
+        source: StackAccess,
+        target_url: &str,
+    ) -> Result<StackMigration, SetupError> {
+        let storage = target_storage(target_url, &stack.provisioner.state_storage)?;
+        let mut target_stack = stack.clone();
+        target_stack.provisioner.state_storage = storage;
+        let (store, journals) = self.open_store(&target_stack).await?;
+        // A lock in the target is not awaited: it may be that of the source, if both are the same store by different names.
+        let (lost, wait) = (CancellationToken::new(), LockWait::default());
+        let locks = LockSettings { lost, wait, ..source.locks.clone() };
+        let target = StackAccess { store, journals, locks, ..source.clone() };
+        if let Some(rename) = state::resume_rename(&target, &self.holder()).await.map_err(SetupError::Rename)? {
+            target.store.finish_rename(rename).await.map_err(SetupError::Rename)?;
+        }
+        let source_url = match &stack.provisioner.state_storage {
+            StateStorage::FileSystem { url, .. } => masked_url(url),
+            StateStorage::Remote { url, .. } => masked_url(url.expose()),
+        };
+        Ok(StackMigration { source, target, source_url, target_url: masked_url(target_url) })
+    }
 }
 
 /// Checks that a store in a repository is not led out of it by links of somebody who has written the repository.
@@ -207,4 +238,24 @@ fn check_links(root: &Path, folder: &Path, stack: &Stack) -> Result<(), FileErro
     let own = ["journal", "moved"].into_iter().map(|kind| format!(".sc/{kind}/{project}"));
     let paths = kinds.chain(own).chain([".sc/renames", ".sc/clock"].map(str::to_owned));
     paths.into_iter().try_for_each(|path| place_below(root, &folder.join(path)).map(drop))
+}
+
+/// Returns the state storage at a URL, beside the one that server.yaml names.
+fn target_storage(url: &str, source: &StateStorage) -> Result<StateStorage, SetupError> {
+    let (span, private) = match source {
+        StateStorage::FileSystem { span, private, .. } => (*span, *private),
+        StateStorage::Remote { span, .. } => (*span, false),
+    };
+    let unsupported = |reason| Err(SetupError::UnsupportedTarget { url: masked_url(url), reason });
+    match url.split_once("://") {
+        _ if url.contains("${") => unsupported(UnsupportedTarget::Placeholder),
+        Some(("file", _)) => Ok(StateStorage::FileSystem { url: url.to_owned(), span, private }),
+        Some(("s3" | "gs" | "postgres", _)) => {
+            let (url, account) = (SecretText::new(url), CloudAccount::Environment);
+            Ok(StateStorage::Remote { url, span, account, new_bucket: None })
+        }
+        Some(("azblob", _)) => unsupported(UnsupportedTarget::Azure),
+        Some(("http" | "https", _)) => unsupported(UnsupportedTarget::Service),
+        Some(_) | None => unsupported(UnsupportedTarget::Scheme),
+    }
 }

@@ -1,4 +1,4 @@
-//! ResourceNames of a core resource: the names that its resources are made of.
+//! Names of a core resource and of what it belongs to, of which the names of its resources are made.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -25,7 +25,7 @@ pub struct ResourceNames<'r> {
 }
 
 impl<'r> ResourceNames<'r> {
-    /// Returns the place of a resource of a stack. `type_name`: its core type.
+    /// Returns the names for a resource of a stack. `type_name`: its core type.
     pub fn new(stack: &'r Stack, environment: &'r str, type_name: &'r str, resource: &'r Resource) -> Self {
         let registrar = stack.registrar.as_ref().map(|registrar| &registrar.config);
         let name = &resource.name;

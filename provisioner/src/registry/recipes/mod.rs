@@ -1,4 +1,4 @@
-//! Recipes of the core types, and their table. Another type is a `config` in [`super::types`], a function here, and a line of
+//! Recipes of the core types, and their table. A new type needs a `config` in [`super::types`], a function here, and a line of
 //! the table.
 
 mod aws;
