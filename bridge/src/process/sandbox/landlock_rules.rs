@@ -137,7 +137,7 @@ pub struct AllowedAccess {
     pub readable: Vec<PathBuf>,
     /// Existing files and folders that it reads, with what is below them at its start except [`AllowedAccess::hidden`].
     pub readable_in_part: Vec<PathBuf>,
-    /// Patterns of [`HiddenFiles`](super::HiddenFiles).
+    /// Patterns of [`HiddenFiles`].
     pub hidden: Vec<PathBuf>,
     /// Existing files and folders that it reads and changes, with what is below them.
     pub writable: Vec<PathBuf>,
