@@ -1,4 +1,4 @@
-//! Format of the part of a Pulumi package schema that describes inputs. Other fields are ignored.
+//! Format of the part of a Pulumi package schema that describes inputs, without other fields, and the schemas that are made of it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -31,8 +31,7 @@ use crate::provider::{
 /// - A plugin may decode what CheckConfig or DiffConfig get into the configuration with which it serves, so that an instance that
 ///   has been configured never gets either, and an instance that has got them serves nobody else.
 /// - A plugin keeps the configuration of its first Configure. Another configuration needs another instance.
-/// - A plugin may keep state for a client that it has seen, so that an instance whose lease was dropped in the middle of a call is
-///   not lent again: its process is killed.
+/// - A lease that is dropped may have left a call under way, which a next one would meet: the process is killed, not lent again.
 ///
 /// # Invariants
 /// No instance receives CheckConfig or DiffConfig after Configure. After CheckConfig it receives DiffConfig of the same provider

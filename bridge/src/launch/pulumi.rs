@@ -78,7 +78,7 @@ fn last_output_without(process: &Process, quoted: &str) -> LastOutput {
 /// Terminal progress sequences that the build tool of .NET writes before the output of the program.
 const PROGRESS: [&str; 2] = ["\u{1b}]9;4;3;\u{1b}\\", "\u{1b}]9;4;0;\u{1b}\\"];
 
-/// Returns the port in a line: a plain decimal number, optionally surrounded by white space and the progress sequences
+/// Returns the port in the first line of a plugin's output (docs/spec/provider-protocol.md#1.5): a plain decimal number, optionally surrounded by white space and the progress sequences
 /// of .NET.
 pub(super) fn parse_port(line: &str) -> Option<u16> {
     let line = PROGRESS.iter().fold(line.to_owned(), |line, mark| line.replace(mark, ""));

@@ -1,4 +1,4 @@
-//! Requests and replies of Construct and Call (docs/spec/provider-protocol.md#3.10 and #3.16).
+//! Requests and replies of Construct, Call and Invoke (docs/spec/provider-protocol.md#3.10 and #3.16).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Requests of a program: registrations, reads, function calls; and resources to import.
+//! Requests of a program: registrations, reads, function calls; resources to import; the configuration of the stack, and the inputs of
+//! provider resources that the engine uses itself.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -9,8 +9,7 @@ use crate::events::{Operation, RunMode};
 
 use crate::decisions::scope::{Scope, UrnPattern};
 use crate::deletion_limit::DeletionLimit;
-use crate::goal::ConfigEntry;
-use crate::goal::{ImportGoal, ProgramGoals};
+use crate::goal::{ConfigEntry, ImportGoal, ProgramGoals};
 use crate::masking::SecretMasker;
 use crate::missing::MissingApproval;
 

@@ -1,4 +1,4 @@
-//! Refresh: updates the recorded state to the actual state of the resources.
+//! Refresh, which updates the recorded state to the actual state of the resources, and destroy, which deletes them.
 
 use std::sync::Arc;
 

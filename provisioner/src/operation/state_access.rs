@@ -1,4 +1,4 @@
-//! Access to the state of a stack: its store, its keys, its settings.
+//! Access to the state of a stack: its store, its keys, its settings; and its migration to another store.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

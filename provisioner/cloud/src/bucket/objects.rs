@@ -1,4 +1,4 @@
-//! Objects in a bucket by key.
+//! Objects in a bucket by key, and the beginnings of keys.
 
 use async_trait::async_trait;
 use bytes::Bytes;

@@ -117,7 +117,7 @@ fn client(
     }
 }
 
-/// Connector whose requests have no credentials.
+/// Connector whose requests have no credentials: the client sends an empty token with writes, which the service refuses.
 #[derive(Debug)]
 pub(super) struct AnonymousConnector(pub(super) LimitedConnector);
 

@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 use state::secrets::{KeyFailure, KeyFailureKind};
 use zeroize::Zeroizing;
 
-use super::services::KeyServices;
-use super::services::failure;
+use super::services::{KeyServices, failure};
 use super::url::{KeyUrl, unknown_parameter};
 use crate::aws::{
     AwsConfigError, AwsParameters, CredentialsFailure, Domains, JsonClient, JsonError, configured_endpoint, load_config,

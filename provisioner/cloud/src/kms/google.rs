@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 use state::secrets::{KeyAction, KeyFailure, KeyFailureKind};
 use zeroize::Zeroizing;
 
-use super::services::KeyServices;
-use super::services::failure;
+use super::services::{KeyServices, failure};
 use super::url::{KeyUrl, unknown_parameter};
 use crate::google::{Authentication, JsonClient, JsonError, access_headers, load_credentials};
 

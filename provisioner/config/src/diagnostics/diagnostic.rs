@@ -1,4 +1,4 @@
-//! Diagnostics about the user's files: code, severity, position, text and hints.
+//! Diagnostics about the user's files: code, severity, position, text and hints; and names that a misspelled one may mean.
 
 use std::sync::Arc;
 

@@ -173,7 +173,7 @@ impl DeploymentState {
     }
 }
 
-/// Moves a view below the new URN of its resource.
+/// Moves a view below the new URN of its resource (docs/spec/engine-semantics.md#4.2).
 pub(crate) fn rename_view(view: &mut ResourceState, resource: &Urn) {
     view.urn = Urn::new(resource.stack(), resource.project(), Some(resource), view.urn.type_token(), view.urn.name());
     (view.parent, view.view_of) = (Some(resource.clone()), Some(resource.clone()));

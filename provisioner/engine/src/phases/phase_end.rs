@@ -1,4 +1,4 @@
-//! End of a phase of a run.
+//! End of a phase of a run, and of a registration that failed.
 
 use pulumi_proto::urn::Urn;
 

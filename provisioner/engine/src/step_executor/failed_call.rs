@@ -1,4 +1,4 @@
-//! Record of a call that failed: without effect, or with an unknown one because its reply is lost ([`LostReply`]).
+//! Result of a step, and record of a call that failed: without effect, or with an unknown one because its reply is lost ([`LostReply`]).
 
 use std::sync::Arc;
 

@@ -67,7 +67,7 @@ impl<W: Write + Send> Renderer for JsonDisplay<W> {
         Ok(())
     }
 
-    fn event(&mut self, stamp: Stamp, origin: EventSubject<'_>, event: &Event) -> io::Result<()> {
+    fn event(&mut self, stamp: Stamp, subject: EventSubject<'_>, event: &Event) -> io::Result<()> {
         match event {
             // Progress of downloads is emitted many times a second, for terminals only.
             Event::Download(download) if download.stage == DownloadStage::Running => return Ok(()),
@@ -75,10 +75,10 @@ impl<W: Write + Send> Renderer for JsonDisplay<W> {
             Event::RegistrationStarted(_) | Event::RegistrationDecided(_) => return Ok(()),
             _ => {}
         }
-        let mut line = self.numbers.next_event(stamp.time, origin.stack);
+        let mut line = self.numbers.next_event(stamp.time, subject.stack);
         describe(event, self.secrets, &mut line);
         if let Event::Message(_) = event {
-            line.insert("place".into(), origin.place.map(|place| place.position.as_str()).into());
+            line.insert("place".into(), subject.place.map(|place| place.position.as_str()).into());
         }
         write_event(&mut self.out, line)
     }

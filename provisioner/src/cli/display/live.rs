@@ -196,15 +196,15 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
         self.painter.print(&[Line::plain(line)])
     }
 
-    fn event(&mut self, stamp: Stamp, origin: EventSubject<'_>, event: &Event) -> io::Result<()> {
+    fn event(&mut self, stamp: Stamp, subject: EventSubject<'_>, event: &Event) -> io::Result<()> {
         match event {
             Event::PhaseStarted(phase) => {
                 self.ephemeral = None;
                 self.phase = Some(RunningPhase {
                     phase: *phase,
-                    stack: origin.stack.to_owned(),
+                    stack: subject.stack.to_owned(),
                     began: stamp.at,
-                    expected: self.previewed.as_ref().and_then(|shown| shown.expected_changes(*phase, origin.stack)),
+                    expected: self.previewed.as_ref().and_then(|shown| shown.expected_changes(*phase, subject.stack)),
                     rows: Rows::new(*phase),
                     messages: Vec::new(),
                 });
@@ -219,7 +219,7 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
                     self.end_phase(&running, summary)?;
                 }
             }
-            Event::Message(message) => self.take_message(LocatedMessage::new(message, origin))?,
+            Event::Message(message) => self.take_message(LocatedMessage::new(message, subject))?,
             Event::Download(download) => self.take_download(download)?,
             Event::RetryScheduled(retry) => {
                 let (columns, _) = self.size();

@@ -115,7 +115,7 @@ pub(crate) trait Renderer: Send {
     /// Returns how secrets in values and in the names of properties are rendered.
     fn secrets(&self) -> Secrets;
     /// Renders an event.
-    fn event(&mut self, stamp: Stamp, origin: EventSubject<'_>, event: &Event) -> io::Result<()>;
+    fn event(&mut self, stamp: Stamp, subject: EventSubject<'_>, event: &Event) -> io::Result<()>;
     /// Renders that the run is being stopped.
     fn stop(&mut self, stamp: Stamp, notice: StopNotice) -> io::Result<()>;
     /// Prints a line of the log on standard error, above what is repainted there.

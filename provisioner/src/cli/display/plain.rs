@@ -112,7 +112,7 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
         self.print_progress(&[Line::plain(line)])
     }
 
-    fn event(&mut self, stamp: Stamp, origin: EventSubject<'_>, event: &Event) -> io::Result<()> {
+    fn event(&mut self, stamp: Stamp, subject: EventSubject<'_>, event: &Event) -> io::Result<()> {
         if let Some(running) = &mut self.phase
             && !matches!(event, Event::Message(_))
         {
@@ -131,14 +131,14 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
             Event::PhaseStarted(phase) => {
                 self.phase = Some(RunningPhase {
                     phase: *phase,
-                    stack: origin.stack.to_owned(),
+                    stack: subject.stack.to_owned(),
                     rows: Rows::new(*phase),
                     messages: Vec::new(),
-                    expected: self.previewed.as_ref().and_then(|shown| shown.expected_changes(*phase, origin.stack)),
+                    expected: self.previewed.as_ref().and_then(|shown| shown.expected_changes(*phase, subject.stack)),
                     finished: HashSet::new(),
                     reported_at: HashMap::new(),
                 });
-                self.print_progress(&[report::title(*phase, origin.stack)])
+                self.print_progress(&[report::title(*phase, subject.stack)])
             }
             Event::PhaseEnded(summary) => match self.phase.take() {
                 Some(mut running) => {
@@ -147,7 +147,7 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
                 }
                 None => Ok(()),
             },
-            Event::Message(message) => self.take_message(LocatedMessage::new(message, origin)),
+            Event::Message(message) => self.take_message(LocatedMessage::new(message, subject)),
             Event::RetryScheduled(retry) => self.print_progress(&[report::retry(retry)]),
             // The command prints unrecorded changes last, on any display.
             Event::Unrecorded(_) => Ok(()),

@@ -1,4 +1,4 @@
-//! Limit of the memory for lines of plugins that wait for the thread of the display.
+//! Messages that a display takes, and the limit of the memory for lines of plugins that wait for its thread.
 //!
 //! A plugin can log faster than lines are masked and written. The sink of events must not wait, as the engine calls it,
 //! so a line that finds no memory is dropped and counted. Nothing here waits, so nothing can wait for each other. Events

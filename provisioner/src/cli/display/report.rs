@@ -92,8 +92,8 @@ pub(crate) struct LocatedMessage {
 }
 
 impl LocatedMessage {
-    pub(crate) fn new(message: &Message, origin: EventSubject<'_>) -> Self {
-        Self { message: message.clone(), place: origin.place.cloned() }
+    pub(crate) fn new(message: &Message, subject: EventSubject<'_>) -> Self {
+        Self { message: message.clone(), place: subject.place.cloned() }
     }
 }
 

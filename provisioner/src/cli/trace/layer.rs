@@ -1,6 +1,6 @@
 //! Receiver of the spans and events of the program, which writes them to the log and to the trace, with secrets masked.
 //!
-//! It receives names, kinds and counts only: the places that emit them pass no values. The masker is for names that contain a secret.
+//! The places that emit them pass names, kinds and counts, never values. The masker is for names that contain a secret.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,8 +38,12 @@ struct OpenSpan {
 
 impl TraceLayer {
     fn passes(&self, metadata: &Metadata<'_>) -> bool {
-        let filters = [self.log.as_ref().map(|(filter, _)| filter), self.chrome.as_ref().map(|(filter, _)| filter)];
-        filters.into_iter().flatten().any(|filter| filter.passes(metadata))
+        self.filters().any(|filter| filter.passes(metadata))
+    }
+
+    fn filters(&self) -> impl Iterator<Item = &Filter> {
+        let of_log = self.log.iter().map(|(filter, _)| filter);
+        of_log.chain(self.chrome.iter().map(|(filter, _)| filter))
     }
 
     fn log_for(&self, metadata: &Metadata<'_>) -> Option<&Log> {
@@ -67,8 +71,7 @@ impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for TraceLayer {
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        let filters = [self.log.as_ref().map(|(filter, _)| filter), self.chrome.as_ref().map(|(filter, _)| filter)];
-        filters.into_iter().flatten().map(Filter::max_level).max()
+        self.filters().map(Filter::max_level).max()
     }
 
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, ctx: Context<'_, S>) {

@@ -1,4 +1,5 @@
-//! Recipes of the keys that protect the secrets of a stack (docs/spec/simple-container.md#6.4). Each exports the URL of its key.
+//! Recipes of the keys that protect the secrets of a stack (docs/spec/simple-container.md#6.4), each of which exports the URL of its
+//! key; and passwords that other recipes generate.
 
 use serde_json::{Value, json};
 

@@ -61,9 +61,9 @@ pub fn package(name: &str) -> Option<CorePackage> {
 
 /// Returns the packages that create a key.
 pub fn key_packages(key: &ProvisionedKey) -> Vec<Package> {
-    let place =
+    let names =
         ResourceNames { stack: "", project: "", environment: "", type_name: key.type_name, name: "", registrar: None };
-    keys().get(key.type_name).map(|recipe| recipe.packages_and_names(&key.config, place).0).unwrap_or_default()
+    keys().get(key.type_name).map(|recipe| recipe.packages_and_names(&key.config, names).0).unwrap_or_default()
 }
 
 /// Returns the table of all core types, types of keys and types of templates, for reading files.
@@ -120,17 +120,17 @@ mod tests {
     fn check(server: &str, case: &str) -> BTreeSet<String> {
         let mut checked = BTreeSet::new();
         let Some(stack) = read(server) else { return checked };
-        let mut check = |recipe: &CoreTypeRecipe, config, place: ResourceNames<'_>| {
-            recipe.inspect(config, place, &mut |mut recipe| {
+        let mut check = |recipe: &CoreTypeRecipe, config, names: ResourceNames<'_>| {
+            recipe.inspect(config, names, &mut |mut recipe| {
                 assert_eq!(checker::mistakes(&mut recipe), [""; 0], "{case}");
-                checked.insert(place.type_name.to_owned());
+                checked.insert(names.type_name.to_owned());
             });
         };
         if let Some(key) = stack.provisioner.secrets_provider.provisioned_key() {
             let (stack, project, name) = ("s", "reef", "reef-s-sc");
-            let place =
+            let names =
                 ResourceNames { stack, project, environment: "", type_name: key.type_name, name, registrar: None };
-            check(keys().get(key.type_name).unwrap(), &key.config, place);
+            check(keys().get(key.type_name).unwrap(), &key.config, names);
         }
         let recipes = core_types();
         for (environment, resource) in stack.declarations() {

@@ -1,4 +1,4 @@
-//! End of a run, as the last line of its journal describes it.
+//! End of a journal: its last line, which describes the end of the run; a line that was interrupted; a journal that is kept.
 
 use std::path::PathBuf;
 

@@ -6,9 +6,8 @@ use pulumi_proto::urn::Urn;
 
 use super::access::StackAccess;
 use super::loading::{self, read_snapshot};
-use super::locking;
-use super::recovery;
 use super::saving::explained;
+use super::{locking, recovery};
 use crate::checkpoint::{LoadedCheckpoint, decode_checkpoint, encode_checkpoint};
 use crate::error::{ImportProblem, StateError};
 use crate::integrity;

@@ -1,4 +1,4 @@
-//! Protects and taints entries.
+//! Edits of the entries that a predicate selects, or of one: protection, taint, name.
 
 use std::sync::Arc;
 

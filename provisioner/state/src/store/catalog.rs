@@ -1,4 +1,4 @@
-//! Whole stacks of a store: list, tags, remove.
+//! Whole stacks of a store: list, tags, remove; and the entries of their history.
 
 use bridge::fs::MAX_DOCUMENT_BYTES;
 use futures_util::future::try_join_all;

@@ -1,4 +1,4 @@
-//! Headers of a tar stream, identical to those of Go's `archive/tar` for a name, a size and mode 0600.
+//! Names of the members of archives, and headers of a tar stream, identical to those of Go's `archive/tar` for a name, a size and mode 0600.
 //!
 //! ```text
 //!   name that fits                      ustar header

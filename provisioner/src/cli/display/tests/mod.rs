@@ -29,7 +29,7 @@ static PLACE: LazyLock<FilePosition> = LazyLock::new(|| FilePosition {
     excerpt: ["   |", "12 |     length: 4", "   |     ^^^^^^"].map(str::to_owned).to_vec(),
 });
 
-fn origin() -> EventSubject<'static> {
+fn subject() -> EventSubject<'static> {
     EventSubject { stack: "aquarium", place: Some(&PLACE) }
 }
 
@@ -75,7 +75,7 @@ impl Script {
             if matches!(event, Event::Message(message) if !renderer.message_filter().shows(message)) {
                 continue;
             }
-            renderer.event(stamp(*millis), origin(), event).unwrap();
+            renderer.event(stamp(*millis), subject(), event).unwrap();
         }
         renderer.tick(Duration::from_millis(to)).unwrap();
     }
@@ -383,14 +383,14 @@ impl Renderer for Redacting<'_> {
         self.renderer.secrets()
     }
 
-    fn event(&mut self, stamp: Stamp, origin: EventSubject<'_>, event: &Event) -> io::Result<()> {
+    fn event(&mut self, stamp: Stamp, subject: EventSubject<'_>, event: &Event) -> io::Result<()> {
         // The engine adds the secrets of steps.
         if let Event::StepStarted(info) | Event::StepSucceeded(info, _) | Event::StepFailed(info, _) = event {
             info.old.iter().chain(&info.new).for_each(|state| self.masker.add_resource(state));
         }
         let mut event = event.clone();
         self.redactor.redact(&mut event);
-        self.renderer.event(stamp, origin, &event)
+        self.renderer.event(stamp, subject, &event)
     }
 
     fn stop(&mut self, stamp: Stamp, notice: StopNotice) -> io::Result<()> {

@@ -179,7 +179,7 @@ fn ephemeral_message_disappears_and_other_messages_stay() {
     let screen = Screen::new();
     let mut display = LiveDisplay::new(screen.clone(), screen.clone(), || Some((80, 24)), options(true));
     let ephemeral = Message { ephemeral: true, ..Message::new(Severity::Info, "fetching plugin aws 6.83.4: 40%") };
-    display.event(stamp(0), origin(), &Event::Message(ephemeral)).unwrap();
+    display.event(stamp(0), subject(), &Event::Message(ephemeral)).unwrap();
     display.tick(Duration::from_millis(100)).unwrap();
     assert_eq!(screen.contents().trim(), "⠙ fetching plugin aws 6.83.4: 40%");
     let lasting = Message::new(Severity::Warning, "the plugin aws is not pinned");
@@ -224,7 +224,7 @@ fn each_running_download_has_a_progress_bar() {
     let mut show = |plugin: &str, received, total, stage| {
         let name = format!("pulumi-resource-{plugin}-v6.83.4-linux-amd64.tar.gz");
         let download = Download { plugin: plugin.to_owned(), name, received, total, stage };
-        display.event(stamp(0), origin(), &Event::Download(download)).unwrap();
+        display.event(stamp(0), subject(), &Event::Download(download)).unwrap();
         display.tick(Duration::from_millis(100)).unwrap();
         screen.contents().trim_end().to_owned()
     };
