@@ -66,7 +66,7 @@ impl MessageText {
         line
     }
 
-    /// Returns the text.
+    /// The text.
     pub fn as_str(&self) -> &str {
         &self.text
     }

@@ -81,7 +81,7 @@ impl ScratchFolder {
         Ok(Self { folder, _lock: lock })
     }
 
-    /// Returns the path of the folder.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }

@@ -50,7 +50,6 @@ impl Hint for LoadError {
     }
 }
 
-/// Returns the error of a plugin that is not loaded.
 pub(super) fn failed_to_load(plugin: &PluginConfig, error: LoadError) -> HostError {
     let failed = HostError::new(format_args!("failed to load plugin {}", plugin.name));
     let sandbox = || sandbox_hint(&plugin.sandbox, &chain(&error)).map(MessageText::from);

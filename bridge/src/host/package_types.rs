@@ -134,7 +134,7 @@ impl PackageTypes {
         self.tokens().any(|token| !token.starts_with("pulumi:providers:"))
     }
 
-    /// Returns true if a type is a component.
+    /// True if a type is a component.
     pub fn has_components(&self) -> bool {
         self.0.header.has_components
     }

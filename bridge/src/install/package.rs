@@ -29,7 +29,7 @@ pub struct VerifiedPackage {
 }
 
 impl VerifiedPackage {
-    /// Returns the name of the plugin.
+    /// The name of the plugin.
     pub fn name(&self) -> &PluginName {
         &self.name
     }

@@ -62,7 +62,7 @@ impl PluginConfig {
         }
     }
 
-    /// Returns the names of the plugin.
+    /// The names of the plugin.
     pub fn names(&self) -> PluginNames<'_> {
         PluginNames { plugin: &self.name, package: &self.package }
     }

@@ -28,7 +28,7 @@ impl Sha256Digest {
         Self::finish(Sha256::new_with_prefix(bytes))
     }
 
-    /// Returns the digest of a hasher.
+    /// The digest of a hasher.
     pub fn finish(hasher: Sha256) -> Self {
         Self(hasher.finalize().into())
     }

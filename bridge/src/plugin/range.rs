@@ -32,7 +32,7 @@ enum Operator {
 }
 
 impl VersionRange {
-    /// Returns true if a version is in the range.
+    /// True if a version is in the range.
     pub fn matches(&self, version: &PluginVersion) -> bool {
         self.0.iter().any(|all| all.iter().all(|comparator| comparator.matches(version.as_semver())))
     }

@@ -61,7 +61,7 @@ pub enum PluginSource {
 }
 
 impl PluginSource {
-    /// Returns the kind of the source.
+    /// The kind of the source.
     pub fn kind(&self) -> SourceKind {
         match self {
             Self::Local(_) => SourceKind::Local,

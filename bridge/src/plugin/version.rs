@@ -15,7 +15,7 @@ impl PluginVersion {
         Self(semver::Version::new(3, 260, 0))
     }
 
-    /// Returns the version as a [`semver::Version`].
+    /// The version as a [`semver::Version`].
     pub fn as_semver(&self) -> &semver::Version {
         &self.0
     }

@@ -55,14 +55,12 @@ impl RecordingProvider {
         self.calls.lock().unwrap().iter().map(|(method, _)| *method).collect()
     }
 
-    /// Returns the last request of a method.
     pub(crate) fn last_request<T: Message + Default>(&self, method: &str) -> T {
         let calls = self.calls.lock().unwrap();
         let (_, request) = calls.iter().rev().find(|(name, _)| *name == method).expect("the method was called");
         T::decode(request.as_slice()).unwrap()
     }
 
-    /// Returns a connection to the provider.
     pub(crate) fn connection(&self) -> Connection {
         let (near, far) = tokio::io::duplex(1 << 20);
         let mut server = Server::builder().add_service(

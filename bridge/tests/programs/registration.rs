@@ -27,7 +27,6 @@ enum Listener {
     Unix(UnixListener),
 }
 
-/// Returns the value of a fault `NAME=VALUE`.
 fn value<'f>(faults: &'f [String], name: &str) -> Option<&'f str> {
     faults.iter().find_map(|fault| fault.strip_prefix(name)?.strip_prefix('='))
 }

@@ -44,7 +44,7 @@ impl StackFolders {
         place_below(&repository.root, Path::new(folder)).ok().map(|folder| Self { folder })
     }
 
-    /// Returns the names of the stacks.
+    /// The names of the stacks.
     pub fn names(&self) -> Vec<String> {
         let entries = files::list_entries(&self.folder).unwrap_or_default().into_iter();
         let folders = entries.filter(|entry| entry.is_folder_or_link);

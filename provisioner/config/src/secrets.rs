@@ -147,7 +147,6 @@ pub(super) enum AuthDeclaration {
 }
 
 impl SecretsFile {
-    /// Returns the secrets of the file.
     pub(super) fn texts(&self) -> impl Iterator<Item = SecretText> {
         let own = self.auth.values().filter_map(|auth| match auth {
             AuthDeclaration::Own(auth) => Some(auth),

@@ -9,16 +9,16 @@ use state::{LockSettings, LockWait, StackAccess};
 
 use super::args::LockArgs;
 use super::lock_process::LockProcess;
+use super::output::Output;
 use super::stacks::configuration_error;
-use super::ui::Ui;
 
 /// Returns the access to the state of a stack for a command that does not wait for locks. Completes or undoes a rename of
 /// the stack that was interrupted, and warns of it.
 ///
 /// # Errors
 /// Returns the errors of [`Stacks::access`].
-pub(crate) async fn access(ui: &Ui, stacks: &Stacks, stack: &Stack) -> anyhow::Result<StackAccess> {
-    access_for_change(ui, stacks, stack, LockArgs::default()).await
+pub(crate) async fn access(output: &Output, stacks: &Stacks, stack: &Stack) -> anyhow::Result<StackAccess> {
+    access_for_change(output, stacks, stack, LockArgs::default()).await
 }
 
 /// Returns the access to the state of a stack for a command that locks it: like [`access`], but waits for locks.
@@ -26,13 +26,13 @@ pub(crate) async fn access(ui: &Ui, stacks: &Stacks, stack: &Stack) -> anyhow::R
 /// # Errors
 /// Returns the errors of [`Stacks::access`].
 pub(crate) async fn access_for_change(
-    ui: &Ui,
+    output: &Output,
     stacks: &Stacks,
     stack: &Stack,
     lock: LockArgs,
 ) -> anyhow::Result<StackAccess> {
     let configure = |locks: &mut LockSettings| {
-        let (warning, waiting) = (ui.clone(), ui.clone());
+        let (warning, waiting) = (output.clone(), output.clone());
         locks.report = Arc::new(move |lock| warning.warn(MessageText::of(&lock)));
         locks.wait = LockWait {
             limit: lock.lock_timeout.unwrap_or_default(),
@@ -43,7 +43,7 @@ pub(crate) async fn access_for_change(
     };
     let (access, resumed) = stacks.access(stack, configure).await?;
     if let Some(rename) = resumed {
-        ui.warn(MessageText::of(&rename));
+        output.warn(MessageText::of(&rename));
     }
     Ok(access)
 }
@@ -53,10 +53,10 @@ pub(crate) async fn access_for_change(
 ///
 /// # Errors
 /// Returns the errors of [`Stacks::create_bucket`].
-pub(crate) async fn create_buckets(ui: &Ui, stacks: &Stacks) -> anyhow::Result<()> {
+pub(crate) async fn create_buckets(output: &Output, stacks: &Stacks) -> anyhow::Result<()> {
     for stack in stacks.requested() {
         if let Some(url) = stacks.create_bucket(stack).await? {
-            ui.inform(format_args!("created the bucket {url} for the state of {}", stack.name));
+            output.inform(format_args!("created the bucket {url} for the state of {}", stack.name));
         }
     }
     Ok(())
@@ -66,7 +66,7 @@ pub(crate) async fn create_buckets(ui: &Ui, stacks: &Stacks) -> anyhow::Result<(
 ///
 /// # Errors
 /// A stack has no passphrase; the reasons have been printed.
-pub(crate) fn check_passphrases(ui: &Ui, stacks: &Stacks) -> anyhow::Result<()> {
+pub(crate) fn check_passphrases(output: &Output, stacks: &Stacks) -> anyhow::Result<()> {
     let found = stacks.check_passphrases();
-    if found.is_empty() { Ok(()) } else { Err(configuration_error(ui, &found, &stacks.sources)) }
+    if found.is_empty() { Ok(()) } else { Err(configuration_error(output, &found, &stacks.sources)) }
 }

@@ -7,8 +7,8 @@ use provisioner::operation::{Approval, DownloadApproval, PackageDownload};
 use tokio::sync::{mpsc, oneshot};
 
 use super::display::{Line, bytes as bytes_text};
+use super::output::Output;
 use super::session::Session;
-use super::ui::Ui;
 
 /// Question whether these packages may be downloaded.
 struct DownloadQuestion {
@@ -37,14 +37,14 @@ pub(crate) struct DownloadQuestions(mpsc::Receiver<DownloadQuestion>);
 impl DownloadQuestions {
     /// Returns the approval for operations, and the questions that it asks. There is no approval, and no question, if `agreed`
     /// is true, or if the user cannot be asked: without a terminal, and in a pipeline.
-    pub(crate) fn new(ui: &Ui, agreed: bool) -> (Option<Arc<dyn DownloadApproval>>, Self) {
+    pub(crate) fn new(output: &Output, agreed: bool) -> (Option<Arc<dyn DownloadApproval>>, Self) {
         let (sender, receiver) = mpsc::channel(1);
-        let approval = (!agreed && ui.is_interactive()).then(|| Arc::new(AskedApproval(sender)) as _);
+        let approval = (!agreed && output.is_interactive()).then(|| Arc::new(AskedApproval(sender)) as _);
         (approval, Self(receiver))
     }
 
     /// Asks the questions that arrive. Does not return.
-    pub(crate) async fn ask(mut self, ui: &Ui, session: &Session<'_>) -> std::convert::Infallible {
+    pub(crate) async fn ask(mut self, output: &Output, session: &Session<'_>) -> std::convert::Infallible {
         while let Some(DownloadQuestion { downloads, reply }) = self.0.recv().await {
             session.pause();
             let lines = downloads.iter().map(|PackageDownload { package, bytes }| {
@@ -52,7 +52,7 @@ impl DownloadQuestions {
                 Line::plain(format!("  {name} {version} ({}), a release of {repository}", bytes_text(*bytes)))
             });
             let head = Line::plain("The core types need packages that are not on this machine:");
-            ui.print_messages(&[head].into_iter().chain(lines).collect::<Vec<_>>());
+            output.print_messages(&[head].into_iter().chain(lines).collect::<Vec<_>>());
             // The operation may have been stopped; the error is ignored.
             reply.send(session.approve("Download them?").await).unwrap_or_default();
         }

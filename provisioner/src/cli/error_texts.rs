@@ -92,7 +92,6 @@ pub(crate) fn unrecorded_lines(changes: &[UnrecordedChange]) -> Vec<Line> {
     lines
 }
 
-/// Returns the lines of a warning.
 pub(crate) fn warning_lines(text: &str) -> Vec<Line> {
     let head = Line::new().styled(Palette::WARNING, "warning").styled(Palette::BOLD, ":").text(" ");
     paragraph(head, "  ", text)

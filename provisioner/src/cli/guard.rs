@@ -12,9 +12,9 @@ use pulumi_proto::urn::Urn;
 
 use super::args::GuardArgs;
 use super::exit::CliError;
+use super::output::Output;
 use super::prompt::Confirmation;
 use super::session::Session;
-use super::ui::Ui;
 
 /// Rules for the changes of one stack.
 #[derive(Clone, Copy, Debug)]
@@ -61,10 +61,10 @@ impl Guard {
     ///
     /// # Errors
     /// Wrong usage, if the stack demands a confirmation and there is neither a terminal nor `--yes`.
-    pub(crate) fn new(ui: &Ui, args: &GuardArgs, stack: &Stack) -> Result<Self, CliError> {
+    pub(crate) fn new(output: &Output, args: &GuardArgs, stack: &Stack) -> Result<Self, CliError> {
         let provisioner = &stack.provisioner;
         let limit = Limit::new(args, stack);
-        let is_interactive = ui.is_interactive();
+        let is_interactive = output.is_interactive();
         if provisioner.confirm == Confirm::Always && !args.yes && !is_interactive {
             let message =
                 format!("stack {} demands a confirmation (`confirm: always`), and nobody can be asked", stack.name);

@@ -7,8 +7,8 @@ use bridge::message_text::MessageText;
 use provisioner::operation::{Approval, MissingQuestion};
 use tokio::sync::{mpsc, oneshot};
 
+use super::output::Output;
 use super::session::Session;
-use super::ui::Ui;
 
 /// Asks the session of a command.
 #[derive(Debug)]
@@ -40,18 +40,18 @@ pub(crate) struct MissingQuestions(mpsc::Receiver<Question>);
 impl MissingQuestions {
     /// Returns the question for operations, and the questions that arrive. There is no question if the user cannot be asked:
     /// without a terminal, and in a pipeline. `--yes` does not answer it.
-    pub(crate) fn new(ui: &Ui) -> (Option<Arc<dyn MissingQuestion>>, Self) {
+    pub(crate) fn new(output: &Output) -> (Option<Arc<dyn MissingQuestion>>, Self) {
         let (sender, receiver) = mpsc::channel(1);
-        let question = ui.is_interactive().then(|| Arc::new(AskedSession(sender)) as _);
+        let question = output.is_interactive().then(|| Arc::new(AskedSession(sender)) as _);
         (question, Self(receiver))
     }
 
     /// Asks the questions that arrive. Does not return.
-    pub(crate) async fn ask(mut self, ui: &Ui, session: &Session<'_>) -> std::convert::Infallible {
+    pub(crate) async fn ask(mut self, output: &Output, session: &Session<'_>) -> std::convert::Infallible {
         while let Some(Question { missing, question, reply }) = self.0.recv().await {
             session.pause();
             // A terminal shows the messages of a phase at its end.
-            ui.warn(missing);
+            output.warn(missing);
             // The operation may have been stopped; the error is ignored.
             reply.send(session.approve(&question).await).unwrap_or_default();
         }

@@ -20,6 +20,7 @@ mod listing;
 mod lock_process;
 mod migrated;
 mod missing;
+mod output;
 mod panic;
 mod process;
 mod prompt;
@@ -67,22 +68,22 @@ fn run(arguments: Vec<OsString>) -> Exit {
         Ok(cli) => cli,
         Err(error) => return print_arguments_error(&argument_errors::with_tips(error)),
     };
-    let streams = ui::StreamProperties::of_process();
+    let streams = output::StreamProperties::of_process();
     let signals = match SignalReceiver::start() {
         Ok(signals) => signals,
         Err(error) => {
             let ui = Ui::new(&cli.global, &streams, SignalReceiver::default());
-            return ui.fail(&anyhow::Error::new(error).context("the thread for signals cannot be started"));
+            return ui.output.fail(&anyhow::Error::new(error).context("the thread for signals cannot be started"));
         }
     };
     let ui = Ui::new(&cli.global, &streams, signals);
-    let trace = match Trace::start(&ui, &cli.global, |name| std::env::var(name).ok()) {
+    let trace = match Trace::start(&ui.output, &cli.global, |name| std::env::var(name).ok()) {
         Ok(trace) => trace,
-        Err(error) => return ui.fail(&error),
+        Err(error) => return ui.output.fail(&error),
     };
     let exit = until_end(&ui, || run_command(&ui, cli));
     if let Err(error) = trace.finish() {
-        ui.warn(format_args!("{error:#}"));
+        ui.output.warn(format_args!("{error:#}"));
     }
     exit
 }
@@ -98,18 +99,18 @@ fn run_command(ui: &Ui, cli: Cli) -> Exit {
     // A run mostly waits for plugins and disks, so handing the rest to other threads would cost more than it saves.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return ui.fail(&anyhow::Error::new(error).context("the runtime cannot be started")),
+        Err(error) => return ui.output.fail(&anyhow::Error::new(error).context("the runtime cannot be started")),
     };
     let result = runtime.block_on(commands::run(ui, cli));
     // A task that still runs, such as a question without a reply, must not keep the process alive.
     runtime.shutdown_background();
-    result.unwrap_or_else(|error| ui.fail(&error))
+    result.unwrap_or_else(|error| ui.output.fail(&error))
 }
 
 /// Prints the message of an arguments error: help and version on standard output, errors on standard error.
 fn print_arguments_error(error: &clap::Error) -> Exit {
     let printed = match error.kind() {
-        ErrorKind::DisplayVersion => ui::print_result(concat!(env!("CARGO_PKG_VERSION"), "\n")),
+        ErrorKind::DisplayVersion => output::print_result(concat!(env!("CARGO_PKG_VERSION"), "\n")),
         _ => error.print(),
     };
     match (error.kind(), printed) {
@@ -142,7 +143,7 @@ mod tests {
                 configured_secrets: None,
                 config: Default::default(),
                 journals: JournalFolders::of_backend(folder.path()),
-                unrecorded: ui.unrecorded().clone(),
+                unrecorded: ui.unrecorded.clone(),
                 locks: state::LockSettings::default(),
                 engine_version: String::new(),
             };
@@ -162,12 +163,12 @@ mod tests {
     #[test]
     fn panic_exits_as_a_bug_after_the_unrecorded_changes_were_printed() {
         let cli = Cli::try_parse_from(["sc", "stack", "ls"]).unwrap();
-        let ui = Ui::new(&cli.global, &ui::StreamProperties::default(), SignalReceiver::default());
+        let ui = Ui::new(&cli.global, &output::StreamProperties::default(), SignalReceiver::default());
         let panics = || lose_a_record(&ui, || std::panic::resume_unwind(Box::new("oh")));
         assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
-        assert_eq!(ui.unrecorded().changes().len(), 1, "the change is still known after the panic");
+        assert_eq!(ui.unrecorded.changes().len(), 1, "the change is still known after the panic");
         assert_eq!(until_end(&ui, || std::panic::resume_unwind(Box::new("oh"))), Exit::Bug);
-        assert_eq!(ui.unrecorded().take(), UnrecordedReport::default());
+        assert_eq!(ui.unrecorded.take(), UnrecordedReport::default());
         for exit in [Exit::Done, Exit::Canceled, Exit::Failed] {
             assert_eq!(until_end(&ui, || lose_a_record(&ui, || exit)), Exit::Failed, "{exit:?}");
             assert_eq!(until_end(&ui, || exit), exit);
@@ -178,12 +179,12 @@ mod tests {
     #[test]
     fn signal_that_ends_the_process_prints_the_unrecorded_changes_first() {
         let cli = Cli::try_parse_from(["sc", "stack", "ls"]).unwrap();
-        let ui = Ui::new(&cli.global, &ui::StreamProperties::default(), SignalReceiver::default());
+        let ui = Ui::new(&cli.global, &output::StreamProperties::default(), SignalReceiver::default());
         assert_eq!(ui.end_by_signal()(), Exit::Canceled);
         lose_a_record(&ui, || {
             // The run has not ended.
             assert_eq!(ui.end_by_signal()(), Exit::Failed);
-            assert_eq!(ui.unrecorded().take(), UnrecordedReport::default(), "they were printed");
+            assert_eq!(ui.unrecorded.take(), UnrecordedReport::default(), "they were printed");
             Exit::Canceled
         });
     }

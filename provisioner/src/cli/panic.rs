@@ -23,7 +23,7 @@ pub(crate) fn install_hook() -> PanicFlag {
     let hook_flag = flag.clone();
     std::panic::set_hook(Box::new(move |info| {
         hook_flag.0.store(true, Ordering::Relaxed);
-        super::ui::print_bug(&bug_report(info));
+        super::output::print_bug(&bug_report(info));
     }));
     flag
 }

@@ -10,8 +10,8 @@ use zeroize::Zeroizing;
 
 use super::display::Line;
 use super::exit::{CliError, Exit};
-use super::signals::end_question_line;
-use super::ui::Ui;
+use super::output::Output;
+use super::signals::{SignalReceiver, end_question_line};
 
 /// Number of times that a question is asked if the answer is neither yes nor no.
 const TRIES: usize = 3;
@@ -31,7 +31,8 @@ pub(crate) enum Confirmation {
 /// # Errors
 /// Wrong usage, if standard input or standard error is not a terminal.
 pub(crate) async fn confirm(
-    ui: &Ui,
+    output: &Output,
+    signals: &SignalReceiver,
     stop: &CancellationToken,
     question: impl Into<MessageText>,
     yes: bool,
@@ -40,12 +41,12 @@ pub(crate) async fn confirm(
         return Ok(Confirmation::Yes);
     }
     let question = question.into();
-    if !ui.can_ask() {
+    if !output.can_ask() {
         let message = MessageText::new(format_args!("no terminal to ask for confirmation: {question}"));
         return Err(CliError::usage(message, "give --yes to proceed without confirmation").into());
     }
-    let question = shown(ui, &question);
-    let reply = ask_in_thread(ui, stop, move |input, output| ask(&question, input, output)).await?;
+    let question = shown(output, &question);
+    let reply = ask_in_thread(signals, stop, move |input, output| ask(&question, input, output)).await?;
     Ok(reply.unwrap_or(Confirmation::No))
 }
 
@@ -55,16 +56,17 @@ pub(crate) async fn confirm(
 /// # Errors
 /// Wrong usage, if there is no reply, or none that is yes or no.
 pub(crate) async fn confirm_or_read(
-    ui: &Ui,
+    output: &Output,
+    signals: &SignalReceiver,
     stop: &CancellationToken,
     question: impl Into<MessageText>,
     yes: bool,
 ) -> anyhow::Result<Confirmation> {
-    if yes || !ui.reads_replies() {
-        return confirm(ui, stop, question, yes).await;
+    if yes || !output.reads_replies() {
+        return confirm(output, signals, stop, question, yes).await;
     }
     let question = question.into();
-    let reply = read_reply(&shown(ui, &question), &mut io::stdin().lock(), &mut io::stderr())?;
+    let reply = read_reply(&shown(output, &question), &mut io::stdin().lock(), &mut io::stderr())?;
     reply.ok_or_else(|| {
         let message = MessageText::new(format_args!("no reply of yes or no to the question: {question}"));
         CliError::usage(message, "give --yes to proceed without confirmation, or pipe `y` into the command").into()
@@ -76,16 +78,17 @@ pub(crate) async fn confirm_or_read(
 /// # Errors
 /// Wrong usage, if there is neither a terminal nor a line.
 pub(crate) async fn ask_or_read_secret(
-    ui: &Ui,
+    output: &Output,
+    signals: &SignalReceiver,
     stop: &CancellationToken,
     question: impl Into<MessageText>,
 ) -> anyhow::Result<Option<Zeroizing<String>>> {
     let question = question.into();
-    if ui.can_ask() {
-        return Ok(ask_secret(ui, stop, question).await?.map(Zeroizing::new));
+    if output.can_ask() {
+        return Ok(ask_secret(output, signals, stop, question).await?.map(Zeroizing::new));
     }
     let mut line = Zeroizing::new(String::new());
-    if !ui.reads_replies() || io::stdin().lock().read_line(&mut line)? == 0 {
+    if !output.reads_replies() || io::stdin().lock().read_line(&mut line)? == 0 {
         let message = MessageText::new(format_args!("no terminal to ask for a secret: {question}"));
         return Err(CliError::usage(message, "pipe it into the command: a line for each question").into());
     }
@@ -110,8 +113,8 @@ fn read_reply(question: &str, input: &mut dyn BufRead, output: &mut dyn Write) -
 }
 
 /// Reports that the user declined a question, and returns the outcome: a failure, so that a script does not continue.
-pub(crate) fn decline(ui: &Ui) -> Exit {
-    ui.print_messages(&[Line::plain("nothing was changed")]);
+pub(crate) fn decline(output: &Output) -> Exit {
+    output.print_messages(&[Line::plain("nothing was changed")]);
     Exit::Failed
 }
 
@@ -121,12 +124,13 @@ pub(crate) fn decline(ui: &Ui) -> Exit {
 /// # Errors
 /// Errors of the terminal.
 pub(crate) async fn ask_line(
-    ui: &Ui,
+    output: &Output,
+    signals: &SignalReceiver,
     stop: &CancellationToken,
     question: impl Into<MessageText>,
 ) -> anyhow::Result<Option<String>> {
-    let question = shown(ui, &question.into());
-    let reply = ask_in_thread(ui, stop, move |input, output| {
+    let question = shown(output, &question.into());
+    let reply = ask_in_thread(signals, stop, move |input, output| {
         write!(output, "{question} ")?;
         output.flush()?;
         let mut line = String::new();
@@ -141,13 +145,14 @@ pub(crate) async fn ask_line(
 /// # Errors
 /// Errors of the terminal.
 pub(crate) async fn ask_secret(
-    ui: &Ui,
+    output: &Output,
+    signals: &SignalReceiver,
     stop: &CancellationToken,
     question: impl Into<MessageText>,
 ) -> anyhow::Result<Option<String>> {
-    let question = shown(ui, &question.into());
-    let _hidden = ui.signals.echo.hide()?;
-    let reply = ask_in_thread(ui, stop, move |input, output| {
+    let question = shown(output, &question.into());
+    let _hidden = signals.echo.hide()?;
+    let reply = ask_in_thread(signals, stop, move |input, output| {
         write!(output, "{question} ")?;
         output.flush()?;
         let mut line = String::new();
@@ -157,11 +162,10 @@ pub(crate) async fn ask_secret(
 }
 
 /// Returns a question as it is shown: secrets are masked, and characters that a terminal obeys are escaped.
-fn shown(ui: &Ui, question: &MessageText) -> String {
-    escape_controls(&ui.masker().mask_message(question)).into_owned()
+fn shown(output: &Output, question: &MessageText) -> String {
+    escape_controls(&output.masker().mask_message(question)).into_owned()
 }
 
-/// Returns a line without its end.
 pub(crate) fn without_line_end(line: &str) -> &str {
     let line = line.strip_suffix('\n').unwrap_or(line);
     line.strip_suffix('\r').unwrap_or(line)
@@ -170,11 +174,11 @@ pub(crate) fn without_line_end(line: &str) -> &str {
 /// Asks a question on a separate thread, which is not joined, as a read from a terminal cannot be cancelled. Returns
 /// `None` after a stop during the question.
 async fn ask_in_thread<T: Send + 'static>(
-    ui: &Ui,
+    signals: &SignalReceiver,
     stop: &CancellationToken,
     ask: impl FnOnce(&mut dyn BufRead, &mut dyn Write) -> io::Result<T> + Send + 'static,
 ) -> anyhow::Result<Option<T>> {
-    let _question = ui.signals.begin_question();
+    let _question = signals.begin_question();
     let (tx, rx) = oneshot::channel();
     std::thread::Builder::new().name("question".to_owned()).spawn(move || {
         // Standard error is not locked: the display prints its messages while the thread waits for a reply.

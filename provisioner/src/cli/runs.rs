@@ -28,6 +28,7 @@ use super::downloads::DownloadQuestions;
 use super::exit::{Changes, CliError, Exit};
 use super::guard::Limit;
 use super::missing::MissingQuestions;
+use super::output::Output;
 use super::prompt;
 use super::recorded_names;
 use super::session::{self, Session, SessionOptions};
@@ -158,20 +159,20 @@ pub(crate) async fn on_stacks(
     runs.check_resource_names(stacks)?;
     let options = SessionOptions { diff: runs.diff, secrets: runs.secrets, limit: runs.limit };
     let mut plugins = plugin_settings(stacks)?;
-    let (approval, questions) = DownloadQuestions::new(ui, runs.yes);
+    let (approval, questions) = DownloadQuestions::new(&ui.output, runs.yes);
     plugins.packages.approval = approval;
-    let (question, missing_questions) = MissingQuestions::new(ui);
+    let (question, missing_questions) = MissingQuestions::new(&ui.output);
     session::run(ui, options, async |session| {
         let work = async {
-            match provide_packages(ui, stacks, &plugins, session).await {
-                Ok(()) => on_each_stack(ui, stacks, &runs, &plugins, question, session, operation).await,
+            match provide_packages(&ui.output, stacks, &plugins, session).await {
+                Ok(()) => on_each_stack(&ui.output, stacks, &runs, &plugins, question, session, operation).await,
                 Err(error) => Err(error),
             }
         };
         let exit = tokio::select! {
             exit = work => exit,
-            never = questions.ask(ui, session) => match never {},
-            never = missing_questions.ask(ui, session) => match never {},
+            never = questions.ask(&ui.output, session) => match never {},
+            never = missing_questions.ask(&ui.output, session) => match never {},
         };
         plugins.pool.close().await;
         exit
@@ -182,18 +183,18 @@ pub(crate) async fn on_stacks(
 /// Locates or downloads the packages that the core types of all requested stacks need, before the first stack is changed.
 /// Prints the reasons of an error.
 async fn provide_packages(
-    ui: &Ui,
+    output: &Output,
     stacks: &Stacks,
     plugins: &PluginSettings,
     session: &Session<'_>,
 ) -> anyhow::Result<()> {
     let events = session.sink("", None);
     let provided = plugins.provide_packages(&stacks.programs(), &events, &session.signals).await;
-    provided.map(drop).map_err(anyhow::Error::from).inspect_err(|error| print_reasons(ui, session, stacks, error))
+    provided.map(drop).map_err(anyhow::Error::from).inspect_err(|error| print_reasons(output, session, stacks, error))
 }
 
 async fn on_each_stack(
-    ui: &Ui,
+    output: &Output,
     stacks: &Stacks,
     runs: &Runs,
     plugins: &PluginSettings,
@@ -205,7 +206,7 @@ async fn on_each_stack(
     let mut waiting: VecDeque<Arc<Stack>> = stacks.requested().cloned().collect();
     let mut keys: Vec<String> = Vec::new();
     while let Some(stack) = waiting.pop_front() {
-        let access = session.unless_stopped(access_for_change(ui, stacks, &stack, runs.lock)).await;
+        let access = session.unless_stopped(access_for_change(output, stacks, &stack, runs.lock)).await;
         if let Ok(access) = &access
             && runs.creates_keys
             && access.keyring.awaits_key()
@@ -226,13 +227,13 @@ async fn on_each_stack(
             Err(error) => Err(error),
         };
         if let Err(error) = &ended {
-            print_reasons(ui, session, stacks, error);
-            print_secrets_reason(ui, session, stacks, &stack, error);
+            print_reasons(output, session, stacks, error);
+            print_secrets_reason(output, session, stacks, &stack, error);
         }
         if !matches!(&ended, Ok(Some(report)) if report.summary.outcome == Outcome::Succeeded) {
             report_left_out(session, &stack.name, &waiting);
         }
-        let Some(report) = ended? else { return Ok(declined(ui, session, &summaries)) };
+        let Some(report) = ended? else { return Ok(declined(output, session, &summaries)) };
         let Report { summary, snapshot, diagnostics, .. } = report;
         if !summary.phase.preview {
             let environment = &stacks.process_context.environment;
@@ -240,7 +241,7 @@ async fn on_each_stack(
         }
         drop_in_background(snapshot);
         session.pause();
-        ui.print_diagnostics(&diagnostics, &stacks.sources);
+        output.print_diagnostics(&diagnostics, &stacks.sources);
         let outcome = summary.outcome;
         summaries.push(summary);
         if outcome != Outcome::Succeeded {
@@ -251,19 +252,19 @@ async fn on_each_stack(
 }
 
 /// Prints the errors in the files of a stack that are the reason of an error.
-pub(crate) fn print_reasons(ui: &Ui, session: &Session<'_>, stacks: &Stacks, error: &anyhow::Error) {
+pub(crate) fn print_reasons(output: &Output, session: &Session<'_>, stacks: &Stacks, error: &anyhow::Error) {
     let found = error.downcast_ref().map(OperationError::diagnostics).unwrap_or_default();
     if !found.is_empty() {
         session.pause();
-        ui.print_diagnostics(found, &stacks.sources);
+        output.print_diagnostics(found, &stacks.sources);
     }
 }
 
 /// Prints the position of the secrets provider if its passphrase or key is the reason of an error.
-fn print_secrets_reason(ui: &Ui, session: &Session<'_>, stacks: &Stacks, stack: &Stack, error: &anyhow::Error) {
+fn print_secrets_reason(output: &Output, session: &Session<'_>, stacks: &Stacks, stack: &Stack, error: &anyhow::Error) {
     if let Some(found) = secrets_error(error).and_then(|error| secrets_diagnostic(stack, error)) {
         session.pause();
-        ui.print_diagnostics(&[found], &stacks.sources);
+        output.print_diagnostics(&[found], &stacks.sources);
     }
 }
 
@@ -281,12 +282,12 @@ fn report_left_out(session: &Session<'_>, stack: &str, left_out: &VecDeque<Arc<S
 }
 
 /// Returns the outcome of an operation that the user declined, or stopped at its question.
-fn declined(ui: &Ui, session: &Session<'_>, earlier: &[Summary]) -> Exit {
+fn declined(output: &Output, session: &Session<'_>, earlier: &[Summary]) -> Exit {
     if session.signals.stop.is_cancelled() {
         return Exit::Canceled;
     }
     // The operation may have changed other stacks before.
-    if earlier.is_empty() { prompt::decline(ui) } else { Exit::Failed }
+    if earlier.is_empty() { prompt::decline(output) } else { Exit::Failed }
 }
 
 async fn stack_run(

@@ -11,8 +11,9 @@ use provisioner::operation::{Approval, OperationError};
 
 use super::display::{Display, Locate, Secrets};
 use super::exit::{CliError, Exit};
+use super::output::Output;
 use super::prompt::{self, Confirmation};
-use super::signals::TimeLimit;
+use super::signals::{SignalReceiver, TimeLimit};
 use super::ui::Ui;
 
 /// Settings of a session.
@@ -29,7 +30,9 @@ pub(crate) struct SessionOptions {
 /// Running session.
 #[derive(Debug)]
 pub(crate) struct Session<'a> {
-    ui: &'a Ui,
+    output: &'a Output,
+    /// Receiver of the signals of the user.
+    received: &'a SignalReceiver,
     display: Display,
     /// Signals that stop or abort the operation.
     pub(crate) signals: StopSignals,
@@ -63,7 +66,7 @@ impl Session<'_> {
     /// Wrong usage, if standard input or standard error is not a terminal.
     pub(crate) async fn confirm(&self, question: impl Into<MessageText>, yes: bool) -> anyhow::Result<Confirmation> {
         let _held = self.display.hold();
-        prompt::confirm(self.ui, &self.signals.stop, question, yes).await
+        prompt::confirm(self.output, self.received, &self.signals.stop, question, yes).await
     }
 
     /// Asks for an approval, which `--yes` does not give. One that cannot be asked for is declined, with a warning.
@@ -72,7 +75,7 @@ impl Session<'_> {
             Ok(Confirmation::Yes) => Approval::Granted,
             Ok(Confirmation::No) => Approval::Declined,
             Err(error) => {
-                self.ui.warn(format_args!("{error:#}"));
+                self.output.warn(format_args!("{error:#}"));
                 Approval::Declined
             }
         }
@@ -91,9 +94,9 @@ pub(crate) async fn run(
     options: SessionOptions,
     work: impl AsyncFnOnce(&Session<'_>) -> anyhow::Result<Exit>,
 ) -> anyhow::Result<Exit> {
-    let display = ui.start_display(options.diff, options.secrets)?;
-    let session = Session { ui, display, signals: StopSignals::default() };
-    ui.session().set(Some(session.sink("", None)), Some(session.display.log_lines()));
+    let display = ui.output.start_display(options.diff, options.secrets)?;
+    let session = Session { output: &ui.output, received: &ui.signals, display, signals: StopSignals::default() };
+    ui.output.session().set(Some(session.sink("", None)), Some(session.display.log_lines()));
     let notify = Box::new(session.display.stop_notifier());
     let limit = options.limit.map(|limit| ui.rest_of(limit));
     let guard = ui.signals.begin_session(&session.signals, limit, notify, ui.end_by_signal());
@@ -102,10 +105,10 @@ pub(crate) async fn run(
         result = AssertUnwindSafe(work(&session)).catch_unwind() => result,
         never = guard.respond() => match never {},
     };
-    for change in ui.unrecorded().changes() {
+    for change in ui.unrecorded.changes() {
         session.sink(change.urn.stack(), None).emit(Event::Unrecorded(change));
     }
-    ui.session().set(None, None);
+    ui.output.session().set(None, None);
     let shown = session.display.finish();
     let has_timed_out = guard.has_timed_out();
     // Not earlier: a signal that arrives while the display is being finished must not end it at once.

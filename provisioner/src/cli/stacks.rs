@@ -18,6 +18,7 @@ use state::store::StackReference;
 use super::args::{DirArgs, GlobalArgs, StackArgs, StacksArgs};
 use super::display::{FilePosition, Locate};
 use super::exit::CliError;
+use super::output::Output;
 use super::process;
 use super::ui::Ui;
 
@@ -42,17 +43,17 @@ pub(crate) fn only(stacks: &Stacks) -> anyhow::Result<&Arc<Stack>> {
 ///
 /// # Errors
 /// Plugins of packages are disabled or ambiguous, or names are in conflict; the reasons have been printed.
-pub(crate) fn check_core_types(ui: &Ui, stacks: &Stacks) -> anyhow::Result<()> {
+pub(crate) fn check_core_types(output: &Output, stacks: &Stacks) -> anyhow::Result<()> {
     let programs = [stacks.programs(), stacks.key_programs()].concat();
     let found: Vec<Diagnostic> = programs.iter().flat_map(Program::check_core_types).collect();
     if has_errors(&found) {
-        return Err(configuration_error(ui, &found, &stacks.sources));
+        return Err(configuration_error(output, &found, &stacks.sources));
     }
     // Several stacks may declare a plugin alike.
     let mut seen = BTreeSet::new();
     let warnings: Vec<Diagnostic> =
         found.into_iter().filter(|warning| seen.insert(warning.summary.to_string())).collect();
-    ui.print_diagnostics(&warnings, &stacks.sources);
+    output.print_diagnostics(&warnings, &stacks.sources);
     Ok(())
 }
 
@@ -101,10 +102,10 @@ pub(crate) fn read_all(ui: &Ui, global: &GlobalArgs, dir: &DirArgs) -> anyhow::R
 fn read(ui: &Ui, global: &GlobalArgs, dir: &DirArgs, selection: Selection<'_>) -> anyhow::Result<Stacks> {
     match load(ui, global, dir, selection)? {
         StacksRead::Stacks(stacks, warnings) => {
-            ui.print_diagnostics(&warnings, &stacks.sources);
+            ui.output.print_diagnostics(&warnings, &stacks.sources);
             Ok(*stacks)
         }
-        StacksRead::Errors(found, sources) => Err(configuration_error(ui, &found, &sources)),
+        StacksRead::Errors(found, sources) => Err(configuration_error(&ui.output, &found, &sources)),
     }
 }
 
@@ -112,10 +113,10 @@ fn load(ui: &Ui, global: &GlobalArgs, dir: &DirArgs, selection: Selection<'_>) -
     let folder = process::working_folder(global.cwd.as_deref())?;
     let read = Stacks::read(request(ui, global, dir, &folder), selection)?;
     if let StacksRead::Stacks(stacks, _) = &read
-        && ui.is_verbose()
+        && ui.output.is_verbose()
         && !stacks.from_store.is_empty()
     {
-        ui.inform(format_args!("read from {STORE_PATH}, in memory: {}", stacks.from_store.join(", ")));
+        ui.output.inform(format_args!("read from {STORE_PATH}, in memory: {}", stacks.from_store.join(", ")));
     }
     Ok(read)
 }
@@ -128,15 +129,15 @@ fn request<'a>(ui: &Ui, global: &'a GlobalArgs, dir: &'a DirArgs, folder: &'a Pa
         stacks_dir: dir.dir.as_deref(),
         process: process::identity(&process_context.environment),
         process_context,
-        masker: Arc::clone(ui.masker()),
-        unrecorded: ui.unrecorded().clone(),
-        outages: ui.outage_report(),
+        masker: Arc::clone(ui.output.masker()),
+        unrecorded: ui.unrecorded.clone(),
+        outages: ui.output.outage_report(),
     }
 }
 
 /// Prints diagnostics, and returns an error with the number of errors among them.
-pub(crate) fn configuration_error(ui: &Ui, found: &[Diagnostic], sources: &SourceFiles) -> anyhow::Error {
-    ui.print_diagnostics(found, sources);
+pub(crate) fn configuration_error(output: &Output, found: &[Diagnostic], sources: &SourceFiles) -> anyhow::Error {
+    output.print_diagnostics(found, sources);
     match found.iter().filter(|diagnostic| has_errors(std::slice::from_ref(diagnostic))).count() {
         1 => anyhow::anyhow!("the configuration has an error; nothing was changed"),
         count => anyhow::anyhow!("the configuration has {count} errors; nothing was changed"),

@@ -274,7 +274,6 @@ impl PluginSettings {
         }
     }
 
-    /// Returns the settings of a host for the plugins of a project.
     pub(super) fn host_settings(
         &self,
         project: &str,

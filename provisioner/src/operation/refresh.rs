@@ -181,7 +181,6 @@ fn import_goal_of(resource: &ResourceState, id: &ResourceId) -> ImportGoal {
     }
 }
 
-/// Returns the pending creates.
 fn pending_creates(snapshot: &Snapshot) -> impl Iterator<Item = &PendingOperation> {
     snapshot.pending_operations.iter().filter(|operation| operation.kind == OperationKind::Creating)
 }

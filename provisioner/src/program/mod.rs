@@ -54,12 +54,12 @@ impl Program {
         Self { stack, core, core_resources: Arc::default() }
     }
 
-    /// Returns the stack.
+    /// The stack.
     pub fn stack(&self) -> &Stack {
         &self.stack
     }
 
-    /// Returns whether this is the program of a stack.
+    /// Whether this is the program of a stack.
     pub fn is_of(&self, stack: &Arc<Stack>) -> bool {
         Arc::ptr_eq(&self.stack, stack)
     }

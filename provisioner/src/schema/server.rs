@@ -219,7 +219,6 @@ fn type_forms(package: &PackageSchemas) -> BTreeMap<String, TypeForms> {
     forms
 }
 
-/// Returns the short forms of a token.
 fn short_forms(token: &str) -> [String; 2] {
     let short = TypeToken::new(token).short_form().into_owned();
     let with_module = expand_index_module(&short).into_owned();

@@ -258,7 +258,7 @@ impl ResourceState {
         }
     }
 
-    /// Returns `true` for a provider resource.
+    /// `true` for a provider resource.
     pub fn is_provider(&self) -> bool {
         self.type_token.is_provider()
     }

@@ -91,7 +91,7 @@ impl PluginRegistrations {
         Self { socket, records: Arc::default() }
     }
 
-    /// Returns the path of the socket.
+    /// The path of the socket.
     pub fn socket(&self) -> &Path {
         &self.socket
     }

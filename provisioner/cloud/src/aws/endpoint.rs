@@ -23,7 +23,6 @@ pub(crate) struct Domains {
 }
 
 impl Domains {
-    /// Returns the domains of a region.
     pub(crate) fn of(region: &str) -> Self {
         let partition = PARTITIONS.iter().find(|(prefix, ..)| region.starts_with(prefix));
         let (standard, dualstack) =

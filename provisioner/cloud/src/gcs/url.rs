@@ -104,7 +104,6 @@ impl GcsUrl {
         Ok(())
     }
 
-    /// Returns the URL of the service.
     pub(super) fn service(&self) -> String {
         format!("https://storage.{}", self.universe_domain.as_deref().unwrap_or(DEFAULT_DOMAIN))
     }

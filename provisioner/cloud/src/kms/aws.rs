@@ -54,7 +54,6 @@ impl KeyReference {
         Ok(Self { id, context, parameters })
     }
 
-    /// Returns the region in the ARN of a key.
     fn region_of_arn(&self) -> Option<&str> {
         let mut parts = self.id.strip_prefix("arn:")?.split(':');
         parts.nth(2).filter(|region| !region.is_empty())
@@ -148,7 +147,6 @@ fn endpoint(config: &SdkConfig, parameters: &AwsParameters, region: &Region) -> 
     Ok(format!("https://kms{fips}.{region}.{domain}"))
 }
 
-/// Returns the bytes of a member of a reply.
 fn bytes(reply: &Value, member: &str, missing: &str) -> Result<Vec<u8>, KeyFailure> {
     match reply.get(member) {
         None | Some(Value::Null) => Err(no_reply(missing)),

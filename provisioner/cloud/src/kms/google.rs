@@ -126,7 +126,6 @@ impl Key {
     }
 }
 
-/// Returns the bytes of a member of a reply.
 fn bytes(reply: &Value, member: &str) -> Result<Vec<u8>, KeyFailure> {
     let decoded = reply.get(member).and_then(Value::as_str).and_then(|text| STANDARD.decode(text).ok());
     decoded

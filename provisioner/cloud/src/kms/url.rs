@@ -15,7 +15,6 @@ pub(super) struct KeyUrl {
     pub(super) parameters: Vec<(String, String)>,
 }
 
-/// Returns the scheme of a URL.
 pub(super) fn scheme(url: &str) -> &str {
     url.split_once("://").map_or("", |(scheme, _)| scheme)
 }
@@ -40,7 +39,6 @@ impl KeyUrl {
     }
 }
 
-/// Returns the failure of an unknown parameter.
 pub(super) fn unknown_parameter(name: &str) -> KeyFailure {
     let name = bridge::error::shorten(name);
     failure(KeyFailureKind::Url, format!("unknown parameter {name:?}"))

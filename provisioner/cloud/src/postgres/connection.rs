@@ -43,7 +43,6 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Returns the client.
     pub(super) fn client(&self) -> &Client {
         &self.client
     }

@@ -94,7 +94,6 @@ impl Requests {
         Self { url, limits, watch, state, was_connected: AtomicBool::new(false) }
     }
 
-    /// Returns the URL.
     pub(super) fn url(&self) -> &PostgresUrl {
         &self.url
     }

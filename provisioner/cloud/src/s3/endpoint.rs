@@ -26,7 +26,6 @@ pub(super) struct EndpointSettings<'a> {
 }
 
 impl BucketAddress {
-    /// Returns the address of a bucket in a region.
     pub(super) fn new(url: &S3Url, region: &str, settings: EndpointSettings<'_>) -> Self {
         match settings.endpoint {
             Some(endpoint) => Self::at(url, endpoint),

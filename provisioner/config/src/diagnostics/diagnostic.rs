@@ -83,7 +83,7 @@ impl std::fmt::Debug for Suggestion {
 }
 
 impl Diagnostic {
-    /// Returns an error.
+    /// An error.
     pub fn error(code: Code, span: impl Into<Option<Span>>, summary: impl Into<MessageText>) -> Self {
         Self {
             code,
@@ -98,7 +98,7 @@ impl Diagnostic {
         }
     }
 
-    /// Returns a warning.
+    /// A warning.
     pub fn warning(code: Code, span: impl Into<Option<Span>>, summary: impl Into<MessageText>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, span, summary) }
     }
@@ -167,7 +167,7 @@ impl Diagnostic {
     }
 }
 
-/// Returns true if any diagnostic is an error.
+/// True if any diagnostic is an error.
 pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
 }

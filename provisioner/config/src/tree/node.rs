@@ -131,7 +131,7 @@ impl Mapping {
         self.get(key).filter(|node| !node.is_null())
     }
 
-    /// Returns the entry of a key.
+    /// The entry of a key.
     pub fn entry(&self, key: &str) -> Option<&Entry> {
         self.0.iter().find(|entry| entry.key == key)
     }

@@ -82,7 +82,7 @@ impl CoreType {
         self.name
     }
 
-    /// Returns the origin of the type.
+    /// The origin of the type.
     pub fn origin(&self) -> TypeOrigin {
         self.origin
     }

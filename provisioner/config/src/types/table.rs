@@ -48,12 +48,12 @@ impl TypeTable {
         self
     }
 
-    /// Returns a core type by name.
+    /// A core type by name.
     pub fn get(&self, name: &str) -> Option<&CoreType> {
         self.core.get(name)
     }
 
-    /// Returns a type of keys by name.
+    /// A type of keys by name.
     pub fn key_type(&self, name: &str) -> Option<&CoreType> {
         self.keys.get(name)
     }
@@ -80,7 +80,7 @@ impl TypeTable {
         known.chain(self.unsupported.iter().copied())
     }
 
-    /// Returns a type of registrars by name.
+    /// A type of registrars by name.
     pub fn registrar(&self, name: &str) -> Option<&CoreType> {
         self.registrars.get(name)
     }
@@ -95,7 +95,7 @@ impl TypeTable {
         &self.templates
     }
 
-    /// Returns a type of templates by name.
+    /// A type of templates by name.
     pub fn template(&self, name: &str) -> Option<&TemplateType> {
         self.templates.iter().find(|template| template.name() == name)
     }

@@ -59,7 +59,6 @@ fn visit_readings(first: Reading<'_>, nested: usize, visit: &mut impl FnMut(&Rea
 }
 
 impl<'t> Reading<'t> {
-    /// Returns the reading of a text as it is.
     fn of(text: &'t str) -> Self {
         Self { text: Cow::Borrowed(text), places: None }
     }

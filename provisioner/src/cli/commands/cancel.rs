@@ -9,6 +9,7 @@ use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::Exit;
 use crate::cli::lock_process::LockProcess;
+use crate::cli::output::Output;
 use crate::cli::prompt::{Confirmation, confirm, decline};
 use crate::cli::stacks::{only, read_stack};
 use crate::cli::ui::Ui;
@@ -40,22 +41,22 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &CancelArgs) -> anyh
     let StackAccess { store, stack, .. } = &access;
     let held = store.locks(stack).await?;
     if held.is_empty() {
-        ui.print_messages(&[Line::plain(format!("{} is not locked", stack.stack()))]);
-        report_journal(ui, &access)?;
+        ui.output.print_messages(&[Line::plain(format!("{} is not locked", stack.stack()))]);
+        report_journal(&ui.output, &access)?;
         return Ok(Exit::Done);
     }
-    ui.print_messages(&[Line::plain(format!("{} is locked:", stack.stack()))]);
+    ui.output.print_messages(&[Line::plain(format!("{} is locked:", stack.stack()))]);
     for lock in &held {
         let process = LockProcess::of(lock).text().map(|text| Line::plain(format!("    {text}")));
         let lines = std::iter::once(Line::plain(format!("  {lock}"))).chain(process);
-        ui.print_messages(&lines.collect::<Vec<_>>());
+        ui.output.print_messages(&lines.collect::<Vec<_>>());
     }
     let question = "Remove the lock? Make sure that the run has ended.";
-    match confirm(ui, &CancellationToken::new(), question, args.confirm.yes).await? {
-        Confirmation::No => Ok(decline(ui)),
+    match confirm(&ui.output, &ui.signals, &CancellationToken::new(), question, args.confirm.yes).await? {
+        Confirmation::No => Ok(decline(&ui.output)),
         Confirmation::Yes => {
-            let exit = remove_locks(ui, store, stack, &held).await?;
-            report_journal(ui, &access)?;
+            let exit = remove_locks(&ui.output, store, stack, &held).await?;
+            report_journal(&ui.output, &access)?;
             Ok(exit)
         }
     }
@@ -64,7 +65,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &CancelArgs) -> anyh
 /// Removes the locks that were shown to the user. A lock that another run has taken since stays and is reported: the
 /// user has not been asked about it.
 async fn remove_locks(
-    ui: &Ui,
+    output: &Output,
     store: &StateStore,
     stack: &StackReference,
     shown: &[LockInfo],
@@ -76,22 +77,22 @@ async fn remove_locks(
         1 => format!("removed the lock of {name}"),
         count => format!("removed {count} locks of {name}"),
     };
-    ui.print_messages(&[Line::plain(text)]);
+    output.print_messages(&[Line::plain(text)]);
     let others = store.locks(stack).await?;
     if others.is_empty() {
         return Ok(Exit::Done);
     }
     let holders: String = others.iter().map(|holder| format!("\n{holder}")).collect();
-    ui.warn(format_args!("another run has locked {name} in the meantime; its lock was not removed:{holders}"));
+    output.warn(format_args!("another run has locked {name} in the meantime; its lock was not removed:{holders}"));
     Ok(Exit::Locked)
 }
 
 /// Reports the journal of an interrupted run, as `pulumi` does not read it.
-fn report_journal(ui: &Ui, access: &StackAccess) -> Result<(), StateError> {
+fn report_journal(output: &Output, access: &StackAccess) -> Result<(), StateError> {
     if access.has_journal()? {
         let text = "an interrupted run left a journal: before using `pulumi` on the stack, run `sc refresh`, which merges the \
                     journal into the state or reports why it cannot";
-        ui.print_messages(&[Line::plain(text)]);
+        output.print_messages(&[Line::plain(text)]);
     }
     Ok(())
 }
@@ -103,14 +104,13 @@ mod tests {
 
     use super::*;
     use crate::cli::commands::Cli;
-    use crate::cli::signals::SignalReceiver;
-    use crate::cli::ui::StreamProperties;
+    use crate::cli::output::StreamProperties;
 
     /// Shows: state.md#a-run "It removes only the locks that it has shown"
     #[tokio::test]
     async fn lock_that_was_not_shown_is_not_removed() {
         let cli = Cli::try_parse_from(["sc", "cancel"]).unwrap();
-        let ui = Ui::new(&cli.global, &StreamProperties::default(), SignalReceiver::default());
+        let output = Output::new(&cli.global, &StreamProperties::default());
         let folder = tempfile::tempdir().unwrap();
         let store =
             StateStore::open_folder(&FileUrl::parse("file://.", folder.path(), None).unwrap(), StoreOptions::default())
@@ -125,9 +125,9 @@ mod tests {
         let _active = store.lock(&stack, &holder(2)).await.unwrap();
         let active = store.locks(&stack).await.unwrap();
 
-        assert_eq!(remove_locks(&ui, &store, &stack, &shown).await.unwrap(), Exit::Locked);
+        assert_eq!(remove_locks(&output, &store, &stack, &shown).await.unwrap(), Exit::Locked);
         assert_eq!(store.locks(&stack).await.unwrap(), active);
-        assert_eq!(remove_locks(&ui, &store, &stack, &active).await.unwrap(), Exit::Done);
+        assert_eq!(remove_locks(&output, &store, &stack, &active).await.unwrap(), Exit::Done);
         assert_eq!(store.locks(&stack).await.unwrap(), []);
     }
 }

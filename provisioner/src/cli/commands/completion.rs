@@ -8,8 +8,8 @@ use clap_complete::env::{CompleteEnv, Shells};
 
 use crate::cli::completions::with_candidates;
 use crate::cli::exit::Exit;
+use crate::cli::output::print_result;
 use crate::cli::shell_words::without_patterns;
-use crate::cli::ui::print_result;
 
 /// Environment variable with which a script asks `sc` for words. Its value is the name of the shell.
 const VARIABLE: &str = "SC_COMPLETE";

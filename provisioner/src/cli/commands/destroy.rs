@@ -92,7 +92,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> any
     args.check()?;
     let stacks = read_stack(ui, global, &args.stack)?;
     if args.run.program.run_program {
-        check_core_types(ui, &stacks)?;
+        check_core_types(&ui.output, &stacks)?;
     }
     let mut runs = Runs::new(&args.run, args.diff, args.time, Changes::Allowed);
     runs.options.deployment.exclude_protected = args.exclude_protected;
@@ -102,7 +102,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> any
     runs.missing = args.missing;
     let refresh = !args.run.skip_refresh;
     if !args.preview {
-        check_passphrases(ui, &stacks)?;
+        check_passphrases(&ui.output, &stacks)?;
     }
     on_stacks(ui, &stacks, runs, async |run, session| {
         if args.preview {

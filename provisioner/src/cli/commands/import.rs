@@ -58,8 +58,8 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyh
     let mut runs = Runs::for_import(args.parallel, args.show, args.time, Changes::from_expect_no_changes(false));
     runs.options.allow_empty = args.empty.allow_empty;
     runs.lock = args.lock;
-    check_passphrases(ui, &stacks)?;
-    create_buckets(ui, &stacks).await?;
+    check_passphrases(&ui.output, &stacks)?;
+    create_buckets(&ui.output, &stacks).await?;
     on_stacks(ui, &stacks, runs, async |run, _| {
         let goals = args.resources.iter().map(|(name, id)| run.program.import(name, id).map_err(import_error));
         let goals = goals.collect::<Result<_, _>>()?;

@@ -13,8 +13,8 @@ use state::store::StackReference;
 use crate::cli::args::GlobalArgs;
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
+use crate::cli::output::Output;
 use crate::cli::process::{identity, process_context, working_folder};
-use crate::cli::ui::Ui;
 
 /// Folder of the JSON Schemas in the first line of a server.yaml, and in the next steps.
 const SCHEMAS: &str = "schemas";
@@ -73,7 +73,7 @@ impl Template {
 }
 
 /// Runs the command.
-pub(crate) fn run(ui: &Ui, global: &GlobalArgs, args: &InitArgs) -> anyhow::Result<Exit> {
+pub(crate) fn run(output: &Output, global: &GlobalArgs, args: &InitArgs) -> anyhow::Result<Exit> {
     let folder = working_folder(global.cwd.as_deref())?;
     let repository = Repository::discover(&folder);
     check_owner(&repository, &identity(&process_context().environment))?;
@@ -89,16 +89,16 @@ pub(crate) fn run(ui: &Ui, global: &GlobalArgs, args: &InitArgs) -> anyhow::Resu
     files.write(&format!(".sc/cfg.{profile}.yaml"), &format!("projectName: {project}\n"))?;
     files.write(&format!(".sc/stacks/{}/server.yaml", args.stack), &server_yaml(args.template))?;
     files.add_lines(".gitignore", &IGNORED)?;
-    if ui.results_are_json() {
+    if output.results_are_json() {
         let json = serde_json::json!({ "root": root, "written": files.written, "extended": files.extended, "kept": files.kept });
-        ui.print(&[Line::plain(json.to_string())])?;
+        output.print(&[Line::plain(json.to_string())])?;
         return Ok(Exit::Done);
     }
     let written = files.written.iter().map(|path| format!("wrote {path}"));
     let extended = files.extended.iter().map(|path| format!("extended {path}"));
     let kept = files.kept.iter().map(|path| format!("kept {path}, which exists"));
-    ui.print(&written.chain(extended).chain(kept).map(Line::plain).collect::<Vec<_>>())?;
-    ui.print_messages(&next_steps(args.template, profile));
+    output.print(&written.chain(extended).chain(kept).map(Line::plain).collect::<Vec<_>>())?;
+    output.print_messages(&next_steps(args.template, profile));
     Ok(Exit::Done)
 }
 

@@ -84,7 +84,7 @@ pub(crate) enum Command {
 /// Runs a command.
 pub(crate) async fn run(ui: &Ui, cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
-        Command::Init(args) => init::run(ui, &cli.global, &args),
+        Command::Init(args) => init::run(&ui.output, &cli.global, &args),
         Command::Provision(args) => provision::run(ui, &cli.global, &args).await,
         Command::Preview(args) => preview::run(ui, &cli.global, &args).await,
         Command::Validate(args) => validate::run(ui, &cli.global, &args).await,

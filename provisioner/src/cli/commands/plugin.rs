@@ -21,6 +21,7 @@ use crate::cli::attached_plugins;
 use crate::cli::display::{Line, Secrets};
 use crate::cli::exit::Exit;
 use crate::cli::listing::table;
+use crate::cli::output::Output;
 use crate::cli::runs::{plugin_settings, print_reasons};
 use crate::cli::session::{self, SessionOptions};
 use crate::cli::stacks::read_stacks;
@@ -93,7 +94,7 @@ async fn install(ui: &Ui, global: &GlobalArgs, args: &InstallArgs) -> anyhow::Re
                 Err(OperationError::Stopped) => return Err(OperationError::Stopped.into()),
                 Err(error) => {
                     let error = anyhow::Error::from(error);
-                    print_reasons(ui, session, &stacks, &error);
+                    print_reasons(&ui.output, session, &stacks, &error);
                     failed.push(error);
                     Vec::new()
                 }
@@ -105,7 +106,7 @@ async fn install(ui: &Ui, global: &GlobalArgs, args: &InstallArgs) -> anyhow::Re
                 match package {
                     Ok(package) => rows.push(Installed {
                         stack: &stack.name,
-                        digest: digest_or_warning(ui, &plugin, digest),
+                        digest: digest_or_warning(&ui.output, &plugin, digest),
                         plugin,
                         package,
                     }),
@@ -114,16 +115,16 @@ async fn install(ui: &Ui, global: &GlobalArgs, args: &InstallArgs) -> anyhow::Re
             }
         }
         session.pause();
-        if ui.results_are_json() {
-            ui.print(&rows.iter().map(|installed| Line::plain(installed.as_json())).collect::<Vec<_>>())?;
+        if ui.output.results_are_json() {
+            ui.output.print(&rows.iter().map(|installed| Line::plain(installed.as_json())).collect::<Vec<_>>())?;
         } else if !rows.is_empty() {
             let rows: Vec<Vec<String>> = rows.iter().map(Installed::as_row).collect();
-            ui.print(&table(&["STACK", "PLUGIN", "REVISION", "CHECKSUM"], &rows))?;
+            ui.output.print(&table(&["STACK", "PLUGIN", "REVISION", "CHECKSUM"], &rows))?;
         }
         // The last error is returned as the error of the command.
         let last = failed.pop();
         for error in failed {
-            ui.fail(&error);
+            ui.output.fail(&error);
         }
         last.map_or(Ok(Exit::Done), Err)
     })
@@ -164,12 +165,12 @@ impl Installed<'_> {
 
 /// Returns the digest that pins a plugin. Warns about a plugin that cannot be pinned.
 fn digest_or_warning(
-    ui: &Ui,
+    output: &Output,
     plugin: &PluginConfig,
     digest: Result<Option<Sha256Digest>, InstallError>,
 ) -> Option<Sha256Digest> {
     digest.unwrap_or_else(|error| {
-        ui.warn(format_args!("the plugin {} cannot be pinned: {}", plugin.name, MessageText::chain(&error)));
+        output.warn(format_args!("the plugin {} cannot be pinned: {}", plugin.name, MessageText::chain(&error)));
         None
     })
 }
@@ -193,7 +194,8 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
     let mut undeclared = Vec::new();
     for stack in &stacks.stacks {
         let located = settings.locate_packages(&stacks.program(stack)).await;
-        undeclared.push(located.inspect_err(|error| ui.print_diagnostics(error.diagnostics(), &stacks.sources))?);
+        undeclared
+            .push(located.inspect_err(|error| ui.output.print_diagnostics(error.diagnostics(), &stacks.sources))?);
     }
     let Stacks { stacks, repository, .. } = &stacks;
     let mut listed = Vec::new();
@@ -215,12 +217,13 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
             listed.push(Listed { stack, plugin, undeclared: Some(located), digest });
         }
     }
-    if ui.results_are_json() {
-        ui.print(&listed.iter().map(|plugin| Line::plain(plugin.as_json())).collect::<Vec<_>>())?;
+    if ui.output.results_are_json() {
+        ui.output.print(&listed.iter().map(|plugin| Line::plain(plugin.as_json())).collect::<Vec<_>>())?;
         return Ok(Exit::Done);
     }
     let rows: Vec<Vec<String>> = listed.iter().map(Listed::as_row).collect();
-    ui.print(&table(&["STACK", "PLUGIN", "PACKAGE", "VERSION", "PINNED", "SANDBOX", "SOURCE", "CHECKSUM"], &rows))?;
+    ui.output
+        .print(&table(&["STACK", "PLUGIN", "PACKAGE", "VERSION", "PINNED", "SANDBOX", "SOURCE", "CHECKSUM"], &rows))?;
     Ok(Exit::Done)
 }
 

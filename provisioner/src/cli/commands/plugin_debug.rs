@@ -55,7 +55,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DebugArgs) -> anyho
     session::run(ui, options, async |session| {
         let debugged = Debugged { ui, session, settings: &settings, stack, plugin };
         let started = if args.wait { debugged.wait().await } else { debugged.start().await };
-        let running = started.inspect_err(|error| print_reasons(ui, session, &stacks, error))?;
+        let running = started.inspect_err(|error| print_reasons(&ui.output, session, &stacks, error))?;
         let ended = debugged.serve(&running).await;
         settings.end_standalone(&running, &session.signals).await;
         settings.pool.close().await;
@@ -140,7 +140,7 @@ impl Debugged<'_> {
         let (events, signals) = (self.session.sink(&self.stack.name, None), &self.session.signals);
         let awaited = self.settings.expect_registration(self.stack, self.plugin, &events, signals).await?;
         let variables = awaited.environment().iter().map(|(name, value)| (*name, value.to_string_lossy()));
-        let lines = if self.ui.results_are_json() {
+        let lines = if self.ui.output.results_are_json() {
             let variables = variables.map(|(name, value)| (name.to_owned(), Value::from(value.into_owned())));
             let environment = variables.collect::<serde_json::Map<_, _>>();
             vec![Line::plain(json!({ "plugin": self.plugin.name.as_str(), "environment": environment }).to_string())]
@@ -148,7 +148,7 @@ impl Debugged<'_> {
             variables.map(|(name, value)| Line::plain(format!("{name}={}", quoted(&value)))).collect()
         };
         self.session.pause();
-        self.ui.print(&lines)?;
+        self.ui.output.print(&lines)?;
         self.report(
             Severity::Info,
             "start it with these variables: they are valid for one registration, as long as this command runs",
@@ -160,7 +160,7 @@ impl Debugged<'_> {
     async fn serve(&self, running: &StandalonePlugin) -> anyhow::Result<Exit> {
         let (variable, value) = reattach_variable(self.plugin, running);
         let address = running.address();
-        let line = if self.ui.results_are_json() {
+        let line = if self.ui.output.results_are_json() {
             let result = json!({
                 "plugin": self.plugin.name.as_str(),
                 "package": self.plugin.package.as_str(),
@@ -174,7 +174,7 @@ impl Debugged<'_> {
             format!("{variable}={}", quoted(&value))
         };
         self.session.pause();
-        self.ui.print(&[Line::plain(line)])?;
+        self.ui.output.print(&[Line::plain(line)])?;
         let process = running.process_id().map(|id| format!("process {id}")).unwrap_or_else(|| "a process".to_owned());
         self.report(
             Severity::Info,

@@ -42,7 +42,7 @@ pub(crate) struct PreviewArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &PreviewArgs) -> anyhow::Result<Exit> {
     let stacks = read_stacks(ui, global, &args.stacks)?;
-    check_core_types(ui, &stacks)?;
+    check_core_types(&ui.output, &stacks)?;
     let runs = Runs::new(&args.run, args.diff.diff, args.time, Changes::from_expect_no_changes(args.expect_no_changes));
     let runs = runs.with_replacements(&args.replace).with_keys();
     let refresh = !args.run.skip_refresh;

@@ -77,7 +77,7 @@ pub(crate) struct ProvisionArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> anyhow::Result<Exit> {
     let stacks = read_stacks(ui, global, &args.stacks)?;
-    check_core_types(ui, &stacks)?;
+    check_core_types(&ui.output, &stacks)?;
     let changes = Changes::from_expect_no_changes(args.expect_no_changes);
     let mut runs =
         Runs::new(&args.run, args.diff.diff, args.time, changes).with_replacements(&args.replace).with_keys();
@@ -88,18 +88,18 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> a
     let refresh = !args.run.skip_refresh;
     // Before the first stack is changed, so that a stack that cannot be confirmed does not stop the run in the middle.
     for stack in stacks.requested().filter(|_| !args.preview) {
-        Guard::new(ui, &args.guard, stack)?;
+        Guard::new(&ui.output, &args.guard, stack)?;
     }
     if !args.preview {
-        check_passphrases(ui, &stacks)?;
-        create_buckets(ui, &stacks).await?;
+        check_passphrases(&ui.output, &stacks)?;
+        create_buckets(&ui.output, &stacks).await?;
     }
     on_stacks(ui, &stacks, runs, async |run, session| {
         if args.preview {
             return Ok(Some(operation::preview(run, refresh).await?));
         }
         let stack = run.program.stack();
-        let guard = Guard::new(ui, &args.guard, stack)?;
+        let guard = Guard::new(&ui.output, &args.guard, stack)?;
         let options = ProvisionOptions { refresh, preview: !args.guard.skip_preview || guard.needs_preview() };
         let missing = || run.options.missing.as_ref().map_or(0, |missing| missing.count.load(Ordering::Relaxed));
         let approve = async |preview: &_| guard.approve(session, &stacks, &stack.name, preview, missing()).await;

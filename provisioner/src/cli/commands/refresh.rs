@@ -81,7 +81,7 @@ pub(crate) struct RefreshArgs {
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> anyhow::Result<Exit> {
     let stacks = read_stacks(ui, global, &args.stacks)?;
     if args.program.run_program {
-        check_core_types(ui, &stacks)?;
+        check_core_types(&ui.output, &stacks)?;
     }
     let changes = Changes::from_expect_no_changes(args.expect_no_changes);
     let run = RunArgs {
@@ -98,7 +98,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
     runs.yes = args.yes;
     runs.missing = args.missing;
     if !args.preview {
-        check_passphrases(ui, &stacks)?;
+        check_passphrases(&ui.output, &stacks)?;
     }
     on_stacks(ui, &stacks, runs, async |run, session| {
         Ok(Some(if args.preview {
@@ -109,7 +109,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
                 clear_pending_creates: args.clear_pending_creates,
                 pending_creates: known.map(|(name, id)| (name, PendingCreateResolution::Import(id))).collect(),
             };
-            if !args.clear_pending_creates && options.pending_creates.is_empty() && !args.yes && ui.can_ask() {
+            if !args.clear_pending_creates && options.pending_creates.is_empty() && !args.yes && ui.output.can_ask() {
                 session.pause();
                 let Some(resolutions) = ask_about_pending_creates(ui, run, &session.signals.stop).await? else {
                     return Ok(None);
@@ -142,7 +142,9 @@ async fn ask_about_pending_creates(
         let recorded =
             resources.find(|resource| resource.urn == *urn && !resource.delete && !resource.pending_replacement);
         let recorded = recorded.map(|resource| resource.id_text());
-        let Some(reply) = ask_line(ui, stop, &question(urn, recorded)).await? else { return Ok(None) };
+        let Some(reply) = ask_line(&ui.output, &ui.signals, stop, &question(urn, recorded)).await? else {
+            return Ok(None);
+        };
         let resolution = if reply == "forget" {
             Some(PendingCreateResolution::Clear)
         } else {

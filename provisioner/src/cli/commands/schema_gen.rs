@@ -12,6 +12,7 @@ use provisioner::schema::{Package, files};
 use crate::cli::args::{GlobalArgs, StacksArgs};
 use crate::cli::display::{Line, Secrets};
 use crate::cli::exit::Exit;
+use crate::cli::output::Output;
 use crate::cli::process::{place_to_write, working_folder};
 use crate::cli::runs::{plugin_settings, print_reasons};
 use crate::cli::session::{self, Session, SessionOptions};
@@ -53,26 +54,26 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &SchemaGenArgs) -> a
     let working = working_folder(global.cwd.as_deref())?;
     let folder = working.join(&args.folder);
     if args.core {
-        return write(ui, &working, &folder, None);
+        return write(&ui.output, &working, &folder, None);
     }
     let stacks = read_stacks(ui, global, &args.stacks)?;
     let plugins = plugin_settings(&stacks)?;
     let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None };
     session::run(ui, options, async |session| {
-        let packages = packages(ui, session, &stacks, &plugins).await;
+        let packages = packages(&ui.output, session, &stacks, &plugins).await;
         plugins.pool.close().await;
         let (mut packages, warnings) = packages?;
         session.pause();
-        warnings.iter().for_each(|warning| ui.warn(warning.as_str()));
+        warnings.iter().for_each(|warning| ui.output.warn(warning.as_str()));
         packages.sort_by(|a, b| a.name.cmp(&b.name));
-        write(ui, &working, &folder, Some(packages))
+        write(&ui.output, &working, &folder, Some(packages))
     })
     .await
 }
 
 /// Returns the packages of the plugins of all stacks, and warnings. Prints the reasons of an error.
 async fn packages(
-    ui: &Ui,
+    output: &Output,
     session: &Session<'_>,
     stacks: &Stacks,
     plugins: &PluginSettings,
@@ -82,7 +83,7 @@ async fn packages(
     for stack in stacks.requested() {
         let events = session.sink(&stack.name, None);
         let schemas = plugins.schemas(stack, &events, &session.signals).await.map_err(anyhow::Error::from);
-        for found in schemas.inspect_err(|error| print_reasons(ui, session, stacks, error))? {
+        for found in schemas.inspect_err(|error| print_reasons(output, session, stacks, error))? {
             match packages.iter().find(|known| known.name == found.name) {
                 None => packages.push(found),
                 Some(known) if version(known) != version(&found) => warnings.push(format!(
@@ -102,7 +103,7 @@ fn version(package: &Package) -> &str {
 }
 
 /// Writes the files whose content has changed.
-fn write(ui: &Ui, working: &Path, folder: &Path, packages: Option<Vec<Package>>) -> anyhow::Result<Exit> {
+fn write(output: &Output, working: &Path, folder: &Path, packages: Option<Vec<Package>>) -> anyhow::Result<Exit> {
     let unknown = packages.iter().flatten().filter(|package| package.schemas.is_none());
     let unknown: Vec<String> = unknown.map(|package| package.name.clone()).collect();
     let files = files(&recipes::built_in_types(), packages);
@@ -117,18 +118,18 @@ fn write(ui: &Ui, working: &Path, folder: &Path, packages: Option<Vec<Package>>)
         changed += 1;
     }
     for package in unknown {
-        ui.warn(format_args!("the plugin of {package} has no schema: its types are not checked"));
+        output.warn(format_args!("the plugin of {package} has no schema: its types are not checked"));
     }
-    if ui.results_are_json() {
+    if output.results_are_json() {
         let line = serde_json::json!({
             "folder": folder.display().to_string(),
             "files": files.len(),
             "changed": changed,
         });
-        ui.print(&[Line::plain(line.to_string())])?;
+        output.print(&[Line::plain(line.to_string())])?;
     } else {
         let text = format!("{} schemas in {}, {changed} of them changed", files.len(), folder.display());
-        ui.print(&[Line::plain(text)])?;
+        output.print(&[Line::plain(text)])?;
     }
     Ok(Exit::Done)
 }

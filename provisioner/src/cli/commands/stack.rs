@@ -147,7 +147,7 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
     // A stack and that of its key, which no file declares.
     let listed = stacks.stacks.iter().flat_map(|stack| [Some(Arc::clone(stack)), key_stack(stack)]).flatten();
     for stack in listed {
-        let summary = match access(ui, &stacks, &stack).await {
+        let summary = match access(&ui.output, &stacks, &stack).await {
             Ok(access) => state::summary(&access).await.map_err(anyhow::Error::from),
             Err(error) => Err(error),
         };
@@ -163,15 +163,15 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
         }
         stack_rows.push(StackRow { stack: stack.name.clone(), project: stack.project.clone(), summary });
     }
-    let lines = if ui.results_are_json() {
+    let lines = if ui.output.results_are_json() {
         stack_rows.iter().map(|row| Line::plain(row.as_json())).collect()
     } else {
         let rows: Vec<Vec<String>> = stack_rows.iter().map(|row| row.as_row(stacks.process_context.now)).collect();
         table(&["STACK", "PROJECT", "RESOURCES", "UPDATED", "STATUS"], &rows)
     };
-    ui.print(&lines)?;
+    ui.output.print(&lines)?;
     // Unreadable stacks do not prevent the list; their errors follow it.
-    let exits: Vec<Exit> = unreadable.iter().map(|error| ui.fail(error)).collect();
+    let exits: Vec<Exit> = unreadable.iter().map(|error| ui.output.fail(error)).collect();
     Ok(exits.first().copied().unwrap_or(Exit::Done))
 }
 
@@ -249,7 +249,7 @@ impl StackRow {
 
 async fn export(ui: &Ui, global: &GlobalArgs, args: &ExportArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access(ui, &stacks, only(&stacks)?).await?;
+    let access = access(&ui.output, &stacks, only(&stacks)?).await?;
     let secrets = if args.show_secrets { ExportedSecrets::Plaintext } else { ExportedSecrets::Encrypted };
     let Some(deployment) = StackView::export(&access, secrets).await? else {
         return Err(not_provisioned(&access.stack).into());
@@ -259,7 +259,7 @@ async fn export(ui: &Ui, global: &GlobalArgs, args: &ExportArgs) -> anyhow::Resu
             let file = place_to_write(&working_folder(global.cwd.as_deref())?, file)?;
             write_export(&file, deployment.as_bytes())?;
         }
-        None => ui.print_text(&deployment)?,
+        None => ui.output.print_text(&deployment)?,
     }
     Ok(Exit::Done)
 }
@@ -275,8 +275,8 @@ fn write_export(path: &Path, content: &[u8]) -> Result<(), FileError> {
 
 async fn import(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    create_buckets(ui, &stacks).await?;
-    let access = access_for_change(ui, &stacks, only(&stacks)?, args.lock).await?;
+    create_buckets(&ui.output, &stacks).await?;
+    let access = access_for_change(&ui.output, &stacks, only(&stacks)?, args.lock).await?;
     let text = match &args.file {
         Some(file) => {
             let file = working_folder(global.cwd.as_deref())?.join(file);
@@ -294,17 +294,17 @@ async fn import(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Resu
     };
     let imported = state::import(&access, &stacks.holder(), &text, args.force).await?;
     for problem in &imported.problems {
-        ui.warn(MessageText::of(&problem));
+        ui.output.warn(MessageText::of(&problem));
     }
     for (kind, urn) in &imported.dropped {
-        ui.warn(format_args!("dropped a pending operation: {} {urn}", kind.as_str()));
+        ui.output.warn(format_args!("dropped a pending operation: {} {urn}", kind.as_str()));
     }
     let (name, resources) = (access.stack.stack(), imported.resources);
-    if ui.results_are_json() {
-        ui.print(&[Line::plain(serde_json::json!({ "stack": name, "resources": resources }).to_string())])?;
+    if ui.output.results_are_json() {
+        ui.output.print(&[Line::plain(serde_json::json!({ "stack": name, "resources": resources }).to_string())])?;
     } else {
         let what = if resources == 1 { "1 resource".to_owned() } else { format!("{resources} resources") };
-        ui.print_messages(&[Line::plain(format!("imported {what} as the state of {name}"))]);
+        ui.output.print_messages(&[Line::plain(format!("imported {what} as the state of {name}"))]);
     }
     Ok(Exit::Done)
 }

@@ -20,6 +20,7 @@ use crate::cli::access::access_for_change;
 use crate::cli::args::{ConfirmArgs, GlobalArgs, LockArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
+use crate::cli::output::Output;
 use crate::cli::prompt::{Confirmation, confirm, decline};
 use crate::cli::stacks::{only, read_stack};
 use crate::cli::ui::Ui;
@@ -299,18 +300,20 @@ async fn apply(
     edit: impl Fn(&mut Snapshot, &[UnmergedJournal]) -> Result<Vec<Change>, CliError>,
 ) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &common.stack)?;
-    let access = access_for_change(ui, &stacks, only(&stacks)?, common.lock).await?;
+    let access = access_for_change(&ui.output, &stacks, only(&stacks)?, common.lock).await?;
     let stack = access.stack.stack().to_owned();
-    let (mut snapshot, unmerged) = load_snapshot(ui, &access, purpose).await?;
+    let (mut snapshot, unmerged) = load_snapshot(&ui.output, &access, purpose).await?;
     let planned = edit(&mut snapshot, &unmerged)?;
     if planned.is_empty() {
-        return report_changes(ui, &stack, &planned);
+        return report_changes(&ui.output, &stack, &planned);
     }
-    ui.print_messages(&planned.iter().flat_map(Change::lines).collect::<Vec<_>>());
+    ui.output.print_messages(&planned.iter().flat_map(Change::lines).collect::<Vec<_>>());
     let question =
         MessageText::new(format_args!("Apply these changes to the state of {stack}? Nothing in the cloud is changed."));
-    if confirm(ui, &CancellationToken::new(), &question, common.confirm.yes).await? == Confirmation::No {
-        return Ok(decline(ui));
+    if confirm(&ui.output, &ui.signals, &CancellationToken::new(), &question, common.confirm.yes).await?
+        == Confirmation::No
+    {
+        return Ok(decline(&ui.output));
     }
     let state = match purpose {
         Purpose::Edit => StackState::open(access.clone(), &stacks.holder()).await?,
@@ -328,13 +331,13 @@ async fn apply(
         }
     };
     state.close(snapshot, None).await?;
-    secrets_change.iter().for_each(|text| ui.warn(text));
-    report_changes(ui, &stack, &done)
+    secrets_change.iter().for_each(|text| ui.output.warn(text));
+    report_changes(&ui.output, &stack, &done)
 }
 
 /// Reports the changes that were made.
-fn report_changes(ui: &Ui, stack: &str, changes: &[Change]) -> anyhow::Result<Exit> {
-    if ui.results_are_json() {
+fn report_changes(output: &Output, stack: &str, changes: &[Change]) -> anyhow::Result<Exit> {
+    if output.results_are_json() {
         let change = |change: &Change| {
             let urn = change.urn.as_ref().map(Urn::as_str);
             let mut object = serde_json::json!({ "do": change.verb, "urn": urn, "detail": change.detail });
@@ -344,10 +347,10 @@ fn report_changes(ui: &Ui, stack: &str, changes: &[Change]) -> anyhow::Result<Ex
             object
         };
         let changes: Vec<_> = changes.iter().map(change).collect();
-        ui.print(&[Line::plain(serde_json::json!({ "stack": stack, "changes": changes }).to_string())])?;
+        output.print(&[Line::plain(serde_json::json!({ "stack": stack, "changes": changes }).to_string())])?;
         return Ok(Exit::Done);
     }
-    ui.print_messages(&[Line::plain(match changes.len() {
+    output.print_messages(&[Line::plain(match changes.len() {
         0 => format!("nothing to change in the state of {stack}"),
         1 => format!("made 1 change to the state of {stack}"),
         count => format!("made {count} changes to the state of {stack}"),
@@ -357,15 +360,15 @@ fn report_changes(ui: &Ui, stack: &str, changes: &[Change]) -> anyhow::Result<Ex
 
 /// Loads the state without locking it, and for a repair the journals that cannot be merged.
 async fn load_snapshot(
-    ui: &Ui,
+    output: &Output,
     access: &StackAccess,
     purpose: Purpose,
 ) -> Result<(Snapshot, Vec<UnmergedJournal>), StateError> {
     let view = StackView::open(access).await?;
     if let Some(recovered) = &view.recovered {
-        ui.warn(recovery_text(recovered, view.is_unlocked));
+        output.warn(recovery_text(recovered, view.is_unlocked));
     }
-    view.obsolete.iter().for_each(|started| ui.warn(obsolete_text(started)));
+    view.obsolete.iter().for_each(|started| output.warn(obsolete_text(started)));
     match (purpose, view.conflict, view.integrity_error) {
         (Purpose::Edit, Some(conflict), _) => Err(StateError::Conflict(Box::new(conflict))),
         (Purpose::Edit, None, Some(error)) => Err(StateError::Integrity(error)),

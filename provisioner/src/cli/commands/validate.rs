@@ -8,6 +8,7 @@ use provisioner::program::Program;
 use crate::cli::args::{GlobalArgs, StacksArgs};
 use crate::cli::display::{Line, Secrets};
 use crate::cli::exit::Exit;
+use crate::cli::output::Output;
 use crate::cli::runs::plugin_settings;
 use crate::cli::session::{self, SessionOptions};
 use crate::cli::stacks::find_stacks;
@@ -50,7 +51,7 @@ struct Checked {
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ValidateArgs) -> anyhow::Result<Exit> {
     let (stacks, mut found) = match find_stacks(ui, global, &args.stacks)? {
         StacksRead::Stacks(stacks, warnings) => (stacks, warnings),
-        StacksRead::Errors(found, sources) => return report(ui, &found, &sources, None),
+        StacksRead::Errors(found, sources) => return report(&ui.output, &found, &sources, None),
     };
     let programs = stacks.programs();
     found.extend(programs.iter().chain(&stacks.key_programs()).flat_map(Program::check_core_types));
@@ -68,16 +69,21 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ValidateArgs) -> an
     }
     finish(&mut found);
     let resources = programs.iter().map(|program| program.stack().resources().count()).sum();
-    report(ui, &found, &stacks.sources, Some(Checked { stacks: programs.len(), resources }))
+    report(&ui.output, &found, &stacks.sources, Some(Checked { stacks: programs.len(), resources }))
 }
 
 /// Prints the diagnostics, then what was checked and the number of mistakes. `checked` is `None` if the files could not be
 /// read.
-fn report(ui: &Ui, found: &[Diagnostic], sources: &SourceFiles, checked: Option<Checked>) -> anyhow::Result<Exit> {
-    ui.print_diagnostics(found, sources);
+fn report(
+    output: &Output,
+    found: &[Diagnostic],
+    sources: &SourceFiles,
+    checked: Option<Checked>,
+) -> anyhow::Result<Exit> {
+    output.print_diagnostics(found, sources);
     let count = |severity| found.iter().filter(|diagnostic| diagnostic.severity == severity).count();
     let (mistakes, warnings) = (count(Severity::Error), count(Severity::Warning));
-    let line = if ui.results_are_json() {
+    let line = if output.results_are_json() {
         serde_json::json!({
             "stacks": checked.map(|checked| checked.stacks),
             "resources": checked.map(|checked| checked.resources),
@@ -88,7 +94,7 @@ fn report(ui: &Ui, found: &[Diagnostic], sources: &SourceFiles, checked: Option<
     } else {
         summary(checked, mistakes, warnings)
     };
-    ui.print(&[Line::plain(line)])?;
+    output.print(&[Line::plain(line)])?;
     Ok(if has_errors(found) { Exit::Failed } else { Exit::Done })
 }
 

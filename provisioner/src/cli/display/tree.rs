@@ -130,7 +130,6 @@ pub(crate) enum Names {
     Hidden,
 }
 
-/// Returns the line of a row.
 pub(crate) fn row_line(tree_row: &TreeRow<'_>, columns: Columns, tense: Tense, names: Names, at: Duration) -> Line {
     let row = tree_row.row;
     let op_style = step_style(row.op);

@@ -18,8 +18,8 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::args::GlobalArgs;
 use super::exit::CliError;
+use super::output::Output;
 use super::process::{LOG_FILE, LOG_FILTER, LOG_FORMAT, working_folder};
-use super::ui::Ui;
 use chrome::ChromeTrace;
 use filter::Filter;
 use layer::TraceLayer;
@@ -35,13 +35,13 @@ impl Trace {
     /// # Errors
     /// Wrong usage, if a variable has a value that it cannot have; an error of a file that cannot be created.
     pub(crate) fn start(
-        ui: &Ui,
+        output: &Output,
         global: &GlobalArgs,
         variable: impl Fn(&str) -> Option<String>,
     ) -> anyhow::Result<Self> {
         let folder = || working_folder(global.cwd.as_deref());
         let log = match variable(LOG_FILTER).filter(|filter| !filter.is_empty()) {
-            Some(filter) => Some((filter_of(&filter)?, log_of(ui, &variable, folder)?)),
+            Some(filter) => Some((filter_of(&filter)?, log_of(output, &variable, folder)?)),
             None => None,
         };
         let chrome = match &global.trace {
@@ -50,7 +50,7 @@ impl Trace {
         };
         if log.is_some() || chrome.is_some() {
             let layer = TraceLayer {
-                masker: Arc::clone(ui.masker()),
+                masker: Arc::clone(output.masker()),
                 log,
                 chrome: chrome.clone().map(|chrome| (Filter::all(), chrome)),
             };
@@ -80,7 +80,7 @@ fn filter_of(text: &str) -> anyhow::Result<Filter> {
 }
 
 fn log_of(
-    ui: &Ui,
+    output: &Output,
     variable: impl Fn(&str) -> Option<String>,
     folder: impl Fn() -> anyhow::Result<std::path::PathBuf>,
 ) -> anyhow::Result<Log> {
@@ -97,8 +97,8 @@ fn log_of(
     let target = match path {
         Some(path) => LogTarget::File(file::append(&folder()?, Path::new(&path))?),
         None => {
-            let ui = ui.clone();
-            LogTarget::Lines(Box::new(move |line| ui.log(line)))
+            let output = output.clone();
+            LogTarget::Lines(Box::new(move |line| output.log(line)))
         }
     };
     Ok(Log { format, target })

@@ -10,16 +10,15 @@ use super::file::{append, create};
 use super::*;
 use crate::cli::commands::Cli;
 use crate::cli::exit::Exit;
-use crate::cli::signals::SignalReceiver;
-use crate::cli::ui::StreamProperties;
+use crate::cli::output::StreamProperties;
 
 /// Starts a trace with these variables, and returns its error, if the variables are wrong.
 fn error_of(variables: &[(&str, &str)]) -> Option<(Exit, String)> {
     let cli = Cli::try_parse_from(["sc", "stack", "ls"]).unwrap();
-    let ui = Ui::new(&cli.global, &StreamProperties::default(), SignalReceiver::default());
+    let output = Output::new(&cli.global, &StreamProperties::default());
     let variable =
         |name: &str| variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned());
-    let error = Trace::start(&ui, &cli.global, variable).err()?;
+    let error = Trace::start(&output, &cli.global, variable).err()?;
     Some((Exit::of_error(&error), error.to_string()))
 }
 

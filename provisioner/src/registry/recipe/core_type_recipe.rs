@@ -134,7 +134,7 @@ impl RecipeTable {
         Self(recipes.into_iter().map(|recipe| (recipe.core_type.name(), recipe)).collect())
     }
 
-    /// Returns the recipe of a core type.
+    /// The recipe of a core type.
     pub fn get(&self, name: &str) -> Option<&CoreTypeRecipe> {
         self.0.get(name)
     }

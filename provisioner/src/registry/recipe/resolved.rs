@@ -144,7 +144,6 @@ impl Inputs {
         self
     }
 
-    /// Returns the values.
     pub(super) fn values(&self) -> &PropertyMap {
         &self.values
     }

@@ -249,7 +249,6 @@ pub(super) fn availability_zones(aws: Provider, region: Hole, r: &mut Recipe<'_>
     r.add(aws.function("aws:index/getAvailabilityZones:getAvailabilityZones", arguments)).out("names")
 }
 
-/// Returns the texts in a list.
 pub(super) fn texts(list: &PropertyValue) -> impl Iterator<Item = &str> {
     let items = if let PropertyValue::List(items) = list { &items[..] } else { &[] };
     items.iter().filter_map(PropertyValue::as_str)

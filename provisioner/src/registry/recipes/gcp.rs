@@ -22,7 +22,6 @@ pub(super) fn project(account: &GcpAccountConfig, r: &mut Recipe<'_>) -> Hole {
     r.text_or(account.project_id, "")
 }
 
-/// Returns a text as the id of a service account.
 pub(super) fn service_account_id(text: &str) -> String {
     trim_hash(&text.replace('_', "-"), 28).replace("--", "-")
 }

@@ -14,7 +14,6 @@ pub(super) fn cluster(kubeconfig: Option<TextHandle>, r: &mut Recipe<'_>) -> Pro
     r.provider(KUBERNETES, json!({ "kubeconfig": kubeconfig, "enableServerSideApply": true }))
 }
 
-/// Returns the labels of the resources of an application.
 pub(super) fn labels(application: &str, at: &ResourceNames<'_>) -> Value {
     json!({
         "simple-container-com/app-name": application,

@@ -24,7 +24,7 @@ use super::templates;
 /// Resource types of Simple Container that have no recipe (docs/spec/simple-container.md#7.1).
 const UNSUPPORTED: [&str; 2] = ["aws-cloudtrail-security-alerts", "gcp-docker-image-push"];
 
-/// Returns the recipes of all core types.
+/// The recipes of all core types.
 pub fn core_types() -> RecipeTable {
     RecipeTable::new([
         CoreTypeRecipe::of(&[AWS], aws::s3_bucket).with_optional(&[CLOUDFLARE]),

@@ -82,7 +82,6 @@ pub(super) fn mongodb_atlas<'r>(config: &'r AtlasConfig, at: &'r ResourceNames<'
     }
 }
 
-/// Returns the name of the cluster.
 fn cluster_name(config: &AtlasConfig, at: &ResourceNames<'_>, project: &str) -> String {
     match config.naming_strategy_version {
         _ if !config.cluster_name.is_empty() => trim_middle(&config.cluster_name, 21, "--"),

@@ -44,7 +44,7 @@ impl StateStore {
         Ok(stacks)
     }
 
-    /// Returns the tags of a stack.
+    /// The tags of a stack.
     pub async fn tags(&self, stack: &StackReference) -> Result<Tags, StoreError> {
         let key = self.layout.tags(stack);
         let object = self.objects.read(&key, MAX_DOCUMENT_BYTES).await?;

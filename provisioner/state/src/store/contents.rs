@@ -59,7 +59,7 @@ impl StateStore {
         self.location_of(&self.layout.mark(stack))
     }
 
-    /// Returns the mark of a stack, if it has one.
+    /// The mark of a stack, if it has one.
     pub async fn mark(&self, stack: &StackReference) -> Result<Option<MigrationMark>, StoreError> {
         let key = self.layout.mark(stack);
         let object = self.objects.read(&key, MAX_DOCUMENT_BYTES).await?;

@@ -86,7 +86,7 @@ impl LockInfo {
         Self { name: name.into(), holder, renewed: None, version: None }
     }
 
-    /// Returns the lease, if the lock has one.
+    /// The lease, if the lock has one.
     pub fn lease(&self) -> Option<&LockLease> {
         self.holder.as_ref()?.0.lease.as_ref()
     }
@@ -136,7 +136,7 @@ impl StackLock {
         &self.name
     }
 
-    /// Returns the locked stack.
+    /// The locked stack.
     pub fn stack(&self) -> &StackReference {
         &self.stack
     }

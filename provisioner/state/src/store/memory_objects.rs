@@ -80,7 +80,7 @@ impl MemoryObjects {
         std::mem::take(&mut self.shared().requests)
     }
 
-    /// Returns the keys.
+    /// The keys.
     pub fn keys(&self) -> Vec<String> {
         self.shared().objects.keys().cloned().collect()
     }

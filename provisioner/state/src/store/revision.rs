@@ -49,7 +49,7 @@ impl StoredCheckpoint {
         Self::new(text, Compression::None, ObjectVersion { tag: None, generation: None })
     }
 
-    /// Returns the text.
+    /// The text.
     pub fn into_text(self) -> String {
         let Self { text, revision } = self;
         // The revision shares the text until its digest is computed.

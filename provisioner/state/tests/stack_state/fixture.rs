@@ -117,7 +117,6 @@ pub(crate) fn secret_resource(name: &str) -> Arc<ResourceState> {
     Arc::new(resource)
 }
 
-/// Returns the records of a creation.
 pub(crate) fn creation(operation: u64, entry: u64, resource: Arc<ResourceState>) -> [Record; 2] {
     let (operation, entry) = (OperationId(operation), EntryId(entry));
     [

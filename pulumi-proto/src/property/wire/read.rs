@@ -74,7 +74,6 @@ impl<'a> Object<'a> {
 }
 
 impl<'a> List<'a> {
-    /// Returns the items.
     pub(super) fn items(self) -> impl Iterator<Item = NestedResult<Raw<'a>>> {
         entries(self.0).map(|item| item.map(Raw))
     }

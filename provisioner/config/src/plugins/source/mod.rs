@@ -42,7 +42,6 @@ pub(super) fn read(
     }
 }
 
-/// Returns the keys of a kind.
 fn keys(kind: SourceKind) -> &'static [&'static str] {
     match kind {
         SourceKind::Local => &local::KEYS,

@@ -7,6 +7,7 @@ use similar::{ChangeTag, TextDiff};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::display::{Line, Palette};
+use crate::cli::output::Output;
 use crate::cli::prompt::{Confirmation, confirm_or_read};
 use crate::cli::ui::Ui;
 
@@ -19,9 +20,11 @@ pub(super) async fn confirm_all(ui: &Ui, changes: impl Iterator<Item = &Change>,
         return Ok(true);
     }
     for change in changes {
-        ui.print_messages(&lines(change));
+        ui.output.print_messages(&lines(change));
         let question = MessageText::new(format_args!("Accept the changes of {}?", change.path));
-        if confirm_or_read(ui, &CancellationToken::new(), &question, false).await? == Confirmation::No {
+        if confirm_or_read(&ui.output, &ui.signals, &CancellationToken::new(), &question, false).await?
+            == Confirmation::No
+        {
             return Ok(false);
         }
     }
@@ -29,9 +32,9 @@ pub(super) async fn confirm_all(ui: &Ui, changes: impl Iterator<Item = &Change>,
 }
 
 /// Warns of entries whose encryption protects nothing.
-pub(super) fn warn_of_legacy(ui: &Ui, paths: &[String]) {
+pub(super) fn warn_of_legacy(output: &Output, paths: &[String]) {
     for path in paths {
-        ui.warn(format_args!(
+        output.warn(format_args!(
             "{path} has the legacy encryption, which anybody who has the public key can decrypt: replace the secrets in it, and \
              run `sc secrets hide`"
         ));

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::git::Git;
 use crate::cli::exit::CliError;
+use crate::cli::output::Output;
 use crate::cli::prompt::{Confirmation, confirm};
 use crate::cli::ui::Ui;
 
@@ -75,7 +76,7 @@ impl Confirmations {
         if recipients.is_empty() && files.is_empty() {
             return Ok(true);
         }
-        if !ui.can_ask() {
+        if !ui.output.can_ask() {
             let names = recipients.iter().map(|key| format!("the recipient {} {}", key.kind(), key.fingerprint()));
             let names: Vec<String> = names.chain(files.iter().map(|path| format!("the file {path:?}"))).collect();
             let options = recipients.iter().map(|key| option("--accept-recipient", &key.fingerprint()).to_string());
@@ -101,7 +102,8 @@ impl Confirmations {
             MessageText::new(format_args!("Encrypt the newly registered file {path}? It is not confirmed yet."))
         });
         for question in of_recipients.chain(of_files) {
-            if confirm(ui, &CancellationToken::new(), &question, false).await? == Confirmation::No {
+            if confirm(&ui.output, &ui.signals, &CancellationToken::new(), &question, false).await? == Confirmation::No
+            {
                 return Ok(false);
             }
         }
@@ -109,7 +111,7 @@ impl Confirmations {
     }
 
     /// Records what a committed edit has encrypted. Without a repository of git there is no record.
-    pub(super) fn record(self, ui: &Ui, listed: &Listed, named: Option<&str>) {
+    pub(super) fn record(self, output: &Output, listed: &Listed, named: Option<&str>) {
         let Some((file, mut recorded)) = self.record else { return };
         let before = recorded.clone();
         listed.recipients.iter().for_each(|key| recorded.add_recipient(&key.fingerprint()));
@@ -118,7 +120,7 @@ impl Confirmations {
             return;
         }
         if let Err(error) = write_atomically(&file, recorded.to_text().as_bytes(), Access::Private) {
-            ui.warn(format_args!(
+            output.warn(format_args!(
                 "the confirmations are not recorded, and are asked for again: {}",
                 MessageText::chain(&error)
             ));

@@ -22,24 +22,24 @@ pub(crate) struct AllowedKeysArgs {}
 /// Runs `sc secrets list`.
 pub(super) fn list(session: &SecretsSession<'_>) -> anyhow::Result<Exit> {
     let files = session.file.read()?.files;
-    let line = |path: String| match session.ui.results_are_json() {
+    let line = |path: String| match session.ui.output.results_are_json() {
         true => serde_json::json!({ "path": path }).to_string(),
         false => path,
     };
-    session.ui.print(&files.into_iter().map(line).map(Line::plain).collect::<Vec<_>>())?;
+    session.ui.output.print(&files.into_iter().map(line).map(Line::plain).collect::<Vec<_>>())?;
     Ok(Exit::Done)
 }
 
 /// Runs `sc secrets allowed-keys`.
 pub(super) fn allowed_keys(session: &SecretsSession<'_>) -> anyhow::Result<Exit> {
     let store = session.file.read()?;
-    let lines = store.recipients().iter().flat_map(|recipient| match session.ui.results_are_json() {
+    let lines = store.recipients().iter().flat_map(|recipient| match session.ui.output.results_are_json() {
         true => {
             let found = serde_json::json!({ "key": recipient.key.as_str(), "files": recipient.entries.len() });
             vec![Line::plain(found.to_string())]
         }
         false => vec![Line::plain(recipient.key.as_str()), Line::new()],
     });
-    session.ui.print(&lines.collect::<Vec<_>>())?;
+    session.ui.output.print(&lines.collect::<Vec<_>>())?;
     Ok(Exit::Done)
 }

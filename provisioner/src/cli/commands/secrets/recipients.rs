@@ -55,9 +55,10 @@ pub(super) async fn disallow(session: &SecretsSession<'_>, args: &DisallowArgs) 
     let prepare = |keys: &OwnKeys| Edit::disallow(&session.file, &args.key, keys);
     session.edit(&mut keys, true, &AcceptArgs::default(), prepare).await?;
     let key = PublicKey::of_line(&args.key);
-    session.ui.print(&[Line::plain(format!("removed public key {key}"))])?;
+    session.ui.output.print(&[Line::plain(format!("removed public key {key}"))])?;
     session
         .ui
+        .output
         .warn(format_args!("{} can still decrypt what is in the history of git: replace those secrets", key.short()));
     Ok(Exit::Done)
 }

@@ -34,13 +34,13 @@ pub(super) async fn run(session: &SecretsSession<'_>, args: &RevealArgs) -> anyh
     let mut keys = session.keys()?;
     let reveal = session.with_passphrase(&mut keys, |keys: &OwnKeys| Reveal::prepare(&session.file, keys)).await?;
     if !change::confirm_all(ui, reveal.changes(), args.force).await? {
-        return Ok(decline(ui));
+        return Ok(decline(&ui.output));
     }
     reveal.write()?;
-    change::warn_of_legacy(ui, &reveal.legacy);
+    change::warn_of_legacy(&ui.output, &reveal.legacy);
     let paths: Vec<&str> = reveal.paths().collect();
-    if ui.results_are_json() {
-        ui.print(&[Line::plain(serde_json::json!({ "revealed": paths }).to_string())])?;
+    if ui.output.results_are_json() {
+        ui.output.print(&[Line::plain(serde_json::json!({ "revealed": paths }).to_string())])?;
         return Ok(Exit::Done);
     }
     let summary = match paths.len() {
@@ -48,6 +48,6 @@ pub(super) async fn run(session: &SecretsSession<'_>, args: &RevealArgs) -> anyh
         count => format!("revealed {count} secret file(s)"),
     };
     let revealed = paths.iter().map(|path| format!("revealed {path}"));
-    ui.print(&revealed.chain([summary]).map(Line::plain).collect::<Vec<_>>())?;
+    ui.output.print(&revealed.chain([summary]).map(Line::plain).collect::<Vec<_>>())?;
     Ok(Exit::Done)
 }

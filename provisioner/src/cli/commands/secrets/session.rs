@@ -57,9 +57,9 @@ impl<'a> SecretsSession<'a> {
     pub(super) fn keys(&self) -> anyhow::Result<OwnKeys> {
         let (mut sources, process_context) = (SourceFiles::default(), process_context());
         let profile = Profile::read(profile_name(self.global), &self.repository, &process_context, &mut sources);
-        let profile = profile.map_err(|found| configuration_error(self.ui, &found, &sources))?;
+        let profile = profile.map_err(|found| configuration_error(&self.ui.output, &found, &sources))?;
         for secret in [&profile.private_key, &profile.private_key_password].into_iter().flatten() {
-            self.ui.masker().add_text(secret.expose());
+            self.ui.output.masker().add_text(secret.expose());
         }
         Ok(OwnKeys::new(profile.key_config(&self.repository, &process_context)))
     }
@@ -76,7 +76,9 @@ impl<'a> SecretsSession<'a> {
             other => return Ok(other?),
         };
         let question = MessageText::new(format_args!("Passphrase of {name}:"));
-        let Some(passphrase) = ask_or_read_secret(self.ui, &CancellationToken::new(), &question).await? else {
+        let Some(passphrase) =
+            ask_or_read_secret(&self.ui.output, &self.ui.signals, &CancellationToken::new(), &question).await?
+        else {
             return Err(CliError::failed(format_args!("{name} is encrypted, and no passphrase was given"), "").into());
         };
         *keys = keys.with_passphrase(passphrase);
@@ -105,20 +107,20 @@ impl<'a> SecretsSession<'a> {
             let confirmations = Confirmations::read(&self.repository, accepted).await?;
             let is_confirmed = confirmations.ask(self.ui, &listed).await?;
             if !is_confirmed || !change::confirm_all(self.ui, edit.changes(), yes).await? {
-                decline(self.ui);
+                decline(&self.ui.output);
                 return Ok(Edited::Declined);
             }
             for path in &edit.dropped {
-                self.ui.warn(format_args!("dropped {path} from the store: it is not registered"));
+                self.ui.output.warn(format_args!("dropped {path} from the store: it is not registered"));
             }
-            change::warn_of_legacy(self.ui, &edit.legacy);
+            change::warn_of_legacy(&self.ui.output, &edit.legacy);
             attempts += 1;
             let named = edit.named_file().map(str::to_owned);
             match edit.commit() {
                 Err(SecretsStoreError::Conflict) if attempts < ATTEMPTS => {}
                 committed => {
                     let committed = committed?;
-                    confirmations.record(self.ui, &listed, named.as_deref());
+                    confirmations.record(&self.ui.output, &listed, named.as_deref());
                     return Ok(Edited::Committed(committed));
                 }
             }
@@ -127,6 +129,6 @@ impl<'a> SecretsSession<'a> {
 
     /// Reports what was done, on standard error.
     pub(super) fn report(&self, text: impl AsRef<str>) {
-        self.ui.print_messages(&[Line::plain(text)]);
+        self.ui.output.print_messages(&[Line::plain(text)]);
     }
 }

@@ -13,6 +13,7 @@ use crate::cli::access::access_for_change;
 use crate::cli::args::{ConfirmArgs, GlobalArgs, LockArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
+use crate::cli::output::Output;
 use crate::cli::prompt::{Confirmation, ask_secret, confirm, decline, without_line_end};
 use crate::cli::stacks::{only, read_stack};
 use crate::cli::ui::Ui;
@@ -49,15 +50,15 @@ pub(crate) struct ChangeSecretsProviderArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ChangeSecretsProviderArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access_for_change(ui, &stacks, only(&stacks)?, args.lock).await?;
+    let access = access_for_change(&ui.output, &stacks, only(&stacks)?, args.lock).await?;
     if access.keyring.awaits_key() {
         return Err(SecretsError::KeyNotCreated.into());
     }
     let new_passphrase = match stacks.needs_new_passphrase(&access).await? {
         false => None,
-        true if ui.can_ask() => match ask_passphrase(ui).await? {
+        true if ui.output.can_ask() => match ask_passphrase(ui).await? {
             Some(passphrase) => Some(passphrase),
-            None => return Ok(decline(ui)),
+            None => return Ok(decline(&ui.output)),
         },
         true => Some(read_passphrase()?),
     };
@@ -72,22 +73,28 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ChangeSecretsProvid
             access.stack
         )),
     };
-    if confirm(ui, &CancellationToken::new(), &question, args.confirm.yes).await? == Confirmation::No {
-        return Ok(decline(ui));
+    if confirm(&ui.output, &ui.signals, &CancellationToken::new(), &question, args.confirm.yes).await?
+        == Confirmation::No
+    {
+        return Ok(decline(&ui.output));
     }
     let changed = stacks.change_secrets_provider(&access, new_passphrase.as_deref()).await?;
-    report(ui, &access, &target, changed.as_ref(), new_passphrase.is_some())?;
+    report(&ui.output, &access, &target, changed.as_ref(), new_passphrase.is_some())?;
     Ok(Exit::Done)
 }
 
 /// Asks for the new passphrase twice. Returns `None` at the end of the input.
 async fn ask_passphrase(ui: &Ui) -> anyhow::Result<Option<String>> {
     let stop = CancellationToken::new();
-    let Some(passphrase) = ask_secret(ui, &stop, "New passphrase:").await? else { return Ok(None) };
+    let Some(passphrase) = ask_secret(&ui.output, &ui.signals, &stop, "New passphrase:").await? else {
+        return Ok(None);
+    };
     if passphrase.is_empty() {
         return Err(CliError::usage("the new passphrase is empty", "run the command again").into());
     }
-    let Some(repeated) = ask_secret(ui, &stop, "The new passphrase again:").await? else { return Ok(None) };
+    let Some(repeated) = ask_secret(&ui.output, &ui.signals, &stop, "The new passphrase again:").await? else {
+        return Ok(None);
+    };
     if repeated != passphrase {
         return Err(CliError::usage("the two passphrases differ", "nothing was changed; run the command again").into());
     }
@@ -112,7 +119,7 @@ fn read_passphrase() -> anyhow::Result<String> {
 }
 
 fn report(
-    ui: &Ui,
+    output: &Output,
     access: &StackAccess,
     target: &str,
     changed: Option<&SecretsChange>,
@@ -122,19 +129,19 @@ fn report(
         Some(provider) => provider.to_string(),
         None => format!("the provider {:?}", change.from.kind),
     });
-    if ui.results_are_json() {
+    if output.results_are_json() {
         let changed = serde_json::json!({ "stack": access.stack.stack(), "from": from, "to": target });
-        ui.print(&[Line::plain(changed.to_string())])?;
+        output.print(&[Line::plain(changed.to_string())])?;
     } else {
         let to = match &from {
             _ if is_new_passphrase => "the new passphrase".to_owned(),
             Some(from) if from == target => format!("a new data key of {target}"),
             _ => target.to_owned(),
         };
-        ui.print_messages(&[Line::plain(format!("encrypted the secrets of {} with {to}", access.stack))]);
+        output.print_messages(&[Line::plain(format!("encrypted the secrets of {} with {to}", access.stack))]);
     }
     if is_new_passphrase {
-        ui.warn("set the new passphrase in server.yaml or in the environment before the next command");
+        output.warn("set the new passphrase in server.yaml or in the environment before the next command");
     }
     if let Some(from) = from {
         let previous = match from.as_str() {
@@ -142,7 +149,7 @@ fn report(
             from if from == target => "the previous data key",
             from => from,
         };
-        ui.warn(format_args!("the previous state (`.bak`), the history and the backups stay under {previous}"));
+        output.warn(format_args!("the previous state (`.bak`), the history and the backups stay under {previous}"));
     }
     Ok(())
 }

@@ -29,16 +29,16 @@ pub(crate) struct HistoryArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &HistoryArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access(ui, &stacks, only(&stacks)?).await?;
+    let access = access(&ui.output, &stacks, only(&stacks)?).await?;
     let entries = state::history(&access).await?;
     let newest_first = entries.iter().rev();
-    let lines = if ui.results_are_json() {
+    let lines = if ui.output.results_are_json() {
         newest_first.map(|entry| Line::plain(as_json(access.stack.stack(), entry))).collect()
     } else {
         let rows: Vec<Vec<String>> = newest_first.map(as_row).collect();
         table(&["STARTED", "DURATION", "KIND", "RESULT", "STEPS", "MESSAGE"], &rows)
     };
-    ui.print(&lines)?;
+    ui.output.print(&lines)?;
     Ok(Exit::Done)
 }
 

@@ -17,6 +17,7 @@ use crate::cli::args::{ConfirmArgs, GlobalArgs, LockArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::Exit;
 use crate::cli::migrated;
+use crate::cli::output::Output;
 use crate::cli::prompt::{Confirmation, confirm, decline};
 use crate::cli::stacks::{read_all, read_stack};
 use crate::cli::ui::Ui;
@@ -67,7 +68,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &MigrateArgs) -> any
         true => read_all(ui, global, &args.stack.dir)?,
         false => read_stack(ui, global, &args.stack)?,
     };
-    let mut command = MigrateCommand { ui, stacks: &stacks, moved: None, exit: Exit::Done };
+    let mut command = MigrateCommand { output: &ui.output, stacks: &stacks, moved: None, exit: Exit::Done };
     let mut planned = Vec::new();
     for stack in stacks.requested() {
         match command.plan(stack, args).await {
@@ -78,8 +79,10 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &MigrateArgs) -> any
     }
     if !planned.is_empty() {
         let question = question(&planned);
-        if confirm(ui, &CancellationToken::new(), &question, args.confirm.yes).await? == Confirmation::No {
-            return Ok(decline(ui));
+        if confirm(&ui.output, &ui.signals, &CancellationToken::new(), &question, args.confirm.yes).await?
+            == Confirmation::No
+        {
+            return Ok(decline(&ui.output));
         }
     }
     for migration in &planned {
@@ -98,7 +101,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &MigrateArgs) -> any
 
 /// Running command.
 struct MigrateCommand<'a> {
-    ui: &'a Ui,
+    output: &'a Output,
     stacks: &'a Stacks,
     /// URL of the target, once a stack has moved there, and whether its folder is private.
     moved: Option<(String, bool)>,
@@ -109,7 +112,7 @@ impl MigrateCommand<'_> {
     /// Returns the migration of a stack; `None` for a stack that does not move: it is in the target, or, with `--all`, has no
     /// state. Reports such a stack.
     async fn plan(&self, stack: &Arc<Stack>, args: &MigrateArgs) -> anyhow::Result<Option<StackMigration>> {
-        let source = access_for_change(self.ui, self.stacks, stack, args.lock).await?;
+        let source = access_for_change(self.output, self.stacks, stack, args.lock).await?;
         let opened = self.stacks.migration(stack, source, &args.to).await;
         let migration = opened.context("the state storage that --to names cannot be used")?;
         let (name, source, target) = (&migration.source.stack, &migration.source.store, &migration.target.store);
@@ -169,8 +172,8 @@ impl MigrateCommand<'_> {
         migration: &StackMigration,
         moved: Option<&MigratedStack>,
     ) -> anyhow::Result<()> {
-        if !self.ui.results_are_json() {
-            self.ui.print_messages(&[Line::plain(text)]);
+        if !self.output.results_are_json() {
+            self.output.print_messages(&[Line::plain(text)]);
             return Ok(());
         }
         let row = serde_json::json!({
@@ -184,12 +187,12 @@ impl MigrateCommand<'_> {
             "copies": moved.map(|moved| moved.copies),
             "tags": moved.map(|moved| moved.tags),
         });
-        Ok(self.ui.print(&[Line::plain(row.to_string())])?)
+        Ok(self.output.print(&[Line::plain(row.to_string())])?)
     }
 
     /// Reports the failure of one of several stacks.
     fn fail(&mut self, stack: &str, error: anyhow::Error) {
-        let exit = self.ui.fail(&error.context(format!("the stack {stack} was not moved")));
+        let exit = self.output.fail(&error.context(format!("the stack {stack} was not moved")));
         if self.exit == Exit::Done {
             self.exit = exit;
         }
@@ -217,7 +220,7 @@ impl MigrateCommand<'_> {
                 let others = others.join(", ");
                 let text =
                     format!("left in {location}, because no server.yaml of this repository names them: {others}");
-                self.ui.print_messages(&[Line::plain(text)]);
+                self.output.print_messages(&[Line::plain(text)]);
             }
         }
         Ok(())
@@ -228,7 +231,7 @@ impl MigrateCommand<'_> {
         if let Some((url, is_private)) = &self.moved {
             let storage = migrated::state_storage(url, *is_private);
             let text = format!("set the state storage in server.yaml before the next command:\n{storage}");
-            self.ui.print_messages(&text.lines().map(Line::plain).collect::<Vec<_>>());
+            self.output.print_messages(&text.lines().map(Line::plain).collect::<Vec<_>>());
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::cli::access::access;
 use crate::cli::args::{GlobalArgs, ShowArgs, StackArgs};
 use crate::cli::display::{DisplayValue, Line, Redactor, Secrets, map_to_json, values};
 use crate::cli::exit::{CliError, Exit};
+use crate::cli::output::Output;
 use crate::cli::stacks::{not_provisioned, only, read_stack};
 use crate::cli::ui::Ui;
 
@@ -40,38 +41,37 @@ pub(crate) struct OutputsArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &OutputsArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access(ui, &stacks, only(&stacks)?).await?;
+    let access = access(&ui.output, &stacks, only(&stacks)?).await?;
     let view = StackView::open(&access).await?;
     if let Some(conflict) = &view.conflict {
-        ui.warn(format_args!("these outputs are from the checkpoint only: {conflict}"));
+        ui.output.warn(format_args!("these outputs are from the checkpoint only: {conflict}"));
     }
     let Some(snapshot) = view.snapshot else { return Err(not_provisioned(&access.stack).into()) };
-    snapshot.resources.iter().for_each(|resource| ui.masker().add_resource(resource));
+    snapshot.resources.iter().for_each(|resource| ui.output.masker().add_resource(resource));
     let mut outputs = snapshot.stack_outputs().cloned().unwrap_or_default();
     let secrets = args.show.secrets();
-    let mut redactor = Redactor::new(ui.masker(), secrets);
+    let mut redactor = Redactor::new(ui.output.masker(), secrets);
     let Some(name) = &args.name else {
         redactor.properties(&mut outputs);
-        ui.print(&outputs_text(ui, &access.stack.to_string(), &outputs, secrets))?;
+        ui.output.print(&outputs_text(&ui.output, &access.stack.to_string(), &outputs, secrets))?;
         return Ok(Exit::Done);
     };
     let mut output = [(String::new(), find_output(&outputs, name)?.clone())].into();
     redactor.properties(&mut output);
     let value = output.into_values().next().unwrap_or(PropertyValue::Null);
-    ui.print_text(&(value_text(&value, secrets, ui.results_are_json()) + "\n"))?;
+    ui.output.print_text(&(value_text(&value, secrets, ui.output.results_are_json()) + "\n"))?;
     if secrets == Secrets::Masked && value.contains_secrets() {
-        ui.print_messages(&[Line::plain(format!("the output {name} is secret: --show-secrets shows it"))]);
+        ui.output.print_messages(&[Line::plain(format!("the output {name} is secret: --show-secrets shows it"))]);
     }
     Ok(Exit::Done)
 }
 
-/// Returns the lines for all outputs.
-fn outputs_text(ui: &Ui, stack_name: &str, outputs: &PropertyMap, secrets: Secrets) -> Vec<Line> {
-    if ui.results_are_for_programs() {
+fn outputs_text(output: &Output, stack_name: &str, outputs: &PropertyMap, secrets: Secrets) -> Vec<Line> {
+    if output.results_are_for_programs() {
         let outputs = map_to_json(&DisplayValue::of_map(outputs, secrets));
         return vec![Line::plain(serde_json::json!({ "stackName": stack_name, "outputs": outputs }).to_string())];
     }
-    values(outputs, ui.diff_options(secrets))
+    values(outputs, output.diff_options(secrets))
 }
 
 fn find_output<'o>(outputs: &'o PropertyMap, name: &str) -> Result<&'o PropertyValue, CliError> {
@@ -99,8 +99,7 @@ mod tests {
     use pulumi_proto::property::PropertyValue;
 
     use super::*;
-    use crate::cli::signals::SignalReceiver;
-    use crate::cli::ui::StreamProperties;
+    use crate::cli::output::StreamProperties;
 
     fn check(stdout_is_terminal: bool, secrets: Secrets) -> String {
         let cli = <crate::cli::commands::Cli as clap::Parser>::parse_from(["sc", "--color=never", "stack", "ls"]);
@@ -112,8 +111,7 @@ mod tests {
             ("ports".to_owned(), PropertyValue::Map([("http".to_owned(), 80.0.into())].into())),
             ("url".to_owned(), "https://reef.example".into()),
         ]);
-        let lines =
-            outputs_text(&Ui::new(&global, &streams, SignalReceiver::default()), "reef/aquarium", &outputs, secrets);
+        let lines = outputs_text(&Output::new(&global, &streams), "reef/aquarium", &outputs, secrets);
         lines.iter().map(|line| line.render(false) + "\n").collect()
     }
 

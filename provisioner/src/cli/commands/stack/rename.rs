@@ -52,14 +52,16 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RenameArgs) -> anyh
         let hint = MessageText::new(format_args!("rename {owner}; its next provision creates another key"));
         return Err(CliError::usage("the stack of a key cannot be renamed: its name is part of the key's", hint).into());
     }
-    let access = access_for_change(ui, &stacks, stack, args.lock).await?;
+    let access = access_for_change(&ui.output, &stacks, stack, args.lock).await?;
     let (from, to) = (&access.stack, parse_new_name(&args.name, &access.stack)?);
     let root = &stacks.repository.root;
     check_settings(root, from, &to)?;
     let question =
         MessageText::new(format_args!("Rename the state of {from} to {to}? Nothing in the cloud is changed."));
-    if confirm(ui, &CancellationToken::new(), &question, args.confirm.yes).await? == Confirmation::No {
-        return Ok(decline(ui));
+    if confirm(&ui.output, &ui.signals, &CancellationToken::new(), &question, args.confirm.yes).await?
+        == Confirmation::No
+    {
+        return Ok(decline(&ui.output));
     }
     let rename = state::rename_stack(&access, &stacks.holder(), &to).await?;
     let moved = move_settings(root, from, &to);
@@ -70,13 +72,13 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RenameArgs) -> anyh
         )
     })?;
     moved?;
-    if ui.results_are_json() {
+    if ui.output.results_are_json() {
         let renamed = serde_json::json!({ "stack": from.to_string(), "renamed": to.to_string() });
-        ui.print(&[Line::plain(renamed.to_string())])?;
+        ui.output.print(&[Line::plain(renamed.to_string())])?;
         return Ok(Exit::Done);
     }
-    ui.print_messages(&[Line::plain(format!("renamed {from} to {to}"))]);
-    ui.warn(rename_hint(from, &to));
+    ui.output.print_messages(&[Line::plain(format!("renamed {from} to {to}"))]);
+    ui.output.warn(rename_hint(from, &to));
     Ok(Exit::Done)
 }
 

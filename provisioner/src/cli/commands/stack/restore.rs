@@ -15,6 +15,7 @@ use crate::cli::args::{ConfirmArgs, GlobalArgs, LockArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::listing::table;
+use crate::cli::output::Output;
 use crate::cli::process::working_folder;
 use crate::cli::prompt::{Confirmation, confirm, decline};
 use crate::cli::stacks::{only, read_stack};
@@ -54,33 +55,35 @@ pub(crate) struct RestoreArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RestoreArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access_for_change(ui, &stacks, only(&stacks)?, args.lock).await?;
-    let Some(name) = &args.copy else { return list(ui, &access).await };
+    let access = access_for_change(&ui.output, &stacks, only(&stacks)?, args.lock).await?;
+    let Some(name) = &args.copy else { return list(&ui.output, &access).await };
     access.store.refuse_migrated(&access.stack).await?;
     let copies = access.store.copies(&access.stack, &CopyKind::ALL).await?;
     let path = working_folder(global.cwd.as_deref())?.join(name);
     let copy = find_copy(&copies, name, &path)?;
     let restore = Restore::prepare(&access, copy).await?;
-    print_changes(ui, &restore);
+    print_changes(&ui.output, &restore);
     let stack = access.stack.stack();
     let question = MessageText::new(format_args!(
         "Restore {} as the state of {stack}? Nothing in the cloud is changed.",
         copy.name
     ));
-    if confirm(ui, &CancellationToken::new(), &question, args.confirm.yes).await? == Confirmation::No {
-        return Ok(decline(ui));
+    if confirm(&ui.output, &ui.signals, &CancellationToken::new(), &question, args.confirm.yes).await?
+        == Confirmation::No
+    {
+        return Ok(decline(&ui.output));
     }
     let resources = restore.resources;
     let changes: Vec<_> = restore.changes.iter().map(change_as_json).collect();
     restore.apply(&access, &stacks.holder()).await?;
-    if ui.results_are_json() {
+    if ui.output.results_are_json() {
         let restored = serde_json::json!({
             "stack": stack, "restored": copy.name, "resources": resources, "changes": changes
         });
-        ui.print(&[Line::plain(restored.to_string())])?;
+        ui.output.print(&[Line::plain(restored.to_string())])?;
     } else {
         let count = count_text(resources);
-        ui.print_messages(&[
+        ui.output.print_messages(&[
             Line::plain(format!("restored {} with {count} as the state of {stack}", copy.name)),
             Line::plain("run `sc refresh` next: the resources may have changed since that state was saved"),
         ]);
@@ -88,14 +91,14 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RestoreArgs) -> any
     Ok(Exit::Done)
 }
 
-async fn list(ui: &Ui, access: &StackAccess) -> anyhow::Result<Exit> {
+async fn list(output: &Output, access: &StackAccess) -> anyhow::Result<Exit> {
     let copies = state_copies(access).await?;
-    let lines = if ui.results_are_json() {
+    let lines = if output.results_are_json() {
         copies.iter().map(|copy| Line::plain(as_json(access.stack.stack(), copy))).collect()
     } else {
         table(&["NAME", "TIME", "KIND", "RESOURCES"], &copies.iter().map(as_row).collect::<Vec<_>>())
     };
-    ui.print(&lines)?;
+    output.print(&lines)?;
     Ok(Exit::Done)
 }
 
@@ -138,10 +141,10 @@ fn find_copy<'c>(copies: &'c [CheckpointCopy], text: &str, path: &Path) -> Resul
     }
 }
 
-fn print_changes(ui: &Ui, restore: &Restore) {
+fn print_changes(output: &Output, restore: &Restore) {
     if let Some(error) = &restore.current_error {
         let reason = MessageText::chain(error);
-        ui.warn(format_args!("all resources of the copy are shown as added: {reason}"));
+        output.warn(format_args!("all resources of the copy are shown as added: {reason}"));
     }
     let mut lines: Vec<Line> = restore.changes.iter().map(change_line).collect();
     if lines.is_empty() {
@@ -150,7 +153,7 @@ fn print_changes(ui: &Ui, restore: &Restore) {
     if restore.pending_operations > 0 {
         lines.push(Line::plain(format!("  the copy has pending operations: {}", restore.pending_operations)));
     }
-    ui.print_messages(&lines);
+    output.print_messages(&lines);
 }
 
 fn verb(change: EntryChange) -> &'static str {

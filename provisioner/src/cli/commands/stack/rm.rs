@@ -51,11 +51,13 @@ pub(crate) struct RmArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RmArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let access = access_for_change(ui, &stacks, only(&stacks)?, args.lock).await?;
+    let access = access_for_change(&ui.output, &stacks, only(&stacks)?, args.lock).await?;
     let name = access.stack.to_string();
     let question = MessageText::new(format_args!("Remove the state of {name}? Nothing in the cloud is changed."));
-    if confirm(ui, &CancellationToken::new(), &question, args.confirm.yes).await? == Confirmation::No {
-        return Ok(decline(ui));
+    if confirm(&ui.output, &ui.signals, &CancellationToken::new(), &question, args.confirm.yes).await?
+        == Confirmation::No
+    {
+        return Ok(decline(&ui.output));
     }
     let backups = if args.remove_backups { Backups::Removed } else { Backups::Kept };
     state::remove_stack(&access, &stacks.holder(), args.force, backups).await?;
@@ -70,10 +72,10 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RmArgs) -> anyhow::
             _ => {}
         }
     }
-    if ui.results_are_json() {
-        ui.print(&[Line::plain(serde_json::json!({ "removed": name }).to_string())])?;
+    if ui.output.results_are_json() {
+        ui.output.print(&[Line::plain(serde_json::json!({ "removed": name }).to_string())])?;
     } else {
-        ui.print_messages(&[Line::plain(format!("removed the state of {name}"))]);
+        ui.output.print_messages(&[Line::plain(format!("removed the state of {name}"))]);
     }
     Ok(Exit::Done)
 }

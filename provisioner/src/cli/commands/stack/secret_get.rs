@@ -49,10 +49,10 @@ pub(crate) fn run(ui: &Ui, global: &GlobalArgs, args: &SecretGetArgs) -> anyhow:
             CliError::failed(format_args!("secret {:?} not found in stack {:?}", args.name, stack.name), hint).into()
         );
     };
-    let text = match ui.results_are_json() {
+    let text = match ui.output.results_are_json() {
         true => serde_json::Value::from(value.expose()).to_string(),
         false => value.expose().to_owned(),
     };
-    ui.print_text(&(text + "\n"))?;
+    ui.output.print_text(&(text + "\n"))?;
     Ok(Exit::Done)
 }

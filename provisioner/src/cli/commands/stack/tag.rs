@@ -10,6 +10,7 @@ use crate::cli::args::{GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::listing::table;
+use crate::cli::output::Output;
 use crate::cli::stacks::{not_provisioned, only, read_stack};
 use crate::cli::ui::Ui;
 
@@ -72,22 +73,22 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &TagCommand) -> a
     match &command.verb {
         TagVerb::Ls(args) => {
             let (_, tags) = load_tags(ui, global, &args.stack).await?;
-            print_tags(ui, &tags)?;
+            print_tags(&ui.output, &tags)?;
         }
         TagVerb::Get(args) => {
             let (_, tags) = load_tags(ui, global, &args.stack).await?;
             let value = tags.get(&args.name).ok_or_else(|| unknown_tag(&args.name, &tags))?;
-            if ui.results_are_json() {
-                ui.print(&[Line::plain(serde_json::json!({ &args.name: value }).to_string())])?;
+            if ui.output.results_are_json() {
+                ui.output.print(&[Line::plain(serde_json::json!({ &args.name: value }).to_string())])?;
             } else {
-                ui.print_text(&format!("{value}\n"))?;
+                ui.output.print_text(&format!("{value}\n"))?;
             }
         }
         TagVerb::Set(args) => {
             let (access, mut tags) = load_tags(ui, global, &args.stack).await?;
             tags.insert(args.name.clone(), args.value.clone());
             access.store.set_tags(&access.stack, &tags).await?;
-            ui.print_messages(&[Line::plain(format!("set the tag {} of {}", args.name, access.stack.stack()))]);
+            ui.output.print_messages(&[Line::plain(format!("set the tag {} of {}", args.name, access.stack.stack()))]);
         }
         TagVerb::Rm(args) => {
             let (access, mut tags) = load_tags(ui, global, &args.stack).await?;
@@ -95,7 +96,11 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &TagCommand) -> a
                 return Err(unknown_tag(&args.name, &tags).into());
             }
             access.store.set_tags(&access.stack, &tags).await?;
-            ui.print_messages(&[Line::plain(format!("removed the tag {} of {}", args.name, access.stack.stack()))]);
+            ui.output.print_messages(&[Line::plain(format!(
+                "removed the tag {} of {}",
+                args.name,
+                access.stack.stack()
+            ))]);
         }
     }
     Ok(Exit::Done)
@@ -104,7 +109,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &TagCommand) -> a
 /// Returns the access to an existing stack, and its tags.
 async fn load_tags(ui: &Ui, global: &GlobalArgs, stack: &StackArgs) -> anyhow::Result<(StackAccess, Tags)> {
     let stacks = read_stack(ui, global, stack)?;
-    let access = access(ui, &stacks, only(&stacks)?).await?;
+    let access = access(&ui.output, &stacks, only(&stacks)?).await?;
     if access.store.load(&access.stack).await?.is_none() {
         return Err(not_provisioned(&access.stack).into());
     }
@@ -112,14 +117,14 @@ async fn load_tags(ui: &Ui, global: &GlobalArgs, stack: &StackArgs) -> anyhow::R
     Ok((access, tags))
 }
 
-fn print_tags(ui: &Ui, tags: &Tags) -> anyhow::Result<()> {
-    let lines = if ui.results_are_json() {
+fn print_tags(output: &Output, tags: &Tags) -> anyhow::Result<()> {
+    let lines = if output.results_are_json() {
         vec![Line::plain(serde_json::json!(tags).to_string())]
     } else {
         let rows: Vec<Vec<String>> = tags.iter().map(|(name, value)| vec![name.clone(), value.clone()]).collect();
         table(&["NAME", "VALUE"], &rows)
     };
-    ui.print(&lines)?;
+    output.print(&lines)?;
     Ok(())
 }
 

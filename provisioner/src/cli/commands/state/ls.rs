@@ -38,13 +38,13 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::
     if let Some(pattern) = pattern.filter(|pattern| rows.is_empty() && pattern.is_literal()) {
         return Err(unknown_resource(pattern.as_str(), &urns(&snapshot)).into());
     }
-    let lines = if ui.results_are_json() {
+    let lines = if ui.output.results_are_json() {
         rows.iter().map(|row| Line::plain(row.as_json())).collect()
     } else {
         let rows: Vec<Vec<String>> = rows.iter().map(Row::as_row).collect();
         table(&["NAME", "TYPE", "ID", "STATUS"], &rows)
     };
-    ui.print(&lines)?;
+    ui.output.print(&lines)?;
     Ok(Exit::Done)
 }
 

@@ -58,7 +58,6 @@ fn creation_change(state: &ResourceState, treatment: &CreationTreatment) -> Chan
     }
 }
 
-/// Returns the changes of a repair.
 fn repair_changes(repair: &Repair) -> Vec<Change> {
     let moved = repair.moved.iter().map(|urn| Change::new("move", urn));
     let pruned = repair.pruned.iter().map(|(urn, relation, target)| Change {

@@ -58,21 +58,21 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ShowResourceArgs) -
     let operations =
         operations.filter(|operation| !snapshot.resources.iter().any(|state| is_on_entry(operation, state)));
     let shown = entries.chain(operations.map(|operation| (&operation.resource, Some(operation.kind))));
-    let mut redactor = Redactor::new(ui.masker(), secrets);
+    let mut redactor = Redactor::new(ui.output.masker(), secrets);
     let mut lines = Vec::new();
     for (state, pending) in shown {
         let mut state = Arc::clone(state);
         redactor.resource(&mut state);
-        if ui.results_are_json() {
+        if ui.output.results_are_json() {
             lines.push(Line::plain(as_json(&state, pending, secrets)));
         } else {
             if !lines.is_empty() {
                 lines.push(Line::new());
             }
-            lines.extend(as_lines(&state, pending, ui.diff_options(secrets), stacks.process_context.now));
+            lines.extend(as_lines(&state, pending, ui.output.diff_options(secrets), stacks.process_context.now));
         }
     }
-    ui.print(&lines)?;
+    ui.output.print(&lines)?;
     Ok(Exit::Done)
 }
 

@@ -41,7 +41,7 @@ pub(super) async fn load_for_display(
     decryption: Decryption,
 ) -> anyhow::Result<(Stacks, Snapshot)> {
     let stacks = read_stack(ui, global, stack)?;
-    let access = access(ui, &stacks, only(&stacks)?).await?;
+    let access = access(&ui.output, &stacks, only(&stacks)?).await?;
     let view = match decryption {
         Decryption::WithPassphrase if matches!(access.keyring.provider(), Some(Provider::Passphrase)) => {
             match StackView::open(&access).await {
@@ -53,17 +53,17 @@ pub(super) async fn load_for_display(
         Decryption::None | Decryption::WithPassphrase => StackView::open_without_secrets(&access).await?,
     };
     if let Some(recovered) = &view.recovered {
-        ui.warn(recovery_text(recovered, view.is_unlocked));
+        ui.output.warn(recovery_text(recovered, view.is_unlocked));
     }
-    view.obsolete.iter().for_each(|started| ui.warn(obsolete_text(started)));
+    view.obsolete.iter().for_each(|started| ui.output.warn(obsolete_text(started)));
     if let Some(conflict) = &view.conflict {
-        ui.warn(format_args!("these resources are from the checkpoint only: {conflict}"));
+        ui.output.warn(format_args!("these resources are from the checkpoint only: {conflict}"));
     }
     if let Some(error) = &view.integrity_error {
-        ui.warn(format_args!("the state is invalid: {error}\n`sc state repair` can repair it"));
+        ui.output.warn(format_args!("the state is invalid: {error}\n`sc state repair` can repair it"));
     }
     let Some(snapshot) = view.snapshot else { return Err(not_provisioned(&access.stack).into()) };
-    snapshot.resources.iter().for_each(|resource| ui.masker().add_resource(resource));
+    snapshot.resources.iter().for_each(|resource| ui.output.masker().add_resource(resource));
     let environment = &stacks.process_context.environment;
     recorded_names::keep(environment, &stacks.repository.root, &only(&stacks)?.name, &snapshot);
     Ok((stacks, snapshot))

@@ -46,7 +46,6 @@ pub(in crate::registry) fn mistakes(recipe: &mut Recipe<'_>) -> Vec<String> {
     mistakes
 }
 
-/// Returns a value of a kind.
 fn sample(kind: &Kind) -> PropertyValue {
     match kind {
         Kind::Array(item) => vec![sample(item), sample(item)].into(),
@@ -180,7 +179,6 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Returns the kind of a hole, by its source.
     fn kind_of(&self, source: &HoleSource) -> Result<Kind, String> {
         match source {
             HoleSource::Id(_) => Ok(Kind::String),

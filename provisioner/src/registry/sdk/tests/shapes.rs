@@ -103,7 +103,6 @@ pub(in crate::registry) fn resource(token: &str) -> Option<&'static ResourceShap
     package(package_name(token))?.resources.get(token)
 }
 
-/// Returns the shape of a function by its token.
 pub(in crate::registry) fn function(token: &str) -> Option<&'static FunctionShape> {
     package(package_name(token))?.functions.get(token)
 }
