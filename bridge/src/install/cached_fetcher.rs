@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::file_digests::FileDigests;
 use super::layout::{ExecutableNames, Located, locate, read_manifest};
-use super::package_cache::{CacheEntry, CacheKey, CachedPackage, Lookup, PackageCache, run_blocking};
+use super::package_cache::{CacheEntry, CacheKey, CachedPackage, Lookup, PackageCache};
+use super::run_blocking;
 use super::runtime::{PluginOrigin, RuntimeContext};
 use super::verify::CheckedFiles;
 use super::{FetchEvent, FetchEvents, InstallError, VerifiedPackage};

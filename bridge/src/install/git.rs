@@ -8,8 +8,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::cached_fetcher::{CacheSettings, CachedFetcher, Fetched, PackageSpec};
-use super::package_cache::{CacheEntry, CacheKey, CachedPackage, run_blocking};
+use super::package_cache::{CacheEntry, CacheKey, CachedPackage};
 use super::progress::Progress;
+use super::run_blocking;
 use super::unpack::{MAX_BYTES, MAX_ENTRIES, MAX_PATH_DEPTH, MAX_PATH_LENGTH};
 use super::verify::{check_transport, expected_digest};
 use super::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};

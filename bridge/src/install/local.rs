@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 
 use super::layout::{ExecutableNames, Located, locate, read_manifest};
-use super::package_cache::{PackageCache, run_blocking};
+use super::package_cache::PackageCache;
+use super::run_blocking;
 use super::runtime::{PluginOrigin, RuntimeContext};
 use super::verify::{CheckedFiles, ChecksumCheck, hash_file, hash_folder};
 use super::{FetchEvents, InstallError, PackageSource, VerifiedPackage};

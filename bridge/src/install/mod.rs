@@ -60,3 +60,11 @@ pub trait PackageSource: Send + Sync + fmt::Debug {
         events: &dyn FetchEvents,
     ) -> Result<VerifiedPackage, InstallError>;
 }
+
+/// Runs work with much disk I/O on a thread of the blocking pool. Propagates a panic of the work.
+async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, InstallError> + Send + 'static,
+) -> Result<T, InstallError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+}

@@ -10,8 +10,9 @@ use sha2::{Digest as _, Sha256};
 
 use super::cached_fetcher::{CacheSettings, CachedFetcher, Download, Fetched, PackageSpec};
 use super::layout::{ExecutableNames, locate};
-use super::package_cache::{CacheEntry, CacheKey, CachedPackage, run_blocking};
+use super::package_cache::{CacheEntry, CacheKey, CachedPackage};
 use super::progress::Progress;
+use super::run_blocking;
 use super::unpack::{DownloadedFile, Kind, MAX_BYTES};
 use super::verify::{check_transport, expected_digest};
 use super::{ArchiveError, FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};

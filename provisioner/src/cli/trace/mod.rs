@@ -13,6 +13,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
+use bridge::error::chain;
+use bridge::fs::FileError;
 use bridge::message_text::MessageText;
 use tracing_subscriber::layer::SubscriberExt as _;
 
@@ -45,7 +47,10 @@ impl Trace {
             None => None,
         };
         let chrome = match &global.trace {
-            Some(path) => Some(Arc::new(Mutex::new(ChromeTrace::new(file::create(&folder()?, path)?)))),
+            Some(path) => {
+                let file = file::create(&folder()?, path).map_err(|error| not_opened("--trace", &error))?;
+                Some(Arc::new(Mutex::new(ChromeTrace::new(file))))
+            }
             None => None,
         };
         if log.is_some() || chrome.is_some() {
@@ -79,6 +84,14 @@ fn filter_of(text: &str) -> anyhow::Result<Filter> {
     })
 }
 
+/// Returns the error of a file that cannot be opened. `setting` is the option or the variable that names the file.
+fn not_opened(setting: &str, error: &FileError) -> CliError {
+    let message = MessageText::new(format_args!("the file of {setting}: {}", chain(error)));
+    let hint =
+        format_args!("give {setting} a file of your own, or a new name in a folder that exists, or leave it out");
+    CliError::failed(message, MessageText::new(hint))
+}
+
 fn log_of(
     output: &Output,
     variable: impl Fn(&str) -> Option<String>,
@@ -95,7 +108,10 @@ fn log_of(
         }
     };
     let target = match path {
-        Some(path) => LogTarget::File(file::append(&folder()?, Path::new(&path))?),
+        Some(path) => {
+            let file = file::append(&folder()?, Path::new(&path)).map_err(|error| not_opened(LOG_FILE, &error))?;
+            LogTarget::File(file)
+        }
         None => {
             let output = output.clone();
             LogTarget::Lines(Box::new(move |line| output.log(line)))

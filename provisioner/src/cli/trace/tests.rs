@@ -11,6 +11,7 @@ use super::*;
 use crate::cli::commands::Cli;
 use crate::cli::exit::Exit;
 use crate::cli::output::StreamProperties;
+use bridge::error::Hint as _;
 
 /// Starts a trace with these variables, and returns its error, if the variables are wrong.
 fn error_of(variables: &[(&str, &str)]) -> Option<(Exit, String)> {
@@ -37,6 +38,23 @@ fn wrong_variable_is_named() {
         error_of(&[("SC_LOG", "info"), ("SC_LOG_FORMAT", "xml")]),
         usage("the variable SC_LOG_FORMAT is \"xml\"")
     );
+}
+
+#[test]
+fn file_that_cannot_be_opened_is_named_with_its_setting() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("none/log");
+    let variables = [("SC_LOG", "info"), ("SC_LOG_FILE", path.to_str().unwrap())];
+    let (exit, message) = error_of(&variables).unwrap();
+    assert_eq!(exit, Exit::Failed);
+    assert!(message.starts_with("the file of SC_LOG_FILE: ") && message.contains("none"), "{message}");
+
+    let trace = ["sc", "--trace", folder.path().to_str().unwrap(), "stack", "ls"];
+    let cli = Cli::try_parse_from(trace).unwrap();
+    let output = Output::new(&cli.global, &StreamProperties::default());
+    let error = Trace::start(&output, &cli.global, |_| None).unwrap_err();
+    let hint = "give --trace a file of your own, or a new name in a folder that exists, or leave it out";
+    assert_eq!(error.downcast_ref::<CliError>().unwrap().hint().unwrap().to_string(), hint);
 }
 
 #[test]
