@@ -109,6 +109,10 @@ impl Registrar for Deployment {
         !self.context.is_preview() && self.context.request.operation == Operation::Update
     }
 
+    fn parallel(&self) -> usize {
+        self.context.request.options.parallel.max(1)
+    }
+
     async fn package_types(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted> {
         let host = self.context.providers.host();
         let load = async |plugin: String| host.package_types(&plugin).await.map(|types| (plugin, types));

@@ -36,6 +36,10 @@ pub trait Registrar: Send + Sync {
     /// Returns whether registrations change resources: false in a preview, a refresh and a destroy.
     fn changes_resources(&self) -> bool;
 
+    /// Returns the number of resources that the deployment registers at the same time. The others wait for a slot, so a program
+    /// gains nothing from registering many more at once.
+    fn parallel(&self) -> usize;
+
     /// Returns the types of the packages of these plugins, from their schemas, by plugin. Components among the types
     /// must be registered with [`Goal::remote`].
     ///

@@ -67,6 +67,10 @@ impl Registrar for GoalCollector<'_> {
         false
     }
 
+    fn parallel(&self) -> usize {
+        usize::MAX
+    }
+
     async fn package_types(&self, _: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted> {
         Ok(BTreeMap::new())
     }

@@ -1,14 +1,14 @@
 //! Registers the root stack resource first, then each resource as soon as its dependencies are registered. Resources
 //! that are ready at the same time start in the order of the file.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bridge::host::PackageTypes;
 use bridge::message_text::MessageText;
-use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ProviderReference, Urn};
 
@@ -25,6 +25,10 @@ use config::graph::{dependencies, references};
 use config::tree::Reference;
 use config::{PluginDeclaration, Resource, ResourceImplementation, Stack};
 use engine::{Announcement, Goal, ProgramEnd, Registrar, RegistrationResult};
+
+/// Number of registrations of plugin resources that are started for each one that the deployment carries out at the same time.
+/// The others wait as nodes: a started registration has all its inputs, and a stack may have tens of thousands.
+const STARTED_PER_SLOT: usize = 4;
 
 /// Result of a program.
 #[derive(Clone, Debug)]
@@ -228,16 +232,35 @@ impl<'r> Run<'r> {
     }
 
     async fn register_all(&mut self) {
-        let mut running: FuturesUnordered<BoxFuture<'r, RegistrationOutcome>> = FuturesUnordered::new();
+        let limit = self.registrar.parallel().saturating_mul(STARTED_PER_SLOT);
+        let mut running = FuturesUnordered::new();
+        // Nodes that take a slot, in the order in which they became ready, and the number of those that are started.
+        let (mut waiting, mut started) = (VecDeque::new(), 0);
         loop {
-            while !self.stopped
-                && let Some(node) = self.ready.pop_first()
-            {
-                running.push(self.start(node));
+            while !self.stopped {
+                // Those that wait became ready earlier.
+                let next = if started < limit { waiting.pop_front() } else { None };
+                let Some(node) = next.or_else(|| self.ready.pop_first()) else { break };
+                let takes_slot = self.takes_slot(node);
+                if takes_slot && started == limit {
+                    waiting.push_back(node);
+                    continue;
+                }
+                started += usize::from(takes_slot);
+                running.push(self.start(node).map(move |outcome| (takes_slot, outcome)));
             }
-            let Some(outcome) = running.next().await else { return };
+            let Some((took_slot, outcome)) = running.next().await else { return };
+            started -= usize::from(took_slot);
             self.handle_outcome(outcome);
         }
+    }
+
+    /// Returns whether a registration takes one of the slots of `--parallel`. A component and a core resource take none: they
+    /// wait for resources that do.
+    fn takes_slot(&self, node: GraphNode) -> bool {
+        let GraphNode::Resource(index) = node else { return false };
+        let declared = &self.resources[index];
+        matches!(declared.kind, ResourceKind::Plugin { .. }) && !declared.is_component()
     }
 
     fn handle_outcome(&mut self, outcome: RegistrationOutcome) {

@@ -33,6 +33,10 @@ pub(crate) enum Run {
 #[derive(Default)]
 pub(crate) struct FakeDeployment {
     pub(crate) run: Run,
+    /// Number of registrations at the same time; any number by default.
+    pub(crate) parallel: Option<usize>,
+    /// Number of registrations that have no reply yet, and the largest number so far.
+    pub(crate) open: Mutex<(usize, usize)>,
     /// Outputs by resource name, added to the inputs.
     pub(crate) outputs: BTreeMap<String, PropertyMap>,
     /// Types of the plugins' packages, by plugin.
@@ -106,6 +110,10 @@ impl Registrar for FakeDeployment {
         self.run == Run::Update
     }
 
+    fn parallel(&self) -> usize {
+        self.parallel.unwrap_or(usize::MAX)
+    }
+
     async fn package_types(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted> {
         Ok(self.types.clone().into_iter().filter(|(plugin, _)| plugins.contains(plugin)).collect())
     }
@@ -129,10 +137,16 @@ impl Registrar for FakeDeployment {
         if self.rejected.contains(&goal.name.as_str()) {
             return Err(Halted::Stopped);
         }
+        {
+            let (open, most) = &mut *self.open.lock().unwrap();
+            *open += 1;
+            *most = (*most).max(*open);
+        }
         // Responses arrive in another order than registrations.
         for _ in 0..goal.name.len() % 3 {
             tokio::task::yield_now().await;
         }
+        self.open.lock().unwrap().0 -= 1;
         let result = self.results.get(goal.name.as_str()).copied().unwrap_or(RegistrationResult::Succeeded);
         let mut outputs = PropertyMap::new();
         if result == RegistrationResult::Succeeded {

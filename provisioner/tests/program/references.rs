@@ -39,6 +39,25 @@ d: { type: 'p:m:D' }
     assert_eq!(c.provider.unwrap().to_string(), "urn:pulumi:s::reef::pulumi:providers:p::p::p-1");
 }
 
+#[tokio::test]
+async fn few_more_registrations_are_started_than_the_deployment_carries_out() {
+    let independent: String = (0..20).map(|number| format!("aa{number:02}: {{ type: 'p:m:A' }}\n")).collect();
+    let resources = independent + "b: { type: 'p:m:B', options: { dependsOn: [aa00] } }\n";
+    let subject = StackProgram::resources(&resources, "");
+    let run = async |parallel| {
+        let deployment = FakeDeployment { parallel, ..FakeDeployment::default() };
+        subject.run(&deployment).await;
+        let (open, most) = *deployment.open.lock().unwrap();
+        assert_eq!(open, 0);
+        (most, deployment.names())
+    };
+    let (all, in_order) = run(None).await;
+    assert_eq!(all, 20, "all that are ready");
+    let (most, names) = run(Some(2)).await;
+    assert_eq!(most, 8);
+    assert_eq!(names, in_order, "one that becomes ready comes after those that wait");
+}
+
 /// Shows: server-yaml.md#placeholders "A placeholder that is the whole value keeps the type of the output."
 #[tokio::test]
 async fn single_reference_keeps_its_type_and_joined_references_become_text() {

@@ -110,6 +110,10 @@ impl Registrar for Replay<'_> {
         true
     }
 
+    fn parallel(&self) -> usize {
+        usize::MAX
+    }
+
     async fn package_types(&self, _: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted> {
         Ok(BTreeMap::new())
     }
