@@ -73,10 +73,29 @@ pub async fn encode_checkpoint(
     manager: Option<&dyn SecretsManager>,
     reuse: &CiphertextReuse,
 ) -> Result<String, SecretsError> {
-    match format::write_checkpoint(stack, snapshot, SecretEncryption::Reuse(reuse.begin_pass(), None)) {
+    encode_successor(stack, snapshot, manager, reuse, 0).await
+}
+
+/// Writes the text of a checkpoint as [`encode_checkpoint`] does, in place of one with a text of `earlier_length` bytes, of
+/// which its own length will differ little.
+///
+/// # Errors
+/// The errors of [`encode_checkpoint`].
+pub(super) async fn encode_successor(
+    stack: &str,
+    snapshot: Option<&Snapshot>,
+    manager: Option<&dyn SecretsManager>,
+    reuse: &CiphertextReuse,
+    earlier_length: usize,
+) -> Result<String, SecretsError> {
+    let write = |crypter| {
+        let encryption = SecretEncryption::Reuse(reuse.begin_pass(), crypter);
+        format::write_checkpoint(stack, snapshot, encryption, earlier_length)
+    };
+    match write(None) {
         Err(SecretsError::KeyNeeded) => {
             let crypter = manager.ok_or(SecretsError::KeyNeeded)?.crypter().await?;
-            format::write_checkpoint(stack, snapshot, SecretEncryption::Reuse(reuse.begin_pass(), Some(&*crypter)))
+            write(Some(&*crypter))
         }
         written => written,
     }

@@ -11,7 +11,8 @@ use crate::snapshot::Snapshot;
 /// Typical size of a stored resource in bytes.
 const BYTES_PER_RESOURCE: usize = 2048;
 
-/// Writes a checkpoint.
+/// Writes a checkpoint. `earlier_length` is the length of the text that it replaces, 0 if it is not known: a buffer that grows
+/// takes three times the text while it is copied.
 ///
 /// # Errors
 /// [`SecretsError`] if a secret cannot be encrypted.
@@ -19,13 +20,15 @@ pub(crate) fn write_checkpoint(
     stack: &str,
     snapshot: Option<&Snapshot>,
     mode: SecretEncryption<'_>,
+    earlier_length: usize,
 ) -> Result<String, SecretsError> {
     let encryption = Encryption::new(mode);
     let (version, features) = version(snapshot);
     let latest = snapshot.map(|snapshot| DeploymentDto::new(snapshot, &encryption));
     let file = CheckpointFileDto { version, features, checkpoint: CheckpointDto { stack, latest } };
     let resources = snapshot.map_or(0, |snapshot| snapshot.resources.len());
-    let mut out = Vec::with_capacity(resources * BYTES_PER_RESOURCE);
+    // Memory that is not written to is not used.
+    let mut out = Vec::with_capacity((resources * BYTES_PER_RESOURCE).max(earlier_length + earlier_length / 8));
     go_json::append(&mut out, &file, Escaping::Plain).map_err(|error| encryption.take_cause(error))?;
     Ok(go_json::into_string(out))
 }

@@ -177,7 +177,7 @@ mod tests {
         });
         let pending = PendingOperation { resource: Arc::clone(&state), kind: OperationKind::Updating };
         let snapshot = Snapshot { resources: vec![state], pending_operations: vec![pending], ..Snapshot::default() };
-        let text = write_checkpoint("organization/reef/dev", Some(&snapshot), SecretEncryption::NoKey).unwrap();
+        let text = write_checkpoint("organization/reef/dev", Some(&snapshot), SecretEncryption::NoKey, 0).unwrap();
         let renamed = renamed(&text);
         let read = StoredText::parse(&renamed).unwrap().read(SecretDecryption::NoKey).unwrap().snapshot.unwrap();
         let stacks = |snapshot: &Snapshot| {

@@ -214,7 +214,9 @@ impl StackState {
     /// its creations recorded.
     pub async fn close(self, snapshot: Snapshot, update: Option<&UpdateInfo>) -> Result<(), StateError> {
         let history = update.map(|update| HistoryEntry::new(update.to_json()));
-        let (text, integrity_error) = match encode_for_saving(&self.access, &self.secrets, snapshot).await {
+        let earlier_length = self.expected.text_length();
+        let encoded = encode_for_saving(&self.access, &self.secrets, snapshot, earlier_length).await;
+        let (text, integrity_error) = match encoded {
             Ok(written) => written,
             Err(error) => return Err(self.save_error(error).await),
         };

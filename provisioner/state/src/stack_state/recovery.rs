@@ -253,7 +253,8 @@ impl Recovery {
         secrets: &StackSecrets,
         expected: &Expected,
     ) -> Result<(Revision, Option<IntegrityError>), StateError> {
-        let (text, integrity_error) = encode_for_saving(access, secrets, self.snapshot.clone()).await?;
+        let (text, integrity_error) =
+            encode_for_saving(access, secrets, self.snapshot.clone(), expected.text_length()).await?;
         let closing = Closing { checkpoint: digest(&text), history: self.history_entry(access) };
         journal::append_close_line(&self.stored.path, self.journal.end, &closing)?;
         let revision = explained(access, access.store.save(lock, text, expected)).await?;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::access::StackAccess;
 use super::stack_secrets::StackSecrets;
-use crate::checkpoint::encode_checkpoint;
+use crate::checkpoint::encode_successor;
 use crate::error::StateError;
 use crate::format::UpdateInfo;
 use crate::integrity::{self, IntegrityError};
@@ -31,11 +31,12 @@ pub(super) async fn explained<T>(
 }
 
 /// Returns the text of the checkpoint to save, and its integrity error if it has one. The error is also written into
-/// the metadata of the checkpoint, as Pulumi does.
+/// the metadata of the checkpoint, as Pulumi does. `earlier_length` is that of [`encode_successor`].
 pub(super) async fn encode_for_saving(
     access: &StackAccess,
     secrets: &StackSecrets,
     mut snapshot: Snapshot,
+    earlier_length: usize,
 ) -> Result<(String, Option<IntegrityError>), StateError> {
     snapshot.manifest.time = Some(Timestamp::now().to_string());
     snapshot.manifest.version = Some(access.engine_version.clone()).filter(|version| !version.is_empty());
@@ -52,7 +53,7 @@ pub(super) async fn encode_for_saving(
     }
     let manager = secrets.manager.as_deref();
     let name = access.store.full_name(&access.stack);
-    let text = encode_checkpoint(&name, Some(&snapshot), manager.ok(), &secrets.reuse).await;
+    let text = encode_successor(&name, Some(&snapshot), manager.ok(), &secrets.reuse, earlier_length).await;
     drop_in_background(snapshot);
     match (text, &secrets.manager) {
         (Ok(text), _) => Ok((text, integrity_error)),

@@ -19,6 +19,8 @@ pub struct StoredCheckpoint {
 #[derive(Clone, Debug)]
 pub struct Revision {
     digest: CheckpointDigest,
+    /// Length of the text in bytes.
+    length: usize,
     /// Compression, which is a part of the key.
     variant: Compression,
     /// Version of the object.
@@ -61,7 +63,7 @@ impl StoredCheckpoint {
 impl Revision {
     /// Returns the revision of a text that is stored as an object.
     pub(super) fn new(text: Arc<String>, variant: Compression, version: ObjectVersion) -> Self {
-        Self { digest: CheckpointDigest::of(text), variant, version }
+        Self { length: text.len(), digest: CheckpointDigest::of(text), variant, version }
     }
 
     pub(super) fn object(&self) -> (Compression, ObjectVersion) {
@@ -79,7 +81,7 @@ impl Revision {
 
     /// Returns the revision of the same text that is stored as another object.
     pub(super) fn at(&self, variant: Compression, version: ObjectVersion) -> Self {
-        Self { digest: self.digest.clone(), variant, version }
+        Self { digest: self.digest.clone(), length: self.length, variant, version }
     }
 
     pub(crate) fn digest(&self) -> &CheckpointDigest {
@@ -88,6 +90,14 @@ impl Revision {
 }
 
 impl Expected {
+    /// Returns the length of the expected text in bytes; 0 if it is not known.
+    pub(crate) fn text_length(&self) -> usize {
+        match self {
+            Self::Revision(revision) => revision.length,
+            Self::Missing | Self::Any => 0,
+        }
+    }
+
     /// Returns the expectation that a loaded checkpoint, or its absence, is unchanged.
     pub fn unchanged(loaded: Option<&StoredCheckpoint>) -> Self {
         loaded.map_or(Self::Missing, |loaded| Self::Revision(loaded.revision.clone()))
