@@ -84,20 +84,21 @@ fn too_large(limit: u64) -> io::Error {
 /// # Errors
 /// The errors of [`open_regular`] and [`read_to_limit`]. A file that is too large is not read.
 pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    read_open(open_regular(path)?, limit)
+    read_open(open_regular(path)?, limit, Vec::new())
 }
 
-/// Reads an open regular file of at most `limit` bytes to its end.
+/// Reads an open regular file of at most `limit` bytes to its end, into the memory of `content`, whose bytes are dropped.
 ///
 /// # Errors
 /// The errors of [`read_to_limit`]. A file that is too large is not read.
-pub fn read_open(file: File, limit: u64) -> io::Result<Vec<u8>> {
+pub fn read_open(file: File, limit: u64, mut content: Vec<u8>) -> io::Result<Vec<u8>> {
     let size = file.metadata()?.len();
     if size > limit {
         return Err(too_large(limit));
     }
+    content.clear();
     // One more byte, so that the end is found without growing.
-    let mut content = Vec::with_capacity(usize::try_from(size + 1).unwrap_or_default());
+    content.reserve_exact(usize::try_from(size + 1).unwrap_or_default());
     file.take(limit.saturating_add(1)).read_to_end(&mut content)?;
     if content.len() as u64 > limit { Err(too_large(limit)) } else { Ok(content) }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use sha2::{Digest as _, Sha256};
+use tokio::task::JoinHandle;
 
 /// Digest of a checkpoint, computed when it is needed first. Clones share it.
 #[derive(Clone)]
@@ -14,12 +15,12 @@ impl CheckpointDigest {
         Self(Arc::new(LazyLock::new(Box::new(move || digest(&checkpoint)))))
     }
 
-    /// Starts to compute the digest in the background. Must be called within a tokio runtime.
-    pub(crate) fn compute_in_background(&self) {
+    /// Starts to compute the digest in the background. The task ends once it is computed. Must be called within a tokio runtime.
+    pub(crate) fn compute_in_background(&self) -> JoinHandle<()> {
         let computed = self.clone();
         tokio::task::spawn_blocking(move || {
             computed.as_str();
-        });
+        })
     }
 
     /// Returns the digest in hexadecimal digits. Blocks until it is computed.

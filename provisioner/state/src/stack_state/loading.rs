@@ -17,8 +17,11 @@ pub(super) struct LoadedStack {
 pub(super) async fn load(access: &StackAccess) -> Result<Option<LoadedStack>, StateError> {
     let Some(StoredCheckpoint { text, revision }) = access.store.load(&access.stack).await? else { return Ok(None) };
     let failed = |error| access.checkpoint_error(error);
-    revision.digest().compute_in_background();
+    let digest = revision.digest().compute_in_background();
     let checkpoint = decode_checkpoint(&text, &access.keyring).await.map_err(failed)?;
+    // The text is freed here, not by the thread that computes the digest: the allocator keeps a large block that another
+    // thread frees. An error is a panic of the digest, which its next use continues.
+    digest.await.ok();
     Ok(Some(LoadedStack { revision, checkpoint }))
 }
 

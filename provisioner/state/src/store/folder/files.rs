@@ -37,6 +37,19 @@ pub(super) struct Folder {
     pub(super) cleaned: Mutex<BTreeSet<PathBuf>>,
 }
 
+/// Length from which on a file is read into memory that the caller allocates. The allocator returns a large block at once only if
+/// the thread that allocated it frees it, and the caller frees the content, not the thread that reads.
+const LARGE: u64 = 1024 * 1024;
+
+/// Result of the attempt to read a file.
+#[derive(Debug)]
+pub(super) enum FileRead {
+    /// The object, if there is one.
+    Object(Option<StoredObject>),
+    /// The file is larger than the given memory. It has to be read again, with this capacity.
+    Large(usize),
+}
+
 /// Depth of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
@@ -62,16 +75,22 @@ impl Folder {
         self.path.join(key)
     }
 
-    pub(super) fn read(&self, key: &str, limit: u64) -> Result<Option<StoredObject>, ObjectError> {
+    /// Reads a file into the memory of `content`, or of a vector of its own if the file is small.
+    pub(super) fn read(&self, key: &str, limit: u64, content: Vec<u8>) -> Result<FileRead, ObjectError> {
         let path = self.path_of(key);
         let read = open_regular(&path).and_then(|file| {
             let metadata = file.metadata()?;
-            let content = read_open(file, limit)?;
-            Ok(StoredObject { content, version: version_of(&metadata), modified: modified(&metadata)? })
+            let needed = usize::try_from(metadata.len() + 1).unwrap_or(usize::MAX);
+            if metadata.len() >= LARGE && metadata.len() <= limit && content.capacity() < needed {
+                return Ok(FileRead::Large(needed));
+            }
+            let content = read_open(file, limit, content)?;
+            let object = StoredObject { content, version: version_of(&metadata), modified: modified(&metadata)? };
+            Ok(FileRead::Object(Some(object)))
         });
         match read {
-            Ok(object) => Ok(Some(object)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Ok(read) => Ok(read),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(FileRead::Object(None)),
             Err(error) => Err(FileError::of("read", &path)(error).into()),
         }
     }

@@ -21,7 +21,7 @@ use super::objects::{
     Durability, ListedObject, ObjectError, ObjectVersion, Objects, StoredObject, WriteCondition, WriteError,
 };
 use super::url::FileUrl;
-use files::{Depth, Folder};
+use files::{Depth, FileRead, Folder};
 
 /// Objects as files of a folder, each with a sidecar (`.attrs`) if the URL requests them. Clones share the folder.
 #[derive(Clone, Debug)]
@@ -50,6 +50,22 @@ impl FolderObjects {
         Ok(Self { folder: Arc::new(folder) })
     }
 
+    /// Reads a file into the memory of `content`, or of a larger vector.
+    async fn read_into(
+        &self,
+        key: &str,
+        limit: u64,
+        mut content: Vec<u8>,
+    ) -> Result<Option<StoredObject>, ObjectError> {
+        loop {
+            let key = key.to_owned();
+            match self.run(move |folder| folder.read(&key, limit, content)).await? {
+                FileRead::Object(object) => return Ok(object),
+                FileRead::Large(capacity) => content = Vec::with_capacity(capacity),
+            }
+        }
+    }
+
     async fn run<T: Send + 'static, E: Send + 'static>(
         &self,
         work: impl FnOnce(&Folder) -> Result<T, E> + Send + 'static,
@@ -70,13 +86,23 @@ impl Objects for FolderObjects {
     }
 
     async fn read(&self, key: &str, limit: u64) -> Result<Option<StoredObject>, ObjectError> {
-        let key = key.to_owned();
-        self.run(move |folder| folder.read(&key, limit)).await
+        self.read_into(key, limit, Vec::new()).await
     }
 
     async fn read_all(&self, keys: &[&str], limit: u64) -> Result<Vec<Option<StoredObject>>, ObjectError> {
         let keys: Vec<_> = keys.iter().map(|key| (*key).to_owned()).collect();
-        self.run(move |folder| keys.iter().map(|key| folder.read(key, limit)).collect()).await
+        let read = self.run(move |folder| {
+            let files = keys.into_iter().map(|key| folder.read(&key, limit, Vec::new()).map(|read| (key, read)));
+            files.collect::<Result<Vec<_>, _>>()
+        });
+        let mut objects = Vec::new();
+        for (key, read) in read.await? {
+            objects.push(match read {
+                FileRead::Object(object) => object,
+                FileRead::Large(capacity) => self.read_into(&key, limit, Vec::with_capacity(capacity)).await?,
+            });
+        }
+        Ok(objects)
     }
 
     async fn write(
