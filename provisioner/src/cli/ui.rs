@@ -1,4 +1,4 @@
-//! What each command is given: its output, the signals of the user, and the time and the losses of the command so far.
+//! Environment of each command: its output, the signals of the user, its time and its losses so far.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -15,13 +15,13 @@ use super::signals::{RESTORE_LIMIT, SignalReceiver, TimeLimit, within};
 /// Limit on the output of the lines that are the only record of a change, before a signal ends the process.
 const LINES_LIMIT: Duration = Duration::from_secs(5);
 
-/// What each command is given. A function that needs one part alone takes that part.
+/// Environment of each command. A function that needs one part alone takes that part.
 #[derive(Clone, Debug)]
 pub(crate) struct Ui {
     pub(crate) output: Output,
     /// Receiver of the signals that stop an operation.
     pub(crate) signals: SignalReceiver,
-    /// What the command could not record so far.
+    /// Changes that the command could not record so far.
     pub(crate) unrecorded: Unrecorded,
     /// Start of the command.
     started: Instant,

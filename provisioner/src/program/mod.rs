@@ -59,7 +59,6 @@ impl Program {
         &self.stack
     }
 
-    /// Whether this is the program of a stack.
     pub fn is_of(&self, stack: &Arc<Stack>) -> bool {
         Arc::ptr_eq(&self.stack, stack)
     }

@@ -46,7 +46,6 @@ impl UrnPattern {
         !self.text.contains('*')
     }
 
-    /// Whether a URN matches.
     pub fn matches(&self, urn: &Urn) -> bool {
         let subject = if self.matches_names { urn.name() } else { urn.as_str() };
         if self.is_literal() {
