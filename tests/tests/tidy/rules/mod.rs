@@ -10,6 +10,7 @@ mod layers;
 mod length;
 mod purity;
 mod wire;
+mod wrappers;
 
 /// Returns the names of a path's modules below its crate, joined.
 fn below_crate(path: &[String]) -> String {
