@@ -32,7 +32,7 @@ pub(crate) struct SessionOptions {
 pub(crate) struct Session<'a> {
     output: &'a Output,
     /// Receiver of the signals of the user.
-    received: &'a SignalReceiver,
+    user_signals: &'a SignalReceiver,
     display: Display,
     /// Signals that stop or abort the operation.
     pub(crate) signals: StopSignals,
@@ -66,7 +66,7 @@ impl Session<'_> {
     /// Wrong usage, if standard input or standard error is not a terminal.
     pub(crate) async fn confirm(&self, question: impl Into<MessageText>, yes: bool) -> anyhow::Result<Confirmation> {
         let _held = self.display.hold();
-        prompt::confirm(self.output, self.received, &self.signals.stop, question, yes).await
+        prompt::confirm(self.output, self.user_signals, &self.signals.stop, question, yes).await
     }
 
     /// Asks for an approval, which `--yes` does not give. One that cannot be asked for is declined, with a warning.
@@ -95,7 +95,7 @@ pub(crate) async fn run(
     work: impl AsyncFnOnce(&Session<'_>) -> anyhow::Result<Exit>,
 ) -> anyhow::Result<Exit> {
     let display = ui.output.start_display(options.diff, options.secrets)?;
-    let session = Session { output: &ui.output, received: &ui.signals, display, signals: StopSignals::default() };
+    let session = Session { output: &ui.output, user_signals: &ui.signals, display, signals: StopSignals::default() };
     ui.output.session().set(Some(session.sink("", None)), Some(session.display.log_lines()));
     let notify = Box::new(session.display.stop_notifier());
     let limit = options.limit.map(|limit| ui.rest_of(limit));

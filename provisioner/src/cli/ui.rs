@@ -1,4 +1,4 @@
-//! Environment of each command: its output, the signals of the user, its time and its losses so far.
+//! Environment of each command: its output, the signals of the user, its start, and the changes that it could not record.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
