@@ -32,3 +32,4 @@ pub mod service;
 pub mod stack_files;
 pub mod step_runner;
 pub mod store_proxy;
+pub mod vault;

@@ -8,6 +8,7 @@ pub mod aws;
 mod bucket;
 pub mod gcs;
 pub mod google;
+mod json_client;
 pub mod kms;
 pub mod postgres;
 pub mod s3;

@@ -90,10 +90,9 @@ fn export_writes_into_pipes_devices_and_targets_of_links_instead_of_replacing_th
     assert_eq!(fs::read_to_string(elsewhere.path().join("mine")).unwrap(), "mine");
 }
 
-/// Shows: state.md#files "with secrets that Pulumi Cloud, Azure Key Vault or HashiCorp Vault protects"
 /// Shows: state.md#files "Such secrets do not prevent an export."
 #[test]
-fn state_with_key_in_vault_can_only_be_exported() {
+fn state_with_key_in_vault_without_its_address_can_only_be_exported() {
     let folder = with_state("cloud");
     let export = check(&folder, &["stack", "export"]);
     assert!(export.starts_with("exit 0\n") && export.contains("hashivault://reef-key"), "{export}");
@@ -102,8 +101,8 @@ fn state_with_key_in_vault_can_only_be_exported() {
     --- out
     --- err
     error: the checkpoint of organization/reef/dev (FOLDER/backend/.pulumi/stacks/reef/dev.json) cannot be read
-      caused by: the key hashivault://reef-key?engine=transit is in HashiCorp Vault, which is not supported
-      hint: supported are a passphrase, `awskms://…` and `gcpkms://…`; `pulumi stack change-secrets-provider` moves the secrets of a stack to one of them
+      caused by: the data key of stack organization/reef/dev cannot be decrypted with the key hashivault://reef-key?engine=transit: there are no valid credentials: the address of Vault is missing: neither VAULT_SERVER_URL nor VAULT_ADDR is set
+      hint: log in again, or set the credentials of the secrets provider in server.yaml, or VAULT_ADDR and VAULT_TOKEN
     ");
 }
 

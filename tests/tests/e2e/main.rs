@@ -56,3 +56,4 @@ mod traces;
 mod unrecorded;
 mod unusable_states;
 mod validate;
+mod vault;

@@ -299,7 +299,7 @@ pub(crate) fn in_place_of(command: &Command, mut other: Command) -> Command {
     other
 }
 
-fn copy_folder(from: &Path, to: &Path) {
+pub(crate) fn copy_folder(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap().flatten() {
         let to = to.join(entry.file_name());
         if entry.file_type().unwrap().is_dir() {

@@ -111,7 +111,7 @@ async fn data_key_is_encrypted_by_id_alias_and_arn_in_its_context() {
     assert_eq!(**services.decrypt(&urls[3], &encrypted).await.unwrap(), DATA_KEY);
 }
 
-/// Shows: state.md#secrets "encrypted by AWS KMS or Google Cloud KMS, as `pulumi` does. Each program decrypts what the
+/// Shows: state.md#secrets "encrypted by AWS KMS, Google Cloud KMS or HashiCorp Vault, as `pulumi` does. Each program decrypts what the
 ///   other has encrypted."
 #[tokio::test]
 async fn data_key_and_secret_are_decrypted_by_pulumi() {
@@ -127,7 +127,7 @@ async fn data_key_and_secret_are_decrypted_by_pulumi() {
     }
 }
 
-/// Shows: state.md#secrets "encrypted by AWS KMS or Google Cloud KMS, as `pulumi` does. Each program decrypts what the
+/// Shows: state.md#secrets "encrypted by AWS KMS, Google Cloud KMS or HashiCorp Vault, as `pulumi` does. Each program decrypts what the
 ///   other has encrypted."
 #[tokio::test]
 async fn data_key_and_secret_of_pulumi_are_decrypted() {

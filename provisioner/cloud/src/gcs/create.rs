@@ -9,9 +9,8 @@ use url::form_urlencoded;
 
 use super::open::service_of;
 use super::url::GcsUrl;
-use crate::google::{
-    Authentication, GoogleCredentials, GoogleCredentialsError, JsonClient, JsonError, TokenFailure, access_token,
-};
+use crate::google::{GoogleCredentials, GoogleCredentialsError, TokenFailure, access_token};
+use crate::json_client::{Authentication, JsonClient, JsonError};
 
 /// Permission that the access tokens ask for.
 const SCOPE: &str = "https://www.googleapis.com/auth/devstorage.full_control";

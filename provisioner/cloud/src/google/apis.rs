@@ -6,9 +6,10 @@ use std::time::Duration;
 use backon::BackoffBuilder as _;
 use serde_json::json;
 
+use super::credentials::access_token;
 use super::credentials::{GoogleCredentials, GoogleCredentialsError, load_credentials};
 use super::failure::TokenFailure;
-use super::json_client::{Authentication, JsonClient, JsonError, access_token, pauses, words};
+use crate::json_client::{Authentication, JsonClient, JsonError, pauses, words};
 
 /// Scope of the access token.
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";

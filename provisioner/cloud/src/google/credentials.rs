@@ -3,16 +3,22 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bridge::fs::{FileError, MAX_DOCUMENT_BYTES, read_named};
 use google_cloud_auth::build_errors::Error as BuildError;
 use google_cloud_auth::credentials::{
-    AccessTokenCredentials, external_account, external_account_authorized_user, impersonated, mds, service_account,
-    user_account,
+    AccessTokenCredentials, CacheableResource, CredentialsProvider as _, external_account,
+    external_account_authorized_user, impersonated, mds, service_account, user_account,
 };
+use http::{Extensions, HeaderMap};
 use zeroize::Zeroizing;
 
+use super::failure::TokenFailure;
 use super::token::StaticToken;
+
+/// Limit of the request of an access token, with its repetitions.
+const TOKEN_LIMIT: Duration = Duration::from_secs(20);
 
 /// File of the application default credentials below the folder of gcloud.
 const DEFAULT_FILE: &str = "application_default_credentials.json";
@@ -155,6 +161,33 @@ fn built(
     match credentials {
         Ok(credentials) => Ok(LoadedCredentials { credentials, source }),
         Err(_) => Err(GoogleCredentialsError::Incomplete { source_name: source }),
+    }
+}
+
+/// Requests an access token, as the headers of a request to a service that bills the project of the account.
+///
+/// # Errors
+/// [`TokenFailure`].
+pub(crate) async fn access_headers(loaded: &LoadedCredentials) -> Result<HeaderMap, TokenFailure> {
+    let LoadedCredentials { credentials, source } = loaded;
+    match tokio::time::timeout(TOKEN_LIMIT, credentials.headers(Extensions::new())).await {
+        Ok(Ok(CacheableResource::New { data, .. })) => Ok(data),
+        Ok(Ok(CacheableResource::NotModified)) => Ok(HeaderMap::new()),
+        Ok(Err(error)) => Err(TokenFailure::of(source, &error)),
+        Err(_) => Err(TokenFailure::timeout(source, TOKEN_LIMIT)),
+    }
+}
+
+/// Requests an access token.
+///
+/// # Errors
+/// [`TokenFailure`].
+pub(crate) async fn access_token(loaded: &LoadedCredentials) -> Result<String, TokenFailure> {
+    let LoadedCredentials { credentials, source } = loaded;
+    match tokio::time::timeout(TOKEN_LIMIT, credentials.access_token()).await {
+        Ok(Ok(token)) => Ok(token.token),
+        Ok(Err(error)) => Err(TokenFailure::of(source, &error)),
+        Err(_) => Err(TokenFailure::timeout(source, TOKEN_LIMIT)),
     }
 }
 

@@ -6,10 +6,9 @@
 mod apis;
 mod credentials;
 mod failure;
-mod json_client;
 mod token;
 
 pub use apis::{ApiError, enable_api};
 pub use credentials::{GoogleCredentials, GoogleCredentialsError, LoadedCredentials, load_credentials};
+pub(crate) use credentials::{access_headers, access_token};
 pub use failure::TokenFailure;
-pub(crate) use json_client::{Authentication, JsonClient, JsonError, access_headers, access_token};

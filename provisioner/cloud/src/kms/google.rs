@@ -11,7 +11,8 @@ use zeroize::Zeroizing;
 
 use super::services::{KeyServices, failure};
 use super::url::{KeyUrl, unknown_parameter};
-use crate::google::{Authentication, JsonClient, JsonError, access_headers, load_credentials};
+use crate::google::{access_headers, load_credentials};
+use crate::json_client::{Authentication, JsonClient, JsonError};
 
 /// Scope of the access tokens.
 const SCOPE: &str = "https://www.googleapis.com/auth/cloudkms";

@@ -7,6 +7,7 @@ mod aws;
 mod google;
 mod services;
 mod url;
+mod vault;
 
 use async_trait::async_trait;
 use state::secrets::{KeyFailure, KeyFailureKind, KeyService};
@@ -22,6 +23,7 @@ impl KeyService for KeyServices {
         match url::scheme(url) {
             "awskms" => aws::Key::open(self, url).await?.encrypt(data_key).await,
             "gcpkms" => google::Key::open(self, url).await?.encrypt(data_key).await,
+            "hashivault" => vault::Key::open(self, url)?.encrypt(data_key).await,
             _ => Err(unsupported(url)),
         }
     }
@@ -30,6 +32,7 @@ impl KeyService for KeyServices {
         match url::scheme(url) {
             "awskms" => aws::Key::open(self, url).await?.decrypt(encrypted).await,
             "gcpkms" => google::Key::open(self, url).await?.decrypt(encrypted).await,
+            "hashivault" => vault::Key::open(self, url)?.decrypt(encrypted).await,
             _ => Err(unsupported(url)),
         }
     }

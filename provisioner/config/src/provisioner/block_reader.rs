@@ -13,7 +13,7 @@ pub(super) const CODE: Code = Code("provisioner");
 /// Types of state storages.
 pub(super) const STATE_STORAGES: [&str; 4] = ["fs", "s3-bucket", "gcp-bucket", "pulumi-cloud"];
 /// Types of secrets providers.
-pub(super) const SECRETS_PROVIDERS: [&str; 4] = ["passphrase", "aws-kms", "gcp-kms", "pulumi-cloud"];
+pub(super) const SECRETS_PROVIDERS: [&str; 5] = ["passphrase", "aws-kms", "gcp-kms", "hashivault", "pulumi-cloud"];
 
 /// Reader of the block.
 pub(super) struct BlockReader<'c, 'r> {
@@ -33,12 +33,12 @@ impl BlockReader<'_, '_> {
     }
 
     /// Reads `{type, config}` below a key. Returns the type, its position, and the config.
-    pub(super) fn read_typed_block<'n>(
+    pub(super) fn read_typed_block<'n, const N: usize>(
         &mut self,
         config: Option<Section<'n>>,
         key: &str,
         what: &str,
-        known: [&str; 4],
+        known: [&str; N],
         block_span: Span,
     ) -> Option<(&'static str, Span, Option<Section<'n>>)> {
         let section = match config.and_then(|config| config.get(key)) {

@@ -19,13 +19,17 @@ const CREDENTIALS: Code = Code("credentials");
 enum Service {
     Aws,
     Google,
+    Vault,
 }
 
 impl Service {
+    const ALL: [Self; 3] = [Self::Aws, Self::Google, Self::Vault];
+
     fn kind(self) -> &'static str {
         match self {
             Self::Aws => "aws-kms",
             Self::Google => "gcp-kms",
+            Self::Vault => "hashivault",
         }
     }
 
@@ -33,6 +37,7 @@ impl Service {
         match self {
             Self::Aws => "awskms",
             Self::Google => "gcpkms",
+            Self::Vault => "hashivault",
         }
     }
 
@@ -41,6 +46,7 @@ impl Service {
         match self {
             Self::Aws => &["keyName", "provision", "account", "accessKey", "secretAccessKey", "region", "credentials"],
             Self::Google => &["keyName", "provision", "keyLocation", "keyRotationPeriod", "credentials", "projectId"],
+            Self::Vault => &["keyName"],
         }
     }
 
@@ -48,6 +54,7 @@ impl Service {
         match self {
             Self::Aws => "awskms://alias/NAME?region=REGION",
             Self::Google => "gcpkms://projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/NAME",
+            Self::Vault => "hashivault://NAME",
         }
     }
 }
@@ -65,14 +72,15 @@ impl BlockReader<'_, '_> {
             "passphrase" => return Some(self.read_passphrase(config, span)),
             "aws-kms" => Service::Aws,
             "gcp-kms" => Service::Google,
+            "hashivault" => Service::Vault,
             "pulumi-cloud" => {
-                let help = "use a passphrase or a key of your own: `passphrase`, `aws-kms`, `gcp-kms`";
+                let help = "use a passphrase or a key of your own: `passphrase`, `aws-kms`, `gcp-kms`, `hashivault`";
                 let summary =
                     "the secrets provider \"pulumi-cloud\" is not supported: it belongs to the service Pulumi Cloud";
                 return self.report(summary.to_owned(), span, help);
             }
             _ => {
-                let help = "supported are \"passphrase\", \"aws-kms\" and \"gcp-kms\"";
+                let help = "supported are \"passphrase\", \"aws-kms\", \"gcp-kms\" and \"hashivault\"";
                 return self.report(format_args!("{kind:?} is not a secrets provider"), span, help);
             }
         };
@@ -81,8 +89,10 @@ impl BlockReader<'_, '_> {
         let account = match service {
             Service::Aws => self.read_aws_account(config).map(CloudAccount::Aws),
             Service::Google => self.read_text(config, "credentials").map(|field| CloudAccount::Google(field.into())),
+            // The address and the token come from the environment, as for Pulumi.
+            Service::Vault => None,
         };
-        if self.reader().boolean(config, "provision") == Some(true) {
+        if service != Service::Vault && self.reader().boolean(config, "provision") == Some(true) {
             let account = account.unwrap_or_default();
             return Some(SecretsProvider::ProvisionedKey(Box::new(ProvisionedKey {
                 type_name: service.kind(),
@@ -95,8 +105,10 @@ impl BlockReader<'_, '_> {
         let Some(Field { text: url, span }) = self.read_text(config, "keyName") else {
             return self.report_missing_key(service, span);
         };
-        self.check_url(service, &url, config, span)?;
-        Some(SecretsProvider::Key { url, span, account: account.unwrap_or_default() })
+        let of_url = self.check_url(service, &url, config, span)?;
+        // The account of one service is of no use to another.
+        let account = account.filter(|_| of_url == service).unwrap_or_default();
+        Some(SecretsProvider::Key { url, span, account })
     }
 
     /// Reads the settings of a key that a run creates.
@@ -136,19 +148,21 @@ impl BlockReader<'_, '_> {
         None
     }
 
-    /// Checks that the text is the URL of a key in the service.
-    fn check_url(&mut self, service: Service, url: &str, config: Section<'_>, span: Span) -> Option<()> {
-        if has_scheme(url, &[service.scheme()]) {
-            return Some(());
+    /// Checks that the text is the URL of a key, and returns its service. One of another service than that of the type is used,
+    /// with a warning: the Go program passes it on, too.
+    fn check_url(&mut self, service: Service, url: &str, config: Section<'_>, span: Span) -> Option<Service> {
+        if let Some(of_url) = Service::ALL.into_iter().find(|service| has_scheme(url, &[service.scheme()])) {
+            if of_url != service {
+                let summary = format!("this is a key of {}, not of {}", of_url.kind(), service.kind());
+                let help = MessageText::new(format_args!("write `type: {}`", of_url.kind()));
+                self.diagnostics.push(Diagnostic::warning(CODE, span, summary).help(help));
+            }
+            return Some(of_url);
         }
         let (summary, help) = match url.split_once("://") {
-            Some(("awskms" | "gcpkms", _)) => {
-                let kind = if service == Service::Aws { "gcp-kms" } else { "aws-kms" };
-                (format!("this is not a key of {}", service.kind()), format!("write `type: {kind}`"))
-            }
-            Some((scheme @ ("azurekeyvault" | "hashivault"), _)) => (
-                format!("keys of `{scheme}://` are not supported"),
-                "supported are a passphrase, `awskms://…` and `gcpkms://…`".to_owned(),
+            Some(("azurekeyvault", _)) => (
+                "keys of `azurekeyvault://` are not supported".to_owned(),
+                "supported are a passphrase, `awskms://…`, `gcpkms://…` and `hashivault://…`".to_owned(),
             ),
             _ => (
                 format!("{:?} is not the URL of a key", shorten(url)),
@@ -175,6 +189,7 @@ impl BlockReader<'_, '_> {
                 let (project, location) = (text("projectId", "PROJECT"), text("keyLocation", "LOCATION"));
                 format!("gcpkms://projects/{project}/locations/{location}/keyRings/RING/cryptoKeys/{name}")
             }
+            Service::Vault => format!("hashivault://{name}"),
         }
     }
 

@@ -121,8 +121,8 @@ fn name_of_a_key_is_refused_with_its_url() {
     );
 }
 
-/// Shows: server-yaml.md#secrets-provider "Keys in Azure Key Vault and HashiCorp Vault, and the provider
-///   `pulumi-cloud`, are refused."
+/// Shows: server-yaml.md#secrets-provider "Keys in Azure Key Vault, and the provider `pulumi-cloud`, are
+///   refused."
 #[test]
 fn unusable_keys_are_reported_at_their_line() {
     let messages = [
@@ -133,6 +133,8 @@ fn unusable_keys_are_reported_at_their_line() {
         "{ type: aws-kms, config: { keyName: 'gcpkms://projects/p' } }",
         "{ type: aws-kms, config: { keyName: 'azurekeyvault://reef.vault.azure.net/keys/k' } }",
         "{ type: gcp-kms, config: { keyName: 'hashivault://k' } }",
+        "{ type: hashivault }",
+        "{ type: hashivault, config: { keyName: reef, provision: true } }",
         "{ type: aws-kms, config: { keyName: 'awskms://k', accessKey: AKIA } }",
         "{ type: aws-kms, config: { keyName: 'awskms://k', credentials: hidden } }",
         "{ type: aws-kms, config: { keyName: 'awskms://k', colour: red } }",
@@ -173,7 +175,7 @@ fn unusable_keys_are_reported_at_their_line() {
       |
       = hint: write `${auth:NAME}`, where NAME is an `aws-token` in the stack's secrets.yaml
 
-    error[provisioner]: this is not a key of aws-kms
+    warning[provisioner]: this is a key of gcp-kms, not of aws-kms
      --> .sc/stacks/s/server.yaml:6:59
       |
     6 |     secrets-provider: { type: aws-kms, config: { keyName: 'gcpkms://projects/p' } }
@@ -187,15 +189,39 @@ fn unusable_keys_are_reported_at_their_line() {
     6 |     secrets-provider: { type: aws-kms, config: { keyName: 'azurekeyvault://reef.vault.azure.net/keys/k' } }
       |                                                           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = hint: supported are a passphrase, `awskms://…` and `gcpkms://…`
+      = hint: supported are a passphrase, `awskms://…`, `gcpkms://…` and `hashivault://…`
 
-    error[provisioner]: keys of `hashivault://` are not supported
+    warning[provisioner]: this is a key of hashivault, not of gcp-kms
      --> .sc/stacks/s/server.yaml:6:59
       |
     6 |     secrets-provider: { type: gcp-kms, config: { keyName: 'hashivault://k' } }
       |                                                           ^^^^^^^^^^^^^^^^
       |
-      = hint: supported are a passphrase, `awskms://…` and `gcpkms://…`
+      = hint: write `type: hashivault`
+
+    error[provisioner]: a secrets provider of type "hashivault" needs the URL of a key
+     --> .sc/stacks/s/server.yaml:6:31
+      |
+    6 |     secrets-provider: { type: hashivault }
+      |                               ^^^^^^^^^^
+      |
+      = hint: write `config: { keyName: "hashivault://NAME" }`
+
+    error[provisioner]: "reef" is not the URL of a key
+     --> .sc/stacks/s/server.yaml:6:62
+      |
+    6 |     secrets-provider: { type: hashivault, config: { keyName: reef, provision: true } }
+      |                                                              ^^^^
+      |
+      = hint: write `keyName: "hashivault://reef"`
+
+    warning[unknown-key]: the key `provision` is ignored
+     --> .sc/stacks/s/server.yaml:6:68
+      |
+    6 |     secrets-provider: { type: hashivault, config: { keyName: reef, provision: true } }
+      |                                                                    ^^^^^^^^^
+      |
+      = hint: the keys are keyName
 
     error[credentials]: an access key of AWS needs both `accessKey` and `secretAccessKey`
      --> .sc/stacks/s/server.yaml:6:84
@@ -225,7 +251,7 @@ fn unusable_keys_are_reported_at_their_line() {
     6 |     secrets-provider: { type: pulumi-cloud, config: { credentials: c } }
       |                               ^^^^^^^^^^^^
       |
-      = hint: use a passphrase or a key of your own: `passphrase`, `aws-kms`, `gcp-kms`
+      = hint: use a passphrase or a key of your own: `passphrase`, `aws-kms`, `gcp-kms`, `hashivault`
 
     error[not-supported]: "gcp-bucket" is not a secrets provider
      --> .sc/stacks/s/server.yaml:6:31
@@ -233,6 +259,6 @@ fn unusable_keys_are_reported_at_their_line() {
     6 |     secrets-provider: { type: gcp-bucket }
       |                               ^^^^^^^^^^
       |
-      = hint: supported are "passphrase", "aws-kms" and "gcp-kms"
+      = hint: supported are "passphrase", "aws-kms", "gcp-kms" and "hashivault"
     "#);
 }

@@ -20,7 +20,7 @@ use crate::snapshot::SecretsDescription;
 /// Name of the manager in a state.
 pub(super) const KIND: &str = "cloud";
 /// Schemes of the URLs of keys that are supported.
-const SCHEMES: [&str; 2] = ["awskms", "gcpkms"];
+const SCHEMES: [&str; 3] = ["awskms", "gcpkms", "hashivault"];
 
 /// Services for the keys of one stack.
 #[derive(Clone)]
@@ -257,7 +257,6 @@ mod tests {
                 error("awskms://reef", ""),
                 error("awskms://reef", "no base64!"),
                 error("azurekeyvault://reef.vault.azure.net/keys/k", "AAAA"),
-                error("hashivault://reef", "AAAA"),
                 error("reef", "AAAA"),
             ],
             [
@@ -265,7 +264,6 @@ mod tests {
                 "the description of the secrets manager \"cloud\" in the state is incomplete",
                 "the data key that is encrypted with awskms://reef is malformed",
                 "the key azurekeyvault://reef.vault.azure.net/keys/k is in Azure Key Vault, which is not supported",
-                "the key hashivault://reef is in HashiCorp Vault, which is not supported",
                 "\"reef\" is not the URL of a key",
             ]
         );

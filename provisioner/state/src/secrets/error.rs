@@ -66,8 +66,8 @@ impl Hint for SecretsError {
                  `sc stack export` needs no key"
             }
             Self::UnsupportedKey { .. } => {
-                "supported are a passphrase, `awskms://…` and `gcpkms://…`; `pulumi stack change-secrets-provider` moves \
-                 the secrets of a stack to one of them"
+                "supported are a passphrase, `awskms://…`, `gcpkms://…` and `hashivault://…`; \
+                 `pulumi stack change-secrets-provider` moves the secrets of a stack to one of them"
             }
             Self::DataKey { .. } => {
                 "restore an earlier state with `sc stack restore`, or the data key in the state or in the stack file"
@@ -84,22 +84,27 @@ impl Hint for SecretsError {
 fn key_hint(kind: KeyFailureKind) -> Option<&'static str> {
     Some(match kind {
         KeyFailureKind::Url => {
-            "write `awskms://ID?region=REGION`, `awskms://alias/NAME?region=REGION`, `awskms:///ARN?region=REGION` or \
-             `gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K`"
+            "write `awskms://ID?region=REGION`, `awskms://alias/NAME?region=REGION`, `awskms:///ARN?region=REGION`, \
+             `gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K` or `hashivault://NAME`"
         }
         KeyFailureKind::UnknownKey => "check the id, the account or project, and the region of the key",
         KeyFailureKind::OtherRegion => "write the region of the key in its URL: `?region=REGION`",
         KeyFailureKind::Disabled => "enable the key, or cancel its deletion; the secrets cannot be read without it",
         KeyFailureKind::Denied => {
-            "the account needs kms:Encrypt and kms:Decrypt, or the role roles/cloudkms.cryptoKeyEncrypterDecrypter; AWS \
-             also refuses a data key that was encrypted in another region"
+            "the account needs kms:Encrypt and kms:Decrypt, the role roles/cloudkms.cryptoKeyEncrypterDecrypter, or in Vault \
+             `update` on transit/encrypt/NAME and transit/decrypt/NAME; AWS also refuses a data key that was encrypted in \
+             another region"
         }
         KeyFailureKind::OtherKey => {
             "check the region, the account and the `context_` parameters of the key's URL; `sc stack restore` returns to a \
              state with the earlier key"
         }
-        KeyFailureKind::Credentials => "log in again, or set the credentials of the secrets provider in server.yaml",
-        KeyFailureKind::Unreachable => "check the network, the region and the `endpoint` of the key's URL",
+        KeyFailureKind::Credentials => {
+            "log in again, or set the credentials of the secrets provider in server.yaml, or VAULT_ADDR and VAULT_TOKEN"
+        }
+        KeyFailureKind::Unreachable => {
+            "check the network, the region and the `endpoint` of the key's URL, or VAULT_ADDR"
+        }
         KeyFailureKind::NoClients => {
             "use a build with the feature `cloud`, which is on by default, or protect the secrets by a passphrase"
         }
@@ -110,7 +115,6 @@ fn key_hint(kind: KeyFailureKind) -> Option<&'static str> {
 fn unsupported_key(url: &str) -> String {
     match url.split_once("://") {
         Some(("azurekeyvault", _)) => format!("the key {url} is in Azure Key Vault, which is not supported"),
-        Some(("hashivault", _)) => format!("the key {url} is in HashiCorp Vault, which is not supported"),
         Some((scheme, _)) => format!("the key {url} is in a service of unknown type {scheme:?}"),
         None => format!("{url:?} is not the URL of a key"),
     }

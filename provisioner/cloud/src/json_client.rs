@@ -1,24 +1,19 @@
-//! Requests with JSON to services of Google Cloud, which are repeated after errors of the network or of the service.
+//! Requests with JSON to services of Google Cloud and to HashiCorp Vault, which are repeated after errors of the network or of the
+//! service.
 
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable as _};
 use bridge::error::{chain, shorten_to};
-use google_cloud_auth::credentials::{CacheableResource, CredentialsProvider as _};
-use http::{Extensions, HeaderMap};
+use http::HeaderMap;
 use reqwest::redirect::Policy;
-use reqwest::{Client, RequestBuilder, Response, StatusCode};
+use reqwest::{Client, ClientBuilder, RequestBuilder, Response, StatusCode};
 use serde_json::Value;
-
-use super::credentials::LoadedCredentials;
-use super::failure::TokenFailure;
 
 /// Limit of one request, with its whole reply.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 /// Maximum size of a reply.
 const MAX_REPLY: usize = 4 << 20;
-/// Limit of the request of an access token, with its repetitions.
-const TOKEN_LIMIT: Duration = Duration::from_secs(20);
 /// Number of repetitions of a request.
 const REPETITIONS: usize = 5;
 /// Maximum number of characters of a reply in a message.
@@ -41,8 +36,10 @@ pub(crate) enum JsonError {
         text: String,
     },
     /// The reply is none of the service.
-    #[error("{host} did not reply as a service of Google Cloud does: {reason}; check a proxy or login page on the way")]
+    #[error("{host} did not reply as {service} does: {reason}; check a proxy or login page on the way")]
     Unexpected {
+        /// Service that was asked.
+        service: &'static str,
         /// Host of the request.
         host: String,
         /// Description of the reply.
@@ -56,25 +53,39 @@ pub(crate) enum Authentication {
     None,
     /// Access token.
     Token(String),
-    /// Headers with an access token, and with the project that is billed.
+    /// Headers with a token, and with what else selects the account.
     Headers(HeaderMap),
 }
 
-/// Client that sends an access token.
+/// Client that sends a token.
 pub(crate) struct JsonClient {
     client: Client,
     authentication: Authentication,
+    /// Name of the service, for messages.
+    service: &'static str,
 }
 
 impl JsonClient {
-    /// Creates a client. Sends no request.
+    /// Creates a client of a service of Google Cloud. Sends no request.
     ///
     /// # Errors
     /// [`JsonError::Unreachable`] if the machine does not allow it.
     pub(crate) fn new(authentication: Authentication) -> Result<Self, JsonError> {
-        let client = Client::builder().user_agent("sc").timeout(REQUEST_LIMIT).redirect(Policy::none()).build();
+        Self::of_service("a service of Google Cloud", authentication, |builder| builder.redirect(Policy::none()))
+    }
+
+    /// Creates a client of a service. Sends no request.
+    ///
+    /// # Errors
+    /// [`JsonError::Unreachable`] if the machine does not allow it.
+    pub(crate) fn of_service(
+        service: &'static str,
+        authentication: Authentication,
+        configure: impl FnOnce(ClientBuilder) -> ClientBuilder,
+    ) -> Result<Self, JsonError> {
+        let client = configure(Client::builder().user_agent("sc").timeout(REQUEST_LIMIT)).build();
         let client = client.map_err(|error| JsonError::Unreachable(chain(&error)))?;
-        Ok(Self { client, authentication })
+        Ok(Self { client, authentication, service })
     }
 
     /// Sends a request until it has a reply that is final, and returns its JSON.
@@ -89,7 +100,7 @@ impl JsonClient {
                 Authentication::Headers(headers) => request.headers(headers.clone()),
                 Authentication::None => request,
             };
-            receive(request.send().await?).await
+            receive(request.send().await?, self.service).await
         };
         attempt.retry(pauses().with_max_times(REPETITIONS)).when(JsonError::is_transient).await
     }
@@ -113,10 +124,10 @@ impl From<reqwest::Error> for JsonError {
 }
 
 /// Receives the JSON of a reply.
-async fn receive(mut reply: Response) -> Result<Value, JsonError> {
+async fn receive(mut reply: Response, service: &'static str) -> Result<Value, JsonError> {
     let status = reply.status();
     let host = reply.url().host_str().unwrap_or_default().to_owned();
-    let unexpected = |reason| JsonError::Unexpected { host, reason };
+    let unexpected = |reason| JsonError::Unexpected { service, host, reason };
     let mut body = Vec::new();
     while let Some(part) = reply.chunk().await? {
         if body.len() + part.len() > MAX_REPLY {
@@ -137,40 +148,13 @@ async fn receive(mut reply: Response) -> Result<Value, JsonError> {
     }
 }
 
-/// Requests an access token, as the headers of a request to a service that bills the project of the account.
-///
-/// # Errors
-/// [`TokenFailure`].
-pub(crate) async fn access_headers(loaded: &LoadedCredentials) -> Result<HeaderMap, TokenFailure> {
-    let LoadedCredentials { credentials, source } = loaded;
-    match tokio::time::timeout(TOKEN_LIMIT, credentials.headers(Extensions::new())).await {
-        Ok(Ok(CacheableResource::New { data, .. })) => Ok(data),
-        Ok(Ok(CacheableResource::NotModified)) => Ok(HeaderMap::new()),
-        Ok(Err(error)) => Err(TokenFailure::of(source, &error)),
-        Err(_) => Err(TokenFailure::timeout(source, TOKEN_LIMIT)),
-    }
-}
-
-/// Requests an access token.
-///
-/// # Errors
-/// [`TokenFailure`].
-pub(crate) async fn access_token(loaded: &LoadedCredentials) -> Result<String, TokenFailure> {
-    let LoadedCredentials { credentials, source } = loaded;
-    match tokio::time::timeout(TOKEN_LIMIT, credentials.access_token()).await {
-        Ok(Ok(token)) => Ok(token.token),
-        Ok(Err(error)) => Err(TokenFailure::of(source, &error)),
-        Err(_) => Err(TokenFailure::timeout(source, TOKEN_LIMIT)),
-    }
-}
-
 /// Returns pauses between requests that grow from 0.2 s to 10 s, without an end.
-pub(super) fn pauses() -> ExponentialBuilder {
+pub(crate) fn pauses() -> ExponentialBuilder {
     let (first, last) = (Duration::from_millis(200), Duration::from_secs(10));
     ExponentialBuilder::default().with_min_delay(first).with_max_delay(last).with_jitter().without_max_times()
 }
 
 /// Returns the words of a service, shortened.
-pub(super) fn words(message: Option<&Value>, default: &str) -> String {
+pub(crate) fn words(message: Option<&Value>, default: &str) -> String {
     shorten_to(message.and_then(Value::as_str).unwrap_or(default), MAX_WORDS).into_owned()
 }
