@@ -1,5 +1,5 @@
-//! Requests with JSON to services of Google Cloud and to HashiCorp Vault, which are repeated after errors of the network or of the
-//! service.
+//! Requests with JSON to services of Google Cloud and of Azure and to HashiCorp Vault, which are repeated after errors of the network
+//! or of the service.
 
 use std::time::Duration;
 
@@ -140,11 +140,22 @@ async fn receive(mut reply: Response, service: &'static str) -> Result<Value, Js
         Some(json) if status.is_success() => Ok(json),
         None if status.is_success() => Err(unexpected("it sent no JSON")),
         json => {
-            let error = json.unwrap_or_default()["error"].take();
-            let code = error.get("status").and_then(Value::as_str).map(str::to_owned);
-            let text = words(error.get("message"), &String::from_utf8_lossy(&body));
+            let json = json.unwrap_or_default();
+            let (code, text) = error_of(&json);
+            let text = words(text, &String::from_utf8_lossy(&body));
+            let code = code.and_then(Value::as_str).map(str::to_owned);
             Err(JsonError::Refused { status, code, text })
         }
+    }
+}
+
+/// Returns the code and the words in the reply to a refused request: members of `error` in Google Cloud and in Azure, members of
+/// the reply itself in OAuth 2.0.
+fn error_of(reply: &Value) -> (Option<&Value>, Option<&Value>) {
+    match reply.get("error") {
+        Some(code @ Value::String(_)) => (Some(code), reply.get("error_description")),
+        Some(error) => (error.get("status").or(error.get("code")), error.get("message")),
+        None => (None, None),
     }
 }
 

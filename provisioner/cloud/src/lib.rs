@@ -5,6 +5,8 @@
 //! secret means.
 
 pub mod aws;
+pub mod azblob;
+pub mod azure;
 mod bucket;
 pub mod gcs;
 pub mod google;

@@ -7,6 +7,17 @@ use config::CloudAccount;
 use engine::masking::MASK;
 use percent_encoding::percent_decode_str;
 
+/// Variables of the environment with secrets of stores.
+const VARIABLES: [&str; 5] = [
+    "PGPASSWORD",
+    "AZURE_STORAGE_KEY",
+    "AZURE_STORAGE_SAS_TOKEN",
+    "AZURE_STORAGE_CONNECTION_STRING",
+    "AZURE_STORAGEBLOB_CONNECTIONSTRING",
+];
+/// Parts of a connection string that are secrets.
+const SECRET_PARTS: [&str; 2] = ["AccountKey", "SharedAccessSignature"];
+
 /// Returns the secrets of a URL, of its account and of the environment, which must not be displayed.
 pub(super) fn secrets(url: &str, account: &CloudAccount, environment: &BTreeMap<String, String>) -> Vec<String> {
     let passwords = passwords(url).into_iter().flat_map(|range| {
@@ -14,7 +25,13 @@ pub(super) fn secrets(url: &str, account: &CloudAccount, environment: &BTreeMap<
         let decoded = percent_decode_str(password).decode_utf8_lossy().into_owned();
         [password.to_owned(), decoded]
     });
-    let passwords = passwords.chain(environment.get("PGPASSWORD").cloned());
+    let of_environment = VARIABLES.iter().filter_map(|name| environment.get(*name)).flat_map(|value| {
+        // A connection string has its key between others of its parts.
+        let parts = value.split(';').filter_map(|part| part.split_once('='));
+        let keys = parts.filter(|(name, _)| SECRET_PARTS.contains(name)).map(|(_, key)| key.to_owned());
+        std::iter::once(value.clone()).chain(keys).collect::<Vec<_>>()
+    });
+    let passwords = passwords.chain(of_environment);
     let of_account = match account {
         CloudAccount::Environment => None,
         CloudAccount::Aws(account) => account.access_key.as_ref().map(|(_, secret)| secret),
@@ -94,5 +111,8 @@ mod tests {
         }
         let environment = BTreeMap::from([("PGPASSWORD".to_owned(), "hush".to_owned())]);
         assert_eq!(secrets("postgres://ada@host/db", &CloudAccount::Environment, &environment), ["hush"]);
+        let string = "AccountName=reef;AccountKey=aHVzaA==;BlobEndpoint=https://reef.example";
+        let environment = BTreeMap::from([("AZURE_STORAGE_CONNECTION_STRING".to_owned(), string.to_owned())]);
+        assert_eq!(secrets("azblob://state", &CloudAccount::Environment, &environment), [string, "aHVzaA=="]);
     }
 }

@@ -213,8 +213,8 @@ impl Hint for SetupError {
         Self::Renamed { from, to } => Some(rename_hint(from, to)),
         Self::SettingsExist { .. } => Some("remove or move one of them".into()),
         Self::UnsupportedTarget { .. } => Some(
-            "write `file:///absolute/folder`, `file://~/folder`, `s3://bucket/prefix`, `gs://bucket/prefix` or \
-             `postgres://host/database`, with the parameters that `pulumi login` takes"
+            "write `file:///absolute/folder`, `file://~/folder`, `s3://bucket/prefix`, `gs://bucket/prefix`, \
+             `azblob://container/prefix` or `postgres://host/database`, with the parameters that `pulumi login` takes"
                 .into(),
         ),
         Self::Reference(_)
@@ -256,9 +256,6 @@ pub enum UnsupportedTarget {
     /// The URL has a placeholder.
     #[error("a placeholder is not replaced on the command line")]
     Placeholder,
-    /// The URL leads to Azure.
-    #[error("Azure is not supported")]
-    Azure,
     /// The URL leads to a service.
     #[error("Pulumi Cloud is not supported")]
     Service,

@@ -250,11 +250,10 @@ fn target_storage(url: &str, source: &StateStorage) -> Result<StateStorage, Setu
     match url.split_once("://") {
         _ if url.contains("${") => unsupported(UnsupportedTarget::Placeholder),
         Some(("file", _)) => Ok(StateStorage::FileSystem { url: url.to_owned(), span, private }),
-        Some(("s3" | "gs" | "postgres", _)) => {
+        Some(("s3" | "gs" | "azblob" | "postgres", _)) => {
             let (url, account) = (SecretText::new(url), CloudAccount::Environment);
             Ok(StateStorage::Remote { url, span, account, new_bucket: None })
         }
-        Some(("azblob", _)) => unsupported(UnsupportedTarget::Azure),
         Some(("http" | "https", _)) => unsupported(UnsupportedTarget::Service),
         Some(_) | None => unsupported(UnsupportedTarget::Scheme),
     }

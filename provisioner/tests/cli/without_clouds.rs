@@ -33,6 +33,7 @@ fn stores_in_clouds_are_refused_and_valid() {
     let stores = [
         ("s3", "type: fs, config: { path: \"s3://reef-state?region=eu-west-1\" }"),
         ("gs", "type: fs, config: { path: gs://reef-state }"),
+        ("azblob", "type: fs, config: { path: \"azblob://state?storage_account=reef\" }"),
         ("postgres", "type: fs, config: { path: \"postgres://ada:t0p@db/state\" }"),
         ("s3", "type: s3-bucket, config: { bucketName: reef-state, region: eu-west-1 }"),
         ("gs", "type: gcp-bucket, config: { bucketName: reef-state }"),

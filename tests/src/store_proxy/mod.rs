@@ -89,6 +89,11 @@ impl StoreProxy {
         Ok(Self { address, shared, end: Some(end), thread: Some(thread) })
     }
 
+    /// Returns the address and the port of the proxy.
+    pub fn host(&self) -> String {
+        self.address.to_string()
+    }
+
     /// Returns the URL of a proxy of HTTP: `http://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)

@@ -146,7 +146,7 @@ fn migration_that_cannot_be_done_changes_nothing() {
         ("file://missing", 1, "there is no folder"),
         ("file://new?colour=red", 1, "unknown parameter \"colour\""),
         ("file://${project:root}/new", 2, "a placeholder is not replaced on the command line"),
-        ("azblob://reef", 2, "Azure is not supported"),
+        ("azblob://reef?colour=red", 1, "has no parameter `colour`"),
         ("https://api.pulumi.com", 2, "Pulumi Cloud is not supported"),
         ("new", 2, "it has no supported scheme"),
         ("postgres://ada:otter@host/db?sslmode=perhaps&password=whelk", 1, "cannot be opened"),

@@ -12,11 +12,12 @@ use serde_json::Value;
 use state::store::{
     LockHolder, LockLease, Objects, OutageReport, StackReference, StateStore, StoreError, StoreOptions,
 };
+use tests::azurite::Azurite;
 use tests::gcs_server::GcsServer;
 
 use crate::life::Repository;
 
-use crate::{postgres, s3};
+use crate::{azblob, postgres, s3};
 
 /// Number of clients.
 const CLIENTS: u32 = 20;
@@ -81,6 +82,13 @@ async fn twenty_clients_lock_a_stack_in_google_cloud_storage_one_after_another()
     check_clients(|| async { open_gcs(&url, None, &environment, None, OutageReport::default()).unwrap() }).await;
 }
 
+/// Shows: state.md#a-run "Of many commands that wait, each gets the lock, and one at a time."
+#[tokio::test]
+async fn twenty_clients_lock_a_stack_in_azure_one_after_another() {
+    let server = Azurite::start("reef").unwrap();
+    check_clients(|| async { azblob::open(&server, "reef/team") }).await;
+}
+
 /// Starts processes that provision the same stack. All of them succeed, one after another, and one creates the resource.
 fn check_processes(repository: &Repository) {
     repository.write_things(&[("a", "1")]);
@@ -131,4 +139,11 @@ async fn eight_processes_provision_a_stack_in_google_cloud_storage_one_after_ano
     let host = server.url();
     let check = move || check_processes(&Repository::in_google_cloud_storage(&host));
     tokio::task::spawn_blocking(check).await.unwrap();
+}
+
+/// Shows: state.md#a-run "Of many commands that wait, each gets the lock, and one at a time."
+#[test]
+fn eight_processes_provision_a_stack_in_azure_one_after_another() {
+    let server = Azurite::start("reef").unwrap();
+    check_processes(&Repository::in_azure(server.host()));
 }

@@ -3,6 +3,7 @@
 //!
 //! By default only some requests are tested; `SC_CRASH_EVERY=1` tests all.
 
+use tests::azurite::Azurite;
 use tests::gcs_server::GcsServer;
 use tests::store_proxy::{Fault, StoreProxy};
 
@@ -66,4 +67,12 @@ async fn sc_killed_at_a_request_to_google_cloud_storage() {
     let proxy = StoreProxy::in_front_of(&server.url()).unwrap();
     let check = move || check_all(Repository::in_google_cloud_storage(&proxy.url()), &proxy);
     tokio::task::spawn_blocking(check).await.unwrap();
+}
+
+/// Shows: state.md#the-process-ended "No resource is lost, whenever the process ends, also at any request to a store."
+#[test]
+fn sc_killed_at_a_request_to_azure() {
+    let server = Azurite::start("reef").unwrap();
+    let proxy = StoreProxy::in_front_of(&server.url()).unwrap();
+    check_all(Repository::in_azure(&proxy.host()), &proxy);
 }

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use tests::azurite::Azurite;
 use tests::gcs_server::GcsServer;
 use tests::store_proxy::{Conditions, Fault, StoreProxy};
 
@@ -49,19 +50,26 @@ fn check_once(versions: &Versions, proxy: &StoreProxy, number: usize, fault: Fau
     is_hit
 }
 
+/// Reply of a store to expired credentials, and a part of the error.
+struct Refusal {
+    status: u16,
+    code: &'static str,
+    words: &'static str,
+}
+
 /// Refuses all requests from a number on, and checks that the run fails and loses nothing. Returns false if the run has no such
 /// request.
-fn check_refused(versions: &Versions, proxy: &StoreProxy, number: usize) -> bool {
+fn check_refused(versions: &Versions, proxy: &StoreProxy, number: usize, expired: &Refusal) -> bool {
     let at = format!("refused from request {number} on");
     versions.change();
     proxy.forget_requests();
-    proxy.fail_from(number, Fault::Refused(400, "ExpiredToken"));
+    proxy.fail_from(number, Fault::Refused(expired.status, expired.code));
     let output = versions.repository.command(CHANGE).output().unwrap();
     let printed = String::from_utf8_lossy(&output.stderr);
     let is_hit = proxy.requests().len() > number;
     proxy.recover();
     assert_eq!(output.status.code(), Some(i32::from(is_hit)), "{at}: {printed}");
-    assert!(!is_hit || printed.contains("have expired (ExpiredToken"), "{at}: {printed}");
+    assert!(!is_hit || printed.contains(expired.words), "{at}: {printed}");
     versions.check_recorded(&at);
     versions.check_next_run(&at);
     is_hit
@@ -77,7 +85,7 @@ fn check_numbers(first: usize, check: impl Fn(usize) -> bool) {
     assert!(count * step() > 8, "only {count} requests");
 }
 
-fn check_bucket(repository: Repository, proxy: &StoreProxy) {
+fn check_bucket(repository: Repository, proxy: &StoreProxy, expired: &Refusal) {
     let versions = Versions::new(repository);
     proxy.set_delay(Duration::from_millis(20));
     for fault in [Fault::CutBefore, Fault::CutAfter, Fault::CutReply, Fault::BUSY] {
@@ -85,7 +93,7 @@ fn check_bucket(repository: Repository, proxy: &StoreProxy) {
     }
     proxy.set_delay(Duration::ZERO);
     check_numbers(1, |number| check_once(&versions, proxy, number, Fault::Overtaken));
-    check_numbers(4, |number| check_refused(&versions, proxy, number));
+    check_numbers(4, |number| check_refused(&versions, proxy, number, expired));
 }
 
 /// Shows: state.md#stores "A run with a store that is slow, busy or cut off succeeds, or fails with an error, and loses
@@ -95,7 +103,8 @@ fn run_goes_through_faults_of_s3_and_loses_nothing() {
     let server = s3::with_bucket("reef");
     let proxy = StoreProxy::in_front_of(server.url()).unwrap();
     proxy.set_conditions(Conditions::Proxy);
-    check_bucket(Repository::in_s3(&proxy.url()), &proxy);
+    let expired = Refusal { status: 400, code: "ExpiredToken", words: "have expired (ExpiredToken" };
+    check_bucket(Repository::in_s3(&proxy.url()), &proxy, &expired);
 }
 
 /// Shows: state.md#stores "A run with a store that is slow, busy or cut off succeeds, or fails with an error, and loses
@@ -111,6 +120,16 @@ async fn run_goes_through_faults_of_google_cloud_storage_and_loses_nothing() {
         }
     };
     tokio::task::spawn_blocking(check).await.unwrap();
+}
+
+/// Shows: state.md#stores "A run with a store that is slow, busy or cut off succeeds, or fails with an error, and loses
+///   nothing."
+#[test]
+fn run_goes_through_faults_of_azure_and_loses_nothing() {
+    let server = Azurite::start("reef").unwrap();
+    let proxy = StoreProxy::in_front_of(&server.url()).unwrap();
+    let expired = Refusal { status: 401, code: "InvalidAuthenticationInfo", words: "or have expired, or the clock" };
+    check_bucket(Repository::in_azure(&proxy.host()), &proxy, &expired);
 }
 
 /// A conditional write whose reply is lost is not repeated, so a run may fail.

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use tests::binaries;
 use tests::processes::{kill_with_variable, wait_until};
 
-use crate::postgres;
+use crate::{azblob, postgres};
 
 /// Repository with the stack `reef` of project `tank`.
 pub(crate) struct Repository {
@@ -53,6 +53,12 @@ impl Repository {
     pub(crate) fn in_postgres(port: u16) -> Self {
         let url = postgres::url_at(port, "ada", "reef", "sslmode=disable");
         Self::new(&format!("{{ type: fs, config: {{ path: \"{url}\" }} }}"), &[])
+    }
+
+    /// Creates a repository whose state is in the container `reef` of `azurite`, or of a proxy in front of it.
+    pub(crate) fn in_azure(host: &str) -> Self {
+        let url = azblob::url("reef/team", host);
+        Self::new(&format!("{{ type: fs, config: {{ path: \"{url}\" }} }}"), &azblob::KEYS)
     }
 
     /// Creates a repository whose state is in the bucket `reef` of a stand-in of Google Cloud Storage.

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use state::store::{Objects, StateStore, StoreOptions, compliance};
+use tests::azurite::Azurite;
 use tests::gcs_server::GcsServer;
 
 use crate::life::{Repository, lead_a_whole_life};
-use crate::{postgres, s3};
+use crate::{azblob, postgres, s3};
 
 /// Runs the compliance tests of stores, whose second contender sees what the first one has written.
 async fn check_compliance(objects: Arc<dyn Objects>) {
@@ -53,4 +54,17 @@ async fn stack_in_google_cloud_storage_has_a_whole_life() {
     let host = server.url();
     let life = tokio::task::spawn_blocking(move || lead_a_whole_life(&Repository::in_google_cloud_storage(&host)));
     life.await.unwrap();
+}
+
+#[tokio::test]
+async fn store_in_azure_is_compliant() {
+    let server = Azurite::start("reef").unwrap();
+    check_compliance(azblob::open(&server, "reef/team")).await;
+}
+
+/// Shows: state.md#stores "All commands work on each store."
+#[test]
+fn stack_in_azure_has_a_whole_life() {
+    let server = Azurite::start("reef").unwrap();
+    lead_a_whole_life(&Repository::in_azure(server.host()));
 }

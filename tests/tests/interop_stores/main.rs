@@ -6,6 +6,7 @@
     reason = "helpers of tests panic at the first failure, and print counts"
 )]
 
+mod azblob;
 mod bad_inputs;
 mod contenders;
 mod crash_points;

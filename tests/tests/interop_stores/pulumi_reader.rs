@@ -10,10 +10,11 @@ use std::process::{Child, Command};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tests::azurite::Azurite;
 use tests::{commands, sdks};
 
 use crate::life::Repository;
-use crate::s3;
+use crate::{azblob, s3};
 
 const SECRET: &str = "pearl <9> & ü";
 const STACK: &str = ".pulumi/stacks/tank/reef.json";
@@ -32,7 +33,8 @@ fn read(arguments: &[&str], passphrase: &str) -> io::Result<Vec<u8>> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop_state/reader");
     let mut command = Command::new(sdks::go_program("state-reader", &sources)?);
     command.args(arguments).env_clear().env("PULUMI_CONFIG_PASSPHRASE", passphrase).env("HOME", "/missing");
-    commands::run(command.env("AWS_ACCESS_KEY_ID", "AKIATEST").env("AWS_SECRET_ACCESS_KEY", "test"))
+    command.env("AWS_ACCESS_KEY_ID", "AKIATEST").env("AWS_SECRET_ACCESS_KEY", "test").envs(azblob::KEYS);
+    commands::run(&mut command)
 }
 
 /// Starts a run, and returns it once it is in the Create of the resource `b`.
@@ -94,6 +96,13 @@ fn bucket_and_export_under_a_passphrase_are_read_by_gocloud_and_the_sdk_of_pulum
     let server = s3::with_bucket("reef");
     let url = format!("s3://reef/team?endpoint={}&s3ForcePathStyle=true&region=us-east-1", server.url());
     check_bucket(&Repository::in_s3(server.url()), &url, Some("another"));
+}
+
+/// Shows: state.md#stores "Layout, names, compression, `.bak`, history, backups and tags are the same in each of them"
+#[test]
+fn container_in_azure_is_read_by_gocloud_and_the_sdk_of_pulumi() {
+    let server = Azurite::start("reef").unwrap();
+    check_bucket(&Repository::in_azure(server.host()), &azblob::url("reef/team", server.host()), Some("another"));
 }
 
 /// Shows: state.md#stores "Layout, names, compression, `.bak`, history, backups and tags are the same in each of them"

@@ -1,5 +1,6 @@
 //! Number of requests of whole commands, and of round trips until a plugin is called.
 
+use tests::azurite::Azurite;
 use tests::store_proxy::{StoreProxy, round_trips};
 
 use crate::life::Repository;
@@ -61,4 +62,13 @@ fn run_without_changes_sends_few_requests_to_postgres() {
     let server = postgres::start(&[]);
     let proxy = StoreProxy::in_front_of_postgres(server.port()).unwrap();
     check_counts(&Repository::in_postgres(proxy.port()), &proxy);
+}
+
+/// Shows: state.md#stores "A run without changes sends at most 16 requests to the store"
+/// Shows: state.md#stores "the first call about a resource comes after at most seven round trips"
+#[test]
+fn run_without_changes_sends_few_requests_to_azure() {
+    let server = Azurite::start("reef").unwrap();
+    let proxy = StoreProxy::in_front_of(&server.url()).unwrap();
+    check_counts(&Repository::in_azure(&proxy.host()), &proxy);
 }

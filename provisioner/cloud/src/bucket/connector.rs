@@ -29,7 +29,7 @@ const MAX_REPLY: usize = 16 << 20;
 /// Part of the reply to a failed request that is received.
 const MAX_FAILURE: usize = 64 << 10;
 /// Time for which a failed request is repeated.
-const RETRY_BUDGET: Duration = Duration::from_secs(60);
+pub(crate) const RETRY_BUDGET: Duration = Duration::from_secs(60);
 /// Limits of the time that is waited for a host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimeLimits {

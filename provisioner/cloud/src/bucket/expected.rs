@@ -16,6 +16,8 @@ pub(super) enum ExpectedReply {
     Object,
     /// A page of a listing.
     Listing,
+    /// A page of a listing of Azure.
+    BlobListing,
     /// A description of the copy.
     Copy,
     /// Content that is not read.
@@ -38,10 +40,12 @@ pub(super) enum Verdict {
 impl ExpectedReply {
     /// Returns what a request asks for.
     pub(super) fn to(request: &HttpRequest) -> Self {
-        // Google's confirmation has no content.
+        // The confirmations of Google and of Azure have no content.
         let is_copy = request.headers().contains_key("x-amz-copy-source");
+        let asks_for = |parameter: &str| request.uri().query().is_some_and(|query| query.contains(parameter));
         match *request.method() {
-            Method::GET if request.uri().query().is_some_and(|query| query.contains("list-type=")) => Self::Listing,
+            Method::GET if asks_for("list-type=") => Self::Listing,
+            Method::GET if asks_for("comp=list") => Self::BlobListing,
             Method::GET => Self::Object,
             Method::PUT if is_copy => Self::Copy,
             Method::DELETE => Self::Absent,
@@ -77,10 +81,14 @@ impl ExpectedReply {
                     Verdict::Store
                 }
             }
+            Self::BlobListing if root != Some("EnumerationResults") => other("no list of objects"),
+            Self::BlobListing if !text.contains("<NextMarker") => {
+                Verdict::Other("it sent a part of a list, and not how to get the rest".to_owned())
+            }
             Self::Copy if root != Some("CopyObjectResult") => other("no confirmation of the copy"),
             Self::Absent if !text.trim().is_empty() => other("a content where none belongs"),
             Self::Confirmation if is_page => other("a web page"),
-            Self::Object | Self::Copy | Self::Confirmation | Self::Absent => Verdict::Store,
+            Self::BlobListing | Self::Object | Self::Copy | Self::Confirmation | Self::Absent => Verdict::Store,
         }
     }
 }
@@ -122,16 +130,27 @@ mod tests {
 
     #[test]
     fn replies_of_other_programs_are_recognised() {
-        use ExpectedReply::{Absent, Confirmation, Copy, Listing};
+        use ExpectedReply::{Absent, BlobListing, Confirmation, Copy, Listing};
         let page = "`<HTML>`";
         let truncated = "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>";
-        let cases: [(ExpectedReply, &str, Result<(), String>); 14] = [
+        let cases: [(ExpectedReply, &str, Result<(), String>); 17] = [
             (Listing, "<?xml version='1.0'?><ListBucketResult xmlns='s3'></ListBucketResult>", Ok(())),
             (Listing, "\u{feff}<ns:ListBucketResult/>", Ok(())),
             (Listing, PAGE, Err(format!("it sent no list of objects ({page})"))),
             (Listing, "", Err("it sent no list of objects (nothing)".to_owned())),
             (Listing, "{\"items\": []}", Err("it sent no list of objects (JSON)".to_owned())),
             (Listing, truncated, Err("it sent a part of a list, and not how to get the rest".to_owned())),
+            (
+                BlobListing,
+                "\u{feff}<?xml version='1.0'?><EnumerationResults><NextMarker/></EnumerationResults>",
+                Ok(()),
+            ),
+            (BlobListing, PAGE, Err(format!("it sent no list of objects ({page})"))),
+            (
+                BlobListing,
+                "<EnumerationResults><Blobs></Blobs></EnumerationResults>",
+                Err("it sent a part of a list, and not how to get the rest".to_owned()),
+            ),
             (Copy, "<CopyObjectResult><ETag>1</ETag></CopyObjectResult>", Ok(())),
             (Copy, PAGE, Err(format!("it sent no confirmation of the copy ({page})"))),
             (Copy, "", Err("it sent no confirmation of the copy (nothing)".to_owned())),
@@ -146,7 +165,7 @@ mod tests {
             assert_eq!(expected.judge(content.as_bytes()), verdict, "{expected:?} {content}");
         }
         let failure = b"<?xml version='1.0'?><Error><Code>InternalError</Code></Error>";
-        for expected in [Listing, Copy, Absent, Confirmation] {
+        for expected in [Listing, BlobListing, Copy, Absent, Confirmation] {
             assert_eq!(expected.judge(failure), Verdict::Failure);
         }
         let truncated =

@@ -5,7 +5,14 @@ use std::error::Error;
 use super::reply::Reply;
 use super::transport::TransportFailure;
 use crate::aws::CredentialsFailure;
+use crate::azure::AzureTokenFailure;
 use crate::google::TokenFailure;
+
+/// Codes of a missing object, in S3 and Google Cloud Storage, and in Azure.
+const MISSING: [&str; 2] = ["NoSuchKey", "BlobNotFound"];
+/// Codes of a condition that is not met, without the status of one: in S3 during another write, and in Azure of an object that is
+/// there.
+const CONFLICTS: [&str; 2] = ["ConditionalRequestConflict", "BlobAlreadyExists"];
 
 /// Cause of a failed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +40,9 @@ impl Failure {
             if let Some(failure) = cause.downcast_ref::<TokenFailure>() {
                 return Self::Credentials(failure.to_string());
             }
+            if let Some(failure) = cause.downcast_ref::<AzureTokenFailure>() {
+                return Self::Credentials(failure.to_string());
+            }
             if let Some(failure) = cause.downcast_ref::<TransportFailure>() {
                 return Self::Transport(failure.clone());
             }
@@ -56,12 +66,24 @@ impl Failure {
         matches!(self, Self::Reply(Reply { code: Some(found), .. }) if found == code)
     }
 
+    /// Returns whether there is no object with the key.
+    pub(super) fn is_missing(&self) -> bool {
+        // Azure checks the source of a copy by a request of its own.
+        let is_source =
+            matches!(self, Self::Reply(reply) if reply.status == 404) && self.has_code("CannotVerifyCopySource");
+        is_source || MISSING.iter().any(|code| self.has_code(code))
+    }
+
     /// Returns whether the condition of a write is not met. A missing object fulfils no condition on its version.
     pub(super) fn is_condition(&self) -> bool {
         match self {
             Self::Condition => true,
             Self::Reply(reply) => {
-                reply.status == 412 || self.has_code("ConditionalRequestConflict") || self.has_code("NoSuchKey")
+                // In Azure, a lease of another client has the same status as a condition.
+                let is_leased = reply.code.as_deref().is_some_and(|code| code.starts_with("Lease"));
+                reply.status == 412 && !is_leased
+                    || self.is_missing()
+                    || CONFLICTS.iter().any(|code| self.has_code(code))
             }
             Self::Credentials(_) | Self::Transport(_) | Self::Other(_) => false,
         }

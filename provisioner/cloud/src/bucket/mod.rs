@@ -1,4 +1,4 @@
-//! Objects in a bucket: what the stores of Amazon and of Google have in common.
+//! Objects in a bucket: what the stores of Amazon, of Google and of Azure have in common.
 //!
 //! Input: a client of `object_store`, and the words of its service. Output: an implementation of
 //! [`state::store::Objects`]. Excluded: URLs, credentials, regions.
@@ -15,7 +15,7 @@ mod pages;
 mod reply;
 mod transport;
 
-pub(crate) use connector::{LimitedConnector, retry_config};
+pub(crate) use connector::{LimitedConnector, RETRY_BUDGET, retry_config};
 pub(crate) use failure::Failure;
 pub(crate) use objects::parse_prefix;
 pub(crate) use objects::{Bucket, BucketService};

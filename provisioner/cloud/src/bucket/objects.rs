@@ -107,7 +107,7 @@ impl<S: ObjectStore + PaginatedListStore, E: BucketService> Bucket<S, E> {
         let path = self.path("read", key)?;
         let result = match self.request(("read", key, 0), || Box::pin(self.store.get(&path))).await {
             Ok(result) => result,
-            Err(failure) if failure.has_code("NoSuchKey") => return Ok(None),
+            Err(failure) if failure.is_missing() => return Ok(None),
             Err(failure) => return Err(self.explain("read", key, &failure)),
         };
         let meta = result.meta.clone();
@@ -251,7 +251,7 @@ impl<S: ObjectStore + PaginatedListStore, E: BucketService> Objects for Bucket<S
         let (source, target) = (self.path("copy", from)?, self.path("copy", to)?);
         match self.request(("copy", from, 0), || Box::pin(self.store.copy(&source, &target))).await {
             Ok(()) => Ok(true),
-            Err(failure) if failure.has_code("NoSuchKey") => Ok(false),
+            Err(failure) if failure.is_missing() => Ok(false),
             Err(failure) => Err(self.explain("copy", from, &failure)),
         }
     }
@@ -260,7 +260,7 @@ impl<S: ObjectStore + PaginatedListStore, E: BucketService> Objects for Bucket<S
         let path = self.path("remove", key)?;
         match self.request(("remove", key, 0), || Box::pin(self.store.delete(&path))).await {
             Ok(()) => Ok(()),
-            Err(failure) if failure.has_code("NoSuchKey") => Ok(()),
+            Err(failure) if failure.is_missing() => Ok(()),
             Err(failure) => Err(self.explain("remove", key, &failure)),
         }
     }

@@ -34,7 +34,10 @@ impl Reply {
         }
         let (mut parts, body) = response.into_parts();
         let region = parts.headers.get("x-amz-bucket-region").and_then(|region| region.to_str().ok());
-        let reply = Self::parse(status.as_u16(), region, &String::from_utf8_lossy(&body.bytes().await?));
+        let mut reply = Self::parse(status.as_u16(), region, &String::from_utf8_lossy(&body.bytes().await?));
+        // The reply to a HEAD has no content.
+        let of_azure = || Some(one_line(parts.headers.get("x-ms-error-code")?.to_str().ok()?));
+        reply.code = reply.code.or_else(of_azure);
         if status.is_redirection() || status == StatusCode::NOT_IMPLEMENTED {
             parts.status = StatusCode::BAD_REQUEST;
         }
@@ -81,12 +84,17 @@ impl Reply {
 pub(super) fn element(content: &str, name: &str) -> Option<String> {
     let (_, rest) = content.split_once(&format!("<{name}>"))?;
     let (text, _) = rest.split_once(&format!("</{name}>"))?;
-    let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut text = text.to_owned();
     for (entity, character) in [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")] {
         text = text.replace(entity, character);
     }
-    let text: String = text.chars().filter(|character| !character.is_control()).take(MAX_WORDS).collect();
-    (!text.is_empty()).then_some(text)
+    Some(one_line(&text)).filter(|text| !text.is_empty())
+}
+
+/// Returns a text on one line, without control characters, shortened.
+fn one_line(text: &str) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    text.chars().filter(|character| !character.is_control()).take(MAX_WORDS).collect()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::secret_text::SecretText;
 use crate::stack::{CloudAccount, NewBucket, StateStorage};
 
 /// Schemes of the URLs of buckets and databases.
-const REMOTE_SCHEMES: [&str; 3] = ["s3", "gs", "postgres"];
+const REMOTE_SCHEMES: [&str; 4] = ["s3", "gs", "azblob", "postgres"];
 
 impl BlockReader<'_, '_> {
     pub(super) fn read_state_storage(&mut self, config: Option<Section<'_>>, block_span: Span) -> Option<StateStorage> {
@@ -54,16 +54,11 @@ impl BlockReader<'_, '_> {
             Some(Field { text, span }) if has_scheme(&text, &["https", "http"]) => {
                 self.report_service("a state storage at an `https://` address", span)
             }
-            Some(Field { text, span }) if has_scheme(&text, &["azblob"]) => {
-                let help = "keep the state in a folder (`file://…`), in S3 (`s3://…`), in Google Cloud Storage (`gs://…`) or in \
-                            PostgreSQL (`postgres://…`); `pulumi stack export | sc stack import` moves a stack there";
-                self.report("a state storage in Azure (`azblob://`) is not supported", span, help)
-            }
             Some(Field { span, .. }) => {
                 let summary = "the path of a state storage of type \"fs\" must be a URL";
                 self.diagnostics.push(Diagnostic::error(CODE, span, summary).help(
                     "write `file:///absolute/folder`, `file://~/folder`, `file://${project:root}/folder`, `s3://bucket`, \
-                     `gs://bucket` or `postgres://host/database`",
+                     `gs://bucket`, `azblob://container` or `postgres://host/database`",
                 ));
                 None
             }
@@ -137,7 +132,7 @@ impl BlockReader<'_, '_> {
 
     /// Reports a state in Pulumi's service, whose protocol is not that of a store.
     fn report_service<T>(&mut self, what: &str, span: Span) -> Option<T> {
-        let help = "keep the state in a store of your own, such as a folder (`file://…`) or a bucket (`s3://…`, `gs://…`); \
+        let help = "keep the state in a store of your own, such as a folder (`file://…`) or a bucket (`s3://…`, `gs://…`, `azblob://…`); \
                     `pulumi stack export | sc stack import` moves a stack there";
         self.report(format_args!("{what} is not supported: it belongs to the service Pulumi Cloud"), span, help)
     }

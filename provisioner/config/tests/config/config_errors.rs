@@ -43,7 +43,7 @@ templates:
     6 |     state-storage: { type: pulumi-cloud }
       |                            ^^^^^^^^^^^^
       |
-      = hint: keep the state in a store of your own, such as a folder (`file://…`) or a bucket (`s3://…`, `gs://…`); `pulumi stack export | sc stack import` moves a stack there
+      = hint: keep the state in a store of your own, such as a folder (`file://…`) or a bucket (`s3://…`, `gs://…`, `azblob://…`); `pulumi stack export | sc stack import` moves a stack there
 
     error[provisioner]: a secrets provider of type "aws-kms" needs the URL of a key
      --> .sc/stacks/s/server.yaml:7:31
@@ -129,7 +129,7 @@ provisioner:
     5 |     state-storage: { type: fs, config: { path: /state } }
       |                                                ^^^^^^
       |
-      = hint: write `file:///absolute/folder`, `file://~/folder`, `file://${project:root}/folder`, `s3://bucket`, `gs://bucket` or `postgres://host/database`
+      = hint: write `file:///absolute/folder`, `file://~/folder`, `file://${project:root}/folder`, `s3://bucket`, `gs://bucket`, `azblob://container` or `postgres://host/database`
 
     warning[rewritten-scalar]: `passPhrase` is changed when it is read
      --> .sc/stacks/s/server.yaml:6:65
@@ -447,7 +447,6 @@ fn stores_that_are_not_supported_are_refused_by_name() {
     for (storage, expected, hint) in [
         ("type: pulumi-cloud", "the state storage \"pulumi-cloud\" is not supported: it belongs to the service", moved),
         ("type: fs, config: { path: \"https://api.pulumi.com\" }", "at an `https://` address is not supported", moved),
-        ("type: fs, config: { path: \"azblob://c\" }", "in Azure (`azblob://`) is not supported", moved),
         ("type: passphrase", "\"passphrase\" is not a state storage, but a secrets provider", "\"s3-bucket\""),
     ] {
         let server = format!(

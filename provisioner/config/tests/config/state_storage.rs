@@ -29,6 +29,7 @@ fn bucket_or_database_has_the_url_of_pulumi_and_the_credentials_of_the_file() {
     let table = [
         ("type: fs, config: { path: \"s3://b/p?region=r\" }", "s3://b/p?region=r", none.clone()),
         ("type: fs, config: { path: \"gs://b\" }", "gs://b", none.clone()),
+        ("type: fs, config: { path: \"azblob://c/p?cdn=true\" }", "azblob://c/p?cdn=true", none.clone()),
         ("type: fs, config: { path: \"postgres://ada:pw@h/db\" }", "postgres://ada:pw@h/db", none.clone()),
         ("type: s3-bucket, config: { bucketName: b, provision: true }", "s3://b", aws),
         (

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bridge::error::chain;
 use cloud::aws::AwsKeys;
+use cloud::azblob::{AzblobUrl, open_azblob};
 use cloud::gcs::{GcsUrl, NewBucket, create_bucket as create_bucket_of, open_gcs};
 use cloud::google::{GoogleCredentials, enable_api};
 use cloud::kms::KeyServices;
@@ -56,6 +57,7 @@ async fn open(
             let credentials = google_credentials(account);
             Ok(open_gcs(&GcsUrl::parse(url)?, credentials.as_ref(), environment, home, outages)?)
         }
+        "azblob" => Ok(open_azblob(&AzblobUrl::parse(url)?, environment, outages)?),
         "postgres" => Ok(Arc::new(PostgresObjects::new(PostgresUrl::parse(url, environment, home)?, outages))),
         scheme => Err(format!("a state storage at {scheme}:// is not supported").into()),
     }

@@ -48,7 +48,7 @@ Examples:
   Move a stack back into a folder of the repository:
       sc stack migrate -s aquarium --to 'file://.sc/state?create_dir=true'")]
 pub(crate) struct MigrateArgs {
-    /// URL of the new state storage: `file://`, `s3://`, `gs://` or `postgres://`, with the parameters of server.yaml
+    /// URL of the new state storage: `file://`, `s3://`, `gs://`, `azblob://` or `postgres://`, with the parameters of server.yaml
     #[arg(long, value_name = "URL")]
     to: String,
     #[command(flatten)]

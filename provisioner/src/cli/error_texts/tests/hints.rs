@@ -216,7 +216,7 @@ fn setup_errors() -> Vec<SetupError> {
         SetupError::Url { stack: name(), source: "no".into() },
         SetupError::Bucket { stack: name(), source: "no".into() },
         SetupError::NoClients { stack: name(), scheme: "s3".to_owned() },
-        SetupError::UnsupportedTarget { url: String::new(), reason: UnsupportedTarget::Azure },
+        SetupError::UnsupportedTarget { url: String::new(), reason: UnsupportedTarget::Service },
         SetupError::Store { stack: name(), source: StoreError::Legacy("/a".to_owned()) },
         SetupError::Renamed { from: stack(), to: StackReference::new("shore", "west").unwrap() },
         SetupError::SettingsExist { old: path(), new: path() },
