@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 
@@ -125,7 +125,7 @@ async fn serve(stream: TcpStream, handler: Handler, log: Arc<Mutex<Vec<Request>>
 }
 
 /// Reads a request; its method is empty if the client sends none. Confirms that it expects the content.
-pub(crate) async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Request> {
+pub(crate) async fn read<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut BufReader<S>) -> io::Result<Request> {
     let mut line = String::new();
     stream.read_line(&mut line).await?;
     let mut words = line.split_whitespace().map(str::to_owned);
@@ -162,7 +162,11 @@ pub(crate) async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Reques
     Ok(request)
 }
 
-async fn write(stream: &mut BufReader<TcpStream>, response: Response) -> io::Result<()> {
+/// Writes a response, and ends the connection.
+pub(crate) async fn write<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: &mut BufReader<S>,
+    response: Response,
+) -> io::Result<()> {
     let mut head = format!("HTTP/1.1 {} X\r\nConnection: close\r\n", response.status);
     head += &response.content_length.map_or_else(String::new, |length| format!("Content-Length: {length}\r\n"));
     for (name, value) in &response.headers {

@@ -3,6 +3,7 @@
 //!
 //! Other crates use it as a dev-dependency only.
 
+pub mod azure;
 pub mod azurite;
 pub mod binaries;
 mod bucket;

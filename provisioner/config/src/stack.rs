@@ -144,9 +144,9 @@ pub enum SecretsProvider {
         /// Position of the passphrase, or of the block that it is missing from.
         span: Span,
     },
-    /// `aws-kms`, `gcp-kms` and `hashivault`: a key in a key management service.
+    /// `aws-kms`, `gcp-kms`, `azure-key-vault` and `hashivault`: a key in a key management service.
     Key {
-        /// Pulumi's URL of the key, verbatim: `awskms://…`, `gcpkms://…` or `hashivault://…`.
+        /// Pulumi's URL of the key, verbatim: `awskms://…`, `gcpkms://…`, `azurekeyvault://…` or `hashivault://…`.
         url: String,
         /// Position of the URL.
         span: Span,

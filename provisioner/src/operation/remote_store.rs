@@ -8,12 +8,13 @@ use engine::masking::MASK;
 use percent_encoding::percent_decode_str;
 
 /// Variables of the environment with secrets of stores.
-const VARIABLES: [&str; 5] = [
+const VARIABLES: [&str; 6] = [
     "PGPASSWORD",
     "AZURE_STORAGE_KEY",
     "AZURE_STORAGE_SAS_TOKEN",
     "AZURE_STORAGE_CONNECTION_STRING",
     "AZURE_STORAGEBLOB_CONNECTIONSTRING",
+    "AZURE_CLIENT_SECRET",
 ];
 /// Parts of a connection string that are secrets.
 const SECRET_PARTS: [&str; 2] = ["AccountKey", "SharedAccessSignature"];

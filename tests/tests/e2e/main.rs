@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test panics at its first failure")]
 
 mod attaching;
+mod azure;
 mod components;
 mod config_errors;
 mod core_packages;

@@ -88,10 +88,10 @@ async fn refusals_of_vault_are_reported_before_anything_is_changed() {
     caused by: the data key of stack organization/tank/reef cannot be decrypted with the key hashivault://reef: the key is disabled: 400: ciphertext or signature version is disallowed by policy (too old)
       hint: enable the key, or cancel its deletion; the secrets cannot be read without it
     caused by: the data key of stack organization/tank/reef cannot be decrypted with the key hashivault://reef: access to the key is denied: 403: 1 error occurred: * permission denied
-      hint: the account needs kms:Encrypt and kms:Decrypt, the role roles/cloudkms.cryptoKeyEncrypterDecrypter, or in Vault `update` on transit/encrypt/NAME and transit/decrypt/NAME; AWS also refuses a data key that was encrypted in another region
+      hint: the account needs kms:Encrypt and kms:Decrypt, the role roles/cloudkms.cryptoKeyEncrypterDecrypter, in Azure the role `Key Vault Crypto User`, or in Vault `update` on transit/encrypt/NAME and transit/decrypt/NAME; AWS also refuses a data key that was encrypted in another region
     caused by: the data key of stack organization/tank/reef cannot be decrypted with the key hashivault://reef: there are no valid credentials: 403: 2 errors occurred: * permission denied * invalid token
-      hint: log in again, or set the credentials of the secrets provider in server.yaml, or VAULT_ADDR and VAULT_TOKEN
+      hint: log in again, or set the credentials of the secrets provider in server.yaml; those of Azure and of Vault are variables of the environment, such as AZURE_CLIENT_ID, VAULT_ADDR and VAULT_TOKEN
     caused by: the data key of stack organization/tank/reef cannot be decrypted with the key hashivault://reef: there are no valid credentials: the address of Vault is missing: neither VAULT_SERVER_URL nor VAULT_ADDR is set
-      hint: log in again, or set the credentials of the secrets provider in server.yaml, or VAULT_ADDR and VAULT_TOKEN
+      hint: log in again, or set the credentials of the secrets provider in server.yaml; those of Azure and of Vault are variables of the environment, such as AZURE_CLIENT_ID, VAULT_ADDR and VAULT_TOKEN
     ");
 }

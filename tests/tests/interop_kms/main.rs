@@ -111,8 +111,8 @@ async fn data_key_is_encrypted_by_id_alias_and_arn_in_its_context() {
     assert_eq!(**services.decrypt(&urls[3], &encrypted).await.unwrap(), DATA_KEY);
 }
 
-/// Shows: state.md#secrets "encrypted by AWS KMS, Google Cloud KMS or HashiCorp Vault, as `pulumi` does. Each program decrypts what the
-///   other has encrypted."
+/// Shows: state.md#secrets "encrypted by AWS KMS, Google Cloud KMS, Azure Key Vault or HashiCorp Vault, as `pulumi` does. Each program
+///   decrypts what the other has encrypted."
 #[tokio::test]
 async fn data_key_and_secret_are_decrypted_by_pulumi() {
     let reef = Reef::start();
@@ -127,8 +127,8 @@ async fn data_key_and_secret_are_decrypted_by_pulumi() {
     }
 }
 
-/// Shows: state.md#secrets "encrypted by AWS KMS, Google Cloud KMS or HashiCorp Vault, as `pulumi` does. Each program decrypts what the
-///   other has encrypted."
+/// Shows: state.md#secrets "encrypted by AWS KMS, Google Cloud KMS, Azure Key Vault or HashiCorp Vault, as `pulumi` does. Each program
+///   decrypts what the other has encrypted."
 #[tokio::test]
 async fn data_key_and_secret_of_pulumi_are_decrypted() {
     let reef = Reef::start();

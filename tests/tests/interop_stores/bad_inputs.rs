@@ -421,7 +421,7 @@ fn unusable_keys_end_a_run_with_an_error() {
          |
       13 |         a: { type: rec:index:Thing, config: { v: '2' } }
          |         ^
-      hint: the account needs kms:Encrypt and kms:Decrypt, or the role roles/cloudkms.cryptoKeyEncrypterDecrypter; AWS also refuses a data key that was encrypted in another region
+      hint: the account needs kms:Encrypt and kms:Decrypt, the role roles/cloudkms.cryptoKeyEncrypterDecrypter, in Azure the role `Key Vault Crypto User`, or in Vault `update` on transit/encrypt/NAME and transit/decrypt/NAME; AWS also refuses a data key that was encrypted in another region
       ✗ failed to update a--prod (rec:Thing)
 
     # key in another region: exit 1
@@ -433,7 +433,7 @@ fn unusable_keys_end_a_run_with_an_error() {
          |
       13 |         a: { type: rec:index:Thing, config: { v: '2' } }
          |         ^
-      hint: check the id, the account or project, and the region of the key
+      hint: check the id, the account, project or vault, and the region of the key
       ✗ failed to update a--prod (rec:Thing)
 
     # data key of another key: exit 1
@@ -445,7 +445,7 @@ fn unusable_keys_end_a_run_with_an_error() {
          |
       13 |         a: { type: rec:index:Thing, config: { v: '2' } }
          |         ^
-      hint: check the region, the account and the `context_` parameters of the key's URL; `sc stack restore` returns to a state with the earlier key
+      hint: check the region, the account, the version and the `context_` parameters of the key's URL; `sc stack restore` returns to a state with the earlier key
       ✗ failed to update a--prod (rec:Thing)
 
     # expired credentials: exit 1
@@ -457,7 +457,7 @@ fn unusable_keys_end_a_run_with_an_error() {
          |
       13 |         a: { type: rec:index:Thing, config: { v: '2' } }
          |         ^
-      hint: log in again, or set the credentials of the secrets provider in server.yaml
+      hint: log in again, or set the credentials of the secrets provider in server.yaml; those of Azure and of Vault are variables of the environment, such as AZURE_CLIENT_ID, VAULT_ADDR and VAULT_TOKEN
       ✗ failed to update a--prod (rec:Thing)
     "##);
 }

@@ -43,6 +43,12 @@ impl Repository {
         Self::new(&format!("{{ type: fs, config: {{ path: \"{url}\" }} }}"), &keys)
     }
 
+    /// Adds variables to the environment of all commands.
+    pub(crate) fn with_environment(mut self, variables: &[(&str, String)]) -> Self {
+        self.environment.extend(variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        self
+    }
+
     /// Sets the entry of `secrets-provider`.
     pub(crate) fn with_secrets_provider(mut self, entry: &str) -> Self {
         entry.clone_into(&mut self.secrets_provider);

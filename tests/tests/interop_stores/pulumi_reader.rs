@@ -1,5 +1,5 @@
 //! Bucket that a Go program reads with `gocloud.dev` and Pulumi's SDK, while a run has the lock: objects, checkpoints, locks,
-//! and secrets under a passphrase and under a key in AWS KMS.
+//! and secrets under a passphrase, under a key in AWS KMS and under one in Azure Key Vault.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,6 +10,7 @@ use std::process::{Child, Command};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tests::azure::Azure;
 use tests::azurite::Azurite;
 use tests::{commands, sdks};
 
@@ -28,13 +29,16 @@ struct Found {
     updates: Vec<String>,
 }
 
-/// Runs the program with the credentials of the bucket.
-fn read(arguments: &[&str], passphrase: &str) -> io::Result<Vec<u8>> {
+/// Variables of a program.
+type Variables = [(&'static str, String)];
+
+/// Runs the program with the credentials of the bucket, and further variables.
+fn read(arguments: &[&str], passphrase: &str, variables: &Variables) -> io::Result<Vec<u8>> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop_state/reader");
     let mut command = Command::new(sdks::go_program("state-reader", &sources)?);
     command.args(arguments).env_clear().env("PULUMI_CONFIG_PASSPHRASE", passphrase).env("HOME", "/missing");
     command.env("AWS_ACCESS_KEY_ID", "AKIATEST").env("AWS_SECRET_ACCESS_KEY", "test").envs(azblob::KEYS);
-    commands::run(&mut command)
+    commands::run(command.envs(variables.iter().cloned()))
 }
 
 /// Starts a run, and returns it once it is in the Create of the resource `b`.
@@ -46,8 +50,8 @@ fn start_until_create(repository: &Repository) -> Child {
     repository.start_until(&mut command, "its Create is called", || repository.calls().iter().any(is_create))
 }
 
-/// Fills a bucket, and reads it with the program. `wrong`: passphrase that does not open the state.
-fn check_bucket(repository: &Repository, url: &str, wrong: Option<&str>) {
+/// Fills a bucket, and reads it with the program, which needs the variables. `wrong`: passphrase that does not open the state.
+fn check_bucket(repository: &Repository, url: &str, wrong: Option<&str>, variables: &Variables) {
     let secrets = json!({"schemaVersion": "1.0", "values": {"pearl": SECRET}});
     fs::write(repository.path(".sc/stacks/reef/secrets.yaml"), secrets.to_string()).unwrap();
     repository.write_things(&[("a", "${secret:pearl}")]);
@@ -56,7 +60,7 @@ fn check_bucket(repository: &Repository, url: &str, wrong: Option<&str>) {
     let compressed = repository.command("refresh --yes").env("PULUMI_DIY_BACKEND_GZIP", "1").status().unwrap();
     assert!(compressed.success());
     let mut run = start_until_create(repository);
-    let found: Found = serde_json::from_slice(&read(&["bucket", url], "hush").unwrap()).unwrap();
+    let found: Found = serde_json::from_slice(&read(&["bucket", url], "hush", variables).unwrap()).unwrap();
 
     let lock = &found.locks[0];
     assert_eq!((found.locks.len(), lock["pid"].as_u64()), (1, Some(run.id().into())), "{found:#?}");
@@ -75,7 +79,7 @@ fn check_bucket(repository: &Repository, url: &str, wrong: Option<&str>) {
     assert!(copies.clone().count() >= 3, "{found:#?}");
     assert!(copies.clone().all(|key| !found.secrets[key].is_empty()), "{found:#?}");
     if let Some(wrong) = wrong {
-        let error = read(&["bucket", url], wrong).unwrap_err().to_string();
+        let error = read(&["bucket", url], wrong, variables).unwrap_err().to_string();
         assert!(error.contains("incorrect passphrase"), "{error}");
     }
 
@@ -83,7 +87,8 @@ fn check_bucket(repository: &Repository, url: &str, wrong: Option<&str>) {
     run.wait().unwrap();
     let export = repository.path("export.json");
     repository.sc(0, &format!("stack export --file {}", export.display()));
-    let found: Value = serde_json::from_slice(&read(&["export", export.to_str().unwrap()], "hush").unwrap()).unwrap();
+    let found: Value =
+        serde_json::from_slice(&read(&["export", export.to_str().unwrap()], "hush", variables).unwrap()).unwrap();
     let secrets = found["secrets"].as_array().unwrap();
     assert_eq!(secrets[0], *quoted, "{found:#}");
     assert!(secrets.iter().all(|secret| secret.as_str().unwrap().contains("pearl")), "{found:#}");
@@ -95,14 +100,32 @@ fn check_bucket(repository: &Repository, url: &str, wrong: Option<&str>) {
 fn bucket_and_export_under_a_passphrase_are_read_by_gocloud_and_the_sdk_of_pulumi() {
     let server = s3::with_bucket("reef");
     let url = format!("s3://reef/team?endpoint={}&s3ForcePathStyle=true&region=us-east-1", server.url());
-    check_bucket(&Repository::in_s3(server.url()), &url, Some("another"));
+    check_bucket(&Repository::in_s3(server.url()), &url, Some("another"), &[]);
 }
 
 /// Shows: state.md#stores "Layout, names, compression, `.bak`, history, backups and tags are the same in each of them"
 #[test]
 fn container_in_azure_is_read_by_gocloud_and_the_sdk_of_pulumi() {
     let server = Azurite::start("reef").unwrap();
-    check_bucket(&Repository::in_azure(server.host()), &azblob::url("reef/team", server.host()), Some("another"));
+    let url = azblob::url("reef/team", server.host());
+    check_bucket(&Repository::in_azure(server.host()), &url, Some("another"), &[]);
+}
+
+/// Shows: state.md#secrets "encrypted by AWS KMS, Google Cloud KMS, Azure Key Vault or HashiCorp Vault, as `pulumi` does. Each program
+///   decrypts what the other has encrypted."
+#[tokio::test(flavor = "multi_thread")]
+async fn container_and_export_under_a_key_of_azure_key_vault_are_read_by_gocloud_and_the_sdk_of_pulumi() {
+    let azure = Azure::start(&["reef/state"]).await.unwrap();
+    let variables = azure.environment();
+    let check = move || {
+        let server = Azurite::start("reef").unwrap();
+        let entry =
+            "{ type: azure-key-vault, config: { keyName: \"azurekeyvault://reef.vault.azure.net/keys/state\" } }";
+        let repository = Repository::in_azure(server.host()).with_environment(&variables).with_secrets_provider(entry);
+        check_bucket(&repository, &azblob::url("reef/team", server.host()), None, &variables);
+    };
+    tokio::task::spawn_blocking(check).await.unwrap();
+    assert!(azure.take_operations().len() > 2);
 }
 
 /// Shows: state.md#stores "Layout, names, compression, `.bak`, history, backups and tags are the same in each of them"
@@ -114,5 +137,5 @@ fn bucket_and_export_under_a_key_of_aws_kms_are_read_by_gocloud_and_the_sdk_of_p
     let key = format!("awskms://{}?region=us-east-1&endpoint={}", id.trim(), server.url());
     let entry = format!("{{ type: aws-kms, config: {{ keyName: \"{key}\" }} }}");
     let url = format!("s3://reef/team?endpoint={}&s3ForcePathStyle=true&region=us-east-1", server.url());
-    check_bucket(&Repository::in_s3(server.url()).with_secrets_provider(&entry), &url, None);
+    check_bucket(&Repository::in_s3(server.url()).with_secrets_provider(&entry), &url, None, &[]);
 }

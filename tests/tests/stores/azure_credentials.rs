@@ -82,7 +82,11 @@ async fn token_comes_from_the_first_source_that_is_set_up() {
     let requests = server.requests();
     let sent: Vec<_> = requests
         .iter()
-        .map(|request| format!("{} {} {}", request.method, request.path, String::from_utf8_lossy(&request.body)))
+        .map(|request| {
+            format!("{} {} {}", request.method, request.path, String::from_utf8_lossy(&request.body))
+                .trim_end()
+                .to_owned()
+        })
         .collect();
     insta::assert_snapshot!(sent.join("\n"), @"
     POST /0000-tenant/oauth2/v2.0/token client_id=0000-client&client_secret=hidden+%26+secret&scope=https%3A%2F%2Fstorage.azure.com%2F.default&grant_type=client_credentials

@@ -23,7 +23,7 @@ const SOURCE_LIMIT: Duration = Duration::from_secs(30);
 pub struct AzureCredentials {
     environment: BTreeMap<String, String>,
     /// Scope of the tokens, which ends with `/.default`.
-    scope: &'static str,
+    scope: String,
     /// Source of the first token.
     source: OnceLock<Source>,
     kept: Mutex<Option<AccessToken>>,
@@ -37,8 +37,8 @@ impl fmt::Debug for AzureCredentials {
 
 impl AzureCredentials {
     /// Creates credentials of an environment. Requests nothing.
-    pub fn new(environment: &BTreeMap<String, String>, scope: &'static str) -> Self {
-        Self { environment: environment.clone(), scope, source: OnceLock::new(), kept: Mutex::default() }
+    pub fn new(environment: &BTreeMap<String, String>, scope: impl Into<String>) -> Self {
+        Self { environment: environment.clone(), scope: scope.into(), source: OnceLock::new(), kept: Mutex::default() }
     }
 
     /// Returns an access token that is valid for some minutes. Must be called within a tokio runtime.

@@ -4,6 +4,7 @@
 //! an implementation of [`state::secrets::KeyService`]. Excluded: data keys and secrets themselves.
 
 mod aws;
+mod azure;
 mod google;
 mod services;
 mod url;
@@ -23,6 +24,7 @@ impl KeyService for KeyServices {
         match url::scheme(url) {
             "awskms" => aws::Key::open(self, url).await?.encrypt(data_key).await,
             "gcpkms" => google::Key::open(self, url).await?.encrypt(data_key).await,
+            "azurekeyvault" => azure::Key::open(self, url).await?.encrypt(data_key).await,
             "hashivault" => vault::Key::open(self, url)?.encrypt(data_key).await,
             _ => Err(unsupported(url)),
         }
@@ -32,6 +34,7 @@ impl KeyService for KeyServices {
         match url::scheme(url) {
             "awskms" => aws::Key::open(self, url).await?.decrypt(encrypted).await,
             "gcpkms" => google::Key::open(self, url).await?.decrypt(encrypted).await,
+            "azurekeyvault" => azure::Key::open(self, url).await?.decrypt(encrypted).await,
             "hashivault" => vault::Key::open(self, url)?.decrypt(encrypted).await,
             _ => Err(unsupported(url)),
         }

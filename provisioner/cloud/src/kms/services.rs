@@ -10,7 +10,8 @@ use state::secrets::{KeyFailure, KeyFailureKind};
 use crate::aws::AwsKeys;
 use crate::google::GoogleCredentials;
 
-/// Services of keys: AWS KMS (`awskms://`), Google Cloud KMS (`gcpkms://`) and HashiCorp Vault (`hashivault://`).
+/// Services of keys: AWS KMS (`awskms://`), Google Cloud KMS (`gcpkms://`), Azure Key Vault (`azurekeyvault://`) and HashiCorp Vault
+/// (`hashivault://`).
 #[derive(Clone, Debug, Default)]
 pub struct KeyServices {
     /// Access key for AWS, in place of the chain of credentials.

@@ -13,7 +13,8 @@ pub(super) const CODE: Code = Code("provisioner");
 /// Types of state storages.
 pub(super) const STATE_STORAGES: [&str; 4] = ["fs", "s3-bucket", "gcp-bucket", "pulumi-cloud"];
 /// Types of secrets providers.
-pub(super) const SECRETS_PROVIDERS: [&str; 5] = ["passphrase", "aws-kms", "gcp-kms", "hashivault", "pulumi-cloud"];
+pub(super) const SECRETS_PROVIDERS: [&str; 6] =
+    ["passphrase", "aws-kms", "gcp-kms", "azure-key-vault", "hashivault", "pulumi-cloud"];
 
 /// Reader of the block.
 pub(super) struct BlockReader<'c, 'r> {

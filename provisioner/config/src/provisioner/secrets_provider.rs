@@ -19,16 +19,18 @@ const CREDENTIALS: Code = Code("credentials");
 enum Service {
     Aws,
     Google,
+    Azure,
     Vault,
 }
 
 impl Service {
-    const ALL: [Self; 3] = [Self::Aws, Self::Google, Self::Vault];
+    const ALL: [Self; 4] = [Self::Aws, Self::Google, Self::Azure, Self::Vault];
 
     fn kind(self) -> &'static str {
         match self {
             Self::Aws => "aws-kms",
             Self::Google => "gcp-kms",
+            Self::Azure => "azure-key-vault",
             Self::Vault => "hashivault",
         }
     }
@@ -37,6 +39,7 @@ impl Service {
         match self {
             Self::Aws => "awskms",
             Self::Google => "gcpkms",
+            Self::Azure => "azurekeyvault",
             Self::Vault => "hashivault",
         }
     }
@@ -46,7 +49,7 @@ impl Service {
         match self {
             Self::Aws => &["keyName", "provision", "account", "accessKey", "secretAccessKey", "region", "credentials"],
             Self::Google => &["keyName", "provision", "keyLocation", "keyRotationPeriod", "credentials", "projectId"],
-            Self::Vault => &["keyName"],
+            Self::Azure | Self::Vault => &["keyName"],
         }
     }
 
@@ -54,6 +57,7 @@ impl Service {
         match self {
             Self::Aws => "awskms://alias/NAME?region=REGION",
             Self::Google => "gcpkms://projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/NAME",
+            Self::Azure => "azurekeyvault://VAULT.vault.azure.net/keys/NAME",
             Self::Vault => "hashivault://NAME",
         }
     }
@@ -72,15 +76,17 @@ impl BlockReader<'_, '_> {
             "passphrase" => return Some(self.read_passphrase(config, span)),
             "aws-kms" => Service::Aws,
             "gcp-kms" => Service::Google,
+            "azure-key-vault" => Service::Azure,
             "hashivault" => Service::Vault,
             "pulumi-cloud" => {
-                let help = "use a passphrase or a key of your own: `passphrase`, `aws-kms`, `gcp-kms`, `hashivault`";
+                let help = "use a passphrase or a key of your own: `passphrase`, `aws-kms`, `gcp-kms`, `azure-key-vault`, `hashivault`";
                 let summary =
                     "the secrets provider \"pulumi-cloud\" is not supported: it belongs to the service Pulumi Cloud";
                 return self.report(summary.to_owned(), span, help);
             }
             _ => {
-                let help = "supported are \"passphrase\", \"aws-kms\", \"gcp-kms\" and \"hashivault\"";
+                let help =
+                    "supported are \"passphrase\", \"aws-kms\", \"gcp-kms\", \"azure-key-vault\" and \"hashivault\"";
                 return self.report(format_args!("{kind:?} is not a secrets provider"), span, help);
             }
         };
@@ -89,10 +95,10 @@ impl BlockReader<'_, '_> {
         let account = match service {
             Service::Aws => self.read_aws_account(config).map(CloudAccount::Aws),
             Service::Google => self.read_text(config, "credentials").map(|field| CloudAccount::Google(field.into())),
-            // The address and the token come from the environment, as for Pulumi.
-            Service::Vault => None,
+            // The credentials come from the environment, as for Pulumi.
+            Service::Azure | Service::Vault => None,
         };
-        if service != Service::Vault && self.reader().boolean(config, "provision") == Some(true) {
+        if service.keys().contains(&"provision") && self.reader().boolean(config, "provision") == Some(true) {
             let account = account.unwrap_or_default();
             return Some(SecretsProvider::ProvisionedKey(Box::new(ProvisionedKey {
                 type_name: service.kind(),
@@ -159,16 +165,8 @@ impl BlockReader<'_, '_> {
             }
             return Some(of_url);
         }
-        let (summary, help) = match url.split_once("://") {
-            Some(("azurekeyvault", _)) => (
-                "keys of `azurekeyvault://` are not supported".to_owned(),
-                "supported are a passphrase, `awskms://…`, `gcpkms://…` and `hashivault://…`".to_owned(),
-            ),
-            _ => (
-                format!("{:?} is not the URL of a key", shorten(url)),
-                format!("write `keyName: {:?}`", self.url_of(service, url, config)),
-            ),
-        };
+        let summary = format!("{:?} is not the URL of a key", shorten(url));
+        let help = format!("write `keyName: {:?}`", self.url_of(service, url, config));
         self.diagnostics.push(Diagnostic::error(CODE, span, summary).help(help));
         None
     }
@@ -189,6 +187,8 @@ impl BlockReader<'_, '_> {
                 let (project, location) = (text("projectId", "PROJECT"), text("keyLocation", "LOCATION"));
                 format!("gcpkms://projects/{project}/locations/{location}/keyRings/RING/cryptoKeys/{name}")
             }
+            Service::Azure if name.starts_with("https://") => name.replacen("https", "azurekeyvault", 1),
+            Service::Azure => format!("azurekeyvault://VAULT.vault.azure.net/keys/{name}"),
             Service::Vault => format!("hashivault://{name}"),
         }
     }

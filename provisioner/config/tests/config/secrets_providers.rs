@@ -109,6 +109,8 @@ fn name_of_a_key_is_refused_with_its_url() {
             hint("{ type: gcp-kms, config: { keyName: reef } }"),
             hint("{ type: gcp-kms, config: { keyName: reef, projectId: p, keyLocation: global } }"),
             hint("{ type: gcp-kms, config: { keyName: projects/p/locations/l/keyRings/r/cryptoKeys/k } }"),
+            hint("{ type: azure-key-vault, config: { keyName: reef } }"),
+            hint("{ type: azure-key-vault, config: { keyName: 'https://reef.vault.azure.net/keys/k' } }"),
         ],
         [
             "\"awskms://alias/reef?region=REGION\"`",
@@ -117,12 +119,13 @@ fn name_of_a_key_is_refused_with_its_url() {
             "\"gcpkms://projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/reef\"`",
             "\"gcpkms://projects/p/locations/global/keyRings/RING/cryptoKeys/reef\"`",
             "\"gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k\"`",
+            "\"azurekeyvault://VAULT.vault.azure.net/keys/reef\"`",
+            "\"azurekeyvault://reef.vault.azure.net/keys/k\"`",
         ]
     );
 }
 
-/// Shows: server-yaml.md#secrets-provider "Keys in Azure Key Vault, and the provider `pulumi-cloud`, are
-///   refused."
+/// Shows: server-yaml.md#secrets-provider "The provider `pulumi-cloud` is refused."
 #[test]
 fn unusable_keys_are_reported_at_their_line() {
     let messages = [
@@ -183,13 +186,13 @@ fn unusable_keys_are_reported_at_their_line() {
       |
       = hint: write `type: gcp-kms`
 
-    error[provisioner]: keys of `azurekeyvault://` are not supported
+    warning[provisioner]: this is a key of azure-key-vault, not of aws-kms
      --> .sc/stacks/s/server.yaml:6:59
       |
     6 |     secrets-provider: { type: aws-kms, config: { keyName: 'azurekeyvault://reef.vault.azure.net/keys/k' } }
       |                                                           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = hint: supported are a passphrase, `awskms://…`, `gcpkms://…` and `hashivault://…`
+      = hint: write `type: azure-key-vault`
 
     warning[provisioner]: this is a key of hashivault, not of gcp-kms
      --> .sc/stacks/s/server.yaml:6:59
@@ -251,7 +254,7 @@ fn unusable_keys_are_reported_at_their_line() {
     6 |     secrets-provider: { type: pulumi-cloud, config: { credentials: c } }
       |                               ^^^^^^^^^^^^
       |
-      = hint: use a passphrase or a key of your own: `passphrase`, `aws-kms`, `gcp-kms`, `hashivault`
+      = hint: use a passphrase or a key of your own: `passphrase`, `aws-kms`, `gcp-kms`, `azure-key-vault`, `hashivault`
 
     error[not-supported]: "gcp-bucket" is not a secrets provider
      --> .sc/stacks/s/server.yaml:6:31
@@ -259,6 +262,6 @@ fn unusable_keys_are_reported_at_their_line() {
     6 |     secrets-provider: { type: gcp-bucket }
       |                               ^^^^^^^^^^
       |
-      = hint: supported are "passphrase", "aws-kms", "gcp-kms" and "hashivault"
+      = hint: supported are "passphrase", "aws-kms", "gcp-kms", "azure-key-vault" and "hashivault"
     "#);
 }

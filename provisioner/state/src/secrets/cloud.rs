@@ -20,7 +20,7 @@ use crate::snapshot::SecretsDescription;
 /// Name of the manager in a state.
 pub(super) const KIND: &str = "cloud";
 /// Schemes of the URLs of keys that are supported.
-const SCHEMES: [&str; 3] = ["awskms", "gcpkms", "hashivault"];
+const SCHEMES: [&str; 4] = ["awskms", "gcpkms", "azurekeyvault", "hashivault"];
 
 /// Services for the keys of one stack.
 #[derive(Clone)]
@@ -256,14 +256,14 @@ mod tests {
                 error("", "AAAA"),
                 error("awskms://reef", ""),
                 error("awskms://reef", "no base64!"),
-                error("azurekeyvault://reef.vault.azure.net/keys/k", "AAAA"),
+                error("otherkms://reef", "AAAA"),
                 error("reef", "AAAA"),
             ],
             [
                 "the description of the secrets manager \"cloud\" in the state is incomplete",
                 "the description of the secrets manager \"cloud\" in the state is incomplete",
                 "the data key that is encrypted with awskms://reef is malformed",
-                "the key azurekeyvault://reef.vault.azure.net/keys/k is in Azure Key Vault, which is not supported",
+                "the key otherkms://reef is in a service of unknown type \"otherkms\"",
                 "\"reef\" is not the URL of a key",
             ]
         );

@@ -66,7 +66,7 @@ impl Hint for SecretsError {
                  `sc stack export` needs no key"
             }
             Self::UnsupportedKey { .. } => {
-                "supported are a passphrase, `awskms://…`, `gcpkms://…` and `hashivault://…`; \
+                "supported are a passphrase, `awskms://…`, `gcpkms://…`, `azurekeyvault://…` and `hashivault://…`; \
                  `pulumi stack change-secrets-provider` moves the secrets of a stack to one of them"
             }
             Self::DataKey { .. } => {
@@ -85,22 +85,24 @@ fn key_hint(kind: KeyFailureKind) -> Option<&'static str> {
     Some(match kind {
         KeyFailureKind::Url => {
             "write `awskms://ID?region=REGION`, `awskms://alias/NAME?region=REGION`, `awskms:///ARN?region=REGION`, \
-             `gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K` or `hashivault://NAME`"
+             `gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K`, `azurekeyvault://VAULT.vault.azure.net/keys/NAME` or \
+             `hashivault://NAME`"
         }
-        KeyFailureKind::UnknownKey => "check the id, the account or project, and the region of the key",
+        KeyFailureKind::UnknownKey => "check the id, the account, project or vault, and the region of the key",
         KeyFailureKind::OtherRegion => "write the region of the key in its URL: `?region=REGION`",
         KeyFailureKind::Disabled => "enable the key, or cancel its deletion; the secrets cannot be read without it",
         KeyFailureKind::Denied => {
-            "the account needs kms:Encrypt and kms:Decrypt, the role roles/cloudkms.cryptoKeyEncrypterDecrypter, or in Vault \
-             `update` on transit/encrypt/NAME and transit/decrypt/NAME; AWS also refuses a data key that was encrypted in \
-             another region"
+            "the account needs kms:Encrypt and kms:Decrypt, the role roles/cloudkms.cryptoKeyEncrypterDecrypter, in Azure the role \
+             `Key Vault Crypto User`, or in Vault `update` on transit/encrypt/NAME and transit/decrypt/NAME; AWS also refuses a \
+             data key that was encrypted in another region"
         }
         KeyFailureKind::OtherKey => {
-            "check the region, the account and the `context_` parameters of the key's URL; `sc stack restore` returns to a \
-             state with the earlier key"
+            "check the region, the account, the version and the `context_` parameters of the key's URL; `sc stack restore` returns \
+             to a state with the earlier key"
         }
         KeyFailureKind::Credentials => {
-            "log in again, or set the credentials of the secrets provider in server.yaml, or VAULT_ADDR and VAULT_TOKEN"
+            "log in again, or set the credentials of the secrets provider in server.yaml; those of Azure and of Vault are variables of the \
+             environment, such as AZURE_CLIENT_ID, VAULT_ADDR and VAULT_TOKEN"
         }
         KeyFailureKind::Unreachable => {
             "check the network, the region and the `endpoint` of the key's URL, or VAULT_ADDR"
@@ -114,7 +116,6 @@ fn key_hint(kind: KeyFailureKind) -> Option<&'static str> {
 
 fn unsupported_key(url: &str) -> String {
     match url.split_once("://") {
-        Some(("azurekeyvault", _)) => format!("the key {url} is in Azure Key Vault, which is not supported"),
         Some((scheme, _)) => format!("the key {url} is in a service of unknown type {scheme:?}"),
         None => format!("{url:?} is not the URL of a key"),
     }

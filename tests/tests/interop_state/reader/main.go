@@ -21,6 +21,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 	"gocloud.dev/secrets"
 	_ "gocloud.dev/secrets/awskms"
+	_ "gocloud.dev/secrets/azurekeyvault"
 )
 
 const (
@@ -157,7 +158,14 @@ func unlockWithKey(ctx context.Context, provider *apitype.SecretsProvidersV1) (c
 		return nil, err
 	}
 	defer keeper.Close()
-	key, err := keeper.Decrypt(ctx, state.EncryptedKey)
+	encrypted := state.EncryptedKey
+	// As in Pulumi's pkg/secrets/cloud/manager.go.
+	if strings.HasPrefix(state.URL, "azurekeyvault://") {
+		if encrypted, err = base64.RawURLEncoding.DecodeString(string(encrypted)); err != nil {
+			return nil, err
+		}
+	}
+	key, err := keeper.Decrypt(ctx, encrypted)
 	if err != nil {
 		return nil, err
 	}
