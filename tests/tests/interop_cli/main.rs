@@ -1,5 +1,5 @@
 //! Tests with Pulumi's command line, its YAML host and published providers: Pulumi works on our states, and `sc` on
-//! Pulumi's, in folders, in buckets of `moto` and in tables of PostgreSQL.
+//! Pulumi's, in folders, in buckets of `moto`, in containers of `azurite` and in tables of PostgreSQL.
 //!
 //! The first test builds Pulumi's programs from their modules, which takes minutes. No registry has the providers random and command:
 //! a test that needs one of them is skipped if it is not on PATH, and the last line counts the skipped tests and names the missing

@@ -1,12 +1,14 @@
-//! Stores in which the tests keep states: folders, buckets of `moto`, tables of PostgreSQL.
+//! Stores in which the tests keep states: folders, buckets of `moto`, containers of `azurite`, tables of PostgreSQL.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use cloud::azblob::{AzblobUrl, open_azblob};
 use cloud::postgres::{PostgresObjects, PostgresUrl};
 use cloud::s3::{S3Url, open_s3};
 use state::store::{Objects, OutageReport};
+use tests::azurite::{self, Azurite};
 use tests::moto::MotoServer;
 use tests::postgres_server::PostgresServer;
 use tests::sdk_providers::{RemoteStore, Repository, Sdk};
@@ -18,6 +20,7 @@ pub(crate) const KEYS: [(&str, &str); 2] = [("AWS_ACCESS_KEY_ID", "AKIATEST"), (
 #[derive(Default)]
 pub(crate) struct Servers {
     moto: OnceCell<MotoServer>,
+    azurite: OnceCell<Azurite>,
     postgres: OnceCell<PostgresServer>,
     /// Number of remote stores so far.
     stores: Cell<usize>,
@@ -30,18 +33,21 @@ pub(crate) enum Kind {
     Folder,
     /// Prefix of a bucket that keeps all versions of its objects.
     S3,
+    /// Prefix of a container in Azure Blob Storage.
+    Azure,
     /// Table in PostgreSQL.
     Postgres,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 3] = [Self::Folder, Self::S3, Self::Postgres];
+    pub(crate) const ALL: [Self; 4] = [Self::Folder, Self::S3, Self::Azure, Self::Postgres];
 
     /// Returns the end of the names of tests.
     pub(crate) fn suffix(self) -> &'static str {
         match self {
             Self::Folder => "",
             Self::S3 => "_in_s3",
+            Self::Azure => "_in_azure",
             Self::Postgres => "_in_postgres",
         }
     }
@@ -61,6 +67,7 @@ impl<'s> Stores<'s> {
         match self.kind {
             Kind::Folder => repository,
             Kind::S3 => repository.with_remote_store(self.bucket()),
+            Kind::Azure => repository.with_remote_store(self.container()),
             Kind::Postgres => repository.with_remote_store(self.table()),
         }
     }
@@ -87,6 +94,21 @@ impl<'s> Stores<'s> {
         })
     }
 
+    fn container(self) -> RemoteStore {
+        let server = self.servers.azurite.get_or_init(|| Azurite::start("first").unwrap());
+        let name = self.new_name();
+        server.node(&format!("await service.getContainerClient({name:?}).create()")).unwrap();
+        let url = format!("azblob://{name}/team/a?domain={}&protocol=http", server.host());
+        let keys = [("AZURE_STORAGE_ACCOUNT", azurite::ACCOUNT), ("AZURE_STORAGE_KEY", azurite::KEY)];
+        let environment = keys.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let parsed = AzblobUrl::parse(&url).unwrap();
+        RemoteStore::open(
+            url,
+            &keys,
+            async move { open_azblob(&parsed, &environment, OutageReport::default()).unwrap() },
+        )
+    }
+
     fn table(self) -> RemoteStore {
         let server = self.servers.postgres.get_or_init(|| {
             let server = PostgresServer::start(&[]).unwrap();
@@ -106,7 +128,7 @@ impl<'s> Stores<'s> {
         self.servers.moto.get_or_init(|| MotoServer::start().unwrap())
     }
 
-    /// Returns the name of a bucket or table that no other test has.
+    /// Returns the name of a bucket, container or table that no other test has.
     fn new_name(self) -> String {
         let number = self.servers.stores.get() + 1;
         self.servers.stores.set(number);

@@ -4,6 +4,7 @@
 
 mod aws_chain;
 mod aws_keys;
+mod azblob;
 mod azure_credentials;
 mod gcs;
 mod gcs_buckets;

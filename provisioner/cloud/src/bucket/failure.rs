@@ -89,3 +89,30 @@ impl Failure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_about_missing_objects_and_conditions_are_recognised() {
+        let failure = |status, code: &str| {
+            let reply = Reply { status, code: Some(code.to_owned()), ..Reply::default() };
+            (Failure::Reply(reply.clone()).is_missing(), Failure::Reply(reply).is_condition())
+        };
+        let cases = [
+            (404, "NoSuchKey", (true, true)),
+            (404, "BlobNotFound", (true, true)),
+            (404, "CannotVerifyCopySource", (true, true)),
+            (403, "CannotVerifyCopySource", (false, false)),
+            (412, "PreconditionFailed", (false, true)),
+            (412, "LeaseIdMissing", (false, false)),
+            (409, "BlobAlreadyExists", (false, true)),
+            (409, "ConditionalRequestConflict", (false, true)),
+            (404, "NoSuchBucket", (false, false)),
+        ];
+        for (status, code, expected) in cases {
+            assert_eq!(failure(status, code), expected, "{status} {code}");
+        }
+    }
+}
