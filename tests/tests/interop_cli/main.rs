@@ -93,6 +93,8 @@ const TESTS: &[Test] = &[
     test_in_stores!(checklist::lock_of_our_killed_run_blocks_pulumi_but_not_sc),
     test_in_stores!(keys::secrets_under_a_key_of_aws_kms_are_used_by_both_programs),
     test_in_stores!(keys::sc_continues_pulumi_stack_under_a_key_of_aws_kms),
+    test!(keys::secrets_under_a_key_of_azure_key_vault_are_used_by_both_programs),
+    test!(keys::sc_continues_pulumi_stack_under_a_key_of_azure_key_vault),
     test!(twins::random_steps_have_equal_calls_and_states),
     test!(&[RANDOM], plugins::sc_provisions_with_random_provider),
     test!(&[COMMAND], plugins::sc_provisions_with_command_provider),
