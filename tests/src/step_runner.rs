@@ -16,7 +16,7 @@ use engine::{
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::{TypeToken, Urn};
 use serde_json::{Map, Value};
-use state::{MemoryRecorder, OperationKind, Record, Snapshot, StateError, StateRecorder, integrity};
+use state::{MemoryRecorder, OperationKind, Receipt, Record, Snapshot, StateError, StateRecorder, integrity};
 
 use crate::export;
 use crate::program_runner::{Concurrency, ProgramResult, run_program};
@@ -277,7 +277,7 @@ impl Records {
 
 #[async_trait]
 impl StateRecorder for Records {
-    fn append(&mut self, record: &Record) -> Result<(), StateError> {
+    fn append(&mut self, record: &Record) -> Result<Receipt, StateError> {
         self.recorder().append(record)
     }
 

@@ -84,6 +84,7 @@ pub use profile::Profile;
 pub use secret_text::SecretText;
 pub use secrets::{Auth, AuthKind};
 pub use stack::{
-    AliasOption, AliasParentOption, AwsAccount, CloudAccount, Confirm, Environment, MaxDeletes, NewBucket, Options,
-    Output, ProvisionedKey, Provisioner, Resource, ResourceImplementation, SecretsProvider, Stack, StateStorage,
+    AliasOption, AliasParentOption, AwsAccount, CloudAccount, Confirm, Environment, JournalGuarantee, MaxDeletes,
+    NewBucket, Options, Output, ProvisionedKey, Provisioner, Resource, ResourceImplementation, SecretsProvider, Stack,
+    StateStorage,
 };

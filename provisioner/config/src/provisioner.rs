@@ -12,11 +12,11 @@ use self::block_reader::{BlockReader, CODE, Field};
 use crate::diagnostics::{Diagnostic, Span};
 use crate::placeholder::Resolver;
 use crate::reader::Section;
-use crate::stack::{Confirm, MaxDeletes, Provisioner};
+use crate::stack::{Confirm, JournalGuarantee, MaxDeletes, Provisioner};
 use crate::tree::Node;
 
-const KEYS: [&str; 7] =
-    ["organization", "state-storage", "secrets-provider", "confirm", "maxDeletes", "acceptMissing", "lock"];
+const KEYS: [&str; 8] =
+    ["organization", "state-storage", "secrets-provider", "confirm", "maxDeletes", "acceptMissing", "lock", "journal"];
 
 /// Reads the block. If it is inherited from another stack, its placeholders are resolved for the current stack.
 pub(super) fn read(node: Option<&Node>, file_start: Option<Span>, resolver: &mut Resolver<'_>) -> Option<Provisioner> {
@@ -46,7 +46,7 @@ impl BlockReader<'_, '_> {
         self.reader().warn_of_unknown_keys(section, &["type", "config", "inherit"]);
         let config = self.reader().section(section, "config", "provisioner.config");
         let (mut organization, mut confirm, mut max_deletes, mut takeover) = (None, Confirm::default(), None, true);
-        let mut accept_missing = false;
+        let (mut accept_missing, mut journal) = (false, None);
         if let Some(config) = config {
             self.reader().warn_of_unknown_keys(config, &KEYS);
             organization = self.read_organization(config);
@@ -54,6 +54,7 @@ impl BlockReader<'_, '_> {
             max_deletes = self.read_max_deletes(config);
             accept_missing = self.reader().boolean(config, "acceptMissing").unwrap_or_default();
             takeover = self.read_takeover(config);
+            journal = self.read_journal(config);
         }
         let state_storage = self.read_state_storage(config, section.span);
         let secrets_provider = self.read_secrets_provider(config, section.span);
@@ -65,6 +66,7 @@ impl BlockReader<'_, '_> {
             max_deletes,
             accept_missing,
             takeover,
+            journal,
         })
     }
 
@@ -91,6 +93,19 @@ impl BlockReader<'_, '_> {
         let Some(lock) = self.reader().section(config, "lock", "provisioner.config.lock") else { return true };
         self.reader().warn_of_unknown_keys(lock, &["takeover"]);
         self.reader().boolean(lock, "takeover").unwrap_or(true)
+    }
+
+    fn read_journal(&mut self, config: Section<'_>) -> Option<JournalGuarantee> {
+        let Field { text, span } = self.read_field(config, "journal").filter(|field| !field.text.is_empty())?;
+        let found = JournalGuarantee::ALL.into_iter().find(|(name, _)| *name == text);
+        if found.is_none() {
+            let summary = MessageText::new(format_args!("unknown value {} of `journal`", shorten(&text)));
+            let names = JournalGuarantee::ALL.map(|(name, _)| name);
+            self.diagnostics.push(Diagnostic::error(CODE, span, summary).did_you_mean(&text, names).help(
+                "write `intents` (the default in a bucket or a database), `sync` or `local` (the default in a folder)",
+            ));
+        }
+        found.map(|(_, guarantee)| guarantee)
     }
 
     fn read_max_deletes(&mut self, config: Section<'_>) -> Option<MaxDeletes> {

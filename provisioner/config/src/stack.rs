@@ -67,6 +67,8 @@ pub struct Provisioner {
     pub state_storage: StateStorage,
     /// `false` if locks have no lease, and are not taken over (`lock`).
     pub takeover: bool,
+    /// `journal`: what a run waits for before it goes on; `None` if server.yaml does not say it.
+    pub journal: Option<JournalGuarantee>,
     /// Secrets manager that encrypts the secrets of the state.
     pub secrets_provider: SecretsProvider,
     /// `confirm`: the changes that a provision asks for.
@@ -75,6 +77,23 @@ pub struct Provisioner {
     pub max_deletes: Option<MaxDeletes>,
     /// `acceptMissing`: true if resources that a refresh does not find leave the state without a question.
     pub accept_missing: bool,
+}
+
+/// Lines of the journal that a run waits for: until they are in the store, or on the disk of a store in a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JournalGuarantee {
+    /// Lines that announce a call that may create something.
+    Intents,
+    /// Lines that begin or end an operation.
+    Sync,
+    /// No line.
+    Local,
+}
+
+impl JournalGuarantee {
+    /// All guarantees, with their names in server.yaml.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("intents", Self::Intents), ("sync", Self::Sync), ("local", Self::Local)];
 }
 
 /// Changes for which a provision asks for a confirmation, where there is a terminal to ask on.

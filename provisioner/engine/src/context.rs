@@ -45,6 +45,9 @@ pub(crate) struct Context {
     pub(crate) jobs: Jobs,
     /// Permits for the resources that are worked on at once.
     pub(crate) slots: Semaphore,
+    /// Permits for the registrations that are worked on at once, if some of them wait for their journal: twice as many as
+    /// `--parallel` says. The number of calls is limited to `--parallel` by itself then. `None`: they have [`Context::slots`].
+    registration_slots: Option<Semaphore>,
     /// Lock that is held for reading while a registration is undecided, and for writing by a replacement that must see
     /// only decided registrations.
     pub(crate) deciding: RwLock<()>,
@@ -109,14 +112,19 @@ impl Context {
         let shared = Arc::new(SharedState::new(snapshot));
         let reporter = Arc::new(Reporter::new(sink, Arc::clone(&request.masker)));
         let lease = recorder.as_ref().and_then(|recorder| recorder.lease());
-        let retries = Retries { reporter: Arc::clone(&reporter), stop: signals.stop.clone(), lease };
+        let parallel = request.options.parallel.max(1);
+        let waits = recorder.as_ref().is_some_and(|recorder| recorder.delays_operations());
+        let calls = waits.then(|| Arc::new(Semaphore::new(parallel)));
+        let doubled = parallel.saturating_mul(2).min(Semaphore::MAX_PERMITS);
+        let retries = Retries { reporter: Arc::clone(&reporter), stop: signals.stop.clone(), lease, calls };
         Self {
             reporter,
             records: Records::new(Arc::clone(&shared), request.mode(), recorder),
             shared,
             providers: ProviderRegistry::new(host, retries),
             jobs,
-            slots: Semaphore::new(request.options.parallel.max(1)),
+            slots: Semaphore::new(parallel),
+            registration_slots: waits.then(|| Semaphore::new(doubled)),
             deciding: RwLock::new(()),
             initial_refresh: watch::Sender::new(InitialRefresh::Running),
             autonaming: AutonamingConfig::read(&request.config, &request.project, &request.stack),
@@ -244,6 +252,12 @@ impl Context {
     /// Waits for one of the slots of `--parallel`, and returns it.
     pub(crate) async fn slot(&self) -> Option<SemaphorePermit<'_>> {
         self.slots.acquire().instrument(debug_span!("wait", subject = "slot")).await.ok()
+    }
+
+    /// Waits for a slot of a registration, and returns it.
+    pub(crate) async fn registration_slot(&self) -> Option<SemaphorePermit<'_>> {
+        let slots = self.registration_slots.as_ref().unwrap_or(&self.slots);
+        slots.acquire().instrument(debug_span!("wait", subject = "slot")).await.ok()
     }
 
     /// Closes an instance that no resource refers to, as a job of the deployment.

@@ -191,7 +191,8 @@ async fn run(ctx: Arc<Context>, mut queue: JobQueue, ends: ProgramEnds) -> Deplo
         drop_in_background(std::mem::replace(&mut *state, DeploymentState::new(Snapshot::default())));
         (snapshot, changes, deletions, deleted, readings, is_refused)
     };
-    let summary = Summary { phase, changes, deletions, outcome, duration: started.elapsed() };
+    let journal = ctx.records.segment_statistics().await;
+    let summary = Summary { phase, changes, deletions, outcome, duration: started.elapsed(), journal };
     ctx.emit(Event::PhaseEnded(summary.clone()));
     DeploymentEnd { outcome, snapshot, summary, readings, deleted, is_refused }
 }

@@ -4,8 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use state::secrets::SecretsError;
-use state::{Effect, HeldLease, OperationId, OperationKind, Record, ResourceState, StateError, StateRecorder, Subject};
+use state::{
+    Effect, HeldLease, OperationId, OperationKind, Receipt, Record, ResourceState, SegmentStatistics, StateError,
+    StateRecorder, Subject,
+};
 use tokio::sync::{Mutex, OnceCell};
+use tracing::{Instrument as _, debug_span};
 
 use crate::deployment_state::{DeploymentState, SharedState};
 use crate::events::RunMode;
@@ -33,6 +37,11 @@ impl Records {
         Self { state, mode, recorder: Mutex::new(recorder), lease, secrets_ready: OnceCell::new() }
     }
 
+    /// Returns the statistics about what was written to the store so far.
+    pub(crate) async fn segment_statistics(&self) -> Option<SegmentStatistics> {
+        self.recorder.lock().await.as_ref().and_then(|recorder| recorder.segment_statistics())
+    }
+
     /// Waits until the lock of the stack is held for certain, before a call that may change something and that no record
     /// precedes. Does nothing in a preview.
     ///
@@ -45,8 +54,8 @@ impl Records {
         }
     }
 
-    /// Records that an operation is about to begin. The operation must not begin if the record cannot be written, or if the
-    /// lock of the stack is lost.
+    /// Records that an operation is about to begin, and returns it with the receipt of the record. The operation must not begin
+    /// if the record cannot be written, or if the lock of the stack is lost, nor before [`Records::confirm_begin`] has returned.
     ///
     /// # Errors
     /// [`StateError`] if the record cannot be written, or the lock is lost.
@@ -54,17 +63,37 @@ impl Records {
         &self,
         kind: OperationKind,
         resource: &Arc<ResourceState>,
-    ) -> Result<OperationId, StateError> {
+    ) -> Result<(OperationId, Receipt), StateError> {
         let operation = self.state.lock().ledger_mut().new_operation();
         match self.mode {
-            RunMode::Preview => {}
+            RunMode::Preview => Ok((operation, Receipt::complete())),
             RunMode::Apply => {
                 self.confirm_lock().await?;
                 let subject = |state: &DeploymentState| state.ledger().subject(resource);
-                self.write(|state| Record::Begin { operation, kind, subject: subject(state) }).await?;
+                let written = self.write(|state| Record::Begin { operation, kind, subject: subject(state) }).await?;
+                Ok((operation, written))
             }
         }
-        Ok(operation)
+    }
+
+    /// Waits until the record of an operation that is about to begin is as durable as the run demands, and the lock is held for
+    /// certain. If that fails, the operation has not begun and ends without an effect.
+    ///
+    /// # Errors
+    /// [`StateError`] if the store cannot be reached, or the lock is lost.
+    pub(crate) async fn confirm_begin(&self, operation: OperationId, receipt: Receipt) -> Result<(), StateError> {
+        if receipt.is_complete() {
+            return Ok(());
+        }
+        let durable = match receipt.wait().instrument(debug_span!("wait", subject = "journal in the store")).await {
+            Ok(()) => self.confirm_lock().await,
+            Err(error) => Err(error),
+        };
+        if durable.is_err() {
+            // The first error is the reason; without this record the operation is a pending one.
+            self.end_without_effect(Some(operation)).await.ok();
+        }
+        durable
     }
 
     /// Records the id of a resource whose Create stays pending. Does nothing in a preview.
@@ -81,7 +110,7 @@ impl Records {
             RunMode::Preview => Ok(()),
             RunMode::Apply => {
                 let subject = Subject::Resource(resource);
-                self.write(|_| Record::Begin { operation, kind, subject }).await
+                self.write(|_| Record::Begin { operation, kind, subject }).await?.wait().await
             }
         }
     }
@@ -96,7 +125,10 @@ impl Records {
         effects: impl FnOnce(&DeploymentState) -> Vec<Effect>,
     ) -> Result<(), StateError> {
         match operation {
-            Some(operation) => self.write(|state| Record::End { operation, effects: effects(state) }).await,
+            Some(operation) => {
+                let written = self.write(|state| Record::End { operation, effects: effects(state) }).await?;
+                written.wait().await
+            }
             None => self.change(effects).await,
         }
     }
@@ -106,7 +138,7 @@ impl Records {
     /// # Errors
     /// Same as [`Records::end`].
     pub(crate) async fn change(&self, effects: impl FnOnce(&DeploymentState) -> Vec<Effect>) -> Result<(), StateError> {
-        self.write(|state| Record::Change(effects(state))).await
+        self.write(|state| Record::Change(effects(state))).await?.wait().await
     }
 
     /// Records that an operation had no effect.
@@ -135,15 +167,15 @@ impl Records {
     /// the end includes it; the first begin of an operation is the exception, because the operation does not begin.
     ///
     /// The record is created under the lock of the recorder, from the current list of entries.
-    async fn write(&self, record: impl FnOnce(&DeploymentState) -> Record) -> Result<(), StateError> {
+    async fn write(&self, record: impl FnOnce(&DeploymentState) -> Record) -> Result<Receipt, StateError> {
         let mut recorder = self.recorder.lock().await;
         let record = record(&self.state.lock());
         if matches!(&record, Record::Change(effects) if effects.is_empty()) {
-            return Ok(());
+            return Ok(Receipt::complete());
         }
         let written = match &mut *recorder {
             Some(recorder) => self.append(recorder.as_mut(), &record).await,
-            None => Ok(()),
+            None => Ok(Receipt::complete()),
         };
         let mut state = self.state.lock();
         let begins = matches!(record, Record::Begin { operation, .. } if !state.ledger().is_pending(operation));
@@ -155,7 +187,7 @@ impl Records {
 
     /// Appends a record. An operation begins only if its outcome can be written, which may need the key of the secrets
     /// manager. Other records need no key unless they contain secrets.
-    async fn append(&self, recorder: &mut dyn StateRecorder, record: &Record) -> Result<(), StateError> {
+    async fn append(&self, recorder: &mut dyn StateRecorder, record: &Record) -> Result<Receipt, StateError> {
         if self.secrets_ready.get().is_none() {
             if !matches!(record, Record::Begin { .. }) {
                 match recorder.append(record) {

@@ -1,9 +1,12 @@
 //! Arguments that several commands share. The other arguments of a command are beside its code.
 
 use std::path::PathBuf;
+use std::str::FromStr as _;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use state::JournalMode;
 
 use super::display::Secrets;
 use super::signals::TimeLimit;
@@ -186,6 +189,20 @@ pub(crate) struct LockArgs {
     /// Maximum time to wait for the lock of a stack that another run has: 90s, 10m [default: fail at once, with exit code 4]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) lock_timeout: Option<Duration>,
+}
+
+/// Guarantee that a run waits for before it goes on.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct JournalArgs {
+    /// Lines of the journal that the run waits for, until they are in the store, or on the disk of a store in a folder: those
+    /// that announce a creation, all, or none [default: as server.yaml has it, else intents in a bucket or a database, and local
+    /// in a folder]
+    #[arg(long, value_name = "MODE", value_parser = journal_mode())]
+    pub(crate) journal: Option<JournalMode>,
+}
+
+fn journal_mode() -> impl TypedValueParser<Value = JournalMode> {
+    PossibleValuesParser::new(JournalMode::ALL.map(JournalMode::as_str)).try_map(|name| JournalMode::from_str(&name))
 }
 
 /// Limit on the time of a command.

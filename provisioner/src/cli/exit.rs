@@ -184,8 +184,14 @@ mod tests {
     fn most_severe_outcome_of_several_runs_is_the_exit() {
         let phase = Phase { operation: Operation::Update, preview: true };
         let deletions = Deletions::default();
-        let run =
-            |outcome, op| Summary { phase, changes: [(op, 1)].into(), deletions, outcome, duration: Duration::ZERO };
+        let run = |outcome, op| Summary {
+            phase,
+            changes: [(op, 1)].into(),
+            deletions,
+            outcome,
+            duration: Duration::ZERO,
+            journal: None,
+        };
         let unchanged = run(Outcome::Succeeded, StepOp::Same);
         let changed = run(Outcome::Succeeded, StepOp::Update);
         let failed = run(Outcome::Failed, StepOp::Update);

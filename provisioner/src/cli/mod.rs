@@ -143,6 +143,7 @@ mod tests {
                 configured_secrets: None,
                 config: Default::default(),
                 journals: JournalFolders::of_backend(folder.path()),
+                journal_mode: Default::default(),
                 unrecorded: ui.unrecorded.clone(),
                 locks: state::LockSettings::default(),
                 engine_version: String::new(),

@@ -19,7 +19,8 @@ use state::{StackAccess, drop_in_background};
 
 use super::access::access_for_change;
 use super::args::{
-    GuardArgs, LockArgs, MissingArgs, ProgramArgs, ReplaceArgs, RunArgs, ScopeArgs, ShowArgs, TimeLimitArgs,
+    GuardArgs, JournalArgs, LockArgs, MissingArgs, ProgramArgs, ReplaceArgs, RunArgs, ScopeArgs, ShowArgs,
+    TimeLimitArgs,
 };
 use super::attached_plugins;
 use super::causes::secrets_error;
@@ -51,6 +52,8 @@ pub(crate) struct Runs {
     pub(crate) changes: Changes,
     /// Wait for the lock of a stack.
     pub(crate) lock: LockArgs,
+    /// Guarantee that a run waits for, if the command line says it.
+    pub(crate) journal: JournalArgs,
     /// True if the user has agreed to all questions, with `--yes`.
     pub(crate) yes: bool,
     /// Treatment of resources that a refresh does not find.
@@ -73,8 +76,8 @@ impl Runs {
         };
         let options = RunOptions { deployment, ..RunOptions::default() };
         let (secrets, limit, lock) = (args.show.secrets(), time.limit(), LockArgs::default());
-        let (missing, guard) = (MissingArgs::default(), None);
-        Self { options, diff, secrets, limit, changes, lock, yes: false, missing, guard, creates_keys: false }
+        let (missing, guard, journal) = (MissingArgs::default(), None, JournalArgs::default());
+        Self { options, diff, secrets, limit, changes, lock, journal, yes: false, missing, guard, creates_keys: false }
     }
 
     /// Creates the settings of an import, which has no refresh before it and the whole stack in scope.
@@ -206,7 +209,10 @@ async fn on_each_stack(
     let mut waiting: VecDeque<Arc<Stack>> = stacks.requested().cloned().collect();
     let mut keys: Vec<String> = Vec::new();
     while let Some(stack) = waiting.pop_front() {
-        let access = session.unless_stopped(access_for_change(output, stacks, &stack, runs.lock)).await;
+        let mut access = session.unless_stopped(access_for_change(output, stacks, &stack, runs.lock)).await;
+        if let (Ok(access), Some(mode)) = (&mut access, runs.journal.journal) {
+            access.journal_mode = mode;
+        }
         if let Ok(access) = &access
             && runs.creates_keys
             && access.keyring.awaits_key()

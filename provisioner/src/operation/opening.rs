@@ -7,7 +7,7 @@ use engine::BUILT_IN;
 use engine::events::{Event, Message, Operation, Severity};
 use pulumi_proto::urn::{TypeToken, Urn};
 use state::store::StoreError;
-use state::{Snapshot, StackState, StateError, UnexplainedEmptyState};
+use state::{JournalMode, Snapshot, StackState, StateError, UnexplainedEmptyState};
 
 use super::secrets_access::{other_provider_text, secrets_change_text};
 use super::{OperationError, StackRun};
@@ -17,6 +17,8 @@ impl StackRun {
     pub(super) async fn open(&self, host: &PluginHost, operation: Operation) -> Result<StackState, OperationError> {
         let state = self.lock_and_load().await?;
         self.report_recovery(state.recovered(), true);
+        self.report_late(state.late());
+        self.report_local_journal();
         self.report_obsolete(state.obsolete());
         self.report_secrets_change(&state);
         let emptied = state.unexplained_empty().cloned();
@@ -45,6 +47,15 @@ impl StackRun {
         self.load_recorded_packages(host, recorded).await?;
         check_packages_are_served(host, recorded)?;
         self.check_outputs(host, operation, recorded).await
+    }
+
+    /// Says that a lost machine loses what the run has not saved.
+    fn report_local_journal(&self) {
+        if self.access.journals.is_remote() && self.access.journal_mode == JournalMode::Local {
+            let text = "the journal of this run is on this machine alone (`journal: local`): if the machine is lost, the state lacks \
+                        what the run has created";
+            self.events.emit(Event::Message(Message::new(Severity::Info, text)));
+        }
     }
 
     /// Emits that the state is encrypted anew with another secrets provider, and warns of two providers.

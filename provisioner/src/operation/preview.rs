@@ -40,6 +40,7 @@ impl StackRun {
         let host = self.load_plugins(first_instances).await?;
         self.check_types(&host, operation).await?;
         self.report_recovery(view.recovered.as_ref(), view.is_unlocked);
+        self.report_late(&view.late);
         self.report_obsolete(&view.obsolete);
         self.report_unexplained_empty(view.unexplained_empty.as_ref());
         if let Some(conflict) = view.conflict {

@@ -10,7 +10,7 @@ use pulumi_proto::urn::Urn;
 use engine::events::{Event, Message, Operation, Outcome, Severity};
 use engine::{DeploymentOptions, ImportGoal, ImportProvider, UrnPattern, interrupted};
 use state::format::UpdateKind;
-use state::{OperationKind, PendingOperation, RecoveredRun, ResourceState, Snapshot};
+use state::{LateReport, OperationKind, PendingOperation, RecoveredRun, ResourceState, Snapshot};
 
 use super::deploy::DeployMode;
 use super::{OperationError, Report, RunOptions, StackRun};
@@ -123,6 +123,13 @@ impl StackRun {
         }
     }
 
+    /// Reports resources that runs have recorded after their journals had been taken over.
+    pub(super) fn report_late(&self, late: &LateReport) {
+        if !late.is_empty() {
+            self.warn_of_journal(MessageText::of(late));
+        }
+    }
+
     /// Reports the interrupted runs whose journals are not merged, although nothing that they created is missing from
     /// the state. `obsolete` has the starts of the runs.
     pub(super) fn report_obsolete(&self, obsolete: &[String]) {
@@ -216,13 +223,21 @@ fn remove_resolved_creates(snapshot: &mut Snapshot, before: &Snapshot, imports: 
 /// locked: the run of the journal may be active.
 pub fn recovery_text(recovered: &RecoveredRun, has_ended: bool) -> MessageText {
     let started = &recovered.started;
+    let by = recovered.by.as_ref().map(|by| format!(" of {by}")).unwrap_or_default();
     let mut text = if has_ended {
-        MessageText::new(format_args!("the state includes the journal of the interrupted run that started {started}"))
+        MessageText::new(format_args!(
+            "the state includes the journal of the interrupted run{by} that started {started}"
+        ))
     } else {
         MessageText::new(format_args!(
-            "the state includes the journal of the run that started {started}, which may still be active"
+            "the state includes the journal of the run{by} that started {started}, which may still be active"
         ))
     };
+    if let Some(sent) = recovered.last_sent {
+        // The clocks of the store and of this machine may differ.
+        let age = Timestamp::now().duration_since(sent).as_secs().max(0);
+        text.push_text(&MessageText::new(format_args!("; its last lines reached the store {age} s ago")));
+    }
     for (index, (kind, count)) in recovered.done.iter().enumerate() {
         let done = match kind {
             OperationKind::Creating => "created",

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bridge::fs::{Access, FileError, place_below};
-use config::{CloudAccount, SecretText, Stack, StateStorage};
+use config::{CloudAccount, JournalGuarantee, SecretText, Stack, StateStorage};
 use state::store::{FileUrl, ObjectError, RenameOutcome, StackReference, StateStore, StoreOptions};
-use state::{JournalFolders, LockSettings, LockWait, StackAccess, StackMigration};
+use state::{JournalFolders, JournalMode, LockSettings, LockWait, StackAccess, StackMigration};
 use tokio_util::sync::CancellationToken;
 
 use super::remote_store::masked_url;
@@ -101,6 +101,7 @@ impl Stacks {
         let settings = read_settings(&self.repository.root, stack)?;
         Ok(StackAccess {
             journals,
+            journal_mode: journal_mode(stack.provisioner.journal, &stack.provisioner.state_storage),
             unrecorded: self.unrecorded.clone(),
             store,
             stack: name,
@@ -223,6 +224,15 @@ impl Stacks {
             StateStorage::Remote { url, .. } => masked_url(url.expose()),
         };
         Ok(StackMigration { source, target, source_url, target_url: masked_url(target_url) })
+    }
+}
+
+/// Returns the guarantee that a run waits for: in a folder none by default, because its journal is beside the state.
+fn journal_mode(guarantee: Option<JournalGuarantee>, storage: &StateStorage) -> JournalMode {
+    match (guarantee, storage) {
+        (Some(JournalGuarantee::Intents), _) | (None, StateStorage::Remote { .. }) => JournalMode::Intents,
+        (Some(JournalGuarantee::Sync), _) => JournalMode::Sync,
+        (Some(JournalGuarantee::Local), _) | (None, StateStorage::FileSystem { .. }) => JournalMode::Local,
     }
 }
 

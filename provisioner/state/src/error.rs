@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use bridge::error::Hint;
 use bridge::message_text::MessageText;
@@ -73,6 +74,34 @@ pub enum StateError {
         stack: StackReference,
         /// The journal.
         journal: PathBuf,
+    },
+    /// The journal of another run changes while it is read: the run is still active.
+    #[error("the journal of another run of {stack} changes at the same time")]
+    JournalChanged {
+        /// The stack.
+        stack: StackReference,
+    },
+    /// The lines of the journal cannot be written to the store.
+    #[error("the journal of {stack} could not be written to the store, so nothing that may create a resource begins")]
+    JournalNotSent {
+        /// The stack.
+        stack: StackReference,
+        /// Cause of the failure.
+        source: Arc<StoreError>,
+    },
+    /// Another program has written an object of the journal of this run.
+    #[error("another program has written into the journal {location}")]
+    ForeignJournal {
+        /// Location of the journal.
+        location: String,
+    },
+    /// There is no journal of the run.
+    #[error("there is no journal of run {run} of {stack}")]
+    NoJournal {
+        /// The stack.
+        stack: StackReference,
+        /// Id of the run.
+        run: String,
     },
     /// The stack does not exist in the store.
     #[error("there is no state of {0}")]
@@ -216,6 +245,12 @@ impl Hint for StateError {
             Self::NotAnExport(_) => "use a file written by `sc stack export` or `pulumi stack export`",
             Self::Interrupted { .. } => {
                 "run `sc refresh` to merge the journal into the state, and then this command again"
+            }
+            Self::JournalChanged { .. } => "run the command again",
+            Self::NoJournal { .. } => "`sc state journal ls` lists the journals",
+            Self::JournalNotSent { source, .. } => return source.hint(),
+            Self::ForeignJournal { .. } => {
+                "nothing of it was used; find out what writes there, and remove it. `sc state journal ls` lists the journals"
             }
             Self::NoStack(_) => "`sc stack ls` lists the stacks",
             Self::NotEmpty { .. } => {

@@ -32,6 +32,7 @@
 //!     configured_secrets: None,
 //!     config: Default::default(),
 //!     journals: JournalFolders::of_backend(&url.folder),
+//!     journal_mode: Default::default(),
 //!     unrecorded: Unrecorded::default(),
 //!     locks: state::LockSettings::default(),
 //!     engine_version: "v0.1.0".to_owned(),
@@ -57,6 +58,7 @@ pub mod integrity;
 mod journal;
 mod ledger;
 mod migration_error;
+mod receipt;
 mod record;
 mod recorder;
 mod references;
@@ -77,9 +79,12 @@ pub const MAX_STATE_BYTES: u64 = 4 << 30;
 pub use checkpoint::{LoadedCheckpoint, decode_checkpoint, encode_checkpoint};
 pub use error::{ImportProblem, JournalConflict, StateError, UnexplainedEmptyState};
 pub use held_lease::HeldLease;
-pub use journal::{Creations, JournalError, JournalFolders, KeptJournal};
+pub use journal::{Creations, JournalError, JournalFolders, JournalMode, KeptJournal, SegmentStatistics};
 pub use ledger::{Entry, Ledger};
 pub use migration_error::MigrationError;
+pub use receipt::Receipt;
+#[cfg(any(test, feature = "testing"))]
+pub use receipt::ReceiptControl;
 pub use record::{Effect, EntryId, OperationId, Record, Subject};
 pub use recorder::{MemoryRecorder, StateRecorder};
 pub use references::{Relation, Rewrite};
@@ -90,9 +95,10 @@ pub use snapshot::{
     Manifest, OperationKind, PendingOperation, SecretsDescription, Snapshot, SnapshotRest, drop_in_background,
 };
 pub use stack_state::{
-    AwaitedLocks, EntryChange, ExportedSecrets, ImportReport, JournalRecorder, LockSettings, LockWait, MigratedStack,
-    MigrationOutcome, RecoveredRun, Restore, SecretsChange, StackAccess, StackMigration, StackState, StackSummary,
-    StackView, StateCopy, TakenOverLock, UnmergedJournal, change_secrets, history, import, remove_stack, rename_stack,
-    resume_rename, state_copies, stored_secrets, summary,
+    AwaitedLocks, EntryChange, ExportedSecrets, ImportReport, JournalRecorder, JournalStatus, JournalSummary,
+    LateConflict, LateReport, LockSettings, LockWait, MigratedStack, MigrationOutcome, RecoveredRun, Restore,
+    SecretsChange, StackAccess, StackMigration, StackState, StackSummary, StackView, StateCopy, TakenOverLock,
+    UnmergedJournal, adopt_journal, change_secrets, discard_journal, history, import, journals, remove_stack,
+    rename_stack, resume_rename, state_copies, stored_secrets, summary,
 };
 pub use unrecorded::{ChangeKind, Unrecorded, UnrecordedChange, UnrecordedReport};

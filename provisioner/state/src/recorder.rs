@@ -5,7 +5,9 @@ use async_trait::async_trait;
 use super::error::StateError;
 use super::held_lease::HeldLease;
 use super::integrity;
+use super::journal::SegmentStatistics;
 use super::ledger::Ledger;
+use super::receipt::Receipt;
 use super::record::Record;
 use super::snapshot::Snapshot;
 
@@ -15,18 +17,28 @@ use super::snapshot::Snapshot;
 /// in the order of the calls, deferred ones included.
 #[async_trait]
 pub trait StateRecorder: Send {
-    /// Writes the deferred records and this record. On return the record outlives the process, so the operation may
-    /// begin or its outcome may be reported. Does not wait for the disk.
+    /// Writes the deferred records and this record. On return the record outlives the process. The operation may begin, or its
+    /// outcome may be reported, once [`Receipt::wait`] has returned. Waits neither for the disk nor for a store.
     ///
     /// # Errors
     /// [`StateError`] if the record could not be written. The operation or report that it announces must then not
     /// happen. [`SecretsError::KeyNeeded`](super::secrets::SecretsError::KeyNeeded) if the record or a deferred one
     /// contains a secret and the key is not loaded yet: nothing was written, and the call may be repeated.
-    fn append(&mut self, record: &Record) -> Result<(), StateError>;
+    fn append(&mut self, record: &Record) -> Result<Receipt, StateError>;
 
     /// Keeps a record that may be lost in a crash without harm (a confirmed entry, a refreshed output). It is written
     /// together with the next appended one, so that a run that changes nothing writes nothing.
     fn defer(&mut self, record: Record);
+
+    /// Returns `true` if receipts may have to be awaited, so that other resources should be worked on meanwhile.
+    fn delays_operations(&self) -> bool {
+        false
+    }
+
+    /// Returns the statistics about what was written to the store so far; `None` if nothing was.
+    fn segment_statistics(&self) -> Option<SegmentStatistics> {
+        None
+    }
 
     /// Returns the lease of the lock under which the records are written, if it has one. Callers confirm it before each
     /// operation begins.
@@ -68,13 +80,13 @@ impl MemoryRecorder {
 
 #[async_trait]
 impl StateRecorder for MemoryRecorder {
-    fn append(&mut self, record: &Record) -> Result<(), StateError> {
+    fn append(&mut self, record: &Record) -> Result<Receipt, StateError> {
         for record in self.deferred.drain(..).chain([record.clone()]) {
             self.ledger.apply(&record);
             self.records.push(record);
         }
         integrity::verify(&self.ledger.snapshot())?;
-        Ok(())
+        Ok(Receipt::complete())
     }
 
     fn defer(&mut self, record: Record) {

@@ -114,6 +114,7 @@ impl<'f> Bench<'f> {
             configured_secrets: Some(manager.describe()),
             config: Default::default(),
             journals: state::JournalFolders::of_backend(folder),
+            journal_mode: Default::default(),
             unrecorded: Default::default(),
             locks: state::LockSettings::default(),
             engine_version: "v0.1.0".to_owned(),

@@ -20,6 +20,7 @@ mod guards;
 mod hostile_plugins;
 mod imports;
 mod interruptions;
+mod journals;
 mod keyboard;
 mod keys;
 mod leases;

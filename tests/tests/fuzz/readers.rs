@@ -171,6 +171,7 @@ fn backend_file(path: &'static str) -> Read {
                 configured_secrets: None,
                 config: Default::default(),
                 journals: JournalFolders::of_backend(folder.path()),
+                journal_mode: Default::default(),
                 unrecorded: Default::default(),
                 locks: state::LockSettings::default(),
                 engine_version: "v0".to_owned(),

@@ -125,6 +125,7 @@ impl Stack {
             configured_secrets,
             config: Default::default(),
             journals: state::JournalFolders::of_backend(folder),
+            journal_mode: Default::default(),
             unrecorded: Default::default(),
             locks: state::LockSettings::default(),
             engine_version: "v0.1.0".to_owned(),

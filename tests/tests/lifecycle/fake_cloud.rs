@@ -508,6 +508,12 @@ impl FakeCloud {
         self.inner().calls.clone()
     }
 
+    /// Returns the number of creates of a resource.
+    pub(crate) fn creates_of(&self, urn: &pulumi_proto::urn::Urn) -> usize {
+        let is_create = |call: &&Call| call.verb == "create" && call.name == urn.name();
+        self.inner().calls.iter().filter(is_create).filter(|call| call.type_token == urn.type_token()).count()
+    }
+
     /// Returns the number of equal calls in all runs.
     pub(crate) fn call_count(&self, text: &str) -> usize {
         self.inner().calls.iter().filter(|call| call.text() == text).count()

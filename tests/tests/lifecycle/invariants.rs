@@ -11,7 +11,11 @@ use async_trait::async_trait;
 use engine::RegistrationResult;
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::Urn;
-use state::{HeldLease, Ledger, OperationKind, Record, ResourceState, Snapshot, StateError, StateRecorder, integrity};
+use state::store::StackReference;
+use state::{
+    HeldLease, Ledger, OperationKind, Receipt, Record, ResourceState, Snapshot, StateError, StateRecorder, Subject,
+    integrity,
+};
 
 pub(crate) use self::kept::{deletes_of_kept, deletes_of_named};
 pub(crate) use self::secrets::{SecretChecks, plain_secrets, secret_text, secrets_in_messages};
@@ -196,6 +200,16 @@ struct CheckingRecorderInner {
 }
 
 impl CheckingRecorderInner {
+    /// Returns the URN of the resource that an operation is about to create.
+    fn created_by(&self, record: &Record) -> Option<Urn> {
+        match record {
+            Record::Begin { kind: OperationKind::Creating, subject: Subject::Resource(state), .. } => {
+                Some(state.urn.clone()).filter(|_| !state.is_provider() && state.id.is_none())
+            }
+            _ => None,
+        }
+    }
+
     fn apply(&mut self, record: &Record) {
         self.ledger.apply(record);
         let snapshot = self.ledger.snapshot();
@@ -267,8 +281,8 @@ impl CheckingRecorder {
 
 #[async_trait]
 impl StateRecorder for CheckingRecorder {
-    fn append(&mut self, record: &Record) -> Result<(), StateError> {
-        self.with(|recorder| {
+    fn append(&mut self, record: &Record) -> Result<Receipt, StateError> {
+        let awaited = self.with(|recorder| {
             if recorder.fails_after.is_some_and(|limit| recorder.crash_states.len() > limit) {
                 let error = integrity::IntegrityError { violations: Vec::new() };
                 return Err(StateError::Integrity(error));
@@ -277,12 +291,32 @@ impl StateRecorder for CheckingRecorder {
                 recorder.apply(&deferred);
             }
             recorder.apply(record);
-            Ok(())
-        })
+            Ok(recorder.created_by(record).map(|urn| (urn.clone(), recorder.cloud.creates_of(&urn))))
+        })?;
+        let Some((urn, before)) = awaited else { return Ok(Receipt::complete()) };
+        // As with a journal in a store, the record is durable some time later, and the call must not begin before.
+        let (receipt, control) = Receipt::awaited(StackReference::new("p", "s").expect("the names are valid"));
+        let recorder = self.clone();
+        tokio::spawn(async move {
+            for _ in 0..urn.as_str().len() % 7 {
+                tokio::task::yield_now().await;
+            }
+            recorder.with(|recorder| {
+                if recorder.cloud.creates_of(&urn) != before {
+                    recorder.violations.push(format!("{urn} is created before that is durable"));
+                }
+            });
+            control.complete();
+        });
+        Ok(receipt)
     }
 
     fn defer(&mut self, record: Record) {
         self.with(|recorder| recorder.deferred.push(record));
+    }
+
+    fn delays_operations(&self) -> bool {
+        true
     }
 
     fn lease(&self) -> Option<HeldLease> {

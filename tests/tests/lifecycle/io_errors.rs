@@ -90,6 +90,7 @@ impl Fixture {
             config: Default::default(),
             journals: JournalFolders::of_backend(&backend)
                 .with_fallbacks(&backend, vec![self.folder.path().join("user/sc")]),
+            journal_mode: Default::default(),
             unrecorded: Unrecorded::default(),
             locks: state::LockSettings::default(),
             engine_version: "v0.1.0".to_owned(),

@@ -35,7 +35,7 @@ fn text(error: &ObjectError, port: u16) -> String {
     text.replace(&port.to_string(), "PORT")
 }
 
-/// Shows: state.md#in-postgresql "There is one connection, which is made again after a loss."
+/// Shows: state.md#in-postgresql "There is one connection, and a second one for the journal"
 /// Shows: state.md#in-postgresql "A connection may take 15 seconds, a statement 30."
 #[tokio::test(flavor = "multi_thread")]
 async fn server_without_a_reply_fails_all_waiting_requests_at_once() {
@@ -57,7 +57,7 @@ async fn server_without_a_reply_fails_all_waiting_requests_at_once() {
     assert!(began.elapsed() < LIMITS.connect * 10, "{:?}", began.elapsed());
 }
 
-/// Shows: state.md#in-postgresql "There is one connection, which is made again after a loss."
+/// Shows: state.md#in-postgresql "There is one connection, and a second one for the journal"
 /// Shows: state.md#in-postgresql "A connection may take 15 seconds, a statement 30."
 #[tokio::test(flavor = "multi_thread")]
 async fn server_that_closes_the_connection_is_tried_again() {

@@ -30,11 +30,17 @@ const DIGEST: &str = "encode(sha256(convert_to(t.data ->> 'data', 'UTF8')), 'hex
 /// Bytes of the reply to a listing: the names, and what surrounds each of them.
 const LISTING: u64 = (MAX_NAME_BYTES + 64 * (MAX_NAMES + 1)) as u64 + SMALL;
 
+/// Start of the keys of journals.
+const JOURNALS: &str = ".sc/journal/";
+
 type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// Store in a table of a PostgreSQL database.
 pub struct PostgresObjects {
     requests: Requests,
+    /// Connection for new objects of a journal, which a run waits for: they must not stand behind a large checkpoint. It is made
+    /// for the first of them.
+    journal: Requests,
     statements: Statements,
 }
 
@@ -93,7 +99,8 @@ impl PostgresObjects {
     /// Opens a store whose requests have other time limits.
     pub fn with_time_limits(url: PostgresUrl, limits: TimeLimits, outages: OutageReport) -> Self {
         let statements = Statements::new(&url.table);
-        Self { requests: Requests::new(url, limits, outages), statements }
+        let journal = Requests::new(url.clone(), limits, outages.clone());
+        Self { requests: Requests::new(url, limits, outages), journal, statements }
     }
 
     fn key(&self, key: &str) -> String {
@@ -183,7 +190,9 @@ impl PostgresObjects {
             parameters.push((&version.tag, Type::TEXT));
         }
         let statement = Statement { repetition, size: data.len(), ..statement("write", key, text) };
-        let rows = self.requests.query(statement, &parameters).await?;
+        let is_journal = matches!(condition, WriteCondition::Missing) && key.starts_with(JOURNALS);
+        let requests = if is_journal { &self.journal } else { &self.requests };
+        let rows = requests.query(statement, &parameters).await?;
         rows.first().map(|row| row_version(row, 0).map(|(version, _)| version)).transpose()
     }
 }

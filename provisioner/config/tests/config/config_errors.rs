@@ -93,7 +93,7 @@ provisioner:
       |     ^^^^^^^^^^^^
       |
       = hint: did you mean `state-storage`?
-      = hint: the keys are organization, state-storage, secrets-provider, confirm, maxDeletes, acceptMissing, lock
+      = hint: the keys are organization, state-storage, secrets-provider, confirm, maxDeletes, acceptMissing, lock, journal
 
     error[provisioner]: failed to read state storage config: unknown provisioner field config type ""
      --> .sc/stacks/s/server.yaml:5:5

@@ -11,7 +11,7 @@ use bridge::message_text::MessageText;
 use bridge::provider::{CheckFailure, ErrorDetails, Method, PropertyDiff, ViewOp};
 use pulumi_proto::urn::Urn;
 
-use state::{ResourceState, UnrecordedChange};
+use state::{ResourceState, SegmentStatistics, UnrecordedChange};
 
 /// Receiver of events.
 pub trait EventSink: Send + Sync {
@@ -350,6 +350,8 @@ pub struct Summary {
     pub outcome: Outcome,
     /// Duration of the phase.
     pub duration: Duration,
+    /// Statistics about what the phase has written of its journal to the store, before the end of the run; `None` if nothing.
+    pub journal: Option<SegmentStatistics>,
 }
 
 /// Number of deleted resources, with pending deletes of earlier runs and without retained resources. A resource counts, too, if

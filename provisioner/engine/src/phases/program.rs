@@ -31,7 +31,7 @@ pub(crate) async fn register(ctx: &Arc<Context>, mut goal: Goal) -> Result<Regis
         Box::pin(construct(ctx, goal, urn)).await
     } else {
         let _slot = match goal.kind() {
-            ResourceKind::Custom => ctx.slot().await,
+            ResourceKind::Custom => ctx.registration_slot().await,
             ResourceKind::Component | ResourceKind::Provider => None,
         };
         ctx.check_running()?;

@@ -17,6 +17,7 @@ use bridge::provider::{
 use futures_util::future::BoxFuture;
 use pulumi_proto::urn::Urn;
 use state::HeldLease;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
@@ -33,6 +34,20 @@ pub(crate) struct Retries {
     pub(crate) stop: CancellationToken,
     /// Lease of the lock of the stack, which is confirmed before each repetition.
     pub(crate) lease: Option<HeldLease>,
+    /// Permits for the calls about resources; `None` if the slots of the resources limit them.
+    pub(crate) calls: Option<Arc<Semaphore>>,
+}
+
+impl Retries {
+    /// Waits until a call may be made.
+    async fn permit(&self, method: Method) -> Option<SemaphorePermit<'_>> {
+        let is_about_resource = match method {
+            Method::Check | Method::Diff | Method::Create | Method::Read | Method::Update | Method::Delete => true,
+            // They may be made for a resource that holds a permit, or for many of them.
+            _ => false,
+        };
+        self.calls.as_ref().filter(|_| is_about_resource)?.acquire().await.ok()
+    }
 }
 
 /// Provider whose failed calls are repeated if its plugin asks for it.
@@ -73,6 +88,7 @@ impl RetryingProvider {
         call: RepeatedCall<'_>,
         attempt: impl Fn(Option<Duration>) -> BoxFuture<'s, Result<T, ProviderError>> + Send + Sync,
     ) -> Result<T, ProviderError> {
+        let mut permit = self.retries.permit(call.method).await;
         let started = Instant::now();
         let time_left = || call.timeout.map(|timeout| timeout.saturating_sub(started.elapsed()));
         let (mut retries, mut timeout) = (0, call.timeout);
@@ -81,6 +97,7 @@ impl RetryingProvider {
                 Ok(reply) => return Ok(reply),
                 Err(error) => error,
             };
+            drop(permit.take());
             let decision = decide(FailedAttempt {
                 method: call.method,
                 error: &error,
@@ -113,6 +130,7 @@ impl RetryingProvider {
             if timeout.is_some_and(|left| left.is_zero()) {
                 return Err(refused(error, RetryRefusal::TimeLimit));
             }
+            permit = self.retries.permit(call.method).await;
             call.views.iter().filter_map(|views| views.listener.as_ref()).for_each(|listener| listener.discard());
         }
     }

@@ -20,16 +20,18 @@ pub(super) struct BegunOperation<'a> {
 }
 
 impl<'a> BegunOperation<'a> {
-    /// Records that an operation is about to begin.
+    /// Records that an operation is about to begin, and waits until that is durable.
     ///
     /// # Errors
-    /// [`StateError`] if the record cannot be written.
+    /// [`StateError`] if the record cannot be written. The operation must not begin then.
     pub(super) async fn begin(
         ctx: &Context,
         kind: OperationKind,
         planned: &'a Arc<ResourceState>,
     ) -> Result<Self, StateError> {
-        Ok(Self { id: ctx.records.begin(kind, planned).await?, kind, planned })
+        let (id, receipt) = ctx.records.begin(kind, planned).await?;
+        ctx.records.confirm_begin(id, receipt).await?;
+        Ok(Self { id, kind, planned })
     }
 
     pub(super) fn id(&self) -> OperationId {

@@ -49,7 +49,8 @@ pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) ->
     let planned = step.new.as_ref().ok_or_else(|| StepError::Failed("nothing to read".into()))?;
     let mut new = (**planned).clone();
     let mut partial = None;
-    let operation = ctx.records.begin(OperationKind::Reading, planned).await?;
+    let (operation, receipt) = ctx.records.begin(OperationKind::Reading, planned).await?;
+    ctx.records.confirm_begin(operation, receipt).await?;
     if let Actor::Instance(instance) = &step.actor
         && new.id.is_some()
     {

@@ -42,7 +42,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &CancelArgs) -> anyh
     let held = store.locks(stack).await?;
     if held.is_empty() {
         ui.output.print_messages(&[Line::plain(format!("{} is not locked", stack.stack()))]);
-        report_journal(&ui.output, &access)?;
+        report_journal(&ui.output, &access).await?;
         return Ok(Exit::Done);
     }
     ui.output.print_messages(&[Line::plain(format!("{} is locked:", stack.stack()))]);
@@ -56,7 +56,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &CancelArgs) -> anyh
         Confirmation::No => Ok(decline(&ui.output)),
         Confirmation::Yes => {
             let exit = remove_locks(&ui.output, store, stack, &held).await?;
-            report_journal(&ui.output, &access)?;
+            report_journal(&ui.output, &access).await?;
             Ok(exit)
         }
     }
@@ -88,8 +88,8 @@ async fn remove_locks(
 }
 
 /// Reports the journal of an interrupted run, as `pulumi` does not read it.
-fn report_journal(output: &Output, access: &StackAccess) -> Result<(), StateError> {
-    if access.has_journal()? {
+async fn report_journal(output: &Output, access: &StackAccess) -> Result<(), StateError> {
+    if access.has_journal().await? {
         let text = "an interrupted run left a journal: before using `pulumi` on the stack, run `sc refresh`, which merges the \
                     journal into the state or reports why it cannot";
         output.print_messages(&[Line::plain(text)]);

@@ -7,7 +7,7 @@ use provisioner::operation;
 
 use crate::cli::access::check_passphrases;
 use crate::cli::args::{
-    ConfirmArgs, EmptyStateArgs, GlobalArgs, LockArgs, MissingArgs, RunArgs, StackArgs, TimeLimitArgs,
+    ConfirmArgs, EmptyStateArgs, GlobalArgs, JournalArgs, LockArgs, MissingArgs, RunArgs, StackArgs, TimeLimitArgs,
 };
 use crate::cli::exit::{Changes, CliError, Exit};
 use crate::cli::prompt::Confirmation;
@@ -69,6 +69,8 @@ pub(crate) struct DestroyArgs {
     #[command(flatten)]
     pub(crate) lock: LockArgs,
     #[command(flatten)]
+    pub(crate) journal: JournalArgs,
+    #[command(flatten)]
     pub(crate) run: RunArgs,
 }
 
@@ -97,7 +99,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> any
     let mut runs = Runs::new(&args.run, args.diff, args.time, Changes::Allowed);
     runs.options.deployment.exclude_protected = args.exclude_protected;
     runs.options.allow_empty = args.empty.allow_empty;
-    runs.lock = args.lock;
+    (runs.lock, runs.journal) = (args.lock, args.journal);
     runs.yes = args.confirm.yes;
     runs.missing = args.missing;
     let refresh = !args.run.skip_refresh;

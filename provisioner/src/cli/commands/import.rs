@@ -7,7 +7,7 @@ use provisioner::program::ImportLookupError;
 use pulumi_proto::resource_id::ResourceId;
 
 use crate::cli::access::{check_passphrases, create_buckets};
-use crate::cli::args::{EmptyStateArgs, GlobalArgs, LockArgs, ShowArgs, StackArgs, TimeLimitArgs};
+use crate::cli::args::{EmptyStateArgs, GlobalArgs, JournalArgs, LockArgs, ShowArgs, StackArgs, TimeLimitArgs};
 use crate::cli::exit::{Changes, CliError, Exit};
 use crate::cli::runs::{Runs, on_stacks};
 use crate::cli::stacks::read_stack;
@@ -42,6 +42,8 @@ pub(crate) struct ImportArgs {
     #[command(flatten)]
     lock: LockArgs,
     #[command(flatten)]
+    journal: JournalArgs,
+    #[command(flatten)]
     show: ShowArgs,
 }
 
@@ -57,7 +59,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyh
     let stacks = read_stack(ui, global, &args.stack)?;
     let mut runs = Runs::for_import(args.parallel, args.show, args.time, Changes::from_expect_no_changes(false));
     runs.options.allow_empty = args.empty.allow_empty;
-    runs.lock = args.lock;
+    (runs.lock, runs.journal) = (args.lock, args.journal);
     check_passphrases(&ui.output, &stacks)?;
     create_buckets(&ui.output, &stacks).await?;
     on_stacks(ui, &stacks, runs, async |run, _| {

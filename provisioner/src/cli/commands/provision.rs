@@ -7,8 +7,8 @@ use provisioner::operation::{self, ProvisionOptions};
 
 use crate::cli::access::{check_passphrases, create_buckets};
 use crate::cli::args::{
-    DiffArgs, EmptyStateArgs, GlobalArgs, GuardArgs, LockArgs, MissingArgs, ReplaceArgs, RunArgs, StacksArgs,
-    TimeLimitArgs,
+    DiffArgs, EmptyStateArgs, GlobalArgs, GuardArgs, JournalArgs, LockArgs, MissingArgs, ReplaceArgs, RunArgs,
+    StacksArgs, TimeLimitArgs,
 };
 use crate::cli::exit::{Changes, Exit};
 use crate::cli::guard::Guard;
@@ -60,6 +60,8 @@ pub(crate) struct ProvisionArgs {
     pub(crate) time: TimeLimitArgs,
     #[command(flatten)]
     pub(crate) lock: LockArgs,
+    #[command(flatten)]
+    pub(crate) journal: JournalArgs,
     /// Accepted for compatibility; has no effect on provision
     #[arg(short = 'M', long, value_name = "DURATION", hide = true)]
     pub(crate) preview_timeout: Option<String>,
@@ -82,7 +84,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> a
     let mut runs =
         Runs::new(&args.run, args.diff.diff, args.time, changes).with_replacements(&args.replace).with_keys();
     runs.options.allow_empty = args.empty.allow_empty;
-    runs.lock = args.lock;
+    (runs.lock, runs.journal) = (args.lock, args.journal);
     runs.yes = args.guard.yes || args.guard.skip_preview;
     (runs.missing, runs.guard) = (args.missing, Some(args.guard));
     let refresh = !args.run.skip_refresh;

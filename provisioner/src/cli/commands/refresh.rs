@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::access::check_passphrases;
 use crate::cli::args::{
-    DiffArgs, EmptyStateArgs, GlobalArgs, LockArgs, MissingArgs, ProgramArgs, RunArgs, ScopeArgs, ShowArgs, StacksArgs,
-    TimeLimitArgs,
+    DiffArgs, EmptyStateArgs, GlobalArgs, JournalArgs, LockArgs, MissingArgs, ProgramArgs, RunArgs, ScopeArgs,
+    ShowArgs, StacksArgs, TimeLimitArgs,
 };
 use crate::cli::commands::import::resource_and_id;
 use crate::cli::exit::{Changes, Exit};
@@ -65,6 +65,8 @@ pub(crate) struct RefreshArgs {
     #[command(flatten)]
     pub(crate) lock: LockArgs,
     #[command(flatten)]
+    pub(crate) journal: JournalArgs,
+    #[command(flatten)]
     pub(crate) show: ShowArgs,
     /// Do not ask: leave pending creates pending, and download packages that core types need
     #[arg(short, long)]
@@ -94,7 +96,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
     };
     let mut runs = Runs::new(&run, args.diff.diff, args.time, changes);
     runs.options.allow_empty = args.empty.allow_empty;
-    runs.lock = args.lock;
+    (runs.lock, runs.journal) = (args.lock, args.journal);
     runs.yes = args.yes;
     runs.missing = args.missing;
     if !args.preview {

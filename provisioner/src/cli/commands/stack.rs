@@ -170,6 +170,8 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
         table(&["STACK", "PROJECT", "RESOURCES", "UPDATED", "STATUS"], &rows)
     };
     ui.output.print(&lines)?;
+    let late = stack_rows.iter().filter_map(|row| row.summary.as_ref()).map(|summary| &summary.late);
+    late.filter(|late| !late.is_empty()).for_each(|late| ui.output.warn(MessageText::of(late)));
     // Unreadable stacks do not prevent the list; their errors follow it.
     let exits: Vec<Exit> = unreadable.iter().map(|error| ui.output.fail(error)).collect();
     Ok(exits.first().copied().unwrap_or(Exit::Done))
@@ -311,6 +313,8 @@ async fn import(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Resu
 
 #[cfg(test)]
 mod tests {
+    use state::LateReport;
+
     use super::*;
 
     /// Shows: state.md#recorded-resources "with locks, interrupted runs, pending creates and other pending operations"
@@ -325,6 +329,7 @@ mod tests {
                 is_interrupted,
                 pending_operations,
                 pending_creates,
+                late: LateReport::default(),
                 mark: None,
             };
             let row = StackRow { stack: "dev".to_owned(), project: "reef".to_owned(), summary: Some(summary) };

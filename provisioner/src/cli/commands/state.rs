@@ -1,6 +1,8 @@
 //! `sc state`: shows and edits the recorded state of a stack.
 
 mod change;
+mod common;
+mod journal;
 mod ls;
 mod repair;
 mod show;
@@ -16,8 +18,9 @@ use state::{Snapshot, StackAccess, StackState, StackView, StateError, UnmergedJo
 use tokio_util::sync::CancellationToken;
 
 use self::change::{Change, edit_error};
+use self::common::CommonArgs;
 use crate::cli::access::access_for_change;
-use crate::cli::args::{ConfirmArgs, GlobalArgs, LockArgs, StackArgs};
+use crate::cli::args::GlobalArgs;
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::output::Output;
@@ -61,17 +64,7 @@ enum StateVerb {
     Taint(TaintArgs),
     Untaint(UntaintArgs),
     Repair(RepairArgs),
-}
-
-/// Arguments of every subcommand.
-#[derive(Debug, Args)]
-struct CommonArgs {
-    #[command(flatten)]
-    stack: StackArgs,
-    #[command(flatten)]
-    confirm: ConfirmArgs,
-    #[command(flatten)]
-    lock: LockArgs,
+    Journal(journal::JournalCommand),
 }
 
 /// Remove resources from the state without deleting them
@@ -216,6 +209,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &StateCommand) ->
             set_flag(&selection.resources, &selection.common, EntryFlag::Taint, false).await
         }
         StateVerb::Repair(args) => apply(ui, global, &args.common, Purpose::Repair, repair::edit).await,
+        StateVerb::Journal(command) => journal::run(ui, global, command).await,
     }
 }
 
@@ -367,6 +361,9 @@ async fn load_snapshot(
     let view = StackView::open(access).await?;
     if let Some(recovered) = &view.recovered {
         output.warn(recovery_text(recovered, view.is_unlocked));
+    }
+    if !view.late.is_empty() {
+        output.warn(MessageText::of(&view.late));
     }
     view.obsolete.iter().for_each(|started| output.warn(obsolete_text(started)));
     match (purpose, view.conflict, view.integrity_error) {

@@ -272,6 +272,18 @@ fn describe_summary(summary: &Summary, line: &mut Map<String, Value>) {
     line.insert("changes".into(), Value::Object(changes.collect()));
     line.insert("deletions".into(), summary.deletions.total().into());
     line.insert("durationMs".into(), millis(summary.duration));
+    let lags = summary.journal.as_ref().and_then(|journal| Some((journal, journal.lags()?)));
+    let journal = lags.map(|(journal, (median, longest))| {
+        json!({
+            "segments": journal.segments(),
+            "lagMedianMs": millis(median),
+            "lagMaximumMs": millis(longest),
+            "waitedMs": millis(journal.waited()),
+        })
+    });
+    if let Some(journal) = journal {
+        line.insert("journal".into(), journal);
+    }
 }
 
 fn millis(duration: Duration) -> Value {

@@ -95,6 +95,7 @@ impl<W: Write, R: Write> PlainDisplay<W, R> {
             lines.push(Line::new());
         }
         lines.push(report::summary(summary, stack, rows));
+        lines.extend(report::journal(summary));
         print_lines(&mut self.results, &lines, self.options.results_color)
     }
 }

@@ -84,6 +84,21 @@ pub(crate) fn summary(summary: &Summary, stack: &str, rows: &Rows) -> Line {
     if parts.is_empty() { line.text(": no changes") } else { line.text(": ").join(join_lines(parts, ", ")) }
 }
 
+/// Returns the line about the journal in the store, if the phase has written to it.
+pub(crate) fn journal(summary: &Summary) -> Option<Line> {
+    let statistics = summary.journal.as_ref()?;
+    let (median, longest) = statistics.lags()?;
+    let segments = match statistics.segments() {
+        1 => "1 segment".to_owned(),
+        count => format!("{count} segments"),
+    };
+    let (median, longest) = (median.as_millis(), longest.as_millis());
+    let waited = duration(statistics.waited());
+    Some(Line::plain(format!(
+        "  journal in the store: {segments}, {median} ms behind, {longest} ms at most; calls waited {waited} in all"
+    )))
+}
+
 /// Message with its position in the user's files.
 #[derive(Clone, Debug)]
 pub(crate) struct LocatedMessage {

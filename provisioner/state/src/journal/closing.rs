@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::dto::{CloseDto, HistoryDto};
+use super::seal::Seal;
 use crate::store::HistoryEntry;
 
 /// Content of the line that closes a journal.
@@ -27,6 +28,25 @@ impl Closing {
     }
 }
 
+impl Closing {
+    /// Returns what a seal says about the end of a run; `None` if it names no checkpoint.
+    pub(super) fn of_seal(seal: &Seal) -> Option<Self> {
+        let history = match &seal.history {
+            Some(HistoryDto { time, update }) => {
+                Some(HistoryEntry { time: time.parse().ok()?, update: update.clone().into_owned() })
+            }
+            None => None,
+        };
+        Some(Self { checkpoint: seal.checkpoint.clone()?, history })
+    }
+
+    /// Returns the entry of the history as a seal has it.
+    pub(super) fn history_of_seal(&self) -> Option<HistoryDto<'static>> {
+        let HistoryEntry { time, update } = self.history.as_ref()?;
+        Some(HistoryDto { time: time.to_string().into(), update: update.clone().into() })
+    }
+}
+
 impl TryFrom<CloseDto<'_>> for Closing {
     type Error = jiff::Error;
 
@@ -39,6 +59,11 @@ impl TryFrom<CloseDto<'_>> for Closing {
         };
         Ok(Self { checkpoint: checkpoint.into_owned(), history })
     }
+}
+
+/// Returns `true` for a line that closes a journal.
+pub(super) fn is_close_line(line: &str) -> bool {
+    line.starts_with("{\"close\":")
 }
 
 /// Position at which the file of a journal ends.

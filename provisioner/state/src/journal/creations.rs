@@ -41,6 +41,23 @@ impl Creations {
         creations
     }
 
+    /// Collects the creations in lines that stand alone, each with the kind of the operation that it ends. What has ended
+    /// exists; a Create without an id and without an end counts for nothing, because it has not begun.
+    pub(super) fn of_late(lines: &[(Record, Option<OperationKind>)]) -> Self {
+        let mut records = Vec::with_capacity(lines.len());
+        for (record, ended) in lines {
+            if let (Record::End { operation, .. }, Some(OperationKind::Creating)) = (record, ended) {
+                // The line that begins the operation is missing, and the resource stands in the effects.
+                let subject = Subject::Entry(EntryId(u64::MAX));
+                records.push(Record::Begin { operation: *operation, kind: OperationKind::Creating, subject });
+            }
+            records.push(record.clone());
+        }
+        let mut creations = Self::of(&[records]);
+        creations.creating.retain(|state| state.id.is_some());
+        creations
+    }
+
     fn add_phase(&mut self, records: &[Record]) {
         let mut creating: BTreeMap<_, Option<&Arc<ResourceState>>> = BTreeMap::new();
         let mut entries: BTreeMap<EntryId, Arc<ResourceState>> = BTreeMap::new();

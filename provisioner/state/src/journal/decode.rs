@@ -6,16 +6,17 @@ use serde::de::Error as _;
 use serde_json::value::RawValue;
 
 use super::closing::Closing;
-use super::dto::{EffectDto, EntryDto, LineDto};
+use super::dto::{CloseDto, EffectDto, EntryDto, LineDto};
 use crate::format::{FormatError, SecretDecryption, operation_kind, read_resource};
 use crate::record::{Effect, EntryId, OperationId, Record, Subject};
 use crate::resource::ResourceState;
 use crate::secrets::{CiphertextReuse, Crypter};
+use crate::snapshot::OperationKind;
 
 /// Content of a line after the first.
 pub(super) enum Line {
-    /// A record.
-    Record(Record),
+    /// A record, with the kind of the operation that it ends, if the line says so.
+    Record(Record, Option<OperationKind>),
     /// Start of a phase: the following records number entries and operations from 0 again.
     Phase,
     /// The end of the run.
@@ -45,17 +46,32 @@ pub(super) fn read_line(text: &str, crypter: Option<&dyn Crypter>) -> Result<Lin
                 };
                 return Err(FormatError::OperationKind { resource, kind: begin.kind.into_owned() });
             };
-            Line::Record(Record::Begin { operation: OperationId(begin.operation), kind, subject })
+            Line::Record(Record::Begin { operation: OperationId(begin.operation), kind, subject }, None)
         }
         LineDto::End(end) => {
-            Line::Record(Record::End { operation: OperationId(end.operation), effects: reader.effects(end.effects)? })
+            let ended = end.kind.as_deref().and_then(operation_kind);
+            let (operation, effects) = (OperationId(end.operation), reader.effects(end.effects)?);
+            Line::Record(Record::End { operation, effects }, ended)
         }
-        LineDto::Change(effects) => Line::Record(Record::Change(reader.effects(effects)?)),
+        LineDto::Change(effects) => Line::Record(Record::Change(reader.effects(effects)?), None),
         LineDto::Phase {} => Line::Phase,
-        LineDto::Close(closing) => {
-            Line::Close(closing.try_into().map_err(|error| FormatError::Malformed(serde_json::Error::custom(error)))?)
-        }
+        LineDto::Close(closing) => Line::Close(closing_of(closing)?),
     })
+}
+
+/// Reads a line that closes a journal; `None` for another line.
+///
+/// # Errors
+/// [`FormatError`] if the line is malformed.
+pub(super) fn read_closing(text: &str) -> Result<Option<Closing>, FormatError> {
+    match serde_json::from_str::<LineDto<'_, &RawValue>>(text).map_err(FormatError::Malformed)? {
+        LineDto::Close(closing) => closing_of(closing).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn closing_of(closing: CloseDto<'_>) -> Result<Closing, FormatError> {
+    closing.try_into().map_err(|error| FormatError::Malformed(serde_json::Error::custom(error)))
 }
 
 struct Reader<'a> {

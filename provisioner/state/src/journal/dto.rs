@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 pub(super) enum LineDto<'a, R> {
     #[serde(borrow)]
     Begin(BeginDto<'a, R>),
-    End(EndDto<R>),
+    #[serde(borrow)]
+    End(EndDto<'a, R>),
     Change(Vec<EffectDto<R>>),
     Phase {},
     #[serde(borrow)]
@@ -25,7 +26,7 @@ pub(super) enum CloseDto<'a> {
     WithHistory { checkpoint: Cow<'a, str>, history: HistoryDto<'a> },
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct HistoryDto<'a> {
     /// Time of the entry, RFC 3339.
     pub(super) time: Cow<'a, str>,
@@ -47,8 +48,11 @@ pub(super) struct BeginDto<'a, R> {
 
 #[derive(Serialize, Deserialize)]
 #[serde(bound(deserialize = "R: Deserialize<'de>"))]
-pub(super) struct EndDto<R> {
+pub(super) struct EndDto<'a, R> {
     pub(super) operation: u64,
+    /// Kind of the operation, in a line that may have to be read without the one that begins the operation.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub(super) kind: Option<Cow<'a, str>>,
     pub(super) effects: Vec<EffectDto<R>>,
 }
 

@@ -6,18 +6,20 @@ use crate::format::{Encryption, ResourceDto, SecretEncryption, append_line};
 use crate::record::{Effect, Record, Subject};
 use crate::resource::ResourceState;
 use crate::secrets::{Crypter, SecretsError};
+use crate::snapshot::OperationKind;
 
-/// Appends the line of a record.
+/// Appends the line of a record. `ended` is the kind of the operation that it ends, if the line says so.
 ///
 /// # Errors
 /// [`SecretsError`] if a secret cannot be encrypted; the end of the buffer then contains a part of the line.
 pub(super) fn write_record(
     out: &mut Vec<u8>,
     record: &Record,
+    ended: Option<OperationKind>,
     crypter: Option<&dyn Crypter>,
 ) -> Result<(), SecretsError> {
     let encryption = Encryption::new(crypter.map_or(SecretEncryption::NoKey, SecretEncryption::WithKey));
-    append_line(out, &line_dto(record, &encryption)).map_err(|error| encryption.take_cause(error))
+    append_line(out, &line_dto(record, ended, &encryption)).map_err(|error| encryption.take_cause(error))
 }
 
 /// Appends the line that begins a phase.
@@ -37,7 +39,11 @@ fn append_plain_line(out: &mut Vec<u8>, line: &WrittenLine<'_, '_>) {
 
 type WrittenLine<'r, 'e> = LineDto<'r, ResourceDto<'r, 'e>>;
 
-fn line_dto<'r, 'e>(record: &'r Record, encryption: &'r Encryption<'e>) -> WrittenLine<'r, 'e> {
+fn line_dto<'r, 'e>(
+    record: &'r Record,
+    ended: Option<OperationKind>,
+    encryption: &'r Encryption<'e>,
+) -> WrittenLine<'r, 'e> {
     let resource = |state: &'r ResourceState| ResourceDto::new(state, encryption);
     let effects = |effects: &'r [Effect]| effects.iter().map(|effect| effect_dto(effect, encryption)).collect();
     match record {
@@ -48,8 +54,9 @@ fn line_dto<'r, 'e>(record: &'r Record, encryption: &'r Encryption<'e>) -> Writt
             };
             LineDto::Begin(BeginDto { operation: operation.0, kind: kind.as_str().into(), resource, entry })
         }
-        Record::End { operation, effects: ended } => {
-            LineDto::End(EndDto { operation: operation.0, effects: effects(ended) })
+        Record::End { operation, effects: made } => {
+            let kind = ended.map(|kind| kind.as_str().into());
+            LineDto::End(EndDto { operation: operation.0, kind, effects: effects(made) })
         }
         Record::Change(changes) => LineDto::Change(effects(changes)),
     }

@@ -15,6 +15,7 @@ use super::encode::write_close;
 use super::error::JournalError;
 use super::flusher::{Flusher, has_name};
 use super::folder::{JournalFolders, JournalPlace};
+use crate::receipt::{Receipt, Waits};
 use crate::store::StackReference;
 
 /// Open file of a journal.
@@ -85,7 +86,7 @@ impl JournalFile {
         lines: usize,
     ) -> Result<Self, JournalError> {
         let file = Arc::new(opened.map_err(FileError::of("open", &path))?);
-        let flusher = Flusher::start(Arc::clone(&file), path.clone());
+        let flusher = Flusher::start(Arc::clone(&file), path.clone(), lines);
         Ok(Self { path, place, lines, is_closed: false, file, length, flusher, is_torn: false })
     }
 
@@ -101,8 +102,18 @@ impl JournalFile {
         self.length += content.len() as u64;
         self.lines += lines;
         trace!(lines, bytes = content.len(), "journal appended");
-        self.flusher.wake();
+        self.flusher.wake(self.lines);
         Ok(())
+    }
+
+    /// Completes what waits for lines of this file, which another file has on the disk.
+    pub(super) fn supersede(&self) {
+        self.flusher.supersede();
+    }
+
+    /// Returns the receipt for the written lines, which is complete once they are on the disk.
+    pub(super) fn receipt(&self, stack: StackReference) -> Receipt {
+        Receipt::of_line(stack, self.lines, self.flusher.hurry(), Waits::default())
     }
 
     /// Appends the line that closes the journal, and flushes the file.

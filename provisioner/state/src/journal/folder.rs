@@ -1,5 +1,6 @@
 //! Folders of the journals of a stack: that of the backend, and fallbacks for a backend that cannot be written.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ pub struct JournalFolders {
     /// Private folders of the user, and the name of the backend in them.
     fallbacks: Vec<PathBuf>,
     name: String,
+    is_remote: bool,
 }
 
 /// Place of a journal: one of the folders of [`JournalFolders`]. A later place is used if the earlier ones fail.
@@ -36,9 +38,9 @@ impl JournalPlace {
     pub(crate) const BACKEND: Self = Self(0);
 }
 
-/// Stored journal.
+/// Files of the journal of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct StoredJournal {
+pub(crate) struct JournalFiles {
     /// The journal.
     pub(crate) path: PathBuf,
     /// `true` if it is in a fallback folder.
@@ -50,13 +52,18 @@ pub(crate) struct StoredJournal {
 impl JournalFolders {
     /// Creates the folders of a backend: journals are in `.sc/journal` of this folder.
     pub fn of_backend(folder: impl Into<PathBuf>) -> Self {
-        Self { backend: folder.into(), fallbacks: Vec::new(), name: String::new() }
+        Self { backend: folder.into(), fallbacks: Vec::new(), name: String::new(), is_remote: false }
     }
 
     /// Creates the folders of a store that is not on this machine: journals are below a folder of this machine, in one for
     /// the location of the store.
     pub fn of_remote_store(folder: &Path, location: &str) -> Self {
-        Self::of_backend(folder.join("stores").join(name_of(location)))
+        Self { is_remote: true, ..Self::of_backend(folder.join("stores").join(name_of(location))) }
+    }
+
+    /// Returns `true` if the store is not on this machine, so that its runs have journals in it, too.
+    pub fn is_remote(&self) -> bool {
+        self.is_remote
     }
 
     /// Adds private folders of the user, in which a run writes its journal if it cannot write to the backend. A run of
@@ -130,9 +137,9 @@ impl JournalFolders {
     }
 }
 
-/// Returns the journals of a stack, sorted by name. Runs that ended normally have removed theirs.
-pub(crate) fn list(folders: &JournalFolders, stack: &StackReference) -> Result<Vec<StoredJournal>, JournalError> {
-    let mut journals: Vec<StoredJournal> = Vec::new();
+/// Returns the files of the journals of a stack, sorted by name. Runs that ended normally have removed theirs.
+pub(super) fn list_files(folders: &JournalFolders, stack: &StackReference) -> Result<Vec<JournalFiles>, JournalError> {
+    let mut journals: Vec<JournalFiles> = Vec::new();
     // A run writes its journal anew in a later place, under the same name, if an earlier place fails.
     for place in folders.places().rev() {
         for path in folders.files(place, stack)? {
@@ -140,7 +147,7 @@ pub(crate) fn list(folders: &JournalFolders, stack: &StackReference) -> Result<V
                 Some(newer) => newer.older.push(path),
                 None => {
                     let is_fallback = place != JournalPlace::BACKEND;
-                    journals.push(StoredJournal { path, is_fallback, older: Vec::new() });
+                    journals.push(JournalFiles { path, is_fallback, older: Vec::new() });
                 }
             }
         }
@@ -149,7 +156,18 @@ pub(crate) fn list(folders: &JournalFolders, stack: &StackReference) -> Result<V
     Ok(journals)
 }
 
-impl StoredJournal {
+impl JournalFiles {
+    /// Returns the file at a path.
+    #[cfg(test)]
+    pub(super) fn of_file(path: &Path) -> Self {
+        Self { path: path.to_owned(), is_fallback: false, older: Vec::new() }
+    }
+
+    /// Returns the id of the run.
+    pub(super) fn run(&self) -> Cow<'_, str> {
+        self.path.file_name().unwrap_or_default().to_string_lossy()
+    }
+
     /// Removes a journal whose records are saved; a missing file is no error.
     ///
     /// # Errors

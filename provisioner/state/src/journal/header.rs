@@ -8,7 +8,7 @@ use crate::snapshot::SecretsDescription;
 pub(super) const VERSION: u32 = 1;
 
 /// First line of a journal as it is stored.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StoredHeader {
     /// Version of the format.
     pub(super) journal: u32,
@@ -22,10 +22,30 @@ pub(super) struct StoredHeader {
     pub(super) update: Option<String>,
     /// Secrets manager that encrypts the secrets in the journal.
     pub(super) secrets: Option<StoredSecrets>,
+    /// Id of the run, in a segment of the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) run: Option<String>,
+    /// User and host of the run, in a segment of the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) by: Option<String>,
+    /// Numbers of the segment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) segment: Option<StoredSegment>,
+}
+
+/// Numbers of a segment and of its lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StoredSegment {
+    /// Number of the object, from 0.
+    pub(super) number: u64,
+    /// Number of its first line.
+    pub(super) first: usize,
+    /// Number of its lines, without a `close` line.
+    pub(super) lines: usize,
 }
 
 /// Secrets manager as the first line describes it.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StoredSecrets {
     #[serde(rename = "type")]
     kind: String,

@@ -29,6 +29,7 @@
 //! private folder of the user, where `BACKEND` is the start of the SHA-256 of the backend's path. The file in the
 //! backend is then older and ignored.
 
+mod chain;
 mod closing;
 mod creations;
 mod decode;
@@ -39,7 +40,15 @@ mod file;
 mod flusher;
 mod folder;
 mod header;
+mod mode;
+mod plan;
 mod replay;
+mod seal;
+mod segment;
+mod segment_writer;
+mod statistics;
+mod stored;
+mod write_error;
 mod writer;
 
 pub(super) use closing::Closing;
@@ -48,6 +57,10 @@ pub use creations::Creations;
 pub use error::JournalError;
 pub(super) use file::append_close_line;
 pub use folder::JournalFolders;
-pub(super) use folder::{StoredJournal, list};
+pub use mode::JournalMode;
+pub(super) use plan::{JournalHeader, JournalPlan};
 pub(super) use replay::{Replay, replay};
-pub(super) use writer::{Journal, JournalHeader};
+pub(super) use segment_writer::{SegmentPlace, SegmentWriter};
+pub use statistics::SegmentStatistics;
+pub(super) use stored::{ListedJournals, ListedRun, StoredJournal, list, seal_unwritten};
+pub(super) use writer::Journal;

@@ -1,5 +1,6 @@
 //! Writes the journal of a run.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -10,26 +11,20 @@ use super::error::JournalError;
 use super::file::JournalFile;
 use super::folder::{JournalFolders, JournalPlace};
 use super::header::{StoredHeader, VERSION};
-use crate::digest::{CheckpointDigest, digest};
+use super::mode::JournalMode;
+use super::plan::{JournalHeader, JournalPlan};
+use super::segment_writer::SegmentWriter;
+use super::write_error::WriteError;
+use crate::digest::digest;
 use crate::error::StateError;
 use crate::format::UpdateKind;
 use crate::ledger::Ledger;
-use crate::record::{Effect, Record};
+use crate::receipt::Receipt;
+use crate::record::{Effect, OperationId, Record, Subject};
 use crate::secrets::{Crypter, SecretsError};
-use crate::snapshot::{SecretsDescription, Snapshot};
-use crate::store::{HistoryEntry, StackReference};
+use crate::snapshot::{OperationKind, Snapshot};
+use crate::store::HistoryEntry;
 use crate::unrecorded::{ChangeCollector, Unrecorded, UnrecordedChange};
-
-/// Content of the first line of a journal.
-#[derive(Debug)]
-pub(crate) struct JournalHeader {
-    /// The stack.
-    pub(crate) stack: StackReference,
-    /// Checkpoint that the run starts from; `None` if there is none.
-    pub(crate) base: Option<CheckpointDigest>,
-    /// Secrets manager that encrypts the secrets in the journal.
-    pub(crate) secrets: Option<SecretsDescription>,
-}
 
 /// Journal of one run. The first appended record creates its file.
 ///
@@ -39,6 +34,14 @@ pub(crate) struct Journal {
     folders: JournalFolders,
     /// Name of the file.
     name: String,
+    mode: JournalMode,
+    segments: Option<SegmentWriter>,
+    /// Number of lines that the writer of the segments has.
+    sent: usize,
+    /// `true` once an operation has begun. A run that begins none, such as a refresh that finds nothing, sends nothing to the store.
+    has_operations: bool,
+    /// Kinds of the operations of this phase.
+    kinds: HashMap<OperationId, OperationKind>,
     header: JournalHeader,
     started: String,
     /// Kind of the update; `None` before the first phase.
@@ -56,11 +59,20 @@ pub(crate) struct Journal {
     /// `true` if the run has saved its state, or has reported what it could not save.
     has_ended: bool,
     buffer: Vec<u8>,
+    /// Lines that the buffer has, and its position after the first line of a file.
+    buffered: Buffered,
+}
+
+/// Content of the buffer: lines from a number on, which begin at a position.
+#[derive(Clone, Copy, Debug, Default)]
+struct Buffered {
+    from: usize,
+    start: usize,
 }
 
 /// Line of a journal.
 enum Line {
-    Record(Record),
+    Record(Record, Option<OperationKind>),
     /// Record that is written together with the next other one, and that may be lost without harm.
     Deferred(Record),
     Phase,
@@ -68,10 +80,16 @@ enum Line {
 
 impl Journal {
     /// Creates the journal of a run that starts from a state. Writes nothing yet.
-    pub(crate) fn new(folders: JournalFolders, header: JournalHeader, base: Snapshot, unrecorded: Unrecorded) -> Self {
+    pub(crate) fn new(plan: JournalPlan, header: JournalHeader, base: Snapshot, unrecorded: Unrecorded) -> Self {
+        let JournalPlan { folders, run, mode, segments } = plan;
         Self {
             folders,
-            name: uuid::Uuid::new_v4().to_string(),
+            name: run,
+            mode,
+            segments,
+            sent: 0,
+            has_operations: false,
+            kinds: HashMap::new(),
             header,
             started: Timestamp::now().to_string(),
             update: None,
@@ -84,6 +102,7 @@ impl Journal {
             last_place: JournalPlace::BACKEND,
             has_ended: false,
             buffer: Vec::new(),
+            buffered: Buffered::default(),
         }
     }
 
@@ -106,6 +125,7 @@ impl Journal {
     /// phase left. `kind` is that of the history entry of the run, if it ends with this phase.
     pub(crate) fn begin_phase(&mut self, kind: UpdateKind) {
         self.update = Some(kind);
+        self.kinds.clear();
         if !self.lines.is_empty() {
             self.lines.push(Line::Phase);
         }
@@ -117,14 +137,28 @@ impl Journal {
     /// # Errors
     /// [`StateError`]. The begin of an operation, and a record whose secrets have no key yet, is not part of the journal
     /// then. Other records are: they are written with the next one, and reported until then.
-    pub(crate) fn append(&mut self, record: &Record) -> Result<(), StateError> {
+    pub(crate) fn append(&mut self, record: &Record) -> Result<Receipt, StateError> {
         let is_begin = matches!(record, Record::Begin { .. });
-        self.lines.push(Line::Record(record.clone()));
-        let Err(error) = self.write_lines(is_begin) else { return Ok(()) };
-        if is_begin || matches!(error, WriteError::Secrets(SecretsError::KeyNeeded)) {
-            self.lines.pop();
-            return Err(error.into());
-        }
+        let kind = self.kind_of(record);
+        // A line of a segment may have to be read without the one that begins its operation.
+        let is_creation = matches!((record, kind), (Record::End { .. }, Some(OperationKind::Creating)));
+        self.lines.push(Line::Record(record.clone(), kind.filter(|_| is_creation && self.segments.is_some())));
+        let written = self.write_lines(is_begin);
+        let is_awaited = self.is_awaited(record, kind);
+        let error = match written {
+            Ok(()) if self.segments.is_some() => return self.send(is_awaited),
+            Ok(()) => {
+                let file = self.file.as_ref().filter(|_| is_awaited);
+                return Ok(file.map_or_else(Receipt::complete, |file| file.receipt(self.header.stack.clone())));
+            }
+            Err(error) if is_begin || matches!(error, WriteError::Secrets(SecretsError::KeyNeeded)) => {
+                self.lines.pop();
+                return Err(error.into());
+            }
+            Err(error) => error,
+        };
+        // The store may have what this machine could not write. The error is that of the file.
+        self.send(false).map(drop).ok();
         // A file that was removed contains nothing that the next run could find.
         let recorded = self.file.as_ref().filter(|file| file.exists()).map_or(0, |file| file.lines);
         let changes = self.changes_after(recorded);
@@ -144,16 +178,83 @@ impl Journal {
         if self.file.is_none() && !self.has_changes() {
             return Ok(());
         }
+        let has_segments = self.sent > 0;
         let is_intact = self.file.as_ref().is_some_and(|file| file.check().is_ok());
         self.closed = Some(Closing { checkpoint: digest(checkpoint), history });
-        if is_intact { self.write_close_line() } else { Ok(self.write_anew(JournalPlace::BACKEND)?) }
+        let closed = match is_intact {
+            true => self.write_close_line(),
+            false => self.write_anew(JournalPlace::BACKEND).map_err(StateError::from),
+        };
+        if has_segments {
+            drop(self.send(false)?);
+            if let (Some(segments), Some(closing)) = (&self.segments, &self.closed) {
+                let mut line = Vec::new();
+                write_close(&mut line, closing);
+                segments.push_close(self.stored_header(), &line);
+            }
+        }
+        closed
+    }
+
+    /// Returns the writer of the segments, if the store has or gets any.
+    pub(crate) fn segments(&self) -> Option<SegmentWriter> {
+        self.segments.clone().filter(|_| self.sent > 0)
+    }
+
+    /// Returns the kind of the operation that a record begins or ends, and remembers the operations that have begun.
+    fn kind_of(&mut self, record: &Record) -> Option<OperationKind> {
+        match record {
+            Record::Begin { operation, kind, .. } => {
+                self.has_operations = true;
+                self.kinds.insert(*operation, *kind);
+                Some(*kind)
+            }
+            Record::End { operation, .. } => self.kinds.get(operation).copied(),
+            Record::Change(_) => None,
+        }
+    }
+
+    /// Returns whether the run waits for any record.
+    pub(crate) fn is_awaited_at_all(&self) -> bool {
+        self.mode != JournalMode::Local
+    }
+
+    /// Returns whether the run waits until a record is as durable as the mode demands.
+    fn is_awaited(&self, record: &Record, kind: Option<OperationKind>) -> bool {
+        match (self.mode, record) {
+            (JournalMode::Intents, Record::Begin { subject, .. }) => {
+                // A provider resource is created by the engine alone, and a second line of an operation has the id that was lost.
+                kind == Some(OperationKind::Creating)
+                    && matches!(subject, Subject::Resource(state) if !state.is_provider() && state.id.is_none())
+            }
+            (JournalMode::Sync, Record::Begin { .. } | Record::End { .. }) => true,
+            (JournalMode::Intents | JournalMode::Sync, _) | (JournalMode::Local, _) => false,
+        }
+    }
+
+    /// Hands the lines that the store lacks over to the writer of the segments.
+    fn send(&mut self, is_awaited: bool) -> Result<Receipt, StateError> {
+        let Some(segments) = self.segments.clone().filter(|_| self.has_operations) else {
+            return Ok(Receipt::complete());
+        };
+        let (from, lines) = (self.sent, self.lines.len() - self.sent);
+        if lines == 0 {
+            return Ok(Receipt::complete());
+        }
+        if self.buffered.from != from || self.closed.is_some() {
+            self.encode(from)?;
+        }
+        let text = &self.buffer[self.buffered.start..];
+        let receipt = segments.push(self.stored_header(), text, lines, is_awaited);
+        self.sent = self.lines.len();
+        Ok(receipt)
     }
 
     /// Returns whether a record changes an entry, or begins an operation.
     fn has_changes(&self) -> bool {
         let is_keep = |effect: &Effect| matches!(effect, Effect::Keep(_));
         self.lines.iter().any(|line| match line {
-            Line::Record(_) => true,
+            Line::Record(..) => true,
             Line::Deferred(Record::Change(effects)) => !effects.iter().all(is_keep),
             Line::Deferred(_) => true,
             Line::Phase => false,
@@ -216,7 +317,7 @@ impl Journal {
 
     /// Returns whether a record was appended that is not deferred.
     pub(crate) fn has_records(&self) -> bool {
-        self.lines.iter().any(|line| matches!(line, Line::Record(_)))
+        self.lines.iter().any(|line| matches!(line, Line::Record(..)))
     }
 
     fn is_verified(&self) -> bool {
@@ -303,7 +404,10 @@ impl Journal {
     /// Sets the file, which contains all lines.
     fn set_file(&mut self, file: JournalFile) {
         self.unrecorded.set_changes(Vec::new());
-        self.file = Some(file);
+        if let Some(replaced) = self.file.replace(file) {
+            // The new file was flushed before it took the name.
+            replaced.supersede();
+        }
     }
 
     /// Encodes the lines from a number on into the buffer, for a new file with its first line.
@@ -312,25 +416,38 @@ impl Journal {
         if from == 0 {
             self.encode_header();
         }
+        let buffered = Buffered { from, start: self.buffer.len() };
+        // A line that cannot be encrypted leaves a part of itself.
+        self.buffered = Buffered { from: usize::MAX, start: 0 };
         let crypter = self.crypter.as_deref();
         self.lines[from..].iter().try_for_each(|line| match line {
-            Line::Record(record) | Line::Deferred(record) => write_record(&mut self.buffer, record, crypter),
+            Line::Record(record, ended) => write_record(&mut self.buffer, record, *ended, crypter),
+            Line::Deferred(record) => write_record(&mut self.buffer, record, None, crypter),
             Line::Phase => {
                 write_phase(&mut self.buffer);
                 Ok(())
             }
-        })
+        })?;
+        self.buffered = buffered;
+        Ok(())
     }
 
-    fn encode_header(&mut self) {
-        let header = StoredHeader {
+    fn stored_header(&self) -> StoredHeader {
+        StoredHeader {
             journal: VERSION,
             stack: Some(self.header.stack.to_string()),
             base: self.header.base.as_ref().map(|base| base.as_str().to_owned()),
             started: Some(self.started.clone()),
             update: self.update.map(|kind| kind.as_str().to_owned()),
             secrets: self.header.secrets.clone().map(Into::into),
-        };
+            run: None,
+            by: None,
+            segment: None,
+        }
+    }
+
+    fn encode_header(&mut self) {
+        let header = self.stored_header();
         serde_json::to_writer(&mut self.buffer, &header).expect("texts and numbers are always JSON");
         self.buffer.push(b'\n');
     }
@@ -343,7 +460,7 @@ impl Journal {
             match line {
                 Line::Phase => ledger = Ledger::new(ledger.snapshot()),
                 Line::Deferred(record) => ledger.apply(record),
-                Line::Record(record) => {
+                Line::Record(record, _) => {
                     if index >= written {
                         collector.add(&ledger, record);
                     }
@@ -367,35 +484,6 @@ impl Drop for Journal {
                 self.unrecorded.set_journal(&file.path);
             }
             None => self.unrecorded.set_changes(self.changes_after(0)),
-        }
-    }
-}
-
-/// Reason why lines could not be written.
-enum WriteError {
-    /// The file cannot be written.
-    Journal(JournalError),
-    /// The lines cannot be encrypted; nothing was written.
-    Secrets(SecretsError),
-}
-
-impl From<JournalError> for WriteError {
-    fn from(error: JournalError) -> Self {
-        Self::Journal(error)
-    }
-}
-
-impl From<SecretsError> for WriteError {
-    fn from(error: SecretsError) -> Self {
-        Self::Secrets(error)
-    }
-}
-
-impl From<WriteError> for StateError {
-    fn from(error: WriteError) -> Self {
-        match error {
-            WriteError::Journal(error) => error.into(),
-            WriteError::Secrets(error) => error.into(),
         }
     }
 }

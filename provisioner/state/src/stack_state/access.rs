@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::lock_settings::LockSettings;
 use crate::error::StateError;
 use crate::format::{ConfigValue, FormatError};
-use crate::journal::{self, JournalFolders};
+use crate::journal::{self, JournalFolders, JournalMode, StoredJournal};
 use crate::secrets::Keyring;
 use crate::snapshot::SecretsDescription;
 use crate::store::{StackReference, StateStore};
@@ -27,6 +27,9 @@ pub struct StackAccess {
     pub config: BTreeMap<String, ConfigValue>,
     /// Folders of the journals.
     pub journals: JournalFolders,
+    /// Guarantee that a run waits for. In a store that is not on this machine, a run with another one than
+    /// [`JournalMode::Local`] writes its journal there, too.
+    pub journal_mode: JournalMode,
     /// Receives what a run could not record. Empty again once the run has saved its state.
     pub unrecorded: Unrecorded,
     /// Treatment of the locks of other runs, and of the loss of the own one.
@@ -36,12 +39,19 @@ pub struct StackAccess {
 }
 
 impl StackAccess {
-    /// Returns `true` if a run has left a journal, or is writing one.
+    /// Returns `true` if a run has left a journal, or is writing one: on this machine, or in the store.
     ///
     /// # Errors
-    /// [`StateError`] if the folder of the journals cannot be read.
-    pub fn has_journal(&self) -> Result<bool, StateError> {
-        Ok(!journal::list(&self.journals, &self.stack)?.is_empty())
+    /// [`StateError`] if the folder of the journals or the store cannot be read.
+    pub async fn has_journal(&self) -> Result<bool, StateError> {
+        let listed = journal::list(&self.journals, &self.store, &self.stack).await?;
+        let journals = listed.read(&self.store, &self.stack).await?;
+        Ok(journals.is_none_or(|journals| journals.iter().any(StoredJournal::has_lines)))
+    }
+
+    /// Returns `true` if a run writes its journal to the store, too.
+    pub(super) fn has_stored_journal(&self) -> bool {
+        self.journals.is_remote() && self.journal_mode != JournalMode::Local
     }
 
     /// Returns the error of a checkpoint of the stack that cannot be read.

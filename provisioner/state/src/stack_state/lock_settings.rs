@@ -88,7 +88,7 @@ pub struct TakenOverLock {
     pub lock: LockInfo,
     /// Time without renewal; `None` if the process has ended.
     pub unrenewed: Option<Duration>,
-    /// `true` if this machine has the journal of a run, which is merged into the state.
+    /// `true` if there is the journal of a run, which is merged into the state: on this machine, or in the store.
     pub has_journal: bool,
 }
 
@@ -101,10 +101,13 @@ impl fmt::Display for TakenOverLock {
             None => write!(f, "its run has ended without releasing it")?,
         }
         write!(f, "\n  {lock}\n  ")?;
-        f.write_str(if *has_journal {
-            "its journal is on this machine and is merged into the state"
-        } else {
-            "no journal of it is on this machine: what it had created and not saved is not in the state"
+        let is_stored = lock.lease().is_some_and(|lease| lease.has_stored_journal);
+        f.write_str(match (has_journal, is_stored) {
+            (true, _) => "its journal is merged into the state",
+            (false, true) => "it has left no journal: nothing that may create a resource had begun",
+            (false, false) => {
+                "no journal of it is on this machine or in the store: what it had created and not saved is not in the state"
+            }
         })
     }
 }

@@ -116,6 +116,7 @@ mod tests {
             configured_secrets: None,
             config: Default::default(),
             journals: JournalFolders::of_backend(folder.path()),
+            journal_mode: Default::default(),
             unrecorded: Default::default(),
             locks: LockSettings { wait, ..LockSettings::default() },
             engine_version: String::new(),

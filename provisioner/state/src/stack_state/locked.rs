@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::future::try_join;
+
 use super::access::StackAccess;
+use super::late::LateReport;
 use super::loading::load;
 use super::locking::{self, HeldLock};
 use super::recorder::JournalRecorder;
@@ -14,7 +17,7 @@ use super::unmerged::{Unmerged, UnmergedJournal};
 use crate::error::{StateError, UnexplainedEmptyState};
 use crate::format::{UpdateInfo, UpdateKind};
 use crate::integrity;
-use crate::journal::{Journal, JournalHeader};
+use crate::journal::{self, Journal, JournalHeader, JournalPlan, SegmentPlace, SegmentWriter};
 use crate::secrets::SecretsManager;
 use crate::snapshot::{Snapshot, drop_in_background};
 use crate::store::{Expected, HistoryEntry, LockHolder, Revision, StackLock, StackReference};
@@ -25,6 +28,7 @@ pub struct StackState {
     lock: HeldLock,
     snapshot: Snapshot,
     recovered: Option<RecoveredRun>,
+    late: LateReport,
     obsolete: Vec<String>,
     unexplained_empty: Option<UnexplainedEmptyState>,
     secrets: StackSecrets,
@@ -44,10 +48,25 @@ enum Purpose {
     Repair,
 }
 
+/// Number of attempts to read the journal of a run that still changes it.
+const ATTEMPTS: usize = 5;
+
+/// Returns where the run that has a lock writes its journal.
+fn journal_plan(access: &StackAccess, lock: &StackLock, holder: &LockHolder) -> JournalPlan {
+    let (folders, mode, run) = (access.journals.clone(), access.journal_mode, lock.run().to_owned());
+    let segments = access.has_stored_journal().then(|| {
+        let by = format!("{}@{}", holder.username, holder.hostname);
+        let place = SegmentPlace { store: access.store.clone(), stack: access.stack.clone(), run: run.clone(), by };
+        SegmentWriter::new(place, access.locks.wait.stop.clone(), access.locks.lost.clone())
+    });
+    JournalPlan { folders, run, mode, segments }
+}
+
 /// Content of a stack that was locked.
 struct OpenedStack {
     snapshot: Snapshot,
     recovered: Option<RecoveredRun>,
+    late: LateReport,
     obsolete: Vec<String>,
     unexplained_empty: Option<UnexplainedEmptyState>,
     secrets: StackSecrets,
@@ -79,15 +98,17 @@ impl StackState {
 
     async fn open_for(access: StackAccess, holder: &LockHolder, purpose: Purpose) -> Result<Self, StateError> {
         let lock = locking::lock(&access, holder).await?;
-        match Self::open_locked(&access, &lock.lock, purpose).await {
+        match Self::open_locked(&access, &lock.lock, holder, purpose).await {
             Ok(opened) => {
-                let OpenedStack { snapshot, recovered, obsolete, unexplained_empty, secrets, expected, .. } = opened;
+                let OpenedStack { snapshot, recovered, late, obsolete, unexplained_empty, secrets, expected, .. } =
+                    opened;
                 let (unmerged, journal) = (opened.unmerged, Arc::new(Mutex::new(opened.journal)));
                 Ok(Self {
                     access,
                     lock,
                     snapshot,
                     recovered,
+                    late,
                     obsolete,
                     unexplained_empty,
                     secrets,
@@ -110,15 +131,41 @@ impl StackState {
         }
     }
 
-    async fn open_locked(access: &StackAccess, lock: &StackLock, purpose: Purpose) -> Result<OpenedStack, StateError> {
-        let loaded = load(access).await?;
+    async fn open_locked(
+        access: &StackAccess,
+        lock: &StackLock,
+        holder: &LockHolder,
+        purpose: Purpose,
+    ) -> Result<OpenedStack, StateError> {
+        // A run whose lock was taken over may still send what it had under way.
+        for _ in 0..ATTEMPTS {
+            if let Some(opened) = Self::try_open(access, lock, holder, purpose).await? {
+                return Ok(opened);
+            }
+        }
+        Err(StateError::JournalChanged { stack: access.stack.clone() })
+    }
+
+    /// Opens a stack under its lock. Returns `None`, and has changed nothing, if the journal of another run has changed
+    /// meanwhile.
+    async fn try_open(
+        access: &StackAccess,
+        lock: &StackLock,
+        holder: &LockHolder,
+        purpose: Purpose,
+    ) -> Result<Option<OpenedStack>, StateError> {
+        let listing = journal::list(&access.journals, &access.store, &access.stack);
+        let (loaded, listed) = try_join(load(access), listing).await?;
         let secrets = StackSecrets::for_writing(access, loaded.as_ref()).await?;
         let unexplained_empty = unexplained_empty::find(access, loaded.as_ref()).await?;
         let (mut base, snapshot) =
             loaded.map(|loaded| (loaded.revision, loaded.checkpoint.checkpoint.snapshot)).unzip();
         let mut expected = base.clone().map_or(Expected::Missing, Expected::Revision);
         let mut snapshot = snapshot.flatten().unwrap_or_default();
-        let found = recovery::find_journals(access, base.as_ref().map(Revision::digest), &snapshot).await?;
+        let digest = base.as_ref().map(Revision::digest);
+        let Some(mut found) = recovery::find_journals(access, listed, digest, &snapshot).await? else {
+            return Ok(None);
+        };
         if purpose == Purpose::Run {
             found.refuse_unmerged()?;
         }
@@ -126,27 +173,45 @@ impl StackState {
         let unexplained_empty = unexplained_empty.filter(|_| !found.explain_checkpoint());
         found.finish_completed(access).await?;
         let mut recovered = None;
-        if let Some(recovery) = found.recovery {
-            let (revision, integrity_error) =
-                recovery.save(access, lock, &secrets, &expected).await.map_err(|source| {
-                    let (stack, kept) = (access.stack.clone(), recovery.kept_journal(access));
-                    StateError::Unsaved { stack, kept, source: Box::new(source) }
-                })?;
+        if let Some(adopted) = found.late.snapshot.take() {
+            let revision = recovery::save_adopted(access, lock, &secrets, &expected, &adopted).await?;
+            (expected, base) = (Expected::Revision(revision.clone()), Some(revision));
+            snapshot = adopted;
+        }
+        if let Some(mut recovery) = found.recovery.take() {
+            let saved = recovery.save(access, lock, &secrets, &expected).await.map_err(|source| {
+                let (stack, kept) = (access.stack.clone(), recovery.kept_journal(access));
+                StateError::Unsaved { stack, kept, source: Box::new(source) }
+            })?;
+            let Some((revision, integrity_error)) = saved else { return Ok(None) };
             if let (Some(integrity_error), Purpose::Run) = (integrity_error, purpose) {
                 return Err(StateError::SavedInvalid(integrity_error));
             }
             (expected, base) = (Expected::Revision(revision.clone()), Some(revision));
             (snapshot, recovered) = (recovery.snapshot, Some(recovery.report));
         }
+        found.finish_late(access).await?;
         if let (Err(integrity_error), Purpose::Run) = (integrity::verify(&snapshot), purpose) {
             return Err(integrity_error.into());
         }
         let base = base.map(|revision| revision.digest().clone());
         let header = JournalHeader { stack: access.stack.clone(), base, secrets: secrets.description() };
-        let journal = Journal::new(access.journals.clone(), header, snapshot.clone(), access.unrecorded.clone());
+        let journal =
+            Journal::new(journal_plan(access, lock, holder), header, snapshot.clone(), access.unrecorded.clone());
+        let late = found.late.report;
         let obsolete = found.obsolete.into_iter().map(|journal| journal.started).collect();
         let unmerged = found.unmerged;
-        Ok(OpenedStack { snapshot, recovered, obsolete, unexplained_empty, secrets, expected, unmerged, journal })
+        Ok(Some(OpenedStack {
+            snapshot,
+            recovered,
+            late,
+            obsolete,
+            unexplained_empty,
+            secrets,
+            expected,
+            unmerged,
+            journal,
+        }))
     }
 
     /// Returns the name of the stack.
@@ -162,6 +227,11 @@ impl StackState {
     /// Returns the recovered run, if a run was interrupted; its changes are in the loaded state.
     pub fn recovered(&self) -> Option<&RecoveredRun> {
         self.recovered.as_ref()
+    }
+
+    /// Returns what became of resources that runs have recorded after their journals had been taken over.
+    pub fn late(&self) -> &LateReport {
+        &self.late
     }
 
     /// Returns the starts (RFC 3339) of interrupted runs whose journals start from another checkpoint, although the state
@@ -223,20 +293,31 @@ impl StackState {
         // A failed journal may lack the last records, but the checkpoint has them, so it is saved in any case. If the
         // process dies before the journal is removed, the next run reports that journal and checkpoint do not match.
         self.journal().close(&text, history.clone()).ok();
+        // A machine that is lost between the two must not leave a journal that contradicts the checkpoint. A store that refuses
+        // the journal may accept the checkpoint, which has more.
+        let segments = self.journal().segments();
+        if let Some(segments) = &segments {
+            segments.flush().await.ok();
+        }
         let saving = self.access.store.save(&self.lock.lock, text, &self.expected);
         if let Err(error) = explained(&self.access, saving).await {
             return Err(self.save_error(error).await);
         }
         // Until the history has the entry, the journal explains the checkpoint.
         let archived = recovery::archive(&self.access, history.as_ref()).await;
-        let removed = match &archived {
-            Ok(()) => self.journal().remove(),
-            Err(_) => {
-                self.journal().mark_saved();
-                Ok(())
-            }
+        // The file, which has the `close` line for certain, explains the state as long as segments are there.
+        let mut removed = match (&archived, &segments) {
+            (Ok(()), Some(segments)) => segments.remove().await.map_err(StateError::from),
+            _ => Ok(()),
         };
-        let removed = self.unmerged.iter().map(Unmerged::remove).fold(removed, Result::and);
+        if archived.is_ok() && removed.is_ok() {
+            removed = self.journal().remove().map_err(StateError::from);
+        } else {
+            self.journal().mark_saved();
+        }
+        for journal in &self.unmerged {
+            removed = removed.and(journal.remove(&self.access).await);
+        }
         let released = self.lock.release(&self.access).await;
         drop_in_background((self.snapshot, self.journal));
         removed?;
@@ -263,6 +344,11 @@ impl StackState {
             return source;
         }
         let kept = self.journal().keep();
+        let segments = self.journal().segments();
+        if let Some(segments) = segments {
+            // The error of the run says what happened; the lines are on this machine, unless that failed, too.
+            segments.flush().await.ok();
+        }
         self.lock.leave(&self.access).await;
         StateError::Unsaved { stack: self.access.stack, kept, source: Box::new(source) }
     }

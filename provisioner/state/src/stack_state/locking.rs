@@ -11,7 +11,8 @@ use super::lock_settings::TakenOverLock;
 use super::lock_wait::{StoreClock, Wait};
 use crate::error::StateError;
 use crate::held_lease::{HeldLease, clock};
-use crate::store::{LockHolder, LockInfo, StackLock, StackReference, StackRename, StoreError};
+use crate::journal::seal_unwritten;
+use crate::store::{LockHolder, LockInfo, LockLease, StackLock, StackReference, StackRename, StoreError};
 
 /// Number of lease times without renewal after which a lock is taken over.
 const TAKEN_OVER_AFTER: u32 = 2;
@@ -148,7 +149,8 @@ where
 /// Returns the holder of a lock that the settings request: with a lease, or without one.
 fn requested_by(access: &StackAccess, holder: &LockHolder) -> LockHolder {
     let lease = holder.lease.clone().filter(|_| access.locks.takeover);
-    LockHolder { lease, ..holder.clone() }
+    let has_stored_journal = access.has_stored_journal();
+    LockHolder { lease: lease.map(|lease| LockLease { has_stored_journal, ..lease }), ..holder.clone() }
 }
 
 /// Starts to renew a lock, if it has a lease.
@@ -205,7 +207,11 @@ async fn take_over(
         if !access.store.remove_ended_lock(&stack, lock, holder).await? {
             return Err(StoreError::Locked { stack, holders });
         }
-        let has_journal = access.has_journal().unwrap_or(false);
+        if lock.lease().is_some_and(|lease| lease.has_stored_journal) {
+            // Without a seal the run learns of the takeover by its lock alone.
+            seal_unwritten(&access.store, &stack, lock.run(), &holder.hostname).await.ok();
+        }
+        let has_journal = access.has_journal().await.unwrap_or(false);
         (access.locks.report)(&TakenOverLock { stack: stack.clone(), lock: lock.clone(), unrenewed, has_journal });
     }
     Ok(())

@@ -3,6 +3,7 @@
 use pulumi_proto::urn::ROOT_STACK_TYPE;
 
 use super::access::StackAccess;
+use super::late::LateReport;
 use super::loading::read_snapshot;
 use super::locking;
 use super::recovery;
@@ -10,7 +11,6 @@ use super::saving::explained;
 use super::view::StackView;
 use crate::error::StateError;
 use crate::format::{self, UpdateInfo};
-use crate::journal;
 use crate::snapshot::OperationKind;
 use crate::store::{
     Backups, Expected, LockHolder, MigrationMark, RenameOutcome, StackLock, StackReference, StackRename, StoreError,
@@ -49,9 +49,7 @@ async fn rename_locked(access: &StackAccess, rename: &mut StackRename, to: &Stac
     let checkpoint = load_uninterrupted(access).await?;
     let renamed = StackAccess { stack: to.clone(), ..access.clone() };
     access.store.refuse_migrated(to).await?;
-    if let Some(journal) = journal::list(&renamed.journals, to)?.into_iter().next() {
-        return Err(StateError::Interrupted { stack: to.clone(), journal: journal.path });
-    }
+    recovery::refuse_journals(&renamed).await?;
     let text = format::rename_stack(&checkpoint.text, &access.stack, to);
     let text = text.map_err(|error| access.checkpoint_error(error))?;
     let expected = Expected::Revision(checkpoint.revision);
@@ -129,6 +127,8 @@ pub struct StackSummary {
     pub pending_operations: usize,
     /// Number of creates among them.
     pub pending_creates: usize,
+    /// Resources that runs have recorded after their journals had been taken over.
+    pub late: LateReport,
     /// Mark of a stack that has moved to another store, or is incomplete here; nothing else is known then but the lock and the
     /// journal.
     pub mark: Option<MigrationMark>,
@@ -141,10 +141,10 @@ pub struct StackSummary {
 /// [`StateError`].
 pub async fn summary(access: &StackAccess) -> Result<StackSummary, StateError> {
     let is_locked = !access.store.locks(&access.stack).await?.is_empty();
-    let has_journal = access.has_journal()?;
+    let has_journal = access.has_journal().await?;
     let view = if has_journal { StackView::open_without_secrets(access).await.ok() } else { None };
-    let (snapshot, is_interrupted) = match view {
-        Some(view) => (view.snapshot, view.recovered.is_some() || view.conflict.is_some()),
+    let (snapshot, is_interrupted, late) = match view {
+        Some(view) => (view.snapshot, view.recovered.is_some() || view.conflict.is_some(), view.late),
         None => {
             let checkpoint = match access.store.text(&access.stack).await {
                 Err(StoreError::Migrated { mark, .. }) => {
@@ -155,13 +155,14 @@ pub async fn summary(access: &StackAccess) -> Result<StackSummary, StateError> {
                         is_interrupted: has_journal,
                         pending_operations: 0,
                         pending_creates: 0,
+                        late: LateReport::default(),
                         mark: Some(*mark),
                     });
                 }
                 read => read?,
             };
             let snapshot = checkpoint.as_deref().map(read_snapshot).transpose();
-            (snapshot.map_err(|error| access.checkpoint_error(error))?, has_journal)
+            (snapshot.map_err(|error| access.checkpoint_error(error))?, has_journal, LateReport::default())
         }
     };
     let resources = snapshot.as_ref().map(|snapshot| snapshot.resources.len());
@@ -170,7 +171,7 @@ pub async fn summary(access: &StackAccess) -> Result<StackSummary, StateError> {
     let (pending_operations, pending_creates) = (pending.len(), creates.count());
     let updated = snapshot.and_then(|snapshot| snapshot.manifest.time);
     let mark = None;
-    Ok(StackSummary { resources, updated, is_locked, is_interrupted, pending_operations, pending_creates, mark })
+    Ok(StackSummary { resources, updated, is_locked, is_interrupted, pending_operations, pending_creates, late, mark })
 }
 
 /// Returns the checkpoint of a stack without an interrupted run.

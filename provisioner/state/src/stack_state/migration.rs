@@ -17,9 +17,9 @@ use self::decision::{TargetCheckpoint, find_target_checkpoint};
 use super::access::StackAccess;
 use super::locking::{self, HeldLock};
 use super::manage::load_uninterrupted;
+use super::recovery;
 use super::saving::explained;
 use crate::error::StateError;
-use crate::journal;
 use crate::migration_error::MigrationError;
 use crate::store::{
     CopyKind, Expected, LockHolder, MigrationDirection, MigrationMark, StackReference, StoreError, StoredCheckpoint,
@@ -149,9 +149,7 @@ impl StackMigration {
         }
         let checkpoint = load_uninterrupted(&self.source).await?;
         let digest = checkpoint.revision.digest().as_str();
-        if let Some(journal) = journal::list(&self.target.journals, stack)?.into_iter().next() {
-            return Err(StateError::Interrupted { stack: stack.clone(), journal: journal.path });
-        }
+        recovery::refuse_journals(&self.target).await?;
         let found = target.read_checkpoint(stack).await?;
         let target_checkpoint = self.check_target(found_mark.as_ref(), found.as_ref(), digest)?;
         let mark = self.target_mark(found_mark.as_ref(), &target_checkpoint, digest, holder);

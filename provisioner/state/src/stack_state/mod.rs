@@ -3,6 +3,8 @@
 mod access;
 mod change_secrets;
 mod import;
+mod journals;
+mod late;
 mod loading;
 mod lock_settings;
 mod lock_wait;
@@ -24,6 +26,8 @@ mod view;
 pub use access::StackAccess;
 pub use change_secrets::{change_secrets, stored_secrets};
 pub use import::{ImportReport, import};
+pub use journals::{JournalStatus, JournalSummary, adopt_journal, discard_journal, journals};
+pub use late::{LateConflict, LateReport};
 pub use lock_settings::{AwaitedLocks, LockSettings, LockWait, TakenOverLock};
 pub use locked::StackState;
 pub use locking::resume_rename;

@@ -6,7 +6,8 @@ use async_trait::async_trait;
 
 use crate::error::StateError;
 use crate::held_lease::HeldLease;
-use crate::journal::Journal;
+use crate::journal::{Journal, SegmentStatistics};
+use crate::receipt::Receipt;
 use crate::record::Record;
 use crate::recorder::StateRecorder;
 use crate::secrets::{SecretsError, SecretsManager};
@@ -33,12 +34,20 @@ impl JournalRecorder {
 
 #[async_trait]
 impl StateRecorder for JournalRecorder {
-    fn append(&mut self, record: &Record) -> Result<(), StateError> {
+    fn append(&mut self, record: &Record) -> Result<Receipt, StateError> {
         self.journal().append(record)
     }
 
     fn defer(&mut self, record: Record) {
         self.journal().defer(record);
+    }
+
+    fn delays_operations(&self) -> bool {
+        self.journal().is_awaited_at_all()
+    }
+
+    fn segment_statistics(&self) -> Option<SegmentStatistics> {
+        self.journal().segments().map(|segments| segments.statistics())
     }
 
     fn lease(&self) -> Option<HeldLease> {

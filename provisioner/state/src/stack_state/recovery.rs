@@ -9,6 +9,8 @@
 //! - Its base is the current checkpoint: the run was interrupted. Its records are applied to the checkpoint, operations without an
 //!   end become pending ones, and the result is saved before anything else begins. Only one journal can be applied: after that the
 //!   checkpoint is another one.
+//! - Another run has taken it over and saved (a seal in the store says so): its records are in the state. What the run has sent
+//!   later, because calls were under way, is late.
 //! - Its base is another checkpoint: somebody has saved since, for instance `pulumi`, or another machine. Its records do not
 //!   apply to a state that they did not start from. If the state has all that it created, it is obsolete and removed; else the
 //!   command fails with the list of what it created, since a removal would forget resources.
@@ -19,6 +21,7 @@ use jiff::Timestamp;
 use pulumi_proto::urn::Urn;
 
 use super::access::StackAccess;
+use super::late::{Late, LateCreations};
 use super::loading::read_snapshot;
 use super::saving::{encode_for_saving, explained};
 use super::stack_secrets::StackSecrets;
@@ -27,7 +30,7 @@ use crate::digest::{CheckpointDigest, digest};
 use crate::error::StateError;
 use crate::format::{UpdateInfo, UpdateResult};
 use crate::integrity::IntegrityError;
-use crate::journal::{self, Closing, KeptJournal, Replay, StoredJournal};
+use crate::journal::{self, Closing, KeptJournal, ListedJournals, Replay, StoredJournal};
 use crate::ledger::Ledger;
 use crate::record::Record;
 use crate::snapshot::{OperationKind, Snapshot};
@@ -39,6 +42,8 @@ use crate::unrecorded::ChangeCollector;
 pub struct RecoveredRun {
     /// Start of the run, RFC 3339.
     pub started: String,
+    /// User and host of the run, such as `ada@reefbox`; `None` if its journal was on this machine alone.
+    pub by: Option<String>,
     /// Number of finished operations by kind.
     pub done: BTreeMap<OperationKind, usize>,
     /// Operations that had begun and are not known to have ended.
@@ -46,6 +51,8 @@ pub struct RecoveredRun {
     /// `true` if the last record is incomplete and was dropped. The operation or report that it announced did not
     /// happen.
     pub last_record_incomplete: bool,
+    /// Time at which the store had received the last lines; `None` if the journal was on this machine alone.
+    pub last_sent: Option<Timestamp>,
 }
 
 /// State that results from a checkpoint and a journal.
@@ -55,6 +62,8 @@ pub(super) struct Recovery {
     pub(super) report: RecoveredRun,
     journal: Replay,
     stored: StoredJournal,
+    /// `true` if the journal stays after the save, because the state has another resource in place of one that came late.
+    has_late_conflict: bool,
     /// State before the interrupted run.
     base: Snapshot,
 }
@@ -70,6 +79,8 @@ pub(super) struct FoundJournals {
     pub(super) obsolete: Vec<Unmerged>,
     /// Journals that start from another checkpoint, and have creations that the state may lack.
     pub(super) unmerged: Vec<Unmerged>,
+    /// Creations that came late.
+    pub(super) late: Late,
 }
 
 /// Journal that has nothing to recover.
@@ -78,6 +89,8 @@ pub(super) struct CompletedJournal {
     stored: StoredJournal,
     /// End of the run, if it has saved the checkpoint.
     closed: Option<Closing>,
+    /// Number of lines that a checkpoint has.
+    lines: usize,
 }
 
 impl FoundJournals {
@@ -103,11 +116,36 @@ impl FoundJournals {
     /// # Errors
     /// [`StateError::HistoryNotWritten`], [`StateError::Journal`].
     pub(super) async fn finish_completed(&self, access: &StackAccess) -> Result<(), StateError> {
-        for CompletedJournal { stored, closed } in &self.completed {
+        for CompletedJournal { stored, closed, .. } in &self.completed {
             archive(access, closed.as_ref().and_then(|closing| closing.history.as_ref())).await?;
-            stored.remove()?;
+            if !self.late.has_run(&stored.run) {
+                stored.remove(&access.store).await?;
+            }
         }
-        Ok(self.obsolete.iter().try_for_each(Unmerged::remove)?)
+        for journal in self.obsolete.iter().filter(|journal| !self.late.has_run(journal.run())) {
+            journal.remove(access).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes the completed journals with late creations, after the state with these is saved. The late part of a journal of a
+    /// resource that the state has with another id stays.
+    ///
+    /// # Errors
+    /// [`StateError`] if something cannot be removed.
+    pub(super) async fn finish_late(&self, access: &StackAccess) -> Result<(), StateError> {
+        for CompletedJournal { stored, lines, .. } in &self.completed {
+            match (self.late.has_run(&stored.run), self.late.has_conflict(&stored.run)) {
+                (true, true) => stored.remove_merged(&access.store, *lines).await?,
+                (true, false) => stored.remove(&access.store).await?,
+                (false, _) => {}
+            }
+        }
+        let is_settled = |run: &str| self.late.has_run(run) && !self.late.has_conflict(run);
+        for journal in self.obsolete.iter().filter(|journal| is_settled(journal.run())) {
+            journal.remove(access).await?;
+        }
+        Ok(())
     }
 }
 
@@ -121,37 +159,82 @@ pub(super) async fn archive(access: &StackAccess, entry: Option<&HistoryEntry>) 
     access.store.archive(&access.stack, entry).await.map_err(failed)
 }
 
-/// Searches for the journal of an interrupted run. Writes nothing. `snapshot` is that of the checkpoint.
+/// Saves a state with creations that came late in place of the expected checkpoint, and returns its revision.
+///
+/// # Errors
+/// [`StateError`] if the checkpoint cannot be encoded or saved. The journals stay then.
+pub(super) async fn save_adopted(
+    access: &StackAccess,
+    lock: &StackLock,
+    secrets: &StackSecrets,
+    expected: &Expected,
+    snapshot: &Snapshot,
+) -> Result<Revision, StateError> {
+    let (text, _) = encode_for_saving(access, secrets, snapshot.clone(), expected.text_length()).await?;
+    explained(access, access.store.save(lock, text, expected)).await
+}
+
+/// Searches for the journal of an interrupted run. Writes nothing. `snapshot` is that of the checkpoint. Returns `None` if an
+/// object is gone since it was listed: the checkpoint has to be read again.
 ///
 /// # Errors
 /// [`StateError::Journal`] if a journal cannot be read.
 pub(super) async fn find_journals(
     access: &StackAccess,
+    listed: ListedJournals,
     checkpoint: Option<&CheckpointDigest>,
     snapshot: &Snapshot,
-) -> Result<FoundJournals, StateError> {
+) -> Result<Option<FoundJournals>, StateError> {
     let mut found = FoundJournals::default();
-    let mut others = Vec::new();
+    let (mut others, mut late) = (Vec::new(), Vec::new());
     let checkpoint = checkpoint.map(CheckpointDigest::as_str);
-    for stored in journal::list(&access.journals, &access.stack)? {
-        let Some(replay) = journal::replay(&stored.path, &access.keyring).await? else {
-            found.completed.push(CompletedJournal { stored, closed: None });
+    let Some(journals) = listed.read(&access.store, &access.stack).await? else { return Ok(None) };
+    for stored in journals {
+        let Some(mut replay) = journal::replay(&stored, checkpoint, &access.keyring).await? else {
+            found.completed.push(CompletedJournal { stored, closed: None, lines: 0 });
             continue;
         };
-        if let Some(closing) = &replay.closed
+        late.extend(LateCreations::new(&stored, std::mem::take(&mut replay.late)));
+        let lines = replay.lines;
+        if replay.is_merged {
+            found.completed.push(CompletedJournal { stored, closed: replay.closed, lines });
+        } else if let Some(closing) = &replay.closed
             && checkpoint == Some(closing.checkpoint.as_str())
         {
-            found.completed.push(CompletedJournal { stored, closed: replay.closed });
+            found.completed.push(CompletedJournal { stored, closed: replay.closed, lines });
         } else if found.recovery.is_none() && replay.base.as_deref() == checkpoint {
             found.recovery = Some(Recovery::new(replay, stored, snapshot.clone()));
         } else {
             others.push(Unmerged::new(access, replay, stored, checkpoint));
         }
     }
+    let state = found.recovery.as_ref().map_or(snapshot, |recovery| &recovery.snapshot);
+    found.late = Late::new(late, state);
+    if let Some(recovery) = &mut found.recovery {
+        recovery.has_late_conflict = found.late.has_conflict(&recovery.stored.run);
+        recovery.snapshot = found.late.snapshot.take().unwrap_or_else(|| std::mem::take(&mut recovery.snapshot));
+    }
     // A resource that the recovered run has created is recorded as well.
     let state = found.recovery.as_ref().map_or(snapshot, |recovery| &recovery.snapshot);
     (found.obsolete, found.unmerged) = others.into_iter().partition(|journal| is_obsolete(&journal.creations, state));
-    Ok(found)
+    Ok(Some(found))
+}
+
+/// Fails if the stack has the journal of any run.
+///
+/// # Errors
+/// [`StateError::Interrupted`].
+pub(super) async fn refuse_journals(access: &StackAccess) -> Result<(), StateError> {
+    let listed = journal::list(&access.journals, &access.store, &access.stack).await?;
+    let journals = listed.read(&access.store, &access.stack).await?;
+    let stack = || access.stack.clone();
+    let first =
+        |journals: Vec<StoredJournal>| journals.iter().find(|journal| journal.has_lines()).map(StoredJournal::path);
+    match journals.map(first) {
+        None => Err(StateError::JournalChanged { stack: stack() }),
+        Some(Some(journal)) => Err(StateError::Interrupted { stack: stack(), journal }),
+        Some(None) => Ok(()),
+    }
 }
 
 /// Fails if there is an interrupted run, and finishes and removes the journals of completed and obsolete runs.
@@ -177,12 +260,22 @@ pub(super) async fn refuse_interrupted_after(
     checkpoint: Option<&CheckpointDigest>,
     snapshot: &Snapshot,
 ) -> Result<(), StateError> {
-    let found = find_journals(access, checkpoint, snapshot).await?;
+    let listed = journal::list(&access.journals, &access.store, &access.stack).await?;
+    // Under the lock only a run that was taken over removes objects.
+    let Some(found) = find_journals(access, listed, checkpoint, snapshot).await? else {
+        return Err(StateError::JournalChanged { stack: access.stack.clone() });
+    };
     found.refuse_unmerged()?;
-    if let Some(Recovery { stored, .. }) = found.recovery {
-        return Err(StateError::Interrupted { stack: access.stack.clone(), journal: stored.path });
+    let stored = found.recovery.as_ref().map(|recovery| recovery.stored.path());
+    let late = found.late.report.conflicts.first().map(|conflict| conflict.journal.clone());
+    let late =
+        late.or_else(|| found.late.snapshot.as_ref().map(|_| access.store.journal_location(&access.stack, "").into()));
+    if let Some(journal) = stored.or(late) {
+        return Err(StateError::Interrupted { stack: access.stack.clone(), journal });
     }
-    found.finish_completed(access).await
+    found.finish_completed(access).await?;
+    // The state has what came late.
+    found.finish_late(access).await
 }
 
 impl Recovery {
@@ -212,19 +305,26 @@ impl Recovery {
         }
         let report = RecoveredRun {
             started: journal.started.clone(),
+            by: journal.by.clone(),
             done,
             pending,
             last_record_incomplete: journal.last_record_incomplete,
+            last_sent: stored.last_sent(),
         };
-        Self { snapshot, report, journal, stored, base }
+        Self { snapshot, report, journal, stored, has_late_conflict: false, base }
     }
 
     /// Returns the journal after the recovered state could not be saved. If it is gone since it was read, reports its
     /// changes as unrecorded.
     pub(super) fn kept_journal(&self, access: &StackAccess) -> Option<KeptJournal> {
-        let path = self.stored.path.clone();
-        if path.is_file() {
-            return Some(KeptJournal { path, is_fallback: self.stored.is_fallback, lacks_changes: false });
+        match self.stored.files() {
+            Some(files) if files.path.is_file() => {
+                let (path, is_fallback) = (files.path.clone(), files.is_fallback);
+                return Some(KeptJournal { path, is_fallback, lacks_changes: false });
+            }
+            Some(_) => {}
+            // The store has it.
+            None => return Some(KeptJournal { path: self.stored.path(), is_fallback: false, lacks_changes: false }),
         }
         let mut changes = ChangeCollector::default();
         let mut snapshot = self.base.clone();
@@ -241,28 +341,41 @@ impl Recovery {
     }
 
     /// Saves the recovered state in place of the expected checkpoint, and adds the interrupted run to the history. Returns
-    /// the revision of the checkpoint, and its integrity error if it has one.
+    /// the revision of the checkpoint, and its integrity error if it has one. Returns `None`, and saves nothing, if the journal
+    /// has grown in the store since it was read.
     ///
     /// # Errors
     /// [`StateError`] if the checkpoint cannot be encoded or saved, or the journal cannot be closed. An entry of the
     /// history that cannot be written is no error: the journal stays, and the next run writes the entry.
     pub(super) async fn save(
-        &self,
+        &mut self,
         access: &StackAccess,
         lock: &StackLock,
         secrets: &StackSecrets,
         expected: &Expected,
-    ) -> Result<(Revision, Option<IntegrityError>), StateError> {
+    ) -> Result<Option<(Revision, Option<IntegrityError>)>, StateError> {
         let (text, integrity_error) =
             encode_for_saving(access, secrets, self.snapshot.clone(), expected.text_length()).await?;
         let closing = Closing { checkpoint: digest(&text), history: self.history_entry(access) };
-        journal::append_close_line(&self.stored.path, self.journal.end, &closing)?;
+        if !self.stored.seal(&access.store, lock.run(), self.journal.lines, &closing, false).await? {
+            return Ok(None);
+        }
+        if let Some(files) = self.stored.files().filter(|_| self.journal.has_file) {
+            let closed = journal::append_close_line(&files.path, self.journal.end, &closing);
+            // The seal says the same.
+            closed.or_else(|error| if access.journals.is_remote() { Ok(()) } else { Err(error) })?;
+        }
         let revision = explained(access, access.store.save(lock, text, expected)).await?;
+        // The next save makes the checkpoint of the first seal an earlier one.
+        self.stored.seal(&access.store, lock.run(), self.journal.lines, &closing, true).await?;
         // The journal is closed, so the next run does these again if one fails.
         if archive(access, closing.history.as_ref()).await.is_ok() {
-            self.stored.remove().ok();
+            match self.has_late_conflict {
+                true => self.stored.remove_merged(&access.store, self.journal.lines).await.ok(),
+                false => self.stored.remove(&access.store).await.ok(),
+            };
         }
-        Ok((revision, integrity_error))
+        Ok(Some((revision, integrity_error)))
     }
 
     /// Returns the history entry of the run: its own if it had ended, and else that of a failed update. `None` if the

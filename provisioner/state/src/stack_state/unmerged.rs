@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::access::StackAccess;
-use crate::error::JournalConflict;
-use crate::journal::{Creations, JournalError, Replay, StoredJournal};
+use crate::error::{JournalConflict, StateError};
+use crate::journal::{Creations, Replay, StoredJournal};
 use crate::resource::ResourceState;
 use crate::snapshot::Snapshot;
 use crate::state_edit::is_recorded;
@@ -38,7 +38,7 @@ impl Unmerged {
             |states: &[Arc<ResourceState>]| states.iter().map(|state| (state.urn.clone(), state.id.clone())).collect();
         let conflict = JournalConflict {
             stack: access.stack.clone(),
-            journal: stored.path.clone(),
+            journal: stored.path(),
             base: replay.base,
             found: checkpoint.map(ToOwned::to_owned),
             created: pairs(&creations.created),
@@ -47,18 +47,24 @@ impl Unmerged {
         Self { conflict, creations, started: replay.started, stored, length: replay.length }
     }
 
+    /// Returns the id of the run.
+    pub(super) fn run(&self) -> &str {
+        &self.stored.run
+    }
+
     /// Returns the path and the creations.
     pub(super) fn journal(&self) -> UnmergedJournal {
-        UnmergedJournal { path: self.stored.path.clone(), creations: self.creations.clone() }
+        UnmergedJournal { path: self.stored.path(), creations: self.creations.clone() }
     }
 
     /// Removes the journal after the state has all its creations. A journal that has grown since it was read stays: its
     /// run has lost its lock, and has not ended. A missing file is no error.
     ///
     /// # Errors
-    /// [`JournalError::Path`].
-    pub(super) fn remove(&self) -> Result<(), JournalError> {
-        if has_length(&self.stored.path, self.length) { self.stored.remove() } else { Ok(()) }
+    /// [`StateError`] if something cannot be removed.
+    pub(super) async fn remove(&self, access: &StackAccess) -> Result<(), StateError> {
+        let is_complete = self.stored.files().is_none_or(|files| has_length(&files.path, self.length));
+        if is_complete { self.stored.remove(&access.store).await } else { Ok(()) }
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use futures_util::future::try_join;
+
 use super::access::StackAccess;
+use super::late::LateReport;
 use super::loading::{LoadedStack, load, load_without_secrets};
 use super::recovery::{self, RecoveredRun};
 use super::stack_secrets::StackSecrets;
@@ -12,9 +15,13 @@ use crate::checkpoint::export_checkpoint;
 use crate::error::{JournalConflict, StateError, UnexplainedEmptyState};
 use crate::format;
 use crate::integrity::{self, IntegrityError};
+use crate::journal::{self, ListedJournals};
 use crate::secrets::SecretsManager;
 use crate::snapshot::Snapshot;
 use crate::store::Revision;
+
+/// Number of attempts to read a stack whose run ends meanwhile.
+const ATTEMPTS: usize = 5;
 
 /// State of a stack, read without a lock.
 pub struct StackView {
@@ -22,6 +29,8 @@ pub struct StackView {
     pub snapshot: Option<Snapshot>,
     /// Interrupted run, if the stack has the journal of one.
     pub recovered: Option<RecoveredRun>,
+    /// Resources that runs have recorded after their journals had been taken over.
+    pub late: LateReport,
     /// `true` if the stack was not locked at the time of reading. The run of a recovered journal has then ended.
     pub is_unlocked: bool,
     /// Journal that starts from another checkpoint; its records are not in the snapshot. Changes of the stack fail.
@@ -58,7 +67,7 @@ impl StackView {
     /// # Errors
     /// [`StateError`].
     pub async fn open(access: &StackAccess) -> Result<Self, StateError> {
-        Self::of_loaded(access, load(access).await?).await
+        Self::open_with(access, || load(access)).await
     }
 
     /// Loads the state like [`StackView::open`], for a display that masks secrets: the values of secrets in the
@@ -67,10 +76,37 @@ impl StackView {
     /// # Errors
     /// [`StateError`].
     pub async fn open_without_secrets(access: &StackAccess) -> Result<Self, StateError> {
-        Self::of_loaded(access, load_without_secrets(access).await?).await
+        Self::open_with(access, || load_without_secrets(access)).await
     }
 
-    async fn of_loaded(access: &StackAccess, loaded: Option<LoadedStack>) -> Result<Self, StateError> {
+    async fn open_with<F>(access: &StackAccess, load: impl Fn() -> F) -> Result<Self, StateError>
+    where
+        F: Future<Output = Result<Option<LoadedStack>, StateError>>,
+    {
+        // A run that ends meanwhile saves its checkpoint and removes its journal: what was read of the two may not belong
+        // together.
+        for _ in 0..ATTEMPTS {
+            let listing = journal::list(&access.journals, &access.store, &access.stack);
+            let (loaded, listed) = try_join(load(), listing).await?;
+            let base = loaded.as_ref().map(|loaded| loaded.revision.clone());
+            let Some(view) = Self::of_loaded(access, loaded, listed).await? else { continue };
+            let is_settled = view.conflict.is_none() || !access.journals.is_remote() || {
+                let again = access.store.load(&access.stack).await?;
+                let digest = |revision: &Revision| revision.digest().as_str().to_owned();
+                again.map(|stored| digest(&stored.revision)) == base.as_ref().map(digest)
+            };
+            if is_settled {
+                return Ok(view);
+            }
+        }
+        Err(StateError::JournalChanged { stack: access.stack.clone() })
+    }
+
+    async fn of_loaded(
+        access: &StackAccess,
+        loaded: Option<LoadedStack>,
+        listed: ListedJournals,
+    ) -> Result<Option<Self>, StateError> {
         let exists = loaded.is_some();
         let secrets = StackSecrets::for_reading(loaded.as_ref());
         let unexplained_empty = unexplained_empty::find(access, loaded.as_ref()).await?;
@@ -78,7 +114,8 @@ impl StackView {
         let snapshot = snapshot.flatten();
         let found = snapshot.clone().unwrap_or_default();
         let is_unlocked = access.store.locks(&access.stack).await?.is_empty();
-        let found = recovery::find_journals(access, base.as_ref().map(Revision::digest), &found).await?;
+        let digest = base.as_ref().map(Revision::digest);
+        let Some(found) = recovery::find_journals(access, listed, digest, &found).await? else { return Ok(None) };
         // The journal of the run explains the state.
         let unexplained_empty = unexplained_empty.filter(|_| !found.explain_checkpoint());
         let conflict = found.unmerged.first().map(|journal| journal.conflict.clone());
@@ -86,12 +123,13 @@ impl StackView {
         let obsolete = found.obsolete.into_iter().map(|journal| journal.started).collect();
         let (snapshot, recovered) = match found.recovery {
             Some(recovery) => (Some(recovery.snapshot), Some(recovery.report)),
-            None => (snapshot.or_else(|| exists.then(Snapshot::default)), None),
+            None => (found.late.snapshot.or(snapshot).or_else(|| exists.then(Snapshot::default)), None),
         };
         let integrity_error = snapshot.as_ref().and_then(|snapshot| integrity::verify(snapshot).err());
-        Ok(Self {
+        Ok(Some(Self {
             snapshot,
             recovered,
+            late: found.late.report,
             is_unlocked,
             conflict,
             obsolete,
@@ -99,7 +137,7 @@ impl StackView {
             unexplained_empty,
             integrity_error,
             secrets,
-        })
+        }))
     }
 
     /// Exports the state as `pulumi stack export` does, without locking the stack; `None` if the stack does not exist.
@@ -111,7 +149,7 @@ impl StackView {
     pub async fn export(access: &StackAccess, secrets: ExportedSecrets) -> Result<Option<String>, StateError> {
         let text = access.store.text(&access.stack).await?;
         let is_encrypted = secrets == ExportedSecrets::Encrypted;
-        let has_journal = access.has_journal()?;
+        let has_journal = access.has_journal().await?;
         match &text {
             None if !has_journal => return Ok(None),
             Some(text) if is_encrypted && !has_journal => {

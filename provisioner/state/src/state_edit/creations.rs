@@ -63,6 +63,41 @@ pub fn record_creations(
     treated
 }
 
+/// Treatment of a creation that a run has recorded late.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LateTreatment {
+    /// The state has it already.
+    Recorded,
+    /// Recorded as a pending create with its id.
+    PendingCreate,
+    /// Not recorded: the live entry of its URN has another id.
+    OtherId(ResourceId),
+}
+
+/// Records a resource that a run has created late, unless the state has it, also under another URN. A pending create of its
+/// URN without an id is the one whose reply came late. A live entry of its URN, or a pending create with another id, is never replaced, and the resource is not
+/// recorded beside it, because the next run would delete it.
+pub(crate) fn record_late(snapshot: &mut Snapshot, state: &Arc<ResourceState>) -> LateTreatment {
+    if is_recorded(snapshot, state) {
+        return LateTreatment::Recorded;
+    }
+    match obstacle(snapshot, state) {
+        Some(CreationTreatment::OtherId(other)) => return LateTreatment::OtherId(other),
+        Some(_) => return LateTreatment::Recorded,
+        None => {}
+    }
+    let is_other = |operation: &&PendingOperation| operation.is_create_with_id() && operation.resource.urn == state.urn;
+    if let Some(other) = snapshot.pending_operations.iter().find(is_other).and_then(|other| other.resource.id.clone()) {
+        return LateTreatment::OtherId(other);
+    }
+    let mut pending = snapshot.pending_operations.iter_mut().filter(|operation| operation.is_create_without_id());
+    match pending.find(|operation| operation.resource.urn == state.urn) {
+        Some(operation) => operation.resource = Arc::clone(state),
+        None => push_pending_create(snapshot, state),
+    }
+    LateTreatment::PendingCreate
+}
+
 /// Returns `true` if the state has the resource with its URN and id: as an entry, or as a pending create.
 pub(crate) fn is_recorded(snapshot: &Snapshot, state: &ResourceState) -> bool {
     let pending = snapshot.pending_operations.iter().filter(|operation| operation.kind == OperationKind::Creating);

@@ -11,8 +11,8 @@ mod repair;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use creations::is_recorded;
 pub use creations::{CreationTreatment, record_creations};
+pub(crate) use creations::{LateTreatment, is_recorded, record_late};
 pub use edits::{EntryFlag, Selection, rename_resource, set_flag};
 pub use error::StateEditError;
 pub use removal::{BlockerPolicy, RemoveOptions, remove_entries};

@@ -25,7 +25,7 @@ pub(crate) fn holder(pid: u32) -> LockHolder {
 
 /// Returns a holder whose lock has a lease.
 pub(crate) fn leased(pid: u32) -> LockHolder {
-    let lease = LockLease { run: format!("run-{pid}"), duration: LockLease::DURATION };
+    let lease = LockLease { run: format!("run-{pid}"), has_stored_journal: false, duration: LockLease::DURATION };
     LockHolder { lease: Some(lease), ..holder(pid) }
 }
 
@@ -128,7 +128,9 @@ async fn lock_can_be_broken(store: &StateStore) {
 async fn removed_lock_is_not_renewed(store: &StateStore) {
     let lock = store.lock(&stack("dev"), &leased(1)).await.unwrap();
     let taken = store.locks(&stack("dev")).await.unwrap();
-    assert_eq!(taken[0].lease(), leased(1).lease.as_ref());
+    // The id of the run is that of the lock.
+    let lease = leased(1).lease.map(|lease| LockLease { run: lock.run().to_owned(), ..lease });
+    assert_eq!(taken[0].lease(), lease.as_ref());
     store.renew(&lock).await.unwrap();
     store.renew(&lock).await.unwrap();
     let renewed = store.locks(&stack("dev")).await.unwrap();

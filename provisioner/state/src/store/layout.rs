@@ -11,6 +11,7 @@
 //! .pulumi/locks/organization/P/S/<uuid>.json            lock with its holder
 //! .sc/renames/<uuid>.json                               intent of a rename
 //! .sc/moved/P/S.json                                    mark of a stack that has moved to another store
+//! .sc/journal/P/S/<run>/<number>                        lines of the journal of a run
 //! .sc/clock/<uuid>                                      object whose time is read and which is removed then
 //! ```
 //! If compressed, all files with `.json` except locks have `.gz` or `.zst` after it. The legacy layout has no metadata,
@@ -119,6 +120,11 @@ impl Layout {
     /// Returns the key of the mark of a stack that has moved to another store.
     pub(super) fn mark(self, stack: &StackReference) -> String {
         format!(".sc/moved/{}.json", self.stack_path(stack))
+    }
+
+    /// Returns the folder of the journals of the runs of a stack.
+    pub(super) fn journal(self, stack: &StackReference) -> String {
+        format!(".sc/journal/{}", self.stack_path(stack))
     }
 
     /// Returns the folder of the locks of a stack.

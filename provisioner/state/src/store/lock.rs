@@ -16,6 +16,9 @@ use super::reference::StackReference;
 pub(super) const CHECK_DELAYS: [Duration; 4] =
     [Duration::from_millis(20), Duration::from_millis(50), Duration::from_millis(100), Duration::from_millis(200)];
 
+/// End of the name of a lock, after the id of its run.
+const LOCK_SUFFIX: &str = ".json";
+
 /// Process that requests a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockHolder {
@@ -34,8 +37,10 @@ pub struct LockHolder {
 /// Time for which a lock is held unless it is renewed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockLease {
-    /// Id of the run.
+    /// Id of the run; that of the lock, once a store has taken it.
     pub run: String,
+    /// `true` if the run writes its journal to the store: no program may take the lock over that does not read it there.
+    pub has_stored_journal: bool,
     /// Time of the lease. The holder starts nothing once it has passed since the last renewal; others remove the lock after
     /// twice this time.
     pub duration: Duration,
@@ -47,7 +52,7 @@ impl LockLease {
 
     /// Creates a lease for a new run.
     pub fn new(duration: Duration) -> Self {
-        Self { run: uuid::Uuid::new_v4().to_string(), duration }
+        Self { run: uuid::Uuid::new_v4().to_string(), has_stored_journal: false, duration }
     }
 }
 
@@ -84,6 +89,11 @@ impl LockInfo {
     /// Creates the information about a lock of which only the text is known.
     pub fn new(name: impl Into<String>, holder: Option<(LockHolder, String)>) -> Self {
         Self { name: name.into(), holder, renewed: None, version: None }
+    }
+
+    /// Returns the id of the run that holds the lock.
+    pub(crate) fn run(&self) -> &str {
+        self.name.strip_suffix(LOCK_SUFFIX).unwrap_or(&self.name)
     }
 
     /// The lease, if the lock has one.
@@ -136,6 +146,11 @@ impl StackLock {
         &self.name
     }
 
+    /// Returns the id of the run that holds the lock, which its journal has, too.
+    pub(crate) fn run(&self) -> &str {
+        self.name.strip_suffix(LOCK_SUFFIX).unwrap_or(&self.name)
+    }
+
     /// The locked stack.
     pub fn stack(&self) -> &StackReference {
         &self.stack
@@ -156,11 +171,21 @@ pub(super) struct StoredLock {
 
 /// Members of a lock that only this program reads.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Extension {
     #[serde(flatten)]
     process: Option<ProcessFingerprint>,
     #[serde(flatten)]
     lease: Option<StoredLease>,
+    /// Lease of a run whose journal is in the store. Earlier versions, which do not look there, take no such lock over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease_with_journal: Option<StoredLease>,
+}
+
+impl Extension {
+    fn lease_mut(&mut self) -> Option<&mut StoredLease> {
+        self.lease.as_mut().or(self.lease_with_journal.as_mut())
+    }
 }
 
 /// Stored form of a lease.
@@ -181,7 +206,7 @@ fn known_extension<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 
 /// Returns a name that no other lock has.
 pub(super) fn new_lock_name() -> String {
-    format!("{}.json", uuid::Uuid::new_v4())
+    format!("{}{LOCK_SUFFIX}", uuid::Uuid::new_v4())
 }
 
 impl StoredLock {
@@ -193,19 +218,22 @@ impl StoredLock {
             renewals: 0,
         });
         let process = holder.process.clone();
+        let is_stored = holder.lease.as_ref().is_some_and(|lease| lease.has_stored_journal);
+        let has_extension = process.is_some() || lease.is_some();
+        let (lease, lease_with_journal) = if is_stored { (None, lease) } else { (lease, None) };
         Self {
             pid: holder.pid,
             username: holder.username.clone(),
             hostname: holder.hostname.clone(),
             timestamp: now.to_string(),
-            sc: (process.is_some() || lease.is_some()).then_some(Extension { process, lease }),
+            sc: has_extension.then_some(Extension { process, lease, lease_with_journal }),
         }
     }
 
     /// Returns the lock after one more renewal.
     pub(super) fn renewed(&self) -> Self {
         let mut renewed = self.clone();
-        if let Some(lease) = renewed.sc.as_mut().and_then(|extension| extension.lease.as_mut()) {
+        if let Some(lease) = renewed.sc.as_mut().and_then(Extension::lease_mut) {
             lease.renewals += 1;
         }
         renewed
@@ -214,7 +242,7 @@ impl StoredLock {
     pub(super) fn without_lease(&self) -> Self {
         let mut permanent = self.clone();
         if let Some(extension) = &mut permanent.sc {
-            extension.lease = None;
+            (extension.lease, extension.lease_with_journal) = (None, None);
         }
         permanent
     }
@@ -231,8 +259,13 @@ impl StoredLock {
 
     fn into_holder(self) -> (LockHolder, String) {
         let Self { pid, username, hostname, timestamp, sc } = self;
-        let Extension { process, lease } = sc.unwrap_or_default();
-        let lease = lease.map(|lease| LockLease { run: lease.run, duration: Duration::from_secs(lease.lease_seconds) });
+        let Extension { process, lease, lease_with_journal } = sc.unwrap_or_default();
+        let has_stored_journal = lease_with_journal.is_some();
+        let lease = lease_with_journal.or(lease).map(|StoredLease { run, lease_seconds, .. }| LockLease {
+            run,
+            has_stored_journal,
+            duration: Duration::from_secs(lease_seconds),
+        });
         (LockHolder { pid, username, hostname, process, lease }, timestamp)
     }
 }
@@ -256,7 +289,8 @@ mod tests {
             pid_namespace: "pid:[1]".to_owned(),
             time_namespace: Some("time:[2]".to_owned()),
         };
-        let lease = LockLease { run: "r".to_owned(), duration: Duration::from_secs(60) };
+        let lease = LockLease { run: "r".to_owned(), has_stored_journal: false, duration: Duration::from_secs(60) };
+        let with_journal = LockLease { has_stored_journal: true, ..lease.clone() };
         let of_pulumi = LockHolder {
             pid: 7,
             username: "ada".to_owned(),
@@ -267,6 +301,7 @@ mod tests {
         let identified = LockHolder { process: Some(process), ..of_pulumi.clone() };
         let leased = LockHolder { lease: Some(lease.clone()), ..of_pulumi.clone() };
         let both = LockHolder { lease: Some(lease), ..identified.clone() };
+        let stored = LockHolder { lease: Some(with_journal), ..identified.clone() };
         let plain = r#"{"pid":7,"username":"ada","hostname":"reefbox","timestamp":"1970-01-01T00:00:00Z"}"#;
         let with = |members: &str| plain.replace('}', &format!(r#","sc":{{{members}}}}}"#));
         let (of_process, of_lease) = (
@@ -278,6 +313,8 @@ mod tests {
             (identified, with(of_process)),
             (leased, with(of_lease)),
             (both, with(&format!("{of_process},{of_lease}"))),
+            // An earlier version finds no lease, and never takes the lock over.
+            (stored, with(&format!(r#"{of_process},"leaseWithJournal":{{{of_lease}}}"#))),
         ] {
             assert_eq!(StoredLock::new(&holder, Timestamp::UNIX_EPOCH).write(), text);
             assert_eq!(read("x", text.as_bytes()).holder.unwrap().0, holder);

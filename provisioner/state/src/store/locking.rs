@@ -6,7 +6,9 @@ use futures_util::future::join_all;
 use jiff::Timestamp;
 
 use super::error::StoreError;
-use super::lock::{self, CHECK_DELAYS, LockHolder, LockInfo, LockObject, StackLock, StoredLock, new_lock_name};
+use super::lock::{
+    self, CHECK_DELAYS, LockHolder, LockInfo, LockLease, LockObject, StackLock, StoredLock, new_lock_name,
+};
 use super::objects::{Durability, Effect, ObjectVersion, StoredObject, WriteCondition, WriteError};
 use super::reference::StackReference;
 use super::state_store::StateStore;
@@ -20,7 +22,8 @@ impl StateStore {
     /// requests both may fail, but at most one succeeds.
     pub async fn lock(&self, stack: &StackReference, holder: &LockHolder) -> Result<StackLock, StoreError> {
         let lock = StackLock::new(stack.clone(), new_lock_name());
-        self.take_lock(&lock, holder).await?;
+        let lease = holder.lease.clone().map(|lease| LockLease { run: lock.run().to_owned(), ..lease });
+        self.take_lock(&lock, &LockHolder { lease, ..holder.clone() }).await?;
         Ok(lock)
     }
 

@@ -37,6 +37,7 @@ impl Fixture {
             configured_secrets: Some(marker.describe()),
             config: Default::default(),
             journals: state::JournalFolders::of_backend(folder.path()),
+            journal_mode: Default::default(),
             unrecorded: Default::default(),
             locks: state::LockSettings::default(),
             engine_version: "v0.1.0".to_owned(),

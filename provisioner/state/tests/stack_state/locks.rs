@@ -128,7 +128,7 @@ async fn loss_of_the_lock_after_the_save_leaves_a_complete_state() {
     let error = state.close(snapshot, Some(&update())).await.unwrap_err();
     let StateError::NotReleased { source, .. } = &error else { panic!("{error}") };
     assert!(matches!(**source, StoreError::LockLost { .. }), "{source}");
-    assert!(!access.has_journal().unwrap());
+    assert!(!access.has_journal().await.unwrap());
     assert_eq!(state::history(&access).await.unwrap().len(), 1);
     assert_eq!(StackView::open(&access).await.unwrap().snapshot.unwrap().resources.len(), 1);
 }

@@ -13,6 +13,7 @@ mod restore;
 mod round_trip;
 mod run;
 mod secrets_providers;
+mod store_journal;
 mod unmerged;
 mod unrecorded;
 

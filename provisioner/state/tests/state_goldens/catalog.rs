@@ -23,6 +23,7 @@ async fn copy_backend(case: &Case, stack: &StackReference) -> (tempfile::TempDir
         configured_secrets: None,
         config: Default::default(),
         journals: state::JournalFolders::of_backend(folder.path()),
+        journal_mode: Default::default(),
         unrecorded: Default::default(),
         locks: state::LockSettings::default(),
         engine_version: "v0.1.0".to_owned(),

@@ -16,6 +16,7 @@ fn access(case: &Case, store: StateStore, keyring: Keyring) -> StackAccess {
         configured_secrets: None,
         config: Default::default(),
         journals: state::JournalFolders::of_backend(case.folder.join("backend")),
+        journal_mode: Default::default(),
         unrecorded: Default::default(),
         locks: state::LockSettings::default(),
         engine_version: "v0.1.0".to_owned(),

@@ -17,6 +17,7 @@ fn access(case: &Case, store: StateStore, journals: &std::path::Path) -> StackAc
         configured_secrets: None,
         config: Default::default(),
         journals: state::JournalFolders::of_backend(journals),
+        journal_mode: Default::default(),
         unrecorded: Default::default(),
         locks: state::LockSettings::default(),
         engine_version: "v0.1.0".to_owned(),

@@ -83,7 +83,7 @@ impl Fixture {
         let (scripted, events) = (Arc::new(scripted), Arc::new(Events::default()));
         let reporter = Arc::new(Reporter::new(Arc::clone(&events) as _, Arc::default()));
         let stop = CancellationToken::new();
-        let retries = Retries { reporter, stop: stop.clone(), lease: None };
+        let retries = Retries { reporter, stop: stop.clone(), lease: None, calls: None };
         let provider = RetryingProvider::new(Arc::clone(&scripted) as _, "rec".to_owned(), retries);
         Self { scripted, provider, events, stop }
     }

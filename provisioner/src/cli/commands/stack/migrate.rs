@@ -137,7 +137,7 @@ impl MigrateCommand<'_> {
         if args.all
             && source.mark(name).await?.is_none()
             && source.read_checkpoint(name).await?.is_none()
-            && !migration.source.has_journal()?
+            && !migration.source.has_journal().await?
         {
             self.report(name, "skipped", &format!("{name} has no state yet"), &migration, None)?;
             return Ok(None);

@@ -55,6 +55,9 @@ pub(super) async fn load_for_display(
     if let Some(recovered) = &view.recovered {
         ui.output.warn(recovery_text(recovered, view.is_unlocked));
     }
+    if !view.late.is_empty() {
+        ui.output.warn(MessageText::of(&view.late));
+    }
     view.obsolete.iter().for_each(|started| ui.output.warn(obsolete_text(started)));
     if let Some(conflict) = &view.conflict {
         ui.output.warn(format_args!("these resources are from the checkpoint only: {conflict}"));

@@ -65,6 +65,7 @@ impl Script {
             deletions: Deletions::default(),
             outcome,
             duration: Duration::from_millis(millis),
+            journal: None,
         };
         self.at(millis, Event::PhaseEnded(summary));
     }

@@ -23,6 +23,7 @@ fn access(store: StateStore, journals: &Path) -> StackAccess {
         configured_secrets: None,
         config: Default::default(),
         journals: JournalFolders::of_backend(journals),
+        journal_mode: Default::default(),
         unrecorded: Default::default(),
         locks: LockSettings::default(),
         engine_version: "v0.1.0".to_owned(),

@@ -1,0 +1,276 @@
+//! Journals of the runs of a stack that have not ended: files of this machine and objects of the store, put together by run.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::chain::Chain;
+use super::closing::Closing;
+use super::error::JournalError;
+use super::folder::{JournalFiles, JournalFolders, list_files};
+use super::seal::Seal;
+use super::segment::object_name;
+use crate::error::StateError;
+use crate::store::{CreatedObject, StackReference, StateStore, StoreError};
+
+/// Time for which a seal is kept, so that what its run sends late is recognized.
+const SEAL_AGE: SignedDuration = SignedDuration::from_hours(30 * 24);
+
+/// Journal of a run: a file of this machine, objects of the store, or both.
+#[derive(Debug)]
+pub(crate) struct StoredJournal {
+    /// Id of the run.
+    pub(crate) run: String,
+    pub(super) files: Option<JournalFiles>,
+    pub(super) chain: Option<Chain>,
+    stack: StackReference,
+    /// Location of the objects.
+    location: String,
+    /// `true` if the store is not on this machine, so that the run may write objects.
+    may_have_objects: bool,
+}
+
+/// Names of the journals of a stack.
+#[derive(Debug, Default)]
+pub(crate) struct ListedJournals {
+    runs: BTreeMap<String, ListedRun>,
+    is_remote: bool,
+}
+
+/// Names of the journal of a run.
+#[derive(Debug, Default)]
+pub(crate) struct ListedRun {
+    /// Id of the run.
+    run: String,
+    files: Option<JournalFiles>,
+    /// Names of the objects, sorted.
+    objects: Vec<String>,
+    /// Time of the last write of an object.
+    modified: Option<Timestamp>,
+    /// `true` if the store is not on this machine.
+    is_remote: bool,
+}
+
+/// Lists the journals of a stack: files, and objects of a store that is not on this machine.
+///
+/// # Errors
+/// [`StateError`] if a folder or the store cannot be listed.
+pub(crate) async fn list(
+    folders: &JournalFolders,
+    store: &StateStore,
+    stack: &StackReference,
+) -> Result<ListedJournals, StateError> {
+    let mut listed = ListedJournals { is_remote: folders.is_remote(), ..ListedJournals::default() };
+    for files in list_files(folders, stack)? {
+        let run = files.run().into_owned();
+        listed.run(run).files = Some(files);
+    }
+    if folders.is_remote() {
+        for object in store.journal_objects(stack).await? {
+            let run = listed.run(object.run);
+            run.objects.push(object.name);
+            run.modified = run.modified.max(Some(object.modified));
+        }
+    }
+    Ok(listed)
+}
+
+impl ListedJournals {
+    fn run(&mut self, run: String) -> &mut ListedRun {
+        let is_remote = self.is_remote;
+        self.runs.entry(run.clone()).or_insert_with(|| ListedRun { run, is_remote, ..ListedRun::default() })
+    }
+
+    /// Returns the runs, sorted.
+    pub(crate) fn into_runs(self) -> Vec<ListedRun> {
+        self.runs.into_values().collect()
+    }
+
+    /// Reads the journals, sorted by run. Returns `None` if an object is gone since it was listed: its run has ended, or
+    /// another run has taken it over.
+    ///
+    /// # Errors
+    /// [`StateError`] if an object cannot be read, or is damaged.
+    pub(crate) async fn read(
+        self,
+        store: &StateStore,
+        stack: &StackReference,
+    ) -> Result<Option<Vec<StoredJournal>>, StateError> {
+        let mut journals = Vec::with_capacity(self.runs.len());
+        for run in self.runs.into_values() {
+            match run.read(store, stack).await? {
+                Some(journal) => journals.push(journal),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(journals))
+    }
+}
+
+impl ListedRun {
+    /// Returns the id of the run.
+    pub(crate) fn name(&self) -> &str {
+        &self.run
+    }
+
+    /// Returns the path of the file, or the location in the store if there is none.
+    pub(crate) fn location(&self, store: &StateStore, stack: &StackReference) -> PathBuf {
+        match &self.files {
+            Some(files) => files.path.clone(),
+            None => store.journal_location(stack, &self.run).into(),
+        }
+    }
+
+    /// Reads the journal. Returns `None` if an object is gone since it was listed.
+    ///
+    /// # Errors
+    /// [`StateError`] if an object cannot be read, or is damaged.
+    pub(crate) async fn read(
+        self,
+        store: &StateStore,
+        stack: &StackReference,
+    ) -> Result<Option<StoredJournal>, StateError> {
+        let Self { run, files, objects, modified, .. } = self;
+        let chain = match objects.as_slice() {
+            [] => None,
+            names => match Chain::read(store, stack, &run, names, modified).await? {
+                Some(chain) => Some(chain),
+                None => return Ok(None),
+            },
+        };
+        let location = store.journal_location(stack, &run);
+        let may_have_objects = self.is_remote;
+        Ok(Some(StoredJournal { run, files, chain, stack: stack.clone(), location, may_have_objects }))
+    }
+
+    /// Removes what was listed, without reading it.
+    ///
+    /// # Errors
+    /// [`StateError`] if something cannot be removed.
+    pub(crate) async fn remove(&self, store: &StateStore, stack: &StackReference) -> Result<(), StateError> {
+        remove_segments(store, stack, &self.run, &self.objects).await?;
+        self.files.as_ref().map_or(Ok(()), JournalFiles::remove).map_err(JournalError::into)
+    }
+}
+
+impl StoredJournal {
+    /// Returns the journal in a file.
+    #[cfg(test)]
+    pub(super) fn of_file(path: &std::path::Path) -> Self {
+        let files = JournalFiles::of_file(path);
+        let (run, stack) = (files.run().into_owned(), StackReference::new("reef", "dev").unwrap());
+        Self { run, files: Some(files), chain: None, stack, location: String::new(), may_have_objects: false }
+    }
+
+    /// Returns the path of the file, or the location in the store if there is none.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.files.as_ref().map_or_else(|| PathBuf::from(&self.location), |files| files.path.clone())
+    }
+
+    /// Returns `true` if there are lines, not only the mark that another run has taken the journal over.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.files.is_some() || self.chain.as_ref().is_some_and(|chain| !chain.segment_names().is_empty())
+    }
+
+    /// Returns the file of this machine, if there is one.
+    pub(crate) fn files(&self) -> Option<&JournalFiles> {
+        self.files.as_ref()
+    }
+
+    /// Returns the time of the last write of an object; `None` without objects.
+    pub(crate) fn last_sent(&self) -> Option<Timestamp> {
+        self.chain.as_ref()?.modified
+    }
+
+    /// Seals the journal, if it may have objects, on behalf of a run that has taken `lines` lines and is about to save a
+    /// checkpoint, or has saved it. Returns `false` if the journal has grown since it was read.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the seal cannot be written.
+    pub(crate) async fn seal(
+        &mut self,
+        store: &StateStore,
+        run: &str,
+        lines: usize,
+        closing: &Closing,
+        saved: bool,
+    ) -> Result<bool, StoreError> {
+        if !self.may_have_objects {
+            return Ok(true);
+        }
+        let (run, time) = (run.to_owned(), Timestamp::now().to_string());
+        let (checkpoint, history) = (Some(closing.checkpoint.clone()), closing.history_of_seal());
+        let seal = Seal { run, lines, checkpoint, time, history, saved };
+        let chain = self.chain.get_or_insert_default();
+        let number = chain.free_number();
+        let created =
+            store.create_journal_object(&self.stack, &self.run, &object_name(number), seal.write().into()).await?;
+        let is_written = created == CreatedObject::Written;
+        if is_written {
+            chain.add_seal(number, seal);
+        }
+        Ok(is_written)
+    }
+
+    /// Removes the segments whose lines a checkpoint has, up to a number of lines. The later ones stay, because the state has another
+    /// resource in place of one that they have.
+    ///
+    /// # Errors
+    /// [`StateError`] if an object cannot be removed.
+    pub(crate) async fn remove_merged(&self, store: &StateStore, lines: usize) -> Result<(), StateError> {
+        let names = self.chain.as_ref().map(|chain| chain.segment_names_up_to(lines)).unwrap_or_default();
+        Ok(remove_segments(store, &self.stack, &self.run, &names).await?)
+    }
+
+    /// Removes what was read, after its records were saved: objects by their names, and files. Seals stay for a time, by which
+    /// a run that goes on is recognized. What is gone already is no error.
+    ///
+    /// # Errors
+    /// [`StateError`] if something cannot be removed.
+    pub(crate) async fn remove(&self, store: &StateStore) -> Result<(), StateError> {
+        if let Some(chain) = &self.chain {
+            let mut names = chain.segment_names();
+            let is_old = |modified: Timestamp| Timestamp::now().duration_since(modified) > SEAL_AGE;
+            if chain.modified.is_some_and(is_old) {
+                names.extend(chain.seal_names());
+            }
+            remove_segments(store, &self.stack, &self.run, &names).await?;
+        }
+        self.files.as_ref().map_or(Ok(()), JournalFiles::remove).map_err(JournalError::into)
+    }
+}
+
+/// Seals the journal of a run whose lock another run has removed, unless it has written an object: what it writes later is late.
+///
+/// # Errors
+/// [`StoreError`] if the seal cannot be written.
+pub(crate) async fn seal_unwritten(
+    store: &StateStore,
+    stack: &StackReference,
+    run: &str,
+    by: &str,
+) -> Result<(), StoreError> {
+    let (by, time) = (by.to_owned(), Timestamp::now().to_string());
+    let seal = Seal { run: by, lines: 0, checkpoint: None, time, history: None, saved: true };
+    store.create_journal_object(stack, run, &object_name(0), seal.write().into()).await.map(drop)
+}
+
+/// Removes segments of a journal whose records are saved: the first one before the others, so that what remains of an
+/// interrupted removal is no journal that could be merged, and the last one, which may have the `close` line, after them.
+///
+/// # Errors
+/// [`StoreError`] if one cannot be removed.
+pub(super) async fn remove_segments(
+    store: &StateStore,
+    stack: &StackReference,
+    run: &str,
+    names: &[String],
+) -> Result<(), StoreError> {
+    let (first, rest) = names.split_at(1.min(names.len()));
+    let (middle, last) = rest.split_at(rest.len().saturating_sub(1));
+    for group in [first, middle, last] {
+        store.remove_journal_objects(stack, run, group).await?;
+    }
+    Ok(())
+}
