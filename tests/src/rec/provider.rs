@@ -241,6 +241,10 @@ impl ResourceProvider for ScriptedProvider {
             self.record_result("Create", &request, true)?;
         }
         let mut id = self.call_recorder.next_id(name_of(&request.urn));
+        let delay = self.script()?.provider.create_delay;
+        if delay > 0 {
+            tokio::time::sleep(Duration::from_millis(delay)).await;
+        }
         let is_preview = behaviour.create == Some(ScriptedCreate::Unusable);
         let properties: Option<Bag> = Some(rules::outputs(&id, inputs.as_ref(), is_preview).into());
         let error = match behaviour.create {

@@ -31,6 +31,8 @@ pub struct ProviderScript {
     pub refused: BTreeMap<String, String>,
     /// Time that Configure takes, in milliseconds.
     pub configure_delay: u64,
+    /// Time that Create takes, in milliseconds.
+    pub create_delay: u64,
     /// True if Configure replies only after Cancel.
     pub hang: bool,
     /// Reply of GetSchema, instead of the schema.

@@ -274,9 +274,14 @@ fn check_takeover(clock_shift: i64) {
     signal("-CONT");
     let output = stopped.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(4), "{}", String::from_utf8_lossy(&output.stderr));
-    // The journal of the stopped run has what it may have created.
-    let refused = repository.sc(1, "provision -S");
-    assert!(refused.contains("an interrupted run of organization/tank/reef left the journal"), "{refused}");
+    // The stopped run has recorded what it had created, although the other one has created it again: both are named.
+    for _ in 0..2 {
+        let named = repository.sc(0, "provision -S");
+        assert!(named.contains("a--prod exists twice: the state has a--prod-2"), "{named}");
+        assert!(named.contains("has created a--prod-1"), "{named}");
+    }
+    repository.sc(0, "state journal discard --yes");
+    assert!(!repository.sc(0, "provision -S").contains("exists twice"));
 }
 
 /// Shows: state.md#locks "by the clock of the store: the time at which the lock was written, compared with the time at

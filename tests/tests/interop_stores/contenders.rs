@@ -10,7 +10,7 @@ use cloud::gcs::{GcsUrl, open_gcs};
 use futures_util::future::join_all;
 use serde_json::Value;
 use state::store::{
-    LockHolder, LockLease, Objects, OutageReport, StackReference, StateStore, StoreError, StoreOptions,
+    LockHolder, LockInfo, LockLease, Objects, OutageReport, StackReference, StateStore, StoreError, StoreOptions,
 };
 use tests::azurite::Azurite;
 use tests::gcs_server::GcsServer;
@@ -47,7 +47,8 @@ async fn check_clients<F: Future<Output = Arc<dyn Objects>>>(open: impl Fn() -> 
         };
         assert_eq!(holders.fetch_add(1, Ordering::Relaxed), 0, "another client has the lock");
         let others = store.locks(&stack).await.unwrap();
-        assert!(others.iter().any(|lock| lock.lease().is_some_and(|lease| Some(lease) == holder.lease.as_ref())));
+        let is_own = |lock: &LockInfo| lock.holder.as_ref().is_some_and(|(found, _)| found.hostname == holder.hostname);
+        assert!(others.iter().any(is_own));
         store.renew(&lock).await.unwrap();
         assert_eq!(holders.fetch_sub(1, Ordering::Relaxed), 1, "another client took the lock");
         store.unlock(lock).await.unwrap();

@@ -13,6 +13,7 @@ mod crash_points;
 mod faults;
 mod life;
 mod lives;
+mod lost_machines;
 mod migrations;
 mod objects;
 mod postgres;
