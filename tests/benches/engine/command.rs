@@ -47,6 +47,8 @@ pub(crate) struct Repository {
     folder: tempfile::TempDir,
     sc: PathBuf,
     environment: Vec<(String, String)>,
+    /// Number of concurrent calls.
+    parallel: usize,
     /// Peak memory of all commands, in bytes.
     memory: u64,
 }
@@ -65,7 +67,12 @@ impl Repository {
         }
         fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: bench\n")?;
         fs::write(folder.path().join(".sc/stacks/dev/server.yaml"), server)?;
-        Ok(Self { folder, sc, environment: Vec::new(), memory: 0 })
+        Ok(Self { folder, sc, environment: Vec::new(), parallel: PARALLEL, memory: 0 })
+    }
+
+    /// Sets the number of concurrent calls.
+    pub(crate) fn with_parallel(self, parallel: usize) -> Self {
+        Self { parallel, ..self }
     }
 
     /// Adds variables of the environment.
@@ -89,7 +96,7 @@ impl Repository {
     /// Returns a command that is not started.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.sc);
-        command.args(arguments).args(["--parallel", &PARALLEL.to_string()]);
+        command.args(arguments).args(["--parallel", &self.parallel.to_string()]);
         command.current_dir(self.folder.path()).env_clear().env("PATH", "/usr/bin:/bin");
         command.env("HOME", self.folder.path().join("home"));
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));

@@ -20,12 +20,14 @@ use crate::workload::{Shape, Workload};
 
 /// Time of each request.
 const DELAY: Duration = Duration::from_millis(50);
-/// Limit of the time that the slow store adds to a creation, in seconds.
+/// Limit of the time that the slow store adds to a creation whose journal is on the machine alone, in seconds.
 const ADDED_LIMIT: f64 = 1.0;
 /// Limit of the requests of a run without changes.
-const REQUESTS_LIMIT: usize = 16;
+const REQUESTS_LIMIT: usize = 17;
 /// Limit of the round trips before the first call to a provider.
 const ROUND_TRIPS_LIMIT: f64 = 7.0;
+/// The same where something is created, whose announcement is one more.
+const CREATION_ROUND_TRIPS_LIMIT: f64 = 8.0;
 /// Environment variable with the number of resources that Pulumi creates.
 const PULUMI_RESOURCES: &str = "PULUMI_RESOURCES";
 /// Credentials, which the stand-in does not verify.
@@ -41,6 +43,7 @@ pub(crate) fn compare(is_quick: bool, scratch: &Path) -> anyhow::Result<()> {
     let rounds = if is_quick { 1 } else { 5 };
     println!("{rounds} rounds in turns, medians\n\n| figure | limit | measured | |\n|---|---|---|---|");
     bench.added_time(if is_quick { 20 } else { 1_000 }, rounds)?;
+    bench.journal_modes(if is_quick { 100 } else { 1_000 }, rounds)?;
     for resources in if is_quick { &[1, 20][..] } else { &[1, 1_000, 10_000] } {
         bench.requests(*resources)?;
     }
@@ -80,13 +83,14 @@ impl Bench<'_> {
                 let kind = (turn + round) % times.len();
                 let server = self.server(DELAY)?;
                 let storage = if kind == 0 { FOLDER.to_owned() } else { in_bucket(&server) };
-                times[kind].push(self.repository(resources, &storage)?.run(&CREATE)?);
+                let create = [&CREATE[..], &["--journal", "local"]].concat();
+                times[kind].push(self.repository(resources, &storage)?.run(&create)?);
             }
         }
         let [folder, slow] = times.map(median);
         let added = slow - folder;
         println!(
-            "| create {resources}, {} ms for each request, against `file://` | at most {ADDED_LIMIT} s more | {:.0} ms to \
+            "| create {resources} with `--journal local`, {} ms for each request, against `file://` | at most {ADDED_LIMIT} s more | {:.0} ms to \
              {:.0} ms: {:.0} ms more | {} |",
             DELAY.as_millis(),
             slow * 1e3,
@@ -95,6 +99,59 @@ impl Bench<'_> {
             verdict(added <= ADDED_LIMIT)
         );
         Ok(())
+    }
+
+    /// Compares creations that wait for the journal in the store with those whose journal is on the machine alone.
+    fn journal_modes(&self, resources: usize, rounds: usize) -> anyhow::Result<()> {
+        let cases = [
+            (Shape::Layers, 16, 0, 2.5),
+            (Shape::Independent, 16, 0, 2.0),
+            (Shape::Layers, 128, 0, 1.3),
+            (Shape::Independent, 128, 0, 0.6),
+            (Shape::Layers, 16, 100, 1.2),
+        ];
+        for (shape, parallel, call, limit) in cases {
+            let mut times: [Vec<f64>; 3] = Default::default();
+            for round in 0..rounds {
+                for turn in 0..times.len() {
+                    let kind = (turn + round) % times.len();
+                    let mode = ["local", "intents", "sync"][kind];
+                    let create = [&CREATE[..], &["--journal", mode]].concat();
+                    times[kind].push(self.slow_creation(Workload { resources, shape }, parallel, call, &create)?);
+                }
+            }
+            let [local, intents, sync] = times.map(median);
+            let shape = if shape == Shape::Layers { "in layers of 50" } else { "independent" };
+            println!(
+                "| create {resources}, {shape}, `--parallel {parallel}`, {} ms for each request, {call} ms for each Create: `intents` \
+                 against `local` | at most {limit} s more | {:.0} ms to {:.0} ms: {:.0} ms more; `sync` {:.0} ms more | {} |",
+                DELAY.as_millis(),
+                intents * 1e3,
+                local * 1e3,
+                (intents - local) * 1e3,
+                (sync - local) * 1e3,
+                verdict(intents - local <= limit)
+            );
+        }
+        Ok(())
+    }
+
+    /// Creates resources beside a slow store, each by a call that takes a time in milliseconds.
+    fn slow_creation(&self, workload: Workload, parallel: usize, call: u64, create: &[&str]) -> anyhow::Result<f64> {
+        let server = self.server(DELAY)?;
+        let repository = Repository::create(binaries::sc()?, workload, &in_bucket(&server), self.scratch)?;
+        let mut repository = repository.with_environment(&KEYS).with_parallel(parallel);
+        if call > 0 {
+            let calls = repository.path().join("calls");
+            fs::create_dir(&calls)?;
+            fs::write(
+                calls.join("script.json"),
+                serde_json::json!({ "provider": { "createDelay": call } }).to_string(),
+            )?;
+            let folder = calls.to_str().context("the path of the scratch folder is no text")?.to_owned();
+            repository = repository.with_environment(&[("REC_DIR", &folder)]);
+        }
+        repository.run(create)
     }
 
     /// Counts the requests of commands on a stack.
@@ -156,6 +213,9 @@ impl Bench<'_> {
             let trips = (slow - fast) / DELAY.as_secs_f64();
             // The time of a run varies by less than half a round trip. The first run of a store creates its metadata, too.
             let (limit, result) = match is_in_use {
+                true if command == CREATE => {
+                    (CREATION_ROUND_TRIPS_LIMIT.to_string(), verdict(trips < CREATION_ROUND_TRIPS_LIMIT + 0.5))
+                }
                 true => (ROUND_TRIPS_LIMIT.to_string(), verdict(trips < ROUND_TRIPS_LIMIT + 0.5)),
                 false => ("reported".to_owned(), ""),
             };
