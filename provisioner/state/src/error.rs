@@ -287,8 +287,8 @@ fn unsaved_hint(kept: Option<&KeptJournal>, source: &StateError) -> Option<&'sta
     };
     match (source, is_fallback) {
         (StateError::Store(StoreError::LockLost { .. }), false) => Some(
-            "the next run on this machine merges the journal into the state, or reports a conflict if the state has \
-             changed since",
+            "the next run merges the journal into the state, or reports a conflict if the state has changed since; in a bucket \
+             or a database that is also a run on another machine, unless `journal` is `local`",
         ),
         (StateError::Replaced { .. }, false) => None,
         (StateError::Replaced { .. }, true) => Some(

@@ -1,4 +1,4 @@
-//! Receipts of records that are being sent to the store.
+//! Receipts of records that are on their way to the store or to the disk.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -162,8 +162,9 @@ fn created_resource_with_an_unusable_reply_is_recorded_by_the_next_run() {
     assert_eq!(repository.change_calls(&mut seen), ["Delete t0--prod"]);
 }
 
-#[test]
-fn journal_that_conflicts_with_the_checkpoint_is_reported() {
+/// Returns a repository whose journal has a created resource and one whose creation had begun, and whose checkpoint another
+/// program has replaced.
+pub(crate) fn with_conflict() -> Repository {
     let repository = chain(1);
     repository.expect_exit(0, "provision -S");
     let things = ["a", "b"].map(|name| format!("{name}: {{ type: rec:index:Thing }}")).join("\n");
@@ -177,6 +178,12 @@ fn journal_that_conflicts_with_the_checkpoint_is_reported() {
     // `pulumi` would change the checkpoint like this, as it does not read journals.
     let checkpoint = repository.read("backend/.pulumi/stacks/tank/reef.json");
     repository.write("backend/.pulumi/stacks/tank/reef.json", &checkpoint.replacen('{', "{ ", 1));
+    repository
+}
+
+#[test]
+fn journal_that_conflicts_with_the_checkpoint_is_reported() {
+    let repository = with_conflict();
     insta::assert_snapshot!(repository.sc("stack outputs"), @r#"
     exit 0
     --- out

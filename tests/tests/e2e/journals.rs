@@ -1,29 +1,9 @@
 //! `sc state journal`: the way out where the journal of a run cannot be merged.
 
-use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::crashes::chain;
-use crate::repository::{REC, Repository, Sections};
-
-/// Returns a repository whose journal has a created resource and one whose creation had begun, and whose checkpoint another
-/// program has replaced.
-fn with_conflict() -> Repository {
-    let repository = chain(1);
-    repository.expect_exit(0, "provision -S");
-    let things = ["a", "b"].map(|name| format!("{name}: {{ type: rec:index:Thing }}")).join("\n");
-    repository.write_sections(Sections { plugins: REC, resources: &things, ..Sections::default() });
-    repository.script(json!({"resources": {"b--prod": {"hang": "create"}}}));
-    let running = repository.start("provision -S --parallel 1");
-    repository.wait_until_called("Create b--prod");
-    running.signal(Signal::KILL);
-    running.wait();
-    repository.script(json!({}));
-    repository.expect_exit(0, "cancel --yes");
-    let checkpoint = repository.read("backend/.pulumi/stacks/tank/reef.json");
-    repository.write("backend/.pulumi/stacks/tank/reef.json", &checkpoint.replacen('{', "{ ", 1));
-    repository
-}
+use crate::crashes::{chain, with_conflict};
+use crate::repository::Repository;
 
 fn listed(repository: &Repository) -> Vec<Value> {
     let output = repository.expect_exit(0, "state journal ls --json");
@@ -34,6 +14,7 @@ fn listed(repository: &Repository) -> Vec<Value> {
 #[test]
 fn adopted_journal_gives_pending_creates_with_ids_which_the_next_run_reads() {
     let repository = with_conflict();
+    repository.script(json!({}));
     let journals = listed(&repository);
     assert_eq!(journals.len(), 1, "{journals:?}");
     let journal = &journals[0];

@@ -246,7 +246,7 @@ fn run_that_lost_its_lock_saves_nothing_and_its_journal_is_merged() {
       + created first--prod (rec:Thing) ([time])
     error: the state of organization/tank/reef could not be saved; its changes are kept in the journal [repo]/backend/.sc/journal/tank/reef/[id]
       caused by: organization/tank/reef: the lock of this run was removed, and the stack is not locked now
-      hint: the next run on this machine merges the journal into the state, or reports a conflict if the state has changed since
+      hint: the next run merges the journal into the state, or reports a conflict if the state has changed since; in a bucket or a database that is also a run on another machine, unless `journal` is `local`
       hint: run again once no other run uses the stack
     ");
     assert!(!repository.path("backend/.pulumi/stacks/tank/reef.json").exists());

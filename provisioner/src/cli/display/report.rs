@@ -95,7 +95,8 @@ pub(crate) fn journal(summary: &Summary) -> Option<Line> {
     let (median, longest) = (median.as_millis(), longest.as_millis());
     let waited = duration(statistics.waited());
     Some(Line::plain(format!(
-        "  journal in the store: {segments}, {median} ms behind, {longest} ms at most; calls waited {waited} in all"
+        "  journal in the store: {segments}, each written within {median} ms (median), {longest} ms at most; calls waited {waited} \
+         in all"
     )))
 }
 

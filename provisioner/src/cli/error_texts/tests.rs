@@ -60,7 +60,7 @@ fn lost_lock_has_hints_about_what_the_run_left() {
         hints.join("\n") + "\n"
     });
     insta::assert_snapshot!(printed.join("\n"), @"
-    the next run on this machine merges the journal into the state, or reports a conflict if the state has changed since
+    the next run merges the journal into the state, or reports a conflict if the state has changed since; in a bucket or a database that is also a run on another machine, unless `journal` is `local`
     run again once no other run uses the stack
 
     nothing of this run is lost: its state is complete, and the next run adds what its history lacks. Find out who removed the lock while the run was active

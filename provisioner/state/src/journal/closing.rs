@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use super::dto::{CloseDto, HistoryDto};
-use super::seal::Seal;
 use crate::store::HistoryEntry;
 
 /// Content of the line that closes a journal.
@@ -29,17 +28,6 @@ impl Closing {
 }
 
 impl Closing {
-    /// Returns what a seal says about the end of a run; `None` if it names no checkpoint.
-    pub(super) fn of_seal(seal: &Seal) -> Option<Self> {
-        let history = match &seal.history {
-            Some(HistoryDto { time, update }) => {
-                Some(HistoryEntry { time: time.parse().ok()?, update: update.clone().into_owned() })
-            }
-            None => None,
-        };
-        Some(Self { checkpoint: seal.checkpoint.clone()?, history })
-    }
-
     /// Returns the entry of the history as a seal has it.
     pub(super) fn history_of_seal(&self) -> Option<HistoryDto<'static>> {
         let HistoryEntry { time, update } = self.history.as_ref()?;

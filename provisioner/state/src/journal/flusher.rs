@@ -66,7 +66,7 @@ impl Flusher {
         Self { wake: Some(wake), shared, thread: thread.ok() }
     }
 
-    /// Flushes the file soon, which has this number of lines.
+    /// Flushes a file of this number of lines soon.
     pub(super) fn wake(&self, lines: usize) {
         self.shared.lines.store(lines, Ordering::Release);
         if !self.shared.dirty.swap(true, Ordering::AcqRel) {
@@ -111,6 +111,7 @@ fn flush(file: &File, path: &Path, woken: &Receiver<()>, state: &FlusherState) -
             _ = woken.recv_timeout(BATCH_INTERVAL);
         }
         if state.is_awaited.swap(false, Ordering::AcqRel) {
+            // Operations that begin at about the same time share a flush; nothing says when the last of them has come.
             std::thread::sleep(AWAITED_INTERVAL);
         }
         if state.dirty.swap(false, Ordering::AcqRel) {

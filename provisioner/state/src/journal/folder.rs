@@ -46,7 +46,7 @@ pub(crate) struct JournalFiles {
     /// `true` if it is in a fallback folder.
     pub(crate) is_fallback: bool,
     /// Older copies of it, which lack its last records.
-    older: Vec<PathBuf>,
+    pub(super) older: Vec<PathBuf>,
 }
 
 impl JournalFolders {
@@ -157,12 +157,6 @@ pub(super) fn list_files(folders: &JournalFolders, stack: &StackReference) -> Re
 }
 
 impl JournalFiles {
-    /// Returns the file at a path.
-    #[cfg(test)]
-    pub(super) fn of_file(path: &Path) -> Self {
-        Self { path: path.to_owned(), is_fallback: false, older: Vec::new() }
-    }
-
     /// Returns the id of the run.
     pub(super) fn run(&self) -> Cow<'_, str> {
         self.path.file_name().unwrap_or_default().to_string_lossy()

@@ -102,7 +102,9 @@ pub(crate) async fn replay(
     let file = stored.files.as_ref().map(|files| FileText::read(&files.path)).transpose()?.flatten();
     let path = &stored.path();
     let chain = stored.chain.as_ref();
-    let lines_of_file = file.as_ref().map(FileText::lines).unwrap_or_default();
+    // Lines have numbers only where a store may have some of them.
+    let numbered = file.as_ref().filter(|_| stored.may_have_objects);
+    let lines_of_file = numbered.map(FileText::lines).unwrap_or_default();
     let of_store = chain.map(Chain::lines).unwrap_or_default();
     let Some(header) = file.as_ref().map(|file| &file.header).or(chain.and_then(Chain::header)) else {
         // Only a seal is left, or no operation has begun.
@@ -112,7 +114,7 @@ pub(crate) async fn replay(
     let merged = seal.map(|seal| seal.lines);
     let saved = match seal {
         // The history has its entry once the segments are gone.
-        Some(seal) if chain.is_some_and(Chain::has_segments) => Closing::of_seal(seal),
+        Some(seal) if chain.is_some_and(Chain::has_segments) => seal.closing(),
         Some(_) => None,
         None => chain.and_then(|chain| chain.has_saved(checkpoint)),
     };
@@ -258,14 +260,19 @@ mod tests {
     use std::fs;
 
     use super::super::append_close_line;
+    use super::super::folder::JournalFiles;
     use super::*;
     use crate::digest::digest;
-    use crate::store::HistoryEntry;
+    use crate::store::{HistoryEntry, StackReference};
 
     const HEADER: &str = "{\"journal\":1,\"base\":null,\"started\":\"\",\"secrets\":null}\n";
 
     async fn replay_file(path: &Path) -> Result<Option<Replay>, JournalError> {
-        replay(&StoredJournal::of_file(path), None, &Keyring::new(None)).await
+        let files = Some(JournalFiles { path: path.to_owned(), is_fallback: false, older: Vec::new() });
+        let (stack, location) = (StackReference::new("reef", "dev").unwrap(), String::new());
+        let stored =
+            StoredJournal { run: "r".to_owned(), files, chain: None, stack, location, may_have_objects: false };
+        replay(&stored, None, &Keyring::new(None)).await
     }
 
     #[tokio::test]

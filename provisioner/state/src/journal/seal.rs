@@ -1,9 +1,12 @@
 //! Seals: marks that a run has taken over the journal of another one.
 
 use bridge::json;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::closing::Closing;
 use super::dto::HistoryDto;
+use crate::store::HistoryEntry;
 
 /// Mark that another run has taken a journal over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +33,29 @@ struct StoredSeal {
 }
 
 impl Seal {
+    /// Creates the seal of a run that has taken lines and is about to save a checkpoint.
+    pub(super) fn of_takeover(run: &str, lines: usize, closing: &Closing) -> Self {
+        let (checkpoint, history) = (Some(closing.checkpoint.clone()), closing.history_of_seal());
+        Self { run: run.to_owned(), lines, checkpoint, time: Timestamp::now().to_string(), history, saved: false }
+    }
+
+    /// Creates the seal of a journal without lines: there is nothing to save.
+    pub(super) fn of_unwritten(run: &str) -> Self {
+        let time = Timestamp::now().to_string();
+        Self { run: run.to_owned(), lines: 0, checkpoint: None, time, history: None, saved: true }
+    }
+
+    /// Returns the end of the run as the seal has it; `None` if it names no checkpoint.
+    pub(super) fn closing(&self) -> Option<Closing> {
+        let history = match &self.history {
+            Some(HistoryDto { time, update }) => {
+                Some(HistoryEntry { time: time.parse().ok()?, update: update.clone().into_owned() })
+            }
+            None => None,
+        };
+        Some(Closing { checkpoint: self.checkpoint.clone()?, history })
+    }
+
     /// Returns the content of the object.
     pub(super) fn write(&self) -> Vec<u8> {
         serde_json::to_vec(&StoredSeal { seal: self.clone() }).expect("texts and numbers are always JSON")

@@ -6,7 +6,7 @@
 //! {"end":{"operation":0,"kind":"creating","effects":[{"add":{"entry":4,"resource":{…}}}]}}
 //! ```
 //! ```text
-//! {"seal":{"run":"<id of the run that has taken the journal over>","lines":2,"checkpoint":"<sha-256 of the checkpoint that it is about to save>","time":"…"}}
+//! {"seal":{"run":"<id of the run that has taken the journal over>","lines":2,"checkpoint":"<sha-256 of the checkpoint that it is about to save>","time":"…","history":{…},"saved":false}}
 //! ```
 //! The lines of a run are numbered from 1 in their order, `close` lines excluded. Each segment has the whole first line of
 //! the journal, so one that arrives late, or behind a gap, can be read alone.

@@ -24,11 +24,11 @@ pub(crate) struct StoredJournal {
     pub(crate) run: String,
     pub(super) files: Option<JournalFiles>,
     pub(super) chain: Option<Chain>,
-    stack: StackReference,
+    pub(super) stack: StackReference,
     /// Location of the objects.
-    location: String,
+    pub(super) location: String,
     /// `true` if the store is not on this machine, so that the run may write objects.
-    may_have_objects: bool,
+    pub(super) may_have_objects: bool,
 }
 
 /// Names of the journals of a stack.
@@ -155,14 +155,6 @@ impl ListedRun {
 }
 
 impl StoredJournal {
-    /// Returns the journal in a file.
-    #[cfg(test)]
-    pub(super) fn of_file(path: &std::path::Path) -> Self {
-        let files = JournalFiles::of_file(path);
-        let (run, stack) = (files.run().into_owned(), StackReference::new("reef", "dev").unwrap());
-        Self { run, files: Some(files), chain: None, stack, location: String::new(), may_have_objects: false }
-    }
-
     /// Returns the path of the file, or the location in the store if there is none.
     pub(crate) fn path(&self) -> PathBuf {
         self.files.as_ref().map_or_else(|| PathBuf::from(&self.location), |files| files.path.clone())
@@ -184,7 +176,7 @@ impl StoredJournal {
     }
 
     /// Seals the journal, if it may have objects, on behalf of a run that has taken `lines` lines and is about to save a
-    /// checkpoint, or has saved it. Returns `false` if the journal has grown since it was read.
+    /// checkpoint. Returns `false` if the journal has grown since it was read.
     ///
     /// # Errors
     /// [`StoreError`] if the seal cannot be written.
@@ -194,23 +186,40 @@ impl StoredJournal {
         run: &str,
         lines: usize,
         closing: &Closing,
-        saved: bool,
     ) -> Result<bool, StoreError> {
         if !self.may_have_objects {
             return Ok(true);
         }
-        let (run, time) = (run.to_owned(), Timestamp::now().to_string());
-        let (checkpoint, history) = (Some(closing.checkpoint.clone()), closing.history_of_seal());
-        let seal = Seal { run, lines, checkpoint, time, history, saved };
+        let seal = Seal::of_takeover(run, lines, closing);
         let chain = self.chain.get_or_insert_default();
         let number = chain.free_number();
-        let created =
-            store.create_journal_object(&self.stack, &self.run, &object_name(number), seal.write().into()).await?;
-        let is_written = created == CreatedObject::Written;
+        let is_written = write_seal(store, &self.stack, &self.run, number, &seal).await?;
         if is_written {
             chain.add_seal(number, seal);
         }
         Ok(is_written)
+    }
+
+    /// Writes, after the checkpoint of the seal was saved, a second seal that says so: the checkpoint of the first one is an
+    /// earlier one after the next save.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the seal cannot be written.
+    pub(crate) async fn mark_merged(
+        &self,
+        store: &StateStore,
+        run: &str,
+        lines: usize,
+        closing: &Closing,
+    ) -> Result<(), StoreError> {
+        let Some(chain) = self.chain.as_ref().filter(|_| self.may_have_objects) else { return Ok(()) };
+        let seal = Seal { saved: true, ..Seal::of_takeover(run, lines, closing) };
+        let mut number = chain.free_number();
+        // A run that goes on may have written behind the first seal.
+        while !write_seal(store, &self.stack, &self.run, number, &seal).await? {
+            number += 1;
+        }
+        Ok(())
     }
 
     /// Removes the segments whose lines a checkpoint has, up to a number of lines. The later ones stay, because the state has another
@@ -251,9 +260,19 @@ pub(crate) async fn seal_unwritten(
     run: &str,
     by: &str,
 ) -> Result<(), StoreError> {
-    let (by, time) = (by.to_owned(), Timestamp::now().to_string());
-    let seal = Seal { run: by, lines: 0, checkpoint: None, time, history: None, saved: true };
-    store.create_journal_object(stack, run, &object_name(0), seal.write().into()).await.map(drop)
+    write_seal(store, stack, run, 0, &Seal::of_unwritten(by)).await.map(drop)
+}
+
+/// Writes a seal, unless there is an object with its number. Returns whether it is written.
+async fn write_seal(
+    store: &StateStore,
+    stack: &StackReference,
+    run: &str,
+    number: u64,
+    seal: &Seal,
+) -> Result<bool, StoreError> {
+    let created = store.create_journal_object(stack, run, &object_name(number), seal.write().into()).await?;
+    Ok(created == CreatedObject::Written)
 }
 
 /// Removes segments of a journal whose records are saved: the first one before the others, so that what remains of an

@@ -3,9 +3,9 @@
 //! A run that was stopped past its lease, or cut off from the store, still receives replies to calls that were under way. What
 //! they have created exists, and no checkpoint has it: it becomes a pending create with its id, which the next run reads.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pulumi_proto::resource_id::ResourceId;
@@ -54,8 +54,8 @@ pub(super) struct Late {
     pub(super) report: LateReport,
     /// State with the adopted creations; `None` if nothing was adopted.
     pub(super) snapshot: Option<Snapshot>,
-    /// Runs with late creations.
-    runs: BTreeSet<String>,
+    /// Runs with late creations, with their journals.
+    runs: BTreeMap<String, PathBuf>,
 }
 
 impl LateCreations {
@@ -91,15 +91,22 @@ impl Late {
                     }
                 }
             }
-            found.runs.insert(run);
+            found.runs.insert(run, path);
         }
         found.snapshot = Some(snapshot).filter(|_| !found.report.adopted.is_empty());
         found
     }
 
+    /// Returns the journal of a run whose creations the state lacks.
+    pub(super) fn unsettled_journal(&self) -> Option<&Path> {
+        let conflict = self.report.conflicts.first().map(|conflict| conflict.journal.as_path());
+        let adopted = self.runs.values().next().filter(|_| self.snapshot.is_some()).map(PathBuf::as_path);
+        conflict.or(adopted)
+    }
+
     /// Returns `true` if the objects of a run stay until the state with the adopted creations is saved.
     pub(super) fn has_run(&self, run: &str) -> bool {
-        self.runs.contains(run)
+        self.runs.contains_key(run)
     }
 
     /// Returns `true` if the objects of a run stay, because not all that it has created is in the state.

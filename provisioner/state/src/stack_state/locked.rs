@@ -184,6 +184,7 @@ impl StackState {
                 StateError::Unsaved { stack, kept, source: Box::new(source) }
             })?;
             let Some((revision, integrity_error)) = saved else { return Ok(None) };
+            recovery.finish(access, lock).await?;
             if let (Some(integrity_error), Purpose::Run) = (integrity_error, purpose) {
                 return Err(StateError::SavedInvalid(integrity_error));
             }

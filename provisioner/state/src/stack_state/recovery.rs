@@ -16,6 +16,7 @@
 //!   command fails with the list of what it created, since a removal would forget resources.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use jiff::Timestamp;
 use pulumi_proto::urn::Urn;
@@ -267,10 +268,7 @@ pub(super) async fn refuse_interrupted_after(
     };
     found.refuse_unmerged()?;
     let stored = found.recovery.as_ref().map(|recovery| recovery.stored.path());
-    let late = found.late.report.conflicts.first().map(|conflict| conflict.journal.clone());
-    let late =
-        late.or_else(|| found.late.snapshot.as_ref().map(|_| access.store.journal_location(&access.stack, "").into()));
-    if let Some(journal) = stored.or(late) {
+    if let Some(journal) = stored.or_else(|| found.late.unsettled_journal().map(Path::to_owned)) {
         return Err(StateError::Interrupted { stack: access.stack.clone(), journal });
     }
     found.finish_completed(access).await?;
@@ -340,13 +338,12 @@ impl Recovery {
         None
     }
 
-    /// Saves the recovered state in place of the expected checkpoint, and adds the interrupted run to the history. Returns
-    /// the revision of the checkpoint, and its integrity error if it has one. Returns `None`, and saves nothing, if the journal
-    /// has grown in the store since it was read.
+    /// Saves the recovered state in place of the expected checkpoint. Returns the revision of the checkpoint, and its integrity
+    /// error if it has one. Returns `None`, and saves nothing, if the journal has grown in the store since it was read. Call
+    /// [`Recovery::finish`] then.
     ///
     /// # Errors
-    /// [`StateError`] if the checkpoint cannot be encoded or saved, or the journal cannot be closed. An entry of the
-    /// history that cannot be written is no error: the journal stays, and the next run writes the entry.
+    /// [`StateError`] if the checkpoint cannot be encoded or saved, or the journal cannot be closed.
     pub(super) async fn save(
         &mut self,
         access: &StackAccess,
@@ -357,7 +354,7 @@ impl Recovery {
         let (text, integrity_error) =
             encode_for_saving(access, secrets, self.snapshot.clone(), expected.text_length()).await?;
         let closing = Closing { checkpoint: digest(&text), history: self.history_entry(access) };
-        if !self.stored.seal(&access.store, lock.run(), self.journal.lines, &closing, false).await? {
+        if !self.stored.seal(&access.store, lock.run(), self.journal.lines, &closing).await? {
             return Ok(None);
         }
         if let Some(files) = self.stored.files().filter(|_| self.journal.has_file) {
@@ -366,8 +363,19 @@ impl Recovery {
             closed.or_else(|error| if access.journals.is_remote() { Ok(()) } else { Err(error) })?;
         }
         let revision = explained(access, access.store.save(lock, text, expected)).await?;
-        // The next save makes the checkpoint of the first seal an earlier one.
-        self.stored.seal(&access.store, lock.run(), self.journal.lines, &closing, true).await?;
+        self.journal.closed = Some(closing);
+        Ok(Some((revision, integrity_error)))
+    }
+
+    /// Marks the journal as merged after [`Recovery::save`], adds the interrupted run to the history, and removes the journal. An
+    /// entry of the history that cannot be written is no error: the journal stays, and the next run writes the entry.
+    ///
+    /// # Errors
+    /// [`StateError`] if the mark cannot be written. The state is saved; a run that went on from it would make the journal
+    /// contradict its own checkpoint.
+    pub(super) async fn finish(&mut self, access: &StackAccess, lock: &StackLock) -> Result<(), StateError> {
+        let Some(closing) = &self.journal.closed else { return Ok(()) };
+        self.stored.mark_merged(&access.store, lock.run(), self.journal.lines, closing).await?;
         // The journal is closed, so the next run does these again if one fails.
         if archive(access, closing.history.as_ref()).await.is_ok() {
             match self.has_late_conflict {
@@ -375,7 +383,7 @@ impl Recovery {
                 false => self.stored.remove(&access.store).await.ok(),
             };
         }
-        Ok(Some((revision, integrity_error)))
+        Ok(())
     }
 
     /// Returns the history entry of the run: its own if it had ended, and else that of a failed update. `None` if the

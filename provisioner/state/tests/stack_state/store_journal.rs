@@ -47,6 +47,12 @@ impl Machine {
         StackState::open(self.access.clone(), &leased()).await
     }
 
+    /// Removes the locks, as `sc cancel` does.
+    async fn break_locks(&self) {
+        let (store, stack) = (&self.access.store, &self.access.stack);
+        store.break_locks(stack, &store.locks(stack).await.unwrap()).await.unwrap();
+    }
+
     /// Loses the disk.
     fn lose(self) {
         drop(self.disk);
@@ -85,6 +91,14 @@ async fn segments(objects: &MemoryObjects) -> Vec<String> {
     segments
 }
 
+/// Starts a run on a machine of its own.
+async fn started(objects: &MemoryObjects) -> (Machine, StackState, JournalRecorder) {
+    let machine = Machine::new(objects).await;
+    let run = machine.open().await.unwrap();
+    let recorder = run.recorder(UpdateKind::Update);
+    (machine, run, recorder)
+}
+
 async fn append(recorder: &mut JournalRecorder, records: &[Record]) {
     for record in records {
         recorder.append(record).unwrap().wait().await.unwrap();
@@ -99,9 +113,7 @@ fn begin(operation: u64, resource: &ResourceState) -> Record {
 #[tokio::test(start_paused = true)]
 async fn another_machine_merges_the_journal_of_a_lost_one() {
     let objects = MemoryObjects::default();
-    let machine = Machine::new(&objects).await;
-    let run = machine.open().await.unwrap();
-    let mut recorder = run.recorder(UpdateKind::Update);
+    let (machine, run, mut recorder) = started(&objects).await;
     recorder.wait_for_secrets().await.unwrap();
     append(&mut recorder, &creation(0, 0, secret_resource("a"))).await;
     // The begin of `b` is in the store, and everything before it.
@@ -155,9 +167,7 @@ async fn run_that_ends_leaves_no_segment() {
 async fn machine_lost_at_any_request_of_the_end_leaves_a_state_and_no_conflict() {
     for lost_after in 0..60 {
         let objects = MemoryObjects::default();
-        let machine = Machine::new(&objects).await;
-        let run = machine.open().await.unwrap();
-        let mut recorder = run.recorder(UpdateKind::Update);
+        let (machine, run, mut recorder) = started(&objects).await;
         for name in ["a", "b", "c"] {
             let number = u64::from(name.as_bytes()[0] - b'a');
             append(&mut recorder, &creation(number, number, resource(name))).await;
@@ -174,8 +184,7 @@ async fn machine_lost_at_any_request_of_the_end_leaves_a_state_and_no_conflict()
         objects.set_faults(|_| Fault::None);
         let other = Machine::new(&objects).await;
         // A run that could not save has removed the lease of its lock, unless it could not do that either.
-        let locks = other.access.store.locks(&other.access.stack).await.unwrap();
-        other.access.store.break_locks(&other.access.stack, &locks).await.unwrap();
+        other.break_locks().await;
         let state = other.open().await.unwrap_or_else(|error| panic!("{lost_after}: {error:?}"));
         // The end of the last one may not be in the store yet.
         let [recorded, pending] = shown(state.snapshot());
@@ -193,9 +202,7 @@ async fn machine_lost_at_any_request_of_the_end_leaves_a_state_and_no_conflict()
 async fn machine_that_takes_a_journal_over_may_be_lost_at_any_request() {
     for lost_after in 0..60 {
         let objects = MemoryObjects::default();
-        let machine = Machine::new(&objects).await;
-        let run = machine.open().await.unwrap();
-        let mut recorder = run.recorder(UpdateKind::Update);
+        let (machine, run, mut recorder) = started(&objects).await;
         append(&mut recorder, &creation(0, 0, resource("a"))).await;
         append(&mut recorder, &creation(1, 1, resource("b"))).await;
         append(&mut recorder, &[begin(2, &resource("c"))]).await;
@@ -213,8 +220,7 @@ async fn machine_that_takes_a_journal_over_may_be_lost_at_any_request() {
         taker.lose();
         objects.set_faults(|_| Fault::None);
         let third = Machine::new(&objects).await;
-        let locks = third.access.store.locks(&third.access.stack).await.unwrap();
-        third.access.store.break_locks(&third.access.stack, &locks).await.unwrap();
+        third.break_locks().await;
         let state = third.open().await.unwrap_or_else(|error| panic!("{lost_after}: {error:?}"));
         let expected = [vec!["a".to_owned(), "b".to_owned()], vec!["c=".to_owned()]];
         assert_eq!(shown(state.snapshot()), expected, "{lost_after}");
@@ -230,9 +236,7 @@ async fn machine_that_takes_a_journal_over_may_be_lost_at_any_request() {
 #[tokio::test(start_paused = true)]
 async fn reply_that_comes_after_a_takeover_gives_the_pending_create_its_id() {
     let objects = MemoryObjects::default();
-    let machine = Machine::new(&objects).await;
-    let run = machine.open().await.unwrap();
-    let mut recorder = run.recorder(UpdateKind::Update);
+    let (machine, run, mut recorder) = started(&objects).await;
     append(&mut recorder, &creation(0, 0, resource("a"))).await;
     append(&mut recorder, &[begin(1, &resource("b"))]).await;
     // Another machine takes over, while Create of `b` is under way.
@@ -267,9 +271,7 @@ async fn reply_that_comes_after_a_takeover_gives_the_pending_create_its_id() {
 #[tokio::test(start_paused = true)]
 async fn late_resource_beside_another_one_is_named_and_neither_is_lost() {
     let objects = MemoryObjects::default();
-    let machine = Machine::new(&objects).await;
-    let run = machine.open().await.unwrap();
-    let mut recorder = run.recorder(UpdateKind::Update);
+    let (_machine, run, mut recorder) = started(&objects).await;
     append(&mut recorder, &[begin(0, &resource("b"))]).await;
     let other = Machine::new(&objects).await;
     let state = other.open().await.unwrap();
@@ -294,9 +296,7 @@ async fn late_resource_beside_another_one_is_named_and_neither_is_lost() {
 #[tokio::test(start_paused = true)]
 async fn segment_behind_a_gap_gives_pending_creates_with_ids() {
     let objects = MemoryObjects::default();
-    let machine = Machine::new(&objects).await;
-    let run = machine.open().await.unwrap();
-    let mut recorder = run.recorder(UpdateKind::Update);
+    let (machine, run, mut recorder) = started(&objects).await;
     append(&mut recorder, &[begin(0, &resource("a"))]).await;
     // The write of the second segment is held up on its way.
     objects.set_faults(|request: &Request| {
@@ -325,9 +325,7 @@ async fn segment_behind_a_gap_gives_pending_creates_with_ids() {
 #[tokio::test(start_paused = true)]
 async fn creation_waits_for_the_store_and_all_else_does_not() {
     let objects = MemoryObjects::default();
-    let machine = Machine::new(&objects).await;
-    let run = machine.open().await.unwrap();
-    let mut recorder = run.recorder(UpdateKind::Update);
+    let (_machine, _run, mut recorder) = started(&objects).await;
     let waits = |recorder: &mut JournalRecorder, record: &Record| !recorder.append(record).unwrap().is_complete();
     let [begin, end] = creation(0, 0, resource("a"));
     assert!(waits(&mut recorder, &begin));
@@ -350,9 +348,7 @@ async fn creation_waits_for_the_store_and_all_else_does_not() {
 #[tokio::test(start_paused = true)]
 async fn store_that_stays_away_lets_no_creation_begin() {
     let objects = MemoryObjects::default();
-    let machine = Machine::new(&objects).await;
-    let run = machine.open().await.unwrap();
-    let mut recorder = run.recorder(UpdateKind::Update);
+    let (_machine, run, mut recorder) = started(&objects).await;
     append(&mut recorder, &[begin(0, &resource("a"))]).await;
     objects.set_faults(|_| Fault::NotReached);
     let [_, end] = creation(0, 0, resource("a"));
@@ -371,9 +367,7 @@ async fn store_that_stays_away_lets_no_creation_begin() {
 #[tokio::test(start_paused = true)]
 async fn machine_that_comes_back_finds_its_journal_merged() {
     let objects = MemoryObjects::default();
-    let machine = Machine::new(&objects).await;
-    let run = machine.open().await.unwrap();
-    let mut recorder = run.recorder(UpdateKind::Update);
+    let (machine, run, mut recorder) = started(&objects).await;
     append(&mut recorder, &creation(0, 0, resource("a"))).await;
     append(&mut recorder, &[begin(1, &resource("b"))]).await;
     // The machine stops before this line is sent.
@@ -449,9 +443,7 @@ async fn objects_of_other_names_are_ignored() {
 #[tokio::test(start_paused = true)]
 async fn segments_that_could_not_be_removed_do_not_contradict_the_next_state() {
     let objects = MemoryObjects::default();
-    let machine = Machine::new(&objects).await;
-    let run = machine.open().await.unwrap();
-    let mut recorder = run.recorder(UpdateKind::Update);
+    let (machine, run, mut recorder) = started(&objects).await;
     append(&mut recorder, &creation(0, 0, resource("a"))).await;
     append(&mut recorder, &[begin(1, &resource("b"))]).await;
     drop((run, recorder));
@@ -477,9 +469,7 @@ async fn segments_that_could_not_be_removed_do_not_contradict_the_next_state() {
 #[tokio::test(start_paused = true)]
 async fn run_that_had_written_nothing_begins_nothing_after_a_takeover() {
     let objects = MemoryObjects::default();
-    let machine = Machine::new(&objects).await;
-    let run = machine.open().await.unwrap();
-    let mut recorder = run.recorder(UpdateKind::Update);
+    let (machine, run, mut recorder) = started(&objects).await;
     let other = Machine::new(&objects).await;
     let state = other.open().await.unwrap();
     state.close(Snapshot { resources: vec![resource("z")], ..Snapshot::default() }, Some(&update())).await.unwrap();
@@ -525,8 +515,7 @@ async fn history_has_a_run_whose_taker_was_lost_after_its_save() {
     taker.lose();
     objects.set_faults(|_| Fault::None);
     let third = Machine::new(&objects).await;
-    let locks = third.access.store.locks(&third.access.stack).await.unwrap();
-    third.access.store.break_locks(&third.access.stack, &locks).await.unwrap();
+    third.break_locks().await;
     let state = third.open().await.unwrap();
     assert!(state.unexplained_empty().is_none());
     assert_eq!(shown(state.snapshot()), [vec![] as Vec<String>, vec![]]);
@@ -539,9 +528,7 @@ async fn history_has_a_run_whose_taker_was_lost_after_its_save() {
 #[tokio::test(start_paused = true)]
 async fn late_creation_stays_until_the_state_has_it() {
     let objects = MemoryObjects::default();
-    let machine = Machine::new(&objects).await;
-    let run = machine.open().await.unwrap();
-    let mut recorder = run.recorder(UpdateKind::Update);
+    let (machine, run, mut recorder) = started(&objects).await;
     append(&mut recorder, &[begin(0, &resource("b"))]).await;
     let other = Machine::new(&objects).await;
     let state = other.open().await.unwrap();
@@ -564,8 +551,7 @@ async fn late_creation_stays_until_the_state_has_it() {
     assert!(other.open().await.is_err());
     assert_eq!(segments(&objects).await.len(), 1, "the state does not have it");
     objects.set_faults(|_| Fault::None);
-    let locks = other.access.store.locks(&other.access.stack).await.unwrap();
-    other.access.store.break_locks(&other.access.stack, &locks).await.unwrap();
+    other.break_locks().await;
     let state = other.open().await.unwrap();
     assert_eq!(shown(state.snapshot()), [vec!["z".to_owned()], vec!["b=b".to_owned()]]);
     state.release().await.unwrap();
@@ -575,16 +561,13 @@ async fn late_creation_stays_until_the_state_has_it() {
 #[tokio::test(start_paused = true)]
 async fn adopted_journal_leaves_what_may_exist_as_pending() {
     let objects = MemoryObjects::default();
-    let machine = Machine::new(&objects).await;
-    let run = machine.open().await.unwrap();
-    let mut recorder = run.recorder(UpdateKind::Update);
+    let (machine, run, mut recorder) = started(&objects).await;
     append(&mut recorder, &creation(0, 0, resource("a"))).await;
     append(&mut recorder, &[begin(1, &resource("b"))]).await;
     drop((run, recorder));
     machine.lose();
     let other = Machine::new(&objects).await;
-    let locks = other.access.store.locks(&other.access.stack).await.unwrap();
-    other.access.store.break_locks(&other.access.stack, &locks).await.unwrap();
+    other.break_locks().await;
     // Another program has written a state.
     objects.put(CHECKPOINT, r#"{"version":3,"checkpoint":{"stack":"organization/reef/dev","latest":{"manifest":{}}}}"#);
     assert!(matches!(other.open().await, Err(StateError::Conflict(_))));

@@ -78,7 +78,7 @@ struct JournalChangeArgs {
 
 /// Remove a journal without using it
 ///
-/// What only this journal knows is forgotten: the command lists it first.
+/// Forgets what only this journal knows, which the command lists first.
 #[derive(Debug, Args)]
 struct JournalDiscardArgs {
     /// Id of the run, or its beginning [default: the only journal]
