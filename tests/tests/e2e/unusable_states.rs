@@ -352,7 +352,7 @@ fn state_is_saved_after_a_journal_write_failure() {
     repository.expect_exit(0, "preview --expect-no-changes");
 }
 
-/// Shows: state.md#the-checkpoint-could-not-be-saved "the next run of `sc` on this machine then restores everything"
+/// Shows: state.md#the-checkpoint-could-not-be-saved "the next run of `sc` then restores everything"
 #[test]
 fn unsaved_state_is_restored_from_the_journal_by_the_next_run() {
     let big = format!("big: {{ type: files:fs:File, config: {{ path: big, content: {} }} }}", "x".repeat(6000));
