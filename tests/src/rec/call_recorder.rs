@@ -39,6 +39,10 @@ pub trait CallRecorder: Send + Sync + fmt::Debug + 'static {
     fn report_hanging_call(&self);
     /// Reports that a resource exists from now on, or no longer exists.
     fn set_exists(&self, _id: &str, _exists: bool) {}
+    /// Returns whether a resource exists, as far as that is known.
+    fn exists(&self, _id: &str) -> bool {
+        true
+    }
     /// Returns whether calls are recorded, so that requests need to be converted.
     fn is_recording(&self) -> bool {
         true
@@ -209,6 +213,11 @@ impl CallRecorder for FolderCallRecorder {
             // A resource that does not exist may be deleted again.
             std::fs::remove_file(entry).ok();
         }
+    }
+
+    fn exists(&self, id: &str) -> bool {
+        let ledger = self.folder.join("ledger");
+        !ledger.is_dir() || ledger.join(id).is_file()
     }
 
     fn report_hanging_call(&self) {}

@@ -276,7 +276,7 @@ impl ResourceProvider for ScriptedProvider {
         self.fail_with_status("Read", &request.urn, &request, &behaviour)?;
         self.record_result("Read", &request, behaviour.read == Some(ScriptedRead::Error))?;
         self.hang(&behaviour, Hang::Read).await;
-        if behaviour.read == Some(ScriptedRead::Gone) {
+        if behaviour.read == Some(ScriptedRead::Gone) || !self.call_recorder.exists(&request.id) {
             return Ok(Response::new(rpc::ReadResponse::default()));
         }
         let (mut id, mut properties, mut inputs) =

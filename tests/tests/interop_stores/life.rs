@@ -9,6 +9,9 @@ use tests::processes::{kill_with_variable, wait_until};
 
 use crate::{azblob, postgres};
 
+/// Arguments of `unshare` for a command with a host name of its own.
+const UNSHARE: [&str; 4] = ["--user", "--map-root-user", "--uts", "--"];
+
 /// Repository with the stack `reef` of project `tank`.
 pub(crate) struct Repository {
     folder: tempfile::TempDir,
@@ -17,6 +20,8 @@ pub(crate) struct Repository {
     /// Entry of `secrets-provider`.
     secrets_provider: String,
     environment: Vec<(String, String)>,
+    /// Name of the host, in place of that of this machine.
+    hostname: Option<String>,
 }
 
 impl Repository {
@@ -28,7 +33,8 @@ impl Repository {
         fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: tank\n").unwrap();
         let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let secrets_provider = "{ type: passphrase, config: { passPhrase: hush } }".to_owned();
-        Self { folder, storage: storage.to_owned(), secrets_provider, environment: environment.collect() }
+        let (storage, environment) = (storage.to_owned(), environment.collect());
+        Self { folder, storage, secrets_provider, environment, hostname: None }
     }
 
     /// Creates a repository whose state is in the bucket `reef` of a server of S3, or of a proxy in front of it.
@@ -80,6 +86,16 @@ impl Repository {
         Self::new(&self.storage, &environment).with_secrets_provider(&self.secrets_provider)
     }
 
+    /// Gives the machine another host name, if this system allows namespaces of users.
+    pub(crate) fn on_host(mut self, name: &str) -> Self {
+        let tried = Command::new("unshare").args(UNSHARE).args(["hostname", name]).output();
+        match tried {
+            Ok(output) if output.status.success() => self.hostname = Some(name.to_owned()),
+            _ => println!("SKIPPED another host name: `unshare --user --uts` is not allowed here"),
+        }
+        self
+    }
+
     /// Lets server.yaml name another state storage from its next write on.
     pub(crate) fn use_storage(&mut self, storage: &str) {
         storage.clone_into(&mut self.storage);
@@ -94,7 +110,11 @@ impl Repository {
         let line = |(name, value): &(&str, &str)| {
             format!("        {name}: {{ type: rec:index:Thing, config: {{ v: '{value}' }} }}\n")
         };
-        let things: String = things.iter().map(line).collect();
+        self.write_resources(&things.iter().map(line).collect::<String>());
+    }
+
+    /// Writes server.yaml with the lines of resources.
+    pub(crate) fn write_resources(&self, resources: &str) {
         let rec = env!("CARGO_BIN_EXE_pulumi-resource-rec");
         let text = format!(
             "schemaVersion: 1.0
@@ -109,7 +129,7 @@ resources:
   resources:
     prod:
       resources:
-{things}",
+{resources}",
             self.storage, self.secrets_provider
         );
         fs::write(self.path(".sc/stacks/reef/server.yaml"), text).unwrap();
@@ -130,7 +150,15 @@ resources:
 
     /// Returns the command, which is not started.
     pub(crate) fn command(&self, arguments: &str) -> Command {
-        let mut command = Command::new(binaries::sc().unwrap());
+        let sc = binaries::sc().unwrap();
+        let mut command = match &self.hostname {
+            None => Command::new(sc),
+            Some(name) => {
+                let mut command = Command::new("unshare");
+                command.args(UNSHARE).args(["sh", "-c", r#"hostname "$0" && exec "$@""#, name]).arg(sc);
+                command
+            }
+        };
         command
             .args(arguments.split_whitespace())
             .current_dir(self.folder.path())

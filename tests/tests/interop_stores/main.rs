@@ -20,4 +20,5 @@ mod postgres;
 mod pulumi_reader;
 mod requests;
 mod s3;
+mod stopped_runs;
 mod versions;
