@@ -260,21 +260,23 @@ fn name(id: &str) -> &str {
     id.rsplit_once('-').unwrap().0
 }
 
-fn lose_machines(machine: Repository, proxy: &StoreProxy) {
+fn lose_machines(store: &str, machine: Repository, proxy: &StoreProxy) {
     let scale = Scale::from_environment();
     let seed = std::env::var("SC_SEED").map_or_else(|_| u64::from(std::process::id()), |seed| seed.parse().unwrap());
-    println!("SC_SEED={seed}");
-    let mut fleet = Fleet::new(machine, proxy, scale, seed);
+    println!("{store}: SC_SEED={seed}");
+    // Each store has other moments.
+    let of_store = store.bytes().fold(seed, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    let mut fleet = Fleet::new(machine, proxy, scale, of_store);
     for _ in 0..scale.machines {
         fleet.version += 1;
         fleet.write();
         let mut lost = fleet.lose_run();
-        lost.moment = format!("SC_SEED={seed}, version {}: {}", fleet.version, lost.moment);
+        lost.moment = format!("{store}, SC_SEED={seed}, version {}: {}", fleet.version, lost.moment);
         fleet.replace_machine();
         fleet.check(&lost);
         println!("{}", lost.moment);
     }
-    println!("{} machines lost; {} creations were pending and had happened", scale.machines, fleet.settled);
+    println!("{store}: {} machines lost; {} creations were pending and had happened", scale.machines, fleet.settled);
 }
 
 /// Shows: state.md#stores "Whichever machine looks next finds what the run had recorded"
@@ -282,7 +284,7 @@ fn lose_machines(machine: Repository, proxy: &StoreProxy) {
 fn machines_lost_beside_s3() {
     let server = s3::with_bucket("reef");
     let proxy = StoreProxy::in_front_of(server.url()).unwrap();
-    lose_machines(Repository::in_s3(&proxy.url()), &proxy);
+    lose_machines("S3", Repository::in_s3(&proxy.url()), &proxy);
 }
 
 /// Shows: state.md#stores "Whichever machine looks next finds what the run had recorded"
@@ -290,7 +292,7 @@ fn machines_lost_beside_s3() {
 fn machines_lost_beside_postgres() {
     let server = postgres::start(&[]);
     let proxy = StoreProxy::in_front_of_postgres(server.port()).unwrap();
-    lose_machines(Repository::in_postgres(proxy.port()), &proxy);
+    lose_machines("PostgreSQL", Repository::in_postgres(proxy.port()), &proxy);
 }
 
 /// Shows: state.md#stores "Whichever machine looks next finds what the run had recorded"
@@ -298,7 +300,7 @@ fn machines_lost_beside_postgres() {
 async fn machines_lost_beside_google_cloud_storage() {
     let server = GcsServer::start(None).await.unwrap();
     let proxy = StoreProxy::in_front_of(&server.url()).unwrap();
-    let lose = move || lose_machines(Repository::in_google_cloud_storage(&proxy.url()), &proxy);
+    let lose = move || lose_machines("GCS", Repository::in_google_cloud_storage(&proxy.url()), &proxy);
     tokio::task::spawn_blocking(lose).await.unwrap();
 }
 
@@ -307,5 +309,5 @@ async fn machines_lost_beside_google_cloud_storage() {
 fn machines_lost_beside_azure() {
     let server = Azurite::start("reef").unwrap();
     let proxy = StoreProxy::in_front_of(&server.url()).unwrap();
-    lose_machines(Repository::in_azure(&proxy.host()), &proxy);
+    lose_machines("Azure", Repository::in_azure(&proxy.host()), &proxy);
 }
