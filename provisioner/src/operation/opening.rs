@@ -20,6 +20,7 @@ impl StackRun {
         self.report_late(state.late());
         self.report_local_journal();
         self.report_obsolete(state.obsolete());
+        self.report_undeleted_journals(state.undeleted_journals());
         self.report_secrets_change(&state);
         let emptied = state.unexplained_empty().cloned();
         self.report_unexplained_empty(emptied.as_ref().filter(|_| self.options.allow_empty));

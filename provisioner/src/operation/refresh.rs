@@ -136,6 +136,16 @@ impl StackRun {
         obsolete.iter().for_each(|started| self.warn_of_journal(obsolete_text(started)));
     }
 
+    /// Reports the location of journals that the store does not allow to remove.
+    pub(super) fn report_undeleted_journals(&self, location: Option<String>) {
+        if let Some(location) = location {
+            self.warn_of_journal(MessageText::new(format_args!(
+                "the store does not allow to remove journals of runs that have ended, in {location}: each run reads them again. Allow the \
+                 removal of objects there, or remove them yourself"
+            )));
+        }
+    }
+
     fn warn_of_journal(&self, text: MessageText) {
         self.events.emit(Event::Message(Message { repeated: true, ..Message::new(Severity::Warning, text) }));
     }

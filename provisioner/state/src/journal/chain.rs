@@ -72,6 +72,16 @@ impl Chain {
         merged.map(|(number, _)| object_name(*number)).collect()
     }
 
+    /// Returns the number of the last line.
+    pub(super) fn last_line(&self) -> usize {
+        self.lines().last_key_value().map_or(0, |(number, _)| *number)
+    }
+
+    /// Returns `true` if a seal says that a checkpoint has the lines up to a number.
+    pub(super) fn is_saved_up_to(&self, lines: usize) -> bool {
+        self.seals.values().any(|seal| seal.saved && seal.lines >= lines)
+    }
+
     /// Returns the names of the seals.
     pub(super) fn seal_names(&self) -> Vec<String> {
         self.seals.keys().copied().map(object_name).collect()

@@ -15,7 +15,7 @@ pub(crate) struct Seal {
     pub(super) run: String,
     /// Number of the last line that it has taken.
     pub(super) lines: usize,
-    /// SHA-256 of the checkpoint that it is about to save; `None` if nothing was to be saved.
+    /// SHA-256 of the checkpoint that it is about to save; `None` if nothing was to be saved any more.
     pub(super) checkpoint: Option<String>,
     /// Time of the seal, RFC 3339.
     pub(super) time: String,
@@ -39,10 +39,10 @@ impl Seal {
         Self { run: run.to_owned(), lines, checkpoint, time: Timestamp::now().to_string(), history, saved: false }
     }
 
-    /// Creates the seal of a journal without lines: there is nothing to save.
-    pub(super) fn of_unwritten(run: &str) -> Self {
+    /// Creates the seal of a journal whose first lines are saved in a checkpoint, or which has none.
+    pub(super) fn of_saved(run: &str, lines: usize) -> Self {
         let time = Timestamp::now().to_string();
-        Self { run: run.to_owned(), lines: 0, checkpoint: None, time, history: None, saved: true }
+        Self { run: run.to_owned(), lines, checkpoint: None, time, history: None, saved: true }
     }
 
     /// Returns the end of the run as the seal has it; `None` if it names no checkpoint.

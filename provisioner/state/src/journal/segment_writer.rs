@@ -22,7 +22,7 @@ use super::header::{StoredHeader, StoredSegment};
 use super::seal::read_seal;
 use super::segment::object_name;
 use super::statistics::SegmentStatistics;
-use super::stored::remove_segments;
+use super::stored::remove_saved;
 use crate::error::StateError;
 use crate::receipt::{Progress, Receipt, SendFailure, Waits};
 use crate::store::{CreatedObject, ObjectErrorKind, StackReference, StateStore, StoreError};
@@ -190,18 +190,18 @@ impl SegmentWriter {
         failure.map_or(Ok(()), |failure| Err(failure.into_error(&self.shared.place.stack)))
     }
 
-    /// Removes the segments after the state was saved.
+    /// Removes the segments after the state was saved, or marks them as saved in a store that does not allow to remove them.
     ///
     /// # Errors
     /// [`StoreError`] if one cannot be removed.
     pub(crate) async fn remove(&self) -> Result<(), StoreError> {
-        let (names, mut task) = {
+        let (names, mut task, lines) = {
             let mut queue = self.shared.queue();
-            (take(&mut queue.names), take(&mut queue.task))
+            (take(&mut queue.names), take(&mut queue.task), queue.cut)
         };
         task.shutdown().await;
         let SegmentPlace { store, stack, run, .. } = &self.shared.place;
-        remove_segments(store, stack, run, &names).await
+        remove_saved(store, stack, run, &names, lines).await
     }
 
     /// Returns how many segments were written, and how long that took.

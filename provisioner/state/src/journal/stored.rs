@@ -214,12 +214,8 @@ impl StoredJournal {
     ) -> Result<(), StoreError> {
         let Some(chain) = self.chain.as_ref().filter(|_| self.may_have_objects) else { return Ok(()) };
         let seal = Seal { saved: true, ..Seal::of_takeover(run, lines, closing) };
-        let mut number = chain.free_number();
         // A run that goes on may have written behind the first seal.
-        while !write_seal(store, &self.stack, &self.run, number, &seal).await? {
-            number += 1;
-        }
-        Ok(())
+        write_seal_from(store, &self.stack, &self.run, chain.free_number(), &seal).await
     }
 
     /// Removes the segments whose lines a checkpoint has, up to a number of lines. The later ones stay, because the state has another
@@ -233,20 +229,33 @@ impl StoredJournal {
     }
 
     /// Removes what was read, after its records were saved: objects by their names, and files. Seals stay for a time, by which
-    /// a run that goes on is recognized. What is gone already is no error.
+    /// a run that goes on is recognized. What is gone already is no error. Returns `false` if the store does not allow to remove
+    /// objects: they have the mark that a checkpoint has their lines.
     ///
     /// # Errors
     /// [`StateError`] if something cannot be removed.
-    pub(crate) async fn remove(&self, store: &StateStore) -> Result<(), StateError> {
+    pub(crate) async fn remove(&self, store: &StateStore) -> Result<bool, StateError> {
+        let mut is_removed = true;
         if let Some(chain) = &self.chain {
             let mut names = chain.segment_names();
             let is_old = |modified: Timestamp| Timestamp::now().duration_since(modified) > SEAL_AGE;
             if chain.modified.is_some_and(is_old) {
                 names.extend(chain.seal_names());
             }
-            remove_segments(store, &self.stack, &self.run, &names).await?;
+            is_removed = match remove_segments(store, &self.stack, &self.run, &names).await {
+                Err(error) if error.is_denied() => {
+                    let lines = chain.last_line();
+                    if !chain.is_saved_up_to(lines) {
+                        let seal = Seal::of_saved(&self.run, lines);
+                        write_seal_from(store, &self.stack, &self.run, chain.free_number(), &seal).await?;
+                    }
+                    false
+                }
+                removed => removed.map(|()| true)?,
+            };
         }
-        self.files.as_ref().map_or(Ok(()), JournalFiles::remove).map_err(JournalError::into)
+        self.files.as_ref().map_or(Ok(()), JournalFiles::remove).map_err(JournalError::from)?;
+        Ok(is_removed)
     }
 }
 
@@ -260,7 +269,40 @@ pub(crate) async fn seal_unwritten(
     run: &str,
     by: &str,
 ) -> Result<(), StoreError> {
-    write_seal(store, stack, run, 0, &Seal::of_unwritten(by)).await.map(drop)
+    write_seal(store, stack, run, 0, &Seal::of_saved(by, 0)).await.map(drop)
+}
+
+/// Removes the segments of a run that has saved its state, or marks them as saved if the store does not allow to remove them.
+///
+/// # Errors
+/// [`StoreError`] if neither is possible.
+pub(super) async fn remove_saved(
+    store: &StateStore,
+    stack: &StackReference,
+    run: &str,
+    names: &[String],
+    lines: usize,
+) -> Result<(), StoreError> {
+    match remove_segments(store, stack, run, names).await {
+        Err(error) if error.is_denied() => {
+            write_seal_from(store, stack, run, names.len() as u64, &Seal::of_saved(run, lines)).await
+        }
+        removed => removed,
+    }
+}
+
+/// Writes a seal under the first number that is free, from one on.
+async fn write_seal_from(
+    store: &StateStore,
+    stack: &StackReference,
+    run: &str,
+    mut number: u64,
+    seal: &Seal,
+) -> Result<(), StoreError> {
+    while !write_seal(store, stack, run, number, seal).await? {
+        number += 1;
+    }
+    Ok(())
 }
 
 /// Writes a seal, unless there is an object with its number. Returns whether it is written.

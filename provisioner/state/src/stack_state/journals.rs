@@ -143,6 +143,7 @@ async fn adopt_locked(access: &StackAccess, lock: &StackLock, run: &str) -> Resu
         save_adopted(access, lock, &secrets, &expected, snapshot).await?;
     }
     if adopted.report.conflicts.is_empty() {
+        // What cannot be removed is marked as merged.
         stored.remove(&access.store).await?;
     }
     Ok(adopted.report)

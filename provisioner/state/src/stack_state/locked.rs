@@ -30,6 +30,8 @@ pub struct StackState {
     recovered: Option<RecoveredRun>,
     late: LateReport,
     obsolete: Vec<String>,
+    /// Number of journals that the store does not allow to remove.
+    undeleted: usize,
     unexplained_empty: Option<UnexplainedEmptyState>,
     secrets: StackSecrets,
     /// Checkpoint that the run has read or recovered, and replaces.
@@ -68,6 +70,7 @@ struct OpenedStack {
     recovered: Option<RecoveredRun>,
     late: LateReport,
     obsolete: Vec<String>,
+    undeleted: usize,
     unexplained_empty: Option<UnexplainedEmptyState>,
     secrets: StackSecrets,
     expected: Expected,
@@ -100,8 +103,9 @@ impl StackState {
         let lock = locking::lock(&access, holder).await?;
         match Self::open_locked(&access, &lock.lock, holder, purpose).await {
             Ok(opened) => {
-                let OpenedStack { snapshot, recovered, late, obsolete, unexplained_empty, secrets, expected, .. } =
-                    opened;
+                let OpenedStack { snapshot, recovered, late, obsolete, undeleted, .. } = opened;
+                let (unexplained_empty, secrets, expected) =
+                    (opened.unexplained_empty, opened.secrets, opened.expected);
                 let (unmerged, journal) = (opened.unmerged, Arc::new(Mutex::new(opened.journal)));
                 Ok(Self {
                     access,
@@ -110,6 +114,7 @@ impl StackState {
                     recovered,
                     late,
                     obsolete,
+                    undeleted,
                     unexplained_empty,
                     secrets,
                     expected,
@@ -207,6 +212,7 @@ impl StackState {
             recovered,
             late,
             obsolete,
+            undeleted: found.undeleted,
             unexplained_empty,
             secrets,
             expected,
@@ -239,6 +245,12 @@ impl StackState {
     /// records all that they created. The journals are removed.
     pub fn obsolete(&self) -> &[String] {
         &self.obsolete
+    }
+
+    /// Returns the location of the journals that stay in the store, because it does not allow to remove them; `None` if all were
+    /// removed. They do not count any more, but each run reads them.
+    pub fn undeleted_journals(&self) -> Option<String> {
+        (self.undeleted > 0).then(|| self.access.store.journals_location(&self.access.stack))
     }
 
     /// Returns the journals that start from another checkpoint; none unless the stack was opened for a repair.
@@ -317,7 +329,7 @@ impl StackState {
             self.journal().mark_saved();
         }
         for journal in &self.unmerged {
-            removed = removed.and(journal.remove(&self.access).await);
+            removed = removed.and(journal.remove(&self.access).await.map(drop));
         }
         let released = self.lock.release(&self.access).await;
         drop_in_background((self.snapshot, self.journal));

@@ -82,6 +82,8 @@ pub(super) struct FoundJournals {
     pub(super) unmerged: Vec<Unmerged>,
     /// Creations that came late.
     pub(super) late: Late,
+    /// Number of journals that stay, because the store does not allow to remove them.
+    pub(super) undeleted: usize,
 }
 
 /// Journal that has nothing to recover.
@@ -116,15 +118,15 @@ impl FoundJournals {
     ///
     /// # Errors
     /// [`StateError::HistoryNotWritten`], [`StateError::Journal`].
-    pub(super) async fn finish_completed(&self, access: &StackAccess) -> Result<(), StateError> {
+    pub(super) async fn finish_completed(&mut self, access: &StackAccess) -> Result<(), StateError> {
         for CompletedJournal { stored, closed, .. } in &self.completed {
             archive(access, closed.as_ref().and_then(|closing| closing.history.as_ref())).await?;
             if !self.late.has_run(&stored.run) {
-                stored.remove(&access.store).await?;
+                self.undeleted += usize::from(!stored.remove(&access.store).await?);
             }
         }
         for journal in self.obsolete.iter().filter(|journal| !self.late.has_run(journal.run())) {
-            journal.remove(access).await?;
+            self.undeleted += usize::from(!journal.remove(access).await?);
         }
         Ok(())
     }
@@ -134,17 +136,17 @@ impl FoundJournals {
     ///
     /// # Errors
     /// [`StateError`] if something cannot be removed.
-    pub(super) async fn finish_late(&self, access: &StackAccess) -> Result<(), StateError> {
+    pub(super) async fn finish_late(&mut self, access: &StackAccess) -> Result<(), StateError> {
         for CompletedJournal { stored, lines, .. } in &self.completed {
             match (self.late.has_run(&stored.run), self.late.has_conflict(&stored.run)) {
                 (true, true) => stored.remove_merged(&access.store, *lines).await?,
-                (true, false) => stored.remove(&access.store).await?,
+                (true, false) => self.undeleted += usize::from(!stored.remove(&access.store).await?),
                 (false, _) => {}
             }
         }
         let is_settled = |run: &str| self.late.has_run(run) && !self.late.has_conflict(run);
         for journal in self.obsolete.iter().filter(|journal| is_settled(journal.run())) {
-            journal.remove(access).await?;
+            self.undeleted += usize::from(!journal.remove(access).await?);
         }
         Ok(())
     }
@@ -263,7 +265,7 @@ pub(super) async fn refuse_interrupted_after(
 ) -> Result<(), StateError> {
     let listed = journal::list(&access.journals, &access.store, &access.stack).await?;
     // Under the lock only a run that was taken over removes objects.
-    let Some(found) = find_journals(access, listed, checkpoint, snapshot).await? else {
+    let Some(mut found) = find_journals(access, listed, checkpoint, snapshot).await? else {
         return Err(StateError::JournalChanged { stack: access.stack.clone() });
     };
     found.refuse_unmerged()?;
@@ -367,23 +369,21 @@ impl Recovery {
         Ok(Some((revision, integrity_error)))
     }
 
-    /// Marks the journal as merged after [`Recovery::save`], adds the interrupted run to the history, and removes the journal. An
-    /// entry of the history that cannot be written is no error: the journal stays, and the next run writes the entry.
+    /// Marks the journal as merged after [`Recovery::save`], adds the interrupted run to the history, and removes the journal.
     ///
     /// # Errors
-    /// [`StateError`] if the mark cannot be written. The state is saved; a run that went on from it would make the journal
-    /// contradict its own checkpoint.
+    /// [`StateError`] if the mark or the entry of the history cannot be written. The state is saved, the journal stays, and the
+    /// next run does the rest; a run that went on would make the journal contradict its own checkpoint.
     pub(super) async fn finish(&mut self, access: &StackAccess, lock: &StackLock) -> Result<(), StateError> {
         let Some(closing) = &self.journal.closed else { return Ok(()) };
         self.stored.mark_merged(&access.store, lock.run(), self.journal.lines, closing).await?;
-        // The journal is closed, so the next run does these again if one fails.
-        if archive(access, closing.history.as_ref()).await.is_ok() {
-            match self.has_late_conflict {
-                true => self.stored.remove_merged(&access.store, self.journal.lines).await.ok(),
-                false => self.stored.remove(&access.store).await.ok(),
-            };
-        }
-        Ok(())
+        archive(access, closing.history.as_ref()).await?;
+        let removed = match self.has_late_conflict {
+            true => self.stored.remove_merged(&access.store, self.journal.lines).await,
+            false => self.stored.remove(&access.store).await.map(drop),
+        };
+        // The seal says that the journal is merged, so the next run removes it if this fails.
+        removed.or_else(|error| if access.journals.is_remote() { Ok(()) } else { Err(error) })
     }
 
     /// Returns the history entry of the run: its own if it had ended, and else that of a failed update. `None` if the

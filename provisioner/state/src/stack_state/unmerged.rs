@@ -58,13 +58,14 @@ impl Unmerged {
     }
 
     /// Removes the journal after the state has all its creations. A journal that has grown since it was read stays: its
-    /// run has lost its lock, and has not ended. A missing file is no error.
+    /// run has lost its lock, and has not ended. A missing file is no error. Returns `false` if the store does not allow to remove
+    /// objects.
     ///
     /// # Errors
     /// [`StateError`] if something cannot be removed.
-    pub(super) async fn remove(&self, access: &StackAccess) -> Result<(), StateError> {
+    pub(super) async fn remove(&self, access: &StackAccess) -> Result<bool, StateError> {
         let is_complete = self.stored.files().is_none_or(|files| has_length(&files.path, self.length));
-        if is_complete { self.stored.remove(&access.store).await } else { Ok(()) }
+        if is_complete { self.stored.remove(&access.store).await } else { Ok(true) }
     }
 }
 

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::lock::LockInfo;
 use super::migration_mark::MigrationMark;
-use super::objects::ObjectError;
+use super::objects::{ObjectError, ObjectErrorKind};
 use super::reference::StackReference;
 
 /// Reason why an operation of a store failed.
@@ -122,6 +122,13 @@ pub enum Damage {
 /// Advice for a file or an object that a newer program has written.
 pub(crate) const NEWER: &str =
     "a newer version of `pulumi` or `sc` has written this: use a version of `sc` that supports it";
+
+impl StoreError {
+    /// Returns `true` if the store does not allow the request to the user.
+    pub(crate) fn is_denied(&self) -> bool {
+        matches!(self, Self::Request(ObjectError { kind: ObjectErrorKind::Denied, .. }))
+    }
+}
 
 impl Hint for StoreError {
     fn hint(&self) -> Option<MessageText> {

@@ -114,6 +114,11 @@ impl StateStore {
         Ok(removed?)
     }
 
+    /// Returns the location of the journals of a stack, for messages.
+    pub(crate) fn journals_location(&self, stack: &StackReference) -> String {
+        self.location_of(&self.layout.journal(stack))
+    }
+
     /// Returns the location of the journal of a run, for messages.
     pub(crate) fn journal_location(&self, stack: &StackReference, run: &str) -> String {
         self.location_of(&format!("{}/{run}", self.layout.journal(stack)))

@@ -45,6 +45,8 @@ pub enum Fault {
     LostReply,
     /// The request does not arrive.
     NotReached,
+    /// The store does not allow the request.
+    Denied,
 }
 
 type Faults = Box<dyn FnMut(&Request) -> Fault + Send>;
@@ -107,13 +109,17 @@ impl MemoryObjects {
         let request = Request { operation, key: key.to_owned() };
         let fault = shared.faults.as_mut().map_or(Fault::None, |faults| faults(&request));
         shared.requests.push(request);
-        let result = (fault != Fault::NotReached).then(|| work(&mut shared));
+        let result = matches!(fault, Fault::None | Fault::LostReply).then(|| work(&mut shared));
+        let (kind, source) = match fault {
+            Fault::Denied => (ObjectErrorKind::Denied, "access denied"),
+            _ => (ObjectErrorKind::Unreachable, "the connection was closed"),
+        };
         result.filter(|_| fault == Fault::None).ok_or_else(|| ObjectError {
             operation,
             location: format!("{}/{key}", self.location()),
-            kind: ObjectErrorKind::Unreachable,
-            effect: Effect::Unknown,
-            source: "the connection was closed".into(),
+            kind,
+            effect: kind.effect(),
+            source: source.into(),
         })
     }
 }

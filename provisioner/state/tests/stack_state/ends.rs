@@ -161,3 +161,25 @@ async fn run_that_was_interrupted_before_its_end_is_in_the_history_as_failed() {
     let entry = history(&fixture.access).await.unwrap().pop().unwrap();
     assert_eq!(entry.resource_changes, [("delete".to_owned(), 1)].into());
 }
+
+/// A run does not go on from a merged journal whose entry in the history cannot be written: the journal would contradict what
+/// it saves.
+#[tokio::test]
+async fn merged_journal_without_its_history_does_not_contradict_the_next_state() {
+    let fixture = Fixture::new().await;
+    let (run, recorder) = fixture.unfinished_run().await;
+    drop((run, recorder));
+    fixture.break_locks().await;
+    let history = fixture.folder.path().join(".pulumi/history");
+    std::fs::remove_dir_all(&history).ok();
+    std::fs::write(&history, "").unwrap();
+    for _ in 0..2 {
+        assert!(matches!(fixture.open().await, Err(StateError::HistoryNotWritten { .. })));
+    }
+    assert_eq!(fixture.names().await, ["b", "a"]);
+    std::fs::remove_file(&history).unwrap();
+    let state = fixture.open().await.unwrap();
+    state.close(Snapshot { resources: vec![resource("a")], ..Snapshot::default() }, Some(&update())).await.unwrap();
+    assert_eq!(fixture.names().await, ["a"]);
+    fixture.open().await.unwrap().release().await.unwrap();
+}

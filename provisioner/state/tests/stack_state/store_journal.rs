@@ -465,6 +465,44 @@ async fn segments_that_could_not_be_removed_do_not_contradict_the_next_state() {
     assert_eq!(segments(&objects).await, [""; 0]);
 }
 
+/// A store that allows everything but the removal of journals keeps them. They count for nothing, and each run says so.
+///
+/// Shows: state.md#the-journal-in-the-store "A store that does not allow to remove objects there keeps them, with a seal"
+#[tokio::test(start_paused = true)]
+async fn journals_that_the_store_does_not_allow_to_remove_count_for_nothing() {
+    let objects = MemoryObjects::default();
+    objects.set_faults(|request| {
+        let is_removal = request.operation == "remove" && request.key.starts_with(".sc/journal/");
+        if is_removal { Fault::Denied } else { Fault::None }
+    });
+    // Of a run that ends, and of one that is taken over.
+    let (_, run, mut recorder) = started(&objects).await;
+    append(&mut recorder, &creation(0, 0, resource("a"))).await;
+    drop(recorder);
+    run.close(Snapshot { resources: vec![resource("a")], ..Snapshot::default() }, Some(&update())).await.unwrap();
+    // Another program removes `a`.
+    objects.put(CHECKPOINT, r#"{"version":3,"checkpoint":{"stack":"organization/reef/dev","latest":{"manifest":{}}}}"#);
+    let (machine, run, mut recorder) = started(&objects).await;
+    append(&mut recorder, &creation(0, 0, resource("b"))).await;
+    drop((run, recorder));
+    machine.lose();
+
+    let other = Machine::new(&objects).await;
+    for left in [&["b", "c"][..], &["c"], &[]] {
+        let state = other.open().await.unwrap();
+        assert!(state.late().is_empty());
+        assert_eq!(state.undeleted_journals().unwrap(), "memory://objects/.sc/journal/reef/dev");
+        let resources = left.iter().map(|name| resource(name)).collect();
+        state.close(Snapshot { resources, ..Snapshot::default() }, Some(&update())).await.unwrap();
+    }
+    let kept = segments(&objects).await;
+    objects.set_faults(|_| Fault::None);
+    let state = other.open().await.unwrap();
+    assert_eq!((state.undeleted_journals(), state.snapshot().resources.len()), (None, 0));
+    state.release().await.unwrap();
+    assert!(!kept.is_empty() && segments(&objects).await.is_empty());
+}
+
 /// A run may be taken over before it has written anything.
 #[tokio::test(start_paused = true)]
 async fn run_that_had_written_nothing_begins_nothing_after_a_takeover() {
@@ -580,6 +618,7 @@ async fn adopted_journal_leaves_what_may_exist_as_pending() {
     state.release().await.unwrap();
 }
 
+/// Shows: state.md#stores "the same, on the disk"
 /// Shows: state.md#stores "the same lines are on the disk before the call"
 #[tokio::test]
 async fn journal_in_a_folder_is_on_the_disk_before_a_creation_if_the_mode_asks_for_it() {
