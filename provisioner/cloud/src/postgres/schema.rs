@@ -6,7 +6,8 @@ use tokio_postgres::Row;
 use super::failure::Failure;
 
 /// Returns the columns of the table `$1`, with what makes an insertion of Pulumi's three possible. If the table exists, limits
-/// the time of later statements to `$2` unless they have a limit: one statement is one request.
+/// the time of later statements to `$2` unless they have a limit: one statement is one request. A write that has ended is on the
+/// disk of the server, whatever the database or the role have set: what a call waits for must not be lost with the power.
 pub(super) const COLUMNS: &str = "\
 SELECT a.attname::text, \
        format_type(a.atttypid, NULL), \
@@ -14,7 +15,8 @@ SELECT a.attname::text, \
        EXISTS (SELECT FROM pg_catalog.pg_index i \
                WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indimmediate AND i.indisvalid \
                  AND i.indpred IS NULL AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum) AS is_unique, \
-       (SELECT set_config('statement_timeout', $2, false) WHERE current_setting('statement_timeout') = '0') \
+       (SELECT set_config('statement_timeout', $2, false) WHERE current_setting('statement_timeout') = '0'), \
+       (SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off') \
 FROM pg_catalog.pg_attribute a \
 WHERE a.attrelid = pg_catalog.to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped \
 ORDER BY a.attnum";
