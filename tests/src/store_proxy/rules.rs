@@ -23,6 +23,8 @@ pub enum Fault {
     CutReply,
     /// The store refuses the request with a status and a code. A connection to a database ends instead.
     Refused(u16, &'static str),
+    /// The store refuses the request in this way if it writes an object, and carries out any other. HTTP only.
+    WriteRefused(u16, &'static str),
     /// The store receives the request after the one that follows it. HTTP only; a request that nothing follows is forwarded
     /// after a while.
     Overtaken,
@@ -128,7 +130,7 @@ impl Shared {
     pub(super) fn begin(&self, method: &str, path: &str, conditions: Vec<(String, String)>) -> (Number, Option<Fault>) {
         let mut state = self.state();
         state.positions += 1;
-        let begun = state.positions;
+        let (begun, is_write) = (state.positions, matches!(method, "PUT" | "POST"));
         let (method, path) = (method.to_owned(), path.to_owned());
         state.requests.push(Exchange { method, path, conditions, begun, ended: None, status: None });
         let index = state.requests.len() - 1;
@@ -136,6 +138,10 @@ impl Shared {
         let rules = &mut state.rules;
         let fault = rules.at.remove(&index).or_else(|| rules.next.pop_front());
         let fault = fault.or(rules.from.filter(|(from, _)| index >= *from).map(|(_, fault)| fault));
+        let fault = match fault {
+            Some(Fault::WriteRefused(status, code)) => is_write.then_some(Fault::Refused(status, code)),
+            fault => fault,
+        };
         (number, fault)
     }
 

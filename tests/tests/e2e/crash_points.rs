@@ -200,6 +200,7 @@ fn sc_killed_before_a_call() {
 }
 
 /// Shows: state.md#the-process-ended "No resource is lost, whenever the process ends"
+/// Shows: state.md#stores "nothing that another process of this machine does not find"
 #[test]
 fn sc_killed_after_a_call() {
     check_all(Moment::After);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tests::azurite::Azurite;
 use tests::gcs_server::GcsServer;
-use tests::store_proxy::{Conditions, Fault, StoreProxy};
+use tests::store_proxy::{Conditions, Exchange, Fault, StoreProxy};
 
 use crate::life::Repository;
 use crate::versions::{CHANGE, Versions};
@@ -50,26 +50,27 @@ fn check_once(versions: &Versions, proxy: &StoreProxy, number: usize, fault: Fau
     is_hit
 }
 
-/// Reply of a store to expired credentials, and a part of the error.
+/// Way in which a store refuses requests, and a part of the error.
 struct Refusal {
-    status: u16,
-    code: &'static str,
+    fault: Fault,
     words: &'static str,
 }
 
 /// Refuses all requests from a number on, and checks that the run fails and loses nothing. Returns false if the run has no such
 /// request.
-fn check_refused(versions: &Versions, proxy: &StoreProxy, number: usize, expired: &Refusal) -> bool {
-    let at = format!("refused from request {number} on");
+fn check_refused(versions: &Versions, proxy: &StoreProxy, number: usize, refusal: &Refusal) -> bool {
+    let at = format!("{:?} from request {number} on", refusal.fault);
     versions.change();
     proxy.forget_requests();
-    proxy.fail_from(number, Fault::Refused(expired.status, expired.code));
+    proxy.fail_from(number, refusal.fault);
     let output = versions.repository.command(CHANGE).output().unwrap();
     let printed = String::from_utf8_lossy(&output.stderr);
-    let is_hit = proxy.requests().len() > number;
+    let is_write = |exchange: &Exchange| matches!(&*exchange.method, "PUT" | "POST");
+    let is_met = |exchange: &Exchange| is_write(exchange) || !matches!(refusal.fault, Fault::WriteRefused(..));
+    let is_hit = proxy.requests().iter().skip(number).any(is_met);
     proxy.recover();
     assert_eq!(output.status.code(), Some(i32::from(is_hit)), "{at}: {printed}");
-    assert!(!is_hit || printed.contains(expired.words), "{at}: {printed}");
+    assert!(!is_hit || printed.contains(refusal.words), "{at}: {printed}");
     versions.check_recorded(&at);
     versions.check_next_run(&at);
     is_hit
@@ -85,7 +86,7 @@ fn check_numbers(first: usize, check: impl Fn(usize) -> bool) {
     assert!(count * step() > 8, "only {count} requests");
 }
 
-fn check_bucket(repository: Repository, proxy: &StoreProxy, expired: &Refusal) {
+fn check_bucket(repository: Repository, proxy: &StoreProxy, refusals: &[Refusal]) {
     let versions = Versions::new(repository);
     proxy.set_delay(Duration::from_millis(20));
     for fault in [Fault::CutBefore, Fault::CutAfter, Fault::CutReply, Fault::BUSY] {
@@ -93,7 +94,9 @@ fn check_bucket(repository: Repository, proxy: &StoreProxy, expired: &Refusal) {
     }
     proxy.set_delay(Duration::ZERO);
     check_numbers(1, |number| check_once(&versions, proxy, number, Fault::Overtaken));
-    check_numbers(4, |number| check_refused(&versions, proxy, number, expired));
+    for refusal in refusals {
+        check_numbers(4, |number| check_refused(&versions, proxy, number, refusal));
+    }
 }
 
 /// Shows: state.md#stores "A run with a store that is slow, busy or cut off succeeds, or fails with an error, and loses
@@ -103,8 +106,9 @@ fn run_goes_through_faults_of_s3_and_loses_nothing() {
     let server = s3::with_bucket("reef");
     let proxy = StoreProxy::in_front_of(server.url()).unwrap();
     proxy.set_conditions(Conditions::Proxy);
-    let expired = Refusal { status: 400, code: "ExpiredToken", words: "have expired (ExpiredToken" };
-    check_bucket(Repository::in_s3(&proxy.url()), &proxy, &expired);
+    let expired = Refusal { fault: Fault::Refused(400, "ExpiredToken"), words: "have expired (ExpiredToken" };
+    let full = Refusal { fault: Fault::WriteRefused(403, "QuotaExceeded"), words: "QuotaExceeded" };
+    check_bucket(Repository::in_s3(&proxy.url()), &proxy, &[expired, full]);
 }
 
 /// Shows: state.md#stores "A run with a store that is slow, busy or cut off succeeds, or fails with an error, and loses
@@ -128,8 +132,11 @@ async fn run_goes_through_faults_of_google_cloud_storage_and_loses_nothing() {
 fn run_goes_through_faults_of_azure_and_loses_nothing() {
     let server = Azurite::start("reef").unwrap();
     let proxy = StoreProxy::in_front_of(&server.url()).unwrap();
-    let expired = Refusal { status: 401, code: "InvalidAuthenticationInfo", words: "or have expired, or the clock" };
-    check_bucket(Repository::in_azure(&proxy.host()), &proxy, &expired);
+    let expired = "InvalidAuthenticationInfo";
+    let expired = Refusal { fault: Fault::Refused(401, expired), words: "or have expired, or the clock" };
+    // A shared access signature whose time is over.
+    let ended = Refusal { fault: Fault::Refused(403, "AuthenticationFailed"), words: "AuthenticationFailed" };
+    check_bucket(Repository::in_azure(&proxy.host()), &proxy, &[expired, ended]);
 }
 
 /// A conditional write whose reply is lost is not repeated, so a run may fail.

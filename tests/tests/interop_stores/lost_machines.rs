@@ -280,6 +280,9 @@ fn lose_machines(store: &str, machine: Repository, proxy: &StoreProxy) {
 }
 
 /// Shows: state.md#stores "Whichever machine looks next finds what the run had recorded"
+/// Shows: state.md#stores "no resource: each one is in the state or is a pending create, by name"
+/// Shows: state.md#stores "only what was under way is pending"
+/// Shows: state.md#stores "at most twice as many creations as `--parallel` are pending after a loss"
 #[test]
 fn machines_lost_beside_s3() {
     let server = s3::with_bucket("reef");
@@ -288,6 +291,9 @@ fn machines_lost_beside_s3() {
 }
 
 /// Shows: state.md#stores "Whichever machine looks next finds what the run had recorded"
+/// Shows: state.md#stores "no resource: each one is in the state or is a pending create, by name"
+/// Shows: state.md#stores "only what was under way is pending"
+/// Shows: state.md#stores "at most twice as many creations as `--parallel` are pending after a loss"
 #[test]
 fn machines_lost_beside_postgres() {
     let server = postgres::start(&[]);
@@ -296,6 +302,9 @@ fn machines_lost_beside_postgres() {
 }
 
 /// Shows: state.md#stores "Whichever machine looks next finds what the run had recorded"
+/// Shows: state.md#stores "no resource: each one is in the state or is a pending create, by name"
+/// Shows: state.md#stores "only what was under way is pending"
+/// Shows: state.md#stores "at most twice as many creations as `--parallel` are pending after a loss"
 #[tokio::test(flavor = "multi_thread")]
 async fn machines_lost_beside_google_cloud_storage() {
     let server = GcsServer::start(None).await.unwrap();
@@ -305,6 +314,9 @@ async fn machines_lost_beside_google_cloud_storage() {
 }
 
 /// Shows: state.md#stores "Whichever machine looks next finds what the run had recorded"
+/// Shows: state.md#stores "no resource: each one is in the state or is a pending create, by name"
+/// Shows: state.md#stores "only what was under way is pending"
+/// Shows: state.md#stores "at most twice as many creations as `--parallel` are pending after a loss"
 #[test]
 fn machines_lost_beside_azure() {
     let server = Azurite::start("reef").unwrap();

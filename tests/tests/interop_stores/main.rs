@@ -10,6 +10,7 @@ mod azblob;
 mod bad_inputs;
 mod contenders;
 mod crash_points;
+mod durability;
 mod faults;
 mod life;
 mod lives;
