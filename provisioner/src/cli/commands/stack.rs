@@ -10,6 +10,8 @@ mod rm;
 mod secret_get;
 mod tag;
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::OpenOptions;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -21,8 +23,8 @@ use bridge::message_text::MessageText;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use provisioner::operation::key_stack;
-use state::store::{MigrationDirection, MigrationMark};
-use state::{self, ExportedSecrets, MAX_STATE_BYTES, StackSummary, StackView};
+use state::store::{MigrationDirection, MigrationMark, StoredJournals};
+use state::{self, ExportedSecrets, MAX_STATE_BYTES, StackAccess, StackSummary, StackView, StateError};
 
 use crate::cli::access::{access, access_for_change, create_buckets};
 use crate::cli::args::{DirArgs, GlobalArgs, LockArgs, StackArgs};
@@ -143,12 +145,12 @@ struct StackRow {
 
 async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exit> {
     let stacks = read_all(ui, global, &args.dir)?;
-    let (mut stack_rows, mut unreadable) = (Vec::new(), Vec::new());
+    let (mut stack_rows, mut unreadable, mut journals) = (Vec::new(), Vec::new(), BTreeMap::new());
     // A stack and that of its key, which no file declares.
     let listed = stacks.stacks.iter().flat_map(|stack| [Some(Arc::clone(stack)), key_stack(stack)]).flatten();
     for stack in listed {
         let summary = match access(&ui.output, &stacks, &stack).await {
-            Ok(access) => state::summary(&access).await.map_err(anyhow::Error::from),
+            Ok(access) => summarize(&access, &mut journals).await.map_err(anyhow::Error::from),
             Err(error) => Err(error),
         };
         let summary = match summary {
@@ -175,6 +177,19 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
     // Unreadable stacks do not prevent the list; their errors follow it.
     let exits: Vec<Exit> = unreadable.iter().map(|error| ui.output.fail(error)).collect();
     Ok(exits.first().copied().unwrap_or(Exit::Done))
+}
+
+/// Summarizes a stack. The journals of each store are listed once, and kept by its location.
+async fn summarize(
+    access: &StackAccess,
+    listed: &mut BTreeMap<String, StoredJournals>,
+) -> Result<StackSummary, StateError> {
+    let journals = match listed.entry(access.store.location()) {
+        Entry::Occupied(entry) => entry.into_mut(),
+        Entry::Vacant(entry) if access.journals.is_remote() => entry.insert(access.store.stored_journals().await?),
+        Entry::Vacant(entry) => entry.insert(StoredJournals::default()),
+    };
+    state::summary(access, journals).await
 }
 
 /// Returns whether nothing of a stack is in its store.

@@ -62,5 +62,5 @@ pub(super) use plan::{JournalHeader, JournalPlan};
 pub(super) use replay::{Replay, replay};
 pub(super) use segment_writer::{SegmentPlace, SegmentWriter};
 pub use statistics::SegmentStatistics;
-pub(super) use stored::{ListedJournals, ListedRun, StoredJournal, list, seal_unwritten};
+pub(super) use stored::{ListedJournals, ListedRun, StoredJournal, list, list_with, seal_unwritten};
 pub(super) use writer::Journal;

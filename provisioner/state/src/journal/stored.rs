@@ -12,7 +12,7 @@ use super::folder::{JournalFiles, JournalFolders, list_files};
 use super::seal::Seal;
 use super::segment::object_name;
 use crate::error::StateError;
-use crate::store::{CreatedObject, StackReference, StateStore, StoreError};
+use crate::store::{CreatedObject, JournalObject, StackReference, StateStore, StoreError};
 
 /// Time for which a seal is kept, so that what its run sends late is recognized.
 const SEAL_AGE: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -61,17 +61,28 @@ pub(crate) async fn list(
     store: &StateStore,
     stack: &StackReference,
 ) -> Result<ListedJournals, StateError> {
+    let objects = if folders.is_remote() { store.journal_objects(stack).await? } else { Vec::new() };
+    list_with(folders, stack, objects)
+}
+
+/// Lists the journals of a stack: files, and these objects of a store.
+///
+/// # Errors
+/// [`StateError`] if a folder cannot be listed.
+pub(crate) fn list_with(
+    folders: &JournalFolders,
+    stack: &StackReference,
+    objects: Vec<JournalObject>,
+) -> Result<ListedJournals, StateError> {
     let mut listed = ListedJournals { is_remote: folders.is_remote(), ..ListedJournals::default() };
     for files in list_files(folders, stack)? {
         let run = files.run().into_owned();
         listed.run(run).files = Some(files);
     }
-    if folders.is_remote() {
-        for object in store.journal_objects(stack).await? {
-            let run = listed.run(object.run);
-            run.objects.push(object.name);
-            run.modified = run.modified.max(Some(object.modified));
-        }
+    for object in objects {
+        let run = listed.run(object.run);
+        run.objects.push(object.name);
+        run.modified = run.modified.max(Some(object.modified));
     }
     Ok(listed)
 }

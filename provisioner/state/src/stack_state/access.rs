@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::lock_settings::LockSettings;
 use crate::error::StateError;
 use crate::format::{ConfigValue, FormatError};
-use crate::journal::{self, JournalFolders, JournalMode, StoredJournal};
+use crate::journal::{self, JournalFolders, JournalMode, ListedJournals, StoredJournal};
 use crate::secrets::Keyring;
 use crate::snapshot::SecretsDescription;
-use crate::store::{StackReference, StateStore};
+use crate::store::{StackReference, StateStore, StoredJournals};
 use crate::unrecorded::Unrecorded;
 
 /// Store, keys and settings for the access to the state of a stack.
@@ -44,7 +44,19 @@ impl StackAccess {
     /// # Errors
     /// [`StateError`] if the folder of the journals or the store cannot be read.
     pub async fn has_journal(&self) -> Result<bool, StateError> {
-        let listed = journal::list(&self.journals, &self.store, &self.stack).await?;
+        self.has_lines(journal::list(&self.journals, &self.store, &self.stack).await?).await
+    }
+
+    /// Returns the same, with the objects of a listing of the store.
+    ///
+    /// # Errors
+    /// The errors of [`StackAccess::has_journal`].
+    pub(super) async fn has_journal_in(&self, journals: &StoredJournals) -> Result<bool, StateError> {
+        let objects = self.store.journal_objects_in(journals, &self.stack);
+        self.has_lines(journal::list_with(&self.journals, &self.stack, objects)?).await
+    }
+
+    async fn has_lines(&self, listed: ListedJournals) -> Result<bool, StateError> {
         let journals = listed.read(&self.store, &self.stack).await?;
         Ok(journals.is_none_or(|journals| journals.iter().any(StoredJournal::has_lines)))
     }

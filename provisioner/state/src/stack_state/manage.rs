@@ -14,7 +14,7 @@ use crate::format::{self, UpdateInfo};
 use crate::snapshot::OperationKind;
 use crate::store::{
     Backups, Expected, LockHolder, MigrationMark, RenameOutcome, StackLock, StackReference, StackRename, StoreError,
-    StoredCheckpoint,
+    StoredCheckpoint, StoredJournals,
 };
 
 /// Renames a stack, also into another project, as `pulumi stack rename` does. Needs no key: ciphertexts stay as they
@@ -135,13 +135,13 @@ pub struct StackSummary {
 }
 
 /// Summarizes a stack without locking it. Needs no key: without one, the changes in the journal of a run are not
-/// included.
+/// included. `journals` are those of its store, or none if the store is on this machine.
 ///
 /// # Errors
 /// [`StateError`].
-pub async fn summary(access: &StackAccess) -> Result<StackSummary, StateError> {
+pub async fn summary(access: &StackAccess, journals: &StoredJournals) -> Result<StackSummary, StateError> {
     let is_locked = !access.store.locks(&access.stack).await?.is_empty();
-    let has_journal = access.has_journal().await?;
+    let has_journal = access.has_journal_in(journals).await?;
     let view = if has_journal { StackView::open_without_secrets(access).await.ok() } else { None };
     let (snapshot, is_interrupted, late) = match view {
         Some(view) => (view.snapshot, view.recovered.is_some() || view.conflict.is_some(), view.late),

@@ -1,11 +1,14 @@
 //! Objects of the journals of runs: written once, never changed, and removed by name.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use futures_util::future::{join_all, try_join_all};
 use jiff::Timestamp;
 
 use super::catalog::PARALLEL_REQUESTS;
 use super::error::StoreError;
+use super::layout::JOURNALS;
 use super::objects::{Durability, Effect, ListedObject, ObjectError, WriteCondition, WriteError};
 use super::reference::StackReference;
 use super::state_store::StateStore;
@@ -36,7 +39,31 @@ pub(crate) struct JournalObject {
     pub(crate) modified: Timestamp,
 }
 
+/// Objects of the journals of all stacks of a store, from one listing.
+#[derive(Clone, Debug, Default)]
+pub struct StoredJournals(BTreeMap<String, Vec<JournalObject>>);
+
 impl StateStore {
+    /// Lists the journals of all stacks in a store that is not on this machine.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn stored_journals(&self) -> Result<StoredJournals, StoreError> {
+        let mut journals = StoredJournals::default();
+        for ListedObject { name, modified } in self.objects.list_all(JOURNALS).await? {
+            let mut parts = name.rsplitn(3, '/');
+            let (Some(name), Some(run), Some(stack)) = (parts.next(), parts.next(), parts.next()) else { continue };
+            let object = JournalObject { run: run.to_owned(), name: name.to_owned(), modified };
+            journals.0.entry(format!("{JOURNALS}/{stack}")).or_default().push(object);
+        }
+        Ok(journals)
+    }
+
+    /// Returns the objects of the journals of a stack in a listing.
+    pub(crate) fn journal_objects_in(&self, journals: &StoredJournals, stack: &StackReference) -> Vec<JournalObject> {
+        journals.0.get(&self.layout.journal(stack)).cloned().unwrap_or_default()
+    }
+
     /// Returns the objects of the journals of a stack, sorted by run and name.
     pub(crate) async fn journal_objects(&self, stack: &StackReference) -> Result<Vec<JournalObject>, StoreError> {
         let listed = self.objects.list_all(&self.layout.journal(stack)).await?;

@@ -28,6 +28,8 @@ use super::reference::StackReference;
 pub(super) const ROOT: &str = ".pulumi";
 pub(super) const META: &str = ".pulumi/meta.yaml";
 pub(super) const STACKS: &str = ".pulumi/stacks";
+/// Folder of the journals of the runs of all stacks.
+pub(super) const JOURNALS: &str = ".sc/journal";
 pub(super) const HISTORY: &str = ".pulumi/history";
 pub(super) const BACKUPS: &str = ".pulumi/backups";
 pub(super) const LOCKS: &str = ".pulumi/locks";
@@ -124,7 +126,7 @@ impl Layout {
 
     /// Returns the folder of the journals of the runs of a stack.
     pub(super) fn journal(self, stack: &StackReference) -> String {
-        format!(".sc/journal/{}", self.stack_path(stack))
+        format!("{JOURNALS}/{}", self.stack_path(stack))
     }
 
     /// Returns the folder of the locks of a stack.

@@ -140,7 +140,7 @@ async fn summary_counts_the_pending_operations_of_an_interrupted_run() {
         recorder.append(&Record::Begin { operation: OperationId(index), kind, subject }).unwrap();
     }
     drop((state, recorder));
-    let summary = summary(&fixture.access).await.unwrap();
+    let summary = summary(&fixture.access, &Default::default()).await.unwrap();
     assert_eq!((summary.resources, summary.pending_operations, summary.pending_creates), (Some(2), 2, 1));
     assert!(summary.is_locked && summary.is_interrupted);
 }

@@ -503,6 +503,29 @@ async fn journals_that_the_store_does_not_allow_to_remove_count_for_nothing() {
     assert!(!kept.is_empty() && segments(&objects).await.is_empty());
 }
 
+/// Shows: state.md#the-journal-in-the-store "A list of stacks lists the journals of its store once"
+#[tokio::test(start_paused = true)]
+async fn stacks_are_summarized_with_one_listing_of_their_journals() {
+    let objects = MemoryObjects::default();
+    let (machine, run, mut recorder) = started(&objects).await;
+    append(&mut recorder, &creation(0, 0, resource("a"))).await;
+    append(&mut recorder, &[begin(1, &resource("b"))]).await;
+    drop((run, recorder));
+    machine.lose();
+    let Machine { access, disk: _disk } = Machine::new(&objects).await;
+    let other = StackAccess { stack: StackReference::new("reef", "other").unwrap(), ..access.clone() };
+    objects.take_requests();
+    let journals = access.store.stored_journals().await.unwrap();
+    assert_eq!(objects.take_requests().len(), 1);
+    let summary = state::summary(&other, &journals).await.unwrap();
+    assert_eq!((summary.is_interrupted, summary.resources), (false, None));
+    let asked = objects.take_requests().iter().filter(|request| request.key.starts_with(".sc/journal")).count();
+    assert_eq!(asked, 0);
+    let summary = state::summary(&access, &journals).await.unwrap();
+    assert!(summary.is_interrupted);
+    assert_eq!((summary.resources, summary.pending_creates), (Some(1), 1));
+}
+
 /// A run may be taken over before it has written anything.
 #[tokio::test(start_paused = true)]
 async fn run_that_had_written_nothing_begins_nothing_after_a_takeover() {

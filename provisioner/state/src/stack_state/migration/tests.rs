@@ -10,7 +10,7 @@ use crate::secrets::Keyring;
 use crate::stack_state::{LockSettings, summary};
 use crate::store::compliance::{EMPTY, SECOND, holder, stack};
 use crate::store::{
-    CheckpointCopy, Compression, Fault, FileUrl, HistoryEntry, MemoryObjects, StateStore, StoreOptions,
+    CheckpointCopy, Compression, Fault, FileUrl, HistoryEntry, MemoryObjects, StateStore, StoreOptions, StoredJournals,
 };
 
 const THIRD: &str = r#"{"version":3,"checkpoint":{"stack":"third"}}"#;
@@ -104,7 +104,7 @@ async fn stack_moves_with_all_that_the_store_has_of_it() {
         assert_eq!((&found.0, &found.1, &found.2), (&created.0, &created.1, &created.2));
         assert!(is_migrated(&source.load(&stack("dev")).await));
         assert!(target.load(&stack("dev")).await.unwrap().is_some());
-        let mark = summary(&migration.source).await.unwrap().mark.unwrap();
+        let mark = summary(&migration.source, &StoredJournals::default()).await.unwrap().mark.unwrap();
         assert_eq!((mark.direction, mark.url), (MigrationDirection::To, target.location()));
         assert!(matches!(migration.run(&holder(1)).await.unwrap(), MigrationOutcome::Earlier(_)));
         for store in [source, target] {
