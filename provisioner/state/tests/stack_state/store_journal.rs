@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use bridge::fs::FileCall;
 use bridge::fs::faults::{Errno, Fault as DiskFault};
+use bytes::Bytes;
 use pulumi_proto::resource_id::ResourceId;
 use state::format::UpdateKind;
 use state::secrets::{Keyring, MarkerManager, SecretsManager};
-use state::store::{Fault, LockHolder, MemoryObjects, Objects as _, Request, StackReference, StateStore, StoreOptions};
+use state::store::{
+    Durability, Fault, LockHolder, MemoryObjects, Objects as _, Request, StackReference, StateStore, StoreOptions,
+    WriteCondition,
+};
 use state::{
     Effect, EntryId, JournalFolders, JournalMode, JournalRecorder, LockSettings, OperationId, OperationKind, Record,
     ResourceState, Snapshot, StackAccess, StackState, StackView, StateError, StateRecorder as _, Subject,
@@ -425,6 +429,37 @@ async fn damaged_and_foreign_objects_are_refused_by_their_location() {
             "{expected}: {error}"
         );
     }
+}
+
+#[tokio::test]
+async fn object_that_is_no_text_is_refused() {
+    let objects = MemoryObjects::default();
+    let machine = Machine::new(&objects).await;
+    let (key, content) = (".sc/journal/reef/dev/r/00000000", Bytes::from_static(b"{\"journal\":1}\n\xff\n"));
+    objects.write(key, content, &WriteCondition::None, Durability::Immediate).await.unwrap();
+    let error = machine.open().await.err().unwrap();
+    assert!(bridge::error::chain(&error).to_string().contains("it is not UTF-8"), "{error:?}");
+}
+
+/// Each line of a run with the guarantee `sync` is a segment of its own, unless others wait as well.
+#[tokio::test(start_paused = true)]
+async fn journal_of_ten_thousand_segments_is_merged() {
+    let objects = MemoryObjects::default();
+    let mut machine = Machine::new(&objects).await;
+    machine.access.journal_mode = JournalMode::Sync;
+    let run = machine.open().await.unwrap();
+    let mut recorder = run.recorder(UpdateKind::Update);
+    for number in 0..5_000 {
+        append(&mut recorder, &creation(number, number, resource(&format!("r{number}")))).await;
+    }
+    drop((run, recorder));
+    machine.lose();
+    assert!(segments(&objects).await.len() >= 10_000);
+    let state = Machine::new(&objects).await.open().await.unwrap();
+    assert_eq!(state.snapshot().resources.len(), 5_000);
+    assert!(state.snapshot().pending_operations.is_empty());
+    state.release().await.unwrap();
+    assert_eq!(segments(&objects).await, [""; 0]);
 }
 
 #[tokio::test]
