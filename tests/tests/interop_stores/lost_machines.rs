@@ -240,7 +240,9 @@ impl<'a> Fleet<'a> {
 
     /// Returns what the state has, with the journal of the lost run.
     fn recorded(&self) -> Recorded {
-        let exported: Value = serde_json::from_str(&self.machine.sc(0, "stack export")).unwrap();
+        let Output { status, stdout, stderr } = self.machine.command("stack export").output().unwrap();
+        assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
+        let exported: Value = serde_json::from_slice(&stdout).unwrap();
         let list = |key: &str| exported["deployment"][key].as_array().cloned().unwrap_or_default();
         let urn_name = |resource: &Value| resource["urn"].as_str().unwrap().rsplit("::").next().unwrap().to_owned();
         let is_thing = |resource: &Value| resource["type"] == "rec:index:Thing";
