@@ -75,9 +75,13 @@ impl Hint for JournalError {
             Self::UnsupportedVersion { .. } => {
                 Some("a newer version of `sc` has written this: use that version to continue".into())
             }
+            Self::Damaged { source, .. } => Some(source.hint().unwrap_or_else(|| {
+                "find out what its run has created, and import it; then `sc state journal ls` names the run, and `sc state journal discard RUN` \
+                 removes the journal without using it"
+                    .into()
+            })),
             // The run goes on with its state in memory, or says at its end what to do.
             Self::Path(_)
-            | Self::Damaged { .. }
             | Self::Removed { .. }
             | Self::Unflushed { .. }
             | Self::InFallback { .. }
