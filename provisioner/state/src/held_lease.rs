@@ -69,6 +69,13 @@ impl HeldLease {
         Ok(Self::new(store, lock, LockLease::DURATION, clock(), lost))
     }
 
+    /// Lets the time of the lease pass, as if the machine had been suspended for longer.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn expire(&self) {
+        let passed = clock().saturating_sub(self.shared.duration);
+        *self.shared.renewed.lock().unwrap_or_else(PoisonError::into_inner) = passed;
+    }
+
     /// Waits until the lock is held for certain: returns at once if it was renewed within the time of the lease, else after
     /// a renewal. Call it before anything begins that must not happen twice.
     ///

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::objects::{
     Durability, Effect, ListedObject, ObjectError, ObjectErrorKind, ObjectVersion, Objects, StoredObject,
@@ -17,6 +17,7 @@ use super::objects::{
 #[derive(Clone)]
 pub struct MemoryObjects {
     shared: Arc<Mutex<Shared>>,
+    faults: Arc<Mutex<Option<Faults>>>,
     latency: Duration,
     location: String,
 }
@@ -47,6 +48,8 @@ pub enum Fault {
     NotReached,
     /// The store does not allow the request.
     Denied,
+    /// A write arrives later, with [`MemoryObjects::deliver_held`], and its reply is lost. Another request does not arrive.
+    Held,
 }
 
 type Faults = Box<dyn FnMut(&Request) -> Fault + Send>;
@@ -57,13 +60,24 @@ struct Shared {
     writes: u64,
     modified: Timestamp,
     requests: Vec<Request>,
-    faults: Option<Faults>,
+    held: Vec<HeldWrite>,
+    /// Time by which the clock of the store differs from that of this machine.
+    clock_offset: SignedDuration,
+}
+
+/// Write that arrives later than it was sent.
+#[derive(Clone)]
+struct HeldWrite {
+    key: String,
+    content: Bytes,
+    condition: WriteCondition,
 }
 
 impl MemoryObjects {
     /// Creates a store at a location.
     pub fn at(location: &str) -> Self {
-        Self { shared: Arc::default(), latency: Duration::ZERO, location: location.to_owned() }
+        let location = location.to_owned();
+        Self { shared: Arc::default(), faults: Arc::default(), latency: Duration::ZERO, location }
     }
 
     /// Lets each request take this time.
@@ -72,9 +86,28 @@ impl MemoryObjects {
         Self { latency, ..self }
     }
 
+    /// Returns the same objects with faults of their own, as another machine sees them.
+    #[must_use]
+    pub fn with_own_faults(self) -> Self {
+        Self { faults: Arc::default(), ..self }
+    }
+
     /// Calls a function with each request, which decides what happens to it.
     pub fn set_faults(&self, faults: impl FnMut(&Request) -> Fault + Send + 'static) {
-        self.shared().faults = Some(Box::new(faults));
+        *self.faults.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(faults));
+    }
+
+    /// Carries out the writes that were held, in their order, and returns the keys of those whose conditions were met.
+    pub fn deliver_held(&self) -> Vec<String> {
+        let mut shared = self.shared();
+        let held = std::mem::take(&mut shared.held);
+        let written = held.into_iter().filter(|write| shared.write(write).is_some());
+        written.map(|write| write.key).collect()
+    }
+
+    /// Moves the clock of the store, which no machine has.
+    pub fn move_clock(&self, by: SignedDuration) {
+        self.shared().clock_offset += by;
     }
 
     /// Returns the requests since the last call.
@@ -102,13 +135,28 @@ impl MemoryObjects {
         key: &str,
         work: impl FnOnce(&mut Shared) -> T + Send,
     ) -> Result<T, ObjectError> {
+        self.request_or_hold(operation, key, None, work).await
+    }
+
+    /// Sends a request. `held` is what arrives later if the request is held.
+    async fn request_or_hold<T>(
+        &self,
+        operation: &'static str,
+        key: &str,
+        held: Option<HeldWrite>,
+        work: impl FnOnce(&mut Shared) -> T + Send,
+    ) -> Result<T, ObjectError> {
         if !self.latency.is_zero() {
             tokio::time::sleep(self.latency).await;
         }
-        let mut shared = self.shared();
         let request = Request { operation, key: key.to_owned() };
-        let fault = shared.faults.as_mut().map_or(Fault::None, |faults| faults(&request));
+        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        let fault = faults.as_mut().map_or(Fault::None, |faults| faults(&request));
+        let mut shared = self.shared();
         shared.requests.push(request);
+        if fault == Fault::Held {
+            shared.held.extend(held);
+        }
         let result = matches!(fault, Fault::None | Fault::LostReply).then(|| work(&mut shared));
         let (kind, source) = match fault {
             Fault::Denied => (ObjectErrorKind::Denied, "access denied"),
@@ -128,11 +176,22 @@ impl Shared {
     fn put(&mut self, key: &str, content: Vec<u8>) -> ObjectVersion {
         self.writes += 1;
         // No two objects of a test are equally new.
-        self.modified = Timestamp::now().max(self.modified + Duration::from_millis(1));
+        self.modified = (Timestamp::now() + self.clock_offset).max(self.modified + Duration::from_millis(1));
         let version = ObjectVersion { tag: None, generation: Some(self.writes.to_string()) };
         let object = StoredObject { content, version: version.clone(), modified: self.modified };
         self.objects.insert(key.to_owned(), object);
         version
+    }
+
+    /// Writes an object, if the condition is met.
+    fn write(&mut self, write: &HeldWrite) -> Option<ObjectVersion> {
+        let HeldWrite { key, content, condition } = write;
+        let is_met = match (condition, self.objects.get(key)) {
+            (WriteCondition::None, _) | (WriteCondition::Missing, None) => true,
+            (WriteCondition::Unchanged(version), Some(found)) => found.version == *version,
+            (WriteCondition::Missing, Some(_)) | (WriteCondition::Unchanged(_), None) => false,
+        };
+        is_met.then(|| self.put(key, content.to_vec()))
     }
 
     fn list(&self, folder: &str) -> Vec<ListedObject> {
@@ -172,14 +231,8 @@ impl Objects for MemoryObjects {
         condition: &WriteCondition,
         _: Durability,
     ) -> Result<ObjectVersion, WriteError> {
-        let written = self.request("write", key, |shared| {
-            let is_met = match (condition, shared.objects.get(key)) {
-                (WriteCondition::None, _) | (WriteCondition::Missing, None) => true,
-                (WriteCondition::Unchanged(version), Some(found)) => found.version == *version,
-                (WriteCondition::Missing, Some(_)) | (WriteCondition::Unchanged(_), None) => false,
-            };
-            is_met.then(|| shared.put(key, content.to_vec()))
-        });
+        let write = HeldWrite { key: key.to_owned(), content, condition: condition.clone() };
+        let written = self.request_or_hold("write", key, Some(write.clone()), |shared| shared.write(&write));
         written.await?.ok_or(WriteError::Condition)
     }
 
