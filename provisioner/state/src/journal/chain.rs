@@ -89,13 +89,22 @@ impl Chain {
 
     /// Returns the seal of the run that has taken the journal over and saved. `checkpoint` is the digest of the current one. A seal
     /// whose run did not save counts for nothing: the run says that it has saved, its checkpoint is the current one, or the first
-    /// line is gone, because the segments are removed after the save.
-    pub(super) fn counting_seal(&self, checkpoint: Option<&str>) -> Option<&Seal> {
-        let has_begin = self.segments.values().any(|segment| segment.first == 1);
+    /// line is gone, because the segments are removed after the save. The first line of a file has never been in the store for
+    /// certain, so nothing follows from its absence there.
+    pub(super) fn counting_seal(&self, checkpoint: Option<&str>, lines_of_file: usize) -> Option<&Seal> {
+        let has_begin = lines_of_file > 0 || self.segments.values().any(|segment| segment.first == 1);
         let newest = |counts: &dyn Fn(&Seal) -> bool| self.seals.values().rev().find(|seal| counts(seal));
         newest(&|seal| seal.saved)
             .or_else(|| newest(&|seal| seal.checkpoint.is_some() && checkpoint == seal.checkpoint.as_deref()))
             .or_else(|| newest(&|_| !has_begin))
+    }
+
+    /// Returns the second seal of the run that has saved the current checkpoint, if it has ended before it wrote that.
+    pub(super) fn missing_mark(&self, checkpoint: Option<&str>) -> Option<Seal> {
+        let is_of_current = |seal: &&Seal| seal.checkpoint.is_some() && checkpoint == seal.checkpoint.as_deref();
+        let seal = self.seals.values().rev().find(is_of_current)?;
+        let is_marked = self.seals.values().any(|seal| seal.saved);
+        (!is_marked).then(|| Seal { saved: true, ..seal.clone() })
     }
 
     /// Returns `true` if there are segments.

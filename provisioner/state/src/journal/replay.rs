@@ -110,7 +110,8 @@ pub(crate) async fn replay(
         // Only a seal is left, or no operation has begun.
         return Ok(None);
     };
-    let seal = chain.and_then(|chain| chain.counting_seal(checkpoint));
+    let (in_file, in_store) = (contiguous(&lines_of_file), contiguous(&of_store));
+    let seal = chain.and_then(|chain| chain.counting_seal(checkpoint, in_file));
     let merged = seal.map(|seal| seal.lines);
     let saved = match seal {
         // The history has its entry once the segments are gone.
@@ -118,7 +119,6 @@ pub(crate) async fn replay(
         Some(_) => None,
         None => chain.and_then(|chain| chain.has_saved(checkpoint)),
     };
-    let (in_file, in_store) = (contiguous(&lines_of_file), contiguous(&of_store));
     // What is merged, in the file or in the contiguous part of the store is not late.
     let known = merged.unwrap_or_else(|| in_file.max(in_store));
     let late: Vec<&str> = match &saved {

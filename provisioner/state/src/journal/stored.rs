@@ -229,6 +229,19 @@ impl StoredJournal {
         write_seal_from(store, &self.stack, &self.run, chain.free_number(), &seal).await
     }
 
+    /// Writes the second seal on behalf of a run that has ended after it had saved the current checkpoint. Call it before another
+    /// checkpoint is saved.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the seal cannot be written.
+    pub(crate) async fn complete_mark(&self, store: &StateStore, checkpoint: Option<&str>) -> Result<(), StoreError> {
+        let Some(chain) = &self.chain else { return Ok(()) };
+        match chain.missing_mark(checkpoint) {
+            Some(seal) => write_seal_from(store, &self.stack, &self.run, chain.free_number(), &seal).await,
+            None => Ok(()),
+        }
+    }
+
     /// Removes the segments whose lines a checkpoint has, up to a number of lines. The later ones stay, because the state has another
     /// resource in place of one that they have.
     ///

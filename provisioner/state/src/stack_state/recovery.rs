@@ -84,6 +84,8 @@ pub(super) struct FoundJournals {
     pub(super) late: Late,
     /// Number of journals that stay, because the store does not allow to remove them.
     pub(super) undeleted: usize,
+    /// Digest of the current checkpoint.
+    checkpoint: Option<String>,
 }
 
 /// Journal that has nothing to recover.
@@ -114,12 +116,14 @@ impl FoundJournals {
     }
 
     /// Adds the entries of completed journals to the history, and removes these and the obsolete journals. The
-    /// entries have fixed times, so an entry that the run had added before it died is not added twice.
+    /// entries have fixed times, so an entry that the run had added before it died is not added twice. Marks the journals as
+    /// merged whose runs have ended between save and mark: the next save replaces the checkpoint that shows it.
     ///
     /// # Errors
-    /// [`StateError::HistoryNotWritten`], [`StateError::Journal`].
+    /// [`StateError::HistoryNotWritten`], [`StateError::Journal`]; [`StateError::Store`] if the mark cannot be written.
     pub(super) async fn finish_completed(&mut self, access: &StackAccess) -> Result<(), StateError> {
         for CompletedJournal { stored, closed, .. } in &self.completed {
+            stored.complete_mark(&access.store, self.checkpoint.as_deref()).await?;
             archive(access, closed.as_ref().and_then(|closing| closing.history.as_ref())).await?;
             if !self.late.has_run(&stored.run) {
                 self.undeleted += usize::from(!stored.remove(&access.store).await?);
@@ -188,9 +192,9 @@ pub(super) async fn find_journals(
     checkpoint: Option<&CheckpointDigest>,
     snapshot: &Snapshot,
 ) -> Result<Option<FoundJournals>, StateError> {
-    let mut found = FoundJournals::default();
     let (mut others, mut late) = (Vec::new(), Vec::new());
     let checkpoint = checkpoint.map(CheckpointDigest::as_str);
+    let mut found = FoundJournals { checkpoint: checkpoint.map(str::to_owned), ..FoundJournals::default() };
     let Some(journals) = listed.read(&access.store, &access.stack).await? else { return Ok(None) };
     for stored in journals {
         let Some(mut replay) = journal::replay(&stored, checkpoint, &access.keyring).await? else {

@@ -7,6 +7,7 @@ mod crashes;
 mod ends;
 mod fixture;
 mod import;
+mod late_writes;
 mod locks;
 mod manage;
 mod restore;

@@ -19,16 +19,16 @@ use state::{
 
 use crate::fixture::{begun, creation, holder, resource, secret_resource, update};
 
-const CHECKPOINT: &str = ".pulumi/stacks/reef/dev.json";
+pub(crate) const CHECKPOINT: &str = ".pulumi/stacks/reef/dev.json";
 
 /// Machine with a disk of its own, beside a store that all machines share.
-struct Machine {
-    disk: tempfile::TempDir,
-    access: StackAccess,
+pub(crate) struct Machine {
+    pub(crate) disk: tempfile::TempDir,
+    pub(crate) access: StackAccess,
 }
 
 impl Machine {
-    async fn new(objects: &MemoryObjects) -> Self {
+    pub(crate) async fn new(objects: &MemoryObjects) -> Self {
         let store = StateStore::open(Arc::new(objects.clone()), StoreOptions::default()).await.unwrap();
         let marker = Arc::new(MarkerManager::new("marker"));
         let disk = tempfile::tempdir().unwrap();
@@ -47,12 +47,12 @@ impl Machine {
         Self { disk, access }
     }
 
-    async fn open(&self) -> Result<StackState, StateError> {
+    pub(crate) async fn open(&self) -> Result<StackState, StateError> {
         StackState::open(self.access.clone(), &leased()).await
     }
 
     /// Removes the locks, as `sc cancel` does.
-    async fn break_locks(&self) {
+    pub(crate) async fn break_locks(&self) {
         let (store, stack) = (&self.access.store, &self.access.stack);
         store.break_locks(stack, &store.locks(stack).await.unwrap()).await.unwrap();
     }
@@ -68,7 +68,7 @@ fn leased() -> LockHolder {
 }
 
 /// Returns the names of the recorded resources, and those of pending creates with their ids.
-fn shown(snapshot: &Snapshot) -> [Vec<String>; 2] {
+pub(crate) fn shown(snapshot: &Snapshot) -> [Vec<String>; 2] {
     let recorded = snapshot.resources.iter().map(|state| state.urn.name().to_owned()).collect();
     let pending = snapshot.pending_operations.iter();
     [
@@ -84,7 +84,7 @@ fn journal_keys(objects: &MemoryObjects) -> Vec<String> {
 }
 
 /// Returns the keys of the objects of journals that are no seals.
-async fn segments(objects: &MemoryObjects) -> Vec<String> {
+pub(crate) async fn segments(objects: &MemoryObjects) -> Vec<String> {
     let mut segments = Vec::new();
     for key in journal_keys(objects) {
         let content = objects.read(&key, 1 << 20).await.unwrap().unwrap().content;
@@ -96,20 +96,20 @@ async fn segments(objects: &MemoryObjects) -> Vec<String> {
 }
 
 /// Starts a run on a machine of its own.
-async fn started(objects: &MemoryObjects) -> (Machine, StackState, JournalRecorder) {
+pub(crate) async fn started(objects: &MemoryObjects) -> (Machine, StackState, JournalRecorder) {
     let machine = Machine::new(objects).await;
     let run = machine.open().await.unwrap();
     let recorder = run.recorder(UpdateKind::Update);
     (machine, run, recorder)
 }
 
-async fn append(recorder: &mut JournalRecorder, records: &[Record]) {
+pub(crate) async fn append(recorder: &mut JournalRecorder, records: &[Record]) {
     for record in records {
         recorder.append(record).unwrap().wait().await.unwrap();
     }
 }
 
-fn begin(operation: u64, resource: &ResourceState) -> Record {
+pub(crate) fn begin(operation: u64, resource: &ResourceState) -> Record {
     let subject = Subject::Resource(begun(resource));
     Record::Begin { operation: OperationId(operation), kind: OperationKind::Creating, subject }
 }
