@@ -22,7 +22,7 @@ use super::header::{StoredHeader, StoredSegment};
 use super::seal::read_seal;
 use super::segment::object_name;
 use super::statistics::SegmentStatistics;
-use super::stored::remove_saved;
+use super::stored::{remove_saved, seal_ended};
 use crate::error::StateError;
 use crate::receipt::{Progress, Receipt, SendFailure, Waits};
 use crate::store::{CreatedObject, ObjectErrorKind, StackReference, StateStore, StoreError};
@@ -89,6 +89,8 @@ struct Queue {
     names: Vec<String>,
     /// Segments that could not be written.
     unsent: Vec<Cut>,
+    /// `true` once a write has failed that the store may still receive, also after the end of the run.
+    may_arrive_late: bool,
     statistics: SegmentStatistics,
     task: JoinSet<()>,
 }
@@ -190,17 +192,22 @@ impl SegmentWriter {
         failure.map_or(Ok(()), |failure| Err(failure.into_error(&self.shared.place.stack)))
     }
 
-    /// Removes the segments after the state was saved, or marks them as saved in a store that does not allow to remove them.
+    /// Removes the segments after the state was saved, or marks them as saved in a store that does not allow to remove them. If a
+    /// write may arrive later, leaves a seal, by which the next run recognizes what it writes.
     ///
     /// # Errors
-    /// [`StoreError`] if one cannot be removed.
+    /// [`StoreError`] if one cannot be removed, or the seal cannot be written.
     pub(crate) async fn remove(&self) -> Result<(), StoreError> {
-        let (names, mut task, lines) = {
+        let (names, mut task, number, lines, may_arrive_late) = {
             let mut queue = self.shared.queue();
-            (take(&mut queue.names), take(&mut queue.task), queue.cut)
+            let (names, task) = (take(&mut queue.names), take(&mut queue.task));
+            (names, task, queue.next_number, queue.cut, queue.may_arrive_late)
         };
         task.shutdown().await;
         let SegmentPlace { store, stack, run, .. } = &self.shared.place;
+        if may_arrive_late {
+            seal_ended(store, stack, run, number, lines).await?;
+        }
         remove_saved(store, stack, run, &names, lines).await
     }
 
@@ -309,6 +316,7 @@ impl Shared {
                 }
                 Err(error) => error,
             };
+            self.queue().may_arrive_late = true;
             let can_recover = matches!(&failed, StoreError::Request(error)
                 if matches!(error.kind, ObjectErrorKind::Unreachable | ObjectErrorKind::Other));
             if !can_recover || begun.elapsed() >= PATIENCE {

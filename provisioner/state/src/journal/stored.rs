@@ -329,6 +329,20 @@ async fn write_seal_from(
     Ok(())
 }
 
+/// Seals the journal of a run that has saved its state, at a number that no object of it has: what arrives later is in the state.
+///
+/// # Errors
+/// [`StoreError`] if the seal cannot be written.
+pub(super) async fn seal_ended(
+    store: &StateStore,
+    stack: &StackReference,
+    run: &str,
+    number: u64,
+    lines: usize,
+) -> Result<(), StoreError> {
+    write_seal(store, stack, run, number, &Seal::of_saved(run, lines)).await.map(drop)
+}
+
 /// Writes a seal, unless there is an object with its number. Returns whether it is written.
 async fn write_seal(
     store: &StateStore,
