@@ -7,6 +7,7 @@ mod crashes;
 mod ends;
 mod fixture;
 mod import;
+mod interleavings;
 mod late_writes;
 mod locks;
 mod manage;
@@ -17,6 +18,7 @@ mod secrets_providers;
 mod store_journal;
 mod unmerged;
 mod unrecorded;
+mod world;
 
 use state::format::{UpdateInfo, UpdateKind};
 use state::secrets::SecretsError;
