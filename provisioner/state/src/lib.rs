@@ -98,7 +98,7 @@ pub use stack_state::{
     AwaitedLocks, EntryChange, ExportedSecrets, ImportReport, JournalRecorder, JournalStatus, JournalSummary,
     LateConflict, LateReport, LockSettings, LockWait, MigratedStack, MigrationOutcome, RecoveredRun, Restore,
     SecretsChange, StackAccess, StackMigration, StackState, StackSummary, StackView, StateCopy, TakenOverLock,
-    UnmergedJournal, adopt_journal, change_secrets, discard_journal, history, import, journals, remove_stack,
-    rename_stack, resume_rename, state_copies, stored_secrets, summary,
+    UnmergedJournal, adopt_journal, break_locks, change_secrets, discard_journal, history, import, journals,
+    remove_stack, rename_stack, resume_rename, state_copies, stored_secrets, summary,
 };
 pub use unrecorded::{ChangeKind, Unrecorded, UnrecordedChange, UnrecordedReport};

@@ -1,7 +1,7 @@
 //! `sc cancel`: removes the lock of an interrupted run.
 
 use clap::Args;
-use state::store::{LockInfo, StackReference, StateStore};
+use state::store::LockInfo;
 use state::{StackAccess, StateError};
 use tokio_util::sync::CancellationToken;
 
@@ -55,7 +55,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &CancelArgs) -> anyh
     match confirm(&ui.output, &ui.signals, &CancellationToken::new(), question, args.confirm.yes).await? {
         Confirmation::No => Ok(decline(&ui.output)),
         Confirmation::Yes => {
-            let exit = remove_locks(&ui.output, store, stack, &held).await?;
+            let exit = remove_locks(&ui.output, &access, &held, &stacks.holder().hostname).await?;
             report_journal(&ui.output, &access).await?;
             Ok(exit)
         }
@@ -66,11 +66,12 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &CancelArgs) -> anyh
 /// user has not been asked about it.
 async fn remove_locks(
     output: &Output,
-    store: &StateStore,
-    stack: &StackReference,
+    access: &StackAccess,
     shown: &[LockInfo],
+    host: &str,
 ) -> Result<Exit, StateError> {
-    let removed = store.break_locks(stack, shown).await?;
+    let StackAccess { store, stack, .. } = access;
+    let removed = state::break_locks(access, shown, host).await?;
     let name = stack.stack();
     let text = match removed.len() {
         0 => format!("{name} was unlocked in the meantime"),
@@ -99,12 +100,32 @@ async fn report_journal(output: &Output, access: &StackAccess) -> Result<(), Sta
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
     use clap::Parser as _;
-    use state::store::{FileUrl, LockHolder, StateStore, StoreOptions};
+    use state::secrets::Keyring;
+    use state::store::{FileUrl, LockHolder, StackReference, StateStore, StoreOptions};
+    use state::{JournalFolders, LockSettings};
 
     use super::*;
     use crate::cli::commands::Cli;
     use crate::cli::output::StreamProperties;
+
+    fn access_of(store: StateStore, stack: StackReference, folder: &Path) -> StackAccess {
+        StackAccess {
+            store,
+            stack,
+            keyring: Arc::new(Keyring::new(None)),
+            configured_secrets: None,
+            config: Default::default(),
+            journals: JournalFolders::of_backend(folder),
+            journal_mode: Default::default(),
+            unrecorded: Default::default(),
+            locks: LockSettings::default(),
+            engine_version: String::new(),
+        }
+    }
 
     /// Shows: state.md#a-run "It removes only the locks that it has shown"
     #[tokio::test]
@@ -119,15 +140,16 @@ mod tests {
         let stack = StackReference::new("reef", "dev").unwrap();
         let holder =
             |pid| LockHolder { pid, username: String::new(), hostname: String::new(), process: None, lease: None };
+        let access = access_of(store.clone(), stack.clone(), folder.path());
         let ended = store.lock(&stack, &holder(1)).await.unwrap();
         let shown = store.locks(&stack).await.unwrap();
         store.unlock(ended).await.unwrap();
         let _active = store.lock(&stack, &holder(2)).await.unwrap();
         let active = store.locks(&stack).await.unwrap();
 
-        assert_eq!(remove_locks(&output, &store, &stack, &shown).await.unwrap(), Exit::Locked);
+        assert_eq!(remove_locks(&output, &access, &shown, "reefbox").await.unwrap(), Exit::Locked);
         assert_eq!(store.locks(&stack).await.unwrap(), active);
-        assert_eq!(remove_locks(&output, &store, &stack, &active).await.unwrap(), Exit::Done);
+        assert_eq!(remove_locks(&output, &access, &active, "reefbox").await.unwrap(), Exit::Done);
         assert_eq!(store.locks(&stack).await.unwrap(), []);
     }
 }

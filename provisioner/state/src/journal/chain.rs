@@ -67,14 +67,26 @@ impl Chain {
 
     /// Returns the names of the segments that have no line after a number of lines.
     pub(super) fn segment_names_up_to(&self, lines: usize) -> Vec<String> {
-        let count = |segment: &Segment| segment.lines.iter().filter(|line| !is_close_line(line)).count();
-        let merged = self.segments.iter().filter(|(_, segment)| segment.first + count(segment) <= lines + 1);
+        let merged = self.segments.iter().filter(|(_, segment)| segment.last() <= lines);
         merged.map(|(number, _)| object_name(*number)).collect()
     }
 
-    /// Returns the number of the last line.
-    pub(super) fn last_line(&self) -> usize {
-        self.lines().last_key_value().map_or(0, |(number, _)| *number)
+    /// Returns the number of the last line that a checkpoint has once all lines were used that follow each other. If the run itself
+    /// has saved the checkpoint, that is the last line.
+    pub(super) fn saved_end(&self, checkpoint: Option<&str>) -> usize {
+        match self.has_saved(checkpoint) {
+            // The `close` line may be alone in the last segment.
+            Some(_) => self.segments.values().map(Segment::last).max().unwrap_or_default(),
+            None => self.end_without_gap(),
+        }
+    }
+
+    /// Returns the number of the last line that no gap separates from those that a checkpoint has according to a seal, or from the
+    /// first line.
+    fn end_without_gap(&self) -> usize {
+        let saved = self.seals.values().filter(|seal| seal.saved).map(|seal| seal.lines).max().unwrap_or_default();
+        let lines = self.lines();
+        (saved + 1..).take_while(|number| lines.contains_key(number)).last().unwrap_or(saved)
     }
 
     /// Returns `true` if a seal says that a checkpoint has the lines up to a number.
@@ -129,11 +141,7 @@ impl Chain {
 
     /// Returns the `close` line after a number of lines, if there is one.
     pub(super) fn close_line(&self, lines: usize) -> Option<&str> {
-        let is_last = |segment: &&Segment| {
-            let count = segment.lines.iter().filter(|line| !is_close_line(line)).count();
-            segment.first + count == lines + 1
-        };
-        let mut last = self.segments.values().rev().filter(is_last);
+        let mut last = self.segments.values().rev().filter(|segment| segment.last() == lines);
         last.find_map(|segment| segment.lines.last().filter(|line| is_close_line(line))).map(String::as_str)
     }
 

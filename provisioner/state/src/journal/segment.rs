@@ -30,6 +30,13 @@ pub(super) struct Segment {
     pub(super) lines: Vec<String>,
 }
 
+impl Segment {
+    /// Returns the number of the last line, without a `close` line; that before the first one if there is no other line.
+    pub(super) fn last(&self) -> usize {
+        self.first + self.lines.iter().filter(|line| !is_close_line(line)).count() - 1
+    }
+}
+
 /// Content of an object of a journal.
 #[derive(Debug)]
 pub(super) enum JournalContent {

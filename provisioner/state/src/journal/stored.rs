@@ -217,16 +217,18 @@ impl StoredJournal {
     /// # Errors
     /// [`StoreError`] if the seal cannot be written.
     pub(crate) async fn mark_merged(
-        &self,
+        &mut self,
         store: &StateStore,
         run: &str,
         lines: usize,
         closing: &Closing,
     ) -> Result<(), StoreError> {
-        let Some(chain) = self.chain.as_ref().filter(|_| self.may_have_objects) else { return Ok(()) };
+        let Some(chain) = self.chain.as_mut().filter(|_| self.may_have_objects) else { return Ok(()) };
         let seal = Seal { saved: true, ..Seal::of_takeover(run, lines, closing) };
         // A run that goes on may have written behind the first seal.
-        write_seal_from(store, &self.stack, &self.run, chain.free_number(), &seal).await
+        let number = write_seal_from(store, &self.stack, &self.run, chain.free_number(), &seal).await?;
+        chain.add_seal(number, seal);
+        Ok(())
     }
 
     /// Writes the second seal on behalf of a run that has ended after it had saved the current checkpoint. Call it before another
@@ -234,12 +236,17 @@ impl StoredJournal {
     ///
     /// # Errors
     /// [`StoreError`] if the seal cannot be written.
-    pub(crate) async fn complete_mark(&self, store: &StateStore, checkpoint: Option<&str>) -> Result<(), StoreError> {
-        let Some(chain) = &self.chain else { return Ok(()) };
-        match chain.missing_mark(checkpoint) {
-            Some(seal) => write_seal_from(store, &self.stack, &self.run, chain.free_number(), &seal).await,
-            None => Ok(()),
+    pub(crate) async fn complete_mark(
+        &mut self,
+        store: &StateStore,
+        checkpoint: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let Some(chain) = &mut self.chain else { return Ok(()) };
+        if let Some(seal) = chain.missing_mark(checkpoint) {
+            let number = write_seal_from(store, &self.stack, &self.run, chain.free_number(), &seal).await?;
+            chain.add_seal(number, seal);
         }
+        Ok(())
     }
 
     /// Removes the segments whose lines a checkpoint has, up to a number of lines. The later ones stay, because the state has another
@@ -253,14 +260,18 @@ impl StoredJournal {
     }
 
     /// Removes what was read, after its records were saved: objects by their names, and files. Seals stay for a time, by which
-    /// a run that goes on is recognized. What is gone already is no error. Returns `false` if the store does not allow to remove
+    /// a run that goes on is recognized. `checkpoint` is the digest of the current one. What is gone already is no error. Returns `false` if the store does not allow to remove
     /// objects: they have the mark that a checkpoint has their lines.
     ///
     /// # Errors
     /// [`StateError`] if something cannot be removed.
-    pub(crate) async fn remove(&self, store: &StateStore) -> Result<bool, StateError> {
+    pub(crate) async fn remove(&self, store: &StateStore, checkpoint: Option<&str>) -> Result<bool, StateError> {
         let mut is_removed = true;
         if let Some(chain) = &self.chain {
+            if self.files.is_none() {
+                // The machine of the run may come back with its file.
+                self.seal_saved(store, chain, chain.saved_end(checkpoint)).await?;
+            }
             let mut names = chain.segment_names();
             let is_old = |modified: Timestamp| Timestamp::now().duration_since(modified) > SEAL_AGE;
             if chain.modified.is_some_and(is_old) {
@@ -268,11 +279,7 @@ impl StoredJournal {
             }
             is_removed = match remove_segments(store, &self.stack, &self.run, &names).await {
                 Err(error) if error.is_denied() => {
-                    let lines = chain.last_line();
-                    if !chain.is_saved_up_to(lines) {
-                        let seal = Seal::of_saved(&self.run, lines);
-                        write_seal_from(store, &self.stack, &self.run, chain.free_number(), &seal).await?;
-                    }
+                    self.seal_saved(store, chain, chain.saved_end(checkpoint)).await?;
                     false
                 }
                 removed => removed.map(|()| true)?,
@@ -280,6 +287,15 @@ impl StoredJournal {
         }
         self.files.as_ref().map_or(Ok(()), JournalFiles::remove).map_err(JournalError::from)?;
         Ok(is_removed)
+    }
+
+    /// Writes a seal that says that a checkpoint has the lines up to a number, unless another seal says so.
+    async fn seal_saved(&self, store: &StateStore, chain: &Chain, lines: usize) -> Result<(), StoreError> {
+        if lines > 0 && !chain.is_saved_up_to(lines) {
+            let seal = Seal::of_saved(&self.run, lines);
+            write_seal_from(store, &self.stack, &self.run, chain.free_number(), &seal).await?;
+        }
+        Ok(())
     }
 }
 
@@ -309,24 +325,24 @@ pub(super) async fn remove_saved(
 ) -> Result<(), StoreError> {
     match remove_segments(store, stack, run, names).await {
         Err(error) if error.is_denied() => {
-            write_seal_from(store, stack, run, names.len() as u64, &Seal::of_saved(run, lines)).await
+            write_seal_from(store, stack, run, names.len() as u64, &Seal::of_saved(run, lines)).await.map(drop)
         }
         removed => removed,
     }
 }
 
-/// Writes a seal under the first number that is free, from one on.
+/// Writes a seal under the first number that is free, from one on, and returns that.
 async fn write_seal_from(
     store: &StateStore,
     stack: &StackReference,
     run: &str,
     mut number: u64,
     seal: &Seal,
-) -> Result<(), StoreError> {
+) -> Result<u64, StoreError> {
     while !write_seal(store, stack, run, number, seal).await? {
         number += 1;
     }
-    Ok(())
+    Ok(number)
 }
 
 /// Seals the journal of a run that has saved its state, at a number that no object of it has: what arrives later is in the state.

@@ -144,7 +144,7 @@ async fn adopt_locked(access: &StackAccess, lock: &StackLock, run: &str) -> Resu
     }
     if adopted.report.conflicts.is_empty() {
         // What cannot be removed is marked as merged.
-        stored.remove(&access.store).await?;
+        stored.remove(&access.store, None).await?;
     }
     Ok(adopted.report)
 }

@@ -217,6 +217,22 @@ async fn take_over(
     Ok(())
 }
 
+/// Removes locks that a user has seen, and returns those that were still held. A run that is active nevertheless and has written
+/// nothing to the store begins nothing any more: its journal is sealed on behalf of a host.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn break_locks(access: &StackAccess, seen: &[LockInfo], host: &str) -> Result<Vec<LockInfo>, StoreError> {
+    let removed = access.store.break_locks(&access.stack, seen).await?;
+    for lock in &removed {
+        if lock.lease().is_some_and(|lease| lease.has_stored_journal) {
+            // Without a seal the run learns by its lock alone.
+            seal_unwritten(&access.store, &access.stack, lock.run(), host).await.ok();
+        }
+    }
+    Ok(removed)
+}
+
 /// Returns the time since the last renewal of a lock, if it is so long that the lock may be taken over. A renewal in the
 /// future is none.
 fn unrenewed_time(lock: &LockInfo, now: Timestamp) -> Option<Duration> {

@@ -30,7 +30,7 @@ pub use journals::{JournalStatus, JournalSummary, adopt_journal, discard_journal
 pub use late::{LateConflict, LateReport};
 pub use lock_settings::{AwaitedLocks, LockSettings, LockWait, TakenOverLock};
 pub use locked::StackState;
-pub use locking::resume_rename;
+pub use locking::{break_locks, resume_rename};
 pub use manage::{StackSummary, history, remove_stack, rename_stack, summary};
 pub use migration::{MigratedStack, MigrationOutcome, StackMigration};
 pub use recorder::JournalRecorder;

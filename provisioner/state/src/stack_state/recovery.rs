@@ -122,11 +122,11 @@ impl FoundJournals {
     /// # Errors
     /// [`StateError::HistoryNotWritten`], [`StateError::Journal`]; [`StateError::Store`] if the mark cannot be written.
     pub(super) async fn finish_completed(&mut self, access: &StackAccess) -> Result<(), StateError> {
-        for CompletedJournal { stored, closed, .. } in &self.completed {
+        for CompletedJournal { stored, closed, .. } in &mut self.completed {
             stored.complete_mark(&access.store, self.checkpoint.as_deref()).await?;
             archive(access, closed.as_ref().and_then(|closing| closing.history.as_ref())).await?;
             if !self.late.has_run(&stored.run) {
-                self.undeleted += usize::from(!stored.remove(&access.store).await?);
+                self.undeleted += usize::from(!stored.remove(&access.store, self.checkpoint.as_deref()).await?);
             }
         }
         for journal in self.obsolete.iter().filter(|journal| !self.late.has_run(journal.run())) {
@@ -144,7 +144,9 @@ impl FoundJournals {
         for CompletedJournal { stored, lines, .. } in &self.completed {
             match (self.late.has_run(&stored.run), self.late.has_conflict(&stored.run)) {
                 (true, true) => stored.remove_merged(&access.store, *lines).await?,
-                (true, false) => self.undeleted += usize::from(!stored.remove(&access.store).await?),
+                (true, false) => {
+                    self.undeleted += usize::from(!stored.remove(&access.store, self.checkpoint.as_deref()).await?)
+                }
                 (false, _) => {}
             }
         }
@@ -384,7 +386,7 @@ impl Recovery {
         archive(access, closing.history.as_ref()).await?;
         let removed = match self.has_late_conflict {
             true => self.stored.remove_merged(&access.store, self.journal.lines).await,
-            false => self.stored.remove(&access.store).await.map(drop),
+            false => self.stored.remove(&access.store, None).await.map(drop),
         };
         // The seal says that the journal is merged, so the next run removes it if this fails.
         removed.or_else(|error| if access.journals.is_remote() { Ok(()) } else { Err(error) })

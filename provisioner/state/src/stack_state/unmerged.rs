@@ -65,7 +65,7 @@ impl Unmerged {
     /// [`StateError`] if something cannot be removed.
     pub(super) async fn remove(&self, access: &StackAccess) -> Result<bool, StateError> {
         let is_complete = self.stored.files().is_none_or(|files| has_length(&files.path, self.length));
-        if is_complete { self.stored.remove(&access.store).await } else { Ok(true) }
+        if is_complete { self.stored.remove(&access.store, None).await } else { Ok(true) }
     }
 }
 

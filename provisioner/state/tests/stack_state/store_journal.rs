@@ -562,23 +562,56 @@ async fn stacks_are_summarized_with_one_listing_of_their_journals() {
     assert_eq!((summary.resources, summary.pending_creates), (Some(1), 1));
 }
 
-/// A run may be taken over before it has written anything.
+/// A run may be taken over, or its lock removed, before it has written anything.
 #[tokio::test(start_paused = true)]
 async fn run_that_had_written_nothing_begins_nothing_after_a_takeover() {
-    let objects = MemoryObjects::default();
-    let (machine, run, mut recorder) = started(&objects).await;
-    let other = Machine::new(&objects).await;
-    let state = other.open().await.unwrap();
-    state.close(Snapshot { resources: vec![resource("z")], ..Snapshot::default() }, Some(&update())).await.unwrap();
-    let begun = recorder.append(&begin(0, &resource("a"))).unwrap().wait().await;
-    assert!(begun.is_err());
-    drop((run, recorder));
-    // Its line is no conflict, and no pending create: the creation has not begun.
-    for machine in
-        [&other, &Machine { access: StackAccess { locks: other.access.locks.clone(), ..machine.access }, ..machine }]
-    {
+    for is_cancelled in [false, true] {
+        let objects = MemoryObjects::default();
+        let (machine, run, mut recorder) = started(&objects).await;
+        let other = Machine::new(&objects).await;
+        if is_cancelled {
+            let StackAccess { store, stack, .. } = &other.access;
+            let locks = store.locks(stack).await.unwrap();
+            assert_eq!(state::break_locks(&other.access, &locks, "reefbox").await.unwrap(), locks);
+        }
+        let state = other.open().await.unwrap();
+        state.close(Snapshot { resources: vec![resource("z")], ..Snapshot::default() }, Some(&update())).await.unwrap();
+        let begun = recorder.append(&begin(0, &resource("a"))).unwrap().wait().await;
+        assert!(begun.is_err());
+        drop((run, recorder));
+        // Its line is no conflict, and no pending create: the creation has not begun.
+        for machine in [
+            &other,
+            &Machine { access: StackAccess { locks: other.access.locks.clone(), ..machine.access }, ..machine },
+        ] {
+            let state = machine.open().await.unwrap();
+            assert_eq!(shown(state.snapshot()), [vec!["z".to_owned()], vec![]]);
+            state.release().await.unwrap();
+        }
+    }
+}
+
+/// A machine that is lost while it removes the segments of its run may come back after others have saved.
+#[tokio::test(start_paused = true)]
+async fn machine_that_was_lost_after_its_save_comes_back_without_a_conflict() {
+    for lost_after in 0..3 {
+        let objects = MemoryObjects::default();
+        let (machine, run, mut recorder) = started(&objects).await;
+        append(&mut recorder, &creation(0, 0, resource("a"))).await;
+        append(&mut recorder, &[begin(1, &resource("b"))]).await;
+        drop(recorder);
+        let mut removals = 0;
+        objects.set_faults(move |request| {
+            removals += usize::from(request.operation == "remove" && request.key.starts_with(".sc/journal/"));
+            if removals > lost_after { Fault::NotReached } else { Fault::None }
+        });
+        run.close(Snapshot { resources: vec![resource("a")], ..Snapshot::default() }, Some(&update())).await.ok();
+        objects.set_faults(|_| Fault::None);
+        let other = Machine::new(&objects).await;
+        let state = other.open().await.unwrap();
+        state.close(Snapshot::default(), Some(&update())).await.unwrap();
         let state = machine.open().await.unwrap();
-        assert_eq!(shown(state.snapshot()), [vec!["z".to_owned()], vec![]]);
+        assert_eq!(shown(state.snapshot()), [vec![] as Vec<String>, vec![]], "{lost_after}");
         state.release().await.unwrap();
     }
 }
