@@ -53,8 +53,8 @@ impl Machine {
 
     /// Removes the locks, as `sc cancel` does.
     pub(crate) async fn break_locks(&self) {
-        let (store, stack) = (&self.access.store, &self.access.stack);
-        store.break_locks(stack, &store.locks(stack).await.unwrap()).await.unwrap();
+        let locks = self.access.store.locks(&self.access.stack).await.unwrap();
+        state::break_locks(&self.access, &locks, "reefbox").await.unwrap();
     }
 
     /// Loses the disk.
