@@ -107,7 +107,7 @@ fn state_with_key_in_vault_without_its_address_can_only_be_exported() {
     --- err
     error: the checkpoint of organization/reef/dev (FOLDER/backend/.pulumi/stacks/reef/dev.json) cannot be read
       caused by: the data key of stack organization/reef/dev cannot be decrypted with the key hashivault://reef-key?engine=transit: there are no valid credentials: the address of Vault is missing: neither VAULT_SERVER_URL nor VAULT_ADDR is set
-      hint: log in again, or set the credentials of the secrets provider in server.yaml; those of Azure and of Vault are variables of the environment, such as AZURE_CLIENT_ID, VAULT_ADDR and VAULT_TOKEN
+      hint: log in again with `vault login`, and set VAULT_ADDR and VAULT_TOKEN, or VAULT_SERVER_URL and VAULT_SERVER_TOKEN
     ");
 }
 

@@ -102,11 +102,11 @@ async fn refusals_of_azure_are_reported_before_anything_is_changed() {
     caused by: the data key of stack organization/tank/reef cannot be decrypted with the key azurekeyvault://reef.vault.azure.net/keys/state: the key is disabled: Forbidden: Operation decrypt is not allowed on a disabled key.
       hint: enable the key, or cancel its deletion; the secrets cannot be read without it
     caused by: the data key of stack organization/tank/reef cannot be decrypted with the key azurekeyvault://reef.vault.azure.net/keys/state: access to the key is denied: Forbidden: Caller is not authorized to perform action on resource. Action: 'decrypt'
-      hint: the account needs kms:Encrypt and kms:Decrypt, the role roles/cloudkms.cryptoKeyEncrypterDecrypter, in Azure the role `Key Vault Crypto User`, or in Vault `update` on transit/encrypt/NAME and transit/decrypt/NAME; AWS also refuses a data key that was encrypted in another region
+      hint: the account needs kms:Encrypt and kms:Decrypt, the role roles/cloudkms.cryptoKeyEncrypterDecrypter, or in Azure the role `Key Vault Crypto User`; AWS also refuses a data key that was encrypted in another region
     caused by: the data key of stack organization/tank/reef cannot be decrypted with the key azurekeyvault://reef.vault.azure.net/keys/state: there are no valid credentials: the credentials of Azure (environment) cannot be used: invalid_client: AADSTS7000215: Invalid client secret provided. Trace ID: 1
-      hint: log in again, or set the credentials of the secrets provider in server.yaml; those of Azure and of Vault are variables of the environment, such as AZURE_CLIENT_ID, VAULT_ADDR and VAULT_TOKEN
+      hint: log in again, or set the credentials of the secrets provider in server.yaml; those of Azure are variables of the environment, such as AZURE_CLIENT_ID
     caused by: the data key of stack organization/tank/reef cannot be decrypted with the key azurekeyvault://reef.vault.azure.net/keys/state: there are no valid credentials: no credentials of Azure; tried in this order: environment: AZURE_CLIENT_SECRET is not set
-      hint: log in again, or set the credentials of the secrets provider in server.yaml; those of Azure and of Vault are variables of the environment, such as AZURE_CLIENT_ID, VAULT_ADDR and VAULT_TOKEN
+      hint: log in again, or set the credentials of the secrets provider in server.yaml; those of Azure are variables of the environment, such as AZURE_CLIENT_ID
     ");
 }
 

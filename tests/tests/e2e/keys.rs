@@ -205,7 +205,7 @@ async fn unusable_key_is_reported_before_anything_is_changed() {
 
     error: the checkpoint of organization/tank/reef ([repo]/backend/.pulumi/stacks/tank/reef.json) cannot be read
       caused by: the data key of stack organization/tank/reef cannot be decrypted with the key gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/reef: access to the key is denied: PERMISSION_DENIED: Permission 'cloudkms.cryptoKeyVersions.useTodecrypt' denied on resource 'projects/p/locations/l/keyRings/r/cryptoKeys/reef'
-      hint: the account needs kms:Encrypt and kms:Decrypt, the role roles/cloudkms.cryptoKeyEncrypterDecrypter, in Azure the role `Key Vault Crypto User`, or in Vault `update` on transit/encrypt/NAME and transit/decrypt/NAME; AWS also refuses a data key that was encrypted in another region
+      hint: the account needs kms:Encrypt and kms:Decrypt, the role roles/cloudkms.cryptoKeyEncrypterDecrypter, or in Azure the role `Key Vault Crypto User`; AWS also refuses a data key that was encrypted in another region
 
 
     exit 1
@@ -220,7 +220,7 @@ async fn unusable_key_is_reported_before_anything_is_changed() {
 
     error: the checkpoint of organization/tank/reef ([repo]/backend/.pulumi/stacks/tank/reef.json) cannot be read
       caused by: the data key of stack organization/tank/reef cannot be decrypted with the key gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/reef: the key management service does not reply: UNAVAILABLE: The service is currently unavailable.
-      hint: check the network, the region and the `endpoint` of the key's URL, or VAULT_ADDR
+      hint: check the network, the region and the `endpoint` of the key's URL
 
 
     exit 1
@@ -235,7 +235,7 @@ async fn unusable_key_is_reported_before_anything_is_changed() {
 
     error: the checkpoint of organization/tank/reef ([repo]/backend/.pulumi/stacks/tank/reef.json) cannot be read
       caused by: the data key of stack organization/tank/reef cannot be decrypted with the key gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/reef: there are no valid credentials: UNAUTHENTICATED: Request had invalid authentication credentials.
-      hint: log in again, or set the credentials of the secrets provider in server.yaml; those of Azure and of Vault are variables of the environment, such as AZURE_CLIENT_ID, VAULT_ADDR and VAULT_TOKEN
+      hint: log in again, or set the credentials of the secrets provider in server.yaml; those of Azure are variables of the environment, such as AZURE_CLIENT_ID
 
 
     exit 1
@@ -250,7 +250,7 @@ async fn unusable_key_is_reported_before_anything_is_changed() {
 
     error: the checkpoint of organization/tank/reef ([repo]/backend/.pulumi/stacks/tank/reef.json) cannot be read
       caused by: the data key of stack organization/tank/reef cannot be decrypted with the key gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/reef: there are no valid credentials: the credentials of GOOGLE_APPLICATION_CREDENTIALS (/missing.json) cannot be read: cannot read /missing.json: No such file or directory (os error 2)
-      hint: log in again, or set the credentials of the secrets provider in server.yaml; those of Azure and of Vault are variables of the environment, such as AZURE_CLIENT_ID, VAULT_ADDR and VAULT_TOKEN
+      hint: log in again, or set the credentials of the secrets provider in server.yaml; those of Azure are variables of the environment, such as AZURE_CLIENT_ID
     ");
 }
 

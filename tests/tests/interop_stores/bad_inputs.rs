@@ -426,7 +426,7 @@ fn unusable_keys_end_a_run_with_an_error() {
          |
       13 |         a: { type: rec:index:Thing, config: { v: '2' } }
          |         ^
-      hint: the account needs kms:Encrypt and kms:Decrypt, the role roles/cloudkms.cryptoKeyEncrypterDecrypter, in Azure the role `Key Vault Crypto User`, or in Vault `update` on transit/encrypt/NAME and transit/decrypt/NAME; AWS also refuses a data key that was encrypted in another region
+      hint: the account needs kms:Encrypt and kms:Decrypt, the role roles/cloudkms.cryptoKeyEncrypterDecrypter, or in Azure the role `Key Vault Crypto User`; AWS also refuses a data key that was encrypted in another region
       ✗ failed to update a--prod (rec:Thing)
 
     # key in another region: exit 1
@@ -462,7 +462,7 @@ fn unusable_keys_end_a_run_with_an_error() {
          |
       13 |         a: { type: rec:index:Thing, config: { v: '2' } }
          |         ^
-      hint: log in again, or set the credentials of the secrets provider in server.yaml; those of Azure and of Vault are variables of the environment, such as AZURE_CLIENT_ID, VAULT_ADDR and VAULT_TOKEN
+      hint: log in again, or set the credentials of the secrets provider in server.yaml; those of Azure are variables of the environment, such as AZURE_CLIENT_ID
       ✗ failed to update a--prod (rec:Thing)
     "##);
 }

@@ -76,6 +76,8 @@ pub(super) struct Key {
     client: JsonClient,
     /// URL of the server, without a slash at its end.
     address: String,
+    /// The same without a user and a password, for messages.
+    shown_address: String,
 }
 
 impl Key {
@@ -87,11 +89,10 @@ impl Key {
         let reference = KeyReference::parse(url)?;
         let environment = &services.environment;
         let address = variable(environment, ADDRESS, "the address of Vault")?;
-        let parsed = reqwest::Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-        if parsed.is_none() {
+        let shown_address = shown(address).ok_or_else(|| {
             let message = "VAULT_ADDR or VAULT_SERVER_URL is not a URL that begins with https:// or http://";
-            return Err(failure(KeyFailureKind::Credentials, message));
-        }
+            failure(KeyFailureKind::Credentials, message)
+        })?;
         let mut headers = HeaderMap::new();
         headers.insert("x-vault-request", HeaderValue::from_static("true"));
         headers
@@ -105,7 +106,7 @@ impl Key {
             authorities.into_iter().flatten().fold(builder, reqwest::ClientBuilder::add_root_certificate)
         });
         let client = client.map_err(|error| failure(KeyFailureKind::Other, error.to_string()))?;
-        Ok(Self { reference, client, address: address.trim_end_matches('/').to_owned() })
+        Ok(Self { reference, client, address: address.trim_end_matches('/').to_owned(), shown_address })
     }
 
     /// Encrypts a data key. The result is the text that Vault returns, `vault:v1:…`.
@@ -134,11 +135,22 @@ impl Key {
     async fn request(&self, action: KeyAction, operation: &str, body: &Value) -> Result<Value, KeyFailure> {
         let url = format!("{}{}", self.address, self.reference.path(operation));
         let sent = self.client.send(|client| client.put(&url).json(body));
-        match tokio::time::timeout(LIMIT, sent).await {
+        let replied = match tokio::time::timeout(LIMIT, sent).await {
             Ok(replied) => replied.map_err(|error| failure_of(&error, action)),
             Err(_) => Err(failure(KeyFailureKind::Unreachable, format!("no reply within {} s", LIMIT.as_secs()))),
-        }
+        };
+        replied.map_err(|KeyFailure { kind, message }| {
+            failure(kind, format!("{SERVICE} at {}: {message}", self.shown_address))
+        })
     }
+}
+
+/// Returns the address of a server without a user, a password and a slash at its end, if it is one.
+fn shown(address: &str) -> Option<String> {
+    let mut url = reqwest::Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+    url.set_username("").and_then(|()| url.set_password(None)).ok()?;
+    url.set_query(None);
+    Some(url.as_str().trim_end_matches('/').to_owned())
 }
 
 /// Follows the redirect of a standby server to the active one, once, and never to an address without encryption that the
@@ -223,8 +235,8 @@ fn kind_of(status: StatusCode, words: &str, action: KeyAction) -> KeyFailureKind
         StatusCode::BAD_REQUEST if says("disallowed by policy") => KeyFailureKind::Disabled,
         StatusCode::BAD_REQUEST if action == KeyAction::Decrypt => KeyFailureKind::OtherKey,
         StatusCode::TOO_MANY_REQUESTS => KeyFailureKind::Unreachable,
-        // A sealed server replies, and no repetition unseals it.
-        _ if says("sealed") => KeyFailureKind::Other,
+        // A sealed server replies, and does nothing else.
+        _ if says("Vault is sealed") => KeyFailureKind::Sealed,
         status if status.is_server_error() => KeyFailureKind::Unreachable,
         _ => KeyFailureKind::Other,
     }
@@ -274,6 +286,18 @@ mod tests {
     }
 
     #[test]
+    fn address_in_messages_has_no_password() {
+        let cases = [
+            ("https://vault.example:8200/", Some("https://vault.example:8200")),
+            ("http://ada:hush@127.0.0.1:8200/proxy?token=hush", Some("http://127.0.0.1:8200/proxy")),
+            ("vault.example:8200", None),
+        ];
+        for (address, expected) in cases {
+            assert_eq!(shown(address).as_deref(), expected);
+        }
+    }
+
+    #[test]
     fn words_of_vault_decide_the_kind() {
         let kind = |status, errors: &str, action| {
             let text = format!("{{\"errors\":[{errors}]}}");
@@ -289,13 +313,13 @@ mod tests {
             (400, "\"encryption key not found\"", KeyAction::Decrypt, KeyFailureKind::UnknownKey),
             (
                 400,
-                "\"ciphertext version is disallowed by policy (too old)\"",
+                "\"ciphertext or signature version is disallowed by policy (too old)\"",
                 KeyAction::Decrypt,
                 KeyFailureKind::Disabled,
             ),
             (400, "\"invalid ciphertext: no prefix\"", KeyAction::Decrypt, KeyFailureKind::OtherKey),
             (400, "\"invalid base64\"", KeyAction::Encrypt, KeyFailureKind::Other),
-            (503, "\"Vault is sealed\"", KeyAction::Decrypt, KeyFailureKind::Other),
+            (503, "\"Vault is sealed\"", KeyAction::Decrypt, KeyFailureKind::Sealed),
             (502, "", KeyAction::Decrypt, KeyFailureKind::Unreachable),
         ];
         for (status, errors, action, expected) in cases {

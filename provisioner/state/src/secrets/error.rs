@@ -3,7 +3,8 @@
 use bridge::error::Hint;
 use bridge::message_text::MessageText;
 
-use super::key_service::{KeyError, KeyFailureKind};
+use super::key_hints::key_hint;
+use super::key_service::KeyError;
 
 /// Reason why a secret could not be encrypted or decrypted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,45 +74,11 @@ impl Hint for SecretsError {
                 "restore an earlier state with `sc stack restore`, or the data key in the state or in the stack file"
             }
             Self::KeyNotCreated => "`sc provision` creates it before the stack",
-            Self::Key(error) => return key_hint(error.failure.kind).map(MessageText::from),
+            Self::Key(error) => return key_hint(&error.url, error.failure.kind).map(MessageText::from),
             _ => return None,
         };
         Some(hint.into())
     }
-}
-
-/// Returns the hint for a failure of a key management service.
-fn key_hint(kind: KeyFailureKind) -> Option<&'static str> {
-    Some(match kind {
-        KeyFailureKind::Url => {
-            "write `awskms://ID?region=REGION`, `awskms://alias/NAME?region=REGION`, `awskms:///ARN?region=REGION`, \
-             `gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K`, `azurekeyvault://VAULT.vault.azure.net/keys/NAME` or \
-             `hashivault://NAME`"
-        }
-        KeyFailureKind::UnknownKey => "check the id, the account, project or vault, and the region of the key",
-        KeyFailureKind::OtherRegion => "write the region of the key in its URL: `?region=REGION`",
-        KeyFailureKind::Disabled => "enable the key, or cancel its deletion; the secrets cannot be read without it",
-        KeyFailureKind::Denied => {
-            "the account needs kms:Encrypt and kms:Decrypt, the role roles/cloudkms.cryptoKeyEncrypterDecrypter, in Azure the role \
-             `Key Vault Crypto User`, or in Vault `update` on transit/encrypt/NAME and transit/decrypt/NAME; AWS also refuses a \
-             data key that was encrypted in another region"
-        }
-        KeyFailureKind::OtherKey => {
-            "check the region, the account, the version and the `context_` parameters of the key's URL; `sc stack restore` returns \
-             to a state with the earlier key"
-        }
-        KeyFailureKind::Credentials => {
-            "log in again, or set the credentials of the secrets provider in server.yaml; those of Azure and of Vault are variables of the \
-             environment, such as AZURE_CLIENT_ID, VAULT_ADDR and VAULT_TOKEN"
-        }
-        KeyFailureKind::Unreachable => {
-            "check the network, the region and the `endpoint` of the key's URL, or VAULT_ADDR"
-        }
-        KeyFailureKind::NoClients => {
-            "use a build with the feature `cloud`, which is on by default, or protect the secrets by a passphrase"
-        }
-        KeyFailureKind::Other => return None,
-    })
 }
 
 fn unsupported_key(url: &str) -> String {

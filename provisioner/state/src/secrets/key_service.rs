@@ -50,6 +50,8 @@ pub enum KeyFailureKind {
     Credentials,
     /// There was no reply within the deadline.
     Unreachable,
+    /// The server waits until somebody unseals it.
+    Sealed,
     /// The program has no clients of key management services.
     NoClients,
     /// Any other failure.
@@ -67,6 +69,7 @@ impl fmt::Display for KeyFailure {
             KeyFailureKind::OtherKey => "the data key was encrypted with another key or in another context",
             KeyFailureKind::Credentials => "there are no valid credentials",
             KeyFailureKind::Unreachable => "the key management service does not reply",
+            KeyFailureKind::Sealed => "the server is sealed",
             KeyFailureKind::NoClients => "this build of sc has no clients of key management services",
             KeyFailureKind::Other => "the key management service failed",
         };

@@ -5,6 +5,7 @@
 
 mod cloud;
 mod error;
+mod key_hints;
 mod key_service;
 mod keyring;
 mod manager;
