@@ -35,3 +35,4 @@ pub mod stack_files;
 pub mod step_runner;
 pub mod store_proxy;
 pub mod vault;
+pub mod vault_server;

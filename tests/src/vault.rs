@@ -1,7 +1,8 @@
 //! Stand-in for HashiCorp Vault: the two operations of its transit engine that encrypt and decrypt a data key, over HTTP.
 //!
 //! The form of a ciphertext is that of the recording `tests/goldens/state/cloud`: each byte is inverted in part, and nothing is
-//! protected. Checks the token, and the name and the state of the key.
+//! protected. Checks the token, and the name and the state of the key. Its token has the policy of docs/server-yaml.md for the keys
+//! of the start: refusals have the statuses and the words of Vault 1.21 ([`crate::vault_server`]).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,6 +29,8 @@ pub enum KeyState {
     Enabled,
     /// The version of the key that encrypted may not be used any more.
     Archived,
+    /// The key was deleted. The policy of the token still names it.
+    Deleted,
     /// The policy of the token does not name the key.
     Denied,
     /// The server is sealed.
@@ -110,17 +113,21 @@ fn reply(keys: &mut Keys, request: &Request) -> Result<Value, Refusal> {
     if request.method != "PUT" && request.method != "POST" {
         return Err((405, vec!["unsupported operation"]));
     }
+    let state = keys.states.get(&format!("{}/{name}", parts.join("/"))).copied();
+    if state == Some(KeyState::Sealed) {
+        return Err((503, vec!["Vault is sealed"]));
+    }
     if request.header("x-vault-token") != Some(TOKEN) {
         return Err((403, vec!["2 errors occurred:\n\t* permission denied\n\t* invalid token\n\n"]));
     }
-    let state = keys.states.get(&format!("{}/{name}", parts.join("/"))).copied();
     let body: Value = serde_json::from_slice(&request.body).map_err(|_| malformed())?;
     let text = |member: &str| body.get(member).and_then(Value::as_str).ok_or_else(malformed);
     match (state, operation) {
-        (Some(KeyState::Sealed), _) => Err((503, vec!["Vault is sealed"])),
-        (Some(KeyState::Denied), _) => Err((403, vec!["1 error occurred:\n\t* permission denied\n\n"])),
-        (None, "decrypt") => Err((400, vec!["encryption key not found"])),
-        (None, _) => Err((404, Vec::new())),
+        (Some(KeyState::Deleted), "decrypt") => Err((400, vec!["encryption key not found"])),
+        // An encryption with a key that does not exist would create it, which the policy does not allow.
+        (Some(KeyState::Deleted | KeyState::Denied | KeyState::Sealed) | None, _) => {
+            Err((403, vec!["1 error occurred:\n\t* permission denied\n\n"]))
+        }
         (Some(KeyState::Archived), "decrypt") => {
             Err((400, vec!["ciphertext or signature version is disallowed by policy (too old)"]))
         }

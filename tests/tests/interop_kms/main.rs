@@ -1,6 +1,9 @@
-//! Keys in AWS KMS: `moto` as the service, and Go programs with `gocloud.dev` and Pulumi's own crypter as peers.
+//! Keys in AWS KMS and in HashiCorp Vault: `moto` and Vault itself as the services, and a Go program with `gocloud.dev` and Pulumi's
+//! own crypter as the peer.
 
 #![expect(clippy::unwrap_used, reason = "a test panics at its first failure")]
+
+mod vault;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,14 +48,14 @@ impl Reef {
     fn url(&self, key: &str, parameters: &str) -> String {
         format!("awskms://{key}?region=us-east-1&endpoint={}{parameters}", self.server.url())
     }
+}
 
-    /// Runs the peer in Go.
-    fn peer(&self, arguments: &[&str]) -> std::io::Result<String> {
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop_kms/peer");
-        let mut command = Command::new(sdks::go_program("kms-peer", &sources)?);
-        let printed = commands::run(command.args(arguments).env_clear().envs(environment()))?;
-        String::from_utf8(printed).map_err(std::io::Error::other)
-    }
+/// Runs the peer in Go with an environment.
+fn peer(environment: &BTreeMap<String, String>, arguments: &[&str]) -> std::io::Result<String> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop_kms/peer");
+    let mut command = Command::new(sdks::go_program("kms-peer", &sources)?);
+    let printed = commands::run(command.args(arguments).env_clear().envs(environment))?;
+    String::from_utf8(printed).map_err(std::io::Error::other)
 }
 
 fn environment() -> BTreeMap<String, String> {
@@ -64,9 +67,30 @@ fn services() -> KeyServices {
     KeyServices { environment: environment(), ..KeyServices::default() }
 }
 
-fn keyring(url: &str) -> Keyring {
-    let keyring = Keyring::new(None).with_key_service(Arc::new(services()), "organization/reef/dev");
+fn keyring(services: KeyServices, url: &str) -> Keyring {
+    let keyring = Keyring::new(None).with_key_service(Arc::new(services), "organization/reef/dev");
     keyring.with_provider(Provider::Key { url: url.to_owned() })
+}
+
+/// Checks that the peer decrypts a data key and a secret of ours. Returns the encrypted data key.
+async fn check_peer_decrypts(services: &KeyServices, url: &str) -> String {
+    let manager = keyring(services.clone(), url).new_manager(None).await.unwrap();
+    let SecretsDescription { kind, state } = manager.describe();
+    assert_eq!((&*kind, state["url"].as_str()), ("cloud", Some(url)));
+    let ciphertext = manager.crypter().await.unwrap().encrypt(SECRET).unwrap();
+    let key = state["encryptedkey"].as_str().unwrap();
+    assert_eq!(peer(&services.environment, &["decrypt", url, key, &ciphertext]).unwrap(), SECRET);
+    key.to_owned()
+}
+
+/// Checks that we decrypt a data key and a secret of the peer.
+async fn check_peer_encrypts(services: &KeyServices, url: &str) {
+    let printed = peer(&services.environment, &["encrypt", url, SECRET]).unwrap();
+    let (key, ciphertext) = printed.trim().split_once('\n').unwrap();
+    let state = serde_json::json!({ "url": url, "encryptedkey": key });
+    let manager =
+        keyring(services.clone(), url).manager(&SecretsDescription { kind: "cloud".to_owned(), state }).unwrap();
+    assert_eq!(manager.crypter().await.unwrap().decrypt(ciphertext).unwrap(), SECRET);
 }
 
 /// Returns the kind of a failure, and its text without the address of the server.
@@ -118,12 +142,7 @@ async fn data_key_and_secret_are_decrypted_by_pulumi() {
     let reef = Reef::start();
     for parameters in ["", "&context_team=reef%26shore&awssdk=v2"] {
         let url = reef.url("alias/reef", parameters);
-        let manager = keyring(&url).new_manager(None).await.unwrap();
-        let SecretsDescription { kind, state } = manager.describe();
-        assert_eq!((&*kind, state["url"].as_str()), ("cloud", Some(&*url)));
-        let ciphertext = manager.crypter().await.unwrap().encrypt(SECRET).unwrap();
-        let key = state["encryptedkey"].as_str().unwrap();
-        assert_eq!(reef.peer(&["decrypt", &url, key, &ciphertext]).unwrap(), SECRET);
+        check_peer_decrypts(&services(), &url).await;
     }
 }
 
@@ -134,11 +153,7 @@ async fn data_key_and_secret_of_pulumi_are_decrypted() {
     let reef = Reef::start();
     for parameters in ["", "&context_team=reef%26shore"] {
         let url = reef.url("alias/reef", parameters);
-        let printed = reef.peer(&["encrypt", &url, SECRET]).unwrap();
-        let (key, ciphertext) = printed.trim().split_once('\n').unwrap();
-        let state = serde_json::json!({ "url": url, "encryptedkey": key });
-        let manager = keyring(&url).manager(&SecretsDescription { kind: "cloud".to_owned(), state }).unwrap();
-        assert_eq!(manager.crypter().await.unwrap().decrypt(ciphertext).unwrap(), SECRET);
+        check_peer_encrypts(&services(), &url).await;
     }
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 	"gocloud.dev/secrets"
 	_ "gocloud.dev/secrets/awskms"
+	_ "gocloud.dev/secrets/hashivault"
 )
 
 func main() {
