@@ -212,12 +212,15 @@ fn failure_of(error: &JsonError, action: KeyAction) -> KeyFailure {
     }
 }
 
-/// Returns the errors in a reply, on one line; the whole reply if it has none.
+/// Returns the errors in a reply, on one line; its warnings if it has none, as that of an engine of another type; else the whole reply.
 fn words(reply: &str) -> String {
-    let errors =
-        serde_json::from_str::<Value>(reply).ok().and_then(|reply| Some(reply.get("errors")?.as_array()?.clone()));
-    let errors: Vec<String> = errors.iter().flatten().filter_map(Value::as_str).map(one_line).collect();
-    if errors.is_empty() { one_line(reply) } else { errors.join("; ") }
+    let parsed = serde_json::from_str::<Value>(reply).unwrap_or_default();
+    let texts = |member: &str| -> Vec<String> {
+        let texts = parsed.get(member).and_then(Value::as_array);
+        texts.into_iter().flatten().filter_map(Value::as_str).map(one_line).collect()
+    };
+    let found = ["errors", "warnings"].map(texts).into_iter().find(|texts| !texts.is_empty());
+    found.map_or_else(|| one_line(reply), |texts| texts.join("; "))
 }
 
 fn one_line(text: &str) -> String {
@@ -327,5 +330,7 @@ mod tests {
         }
         let message = kind(403, invalid, KeyAction::Encrypt).message;
         assert_eq!(message, "403: 2 errors occurred: * permission denied * invalid token");
+        let of_other_engine = "{\"data\":null,\"warnings\":[\"Invalid path for a versioned K/V secrets engine.\"]}";
+        assert_eq!(words(of_other_engine), "Invalid path for a versioned K/V secrets engine.");
     }
 }
