@@ -13,7 +13,7 @@ use bridge::process::HostEnvironment;
 use crate::commands::run;
 
 /// Token of the server that may do everything.
-pub const ROOT_TOKEN: &str = "hvs.hidden-root";
+pub const ROOT_TOKEN: &str = "hidden-root";
 
 /// Beginning of the line with the key that unseals the server, and the words with which it is ready.
 const UNSEAL_KEY: &str = "Unseal Key: ";

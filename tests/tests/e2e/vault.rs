@@ -77,7 +77,7 @@ async fn refusals_of_vault_are_reported_before_anything_is_changed() {
         assert!(output.starts_with("exit 1\n") && repository.files("backend") == before, "{output}");
         failures.push(output[output.find("caused by").unwrap()..].trim().to_owned());
     };
-    for state in [KeyState::Archived, KeyState::Denied] {
+    for state in [KeyState::Archived, KeyState::Denied, KeyState::Deleted] {
         vault.set(KEY, state);
         fail(&[]);
     }
@@ -85,13 +85,34 @@ async fn refusals_of_vault_are_reported_before_anything_is_changed() {
     fail(&[("VAULT_SERVER_TOKEN", "hvs.expired")]);
     fail(&[("VAULT_ADDR", "")]);
     insta::assert_snapshot!(failures.join("\n"), @"
-    caused by: the data key of stack organization/tank/reef cannot be decrypted with the key hashivault://reef: the key is disabled: 400: ciphertext or signature version is disallowed by policy (too old)
-      hint: enable the key, or cancel its deletion; the secrets cannot be read without it
-    caused by: the data key of stack organization/tank/reef cannot be decrypted with the key hashivault://reef: access to the key is denied: 403: 1 error occurred: * permission denied
-      hint: the account needs kms:Encrypt and kms:Decrypt, the role roles/cloudkms.cryptoKeyEncrypterDecrypter, in Azure the role `Key Vault Crypto User`, or in Vault `update` on transit/encrypt/NAME and transit/decrypt/NAME; AWS also refuses a data key that was encrypted in another region
-    caused by: the data key of stack organization/tank/reef cannot be decrypted with the key hashivault://reef: there are no valid credentials: 403: 2 errors occurred: * permission denied * invalid token
-      hint: log in again, or set the credentials of the secrets provider in server.yaml; those of Azure and of Vault are variables of the environment, such as AZURE_CLIENT_ID, VAULT_ADDR and VAULT_TOKEN
+    caused by: the data key of stack organization/tank/reef cannot be decrypted with the key hashivault://reef: the key is disabled: HashiCorp Vault at VAULT: 400: ciphertext or signature version is disallowed by policy (too old)
+      hint: lower `min_decryption_version` of the key; `sc stack change-secrets-provider` then encrypts the data key with its newest version
+    caused by: the data key of stack organization/tank/reef cannot be decrypted with the key hashivault://reef: access to the key is denied: HashiCorp Vault at VAULT: 403: 1 error occurred: * permission denied
+      hint: the policy of the token needs `update` on ENGINE/encrypt/NAME and ENGINE/decrypt/NAME; Vault replies the same if the key or the engine does not exist: check the URL of the key, and VAULT_NAMESPACE
+    caused by: the data key of stack organization/tank/reef cannot be decrypted with the key hashivault://reef: there is no such key: HashiCorp Vault at VAULT: 400: encryption key not found
+      hint: check the name of the key, the `?engine=PATH` of its URL, and VAULT_NAMESPACE; a key that was deleted is only in backups of Vault
+    caused by: the data key of stack organization/tank/reef cannot be decrypted with the key hashivault://reef: there are no valid credentials: HashiCorp Vault at VAULT: 403: 2 errors occurred: * permission denied * invalid token
+      hint: log in again with `vault login`, and set VAULT_ADDR and VAULT_TOKEN, or VAULT_SERVER_URL and VAULT_SERVER_TOKEN
     caused by: the data key of stack organization/tank/reef cannot be decrypted with the key hashivault://reef: there are no valid credentials: the address of Vault is missing: neither VAULT_SERVER_URL nor VAULT_ADDR is set
-      hint: log in again, or set the credentials of the secrets provider in server.yaml; those of Azure and of Vault are variables of the environment, such as AZURE_CLIENT_ID, VAULT_ADDR and VAULT_TOKEN
+      hint: log in again with `vault login`, and set VAULT_ADDR and VAULT_TOKEN, or VAULT_SERVER_URL and VAULT_SERVER_TOKEN
     ");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sealed_vault_is_asked_again_before_it_is_reported() {
+    const KEY: &str = "transit/reef";
+    let vault = Vault::start(&[KEY]).await.unwrap();
+    let repository = reef("type: hashivault, config: { keyName: 'hashivault://reef' }");
+    vault.set(KEY, KeyState::Sealed);
+    let output = run(&repository, "provision", &vault, &[]);
+    assert!(output.starts_with("exit 1\n"), "{output}");
+    assert!(vault.take_operations().len() > 1);
+    let sealed =
+        "with the key hashivault://reef: the server is sealed: HashiCorp Vault at VAULT: 503: Vault is sealed\n";
+    assert!(output.contains(sealed), "{output}");
+    assert!(output.contains("hint: unseal it with `vault operator unseal`, and run the command again"), "{output}");
+    // Nothing was created or recorded.
+    assert!(!repository.path("site/a").exists());
+    vault.set(KEY, KeyState::Enabled);
+    assert!(run(&repository, "provision", &vault, &[]).starts_with("exit 0\n"));
 }
