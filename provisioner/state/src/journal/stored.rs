@@ -285,7 +285,7 @@ impl StoredJournal {
                 removed => removed.map(|()| true)?,
             };
         }
-        self.files.as_ref().map_or(Ok(()), JournalFiles::remove).map_err(JournalError::from)?;
+        self.files.as_ref().map_or(Ok(()), JournalFiles::remove)?;
         Ok(is_removed)
     }
 
