@@ -1,4 +1,4 @@
-//! What a run waits for, and what it loses if it does not wait.
+//! Guarantees that a run waits for, and the loss of a machine without them.
 
 use std::fs;
 
