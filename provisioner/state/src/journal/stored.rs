@@ -260,8 +260,8 @@ impl StoredJournal {
     }
 
     /// Removes what was read, after its records were saved: objects by their names, and files. Seals stay for a time, by which
-    /// a run that goes on is recognized. `checkpoint` is the digest of the current one. What is gone already is no error. Returns `false` if the store does not allow to remove
-    /// objects: they have the mark that a checkpoint has their lines.
+    /// a run that goes on is recognized. `checkpoint` is the digest of the current one. What is gone already is no error. Returns
+    /// `false` if the store does not allow to remove objects: a seal says then that a checkpoint has their lines.
     ///
     /// # Errors
     /// [`StateError`] if something cannot be removed.
