@@ -18,8 +18,8 @@ impl StateStore {
     /// least one finds the lock of the other, because a listing has every object that was written before.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] if another holder has the lock, or requests it at the same time: of two concurrent
-    /// requests both may fail, but at most one succeeds.
+    /// [`StoreError::Locked`] if another holder has the lock, or requests it at the same time: of several concurrent
+    /// requests all may fail, but at most one succeeds.
     pub async fn lock(&self, stack: &StackReference, holder: &LockHolder) -> Result<StackLock, StoreError> {
         let lock = StackLock::new(stack.clone(), new_lock_name());
         let lease = holder.lease.clone().map(|lease| LockLease { run: lock.run().to_owned(), ..lease });
@@ -34,20 +34,27 @@ impl StateStore {
         self.write_metadata().await?;
         let key = self.lock_key(stack, name);
         let stored = StoredLock::new(holder, Timestamp::now());
-        let locked = match self.write_lock(&key, &stored, &WriteCondition::Missing).await {
+        // Of the locks that were requested at the same time the one with the lowest name stays until the others are gone. If
+        // each gave way to each, many requests could prevent each other for minutes.
+        let beside = match self.write_lock(&key, &stored, &WriteCondition::Missing).await {
             Ok(Some(version)) => {
                 *lock.object.lock().await = Some(LockObject { stored, version });
-                self.refuse_if_locked(stack, Some(name)).await
+                self.names_beside(lock, |names| names.iter().min() == Some(name)).await
             }
             // A lock of a rename: another run has resumed it at the same time.
             Ok(None) => return self.refuse_if_locked(stack, None).await,
             Err(error) => Err(error),
         };
-        if locked.is_err() {
-            // A request without reply may have written the lock. The first error is the reason.
-            self.objects.remove(&key).await.ok();
+        if beside.as_ref().is_ok_and(|names| *names == [name.as_str()]) {
+            return Ok(());
         }
-        locked
+        // A request without reply may have written the lock. It is removed before anything else is requested, because the lock
+        // that stays waits for that. The first error is the reason.
+        self.objects.remove(&key).await.ok();
+        Err(match beside {
+            Ok(names) => self.held_by_others(lock, names).await,
+            Err(error) => error,
+        })
     }
 
     /// Writes a lock on a condition, and returns its version; `None` if another program has changed or removed it. If the
@@ -164,24 +171,41 @@ impl StateStore {
     /// Checks that a lock is still held, and is the only one. Locks of other runs may appear for a moment: these runs
     /// find this lock and remove theirs.
     pub(super) async fn check_lock(&self, lock: &StackLock) -> Result<(), StoreError> {
+        let names = self.names_beside(lock, |names| names.contains(&lock.name)).await?;
+        if names == [lock.name.as_str()] {
+            return Ok(());
+        }
+        Err(self.held_by_others(lock, names).await)
+    }
+
+    /// Returns the names of the locks of a stack, once the given one is the only one or has to give way.
+    async fn names_beside(
+        &self,
+        lock: &StackLock,
+        stays: impl Fn(&[String]) -> bool + Send,
+    ) -> Result<Vec<String>, StoreError> {
         let mut delays = CHECK_DELAYS.iter();
-        let (names, is_held) = loop {
+        loop {
             let names = self.lock_names(&lock.stack).await?;
             // The common case needs only one listing.
             if names == [lock.name.as_str()] {
-                return Ok(());
+                return Ok(names);
             }
-            let is_held = names.contains(&lock.name);
-            match delays.next().filter(|_| is_held) {
+            match delays.next().filter(|_| stays(&names)) {
                 // A store sends no notification of a change.
                 Some(delay) => tokio::time::sleep(*delay).await,
-                None => break (names, is_held),
+                None => return Ok(names),
             }
-        };
-        let others: Vec<_> = names.into_iter().filter(|name| *name != lock.name).collect();
-        let holders = self.read_named_locks(&lock.stack, &others).await;
+        }
+    }
+
+    /// Returns the error for a lock that is not the only one, or is none any more.
+    async fn held_by_others(&self, lock: &StackLock, mut names: Vec<String>) -> StoreError {
+        let is_held = names.contains(&lock.name);
+        names.retain(|name| *name != lock.name);
+        let holders = self.read_named_locks(&lock.stack, &names).await;
         let stack = lock.stack.clone();
-        Err(if is_held { StoreError::Locked { stack, holders } } else { StoreError::LockLost { stack, holders } })
+        if is_held { StoreError::Locked { stack, holders } } else { StoreError::LockLost { stack, holders } }
     }
 
     /// Returns the names of all objects in the folder of the locks. Any object counts as a lock, as in Pulumi.

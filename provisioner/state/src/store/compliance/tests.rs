@@ -39,6 +39,21 @@ async fn at_most_one_of_twenty_concurrent_locks_succeeds() {
     }
 }
 
+/// Shows: state.md#a-run "Of several locks that `sc` writes at the same time, the one with the lowest name stays, and the others are
+/// removed again."
+#[tokio::test(start_paused = true)]
+async fn one_of_twenty_locks_that_are_written_at_the_same_time_is_held() {
+    let objects = MemoryObjects::default().with_latency(std::time::Duration::from_millis(50));
+    let store = StateStore::open(std::sync::Arc::new(objects), StoreOptions::default()).await.unwrap();
+    let dev = stack("dev");
+    let holders: Vec<_> = (1..=20).map(holder).collect();
+    let tries = futures_util::future::join_all(holders.iter().map(|holder| store.lock(&dev, holder))).await;
+    let held: Vec<_> = tries.iter().flatten().collect();
+    let names: Vec<_> = store.locks(&dev).await.unwrap().into_iter().map(|lock| lock.name).collect();
+    assert_eq!(held.iter().map(|lock| lock.name()).collect::<Vec<_>>(), names);
+    assert_eq!(names.len(), 1);
+}
+
 /// Shows: state.md#migration-to-another-store "Each command on a stack that has a mark fails with exit code 1"
 /// Shows: state.md#migration-to-another-store "A run on the new store has no changes then."
 #[tokio::test]
