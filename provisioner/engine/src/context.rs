@@ -19,7 +19,7 @@ use crate::deployment_state::{DeploymentState, SharedState};
 use crate::events::{Event, EventSink, Message, Severity, SourceRef};
 use crate::jobs::Jobs;
 use crate::options::{DeploymentRequest, StopSignals};
-use crate::providers::{Instance, ProviderRegistry, Retries};
+use crate::providers::{CallLimits, Instance, ProviderRegistry, Retries};
 use crate::records::Records;
 use crate::registrar::{Halted, Registered};
 use crate::reporter::{ErrorReported, Failure, Reporter, about};
@@ -46,7 +46,7 @@ pub(crate) struct Context {
     /// Permits for the resources that are worked on at once.
     pub(crate) slots: Semaphore,
     /// Permits for the registrations that are worked on at once, if some of them wait for their journal: twice as many as
-    /// `--parallel` says. The number of calls is limited to `--parallel` by itself then. `None`: they have [`Context::slots`].
+    /// `--parallel` says. The number of calls is limited by itself then. `None`: they have [`Context::slots`].
     registration_slots: Option<Semaphore>,
     /// Lock that is held for reading while a registration is undecided, and for writing by a replacement that must see
     /// only decided registrations.
@@ -114,7 +114,7 @@ impl Context {
         let lease = recorder.as_ref().and_then(|recorder| recorder.lease());
         let parallel = request.options.parallel.max(1);
         let waits = recorder.as_ref().is_some_and(|recorder| recorder.delays_operations());
-        let calls = waits.then(|| Arc::new(Semaphore::new(parallel)));
+        let calls = waits.then(|| CallLimits::new(parallel));
         let doubled = parallel.saturating_mul(2).min(Semaphore::MAX_PERMITS);
         let retries = Retries { reporter: Arc::clone(&reporter), stop: signals.stop.clone(), lease, calls };
         Self {

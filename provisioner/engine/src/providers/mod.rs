@@ -8,4 +8,4 @@ mod retrying;
 
 pub(crate) use instance::Instance;
 pub(crate) use registry::{ProviderRegistry, not_started};
-pub(crate) use retrying::Retries;
+pub(crate) use retrying::{CallLimits, Retries};

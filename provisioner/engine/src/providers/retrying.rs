@@ -34,19 +34,38 @@ pub(crate) struct Retries {
     pub(crate) stop: CancellationToken,
     /// Lease of the lock of the stack, which is confirmed before each repetition.
     pub(crate) lease: Option<HeldLease>,
-    /// Permits for the calls about resources; `None` if the slots of the resources limit them.
-    pub(crate) calls: Option<Arc<Semaphore>>,
+    /// Limits of the calls about resources; `None` if the slots of the resources limit them.
+    pub(crate) calls: Option<CallLimits>,
+}
+
+/// Permits for calls about resources.
+#[derive(Clone, Debug)]
+pub(crate) struct CallLimits {
+    /// Calls that do work in the cloud.
+    work: Arc<Semaphore>,
+    /// Calls that decide what work there is. They do not queue behind the work: what is decided meanwhile can be announced in the
+    /// journal before its turn comes.
+    decisions: Arc<Semaphore>,
+}
+
+impl CallLimits {
+    /// Allows as many calls of each kind at once.
+    pub(crate) fn new(parallel: usize) -> Self {
+        Self { work: Arc::new(Semaphore::new(parallel)), decisions: Arc::new(Semaphore::new(parallel)) }
+    }
 }
 
 impl Retries {
     /// Waits until a call may be made.
     async fn permit(&self, method: Method) -> Option<SemaphorePermit<'_>> {
-        let is_about_resource = match method {
-            Method::Check | Method::Diff | Method::Create | Method::Read | Method::Update | Method::Delete => true,
+        let limits = self.calls.as_ref()?;
+        let permits = match method {
+            Method::Create | Method::Read | Method::Update | Method::Delete => &limits.work,
+            Method::Check | Method::Diff => &limits.decisions,
             // They may be made for a resource that holds a permit, or for many of them.
-            _ => false,
+            _ => return None,
         };
-        self.calls.as_ref().filter(|_| is_about_resource)?.acquire().await.ok()
+        permits.acquire().await.ok()
     }
 }
 
