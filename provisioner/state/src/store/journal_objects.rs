@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use futures_util::future::{join_all, try_join_all};
+use futures_util::StreamExt as _;
+use futures_util::future::try_join_all;
+use futures_util::stream;
 use jiff::Timestamp;
 
 use super::catalog::PARALLEL_REQUESTS;
@@ -15,6 +17,10 @@ use super::state_store::StateStore;
 
 /// Number of attempts to write an object that another program removes as soon as it exists.
 const ATTEMPTS: usize = 3;
+
+/// Number of objects of a journal that are removed at once. A run that creates much writes a hundred of them, and the end of the run waits
+/// until all are removed.
+const PARALLEL_REMOVALS: usize = 64;
 
 /// Maximum size of an object of a journal, in bytes.
 pub(crate) const MAX_JOURNAL_OBJECT_BYTES: u64 = 256 << 20;
@@ -133,12 +139,9 @@ impl StateStore {
         run: &str,
         names: &[String],
     ) -> Result<(), StoreError> {
-        let mut removed = Ok(());
-        for group in names.chunks(PARALLEL_REQUESTS) {
-            let remove = async |name: &String| self.objects.remove(&self.journal_key(stack, run, name)).await;
-            removed = join_all(group.iter().map(remove)).await.into_iter().fold(removed, Result::and);
-        }
-        Ok(removed?)
+        let keys: Vec<_> = names.iter().map(|name| self.journal_key(stack, run, name)).collect();
+        let removals = stream::iter(keys.iter().map(|key| self.objects.remove(key))).buffered(PARALLEL_REMOVALS);
+        Ok(removals.fold(Ok(()), async |removed, next| Result::and(removed, next)).await?)
     }
 
     /// Returns the location of the journals of a stack, for messages.
