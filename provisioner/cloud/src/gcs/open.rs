@@ -82,6 +82,10 @@ pub(super) fn service_of(
     let is_given = credentials.is_some() || is_set("GOOGLE_CREDENTIALS") || is_set("GOOGLE_OAUTH_ACCESS_TOKEN");
     let is_anonymous = url.is_anonymous || (emulator.is_some() && !is_given);
     let loaded = (!is_anonymous).then(|| load_credentials(credentials, scope, environment, home)).transpose()?;
+    // An emulator takes the place of the domain.
+    if let (Some(loaded), Some(domain), None) = (&loaded, &url.universe_domain, &emulator) {
+        loaded.check_universe(domain, environment)?;
+    }
     Ok(Service { url: emulator.clone().unwrap_or_else(|| url.service()), credentials: loaded, emulator })
 }
 

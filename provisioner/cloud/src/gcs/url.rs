@@ -3,9 +3,7 @@
 use url::form_urlencoded;
 
 use crate::bucket::parse_prefix;
-
-/// Domain of Google's public cloud.
-const DEFAULT_DOMAIN: &str = "googleapis.com";
+use crate::google::PUBLIC_CLOUD;
 
 /// Content of a `gs://` URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,7 +103,7 @@ impl GcsUrl {
     }
 
     pub(super) fn service(&self) -> String {
-        format!("https://storage.{}", self.universe_domain.as_deref().unwrap_or(DEFAULT_DOMAIN))
+        format!("https://storage.{}", self.universe_domain.as_deref().unwrap_or(PUBLIC_CLOUD))
     }
 
     /// Returns the URL to which a key is appended.
@@ -147,7 +145,7 @@ fn parse_bool(value: &str) -> Result<bool, GcsUrlError> {
 
 fn parse_domain(value: &str) -> Result<String, GcsUrlError> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
-    if value != DEFAULT_DOMAIN && (!value.contains('.') || !value.bytes().all(is_allowed)) {
+    if value != PUBLIC_CLOUD && (!value.contains('.') || !value.bytes().all(is_allowed)) {
         let (value, expected) = (value.to_owned(), "the name of a domain, such as `googleapis.com`");
         return Err(GcsUrlError::Value { name: "universe_domain", value, expected });
     }

@@ -26,6 +26,11 @@ const DEFAULT_FILE: &str = "application_default_credentials.json";
 const CHAIN: &str = "GOOGLE_CREDENTIALS, GOOGLE_OAUTH_ACCESS_TOKEN, GOOGLE_APPLICATION_CREDENTIALS and the file of \
                      `gcloud auth application-default login`";
 
+/// Domain of Google's public cloud.
+pub(crate) const PUBLIC_CLOUD: &str = "googleapis.com";
+/// Variable that names the cloud of the credentials.
+const UNIVERSE_DOMAIN: &str = "GOOGLE_CLOUD_UNIVERSE_DOMAIN";
+
 /// Credentials of the configuration: the JSON of a service account, or of another kind of account.
 #[derive(Clone)]
 pub struct GoogleCredentials(Zeroizing<String>);
@@ -50,6 +55,8 @@ pub struct LoadedCredentials {
     pub credentials: AccessTokenCredentials,
     /// Source for messages; for the metadata server with the sources that were tried before.
     pub source: String,
+    /// Domain of the cloud that the JSON of the credentials names (`universe_domain`); `None`: Google's public cloud.
+    pub(crate) universe_domain: Option<String>,
 }
 
 /// Reason why credentials cannot be used. Contains no part of them.
@@ -68,6 +75,19 @@ pub enum GoogleCredentialsError {
     Invalid {
         /// Source of the credentials.
         source_name: String,
+    },
+    /// The credentials belong to another cloud than the URL names, whose hosts are not to see them.
+    #[error(
+        "the credentials of {source_name} are for the cloud `{found}`, and `universe_domain` of the URL is `{expected}`: use \
+         credentials of that cloud; {UNIVERSE_DOMAIN} names the cloud of credentials that do not say it"
+    )]
+    Universe {
+        /// Source of the credentials.
+        source_name: String,
+        /// Domain of the credentials.
+        found: String,
+        /// Domain of the URL.
+        expected: String,
     },
     /// The credentials lack a part, or one is malformed.
     #[error("the credentials of {source_name} are incomplete or malformed")]
@@ -101,7 +121,8 @@ pub fn load_credentials(
     }
     if let Some(token) = variable("GOOGLE_OAUTH_ACCESS_TOKEN") {
         let credentials = StaticToken::new(token).into();
-        return Ok(LoadedCredentials { credentials, source: "GOOGLE_OAUTH_ACCESS_TOKEN".to_owned() });
+        let source = "GOOGLE_OAUTH_ACCESS_TOKEN".to_owned();
+        return Ok(LoadedCredentials { credentials, source, universe_domain: None });
     }
     if let Some(path) = variable("GOOGLE_APPLICATION_CREDENTIALS") {
         let source = format!("GOOGLE_APPLICATION_CREDENTIALS ({path})");
@@ -122,6 +143,27 @@ pub fn load_credentials(
     built(builder.build_access_token_credentials(), source)
 }
 
+impl LoadedCredentials {
+    /// Refuses to show the credentials to the hosts of another cloud than theirs, which anybody could name in a URL. The variable
+    /// `GOOGLE_CLOUD_UNIVERSE_DOMAIN` names the cloud of credentials that do not name it themselves.
+    ///
+    /// # Errors
+    /// [`GoogleCredentialsError::Universe`].
+    pub(crate) fn check_universe(
+        &self,
+        expected: &str,
+        environment: &BTreeMap<String, String>,
+    ) -> Result<(), GoogleCredentialsError> {
+        let declared = environment.get(UNIVERSE_DOMAIN).filter(|domain| !domain.is_empty());
+        let found = self.universe_domain.as_ref().or(declared).map_or(PUBLIC_CLOUD, String::as_str);
+        if found.eq_ignore_ascii_case(expected) {
+            return Ok(());
+        }
+        let (source_name, found) = (self.source.clone(), found.to_owned());
+        Err(GoogleCredentialsError::Universe { source_name, found, expected: expected.to_owned() })
+    }
+}
+
 fn from_file(path: &Path, scope: &str, source: String) -> Result<LoadedCredentials, GoogleCredentialsError> {
     match read_named(path, MAX_DOCUMENT_BYTES) {
         Ok(content) => from_json(&Zeroizing::new(String::from_utf8_lossy(&content).into_owned()), scope, source),
@@ -132,7 +174,8 @@ fn from_file(path: &Path, scope: &str, source: String) -> Result<LoadedCredentia
 fn from_json(json: &str, scope: &str, source: String) -> Result<LoadedCredentials, GoogleCredentialsError> {
     let invalid = |source_name| GoogleCredentialsError::Invalid { source_name };
     let Ok(json) = serde_json::from_str::<serde_json::Value>(json) else { return Err(invalid(source)) };
-    let kind = json.get("type").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+    let text = |name: &str| json.get(name).and_then(serde_json::Value::as_str).map(str::to_owned);
+    let (kind, universe_domain) = (text("type").unwrap_or_default(), text("universe_domain"));
     let credentials = match kind.as_str() {
         "service_account" => {
             let access = service_account::AccessSpecifier::from_scopes([scope]);
@@ -150,7 +193,7 @@ fn from_json(json: &str, scope: &str, source: String) -> Result<LoadedCredential
         }
         _ => return Err(invalid(source)),
     };
-    built(credentials, source)
+    Ok(LoadedCredentials { universe_domain, ..built(credentials, source)? })
 }
 
 /// Adds the source. The error of a builder is dropped: it may quote a part of the credentials.
@@ -159,7 +202,7 @@ fn built(
     source: String,
 ) -> Result<LoadedCredentials, GoogleCredentialsError> {
     match credentials {
-        Ok(credentials) => Ok(LoadedCredentials { credentials, source }),
+        Ok(credentials) => Ok(LoadedCredentials { credentials, source, universe_domain: None }),
         Err(_) => Err(GoogleCredentialsError::Incomplete { source_name: source }),
     }
 }
@@ -169,7 +212,7 @@ fn built(
 /// # Errors
 /// [`TokenFailure`].
 pub(crate) async fn access_headers(loaded: &LoadedCredentials) -> Result<HeaderMap, TokenFailure> {
-    let LoadedCredentials { credentials, source } = loaded;
+    let LoadedCredentials { credentials, source, .. } = loaded;
     match tokio::time::timeout(TOKEN_LIMIT, credentials.headers(Extensions::new())).await {
         Ok(Ok(CacheableResource::New { data, .. })) => Ok(data),
         Ok(Ok(CacheableResource::NotModified)) => Ok(HeaderMap::new()),
@@ -183,7 +226,7 @@ pub(crate) async fn access_headers(loaded: &LoadedCredentials) -> Result<HeaderM
 /// # Errors
 /// [`TokenFailure`].
 pub(crate) async fn access_token(loaded: &LoadedCredentials) -> Result<String, TokenFailure> {
-    let LoadedCredentials { credentials, source } = loaded;
+    let LoadedCredentials { credentials, source, .. } = loaded;
     match tokio::time::timeout(TOKEN_LIMIT, credentials.access_token()).await {
         Ok(Ok(token)) => Ok(token.token),
         Ok(Err(error)) => Err(TokenFailure::of(source, &error)),
@@ -266,5 +309,27 @@ mod tests {
             "the credentials of GOOGLE_APPLICATION_CREDENTIALS (/missing.json) cannot be read"
         );
         assert_eq!(format!("{:?}", GoogleCredentials::new("hidden")), "[credentials of Google Cloud]");
+    }
+    /// Shows: state.md#in-google-cloud-storage "Credentials are sent to the cloud that they belong to"
+    #[tokio::test]
+    async fn credentials_are_not_shown_to_the_hosts_of_another_cloud() {
+        const OTHER: &str = "apis.example.goog";
+        let of_other = USER.replace('}', &format!(r#","universe_domain":"{OTHER}"}}"#));
+        let declared = |domain: &str| BTreeMap::from([(UNIVERSE_DOMAIN.to_owned(), domain.to_owned())]);
+        let check = |json: &str, expected: &str, environment: &BTreeMap<String, String>| {
+            let configured = GoogleCredentials::new(json);
+            let loaded = load_credentials(Some(&configured), "scope", environment, None).unwrap();
+            loaded.check_universe(expected, environment).map_err(|error| error.to_string())
+        };
+        assert_eq!(check(USER, PUBLIC_CLOUD, &BTreeMap::new()), Ok(()));
+        assert_eq!(check(USER, OTHER, &declared(OTHER)), Ok(()));
+        assert_eq!(check(&of_other, OTHER, &BTreeMap::new()), Ok(()));
+        assert_eq!(check(&of_other, PUBLIC_CLOUD, &declared(PUBLIC_CLOUD)).unwrap_err().split(':').count(), 2);
+        assert_eq!(
+            check(USER, OTHER, &declared("")).unwrap_err(),
+            "the credentials of the configuration are for the cloud `googleapis.com`, and `universe_domain` of the URL is \
+             `apis.example.goog`: use credentials of that cloud; GOOGLE_CLOUD_UNIVERSE_DOMAIN names the cloud of credentials that do \
+             not say it"
+        );
     }
 }

@@ -10,5 +10,5 @@ mod token;
 
 pub use apis::{ApiError, enable_api};
 pub use credentials::{GoogleCredentials, GoogleCredentialsError, LoadedCredentials, load_credentials};
-pub(crate) use credentials::{access_headers, access_token};
+pub(crate) use credentials::{PUBLIC_CLOUD, access_headers, access_token};
 pub use failure::TokenFailure;
