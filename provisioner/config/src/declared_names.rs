@@ -10,6 +10,7 @@ use serde_yaml::Value;
 
 use crate::files;
 use crate::process_context::Repository;
+use crate::profile::DEFAULT_STACKS_FOLDER;
 
 /// Names that the files of a stack declare.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +41,7 @@ impl StackFolders {
         let profile = place_below(&repository.root, &Path::new(".sc").join(format!("cfg.{profile}.yaml"))).ok();
         let profile: Option<Value> = profile.and_then(|profile| read(&profile));
         let configured = profile.as_ref().and_then(|profile| profile.get("stacksDir")?.as_str());
-        let folder = configured.filter(|folder| !folder.is_empty()).unwrap_or(".sc/stacks");
+        let folder = configured.filter(|folder| !folder.is_empty()).unwrap_or(DEFAULT_STACKS_FOLDER);
         place_below(&repository.root, Path::new(folder)).ok().map(|folder| Self { folder })
     }
 

@@ -68,6 +68,7 @@ mod routing;
 mod secret_text;
 mod secrets;
 mod sections;
+pub mod sibling_profiles;
 mod stack;
 mod stored_secrets;
 mod templates;

@@ -10,7 +10,7 @@ use super::inherit::RawStack;
 use crate::diagnostics::{Code, Diagnostic, FileId, Sensitivity, SourceFiles, has_errors};
 use crate::placeholder::{self, Namespaces, ReferenceRule, Resolver};
 use crate::process_context::{ProcessContext, Repository};
-use crate::profile::Profile;
+use crate::profile::{DEFAULT_STACKS_FOLDER, Profile};
 use crate::reader::{Reader, Section};
 use crate::routing::RoutingContext;
 use crate::secret_text::SecretText;
@@ -61,7 +61,7 @@ impl Workspace<'_> {
     /// start at the root of the repository.
     pub fn stacks_folder(&self) -> PathBuf {
         let configured = self.stacks_dir.or(self.profile.stacks_dir.as_deref().map(Path::new));
-        self.repository.root.join(configured.unwrap_or(Path::new(".sc/stacks")))
+        self.repository.root.join(configured.unwrap_or(Path::new(DEFAULT_STACKS_FOLDER)))
     }
 
     /// Returns the names of all stacks: the folders and symbolic links in the stacks folder, hidden ones included.

@@ -14,6 +14,8 @@ use crate::{files, yaml};
 /// Environment variable that holds the text of a profile. If it is set, no profile file is read.
 const VARIABLE: &str = "SIMPLE_CONTAINER_CONFIG";
 const CODE: Code = Code("profile");
+/// Folder of the stacks, relative to the root of the repository, unless a profile or an option names another.
+pub(crate) const DEFAULT_STACKS_FOLDER: &str = ".sc/stacks";
 const KEYS: [&str; 8] = [
     "projectName",
     "privateKeyPath",
@@ -82,6 +84,15 @@ impl Profile {
         let mut diagnostics = Vec::new();
         let profile = Self::from_document(&document, &mut Reader::new(&mut diagnostics));
         if has_errors(&diagnostics) { Err(diagnostics) } else { Ok(profile) }
+    }
+
+    /// Reads the text of a profile; `None` if it is invalid.
+    pub(crate) fn from_text(text: &str) -> Option<Self> {
+        let (mut sources, mut diagnostics) = (SourceFiles::default(), Vec::new());
+        let file = sources.add("", text, Sensitivity::Secret);
+        let document = yaml::parse(file, &sources).ok()?;
+        let profile = Self::from_document(&document, &mut Reader::new(&mut diagnostics));
+        (!has_errors(&diagnostics)).then_some(profile)
     }
 
     fn from_document(document: &yaml::Document, reader: &mut Reader<'_>) -> Self {

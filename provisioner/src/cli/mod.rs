@@ -23,6 +23,7 @@ mod missing;
 mod output;
 mod panic;
 mod process;
+mod profile_settings;
 mod prompt;
 mod recorded_names;
 mod runs;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bridge::message_text::MessageText;
 use config::diagnostics::{Code, Diagnostic, SourceFiles, has_errors};
+use config::sibling_profiles::differences;
 use config::{LoadedStacks, ProcessContext, Profile, Repository, Stack, Workspace};
 use engine::masking::SecretMasker;
 use state::Unrecorded;
@@ -248,6 +249,7 @@ fn load(
     secrets.iter().chain(of_profile.into_iter().flatten()).for_each(|secret| masker.add_text(secret.expose()));
     stacks.iter().for_each(|stack| add_stack_secrets(masker, stack));
     let mut diagnostics = diagnostics;
+    diagnostics.extend(differences(request.profile, &profile, &repository));
     diagnostics.extend(stacks.iter().filter_map(|stack| key_stack_clash(stack, &names)));
     if has_errors(&diagnostics) {
         return Ok(Err(diagnostics));

@@ -70,6 +70,63 @@ fn empty_template_can_be_previewed() {
     assert!(previewed.starts_with("exit 0\n"), "{previewed}");
 }
 
+/// Shows: server-yaml.md#files "A new profile has the project and the folder of stacks of the repository's profiles"
+#[test]
+fn new_profile_has_the_project_of_the_other_profiles() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join(".git")).unwrap();
+    fs::write(folder.path().join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir(path(".sc")).unwrap();
+    fs::write(path(".sc/cfg.yaml.template"), "projectName: <name>").unwrap();
+    fs::write(path(".sc/cfg.broken.yaml"), "projectName: [").unwrap();
+    fs::write(path(".sc/cfg.staging.yaml"), "projectName: \"1.30\"\nstacksDir: ./deploy/\n").unwrap();
+    insta::assert_snapshot!(check(&folder, &["init", "-t", "empty", "-p", "ci"]), @"
+    exit 0
+    --- out
+    wrote .sc/cfg.ci.yaml, with the project of .sc/cfg.staging.yaml
+    wrote ./deploy/main/server.yaml
+    wrote .gitignore
+    --- err
+    next:
+      export PULUMI_CONFIG_PASSPHRASE=…     chooses the passphrase of the secrets in the state
+      sc preview -p ci                      shows the changes
+      sc provision -p ci                    makes them
+      sc schema-gen schemas -p ci           writes the JSON Schema for editors
+    ");
+    let read = |name: &str| fs::read_to_string(path(name)).unwrap();
+    assert_eq!(read(".sc/cfg.ci.yaml"), "projectName: \"1.30\"\nstacksDir: ./deploy/\n");
+    assert!(read("deploy/main/server.yaml").starts_with("# yaml-language-server: $schema=../../schemas/"));
+    assert_eq!(read(".gitignore"), "/.sc/state/\n/deploy/*/secrets.yaml\n");
+    let keys = check(&folder, &["secrets", "init", "-g"]);
+    assert!(keys.contains("wrote .sc/cfg.default.yaml, with the project of .sc/cfg.ci.yaml\n"), "{keys}");
+    assert!(read(".sc/cfg.default.yaml").starts_with("projectName: \"1.30\"\nstacksDir: ./deploy/\nprivateKey: |\n"));
+    fs::remove_file(path(".sc/cfg.yaml.template")).unwrap();
+    fs::remove_file(path(".sc/cfg.default.yaml")).unwrap();
+    check(&folder, &["secrets", "init", "-g"]);
+    assert!(read(".sc/cfg.yaml.template").starts_with("projectName: \"1.30\"\nstacksDir: ./deploy/\nprivateKeyPath: "));
+}
+
+/// Shows: server-yaml.md#files "Each command warns if the profile that it uses has another project or another folder of stacks than others
+/// of the repository."
+#[test]
+fn profiles_that_differ_are_a_warning_of_each_command() {
+    let folder = tempfile::tempdir().unwrap();
+    check(&folder, &["init", "-t", "empty"]);
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path(".sc/cfg.default.yaml"), "projectName: reef\n").unwrap();
+    fs::write(path(".sc/cfg.ci.yaml"), "projectName: reef\nstacksDir: ./.sc/stacks/\n").unwrap();
+    assert!(check(&folder, &["validate"]).ends_with("--- err\n"));
+    fs::write(path(".sc/cfg.ci.yaml"), "projectName: reef-ci\nprivateKey: hidden\nstacksDir: deploy\n").unwrap();
+    fs::write(path(".sc/cfg.next.yaml"), "privateKeyPath: hidden\n").unwrap();
+    insta::assert_snapshot!(check(&folder, &["validate"]), @"");
+    for arguments in [&["preview", "-p", "ci", "--stacks-dir", ".sc/stacks"][..], &["stack", "ls"], &["plugin", "ls"]] {
+        let printed = check(&folder, arguments);
+        assert!(printed.contains("other profiles of the repository have others"), "{arguments:?}: {printed}");
+        assert!(!printed.contains("hidden"), "{printed}");
+    }
+}
+
 #[test]
 fn links_that_lead_out_of_the_repository_are_not_written_through() {
     let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -1,6 +1,6 @@
 //! `sc init`: writes the files of a first stack.
 
-use std::path::Path;
+use std::path::{Component, Path};
 
 use anyhow::Context as _;
 use bridge::fs::{Access, MAX_DOCUMENT_BYTES, create_folders, place_below, read_if_exists, utf8, write_atomically};
@@ -15,12 +15,13 @@ use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::output::Output;
 use crate::cli::process::{identity, process_context, working_folder};
+use crate::cli::profile_settings::ProfileSettings;
 
 /// Folder of the JSON Schemas in the first line of a server.yaml, and in the next steps.
 const SCHEMAS: &str = "schemas";
 
-/// Files that do not belong into git: the state, and the secrets of stacks.
-const IGNORED: [&str; 2] = ["/.sc/state/", "/.sc/stacks/*/secrets.yaml"];
+/// Folder of the stacks, if no profile names another.
+const STACKS_FOLDER: &str = ".sc/stacks";
 
 /// Write the files of a first stack: profile, server.yaml and .gitignore
 ///
@@ -79,22 +80,29 @@ pub(crate) fn run(output: &Output, global: &GlobalArgs, args: &InitArgs) -> anyh
     check_owner(&repository, &identity(&process_context().environment))?;
     let root = &repository.root;
     secrets_store::remove_abandoned_files(root);
-    let project = project_name(root);
+    let settings = ProfileSettings::of(&repository);
     let hint = "a name has letters, digits, `-`, `_` and `.`";
-    StackReference::new(&project, &args.stack).map_err(|error| {
+    StackReference::new(&settings.project, &args.stack).map_err(|error| {
         CliError::usage(format_args!("{:?} cannot be the name of a stack: {error}", args.stack), hint)
     })?;
     let profile = global.profile.as_deref().filter(|profile| !profile.is_empty()).unwrap_or("default");
+    let stacks = settings.stacks_dir.as_deref().unwrap_or(STACKS_FOLDER).trim_end_matches('/');
+    let server_yaml = format!("{stacks}/{}/server.yaml", args.stack);
+    // Files that do not belong into git: the state, and the secrets of stacks.
+    let ignored = ["/.sc/state/".to_owned(), format!("/{}/*/secrets.yaml", stacks.trim_start_matches("./"))];
     let mut files = Files { root, written: Vec::new(), extended: Vec::new(), kept: Vec::new() };
-    files.write(&format!(".sc/cfg.{profile}.yaml"), &format!("projectName: {project}\n"))?;
-    files.write(&format!(".sc/stacks/{}/server.yaml", args.stack), &server_yaml(args.template))?;
-    files.add_lines(".gitignore", &IGNORED)?;
+    let profile_file = format!(".sc/cfg.{profile}.yaml");
+    files.write(&profile_file, &settings.text())?;
+    let text = text_of_server_yaml(args.template, &server_yaml);
+    files.write(&server_yaml, &text)?;
+    files.add_lines(".gitignore", &ignored)?;
     if output.results_are_json() {
         let json = serde_json::json!({ "root": root, "written": files.written, "extended": files.extended, "kept": files.kept });
         output.print(&[Line::plain(json.to_string())])?;
         return Ok(Exit::Done);
     }
-    let written = files.written.iter().map(|path| format!("wrote {path}"));
+    let origin = |path: &str| if path == profile_file { settings.origin() } else { String::new() };
+    let written = files.written.iter().map(|path| format!("wrote {path}{}", origin(path)));
     let extended = files.extended.iter().map(|path| format!("extended {path}"));
     let kept = files.kept.iter().map(|path| format!("kept {path}, which exists"));
     output.print(&written.chain(extended).chain(kept).map(Line::plain).collect::<Vec<_>>())?;
@@ -102,19 +110,11 @@ pub(crate) fn run(output: &Output, global: &GlobalArgs, args: &InitArgs) -> anyh
     Ok(Exit::Done)
 }
 
-fn server_yaml(template: Template) -> String {
-    // A server.yaml is three folders below the root.
-    format!("# yaml-language-server: $schema=../../../{SCHEMAS}/server.schema.json\n{}", template.text())
-}
-
-/// Returns the name of the project: that of the root folder, with characters that a project cannot have replaced.
-pub(crate) fn project_name(root: &Path) -> String {
-    let folder = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let is_valid = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
-    let name: String =
-        folder.chars().take(100).map(|character| if is_valid(character) { character } else { '-' }).collect();
-    let has_letters = name.contains(|character: char| character.is_ascii_alphanumeric());
-    if has_letters { name } else { "project".to_owned() }
+/// Returns the server.yaml at a path, which is relative to the root. Its first line names the schema relative to it.
+fn text_of_server_yaml(template: Template, path: &str) -> String {
+    let folders = Path::new(path).parent().into_iter().flat_map(Path::components);
+    let up = "../".repeat(folders.filter(|component| matches!(component, Component::Normal(_))).count());
+    format!("# yaml-language-server: $schema={up}{SCHEMAS}/server.schema.json\n{}", template.text())
 }
 
 fn next_steps(template: Template, profile: &str) -> Vec<Line> {
@@ -156,14 +156,14 @@ impl Files<'_> {
     }
 
     /// Appends the missing ones of these lines to a file.
-    fn add_lines(&mut self, path: &str, lines: &[&str]) -> anyhow::Result<()> {
+    fn add_lines(&mut self, path: &str, lines: &[String]) -> anyhow::Result<()> {
         // A link inside of the repository stays a link; one that leads out of it may lead to any file of the user.
         let target = place_below(self.root, Path::new(path))?;
         let existing = read_if_exists(&target, MAX_DOCUMENT_BYTES)?.map(utf8).transpose();
         let existing = existing.with_context(|| format!("{} cannot be read", target.display()))?.unwrap_or_default();
         let missing: Vec<&str> = lines
             .iter()
-            .copied()
+            .map(String::as_str)
             .filter(|line| !existing.lines().any(|known| known.trim_matches('/') == line.trim_matches('/')))
             .collect();
         if missing.is_empty() {
@@ -187,14 +187,6 @@ fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn project_has_the_name_of_the_folder_as_far_as_possible() {
-        let table = [("reef", "reef"), ("my reef", "my-reef"), ("/", "project"), ("…", "project"), ("a.b_c", "a.b_c")];
-        for (folder, expected) in table {
-            assert_eq!(project_name(&Path::new("/").join(folder)), expected, "{folder}");
-        }
-    }
 
     #[test]
     fn next_commands_quote_the_name_of_the_profile() {

@@ -6,17 +6,16 @@ use std::path::Path;
 use bridge::fs::Access;
 use bridge::message_text::MessageText;
 use clap::Args;
+use config::sibling_profiles::PROFILE_TEMPLATE as TEMPLATE;
 use secrets_store::keys::{KeyError, KeyPair};
 use secrets_store::{TemporaryFolder, add_to_gitignore};
 
 use super::git::Git;
 use super::session::SecretsSession;
-use crate::cli::commands::init::project_name;
 use crate::cli::exit::{CliError, Exit};
+use crate::cli::profile_settings::ProfileSettings;
 use crate::cli::stacks::profile_name;
 
-/// Template of a profile, for those who clone the repository.
-const TEMPLATE: &str = ".sc/cfg.yaml.template";
 const IGNORED: &str = ".gitignore";
 const COMMIT_MESSAGE: &str = "simple-container.com initial commit";
 
@@ -74,22 +73,23 @@ pub(super) async fn run(session: &SecretsSession<'_>, args: &InitArgs) -> anyhow
             CliError::failed(format_args!("the profile {profile} exists, and was not overwritten"), hint).into()
         );
     }
-    let project = project_name(root);
-    let text = template(&project);
+    let settings = ProfileSettings::of(&session.repository);
+    let text = template(&settings);
     let temporary = TemporaryFolder::open(root)?;
     // Before the profile: git never takes it.
     let mut written = Vec::new();
     if add_to_gitignore(root, &profile)? {
         written.push(IGNORED);
     }
-    let content = if args.generate { generated(&project)? } else { text.clone() };
+    let content = if args.generate { generated(&settings)? } else { text.clone() };
     temporary.write(&root.join(&profile), content.as_bytes(), Access::Private)?;
     written.push(&profile);
     if root.join(TEMPLATE).symlink_metadata().is_err() {
         temporary.write(&root.join(TEMPLATE), text.as_bytes(), Access::Shared)?;
         written.push(TEMPLATE);
     }
-    written.iter().for_each(|path| session.report(format!("wrote {path}")));
+    let origin = |path: &str| if path == profile { settings.origin() } else { String::new() };
+    written.iter().for_each(|path| session.report(format!("wrote {path}{}", origin(path))));
     if !args.generate {
         check_keys(session, &profile)?;
     }
@@ -100,15 +100,15 @@ pub(super) async fn run(session: &SecretsSession<'_>, args: &InitArgs) -> anyhow
     Ok(Exit::Done)
 }
 
-fn template(project: &str) -> String {
-    format!("projectName: {project}\nprivateKeyPath: ~/.ssh/id_rsa\npublicKeyPath: ~/.ssh/id_rsa.pub")
+fn template(settings: &ProfileSettings) -> String {
+    format!("{}privateKeyPath: ~/.ssh/id_rsa\npublicKeyPath: ~/.ssh/id_rsa.pub", settings.text())
 }
 
 /// Returns a profile with a new key pair.
-fn generated(project: &str) -> anyhow::Result<String> {
+fn generated(settings: &ProfileSettings) -> anyhow::Result<String> {
     let pair = KeyPair::generate()?;
     let private: String = pair.private.lines().map(|line| format!("    {line}\n")).collect();
-    Ok(format!("projectName: {project}\nprivateKey: |\n{private}publicKey: {}\n", pair.public.trim_end()))
+    Ok(format!("{}privateKey: |\n{private}publicKey: {}\n", settings.text(), pair.public.trim_end()))
 }
 
 /// Checks that the keys of the profile exist.
