@@ -119,8 +119,23 @@ fn profiles_that_differ_are_a_warning_of_each_command() {
     assert!(check(&folder, &["validate"]).ends_with("--- err\n"));
     fs::write(path(".sc/cfg.ci.yaml"), "projectName: reef-ci\nprivateKey: hidden\nstacksDir: deploy\n").unwrap();
     fs::write(path(".sc/cfg.next.yaml"), "privateKeyPath: hidden\n").unwrap();
-    insta::assert_snapshot!(check(&folder, &["validate"]), @"");
-    for arguments in [&["preview", "-p", "ci", "--stacks-dir", ".sc/stacks"][..], &["stack", "ls"], &["plugin", "ls"]] {
+    insta::assert_snapshot!(check(&folder, &["validate"]), @r#"
+    exit 0
+    --- out
+    1 stack, 0 resources: no mistakes, 2 warnings
+    --- err
+    warning[profile]: the profile "default" has its stacks in ".sc/stacks", and other profiles of the repository elsewhere: "ci" has "deploy"
+     |
+     = hint: a command sees the stacks of its own profile only; write the same `stacksDir` into all profiles
+
+    warning[profile]: the profile "default" has the project "reef", and other profiles of the repository have others: "ci" has "reef-ci"
+    --> .sc/cfg.default.yaml:1:14
+     = hint: each project has states of its own: a command with another project creates everything again; write the same `projectName` into all profiles
+    "#);
+    fs::write(path(".sc/cfg.ci.yaml"), "projectName: reef-ci\nprivateKey: hidden\n").unwrap();
+    for arguments in
+        [&["validate", "-p", "ci"][..], &["preview"], &["stack", "ls"], &["plugin", "ls"], &["state", "ls"]]
+    {
         let printed = check(&folder, arguments);
         assert!(printed.contains("other profiles of the repository have others"), "{arguments:?}: {printed}");
         assert!(!printed.contains("hidden"), "{printed}");

@@ -314,19 +314,25 @@ mod tests {
     #[tokio::test]
     async fn credentials_are_not_shown_to_the_hosts_of_another_cloud() {
         const OTHER: &str = "apis.example.goog";
-        let of_other = USER.replace('}', &format!(r#","universe_domain":"{OTHER}"}}"#));
         let declared = |domain: &str| BTreeMap::from([(UNIVERSE_DOMAIN.to_owned(), domain.to_owned())]);
-        let check = |json: &str, expected: &str, environment: &BTreeMap<String, String>| {
-            let configured = GoogleCredentials::new(json);
-            let loaded = load_credentials(Some(&configured), "scope", environment, None).unwrap();
+        let check = |of_json: Option<&str>, expected: &str, environment: &BTreeMap<String, String>| {
+            let (credentials, source) = (StaticToken::new("token").into(), "the configuration".to_owned());
+            let loaded = LoadedCredentials { credentials, source, universe_domain: of_json.map(str::to_owned) };
             loaded.check_universe(expected, environment).map_err(|error| error.to_string())
         };
-        assert_eq!(check(USER, PUBLIC_CLOUD, &BTreeMap::new()), Ok(()));
-        assert_eq!(check(USER, OTHER, &declared(OTHER)), Ok(()));
-        assert_eq!(check(&of_other, OTHER, &BTreeMap::new()), Ok(()));
-        assert_eq!(check(&of_other, PUBLIC_CLOUD, &declared(PUBLIC_CLOUD)).unwrap_err().split(':').count(), 2);
+        let named = USER.replace('}', r#","universe_domain":"googleapis.com"}"#);
+        let named = load_credentials(Some(&GoogleCredentials::new(named)), "scope", &BTreeMap::new(), None).unwrap();
+        assert_eq!(named.universe_domain.as_deref(), Some(PUBLIC_CLOUD));
+        assert_eq!(check(None, PUBLIC_CLOUD, &BTreeMap::new()), Ok(()));
+        assert_eq!(check(None, OTHER, &declared(OTHER)), Ok(()));
+        assert_eq!(check(Some(OTHER), OTHER, &BTreeMap::new()), Ok(()));
+        assert!(
+            check(Some(OTHER), PUBLIC_CLOUD, &declared(PUBLIC_CLOUD))
+                .unwrap_err()
+                .contains("for the cloud `apis.example.goog`")
+        );
         assert_eq!(
-            check(USER, OTHER, &declared("")).unwrap_err(),
+            check(None, OTHER, &declared("")).unwrap_err(),
             "the credentials of the configuration are for the cloud `googleapis.com`, and `universe_domain` of the URL is \
              `apis.example.goog`: use credentials of that cloud; GOOGLE_CLOUD_UNIVERSE_DOMAIN names the cloud of credentials that do \
              not say it"
