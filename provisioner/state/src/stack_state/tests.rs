@@ -9,7 +9,7 @@ use pulumi_proto::urn::Urn;
 use super::{LockSettings, StackAccess, StackState, resume_rename};
 use crate::error::StateError;
 use crate::format::{UpdateInfo, UpdateKind, UpdateResult};
-use crate::journal::JournalFolders;
+use crate::journal::{JournalFolders, JournalMode};
 use crate::record::{Effect, EntryId, OperationId, Record, Subject};
 use crate::recorder::StateRecorder as _;
 use crate::resource::ResourceState;
@@ -116,7 +116,8 @@ async fn locks_of_a_resumed_rename_are_renewed_until_it_is_completed() {
 async fn journal_beside_a_store_of_objects_is_merged_by_a_repair_or_removed_once_its_creations_are_recorded() {
     let (objects, folder) = (MemoryObjects::default(), tempfile::tempdir().unwrap());
     objects.put(".pulumi/stacks/reef/dev.json", RESOURCE);
-    let access = access_to(&objects, folder.path()).await;
+    // The run is dropped without its end: what it sends to the store could arrive at any time.
+    let access = StackAccess { journal_mode: JournalMode::Local, ..access_to(&objects, folder.path()).await };
     let run = StackState::open(access.clone(), &holder(1)).await.unwrap();
     let mut recorder = run.recorder(UpdateKind::Update);
     let urn = Urn::new("dev", "reef", None, "t:m:T", "b");
