@@ -107,8 +107,8 @@ fn new_profile_has_the_project_of_the_other_profiles() {
     assert!(read(".sc/cfg.yaml.template").starts_with("projectName: \"1.30\"\nstacksDir: ./deploy/\nprivateKeyPath: "));
 }
 
-/// Shows: server-yaml.md#files "Each command warns if the profile that it uses has another project or another folder of stacks than others
-/// of the repository."
+/// Shows: server-yaml.md#files "Each command on stacks warns if the profile that it uses has another project or another folder of stacks
+/// than others of the repository."
 #[test]
 fn profiles_that_differ_are_a_warning_of_each_command() {
     let folder = tempfile::tempdir().unwrap();
