@@ -69,7 +69,7 @@ pub fn text_of_masked(error: &(dyn Error + 'static), mask: impl FnOnce(&MessageT
     shorten_to(&mask(&MessageText::of(error)), limit).into_owned()
 }
 
-/// Returns an error and its causes in one line, joined by `: `. Skips a cause if the line already ends with its text.
+/// Returns an error and its causes in one line, joined by `: `. Skips a cause whose text the line contains already.
 /// Shortens no text, because the line is masked later: see [`text_of_masked`].
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     chain_with(error, |error| Some(error.to_string()))
@@ -92,13 +92,46 @@ pub(crate) fn chain_with(
         let text = text(error).unwrap_or_default();
         if line.is_empty() {
             line = text;
-        } else if !line.ends_with(&text) {
+        } else if !line.contains(&text) {
             line.push_str(": ");
             line.push_str(&text);
         }
         next = error.source();
     }
     line
+}
+
+/// Maximum length of a name that is compared, in bytes: the distance takes time that grows with the square of it.
+const MAX_LENGTH: usize = 200;
+
+/// Returns the candidate with the smallest edit distance to the given name; `None` if all differ too much.
+pub fn closest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+    if name.len() > MAX_LENGTH {
+        return None;
+    }
+    let normalized = normalize(name);
+    let allowed = (name.chars().count() / 3).clamp(1, 3);
+    candidates
+        .into_iter()
+        .filter(|candidate| *candidate != name && candidate.len() <= MAX_LENGTH)
+        .map(|candidate| (strsim::damerau_levenshtein(&normalized, &normalize(candidate)), candidate))
+        .filter(|(distance, candidate)| *distance <= allowed && *distance < candidate.chars().count())
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Returns the name of a resource, `KEY--ENV`, that is close to a name, or whose key is.
+pub fn closest_resource<'c>(name: &str, names: &[&'c str]) -> Option<&'c str> {
+    let key = |name: &'c str| name.rsplit_once("--").map_or(name, |(key, _)| key);
+    closest(name, names.iter().copied()).or_else(|| {
+        let similar = closest(name, names.iter().map(|known| key(known)))?;
+        names.iter().copied().find(|known| key(known) == similar)
+    })
+}
+
+/// Removes case and word separators, so that they do not count as differences.
+fn normalize(word: &str) -> String {
+    word.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -124,6 +157,7 @@ mod tests {
             (&["a"][..], "a"),
             (&["a", "b", "c"], "a: b: c"),
             (&["a: b", "b", "c"], "a: b: c"),
+            (&["no access, ask the owner", "no access"], "no access, ask the owner"),
             (&["a", "", "c"], "a: c"),
             (&["", "b"], "b"),
         ] {
@@ -180,5 +214,22 @@ mod tests {
     fn text_can_be_a_cause() {
         let error = ChainedError { text: "a", source: Some(cause("no space")) };
         assert_eq!(chain(&error), "a: no space");
+    }
+
+    #[test]
+    fn misspelled_word_is_found_and_different_word_is_not() {
+        let keys = ["provisioner", "plugins", "state-storage", "config"];
+        assert_eq!(closest("provisoner", keys), Some("provisioner"));
+        assert_eq!(closest("stateStorage", keys), Some("state-storage"));
+        assert_eq!(closest("Config", keys), Some("config"));
+        assert_eq!(closest("x-common", keys), None);
+        assert_eq!(closest("a", ["b"]), None);
+        let names = ["index--prod", "index--staging", "about--prod"];
+        assert_eq!(closest_resource("indx", &names), Some("index--prod"));
+        assert_eq!(closest_resource("index--stagin", &names), Some("index--staging"));
+        assert_eq!(closest_resource("abot", &names), Some("about--prod"));
+        assert_eq!(closest_resource("cart", &names), None);
+        let long = "x".repeat(4_000_000);
+        assert_eq!(closest(&long, [&long[1..]]), None);
     }
 }

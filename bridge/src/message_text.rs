@@ -57,7 +57,7 @@ impl MessageText {
             let text = Self::of(error);
             if line.is_empty() {
                 line = text;
-            } else if !line.ends_with(&*text) {
+            } else if !line.contains(&*text) {
                 line.push(": ");
                 line.push_text(&text);
             }

@@ -7,12 +7,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
 	plugin "github.com/hashicorp/go-plugin"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -63,18 +66,40 @@ func (*server) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn)
 // provider serves the type greeting:index:Greeting. Methods that are not defined here return UNIMPLEMENTED.
 type provider struct {
 	pulumirpc.UnimplementedResourceProviderServer
-	// engine dials the Engine at its first use, and keeps the connection.
-	engine func() (pulumirpc.EngineClient, error)
+	// brokered dials the Engine behind the broker at its first use, and keeps the connection.
+	brokered func() (pulumirpc.EngineClient, error)
+	// attached is the Engine at the address of the last Attach.
+	attached atomic.Pointer[pulumirpc.EngineClient]
 }
 
 func newProvider(broker *plugin.GRPCBroker) *provider {
-	return &provider{engine: sync.OnceValues(func() (pulumirpc.EngineClient, error) {
+	return &provider{brokered: sync.OnceValues(func() (pulumirpc.EngineClient, error) {
 		connection, err := broker.Dial(engineID)
 		if err != nil {
 			return nil, fmt.Errorf("the host offers no engine: %w", err)
 		}
 		return pulumirpc.NewEngineClient(connection), nil
 	})}
+}
+
+// engine returns the Engine of the host: that of Attach if the process was started for other hosts, without TLS. These offer
+// nothing behind the broker, which the library closes once the first of them disconnects.
+func (p *provider) engine() (pulumirpc.EngineClient, error) {
+	if attached := p.attached.Load(); attached != nil && os.Getenv("PLUGIN_CLIENT_CERT") == "" {
+		return *attached, nil
+	}
+	return p.brokered()
+}
+
+// Attach receives the address of the Engine of a host. The connection is opened with the first message.
+func (p *provider) Attach(_ context.Context, r *pulumirpc.PluginAttach) (*emptypb.Empty, error) {
+	connection, err := grpc.NewClient(r.Address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, err
+	}
+	engine := pulumirpc.NewEngineClient(connection)
+	p.attached.Store(&engine)
+	return &emptypb.Empty{}, nil
 }
 
 // log shows a message beside the resource.

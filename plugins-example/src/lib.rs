@@ -1,7 +1,8 @@
 //! `files`, an example provider plugin that depends only on the published protocol, not on an engine.
 //!
 //! ```text
-//! main            arguments, port, signals                 the process
+//! main            the process
+//! program         arguments, port, signals
 //! server          the services on one listener
 //!  ├─ provider    pulumirpc.ResourceProvider               decodes, calls the types, encodes
 //!  │   ├─ check, diff, schema                              common to all types, driven by tables of `property`
@@ -22,6 +23,7 @@ mod disk;
 mod engine;
 mod functions;
 mod plugin_service;
+mod program;
 mod property;
 mod provider;
 mod registration;
@@ -31,6 +33,7 @@ mod schema;
 mod server;
 mod value;
 
+pub use program::run;
 pub use registration::Registration;
 pub use server::{Plugin, serve};
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::{FileError, create_private_folder, create_private_folders, is_own_file};
+use super::{FileError, create_private_folder, create_private_folders, is_own_file, is_private_folder};
 
 /// Prefix of the names of scratch folders in a cache.
 const PREFIX: &str = "work-";
@@ -56,6 +56,15 @@ impl ScratchFolder {
             return Self::with_prefix(&own, prefix);
         }
         Self::create(shared, &format!("{}-{prefix}", shared_name()))
+    }
+
+    /// Removes the scratch folders of dead processes that [`ScratchFolder::in_shared`] has created. A folder is locked before it has its
+    /// mark, so that the age of a marked one does not matter.
+    pub fn remove_abandoned(shared: &Path, prefix: &str) {
+        let own = shared.join(shared_name());
+        if is_private_folder(&own).unwrap_or_default() {
+            remove_abandoned(&own, prefix, Duration::ZERO);
+        }
     }
 
     fn with_prefix(parent: &Path, prefix: &str) -> Result<Self, FileError> {

@@ -1,4 +1,4 @@
-//! Hashes of the assets and archives in registrations of component plugins (docs/spec/provider-protocol.md#5.6). SDKs
+//! Hashes of the assets and archives in registrations of programs and component plugins (docs/spec/provider-protocol.md#5.6). SDKs
 //! leave the hashes to the engine, which detects changed files by them.
 //!
 //! Input: a property map, and the folder that relative paths start at. Output: the property map with all hashes.
@@ -7,6 +7,7 @@
 mod access;
 mod content;
 mod error;
+mod hashes;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +21,7 @@ use tokio::task::spawn_blocking;
 pub(super) use access::AssetAccess;
 use content::{ArchiveSource, AssetReader, Blob, for_each_packed, list_files};
 use error::AssetError;
+pub use hashes::AssetHashes;
 
 use crate::error::chain;
 

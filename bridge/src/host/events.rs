@@ -30,6 +30,15 @@ pub enum HostEvent {
         /// Progress of the fetch.
         event: FetchEvent,
     },
+    /// Work on a plugin has begun or ended. It may take long.
+    Working {
+        /// Name of the plugin.
+        plugin: String,
+        /// The work.
+        work: PluginWork,
+        /// True if it has ended.
+        ended: bool,
+    },
     /// A plugin logged a message through the engine service.
     Log {
         /// Name of the plugin.
@@ -97,6 +106,38 @@ pub enum Severity {
     Warning,
     /// Error.
     Error,
+}
+
+/// Work on a plugin that a run waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PluginWork {
+    /// The package is found or fetched, and verified.
+    Preparing,
+    /// A process starts.
+    Starting,
+    /// A process is configured.
+    Configuring,
+}
+
+/// Work on a plugin that is in progress. Emits its end when it is dropped.
+pub(super) struct WorkInProgress<E: Fn(HostEvent)> {
+    plugin: String,
+    work: PluginWork,
+    emit: E,
+}
+
+impl<E: Fn(HostEvent)> WorkInProgress<E> {
+    /// Emits the begin of the work.
+    pub(super) fn begin(plugin: &str, work: PluginWork, emit: E) -> Self {
+        emit(HostEvent::Working { plugin: plugin.to_owned(), work, ended: false });
+        Self { plugin: plugin.to_owned(), work, emit }
+    }
+}
+
+impl<E: Fn(HostEvent)> Drop for WorkInProgress<E> {
+    fn drop(&mut self) {
+        (self.emit)(HostEvent::Working { plugin: std::mem::take(&mut self.plugin), work: self.work, ended: true });
+    }
 }
 
 /// Emits the progress of the fetch of a plugin as host events.

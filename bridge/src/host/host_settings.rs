@@ -7,12 +7,14 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::attached_plugin::AttachedPlugin;
-use super::events::PluginEvents;
+use super::events::{PluginEvents, PluginWork, WorkInProgress};
 use super::load_error::{LoadError, failed_to_load};
 use super::plugin_pool::PluginPool;
 use super::{HostError, HostEvents};
 use crate::install::{FetchEvents, InstallError, PackageSource, VerifiedPackage};
-use crate::plugin::{GitSource, GithubReleaseSource, Keep, LocalSource, PluginConfig, PluginName, PluginSource};
+use crate::plugin::{
+    GitSource, GithubReleaseSource, Keep, LocalSource, PluginConfig, PluginName, PluginSource, Sha256Digest,
+};
 use crate::process::{HostEnvironment, Spawner};
 use crate::provider::grpc::{Limits, PluginInit};
 
@@ -69,8 +71,29 @@ impl Sources {
         plugin: &PluginConfig,
         events: &Arc<dyn HostEvents>,
     ) -> Result<VerifiedPackage, HostError> {
+        let _working = WorkInProgress::begin(plugin.name.as_str(), PluginWork::Preparing, |event| events.emit(event));
         let events = PluginEvents { plugin: plugin.name.to_string(), events: Arc::clone(events) };
         self.resolve_package(plugin, &events).await.map_err(|error| failed_to_load(plugin, LoadError::Resolve(error)))
+    }
+
+    /// Returns the digest by which a `checksum` would pin a plugin, as far as its package is on this machine: see
+    /// [`PackageSource::known_digest`].
+    ///
+    /// # Errors
+    /// [`InstallError`].
+    pub async fn known_digest(&self, plugin: &PluginConfig) -> Result<Option<Sha256Digest>, InstallError> {
+        let names = plugin.names();
+        let known = match &plugin.source {
+            PluginSource::Local(source) => self.local.as_ref().map(|local| local.known_digest(names, source)),
+            PluginSource::GithubRelease(source) => {
+                self.github_release.as_ref().map(|releases| releases.known_digest(names, source))
+            }
+            PluginSource::Git(source) => self.git.as_ref().map(|git| git.known_digest(names, source)),
+        };
+        match known {
+            Some(known) => known.await,
+            None => Ok(None),
+        }
     }
 
     async fn resolve_package(

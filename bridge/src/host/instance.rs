@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::HostEvent;
 use super::attachment::Attachment;
 use super::brokered::EngineOffer;
+use super::events::{PluginWork, WorkInProgress};
 use super::monitor_relay::MonitorRelay;
 use super::pool::Pooled;
 use super::sandbox_hint::sandbox_hint;
@@ -304,6 +305,9 @@ impl Instance {
             return Ok(());
         }
         self.run.set(run).unwrap_or_default();
+        let attachment = &self.attachment;
+        let _working =
+            WorkInProgress::begin(self.provider.name(), PluginWork::Configuring, |event| attachment.emit(event));
         self.provider.set_init(configuration.init.clone());
         if let Some(engine) = &self.engine {
             engine.announce().await;

@@ -41,7 +41,10 @@ impl Hint for LoadError {
         match self {
             Self::Resolve(error) => error.hint(),
             Self::Launch(error) => error.hint(),
-            Self::NotAttached { setting, .. } | Self::WithoutAttach { setting } => Some(
+            Self::WithoutAttach { .. } => {
+                Some("name the process in SC_REATTACH_PLUGINS, which does not need Attach".into())
+            }
+            Self::NotAttached { setting, .. } => Some(
                 format!("start the plugin at that address, or unset {setting}, so that sc starts the plugin").into(),
             ),
             Self::AttachedVersion { .. } => Some("set goPlugin.versions to the versions of the plugin".into()),

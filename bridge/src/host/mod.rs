@@ -37,17 +37,18 @@ mod standalone;
 mod status_service;
 mod type_cache;
 
+pub use assets::AssetHashes;
 pub use attached_plugin::AttachedPlugin;
 pub use brokered::{BrokeredServer, OfferError};
 pub use connection_guard::{ConnectionGuard, EndpointLimits};
-pub use events::{HostEvent, HostEvents, LogMessage, Severity};
+pub use events::{HostEvent, HostEvents, LogMessage, PluginWork, Severity};
 pub use host_settings::{CheckedPlugin, DeclaredPlugin, HostSettings, Sources};
 pub use monitor::{
     FunctionCall, MethodCall, Monitor, MonitorError, ProviderSelection, ResourceOutcome, ResourceRead,
     ResourceRegistration, ResourceReply,
 };
 pub use monitor_service::MonitorEndpoint;
-pub use package_types::{InputInfo, NestedObjects, ObjectInfo, PackageTypes, TypeInfo, expand_index_module};
+pub use package_types::{InputInfo, NestedObjects, ObjectInfo, PackageTypes, TypeInfo, ValueKind, expand_index_module};
 pub use plugin_host::PluginHost;
 pub use plugin_pool::PluginPool;
 pub use provider_host::{HostError, ProviderHost, ProviderRequest};

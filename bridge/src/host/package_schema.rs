@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::json_object::JsonObject;
-use super::package_types::{InputInfo, NestedObjects, ObjectInfo, PackageTypes, TypeInfo};
+use super::package_types::{InputInfo, NestedObjects, ObjectInfo, PackageTypes, TypeInfo, ValueKind};
 
 /// Part of a package schema that is parsed. All other fields are skipped.
 #[derive(Deserialize)]
@@ -81,7 +81,13 @@ struct Property<'a> {
     items: Option<Box<JsonObject<Property<'a>>>>,
     #[serde(borrow, default)]
     additional_properties: Option<Box<JsonObject<Property<'a>>>>,
+    #[serde(borrow, default, deserialize_with = "or_none")]
+    one_of: Vec<JsonObject<Property<'a>>>,
 }
+
+/// References to the types of Pulumi itself.
+const ASSET: &str = "pulumi.json#/Asset";
+const ARCHIVE: &str = "pulumi.json#/Archive";
 
 #[derive(Deserialize)]
 struct Object<'a> {
@@ -205,6 +211,7 @@ fn input_infos(
                 parsed.values.iter().map(|JsonObject(value)| value.value.clone()).collect()
             }),
             nested: if enum_type.is_some() { None } else { property.nested_objects() },
+            kind: property.value_kind(enums),
         }
     };
     properties.iter().map(|(name, property)| (name.to_string(), info(name, property))).collect()
@@ -288,6 +295,31 @@ impl<'a> Property<'a> {
         Some(if self.items.is_some() { NestedObjects::List(nested) } else { NestedObjects::Map(nested) })
     }
 
+    /// Returns the kind of the value; `None` for an object, and if the schema allows several kinds or any.
+    fn value_kind(&self, enums: &Enums<'_>) -> Option<ValueKind> {
+        match self.reference.as_deref() {
+            Some(ASSET) => return Some(ValueKind::Asset),
+            Some(ARCHIVE) => return Some(ValueKind::Archive),
+            Some(reference) => {
+                let JsonObject(found) = enums.get(local_type(reference)?.as_str())?;
+                let is_text = found.values.iter().all(|JsonObject(value)| value.value.is_string());
+                return Some(if is_text { ValueKind::Text } else { ValueKind::Plain });
+            }
+            None => {}
+        }
+        if let Some((first, rest)) = self.one_of.split_first() {
+            let kind = first.value_kind(enums)?;
+            return rest.iter().all(|other| other.value_kind(enums).as_ref() == Some(&kind)).then_some(kind);
+        }
+        match self.kind.as_deref()? {
+            "string" => Some(ValueKind::Text),
+            "number" | "integer" | "boolean" => Some(ValueKind::Plain),
+            "array" => Some(ValueKind::List(self.items.as_ref()?.value_kind(enums)?.into())),
+            "object" => Some(ValueKind::Map(self.additional_properties.as_ref()?.value_kind(enums)?.into())),
+            _ => None,
+        }
+    }
+
     /// Returns the token of the enum or object type of the property itself.
     fn enum_token(&self) -> Option<String> {
         local_type(self.reference.as_ref()?)
@@ -315,6 +347,41 @@ mod tests {
     fn parse_type(resource: serde_json::Value, objects: serde_json::Value) -> TypeInfo {
         let schema = json!({"name": "p", "resources": {"p:index:A": resource}, "types": objects});
         parse_schema("p", &schema.to_string()).unwrap().get("p:index:A").unwrap().into_owned()
+    }
+
+    fn of_kind(kind: ValueKind) -> InputInfo {
+        InputInfo { kind: Some(kind), ..InputInfo::default() }
+    }
+
+    #[test]
+    fn kinds_of_values_are_parsed() {
+        let reference = |name: &str| json!({"$ref": name});
+        let text = || json!({"type": "string"});
+        let list = |items: serde_json::Value| json!({"type": "array", "items": items});
+        let map = |values: serde_json::Value| json!({"type": "object", "additionalProperties": values});
+        let nested = |kind: ValueKind| Some(Box::new(kind));
+        for (property, expected) in [
+            (text(), Some(ValueKind::Text)),
+            (json!({"type": "integer"}), Some(ValueKind::Plain)),
+            (json!({"type": "boolean"}), Some(ValueKind::Plain)),
+            (reference("#/types/p:index:Mode"), Some(ValueKind::Text)),
+            (reference("pulumi.json#/Asset"), Some(ValueKind::Asset)),
+            (reference("pulumi.json#/Archive"), Some(ValueKind::Archive)),
+            (list(text()), nested(ValueKind::Text).map(ValueKind::List)),
+            (map(reference("pulumi.json#/Asset")), nested(ValueKind::Asset).map(ValueKind::Map)),
+            (json!({"type": "string", "oneOf": [text(), reference("#/types/p:index:Mode")]}), Some(ValueKind::Text)),
+            (json!({"oneOf": [text(), {"type": "number"}]}), None),
+            (json!({"oneOf": [text(), reference("pulumi.json#/Asset")]}), None),
+            (json!({"type": "object"}), None),
+            (json!({"type": "array"}), None),
+            (reference("pulumi.json#/Any"), None),
+            (reference("#/types/p:index:Object"), None),
+            (json!({}), None),
+        ] {
+            let types = json!({"p:index:Mode": {"type": "string", "enum": [{"value": "on"}]}, "p:index:Object": {}});
+            let info = parse_type(json!({"inputProperties": {"x": property}}), types);
+            assert_eq!(info.inputs["x"].kind, expected, "{property}");
+        }
     }
 
     #[test]
@@ -368,7 +435,7 @@ mod tests {
             secret_outputs: vec!["a".to_owned(), "z".to_owned()],
             constants: [("kind".to_owned(), json!("Pod"))].into(),
             former_types: vec!["p:index:Old".to_owned(), "p:index:Older".to_owned()],
-            inputs: ["a", "b"].map(|name| (name.to_owned(), InputInfo::default())).into(),
+            inputs: ["a", "b"].map(|name| (name.to_owned(), of_kind(ValueKind::Text))).into(),
             outputs: ["a", "kind", "z"].map(|name| (name.to_owned(), None)).into(),
             ..TypeInfo::default()
         };
@@ -397,13 +464,16 @@ mod tests {
             }),
         );
         let mut inputs: BTreeMap<String, InputInfo> =
-            ["foreign", "json", "open", "plain"].map(|name| (name.to_owned(), InputInfo::default())).into();
+            ["foreign", "json", "open"].map(|name| (name.to_owned(), InputInfo::default())).into();
+        inputs.insert("plain".to_owned(), of_kind(ValueKind::Text));
         let object = |token: &str| NestedObjects::Object(token.to_owned());
         let nested = |nested| InputInfo { nested: Some(nested), ..InputInfo::default() };
         inputs.insert("object".to_owned(), nested(object("p:index:Object")));
-        inputs.insert("sizes".to_owned(), nested(NestedObjects::List(object("p:index/size:Size").into())));
+        let sizes = nested(NestedObjects::List(object("p:index/size:Size").into()));
+        let kind = Some(ValueKind::List(ValueKind::Plain.into()));
+        inputs.insert("sizes".to_owned(), InputInfo { kind, ..sizes });
         let enum_values = vec![json!("small"), json!(2)];
-        inputs.insert("size".to_owned(), InputInfo { is_required: true, enum_values, nested: None });
+        inputs.insert("size".to_owned(), InputInfo { is_required: true, enum_values, ..of_kind(ValueKind::Plain) });
         assert_eq!((info.inputs, info.outputs), (inputs, ["id", "plain"].map(|name| (name.to_owned(), None)).into()));
     }
 
@@ -428,7 +498,10 @@ mod tests {
         let types = parse_schema("p", &schema.to_string()).unwrap();
         let rule = NestedObjects::Object("p:index:Rule".to_owned());
         let properties = [
-            ("mode".to_owned(), InputInfo { is_required: true, enum_values: vec![json!("on")], nested: None }),
+            (
+                "mode".to_owned(),
+                InputInfo { is_required: true, enum_values: vec![json!("on")], ..of_kind(ValueKind::Text) },
+            ),
             ("next".to_owned(), InputInfo { nested: Some(NestedObjects::Map(rule.into())), ..InputInfo::default() }),
         ];
         let expected = ObjectInfo { properties: properties.into() };

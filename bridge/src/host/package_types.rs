@@ -114,6 +114,27 @@ pub struct InputInfo {
     /// Objects in the value, if the schema has their type.
     #[serde(skip_serializing_if = "is_default")]
     pub nested: Option<NestedObjects>,
+    /// Kind of the value, or of the values in it; `None` for objects, and if the schema allows several kinds or any.
+    #[serde(skip_serializing_if = "is_default")]
+    pub kind: Option<ValueKind>,
+}
+
+/// Kind of a value that is no object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ValueKind {
+    /// A text.
+    Text,
+    /// A number or a boolean.
+    Plain,
+    /// An asset or an archive.
+    Asset,
+    /// An archive.
+    Archive,
+    /// A list of values of a kind.
+    List(Box<Self>),
+    /// A map with values of a kind.
+    Map(Box<Self>),
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -298,7 +319,7 @@ mod tests {
     }
 
     /// Shows: server-yaml.md#plugins "The type may be written in each form of Pulumi's documentation."
-    /// Shows: server-yaml.md#plugins "upper and lower case must be right"
+    /// Shows: server-yaml.md#plugins "another spelling in upper and lower case is accepted with a warning"
     #[test]
     fn documented_forms_resolve_to_the_token_of_the_schema() {
         let types = types(&[
@@ -379,8 +400,15 @@ mod tests {
         let pair = TypeInfo {
             is_component: true,
             inputs: [
-                ("a".to_owned(), InputInfo { is_required: true, enum_values: vec!["x".into()], nested: None }),
+                (
+                    "a".to_owned(),
+                    InputInfo { is_required: true, enum_values: vec!["x".into()], ..InputInfo::default() },
+                ),
                 ("b".to_owned(), InputInfo { nested: nested.clone(), ..InputInfo::default() }),
+                (
+                    "c".to_owned(),
+                    InputInfo { kind: Some(ValueKind::Map(ValueKind::Text.into())), ..InputInfo::default() },
+                ),
             ]
             .into(),
             outputs: [("a".to_owned(), nested.clone()), ("é\n\t".to_owned(), None)].into(),

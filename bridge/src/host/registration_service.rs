@@ -99,6 +99,7 @@ fn status(error: &RegistrationError) -> Status {
         | Error::OtherVersion { .. }
         | Error::ProtocolVersion(_) => Status::failed_precondition(message),
         Error::NotListening(_)
+        | Error::ListensAtIpv6(_)
         | Error::ForeignPort { .. }
         | Error::OtherProcess(_)
         | Error::NoSocket(_)

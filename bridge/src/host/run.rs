@@ -15,6 +15,7 @@ use super::attaching::attach;
 use super::attachment::{Attachment, RootResource, RunLinks};
 use super::brokered::EngineOffer;
 use super::engine_service::EngineServices;
+use super::events::{PluginWork, WorkInProgress};
 use super::host_settings::{DeclaredPlugin, HostSettings};
 use super::instance::{Instance, ProcessKey, RunId};
 use super::load_error::{LoadError, failed_to_load};
@@ -193,6 +194,7 @@ impl Run {
 
     async fn start(&self, plugin: &Plugin, links: Option<RunLinks>) -> Result<Instance, HostError> {
         let (settings, config) = (&self.settings, &plugin.declared.config);
+        let _working = WorkInProgress::begin(plugin.name(), PluginWork::Starting, |event| settings.events.emit(event));
         let attachment = Arc::new(Attachment::new(plugin.name(), links));
         let started = match &plugin.program {
             Program::Package(package) => self.launch(plugin, package, attachment).await,

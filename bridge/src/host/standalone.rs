@@ -1,5 +1,5 @@
 //! Plugins that run for other programs: hosts attach to them, as [`AttachedPlugin`](super::AttachedPlugin). Nothing is
-//! configured here, not even Handshake is called.
+//! configured here, not even Handshake is called: only Attach, to know whether a host can call it.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -15,15 +15,20 @@ use super::load_error::{LoadError, failed_to_load};
 use super::{HostError, HostEvent};
 use crate::install::VerifiedPackage;
 use crate::launch::{
-    AwaitedPlugin, LaunchSpec, Launched, PluginAddress, PluginRegistrations, RegisteredPlugin, launch,
-    plugin_environment, process_sandbox, socket_folders,
+    AwaitedPlugin, LaunchSpec, Launched, PluginAddress, PluginRegistrations, RegisteredPlugin, attached_connection,
+    launch, plugin_environment, process_sandbox, socket_folders,
 };
 use crate::plugin::{Dialect, GoPlugin, GoPluginTls, PluginConfig, Sandbox};
 use crate::process::describe_exit;
+use crate::provider::grpc::implements_attach;
+
+/// Limit on the call of Attach.
+const ATTACH_LIMIT: Duration = Duration::from_secs(5);
 
 /// Plugin that runs for other programs. Dropping it kills the process that this host has started.
 pub struct StandalonePlugin {
     running: Running,
+    is_attachable: bool,
     // Dropped after the process: a Go provider exits when the engine service ends.
     _endpoint: Endpoint,
 }
@@ -96,8 +101,14 @@ impl StandalonePlugin {
             spawner: &settings.spawner,
         };
         let launched = launch(spec, &plugin.dialect, &endpoint.address()).await.map_err(LoadError::Launch)?;
+        let is_attachable = is_attachable(plugin, &launched.address, &endpoint).await;
         let started = Box::new(Started { launched, _package: package });
-        Ok(Self { running: Running::Started(started), _endpoint: endpoint })
+        Ok(Self { running: Running::Started(started), is_attachable, _endpoint: endpoint })
+    }
+
+    /// Returns whether a host can attach to it that requires Attach, as Pulumi does.
+    pub fn is_attachable(&self) -> bool {
+        self.is_attachable
     }
 
     /// Returns the address at which it listens, without TLS.
@@ -187,8 +198,19 @@ impl AwaitedRegistration {
     pub async fn registered(self) -> Result<StandalonePlugin, HostError> {
         let registered = self.awaited.registered().await;
         let registered = registered.map_err(|error| failed_to_load(&self.plugin, LoadError::Launch(error.into())))?;
-        Ok(StandalonePlugin { running: Running::Registered(registered), _endpoint: self.endpoint })
+        let is_attachable = is_attachable(&self.plugin, &registered.address, &self.endpoint).await;
+        Ok(StandalonePlugin { running: Running::Registered(registered), is_attachable, _endpoint: self.endpoint })
     }
+}
+
+/// Returns whether a plugin implements Attach, as far as it says. The address that it gets is that of the engine that it has already. A
+/// go-plugin server is not asked: hosts attach to it without Attach.
+async fn is_attachable(plugin: &PluginConfig, address: &PluginAddress, endpoint: &Endpoint) -> bool {
+    if matches!(plugin.dialect, Dialect::GoPlugin(_)) {
+        return true;
+    }
+    let connection = attached_connection(address.clone());
+    implements_attach(&connection, &endpoint.address(), ATTACH_LIMIT).await.unwrap_or(true)
 }
 
 /// Serves the services of an engine without a run. Their messages and the output of the plugin are events.

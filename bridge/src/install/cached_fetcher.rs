@@ -4,6 +4,7 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use super::content::check_program;
 use super::file_digests::FileDigests;
 use super::layout::{ExecutableNames, Located, locate, read_manifest};
 use super::package_cache::{CacheEntry, CacheKey, CachedPackage, Lookup, PackageCache};
@@ -12,7 +13,7 @@ use super::runtime::{PluginOrigin, RuntimeContext};
 use super::verify::CheckedFiles;
 use super::{FetchEvent, FetchEvents, InstallError, VerifiedPackage};
 use crate::fs::{FileError, ScratchFolder};
-use crate::plugin::{PluginNames, PluginVersion, Sha256Digest};
+use crate::plugin::{Platform, PluginNames, PluginRuntime, PluginVersion, Sha256Digest};
 use crate::process::{HostEnvironment, Spawner};
 
 /// Settings of the sources that download packages.
@@ -40,6 +41,8 @@ pub(super) struct CachedFetcher {
 pub(super) struct Fetched {
     /// Tag of the release, or full id of the commit.
     pub(super) revision: String,
+    /// Name of the asset, or address of the repository, for messages.
+    pub(super) name: String,
     /// Downloaded file. `None` for git.
     pub(super) download: Option<Download>,
     /// Folder with the files of the package.
@@ -57,6 +60,8 @@ impl Fetched {
 pub(super) struct Download {
     /// Digest of its bytes.
     pub(super) digest: Sha256Digest,
+    /// Digest that the server publishes for it, if any.
+    pub(super) published: Option<Sha256Digest>,
     /// Path of the file. `None` if it is no archive.
     pub(super) archive: Option<PathBuf>,
 }
@@ -69,6 +74,8 @@ pub(super) struct PackageSpec<'a> {
     pub(super) expected_digest: Option<Sha256Digest>,
     /// Folder of the plugin, relative to the folder of the package.
     pub(super) subdir: &'a Path,
+    /// Platform of its programs. `None` if plugins are not published for this machine.
+    pub(super) platform: Option<Platform>,
 }
 
 impl PackageSpec<'_> {
@@ -87,20 +94,45 @@ impl PackageSpec<'_> {
         digest.ok_or(InstallError::NotHashable { path: program, reason: "it is not a file of the package" })
     }
 
+    /// Returns an error if what a fetched package starts cannot be executed, or if its manifest cannot be used.
+    fn check_program(&self, fetched: &Fetched) -> Result<(), InstallError> {
+        let plugin_folder = self.plugin_folder(&fetched.folder)?;
+        let program = match locate(&ExecutableNames::new(self.names), &plugin_folder)? {
+            Located::Executable(program) => program,
+            Located::Manifest => match read_manifest(&plugin_folder)?.runtime {
+                PluginRuntime::Go { binary: Some(binary) } => {
+                    let program = plugin_folder.join(&binary);
+                    let is_inside = |component| matches!(component, Component::Normal(_) | Component::CurDir);
+                    // A path that leads out of the package is refused at the start, and a missing program is built.
+                    if !Path::new(&binary).components().all(is_inside) || !program.is_file() {
+                        return Ok(());
+                    }
+                    program
+                }
+                PluginRuntime::Go { binary: None } | PluginRuntime::Python { .. } | PluginRuntime::Nodejs => {
+                    return Ok(());
+                }
+            },
+        };
+        let inside = program.strip_prefix(&fetched.folder).unwrap_or(&program);
+        check_program(&program, &format!("{} in {}", inside.display(), fetched.name), self.platform)
+    }
+
     /// Returns an error if a digest is expected and neither the download nor the files have it.
-    fn check(
-        &self,
-        download_digest: Option<Sha256Digest>,
-        folder: &Path,
-        files: &FileDigests,
-    ) -> Result<(), InstallError> {
-        let not_downloaded = |expected: &Sha256Digest| download_digest != Some(*expected);
+    fn check(&self, download: Option<&Download>, folder: &Path, files: &FileDigests) -> Result<(), InstallError> {
+        let not_downloaded = |expected: &Sha256Digest| download.is_none_or(|download| download.digest != *expected);
         let Some(expected) = self.expected_digest.filter(not_downloaded) else { return Ok(()) };
         let found = self.pinning_digest(folder, files)?;
         if found == expected {
             return Ok(());
         }
-        Err(InstallError::ChecksumMismatch { expected, found: download_digest.unwrap_or(found) })
+        let found = download.map_or(found, |download| download.digest);
+        Err(InstallError::ChecksumMismatch {
+            expected,
+            found,
+            published: download.and_then(|download| download.published),
+            differing: Box::default(),
+        })
     }
 
     /// Returns the folder of the plugin. No component of the path may be a link, because its target could change.
@@ -170,10 +202,11 @@ impl CachedFetcher {
         let fetched = fetch(&scratch).await?;
         let package_folder = fetched.folder.clone();
         let files = run_blocking(move || FileDigests::of(&package_folder)).await?;
-        spec.check(fetched.download_digest(), &fetched.folder, &files)?;
+        spec.check_program(&fetched)?;
+        spec.check(fetched.download.as_ref(), &fetched.folder, &files)?;
         let (cache, key) = (self.cache.clone(), key.clone());
         run_blocking(move || {
-            if let Some(Download { digest, archive: Some(archive) }) = &fetched.download {
+            if let Some(Download { digest, archive: Some(archive), .. }) = &fetched.download {
                 cache.keep_download(archive, *digest)?;
             }
             let cached = cache.publish(&fetched.folder, files)?;
@@ -201,6 +234,7 @@ impl CachedFetcher {
         spec: PackageSpec<'_>,
         version: Option<PluginVersion>,
         (entry, cached): (CacheEntry, CachedPackage),
+        events: &dyn FetchEvents,
     ) -> Result<VerifiedPackage, InstallError> {
         let plugin_folder = spec.plugin_folder(&cached.folder)?;
         // A checksum may be the digest of the download or of the files: the declared one is reported unchanged.
@@ -214,7 +248,7 @@ impl CachedFetcher {
             Located::Manifest => {
                 let manifest = read_manifest(&plugin_folder)?;
                 let CacheSettings { environment, spawner, .. } = &self.settings;
-                let runtime = RuntimeContext { environment, spawner, cache: &self.cache };
+                let runtime = RuntimeContext { environment, spawner, cache: &self.cache, events };
                 let origin = PluginOrigin::Fetched { package: &cached.folder };
                 runtime.start_command(&names, &manifest, &plugin_folder, origin).await?
             }

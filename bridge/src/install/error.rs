@@ -1,7 +1,7 @@
 //! Errors of the installation of packages, and hints for the user.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::error::Hint;
 use crate::fs::{FileError, TrustError};
@@ -27,10 +27,26 @@ pub enum InstallError {
         executable: String,
     },
     /// The digest differs from the declared digest.
-    #[error("checksum mismatch: expected {expected}, got {found}")]
+    #[error("checksum mismatch: expected {expected}, got {found}{}{}", published_suffix(*published, found), differing_suffix(differing))]
     ChecksumMismatch {
         /// Declared digest.
         expected: Sha256Digest,
+        /// Computed digest.
+        found: Sha256Digest,
+        /// Digest that the server publishes, if it is known.
+        published: Option<Sha256Digest>,
+        /// Files of a folder that differ from those with the declared digest, in words; empty if these are not known.
+        differing: Box<[String]>,
+    },
+    /// No digest is declared, and that of the download differs from the one that the server publishes for it.
+    #[error("checksum mismatch: {host} publishes {published} for {asset}, but the download has {found}")]
+    PublishedMismatch {
+        /// Name of the asset.
+        asset: String,
+        /// Host of the release.
+        host: String,
+        /// Digest that the server publishes.
+        published: Sha256Digest,
         /// Computed digest.
         found: Sha256Digest,
     },
@@ -99,7 +115,7 @@ pub enum InstallError {
     #[error(transparent)]
     Fetch(#[from] FetchError),
     /// The release has no asset for this platform.
-    #[error("release {release} has no asset {expected}{}", asset_suffix(available))]
+    #[error("release {release} has no asset {expected}{}", list_suffix("it has", "no assets", available))]
     NoAsset {
         /// Repository and tag.
         release: String,
@@ -123,13 +139,39 @@ pub enum InstallError {
         #[source]
         source: ArchiveError,
     },
+    /// The upload of the asset is not complete.
+    #[error("the upload of {asset} to the release is not complete: its state is {state:?}, not \"uploaded\"")]
+    NotUploaded {
+        /// Name of the asset.
+        asset: String,
+        /// State that the server reports.
+        state: String,
+    },
+    /// The asset or the executable is something else.
+    #[error("{name} is {content}; expected {}", part.expected())]
+    Unusable {
+        /// Name of the asset, or of the executable and the package that holds it.
+        name: String,
+        /// Description of its content, from its first bytes, in words that follow "is".
+        content: String,
+        /// Part of the package that it is.
+        part: PartOfPackage,
+    },
+    /// The executable of a fetched package lacks the permission to be executed.
+    #[error("{name} is not executable")]
+    NotExecutable {
+        /// Name of the executable, and of the package that holds it.
+        name: String,
+    },
     /// The downloaded archive contains neither the executable nor a manifest.
-    #[error("{archive} holds neither {executable} nor PulumiPlugin.yaml")]
+    #[error("{archive} holds neither {executable} nor PulumiPlugin.yaml{}", list_suffix("it holds", "no files", files))]
     NotInArchive {
         /// Name of the archive.
         archive: String,
         /// Expected name of the executable.
         executable: String,
+        /// Paths of the files that the archive has, sorted.
+        files: Vec<String>,
     },
     /// The declared `source.subdir` is not a folder of the repository.
     #[error("source.subdir {} is not a folder of the repository", subdir.display())]
@@ -148,14 +190,61 @@ pub enum InstallError {
     },
 }
 
+/// Advice about a download that differs from what its server publishes.
+const NOT_AS_PUBLISHED: &str = "the download was deleted: it was changed on its way, or the server holds another file than it \
+                                publishes; run the command again, and report it to the author if the digests still differ";
+
+/// Returns the digest that the server publishes as a suffix of the message, if it is not that of the download.
+fn published_suffix(published: Option<Sha256Digest>, found: &Sha256Digest) -> String {
+    let other = published.filter(|published| published != found);
+    other.map(|published| format!("; the release publishes {published}")).unwrap_or_default()
+}
+
+/// Returns the first files that differ as a suffix of the message.
+fn differing_suffix(differing: &[String]) -> String {
+    const MAX_FILES: usize = 5;
+    let shown = differing.iter().take(MAX_FILES).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match differing.len() {
+        0 => String::new(),
+        count if count <= MAX_FILES => format!("; it differs in {shown}"),
+        count => format!("; it differs in {shown} and {} more files", count - MAX_FILES),
+    }
+}
+
 impl Hint for InstallError {
     fn hint(&self) -> Option<MessageText> {
         let hint = match self {
             Self::Fetch(error) => return error.hint(),
             Self::Trust(error) => return error.hint(),
+            // Who declares the digest of a download that its own server contradicts accepts a file that was replaced.
+            Self::PublishedMismatch { .. } => NOT_AS_PUBLISHED,
+            Self::ChecksumMismatch { published: Some(published), found, .. } if published != found => NOT_AS_PUBLISHED,
             Self::ChecksumMismatch { .. } => "if the plugin was changed on purpose, declare the new checksum",
             Self::NoAsset { .. } => "source.asset sets another name, in which {version}, {os} and {arch} are replaced",
-            Self::NoPlugin { .. } | Self::NotInArchive { .. } => {
+            Self::NotUploaded { .. } => {
+                "run the command again once the author has completed the upload, or set source.version to another release"
+            }
+            Self::Unusable { part, .. } => part.hint(),
+            Self::NotExecutable { .. } => {
+                "nothing of it was kept: run the command again once the author has published it with the mode 755, or \
+                 declare another version"
+            }
+            Self::Archive { source: ArchiveError::UnsupportedFormat(_), .. } => {
+                "publish a tar.gz that holds the executable, or the executable itself; source.asset names another asset"
+            }
+            Self::Archive { source: ArchiveError::Unreadable(_) | ArchiveError::NoFiles, .. } => {
+                PartOfPackage::Asset.hint()
+            }
+            Self::NotInArchive { executable, files, .. } => {
+                let nested = files.iter().find(|file| Path::new(file).file_name() == Some(executable.as_ref()));
+                return Some(match nested {
+                    Some(file) => format!("the executable has to be at the root of the archive, not at {file}").into(),
+                    None => "a plugin is an executable pulumi-resource-NAME, or a folder with PulumiPlugin.yaml; \
+                             source.asset names another asset"
+                        .into(),
+                });
+            }
+            Self::NoPlugin { .. } => {
                 "a plugin is an executable pulumi-resource-NAME, or a folder with PulumiPlugin.yaml; in a git repository \
                  source.subdir selects its folder"
             }
@@ -169,15 +258,50 @@ impl Hint for InstallError {
     }
 }
 
-/// Lists the first assets of a release, as a suffix of the message.
-fn asset_suffix(assets: &[String]) -> String {
+/// Lists the first of several names, as a suffix of the message.
+fn list_suffix(verb: &str, none: &str, names: &[String]) -> String {
     const MAX_LISTED: usize = 8;
-    if assets.is_empty() {
-        return "; it has no assets".to_owned();
+    if names.is_empty() {
+        return format!("; {verb} {none}");
     }
-    let rest =
-        if assets.len() > MAX_LISTED { format!(" and {} more", assets.len() - MAX_LISTED) } else { String::new() };
-    format!("; it has {}{rest}", assets[..assets.len().min(MAX_LISTED)].join(", "))
+    let rest = if names.len() > MAX_LISTED { format!(" and {} more", names.len() - MAX_LISTED) } else { String::new() };
+    format!("; {verb} {}{rest}", names[..names.len().min(MAX_LISTED)].join(", "))
+}
+
+/// Part of a package that is not what it has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartOfPackage {
+    /// Asset of a release.
+    Asset,
+    /// Asset of a release that is an executable, compressed without an archive.
+    CompressedProgram,
+    /// Executable in an archive or a repository.
+    Program,
+}
+
+impl PartOfPackage {
+    fn expected(self) -> &'static str {
+        match self {
+            Self::Asset | Self::CompressedProgram => "a tar.gz, a tar or an executable",
+            Self::Program => "an executable: a program, or a script that begins with #!",
+        }
+    }
+
+    fn hint(self) -> &'static str {
+        match self {
+            Self::Asset => {
+                "nothing of it was kept: run the command again once the author has uploaded the asset again, or set \
+                 source.version to another release or source.asset to another asset"
+            }
+            Self::CompressedProgram => {
+                "publish a tar.gz that holds the executable, or the executable itself; source.asset names another asset"
+            }
+            Self::Program => {
+                "nothing of it was kept: run the command again once the author has published the executable itself, or \
+                 declare another version"
+            }
+        }
+    }
 }
 
 /// Reason for the refusal of an archive.
@@ -186,6 +310,9 @@ pub enum ArchiveError {
     /// The archive is truncated or malformed.
     #[error("it cannot be read")]
     Unreadable(#[source] io::Error),
+    /// The archive has no entries.
+    #[error("it holds no files")]
+    NoFiles,
     /// The archive format is not supported.
     #[error("it is a {0} archive; tar, tar.gz and plain executables are supported")]
     UnsupportedFormat(&'static str),

@@ -1,6 +1,6 @@
 //! Digests of the files of a folder, and the two digests of the whole folder that are derived from them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,6 +13,8 @@ use super::InstallError;
 use crate::fs::{FileError, check_trusted, open_regular};
 use crate::plugin::Sha256Digest;
 
+/// Number of characters of a digest in hexadecimal form.
+const DIGEST_LENGTH: usize = 64;
 /// Name of the folder that is neither hashed nor copied.
 pub(super) const GIT_FOLDER: &str = ".git";
 
@@ -122,10 +124,7 @@ impl FileDigests {
 
     /// Returns the digest of the folder that a declared `checksum` pins.
     pub(super) fn checksum_digest(&self) -> Sha256Digest {
-        self.of_lines(|file| match file.kind {
-            FileKind::Plain | FileKind::Executable => ' ',
-            FileKind::Link => '@',
-        })
+        Sha256Digest::of(self.checksum_lines())
     }
 
     /// Returns the digest that is the name of the folder in the cache. Unlike
@@ -138,11 +137,42 @@ impl FileDigests {
         })
     }
 
+    /// Returns the lines of which [`checksum_digest`](Self::checksum_digest) is the digest.
+    pub(super) fn checksum_lines(&self) -> String {
+        self.lines(|file| match file.kind {
+            FileKind::Plain | FileKind::Executable => ' ',
+            FileKind::Link => '@',
+        })
+    }
+
+    /// Returns the files that differ from those of the lines of another folder, in words, sorted by path.
+    pub(super) fn differences(&self, lines: &str) -> Vec<String> {
+        let own = self.checksum_lines();
+        let by_path = |lines: &'_ str| -> BTreeMap<String, String> {
+            let parts =
+                lines.lines().filter_map(|line| Some((line.get(DIGEST_LENGTH + 2..)?, line.get(..DIGEST_LENGTH + 2)?)));
+            parts.map(|(path, rest)| (path.to_owned(), rest.to_owned())).collect()
+        };
+        let (own, other) = (by_path(&own), by_path(lines));
+        let paths: BTreeSet<&String> = own.keys().chain(other.keys()).collect();
+        let difference = |path: &String| match (own.get(path), other.get(path)) {
+            (Some(_), None) => Some(format!("{path} (new)")),
+            (None, Some(_)) => Some(format!("{path} (missing)")),
+            (own, other) if own != other => Some(format!("{path} (changed)")),
+            _ => None,
+        };
+        paths.into_iter().filter_map(difference).collect()
+    }
+
     fn of_lines(&self, mark: impl Fn(&FileDigest) -> char) -> Sha256Digest {
+        Sha256Digest::of(self.lines(mark))
+    }
+
+    fn lines(&self, mark: impl Fn(&FileDigest) -> char) -> String {
         let line = |(path, file): (&String, &FileDigest)| format!("{} {}{path}\n", file.digest.to_hex(), mark(file));
         let mut lines: Vec<String> = self.0.iter().map(line).collect();
         lines.sort_unstable();
-        Sha256Digest::of(lines.concat())
+        lines.concat()
     }
 }
 

@@ -15,7 +15,7 @@ use super::unpack::{MAX_BYTES, MAX_ENTRIES, MAX_PATH_DEPTH, MAX_PATH_LENGTH};
 use super::verify::{check_transport, expected_digest};
 use super::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::fs::{FileError, ScratchFolder, create_private_folders};
-use crate::plugin::{GitSource, Platform, PluginNames};
+use crate::plugin::{GitSource, Platform, PluginNames, Sha256Digest};
 use crate::source::{Commit, Git, Remote, TreeLimits};
 
 /// Source of packages in git repositories, with a cache. A cached tag or commit needs no network.
@@ -35,6 +35,22 @@ impl GitRepositories {
 impl PackageSource for GitRepositories {
     type Declared = GitSource;
 
+    async fn known_digest(
+        &self,
+        names: PluginNames<'_>,
+        source: &GitSource,
+    ) -> Result<Option<Sha256Digest>, InstallError> {
+        let platform = source.platform.or(Platform::current());
+        let spec = PackageSpec { names, expected_digest: None, subdir: &source.subdir, platform };
+        let remote = Remote::new(&source.url, &self.fetcher.settings.root, source.token.clone())?;
+        let resolution = Resolution { fetcher: &self.fetcher, source, remote, spec, events: &() };
+        let found = match self.fetcher.find(&resolution.key(&source.revision), spec).await? {
+            Some(found) => Some(found),
+            None => self.fetcher.find(&resolution.branch_key(), spec).await?,
+        };
+        found.map(|(_, cached)| spec.pinning_digest(&cached.folder, &cached.files)).transpose()
+    }
+
     async fn resolve(
         &self,
         names: PluginNames<'_>,
@@ -42,12 +58,13 @@ impl PackageSource for GitRepositories {
         events: &dyn FetchEvents,
     ) -> Result<VerifiedPackage, InstallError> {
         check_transport(source.unprotected_address())?;
-        let expected_digest = expected_digest(source.checksum.as_ref(), source.platform.or(Platform::current()))?;
-        let spec = PackageSpec { names, expected_digest, subdir: &source.subdir };
+        let platform = source.platform.or(Platform::current());
+        let expected_digest = expected_digest(source.checksum.as_ref(), platform)?;
+        let spec = PackageSpec { names, expected_digest, subdir: &source.subdir, platform };
         let remote = Remote::new(&source.url, &self.fetcher.settings.root, source.token.clone())?;
         let resolution = Resolution { fetcher: &self.fetcher, source, remote, spec, events };
         let cached = resolution.resolve_revision().await?;
-        self.fetcher.package(spec, source.version(), cached).await
+        self.fetcher.package(spec, source.version(), cached, events).await
     }
 }
 
@@ -122,7 +139,7 @@ impl Resolution<'_> {
             result
         })
         .await?;
-        Ok(Fetched { revision, download: None, folder })
+        Ok(Fetched { revision, name: self.remote.display_url(), download: None, folder })
     }
 }
 

@@ -9,7 +9,7 @@ use super::layout::{ExecutableNames, Located, locate, read_manifest};
 use super::package_cache::PackageCache;
 use super::run_blocking;
 use super::runtime::{PluginOrigin, RuntimeContext};
-use super::verify::{CheckedFiles, ChecksumCheck, hash_file, hash_folder};
+use super::verify::{CheckedFiles, ChecksumCheck, hash_file, read_folder};
 use super::{FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::fs::FileError;
 use crate::plugin::{Checksum, LocalSource, Platform, PluginManifest, PluginNames, Sha256Digest};
@@ -33,11 +33,19 @@ pub struct LocalPackages {
 impl PackageSource for LocalPackages {
     type Declared = LocalSource;
 
+    async fn known_digest(
+        &self,
+        names: PluginNames<'_>,
+        source: &LocalSource,
+    ) -> Result<Option<Sha256Digest>, InstallError> {
+        local_digest(&self.root, names, source).await.map(Some)
+    }
+
     async fn resolve(
         &self,
         names: PluginNames<'_>,
         source: &LocalSource,
-        _: &dyn FetchEvents,
+        events: &dyn FetchEvents,
     ) -> Result<VerifiedPackage, InstallError> {
         let path = self.root.join(&source.path);
         let origin = fs::canonicalize(&path).map_err(FileError::of("find plugin", &path))?;
@@ -48,7 +56,7 @@ impl PackageSource for LocalPackages {
             let checksum = source.checksum.clone();
             run_blocking(move || find(&executables, &origin, checksum.as_ref(), &cache)).await?
         };
-        let runtime = RuntimeContext { environment: &self.environment, spawner: &self.spawner, cache: &cache };
+        let runtime = RuntimeContext { environment: &self.environment, spawner: &self.spawner, cache: &cache, events };
         let (program, arguments, built) = match manifest {
             None => (found.path().to_owned(), Vec::new(), None),
             Some(manifest) => {
@@ -88,7 +96,7 @@ pub async fn local_digest(
         }
         match locate(&executables, &path)? {
             Located::Executable(executable) => hash_file(&executable),
-            Located::Manifest => hash_folder(&path, None),
+            Located::Manifest => Ok(read_folder(&path, None)?.checksum_digest()),
         }
     })
     .await

@@ -11,6 +11,8 @@
 //! ```
 
 mod cached_fetcher;
+mod checksum_file;
+mod content;
 mod error;
 mod file_digests;
 mod git;
@@ -29,10 +31,10 @@ use std::fmt;
 
 use async_trait::async_trait;
 
-use crate::plugin::PluginNames;
+use crate::plugin::{PluginNames, Sha256Digest};
 
 pub use cached_fetcher::CacheSettings;
-pub use error::{ArchiveError, InstallError};
+pub use error::{ArchiveError, InstallError, PartOfPackage};
 pub use git::GitRepositories;
 pub use local::{LocalPackages, local_digest};
 pub use package::VerifiedPackage;
@@ -59,6 +61,17 @@ pub trait PackageSource: Send + Sync + fmt::Debug {
         source: &Self::Declared,
         events: &dyn FetchEvents,
     ) -> Result<VerifiedPackage, InstallError>;
+
+    /// Returns the digest by which a `checksum` would pin the package of a declared plugin, as far as it is on this machine; `None` if it
+    /// is not. Fetches, copies and executes nothing.
+    ///
+    /// # Errors
+    /// [`InstallError`] if the package cannot be read or pinned.
+    async fn known_digest(
+        &self,
+        names: PluginNames<'_>,
+        source: &Self::Declared,
+    ) -> Result<Option<Sha256Digest>, InstallError>;
 }
 
 /// Runs work with much disk I/O on a thread of the blocking pool. Propagates a panic of the work.

@@ -5,6 +5,7 @@
 //! names/<key>.json      entry of a declaration: revision, digest of the download, digest of the package
 //! downloads/<digest>    archive that was unpacked into a package; the digest is that of its bytes
 //! locks/<key>           lock file, held while a run fetches the package of the key
+//! folders/<digest>      list of the files of a local folder with this checksum, for the message of a later mismatch
 //! types/<key>           information about the types of a package, written by `host::package_types`
 //! work/                 unfinished packages, see `ScratchFolder`
 //! ```
@@ -38,6 +39,8 @@ use crate::plugin::Sha256Digest;
 
 /// Name of the folder for unfinished packages.
 const WORK: &str = "work";
+/// Name of the folder for lists of files.
+const FOLDERS: &str = "folders";
 /// Interval between two attempts to take a lock.
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -118,6 +121,32 @@ impl PackageCache {
         let Some(text) = read_if_exists(&path, MAX_DOCUMENT_BYTES)? else { return Ok(None) };
         let entry: Option<CacheEntry> = json::from_slice(&text).ok();
         Ok(entry.filter(|entry| entry.key == key.0))
+    }
+
+    /// Returns the list of the files of a folder with a checksum, if it was kept.
+    pub(super) fn folder_files(&self, checksum: Sha256Digest) -> Option<String> {
+        let path = self.folder_files_path(checksum);
+        check_trusted_below(&self.root, &path).ok()?;
+        let text = String::from_utf8(read_if_exists(&path, MAX_DOCUMENT_BYTES).ok()??).ok()?;
+        (Sha256Digest::of(&text) == checksum).then_some(text)
+    }
+
+    /// Keeps the list of the files of a folder whose checksum was verified.
+    ///
+    /// # Errors
+    /// [`InstallError`].
+    pub(super) fn keep_folder_files(&self, files: &FileDigests) -> Result<(), InstallError> {
+        let lines = files.checksum_lines();
+        let path = self.folder_files_path(files.checksum_digest());
+        if path.exists() || lines.len() as u64 > MAX_DOCUMENT_BYTES {
+            return Ok(());
+        }
+        create_private_folders(&self.root.join(FOLDERS))?;
+        Ok(write_atomically(&path, lines.as_bytes(), Access::Private)?)
+    }
+
+    fn folder_files_path(&self, checksum: Sha256Digest) -> PathBuf {
+        self.root.join(FOLDERS).join(checksum.to_hex())
     }
 
     /// Returns the entry of a key whose package is there. Does not read the files of the package.

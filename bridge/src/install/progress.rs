@@ -28,6 +28,8 @@ pub enum FetchEvent {
         /// Number of bytes since the start.
         bytes: u64,
     },
+    /// The program of the package is built.
+    Building,
     /// The download has ended.
     Ended {
         /// True if all bytes arrived.

@@ -1,6 +1,6 @@
 //! Packages that are assets of releases.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,13 +9,14 @@ use async_trait::async_trait;
 use sha2::{Digest as _, Sha256};
 
 use super::cached_fetcher::{CacheSettings, CachedFetcher, Download, Fetched, PackageSpec};
+use super::content::Kind;
 use super::layout::{ExecutableNames, locate};
 use super::package_cache::{CacheEntry, CacheKey, CachedPackage};
 use super::progress::Progress;
-use super::run_blocking;
-use super::unpack::{DownloadedFile, Kind, MAX_BYTES};
+use super::unpack::{DownloadedFile, MAX_BYTES};
 use super::verify::{check_transport, expected_digest};
 use super::{ArchiveError, FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
+use super::{checksum_file, run_blocking};
 use crate::fs::{FileError, ScratchFolder, create_private_folders};
 use crate::plugin::{GithubReleaseSource, Platform, PluginNames, Sha256Digest};
 use crate::source::{Asset, Github, Release, Repository};
@@ -45,10 +46,7 @@ impl GithubReleases {
         names: PluginNames<'_>,
         source: &GithubReleaseSource,
     ) -> Result<Option<Sha256Digest>, InstallError> {
-        let key = self.resolution(names, source, &())?.key(&source.tag);
-        let cache = self.fetcher.cache.clone();
-        let entry = run_blocking(move || cache.find_entry(&key)).await?;
-        Ok(entry.and_then(|entry| entry.download_digest))
+        self.known_digest(names, source).await
     }
 
     /// Asks the server for the size of the asset that [`PackageSource::resolve`] downloads for the tag of a source, in bytes.
@@ -74,7 +72,7 @@ impl GithubReleases {
     ) -> Result<Resolution<'a>, InstallError> {
         let platform = source.platform.or(Platform::current()).ok_or(InstallError::NoPlatform)?;
         let expected_digest = expected_digest(source.checksum.as_ref(), Some(platform))?;
-        let spec = PackageSpec { names, expected_digest, subdir: Path::new("") };
+        let spec = PackageSpec { names, expected_digest, subdir: Path::new(""), platform: Some(platform) };
         let repository = Repository::of(source)?;
         Ok(Resolution { fetcher: &self.fetcher, source, repository, platform, spec, events })
     }
@@ -83,6 +81,19 @@ impl GithubReleases {
 #[async_trait]
 impl PackageSource for GithubReleases {
     type Declared = GithubReleaseSource;
+
+    async fn known_digest(
+        &self,
+        names: PluginNames<'_>,
+        source: &GithubReleaseSource,
+    ) -> Result<Option<Sha256Digest>, InstallError> {
+        let resolution = self.resolution(names, source, &())?;
+        let is_latest = source.tag == LATEST;
+        let key = if is_latest { resolution.latest_key() } else { resolution.key(&source.tag) };
+        let cache = self.fetcher.cache.clone();
+        let entry = run_blocking(move || cache.find_entry(&key)).await?;
+        Ok(entry.and_then(|entry| entry.download_digest))
+    }
 
     async fn resolve(
         &self,
@@ -94,7 +105,7 @@ impl PackageSource for GithubReleases {
         let resolution = self.resolution(names, source, events)?;
         let cached =
             if source.tag == LATEST { resolution.resolve_latest().await? } else { resolution.resolve_tag().await? };
-        self.fetcher.package(resolution.spec, source.version(), cached).await
+        self.fetcher.package(resolution.spec, source.version(), cached, events).await
     }
 }
 
@@ -121,7 +132,7 @@ impl Resolution<'_> {
 
     /// Resolves the newest release, or the last known one if the server cannot be reached.
     async fn resolve_latest(&self) -> Result<(CacheEntry, CachedPackage), InstallError> {
-        let mutable_key = self.key_of("latest github-release", LATEST);
+        let mutable_key = self.latest_key();
         let github = self.github()?;
         let release = match github.release(None).await {
             Ok(release) => release,
@@ -144,6 +155,10 @@ impl Resolution<'_> {
 
     fn github(&self) -> Result<Github, InstallError> {
         Ok(Github::new(self.repository.clone(), self.source.token.as_ref())?)
+    }
+
+    fn latest_key(&self) -> CacheKey {
+        self.key_of("latest github-release", LATEST)
     }
 
     fn key(&self, tag: &str) -> CacheKey {
@@ -177,12 +192,16 @@ impl Resolution<'_> {
 
     fn find_asset<'r>(&self, release: &'r Release) -> Result<&'r Asset, InstallError> {
         let names = self.asset_names(&release.tag);
-        let found = names.iter().find_map(|name| release.assets.iter().find(|asset| asset.name == *name));
+        let named = || names.iter().filter_map(|name| release.assets.iter().find(|asset| asset.name == *name));
+        let found = named().find(|asset| asset.incomplete_state().is_none()).or_else(|| named().next());
         let asset = found.ok_or_else(|| InstallError::NoAsset {
             release: format!("{} {}", self.repository.name, release.tag),
             expected: names.join(" or "),
             available: release.assets.iter().map(|asset| asset.name.clone()).collect(),
         })?;
+        if let Some(state) = asset.incomplete_state() {
+            return Err(InstallError::NotUploaded { asset: asset.name.clone(), state: state.to_owned() });
+        }
         if asset.size > MAX_BYTES {
             let source = ArchiveError::TooLarge("it has more than 8 GiB");
             return Err(InstallError::Archive { archive: asset.name.clone(), source });
@@ -203,30 +222,51 @@ impl Resolution<'_> {
         let path = scratch.path().join("download");
         let download_digest = self.download(github, asset, &path).await?;
         let (folder, name) = (scratch.path().join("package"), asset.name.clone());
-        let names = ExecutableNames::new(self.spec.names);
+        let (names, platform) = (ExecutableNames::new(self.spec.names), Some(self.platform));
         let (declared, published) = (self.spec.expected_digest, asset.digest());
         let (made, scratch) = (folder.clone(), Arc::clone(scratch));
-        let archive = run_blocking(move || {
+        let host = github.host();
+        let unpacked = run_blocking(move || {
             // The caller may be cancelled: the folder must exist until the blocking work ends.
             let _scratch = scratch;
             let package = DownloadedFile { name: &name, path: &path };
+            // First: the digest of a page of a proxy is nothing that an author has changed.
+            package.check_content(platform)?;
             if let Some(expected) = declared.or(published).filter(|expected| *expected != download_digest) {
                 // The declared digest may be that of the executable, which is computed without unpacking.
-                if declared.is_none() || package.entry_digest(&names)? != Some(expected) {
-                    return Err(InstallError::ChecksumMismatch { expected, found: download_digest });
+                let found = download_digest;
+                if declared.is_none() {
+                    return Err(InstallError::PublishedMismatch { asset: name, host, published: expected, found });
+                }
+                if package.entry_digest(&names)? != Some(expected) {
+                    return Err(InstallError::ChecksumMismatch {
+                        expected,
+                        found,
+                        published,
+                        differing: Box::default(),
+                    });
                 }
             }
             create_private_folders(&folder)?;
             let kind = package.unpack(&folder, &names.of_package)?;
             locate(&names, &folder).map_err(|error| match error {
-                InstallError::NoPlugin { executable, .. } => InstallError::NotInArchive { archive: name, executable },
+                InstallError::NoPlugin { executable, .. } => {
+                    InstallError::NotInArchive { archive: name, executable, files: files_in(&folder) }
+                }
                 other => other,
             })?;
             Ok((kind != Kind::Plain).then_some(path))
         })
-        .await?;
-        let download = Some(Download { digest: download_digest, archive });
-        Ok(Fetched { revision: release.tag.clone(), download, folder: made })
+        .await;
+        let archive = match unpacked {
+            Err(InstallError::ChecksumMismatch { expected, found, published: None, .. }) => {
+                let published = find_published(github, release, &asset.name).await;
+                return Err(InstallError::ChecksumMismatch { expected, found, published, differing: Box::default() });
+            }
+            unpacked => unpacked?,
+        };
+        let download = Some(Download { digest: download_digest, published, archive });
+        Ok(Fetched { revision: release.tag.clone(), name: asset.name.clone(), download, folder: made })
     }
 
     /// Downloads an asset to a file and returns the digest of its bytes.
@@ -252,6 +292,37 @@ impl Resolution<'_> {
         let hash = download.map_or_else(Sha256::new, |(_, hash)| hash);
         Ok(Sha256Digest::finish(hash))
     }
+}
+
+/// Returns the digest of an asset in a checksum file of its release; `None` if there is none, or if it cannot be read.
+async fn find_published(github: &Github, release: &Release, asset: &str) -> Option<Sha256Digest> {
+    let file = checksum_file::find(release, asset)?;
+    let mut text = Vec::new();
+    let sink = |bytes: &[u8]| {
+        // An empty slice marks the start of an attempt.
+        if bytes.is_empty() {
+            text.clear();
+        }
+        text.extend_from_slice(bytes);
+        Ok(())
+    };
+    github.download(file, sink).await.ok()?;
+    checksum_file::digest_of(asset, &String::from_utf8_lossy(&text))
+}
+
+/// Returns the paths of the files below a folder, sorted, for a message. Leaves out what cannot be read.
+fn files_in(root: &Path) -> Vec<String> {
+    let (mut folders, mut files) = (vec![root.to_owned()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for member in fs::read_dir(folder).into_iter().flatten().flatten() {
+            match member.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(member.path()),
+                _ => files.extend(member.path().strip_prefix(root).map(|path| path.display().to_string())),
+            }
+        }
+    }
+    files.sort();
+    files
 }
 
 /// Returns the version in a tag: `1.2.3` for `v1.2.3` and for `plugins/reef/v1.2.3`.

@@ -9,9 +9,9 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::InstallError;
 use super::layout::ExecutableNames;
 use super::package_cache::PackageCache;
+use super::{FetchEvent, FetchEvents, InstallError};
 use crate::fs::{FileError, MAX_DOCUMENT_BYTES, ScratchFolder, read_if_exists};
 use crate::json;
 use crate::plugin::{PluginManifest, PluginRuntime};
@@ -22,6 +22,12 @@ use crate::shell::{operand, option, quoted};
 const BUILD_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// Fields of manifests that name files, for messages.
+/// Runner of Pulumi's SDK for Node.js: serves the components that a package exports, from its sources.
+const NODE_RUNNER: &str = "node_modules/@pulumi/pulumi/cmd/run-plugin";
+/// Program in Python that serves the components which a package in a folder exports, by the runner of Pulumi's SDK. Its arguments are the
+/// folder, the name of the project, and the address of the engine.
+const RUN_PACKAGE: &str = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); \
+                           runpy.run_module('pulumi.run.plugin', run_name='__main__', alter_sys=True)";
 const VIRTUALENV: &str = "virtualenv in PulumiPlugin.yaml";
 const BINARY: &str = "binary in PulumiPlugin.yaml";
 const MAIN: &str = "main in package.json";
@@ -30,12 +36,14 @@ const MAIN: &str = "main in package.json";
 pub(super) type StartCommand = (PathBuf, Vec<OsString>, Option<ScratchFolder>);
 
 /// Environment in which a plugin is built and run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct RuntimeContext<'a> {
     pub(super) environment: &'a HostEnvironment,
     pub(super) spawner: &'a Spawner,
     /// Cache that contains the built programs.
     pub(super) cache: &'a PackageCache,
+    /// Receiver of the event that a program is built.
+    pub(super) events: &'a dyn FetchEvents,
 }
 
 /// Origin of a plugin's files.
@@ -126,10 +134,11 @@ impl RuntimeContext<'_> {
                     origin.missing(virtualenv, |source| {
                         let (venv, requirements) = (source.join(virtualenv), source.join("requirements.txt"));
                         let pip = venv.join("bin/pip");
-                        let [venv, pip, requirements] =
+                        let [venv, pip, list] =
                             [&venv, &pip, &requirements].map(|path| path.to_string_lossy().into_owned());
-                        let (venv, pip, requirements) = (operand(&venv), quoted(&pip), quoted(&requirements));
-                        format!("python3 -m venv {venv} && {pip} install -r {requirements}")
+                        let (venv, pip, list) = (operand(&venv), quoted(&pip), quoted(&list));
+                        let packages = if requirements.is_file() { format!("-r {list}") } else { "pulumi".to_owned() };
+                        format!("python3 -m venv {venv} && {pip} install {packages}")
                     })
                 })?;
                 origin.check_target(&python, VIRTUALENV)?;
@@ -137,6 +146,14 @@ impl RuntimeContext<'_> {
             }
             None => self.interpreter(&["python3", "python"], "install Python and put it on PATH")?,
         };
+        if !folder.join("__main__.py").is_file()
+            && let Some(name) = python_project(folder)?
+        {
+            let module = [folder.join("src"), folder.to_owned()].into_iter().find(|folder| folder.is_dir());
+            let arguments = ["-u".into(), "-B".into(), "-c".into(), RUN_PACKAGE.into()];
+            let place = module.unwrap_or_else(|| folder.to_owned()).into_os_string();
+            return Ok((interpreter, arguments.into_iter().chain([place, name.into()]).collect(), None));
+        }
         if !folder.join("__main__.py").is_file() {
             let advice = "give the plugin a __main__.py that serves the provider";
             return Err(origin.missing("__main__.py", |_| advice.to_owned()));
@@ -161,11 +178,23 @@ impl RuntimeContext<'_> {
         let main = package["main"].as_str().unwrap_or("index.js");
         let named = origin.named_path(folder, MAIN, main)?;
         let file = [named.clone(), folder.join(format!("{main}.js")), named.join("index.js")];
-        let Some(file) = file.into_iter().find(|file| file.is_file()) else {
-            return Err(origin.missing(main, |source| npm("run build", source)));
-        };
-        origin.check_target(&file, MAIN)?;
-        Ok((node, vec![file.into()], None))
+        let file = file.into_iter().find(|file| file.is_file());
+        if let Some(file) = &file {
+            origin.check_target(file, MAIN)?;
+        }
+        // The SDK's own runner serves the components that a package exports, built or not, and runs any other program.
+        let runner = Some(folder.join(NODE_RUNNER)).filter(|runner| runner.is_dir());
+        let is_complete = file.as_ref().is_some_and(|file| serves_itself(file));
+        match (file, runner) {
+            (file, Some(runner)) if !is_complete && (file.is_some() || folder.join("index.ts").is_file()) => {
+                origin.check_target(&runner, MAIN)?;
+                // The runner reads tsconfig.json of its working folder.
+                let arguments = [runner.into(), "--pwd".into(), folder.into(), folder.into()];
+                Ok((node, arguments.into(), None))
+            }
+            (Some(file), _) => Ok((node, vec![file.into()], None)),
+            (None, _) => Err(origin.missing(main, |source| npm("run build", source))),
+        }
     }
 
     /// Returns the existing program of a Go plugin, or builds it.
@@ -187,6 +216,7 @@ impl RuntimeContext<'_> {
         let program =
             fs::canonicalize(built.path()).map_err(FileError::of("find", built.path()))?.join(&names.of_plugin);
         let arguments = ["build".into(), "-o".into(), program.clone().into_os_string(), ".".into()];
+        self.events.emit(FetchEvent::Building);
         self.run(ProcessSpec {
             program: go,
             arguments: arguments.into(),
@@ -228,6 +258,63 @@ impl RuntimeContext<'_> {
 }
 
 /// Returns a command of npm for the package in a folder.
+/// Returns whether the main file of a Node.js package starts the server of a provider. One that does not exports components, or leaves the
+/// start to another file.
+fn serves_itself(file: &Path) -> bool {
+    let text = read_if_exists(file, MAX_DOCUMENT_BYTES).ok().flatten().unwrap_or_default();
+    let has = |word: &str| text.windows(word.len()).any(|window| window == word.as_bytes());
+    // A file that is too large is a bundle, which has all that it needs.
+    text.is_empty() || has("main(") || has("componentProviderHost")
+}
+
+/// Returns the name of the project in `pyproject.toml`, which is that of the package with its components; `None` if there is none.
+fn python_project(folder: &Path) -> Result<Option<String>, InstallError> {
+    let text = read_if_exists(&folder.join("pyproject.toml"), MAX_DOCUMENT_BYTES)?.unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let of_project = text.lines().map(str::trim).skip_while(|line| *line != "[project]").skip(1);
+    let mut entries = of_project.take_while(|line| !line.starts_with('[')).filter_map(|line| line.split_once('='));
+    let name = entries.find(|(key, _)| key.trim() == "name").map(|(_, value)| value.trim().trim_matches(['"', '\'']));
+    let is_name = |name: &&str| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+    };
+    Ok(name.filter(is_name).map(str::to_owned))
+}
+
 fn npm(command: &str, folder: &Path) -> String {
     format!("npm {command} {}", option("--prefix", &folder.to_string_lossy()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn project_of_python_is_named_in_its_own_section() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = |text: &str| {
+            fs::write(folder.path().join("pyproject.toml"), text).unwrap();
+            python_project(folder.path()).unwrap()
+        };
+        assert_eq!(
+            name("[tool.x]\nname = 'x'\n\n[project]\nversion = '1'\nname = \"my-nest\"\n"),
+            Some("my-nest".to_owned())
+        );
+        assert_eq!(name("[project]\nversion = '1'\n[tool.x]\nname = 'x'\n"), None);
+        assert_eq!(name("[project]\nname = '$(id)'\n"), None);
+        assert_eq!(name(""), None);
+    }
+
+    #[test]
+    fn package_of_node_that_serves_itself_is_run_without_the_runner() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("index.js");
+        for (text, expected) in [
+            ("provider.main(greeting, process.argv.slice(2));", true),
+            ("experimental_1.componentProviderHost({ components: [Nest] });", true),
+            ("exports.Nest = class extends pulumi.ComponentResource {};", false),
+        ] {
+            fs::write(&file, text).unwrap();
+            assert_eq!(serves_itself(&file), expected, "{text}");
+        }
+    }
 }

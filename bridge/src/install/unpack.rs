@@ -13,11 +13,12 @@ use flate2::bufread::MultiGzDecoder;
 use sha2::{Digest as _, Sha256};
 use tar::{Archive, Entry, EntryType, PaxExtensions};
 
-use super::error::{ArchiveError, InstallError};
+use super::content::{HEAD, Kind, describe, is_program, is_tar, read_head};
+use super::error::{ArchiveError, InstallError, PartOfPackage};
 use super::file_digests::{FileDigests, FileKind, GIT_FOLDER, may_lead_out};
 use super::layout::ExecutableNames;
 use crate::fs::{FileError, open_regular};
-use crate::plugin::Sha256Digest;
+use crate::plugin::{Platform, Sha256Digest};
 
 /// Maximum number of entries.
 pub(super) const MAX_ENTRIES: usize = 200_000;
@@ -42,15 +43,40 @@ pub(super) struct DownloadedFile<'a> {
     pub(super) path: &'a Path,
 }
 
-/// Format of a file, detected from its first bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Gzip,
-    Tar,
-    Plain,
-}
-
 impl DownloadedFile<'_> {
+    /// Checks that the file is an archive or a program for a platform, as far as its first bytes show. Damage that prevents
+    /// this check is left to those that read more.
+    ///
+    /// # Errors
+    /// [`InstallError::Unusable`], [`InstallError::Archive`] for an archive format that is not supported,
+    /// [`InstallError::Path`].
+    pub(super) fn check_content(&self, platform: Option<Platform>) -> Result<(), InstallError> {
+        let path_error = |action| FileError::of(action, self.path);
+        let file = open_regular(self.path).map_err(path_error("read"))?;
+        let head = read_head(&file).map_err(path_error("read"))?;
+        let unusable = |content, part| Err(InstallError::Unusable { name: self.name.to_owned(), content, part });
+        match Kind::of(&head) {
+            Kind::Plain if is_program(&head, platform) => Ok(()),
+            Kind::Plain => unusable(describe(&head), PartOfPackage::Asset),
+            Kind::Unsupported(format) => {
+                let source = ArchiveError::UnsupportedFormat(format);
+                Err(InstallError::Archive { archive: self.name.to_owned(), source })
+            }
+            Kind::Tar => Ok(()),
+            Kind::Gzip => {
+                (&file).rewind().map_err(path_error("read"))?;
+                let mut block = Vec::with_capacity(HEAD);
+                let read = MultiGzDecoder::new(BufReader::new(&file)).take(HEAD as u64).read_to_end(&mut block);
+                if read.is_err() || is_tar(&block) || (block.len() == HEAD && block.iter().all(|byte| *byte == 0)) {
+                    return Ok(());
+                }
+                let content = format!("a gzip-compressed file that is no tar archive, but {}", describe(&block));
+                let is_program = is_program(&block, platform);
+                unusable(content, if is_program { PartOfPackage::CompressedProgram } else { PartOfPackage::Asset })
+            }
+        }
+    }
+
     /// Unpacks the archive into an empty folder. A plain file is copied to the file `plain` in the folder. Returns the
     /// format.
     ///
@@ -60,7 +86,7 @@ impl DownloadedFile<'_> {
         self.open(Scan::Required, |kind, content, limit| {
             match kind {
                 Kind::Plain => drop(write_file(&folder.join(plain), content, 0o500, limit)?),
-                Kind::Gzip | Kind::Tar => Unpacker { folder, left: limit }.unpack(content)?,
+                Kind::Gzip | Kind::Tar | Kind::Unsupported(_) => Unpacker { folder, left: limit }.unpack(content)?,
             }
             Ok(kind)
         })
@@ -123,7 +149,7 @@ impl DownloadedFile<'_> {
                 let content = BufReader::with_capacity(256 * 1024, &file);
                 let content: Box<dyn Read + '_> = match kind {
                     Kind::Gzip => Box::new(MultiGzDecoder::new(content)),
-                    Kind::Tar | Kind::Plain => Box::new(content),
+                    Kind::Tar | Kind::Plain | Kind::Unsupported(_) => Box::new(content),
                 };
                 Ok::<_, UnpackError>(content)
             };
@@ -173,17 +199,10 @@ impl From<FileError> for UnpackError {
 
 /// Detects the format of a file. Returns an error for an archive format that is not supported.
 fn detect_kind(file: &File) -> Result<Kind, UnpackError> {
-    let mut start = Vec::new();
-    file.take(512).read_to_end(&mut start).map_err(ArchiveError::Unreadable)?;
-    Ok(match start.as_slice() {
-        [0x1f, 0x8b, ..] => Kind::Gzip,
-        [b'P', b'K', 3, 4, ..] => return Err(ArchiveError::UnsupportedFormat("zip").into()),
-        [0xfd, b'7', b'z', b'X', b'Z', ..] => return Err(ArchiveError::UnsupportedFormat("xz").into()),
-        [b'B', b'Z', b'h', ..] => return Err(ArchiveError::UnsupportedFormat("bzip2").into()),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => return Err(ArchiveError::UnsupportedFormat("zstd").into()),
-        block if block.get(257..262) == Some(b"ustar") => Kind::Tar,
-        _ => Kind::Plain,
-    })
+    match Kind::of(&read_head(file).map_err(ArchiveError::Unreadable)?) {
+        Kind::Unsupported(format) => Err(ArchiveError::UnsupportedFormat(format).into()),
+        kind => Ok(kind),
+    }
 }
 
 /// Checks the types, number and lengths of all entries before unpacking.
@@ -227,7 +246,7 @@ fn scan(content: &mut dyn Read, limit: u64) -> Result<(), UnpackError> {
         }
     }
     if entries == 0 {
-        return Err(ArchiveError::Unreadable(io::Error::other("it is empty or not a tar archive")).into());
+        return Err(ArchiveError::NoFiles.into());
     }
     // Reads to the end, where gzip has its checksum.
     io::copy(&mut bounded, &mut io::sink()).map_err(ArchiveError::Unreadable)?;

@@ -19,6 +19,11 @@ use crate::fs::{FileError, ScratchFolder, check_trusted_target, create_private_f
 use crate::plugin::{Checksum, Platform, Sha256Digest};
 use crate::source::{FetchError, without_credentials};
 
+/// Name of the folders of compiled files of Python, which are neither hashed nor copied.
+const COMPILED_FOLDER: &str = "__pycache__";
+/// File that makes a folder a virtual environment of Python (PEP 405).
+const ENVIRONMENT_FILE: &str = "pyvenv.cfg";
+
 /// Files that were verified, or that have no declared checksum. Created in this module only.
 #[derive(Debug)]
 pub(super) struct CheckedFiles {
@@ -94,7 +99,7 @@ impl ChecksumCheck<'_> {
         let target = folder.join(name);
         let found = copy_file(path, &target)?;
         if found != expected {
-            return Err(InstallError::ChecksumMismatch { expected, found });
+            return Err(InstallError::ChecksumMismatch { expected, found, published: None, differing: Box::default() });
         }
         if let Some(plugin_folder) = plugin_folder {
             for member in fs::read_dir(plugin_folder).map_err(FileError::of("list", plugin_folder))? {
@@ -120,19 +125,24 @@ impl ChecksumCheck<'_> {
         }
         // The copy has the same folder name, for programs that show it.
         let target = copy.path().join(folder.file_name().unwrap_or("plugin".as_ref()));
-        let found = hash_folder(folder, Some(&target))?;
+        let files = read_folder(folder, Some(&target))?;
+        let found = files.checksum_digest();
         if found != expected {
-            return Err(InstallError::ChecksumMismatch { expected, found });
+            let differing = self.cache.folder_files(expected).map(|known| files.differences(&known).into());
+            let differing = differing.unwrap_or_default();
+            return Err(InstallError::ChecksumMismatch { expected, found, published: None, differing });
         }
+        // Without the list, a later mismatch names no files.
+        self.cache.keep_folder_files(&files).ok();
         Ok(CheckedFiles { path: target.clone(), folder: target, digest: Some(found), _copy: Some(copy) })
     }
 }
 
-/// Returns the digest by which a `checksum` pins a folder, given by its canonical path. Copies the folder to `copy`.
-pub(super) fn hash_folder(folder: &Path, copy: Option<&Path>) -> Result<Sha256Digest, InstallError> {
+/// Returns the digests of the files of a folder, given by its canonical path. Copies the folder to `copy`.
+pub(super) fn read_folder(folder: &Path, copy: Option<&Path>) -> Result<FileDigests, InstallError> {
     let mut hash = FolderHash { root: folder, files: FileDigests::default() };
     hash.add_members(folder, copy)?;
-    Ok(hash.files.checksum_digest())
+    Ok(hash.files)
 }
 
 /// Returns the digest of a file, by which a `checksum` pins an executable.
@@ -157,10 +167,14 @@ impl FolderHash<'_> {
             let source = member.path();
             let target = to.map(|to| to.join(member.file_name()));
             let target = target.as_deref();
-            if member.file_name() == GIT_FOLDER {
+            let kind = member.file_type().map_err(FileError::of("read", &source))?;
+            // Python writes its compiled files in a run without a checksum, and does not need them.
+            let is_compiled = kind.is_dir() && member.file_name() == COMPILED_FOLDER;
+            // It differs between machines, and is used where it was made.
+            let is_environment = from == self.root && kind.is_dir() && source.join(ENVIRONMENT_FILE).is_file();
+            if is_compiled || is_environment || member.file_name() == GIT_FOLDER {
                 continue;
             }
-            let kind = member.file_type().map_err(FileError::of("read", &source))?;
             if kind.is_dir() {
                 self.add_members(&source, target)?;
             } else if kind.is_symlink() {

@@ -53,6 +53,19 @@ pub enum LaunchError {
         /// Other lines of output.
         last_output: LastOutput,
     },
+    /// The first line of output has no line end.
+    #[error(
+        "it has printed {:?} as its first line of output, without a line end {situation}{last_output}",
+        cut(line, 200)
+    )]
+    NoLineEnd {
+        /// Beginning of the line.
+        line: String,
+        /// Event or limit before which the line end is missing.
+        situation: String,
+        /// Other lines of output.
+        last_output: LastOutput,
+    },
     /// The process exited before it printed a line.
     #[error("it exited before it printed its port ({status}){last_output}")]
     Exited {
@@ -94,6 +107,10 @@ impl Hint for LaunchError {
             // `1|5|unix|/tmp/…|grpc`
             Self::NotAPort { line, .. } if line.split('|').count() >= 4 => {
                 "this looks like HashiCorp's go-plugin protocol: write `protocol: go-plugin` below the name of the plugin"
+            }
+            Self::NoLineEnd { .. } => {
+                "the plugin has to print its port and then a line end, such as with `println!`, `print(port, flush=True)` or \
+                 `fmt.Println(port)`"
             }
             Self::NotAPort { .. } => "the first line of output of a Pulumi provider must be its port and nothing else",
             // The messages of these errors name the action.

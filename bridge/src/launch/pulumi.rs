@@ -26,7 +26,14 @@ pub(super) async fn launch(spec: LaunchSpec<'_>, engine_address: &str) -> Result
         Ok(FirstLine::ExecFailed(error)) => return Err(exec_failed(package, &directory, error)),
         Ok(FirstLine::Incomplete(beginning)) => return Err(output_ended(&process, beginning).await),
         Err(_) => {
-            return Err(LaunchError::TimedOut { limit, last_output: LastOutput::of(&process) });
+            let last_output = LastOutput::of(&process);
+            return Err(match process.unended_line() {
+                Some(line) => {
+                    let situation = format!("within {} s (startTimeout)", limit.as_secs_f32());
+                    LaunchError::NoLineEnd { line, situation, last_output }
+                }
+                None => LaunchError::TimedOut { limit, last_output },
+            });
         }
     };
     match parse_port(&line) {
@@ -59,6 +66,13 @@ async fn output_ended(process: &Process, beginning: String) -> LaunchError {
     process.wait_for_output_end().await;
     let last_output = last_output_without(process, &beginning);
     match (exited, beginning.is_empty()) {
+        (exited, false) if parse_port(&beginning).is_some() => {
+            let situation = match exited {
+                Ok(status) => format!("before it exited ({})", describe_exit(status)),
+                Err(_) => "before it closed its output".to_owned(),
+            };
+            LaunchError::NoLineEnd { line: beginning, situation, last_output }
+        }
         (_, false) => LaunchError::NotAPort { line: beginning, last_output },
         (Ok(status), true) => LaunchError::Exited { status: describe_exit(status), last_output },
         (Err(_), true) => LaunchError::OutputClosed { last_output },

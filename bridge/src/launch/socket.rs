@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -67,7 +67,12 @@ pub(super) async fn dial(address: &PluginAddress, tls: Option<&MutualTls>) -> io
             encrypted(stream, tls).await
         }
         PluginAddress::Tcp(address) => {
-            let stream = TcpStream::connect(address).await?;
+            let stream = match TcpStream::connect(address).await {
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    return Err(refused(*address, error).await);
+                }
+                stream => stream?,
+            };
             stream.set_nodelay(true)?;
             let (local, remote) = (stream.local_addr()?, stream.peer_addr()?);
             let peer = tokio::task::spawn_blocking(move || accepting_peer(local, remote)).await?;
@@ -75,6 +80,26 @@ pub(super) async fn dial(address: &PluginAddress, tls: Option<&MutualTls>) -> io
             encrypted(stream, tls).await
         }
     }
+}
+
+/// Returns the error of an address that refuses connections. Names the IPv6 address if a process listens there: it is not
+/// called, because whoever listens at the same port of another address may be another program.
+async fn refused(address: SocketAddr, error: io::Error) -> io::Error {
+    let IpAddr::V4(Ipv4Addr::LOCALHOST) = address.ip() else { return error };
+    if !listens_at_ipv6(address.port()).await {
+        return error;
+    }
+    let text = format!(
+        "connection refused: nothing listens at {address}, to which sc connects as Pulumi does, but [::1]:{} accepts connections; \
+         the plugin has to listen at 127.0.0.1",
+        address.port()
+    );
+    io::Error::new(io::ErrorKind::ConnectionRefused, text)
+}
+
+/// Returns whether a port of the IPv6 loopback interface accepts connections.
+pub(super) async fn listens_at_ipv6(port: u16) -> bool {
+    TcpStream::connect((Ipv6Addr::LOCALHOST, port)).await.is_ok()
 }
 
 async fn encrypted<S>(stream: S, tls: Option<&MutualTls>) -> io::Result<BoxedStream>
@@ -106,6 +131,23 @@ fn refusal(peer: Option<Peer>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn port_at_which_a_process_listens_with_ipv6_only_is_named() {
+        let Ok(listener) = std::net::TcpListener::bind("[::1]:0") else {
+            eprintln!("SKIPPED: there is no IPv6");
+            return;
+        };
+        let port = listener.local_addr().unwrap().port();
+        let address = PluginAddress::Tcp((Ipv4Addr::LOCALHOST, port).into());
+        let error = dial(&address, None).await.err().unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        let text = error.to_string();
+        assert!(text.contains(&format!("nothing listens at 127.0.0.1:{port}")), "{text}");
+        assert!(text.contains(&format!("[::1]:{port} accepts connections")), "{text}");
+        drop(listener);
+        assert!(!dial(&address, None).await.err().unwrap().to_string().contains("::1"));
+    }
 
     #[test]
     fn only_the_own_account_and_root_are_called() {

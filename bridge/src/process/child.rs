@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_p
 use tokio::sync::{oneshot, watch};
 
 use super::background::{start_thread, wait_without_reaping};
-use super::output::{LogLevel, OutputSink, OutputStream, Tail, read_lines};
+use super::output::{LogLevel, OutputSink, OutputStream, Rest, Tail, read_lines};
 use super::sandbox::TemporaryFolder;
 use super::supervision::{Control, Ending, Supervision, SupervisorError};
 use super::tag::ProcessTag;
@@ -106,6 +106,8 @@ struct Shared {
     gone: Condvar,
     stdout: Tail,
     stderr: Tail,
+    /// Beginning of the last line of standard output, while its line end is missing.
+    rest: Rest,
 }
 
 /// Way in which signals reach a process group.
@@ -234,6 +236,7 @@ impl Process {
             gone: Condvar::new(),
             stdout: Tail::default(),
             stderr: Tail::default(),
+            rest: Rest::default(),
         });
 
         // Threads, not tasks: a busy runtime must not block a plugin's pipe, and a dropped runtime must not leak a
@@ -241,7 +244,7 @@ impl Process {
         let (of_stdout, out_sink, out_pipes) = (shared.clone(), sink.clone(), pipe_sender.clone());
         start_thread("plugin stdout", move || {
             let mut first = Some(first_sender);
-            read_lines(stdout, |line, is_complete| {
+            let on_line = |line: &str, is_complete| {
                 if let Some(sender) = first.take() {
                     // The receiver may have been dropped; the error is ignored.
                     sender.send(first_line_of(line, is_complete)).ok();
@@ -249,7 +252,8 @@ impl Process {
                     out_sink.line(OutputStream::Stdout, line);
                 }
                 of_stdout.stdout.push(line);
-            });
+            };
+            read_lines(stdout, on_line, |rest| of_stdout.rest.set(rest));
             if let Some(sender) = first {
                 sender.send(FirstLine::Incomplete(String::new())).ok();
             }
@@ -257,10 +261,11 @@ impl Process {
         })?;
         let (of_stderr, exit_sink) = (shared.clone(), sink.clone());
         start_thread("plugin stderr", move || {
-            read_lines(stderr, |line, _| {
+            let on_line = |line: &str, _| {
                 of_stderr.stderr.push(line);
                 sink.line(OutputStream::Stderr, line);
-            });
+            };
+            read_lines(stderr, on_line, |_| ());
             pipe_sender.send_modify(|open| *open -= 1);
         })?;
         let of_exit = shared.clone();
@@ -328,6 +333,12 @@ impl Process {
             OutputStream::Stdout => self.shared.stdout.lines(),
             OutputStream::Stderr => self.shared.stderr.lines(),
         }
+    }
+
+    /// Returns the beginning of the last line of standard output if its line end is missing so far; `None` if nothing follows
+    /// the last line end.
+    pub fn unended_line(&self) -> Option<String> {
+        Some(self.shared.rest.get()).filter(|line| !line.is_empty())
     }
 
     /// Waits until both output pipes are closed, at most 500 ms: a process that left the group may hold them open.

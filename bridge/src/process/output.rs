@@ -52,8 +52,25 @@ impl OutputSink for () {
 const MAX_LINE_BYTES: usize = 64 * 1024;
 /// Maximum number of last lines that are kept for the error message about an exited process.
 const MAX_TAIL_LINES: usize = 50;
+/// Maximum number of bytes that are kept of a line without a line end.
+const MAX_REST_BYTES: usize = 256;
 /// Maximum number of bytes that are kept of each of the last lines.
 const MAX_TAIL_LINE_BYTES: usize = 2000;
+
+/// Beginning of the last line of a stream, while its line end is missing.
+#[derive(Debug, Default)]
+pub(super) struct Rest(Mutex<String>);
+
+impl Rest {
+    pub(super) fn set(&self, bytes: &[u8]) {
+        let beginning = &bytes[..bytes.len().min(MAX_REST_BYTES)];
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text_of(beginning).into_owned();
+    }
+
+    pub(super) fn get(&self) -> String {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
 
 /// Last lines of a stream.
 #[derive(Debug, Default)]
@@ -74,8 +91,8 @@ impl Tail {
 }
 
 /// Reads a pipe to its end. Calls `on_line` with each line and `true` if the line is complete: it has a line end, and is
-/// not cut. An error of the pipe counts as its end.
-pub(super) fn read_lines(mut pipe: impl Read, mut on_line: impl FnMut(&str, bool)) {
+/// not cut. Calls `on_rest` after each read with the bytes after the last line end. An error of the pipe counts as its end.
+pub(super) fn read_lines(mut pipe: impl Read, mut on_line: impl FnMut(&str, bool), mut on_rest: impl FnMut(&[u8])) {
     let mut buffer = [0; 8192];
     let mut pending: Vec<u8> = Vec::new();
     let mut is_cut = false;
@@ -100,9 +117,11 @@ pub(super) fn read_lines(mut pipe: impl Read, mut on_line: impl FnMut(&str, bool
             continue;
         }
         pending.extend_from_slice(chunk);
+        on_rest(&pending);
         if pending.len() > MAX_LINE_BYTES {
             on_line(&cut(&text_of(&pending), MAX_LINE_BYTES), false);
             pending.clear();
+            on_rest(&[]);
             is_cut = true;
         }
     }
@@ -122,7 +141,7 @@ mod tests {
 
     fn lines(bytes: &[u8]) -> Vec<(String, bool)> {
         let mut lines = Vec::new();
-        read_lines(bytes, |line, is_complete| lines.push((line.to_owned(), is_complete)));
+        read_lines(bytes, |line, is_complete| lines.push((line.to_owned(), is_complete)), |_| ());
         lines
     }
 
@@ -130,6 +149,21 @@ mod tests {
     fn last_line_without_line_end_is_returned_and_invalid_utf8_is_replaced() {
         assert_eq!(lines(b"a\r\n\nb\xff"), [("a".into(), true), (String::new(), true), ("b\u{fffd}".into(), false)]);
         assert_eq!(lines(b""), []);
+    }
+
+    #[test]
+    fn bytes_after_the_last_line_end_are_kept_until_it_arrives() {
+        let rest = Rest::default();
+        let read = |chunks: &[&[u8]]| {
+            let pipe =
+                chunks.iter().fold(Box::new(&b""[..]) as Box<dyn Read>, |pipe, chunk| Box::new(pipe.chain(*chunk)));
+            read_lines(pipe, |_, _| (), |bytes| rest.set(bytes));
+            rest.get()
+        };
+        assert_eq!(read(&[b"41", b"233"]), "41233");
+        assert_eq!(read(&[b"41233", b"\n"]), "");
+        assert_eq!(read(&[b"41233\nrea", b"dy"]), "ready");
+        assert_eq!(read(&[&[b'x'; 1000]]).len(), MAX_REST_BYTES);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use pulumi_proto::resource_id::ResourceId;
 use super::check::CheckFailure;
 use super::error_class::{ErrorClass, ErrorDetails};
 use super::lost_reply::LostReply;
+use super::message_limit::MessageLimit;
 use super::method::Method;
 use crate::error::Cause;
 
@@ -157,6 +158,19 @@ impl ProviderError {
             | Self::MissingConfig(_)
             | Self::InvalidInputs { .. }
             | Self::Unimplemented { .. } => None,
+        }
+    }
+
+    /// Returns true if a message of the call is larger than a limit of the plugin or of `sc`.
+    pub fn exceeds_message_limit(&self) -> bool {
+        match self {
+            Self::ReplyLost { lost, .. } => *lost == LostReply::TooLarge,
+            Self::Failed { message, .. } => MessageLimit::in_message(message).is_some(),
+            Self::Partial { .. }
+            | Self::MissingConfig(_)
+            | Self::InvalidInputs { .. }
+            | Self::Unimplemented { .. }
+            | Self::PluginExited { .. } => false,
         }
     }
 

@@ -15,8 +15,8 @@ use pulumi_proto::property::wire::WireProblem;
 /// | Construct | the steps of its children, each on its own | constructs again |
 ///
 /// An abort, or the end of `sc` itself, leaves the same records: an operation is pending from the record that precedes
-/// its call. An error that the provider returned is no lost reply, whatever its code is. Calls that change resources
-/// have no time limit.
+/// its call. An error that the provider returned is no lost reply, whatever its code is, except that of a gRPC library whose
+/// own limit has kept the reply from being sent. Calls that change resources have no time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LostReply {
     /// The process of the plugin exited before it replied.
@@ -25,7 +25,7 @@ pub enum LostReply {
     ConnectionLost,
     /// The reply is not gRPC with one message: it is compressed, ended early, or has no message, several, or no status.
     NotGrpc,
-    /// The message is larger than [`MAX_MESSAGE`](crate::launch::MAX_MESSAGE).
+    /// The message is larger than [`MAX_MESSAGE`](crate::launch::MAX_MESSAGE), or than the plugin's own limit.
     TooLarge,
     /// The message, or the detail of a partial failure, is not protobuf, or a text of it is not UTF-8.
     Undecodable,

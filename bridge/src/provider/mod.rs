@@ -12,6 +12,7 @@ mod error;
 mod error_class;
 pub mod grpc;
 mod lost_reply;
+mod message_limit;
 mod method;
 mod resource;
 mod views;

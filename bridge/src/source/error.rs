@@ -5,6 +5,9 @@ use std::time::{Duration, SystemTime};
 use crate::error::Hint;
 use crate::message_text::MessageText;
 
+/// Longest time for which a server may ask to wait before a request is repeated.
+pub(super) const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
+
 /// Error of a request to a package source.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
@@ -41,6 +44,8 @@ pub enum FetchError {
         message: String,
         /// End of the rate limit, if the server sent it.
         reset: Option<SystemTime>,
+        /// Time until the server accepts the next request, if the server sent it and it is not over.
+        retry_after: Option<Duration>,
         /// True if the request carried a token.
         authenticated: bool,
     },
@@ -55,6 +60,8 @@ pub enum FetchError {
         status: u16,
         /// Message in the response.
         message: String,
+        /// Time after which the server asks for the next request, if it does.
+        retry_after: Option<Duration>,
     },
     /// The server could not be reached, or the connection was lost.
     #[error("cannot fetch {item} from {host}: {message}")]
@@ -155,8 +162,21 @@ impl FetchError {
     pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::Network { .. } | Self::LengthMismatch { .. } => true,
-            Self::UnexpectedStatus { status, .. } => *status >= 500,
+            Self::UnexpectedStatus { status, retry_after, .. } => *status >= 500 || retry_after.is_some(),
+            Self::RateLimited { retry_after, .. } => retry_after.is_some(),
             _ => false,
+        }
+    }
+
+    /// Returns the pause before the request is repeated: the time for which the server asks, at least `backoff`; `None` if
+    /// that is longer than [`MAX_RETRY_AFTER`].
+    pub(super) fn retry_delay(&self, backoff: Duration) -> Option<Duration> {
+        match self {
+            Self::UnexpectedStatus { retry_after: Some(asked), .. }
+            | Self::RateLimited { retry_after: Some(asked), .. } => {
+                (*asked <= MAX_RETRY_AFTER).then(|| backoff.max(*asked))
+            }
+            _ => Some(backoff),
         }
     }
 
@@ -213,6 +233,7 @@ impl Hint for FetchError {
                 "the token in source.token may be wrong, expired, or lack the right to read this"
             }
             Self::RateLimited { authenticated: false, .. } => "a token in source.token has a higher rate limit",
+            Self::RateLimited { .. } => "run the command again then; packages in the cache need no requests",
             Self::Network { .. } | Self::TooSlow { .. } => OFFLINE,
             Self::PlainText { .. } => PLAIN_TEXT_HINT,
             Self::Git { .. } if self.is_unreachable() => OFFLINE,
@@ -234,13 +255,18 @@ impl Hint for FetchError {
     }
 }
 
-/// Returns ` until 14:05:00 UTC (in 12 min)`, a suffix of the rate limit message. Empty without a time.
+/// Returns ` until 14:05:00 UTC (in 12 min)`, a suffix of the rate limit message. Empty without a time, and for one that is
+/// over.
 fn reset_suffix(reset: Option<SystemTime>) -> String {
     let Some(reset) = reset else { return String::new() };
-    let minutes = reset.duration_since(SystemTime::now()).unwrap_or(Duration::ZERO).as_secs().div_ceil(60);
+    let Ok(wait) = reset.duration_since(SystemTime::now()) else { return String::new() };
+    let wait = match wait.as_secs() {
+        0..60 => format!("{} s", wait.as_millis().div_ceil(1000)),
+        seconds => format!("{} min", seconds.div_ceil(60)),
+    };
     let seconds = reset.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs() % 86_400;
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!(" until {hour:02}:{minute:02}:{second:02} UTC (in {minutes} min)")
+    format!(" until {hour:02}:{minute:02}:{second:02} UTC (in {wait})")
 }
 
 #[cfg(test)]
@@ -249,10 +275,49 @@ mod tests {
 
     #[test]
     fn rate_limit_message_contains_its_end() {
-        let reset = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-        assert_eq!(reset_suffix(Some(reset)), " until 22:13:20 UTC (in 0 min)");
-        let soon = SystemTime::now() + Duration::from_secs(90);
-        assert!(reset_suffix(Some(soon)).ends_with("(in 2 min)"), "{}", reset_suffix(Some(soon)));
+        let far = SystemTime::UNIX_EPOCH + Duration::from_secs(4_000_000_000);
+        assert!(reset_suffix(Some(far)).starts_with(" until 07:06:40 UTC (in "), "{}", reset_suffix(Some(far)));
+        for (seconds, words) in [(90, "(in 2 min)"), (45, "(in 45 s)")] {
+            let soon = SystemTime::now() + Duration::from_secs(seconds);
+            assert!(reset_suffix(Some(soon)).ends_with(words), "{}", reset_suffix(Some(soon)));
+        }
+        assert_eq!(reset_suffix(Some(SystemTime::UNIX_EPOCH)), "");
         assert_eq!(reset_suffix(None), "");
+    }
+
+    /// Shows: plugins.md#slow-downloads "waits for as long as the server asks, up to 30 seconds"
+    #[test]
+    fn request_is_repeated_when_the_server_asks_for_it_within_the_limit() {
+        let backoff = Duration::from_millis(100);
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        let limited = |retry_after| FetchError::RateLimited {
+            host: "h".to_owned(),
+            message: "slow down".to_owned(),
+            reset: None,
+            retry_after,
+            authenticated: false,
+        };
+        let status = |status, retry_after| FetchError::UnexpectedStatus {
+            item: "i".to_owned(),
+            host: "h".to_owned(),
+            status,
+            message: String::new(),
+            retry_after,
+        };
+        for (error, expected) in [
+            (limited(None), None),
+            (limited(seconds(0)), Some(backoff)),
+            (limited(seconds(1)), seconds(1)),
+            (limited(seconds(30)), seconds(30)),
+            (limited(seconds(31)), None),
+            (status(503, None), Some(backoff)),
+            (status(503, seconds(2)), seconds(2)),
+            (status(503, seconds(600)), None),
+            (status(429, seconds(2)), seconds(2)),
+            (status(418, None), None),
+        ] {
+            let delay = error.is_transient().then(|| error.retry_delay(backoff)).flatten();
+            assert_eq!(delay, expected, "{error}");
+        }
     }
 }

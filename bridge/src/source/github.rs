@@ -12,6 +12,7 @@ use prost::bytes::Bytes;
 use reqwest::header::{ACCEPT, CONTENT_LENGTH, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::redirect;
 use serde::Deserialize;
+use tracing::debug;
 use url::Url;
 
 use super::address::{is_below, without_credentials};
@@ -105,9 +106,17 @@ pub struct Asset {
     /// Digest that the server publishes, with its algorithm: `sha256:…`. Not all servers publish one.
     #[serde(default)]
     digest: Option<String>,
+    /// State of its upload: `uploaded` if the upload is complete. Not all servers report one.
+    #[serde(default)]
+    state: Option<String>,
 }
 
 impl Asset {
+    /// Returns the state of an upload that is not complete; `None` if it is complete, or if the server reports no state.
+    pub fn incomplete_state(&self) -> Option<&str> {
+        self.state.as_deref().filter(|state| *state != "uploaded")
+    }
+
     /// Returns the SHA-256 digest that the server publishes, if any.
     pub fn digest(&self) -> Option<Sha256Digest> {
         self.digest.as_deref()?.strip_prefix("sha256:")?.parse().ok()
@@ -192,7 +201,8 @@ impl Github {
         Ok(Self { repository, base, authenticated: token.is_some(), client, client_without_token: http, backoff })
     }
 
-    fn host(&self) -> String {
+    /// Returns the host of the API.
+    pub fn host(&self) -> String {
         self.base.host_str().unwrap_or_default().to_owned()
     }
 
@@ -222,9 +232,11 @@ impl Github {
                 host: self.host(),
                 status: 200,
                 message: format!("not a release: {error}"),
+                retry_after: None,
             })
         };
-        request.retry(self.backoff).when(FetchError::is_transient).await
+        let retried = request.retry(self.backoff).when(FetchError::is_transient);
+        retried.adjust(adjust).notify(report).await
     }
 
     /// Downloads an asset, and starts again after a transient error. `sink` receives an empty slice at each start.
@@ -238,7 +250,8 @@ impl Github {
     ) -> Result<(), FetchError> {
         let sink = tokio::sync::Mutex::new(&mut sink);
         let try_once = || async { self.download_once(asset, &mut **sink.lock().await).await };
-        try_once.retry(self.backoff).when(FetchError::is_transient).await
+        let retried = try_once.retry(self.backoff).when(FetchError::is_transient);
+        retried.adjust(adjust).notify(report).await
     }
 
     async fn download_once(
@@ -366,25 +379,36 @@ impl RequestTarget<'_> {
         let text = String::from_utf8_lossy(body);
         let message = serde_json::from_slice::<ErrorBody>(body).map_or(text.into_owned(), |error| error.message);
         let message = first_line(&message);
-        let header = |name| headers.get(name)?.to_str().ok()?.parse::<u64>().ok();
+        let header = |name| headers.get(name)?.to_str().ok()?.trim().parse::<u64>().ok();
+        let asked = web::retry_after(headers, SystemTime::now());
         let limited = header("x-ratelimit-remaining") == Some(0) || headers.contains_key(RETRY_AFTER);
         match status {
             // The token is not for this host: a hint about it would mislead.
-            _ if !self.is_api => FetchError::UnexpectedStatus { item, host, status, message },
+            _ if !self.is_api => FetchError::UnexpectedStatus { item, host, status, message, retry_after: asked },
             404 => FetchError::NotFound { item, host, authenticated },
             403 | 429 if limited || status == 429 => {
                 let now = SystemTime::now();
-                let wait = header(RETRY_AFTER.as_str()).map(|seconds| now + Duration::from_secs(seconds.min(86_400)));
                 let reset = header("x-ratelimit-reset").map(|at| {
                     // Bounded, because an invalid value would overflow.
                     SystemTime::UNIX_EPOCH + Duration::from_secs(at.min(u64::from(u32::MAX)))
                 });
-                FetchError::RateLimited { host, message, reset: wait.or(reset), authenticated }
+                let reset = asked.map(|asked| now + asked).or(reset);
+                let retry_after = asked.or_else(|| reset?.duration_since(now).ok());
+                FetchError::RateLimited { host, message, reset, retry_after, authenticated }
             }
             401 | 403 => FetchError::AccessDenied { item, host, status, message, authenticated },
-            _ => FetchError::UnexpectedStatus { item, host, status, message },
+            _ => FetchError::UnexpectedStatus { item, host, status, message, retry_after: asked },
         }
     }
+}
+
+/// Returns the pause before a request is repeated; `None` if it is not.
+fn adjust(error: &FetchError, backoff: Option<Duration>) -> Option<Duration> {
+    error.retry_delay(backoff?)
+}
+
+fn report(error: &FetchError, pause: Duration) {
+    debug!(%error, ?pause, "request is repeated");
 }
 
 /// Returns the first line of a message, cut after 200 bytes: a proxy may respond with an HTML page.

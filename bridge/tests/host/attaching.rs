@@ -116,8 +116,9 @@ async fn plugin_that_cannot_be_attached_to_is_reported() {
 
     let plugin = RunningPlugin::start(&repository, &[]);
     repository.attached.insert("x".to_owned(), plugin.attached());
-    let (message, _) = repository.load_error().await;
+    let (message, hint) = repository.load_error().await;
     assert!(message.ends_with("PULUMI_DEBUG_PROVIDERS names: it does not implement Attach"), "{message}");
+    assert_eq!(hint, "name the process in SC_REATTACH_PLUGINS, which does not need Attach");
     // A go-plugin server has the address of the engine from Handshake.
     let tolerant = AttachedPlugin { requires_attach: false, ..plugin.attached() };
     repository.attached.insert("x".to_owned(), tolerant);

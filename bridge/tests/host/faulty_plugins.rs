@@ -35,8 +35,22 @@ async fn first_line_that_is_not_a_port_is_quoted() {
     let quoted = message_for("echo 'Welcome!'; echo 1234; exec sleep 100").await;
     let expected = "expected a port on the first line of its output, got \"Welcome!\". Its last output:\n  1234";
     assert_eq!(quoted, format!("{LOAD}{expected}"));
-    let unended = message_for("printf 1234").await;
-    assert_eq!(unended, format!("{LOAD}expected a port on the first line of its output, got \"1234\""));
+    let unended = message_for("printf Welcome").await;
+    assert_eq!(unended, format!("{LOAD}expected a port on the first line of its output, got \"Welcome\""));
+}
+
+/// Shows: plugin-authoring.md#what-a-process-has-to-do "with a line end"
+#[tokio::test]
+async fn port_without_a_line_end_is_quoted() {
+    let printed = "it has printed \"1234\" as its first line of output, without a line end";
+    assert_eq!(message_for("printf 1234").await, format!("{LOAD}{printed} before it exited (exit status 0)"));
+    let closed = message_for("printf 1234; exec >/dev/null; exec sleep 100").await;
+    assert_eq!(closed, format!("{LOAD}{printed} before it closed its output"));
+    let mut repository = TestRepository::new();
+    repository.script("x", "printf 1234; exec sleep 100").start_timeout = Duration::from_millis(300);
+    let (message, hint) = repository.load_error().await;
+    assert_eq!(message, format!("{LOAD}{printed} within 0.3 s (startTimeout)"));
+    assert!(hint.starts_with("the plugin has to print its port and then a line end"), "{hint}");
 }
 
 #[tokio::test]
@@ -173,6 +187,26 @@ async fn plugin_that_does_not_listen_on_its_port_fails_after_the_handshake_limit
     let message = repository.load_error().await.0;
     assert!(message.starts_with(&format!("{LOAD}the plugin has not replied to Handshake within 0.2 s: ")), "{message}");
     assert!(message.contains("Connection refused"), "{message}");
+}
+
+/// Shows: plugin-authoring.md#what-a-process-has-to-do "at 127.0.0.1, not only at `::1`"
+#[tokio::test]
+async fn plugin_that_listens_with_ipv6_only_is_reported_with_both_addresses() {
+    let Ok(listener) = std::net::TcpListener::bind("[::1]:0") else {
+        eprintln!("SKIPPED: there is no IPv6");
+        return;
+    };
+    let port = listener.local_addr().unwrap().port();
+    let mut repository = TestRepository::new();
+    repository.limits.handshake = Duration::from_millis(200);
+    repository.script("x", &format!("echo {port}; exec sleep 100"));
+    let message = repository.load_error().await.0;
+    assert!(message.starts_with(&format!("{LOAD}the plugin has not replied to Handshake within 0.2 s: ")), "{message}");
+    assert!(message.contains(&format!("nothing listens at 127.0.0.1:{port}")), "{message}");
+    assert!(
+        message.ends_with(&format!("[::1]:{port} accepts connections; the plugin has to listen at 127.0.0.1")),
+        "{message}"
+    );
 }
 
 #[tokio::test]

@@ -60,17 +60,26 @@ pub(crate) async fn configured(host: &PluginHost, request: ConfigureRequest) -> 
     provider
 }
 
-pub(crate) async fn check(provider: &dyn Provider) {
-    let urn = "urn:pulumi:dev::t::x:index:Thing::a".parse().unwrap();
-    let request = CheckRequest {
-        urn,
+fn check_request() -> CheckRequest {
+    CheckRequest {
+        urn: "urn:pulumi:dev::t::x:index:Thing::a".parse().unwrap(),
         olds: Arc::default(),
         news: Arc::default(),
         random_seed: [0; 32],
         autonaming: None,
         preview: false,
-    };
-    provider.check(request).await.unwrap();
+    }
+}
+
+pub(crate) async fn check(provider: &dyn Provider) {
+    provider.check(check_request()).await.unwrap();
+}
+
+/// Kills the process of a leased instance, and waits until the host knows: a call reports it.
+pub(crate) async fn kill_leased(process: Pid, lease: &dyn Provider) {
+    kill_process(process, Signal::KILL).unwrap();
+    let error = lease.check(check_request()).await.unwrap_err();
+    assert!(error.to_string().contains("killed by signal 9"), "{error}");
 }
 
 /// Gap of other hosts (docs/spec/plugin-hosts.md#B.6 and #C.7): plugins are killed without a chance to end, and are not
@@ -414,8 +423,7 @@ async fn dead_instance_that_is_leased_does_not_hinder_the_next_lease() {
     let host = repository.load().await.unwrap();
     let dead = configured(&host, configuration("p", "1", PropertyMap::new())).await;
     let first = Pid::from_raw(starts(&repository)[0]).unwrap();
-    kill_process(first, Signal::KILL).unwrap();
-    wait_until(|| has_ended(first)).await;
+    kill_leased(first, &*dead).await;
     check(&*configured(&host, configuration("p", "1", PropertyMap::new())).await).await;
     assert_eq!(starts(&repository).len(), 2, "the first request after the death gets a process");
     dead.close().await;

@@ -57,8 +57,10 @@ impl HostEvents for Events {
 }
 
 impl Events {
+    /// Returns all events, except those about work in progress.
     pub(crate) fn all(&self) -> Vec<HostEvent> {
-        self.0.lock().unwrap().clone()
+        let events = self.0.lock().unwrap().clone();
+        events.into_iter().filter(|event| !matches!(event, HostEvent::Working { .. })).collect()
     }
 }
 

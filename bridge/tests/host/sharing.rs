@@ -7,10 +7,10 @@ use bridge::plugin::Keep;
 use bridge::provider::{ConfigureRequest, ParameterizeRequest, Provider};
 use futures_util::future::join_all;
 use pulumi_proto::property::PropertyMap;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Pid;
 
-use crate::leases::{check, check_config, configuration, configured, count, has_ended, lease, repository, starts};
-use crate::{TestRepository, wait_until};
+use crate::TestRepository;
+use crate::leases::{check, check_config, configuration, configured, count, kill_leased, lease, repository, starts};
 
 /// Repository with the plugin `x`, whose provider resources share instances.
 fn sharing(faults: &[&str]) -> TestRepository {
@@ -141,8 +141,7 @@ async fn dead_process_is_not_shared_further() {
     let dead = used(&host, of_zone("p", "n")).await;
     // The first process has checked the configuration.
     let serving = Pid::from_raw(starts(&repository)[1]).unwrap();
-    kill_process(serving, Signal::KILL).unwrap();
-    wait_until(|| has_ended(serving)).await;
+    kill_leased(serving, &*dead).await;
     let next = used(&host, of_zone("q", "n")).await;
     assert_eq!(starts(&repository).len(), 3);
     dead.close().await;

@@ -205,11 +205,54 @@ async fn verified_copy_of_a_folder_is_run() {
     assert_eq!(run(&package).await, "checked");
     assert!(!package.folder().join(".git").exists());
 
+    repository.write("py/new.py", "");
     let error = repository.resolve("py", Some(&digest)).await.unwrap_err();
     assert!(matches!(error, InstallError::ChecksumMismatch { .. }), "{error}");
+    assert!(error.to_string().ends_with("; it differs in helper.py (changed), new.py (new)"), "{error}");
+    fs::remove_file(repository.path("py/new.py")).unwrap();
     let package = repository.resolve("py", None).await.unwrap();
     assert_eq!(run(&package).await, "swapped");
     assert_eq!(package.folder(), fs::canonicalize(repository.path("py")).unwrap());
+}
+
+/// Shows: plugins.md#what-is-checked "except the folders `__pycache__`, which are not used"
+#[tokio::test]
+async fn compiled_files_of_python_are_neither_covered_nor_copied() {
+    let repository = Repository::new();
+    python(&repository);
+    let before = digest(&repository.path(""), "py").await.unwrap();
+    repository.write("py/sub/__pycache__/helper.cpython-312.pyc", "compiled");
+    repository.write("py/__pycache__/helper.cpython-312.pyc", "compiled");
+    assert_eq!(digest(&repository.path(""), "py").await.unwrap(), before);
+    let package = repository.resolve("py", Some(&before.to_hex())).await.unwrap();
+    assert!(!package.folder().join("__pycache__").exists());
+    // A file of that name is covered.
+    repository.write("other/PulumiPlugin.yaml", "runtime: python\n");
+    let empty = digest(&repository.path(""), "other").await.unwrap();
+    repository.write("other/__pycache__", "text");
+    assert_ne!(digest(&repository.path(""), "other").await.unwrap(), empty);
+}
+
+/// Shows: plugins.md#what-is-checked "The environment is used where it is"
+#[tokio::test]
+async fn virtual_environment_is_used_where_it_is_and_not_covered() {
+    let repository = Repository::new();
+    python(&repository);
+    repository.write("py/PulumiPlugin.yaml", "runtime: {name: python, options: {virtualenv: venv}}");
+    let before = digest(&repository.path(""), "py").await.unwrap();
+    repository.write("py/venv/pyvenv.cfg", "home = /usr/bin\n");
+    repository.write("py/venv/bin/python", "of this machine");
+    assert_eq!(digest(&repository.path(""), "py").await.unwrap(), before);
+    let package = repository.resolve("py", Some(&before.to_hex())).await.unwrap();
+    assert!(!package.folder().join("venv").exists());
+    assert_eq!(package.program(), fs::canonicalize(repository.path("py/venv/bin/python")).unwrap());
+    // A folder of that name that is no environment, and an environment further down, are covered.
+    for file in ["other/venv/bin/python", "other/lib/venv/pyvenv.cfg"] {
+        repository.write("other/PulumiPlugin.yaml", "runtime: python\n");
+        let before = digest(&repository.path(""), "other").await.unwrap();
+        repository.write(file, "text");
+        assert_ne!(digest(&repository.path(""), "other").await.unwrap(), before, "{file}");
+    }
 }
 
 #[tokio::test]
@@ -285,11 +328,12 @@ async fn copy_of_a_folder_into_itself_is_refused() {
     assert!(error.to_string().ends_with("the folder for private copies is inside it"), "{error}");
 }
 
-/// Shows: plugin-authoring.md#trying-it "If one is missing, the error names the command that installs it."
+/// Shows: plugin-authoring.md#trying-it "If `node_modules` or the virtual environment is missing, the error names the command that makes it"
 #[tokio::test]
 async fn missing_dependency_is_reported_with_the_command_that_installs_it() {
     let repository = Repository::new();
     repository.write("py/PulumiPlugin.yaml", "runtime: {name: python, options: {virtualenv: venv}}");
+    repository.write("py/requirements.txt", "pulumi~=3.0");
     repository.write("node/PulumiPlugin.yaml", "runtime: nodejs");
     repository.write("node/package.json", r#"{"dependencies": {"@pulumi/pulumi": "3"}, "main": "bin"}"#);
     repository.write("go/PulumiPlugin.yaml", "runtime: go");
@@ -323,6 +367,9 @@ async fn missing_dependency_is_reported_with_the_command_that_installs_it() {
         "python3 -m venv '{root}/p y/venv' && '{root}/p y/venv/bin/pip' install -r '{root}/p y/requirements.txt'"
     );
     assert!(of_python.ends_with(&expected), "{of_python}");
+    fs::remove_file(repository.path("p y/requirements.txt")).unwrap();
+    let of_python = command("p y").await;
+    assert!(of_python.ends_with("/p y/venv/bin/pip' install pulumi"), "{of_python}");
     fs::rename(repository.path("n$(id)"), repository.path("node")).unwrap();
     fs::create_dir(repository.path("node/node_modules")).unwrap();
     let error = resolve(&packages, &source("node", None)).await.unwrap_err().to_string();

@@ -85,16 +85,76 @@ pub(super) enum ArchiveSource<'a> {
 pub(super) struct AssetReader {
     folder: PathBuf,
     access: Option<Arc<AssetAccess>>,
+    /// True if all files must be below the folder.
+    is_held_to_folder: bool,
     /// Number of bytes that may still be read.
     left: Cell<u64>,
-    runtime: Handle,
+    /// Runtime that downloads URLs.
+    runtime: Option<Handle>,
 }
 
 impl AssetReader {
-    /// Creates a reader, which is held to `access`. Must be called within a Tokio runtime, which downloads URLs.
+    /// Creates a reader, which is held to `access`. Without a Tokio runtime around it, it reads no URLs of other hosts.
     pub(super) fn new(folder: PathBuf, access: Option<Arc<AssetAccess>>) -> Self {
         let left = Cell::new(AssetAccess::max_bytes(access.as_deref()));
-        Self { folder, access, left, runtime: Handle::current() }
+        Self { folder, access, is_held_to_folder: false, left, runtime: Handle::try_current().ok() }
+    }
+
+    /// Creates a reader of files below a folder.
+    pub(super) fn below(folder: &Path) -> Self {
+        Self { is_held_to_folder: true, ..Self::new(folder.to_owned(), None) }
+    }
+
+    /// Checks that the file of an asset exists, or that its URL can be read. Reads no content.
+    pub(super) fn check_place_of_asset(&self, asset: &Asset) -> Result<(), AssetError> {
+        match &asset.content {
+            AssetContent::Path(path) => self.check_file(&self.folder.join(path)),
+            AssetContent::Uri(uri) => self.check_place_of_url(&parse_url(uri)?),
+            AssetContent::Text(_) | AssetContent::Elided => Ok(()),
+        }
+    }
+
+    /// Checks that the file or folder of an archive exists, or that its URL can be read, and its format. Reads no content.
+    pub(super) fn check_place_of_archive(&self, archive: &Archive) -> Result<(), AssetError> {
+        match &archive.content {
+            ArchiveContent::Path(path) => {
+                let path = self.folder.join(path);
+                match ArchiveFormat::of(&path.to_string_lossy()) {
+                    Some(_) => self.check_file(&path),
+                    None => self.open_archive(archive).map(drop),
+                }
+            }
+            ArchiveContent::Uri(uri) => {
+                let url = parse_url(uri)?;
+                match ArchiveFormat::of(url.path()) {
+                    Some(_) => self.check_place_of_url(&url),
+                    None => Err(AssetError::NotAnArchive(redacted_url(&url))),
+                }
+            }
+            ArchiveContent::Assets(members) => members.values().try_for_each(|member| match member {
+                PropertyValue::Asset(asset) => self.check_place_of_asset(asset),
+                PropertyValue::Archive(archive) => self.check_place_of_archive(archive),
+                _ => Ok(()),
+            }),
+            ArchiveContent::Elided => Ok(()),
+        }
+    }
+
+    fn check_file(&self, path: &Path) -> Result<(), AssetError> {
+        self.check_path(path)?;
+        let found = fs::metadata(path).map_err(|error| unreadable(path.display(), error))?;
+        if found.is_dir() {
+            return Err(AssetError::Folder(path.display().to_string()));
+        }
+        if found.is_file() { Ok(()) } else { Err(unreadable(path.display(), "it is not a regular file")) }
+    }
+
+    fn check_place_of_url(&self, url: &Url) -> Result<(), AssetError> {
+        match url.scheme() {
+            "file" => self.check_file(&file_path(url)?),
+            "http" | "https" => Ok(()),
+            _ => Err(unreadable(redacted_url(url), OTHER_SCHEME)),
+        }
     }
 
     /// Checks the place of an asset whose hash is known, so that `sc` does not read it: its provider will.
@@ -121,9 +181,17 @@ impl AssetReader {
     }
 
     fn check_path(&self, path: &Path) -> Result<(), AssetError> {
-        let Some(access) = &self.access else { return Ok(()) };
+        if self.access.is_none() && !self.is_held_to_folder {
+            return Ok(());
+        }
         let real = path.canonicalize().map_err(|error| unreadable(path.display(), error))?;
-        access.check_path(&real, &path.display().to_string())
+        if self.is_held_to_folder {
+            let folder = self.folder.canonicalize().map_err(|error| unreadable(self.folder.display(), error))?;
+            if !real.starts_with(folder) {
+                return Err(AssetError::OutsideOfRepository(path.display().to_string()));
+            }
+        }
+        self.access.as_ref().map_or(Ok(()), |access| access.check_path(&real, &path.display().to_string()))
     }
 
     fn check_url(&self, url: &Url) -> Result<(), AssetError> {
@@ -207,21 +275,24 @@ impl AssetReader {
 
     fn open_url(&self, url: &Url) -> Result<Blob<'static>, AssetError> {
         match url.scheme() {
-            "file" => {
-                let path = url.to_file_path();
-                self.open_file(
-                    &path.map_err(|()| unreadable(redacted_url(url), "files of other hosts cannot be read"))?,
-                )
-            }
+            "file" => self.open_file(&file_path(url)?),
             "http" | "https" => {
                 self.check_url(url)?;
                 let ports = self.access.as_deref().map(AssetAccess::ports);
-                let content = self.runtime.block_on(download(url, ports));
+                let runtime = self.runtime.as_ref();
+                let runtime = runtime.ok_or_else(|| unreadable(redacted_url(url), "nothing downloads it"))?;
+                let content = runtime.block_on(download(url, ports));
                 file_blob(redacted_url(url), content.map_err(|problem| unreadable(redacted_url(url), problem))?)
             }
-            _ => Err(unreadable(redacted_url(url), "expected a URL that begins with http:, https: or file:")),
+            _ => Err(unreadable(redacted_url(url), OTHER_SCHEME)),
         }
     }
+}
+
+const OTHER_SCHEME: &str = "expected a URL that begins with http:, https: or file:";
+
+fn file_path(url: &Url) -> Result<PathBuf, AssetError> {
+    url.to_file_path().map_err(|()| unreadable(redacted_url(url), "files of other hosts cannot be read"))
 }
 
 fn unreadable(location: impl ToString, problem: impl ToString) -> AssetError {

@@ -29,6 +29,9 @@ pub(super) enum AssetError {
     /// The sandbox of the plugin does not let the connection through.
     #[error("cannot read {location}: port {port} is not in `ports` of the plugin")]
     PortOutsideOfSandbox { location: String, port: u16 },
+    /// The file is not below the folder of the program.
+    #[error("{0} is outside of the repository, in which files of assets and archives must be, also behind links")]
+    OutsideOfRepository(String),
     /// The files of a registration are too large for a plugin in a sandbox.
     #[error(
         "cannot read {0}: the files of one registration are larger than 1 GiB, the limit of the sandbox of the plugin"

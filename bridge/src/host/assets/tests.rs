@@ -389,3 +389,69 @@ async fn strict_plugin_gets_no_hashes_of_large_files_and_of_redirects_to_other_p
         assert!(found.as_ref().is_err_and(|error| error.contains(expected)), "{expected}: {found:?}");
     }
 }
+
+/// Adds hashes below a folder, and returns the value, or the message.
+async fn added(hashes: &AssetHashes, value: PropertyValue) -> Result<PropertyValue, String> {
+    let bag = PropertyMap::from([("source".to_owned(), value)]);
+    let mut added = hashes.add_to(bag).await.map_err(|(name, reason)| format!("{name}: {reason}"))?;
+    Ok(added.remove("source").unwrap())
+}
+
+/// Shows: server-yaml.md#assets-and-archives "The content is hashed once in a command"
+#[tokio::test]
+async fn asset_of_a_program_is_hashed_once_and_has_a_relative_path() {
+    let folder = Folder::of(&[("a.txt", TEXT.as_bytes()), ("dir/foo", TEXT.as_bytes())]);
+    let hashes = AssetHashes::new(folder.0.path());
+    let whole = folder.0.path().join("a.txt");
+    for value in [file("a.txt"), file(whole.to_str().unwrap())] {
+        let PropertyValue::Asset(asset) = added(&hashes, value).await.unwrap() else { panic!() };
+        assert_eq!((asset.hash.as_deref(), asset.content), (Some(TEXT_HASH), AssetContent::Path("a.txt".to_owned())));
+    }
+    fs::write(&whole, "changed").unwrap();
+    let nested = PropertyValue::List(vec![PropertyValue::secret(map([("foo", file("a.txt"))])), file("a.txt")]);
+    let PropertyValue::List(items) = added(&hashes, nested).await.unwrap() else { panic!() };
+    let (PropertyValue::Secret(secret), PropertyValue::Asset(asset)) = (&items[0], &items[1]) else { panic!() };
+    assert!(matches!(secret.expose(), PropertyValue::Archive(archive) if archive.hash.is_some()));
+    assert_eq!(asset.hash.as_deref(), Some(TEXT_HASH), "the hash of the first reading");
+    let PropertyValue::Archive(archive) = added(&hashes, packed("dir")).await.unwrap() else { panic!() };
+    assert_eq!(archive.hash.as_deref(), Some(FOO_HASH));
+}
+
+/// Shows: server-yaml.md#assets-and-archives "stays below it, also behind links"
+#[tokio::test]
+async fn place_of_an_asset_of_a_program_is_below_the_folder() {
+    let outside = Folder::of(&[("secret", b"hush")]);
+    let folder = Folder::of(&[("a.txt", b"a"), ("dir/b", b"b"), ("a.zip", b"no archive"), ("linked/c", b"c")]);
+    let at = |name: &str| folder.0.path().join(name);
+    std::os::unix::fs::symlink(outside.0.path().join("secret"), at("link")).unwrap();
+    std::os::unix::fs::symlink(outside.0.path().join("secret"), at("linked/secret")).unwrap();
+    std::os::unix::fs::symlink(at("a.txt"), at("inner")).unwrap();
+    let hashes = AssetHashes::new(folder.0.path());
+    let outer = outside.0.path().join("secret").display().to_string();
+    let sibling = outside.0.path().file_name().unwrap().to_string_lossy();
+    for right in [file("a.txt"), file("./dir/../a.txt"), file("inner"), packed("dir"), packed("a.zip"), text("x")] {
+        assert_eq!(hashes.check(&right), Ok(()), "{right:?}");
+    }
+    let uri = |uri: &str| asset(AssetContent::Uri(uri.to_owned()));
+    for (wrong, expected) in [
+        (file("none"), "cannot read none: No such file"),
+        (file("dir"), "dir is a folder"),
+        (file("link"), "link is outside of the repository"),
+        (file(&format!("dir/../../{sibling}/secret")), "/secret is outside of the repository"),
+        (file(&outer), "is outside of the repository"),
+        (packed("a.txt"), "a.txt is neither a folder nor named"),
+        (packed("none.zip"), "cannot read none.zip"),
+        (uri(&format!("file://{outer}")), "is outside of the repository"),
+        (uri("ftp://sea.example/x"), "expected a URL that begins with"),
+        (uri("no url"), "cannot read a URL"),
+        (archive(ArchiveContent::Uri("https://sea.example/x".to_owned())), "is neither a folder nor named"),
+        (map([("a", file("none"))]), "cannot read none"),
+    ] {
+        let found = hashes.check(&wrong).unwrap_err();
+        assert!(found.contains(expected), "{found}");
+    }
+    // A link in a folder is found when the folder is read.
+    assert_eq!(hashes.check(&packed("linked")), Ok(()));
+    let found = added(&hashes, packed("linked")).await.unwrap_err();
+    assert!(found.starts_with("source: linked/secret is outside of the repository"), "{found}");
+}

@@ -43,6 +43,14 @@ pub enum GoPluginError {
         /// Last lines on standard error.
         last_output: LastOutput,
     },
+    /// A line on standard output has no line end within the limit.
+    #[error("it has printed {line:?} without a line end, and no handshake line, within {} s (startTimeout)", limit.as_secs_f32())]
+    NoLineEnd {
+        /// Limit of the wait.
+        limit: Duration,
+        /// Beginning of the line.
+        line: String,
+    },
     /// No folder for the sockets was created.
     #[error("cannot create a folder for its sockets: {0}")]
     SocketFolder(String),
@@ -75,6 +83,11 @@ impl Hint for GoPluginError {
             Self::NoHandshake(lines) if lines.first().is_some_and(|line| line.trim().parse::<u16>().is_ok()) => {
                 "this looks like Pulumi's plugin protocol: remove `protocol: go-plugin`"
             }
+            Self::NoLineEnd { line, .. } if line.trim().parse::<u16>().is_ok() => {
+                "this looks like Pulumi's plugin protocol: remove `protocol: go-plugin`; the plugin also has to end the line with its \
+                 port by a line end"
+            }
+            Self::NoLineEnd { .. } => "the handshake line has to be a line of its own, with a line end",
             Self::TimedOut { printed, .. } if printed.has_port() => {
                 "this looks like Pulumi's plugin protocol: remove `protocol: go-plugin`"
             }
@@ -103,6 +116,10 @@ mod tests {
         GoPluginError::TimedOut { limit: Duration::from_secs(2), printed, last_output }
     }
 
+    fn unended(line: &str) -> GoPluginError {
+        GoPluginError::NoLineEnd { limit: Duration::from_secs(2), line: line.to_owned() }
+    }
+
     fn refused(refusal: HandshakeError) -> GoPluginError {
         GoPluginError::Handshake { refusal, last_output: LastOutput::default() }
     }
@@ -117,6 +134,8 @@ mod tests {
             (timed_out(&["ready1|1|unix|/tmp/x|grpc"]), "must end with a line break"),
             (timed_out(&["ready"]), "a larger startTimeout"),
             (timed_out(&["41233"]), "remove `protocol: go-plugin`"),
+            (unended("41233"), "remove `protocol: go-plugin`"),
+            (unended("1|1|unix|/tmp/x|grpc"), "with a line end"),
             (refused(HandshakeError::Protocol("netrpc".to_owned())), "rebuild the plugin with gRPC"),
             (refused(version), "goPlugin.versions"),
             (refused(HandshakeError::CertificateMissing), "tls: none"),

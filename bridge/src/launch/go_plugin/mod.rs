@@ -78,6 +78,9 @@ pub(super) async fn launch(spec: LaunchSpec<'_>, settings: &GoPlugin) -> Result<
         Ok(Err(error)) => return Err(error.into()),
         Err(_) => {
             let lines = process.last_lines(OutputStream::Stdout);
+            if let Some(line) = process.unended_line() {
+                return Err(GoPluginError::NoLineEnd { limit, line: cut(&line, 200).into_owned() }.into());
+            }
             let printed = LastOutput(lines.iter().map(|line| cut(line, 200).into_owned()).collect());
             return Err(GoPluginError::TimedOut { limit, printed, last_output: last_messages(&process) }.into());
         }

@@ -8,6 +8,7 @@ use pulumi_proto::host_v1::RegisterRequest;
 use pulumi_proto::host_v1::register_request::Address;
 
 use super::super::PluginAddress;
+use super::super::socket::listens_at_ipv6;
 use super::super::socket_folder::is_usable_socket_path;
 use super::error::{RegistrationError, SUPPORTED_VERSION};
 use super::group::ProcessGroup;
@@ -62,8 +63,14 @@ pub(super) async fn check_owner(address: &PluginAddress, groups: Vec<ProcessGrou
         PluginAddress::Tcp(address) => {
             let address = *address;
             let checked = tokio::task::spawn_blocking(move || check_port(address, &groups)).await;
-            // The check was not carried out, because the runtime ends: the address is not used any more.
-            checked.unwrap_or(Err(RegistrationError::NoAddress))
+            match checked {
+                Ok(Err(RegistrationError::NotListening(port))) if listens_at_ipv6(port).await => {
+                    Err(RegistrationError::ListensAtIpv6(port))
+                }
+                Ok(checked) => checked,
+                // The check was not carried out, because the runtime ends: the address is not used any more.
+                Err(_) => Err(RegistrationError::NoAddress),
+            }
         }
         PluginAddress::Unix(path) => {
             check_socket(path)?;

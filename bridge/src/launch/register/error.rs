@@ -72,6 +72,9 @@ pub enum RegistrationError {
     /// No socket listens at the port.
     #[error("no process listens at port {0} of 127.0.0.1")]
     NotListening(u16),
+    /// A socket listens at the port of the IPv6 loopback interface only.
+    #[error("no process listens at port {0} of 127.0.0.1, but one listens at [::1]:{0}")]
+    ListensAtIpv6(u16),
     /// A process of another account listens at the port.
     #[error("port {port} belongs to the user with the id {uid}, not to the user of sc")]
     ForeignPort {
@@ -126,7 +129,7 @@ impl Hint for RegistrationError {
             }
             Self::OtherVersion { .. } => "declare the version of the plugin in `source`, or build the declared one",
             Self::ProtocolVersion(_) => "a plugin for this version of sc supports protocol version 1.0",
-            Self::NoAddress | Self::InvalidPort(_) | Self::InvalidPath(_) => {
+            Self::NoAddress | Self::InvalidPort(_) | Self::InvalidPath(_) | Self::ListensAtIpv6(_) => {
                 "a plugin registers a port of 127.0.0.1 or the absolute path of a Unix socket at which it listens"
             }
             Self::NotListening(_) | Self::NoSocket(_) | Self::ClosedSocket(_) => {

@@ -16,7 +16,8 @@ use tonic::{Code, Status};
 use super::bags::Decoder;
 use super::error_details::error_details;
 use crate::error::cause;
-use crate::launch::{CallError, Loss};
+use crate::launch::{CallError, Loss, MAX_MESSAGE};
+use crate::provider::message_limit::{Bytes, MessageLimit, Refused};
 use crate::provider::{CheckFailure, ErrorClass, ErrorDetails, LostReply, Method, PartialFailure, ProviderError};
 
 /// Maximum number of bytes of an id that a message quotes.
@@ -48,7 +49,14 @@ pub(super) fn from_call_error(method: Method, error: CallError, partial: Option<
             ProviderError::ReplyLost { method, lost: LostReply::ConnectionLost, message, id: None, source }
         }
         Loss::NotGrpc(reason) => ProviderError::invalid_reply(method, LostReply::NotGrpc, reason),
-        Loss::TooLarge(_) => ProviderError::invalid_reply(method, LostReply::TooLarge, loss),
+        Loss::TooLarge(length) => too_large(
+            method,
+            format!(
+                "the provider's reply to {method} has {}, and sc accepts at most {}",
+                Bytes(length as u64),
+                Bytes(MAX_MESSAGE as u64)
+            ),
+        ),
         Loss::Undecodable(error) => ProviderError::invalid_reply(method, LostReply::Undecodable, error),
     };
     match method {
@@ -129,6 +137,16 @@ pub(super) fn from_status(method: Method, status: &Status, partial: Option<&Deco
             |error: rpc::input_properties_error::PropertyError| CheckFailure::new(error.property_path, error.reason);
         return ProviderError::InvalidInputs { message, failures: errors.errors.into_iter().map(failure).collect() };
     }
+    let is_limit = matches!(status.code(), Code::ResourceExhausted | Code::OutOfRange);
+    if let Some(limit) = MessageLimit::in_message(&message).filter(|_| is_limit) {
+        let (part, own) = (if limit.refused == Refused::Reply { "reply to" } else { "request of" }, Bytes(limit.bytes));
+        let accepted = Bytes(MAX_MESSAGE as u64);
+        message =
+            format!("the {part} {method} exceeds the plugin's own limit of {own}; that of sc is {accepted}: {message}");
+        if limit.refused == Refused::Reply {
+            return too_large(method, message);
+        }
+    }
     match status.code() {
         Code::Unimplemented => ProviderError::Unimplemented { method },
         code => {
@@ -138,6 +156,11 @@ pub(super) fn from_status(method: Method, status: &Status, partial: Option<&Deco
             ProviderError::Failed { method, message, indeterminate, source: None, details }
         }
     }
+}
+
+/// Returns the error of a reply that exceeds a limit. The call had its effect.
+fn too_large(method: Method, message: String) -> ProviderError {
+    ProviderError::ReplyLost { method, lost: LostReply::TooLarge, message, id: None, source: None }
 }
 
 /// Status of a lost call, of a failed connection attempt, or of the last Handshake that failed as unavailable. Displays
@@ -265,6 +288,35 @@ mod tests {
 
     use super::*;
     use crate::error::chain;
+
+    /// Shows: hosting.md#limits-on-messages "the reply counts as lost"
+    #[test]
+    fn limit_of_the_plugin_on_messages_is_named_and_a_reply_that_exceeds_it_is_lost() {
+        let error = |code, message: &str| from_status(Method::Create, &Status::new(code, message), None);
+        let sent = "grpc: trying to send message larger than max (5242880 vs. 4194304)";
+        let received = "grpc: received message larger than max (5242880 vs. 4194304)";
+        let text = |part: &str, message: &str| {
+            format!(
+                "the {part} Create exceeds the plugin's own limit of 4194304 bytes (4 MiB); that of sc is 419430400 bytes (400 \
+                 MiB): {message}"
+            )
+        };
+        let lost = error(Code::ResourceExhausted, sent);
+        assert_eq!(lost.to_string(), text("reply to", sent));
+        assert_eq!(lost.lost_reply(Method::Create), Some(LostReply::TooLarge));
+        let refused = error(Code::ResourceExhausted, received);
+        assert_eq!(refused.to_string(), text("request of", received));
+        assert!(!refused.is_indeterminate() && refused.lost_reply(Method::Create).is_none());
+        assert!(refused.exceeds_message_limit() && lost.exceeds_message_limit());
+        let other = error(Code::ResourceExhausted, "quota");
+        assert!(!other.exceeds_message_limit() && other.lost_reply(Method::Create).is_none(), "{other}");
+        let length = MAX_MESSAGE + 1;
+        let ours = from_call_error(Method::Read, Loss::TooLarge(length).into(), None);
+        assert_eq!(
+            ours.to_string(),
+            "the provider's reply to Read has 419430401 bytes, and sc accepts at most 419430400 bytes (400 MiB)"
+        );
+    }
 
     #[test]
     fn error_of_a_lost_call_contains_each_cause_once() {

@@ -62,6 +62,16 @@ pub async fn handshake(
     Ok(GrpcProvider { status_tokens, ..provider.with_limits(limits) })
 }
 
+/// Returns whether a plugin implements Attach, to which it sends the address of the engine; `None` if the plugin does not say.
+pub async fn implements_attach(connection: &Connection, engine_address: &str, limit: Duration) -> Option<bool> {
+    let request = rpc::PluginAttach { address: engine_address.to_owned() };
+    match tokio::time::timeout(limit, connection.call::<Attach>(&request)).await.ok()? {
+        Ok(()) => Some(true),
+        Err(CallError::Status(status)) => Some(status.code() != Code::Unimplemented),
+        Err(CallError::NotSent(_) | CallError::Lost { .. }) => None,
+    }
+}
+
 impl GrpcProvider {
     /// Sends the address of the engine to a plugin whose start protocol has no argument for it. Returns false if the plugin
     /// does not implement Attach: it has the address from Handshake (docs/spec/plugin-hosts.md#A.18).

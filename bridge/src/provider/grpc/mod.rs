@@ -20,7 +20,7 @@ mod variables;
 mod views;
 
 pub use client::GrpcProvider;
-pub use handshake::{HostInfo, handshake};
+pub use handshake::{HostInfo, handshake, implements_attach};
 pub use limits::Limits;
 pub use plugin_init::{AuthEntry, PluginInit};
 pub use views::ResourceStatusTokens;

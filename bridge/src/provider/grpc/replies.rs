@@ -43,6 +43,17 @@ pub(super) fn schema_text(
     Ok(text.filter(|text| !text.chars().all(|c| c.is_whitespace() || c == '{' || c == '}')))
 }
 
+/// Replaces the error by which Pulumi's Python server reports that a provider does not implement Read: it has another code, so
+/// its message is compared.
+pub(super) fn with_unimplemented_read(error: ProviderError) -> ProviderError {
+    match error {
+        ProviderError::Failed { message, .. } if message.contains("The method 'read' is not implemented") => {
+            ProviderError::Unimplemented { method: Method::Read }
+        }
+        error => error,
+    }
+}
+
 fn is_unimplemented_message(message: &str) -> bool {
     let message = message.to_lowercase();
     ["not implemented", "notimplemented", "unimplemented"].iter().any(|words| message.contains(words))
@@ -114,4 +125,26 @@ pub(super) fn property_diff(diff: rpc::PropertyDiff) -> PropertyDiff {
         Ok(Kind::Update) | Err(_) => DiffKind::Update,
     };
     PropertyDiff { kind, input_diff: diff.input_diff }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn read_that_the_python_server_does_not_implement_is_recognized_by_its_words() {
+        let failed = |message: &str| ProviderError::Failed {
+            method: Method::Read,
+            message: message.to_owned(),
+            indeterminate: true,
+            source: None,
+            details: None,
+        };
+        let read = "Unexpected <class 'NotImplementedError'>: The method 'read' is not implemented";
+        let is_unimplemented = |message| {
+            matches!(with_unimplemented_read(failed(message)), ProviderError::Unimplemented { method: Method::Read })
+        };
+        assert!(is_unimplemented(read));
+        assert!(!is_unimplemented("reading is not implemented for this region"));
+    }
 }

@@ -18,7 +18,10 @@ use super::procedures::{
     Call, Cancel, Check, CheckConfig, Configure, Construct, Create, Delete, Diff, DiffConfig, GetMapping, GetMappings,
     GetSchema, Invoke, List, Parameterize, Read, Update,
 };
-use super::replies::{autonaming, diff_reply, failures, is_unimplemented_config, schema_text, with_secrets_marked};
+use super::replies::{
+    autonaming, diff_reply, failures, is_unimplemented_config, schema_text, with_secrets_marked,
+    with_unimplemented_read,
+};
 use super::{construct, variables, views};
 use crate::provider::{
     CallReply, CallRequest, Capabilities, CheckConfigRequest, CheckReply, CheckRequest, ConfigureRequest,
@@ -244,7 +247,7 @@ impl Provider for GrpcProvider {
             old_views: views::encode_recorded_views(&encoder, &request.views.recorded)?,
         };
         let decoder = Decoder::new(METHOD, false);
-        let reply = self.call_with_partial_failure::<Read>(&decoder, &message).await;
+        let reply = self.call_with_partial_failure::<Read>(&decoder, &message).await.map_err(with_unimplemented_read);
         let known_inputs = request.inputs.clone().unwrap_or_default();
         let reply =
             reply.map_err(|error| with_secrets_marked(error, encoder.capabilities, &known_inputs, &known_outputs))?;

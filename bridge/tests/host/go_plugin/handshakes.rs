@@ -51,7 +51,7 @@ fn verdict(reason: &GoPluginError) -> &'static str {
     match reason {
         GoPluginError::Unhealthy(_) | GoPluginError::NotConnected(_) => "ok",
         GoPluginError::NoLine { .. } | GoPluginError::NoHandshake(_) => "no-line",
-        GoPluginError::TimedOut { .. } => "timeout",
+        GoPluginError::TimedOut { .. } | GoPluginError::NoLineEnd { .. } => "timeout",
         GoPluginError::Tls(_) => "certificate",
         GoPluginError::Handshake { refusal, .. } => match refusal {
             HandshakeError::CoreVersion(_) => "core-version",
