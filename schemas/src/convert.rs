@@ -8,6 +8,10 @@ use serde_json::{Map, Value, json};
 
 use crate::package::{Alias, ComplexType, DEFINITIONS, Package, PackageSchemas, Property, Resource};
 
+/// References to the types of Pulumi itself, and the tokens of their definitions.
+const ASSETS: [(&str, &str); 2] =
+    [("pulumi.json#/Asset", "pulumi:assetOrArchive"), ("pulumi.json#/Archive", "pulumi:archive")];
+
 /// Pattern of a placeholder, which may replace a value of any type.
 const PLACEHOLDER: &str = r"\$\{[^}]*\}";
 
@@ -25,6 +29,7 @@ pub(crate) fn package(package: &Package<'_>) -> PackageSchemas {
             definitions.insert(token, schema);
         }
     }
+    definitions.extend(asset_definitions(&converter.referenced));
     PackageSchemas {
         name: package.name.to_string(),
         version: package.version.to_string(),
@@ -141,9 +146,13 @@ impl Converter<'_> {
         }
     }
 
-    /// Converts a reference to a type of this package. Other references (assets, any value, types of other packages)
-    /// become the empty schema, which accepts any value.
+    /// Converts a reference to a type of this package, to an asset or to an archive. Other references (any value, types of other
+    /// packages) become the empty schema, which accepts any value.
     fn reference(&mut self, reference: &str) -> Map<String, Value> {
+        if let Some((_, token)) = ASSETS.iter().find(|(known, _)| *known == reference) {
+            self.referenced.insert((*token).to_owned());
+            return fields([("$ref", format!("#/{DEFINITIONS}/{token}").into())]);
+        }
         let Some(token) = reference.strip_prefix("#/types/").map(decode_percent) else { return Map::new() };
         if !self.types.contains_key(&*token) {
             return Map::new();
@@ -154,6 +163,43 @@ impl Converter<'_> {
         let pointer = token.replace('~', "~0").replace('/', "~1").replace('%', "%25");
         fields([("$ref", format!("#/{DEFINITIONS}/{pointer}").into())])
     }
+}
+
+/// Returns the definitions of assets and archives, if one of them is referenced. An archive may contain assets.
+fn asset_definitions(referenced: &BTreeSet<String>) -> BTreeMap<String, Value> {
+    let [(_, asset), (_, archive)] = ASSETS;
+    if !referenced.contains(asset) && !referenced.contains(archive) {
+        return BTreeMap::new();
+    }
+    let text = |description: &str| json!({ "type": ["string", "number", "boolean"], "description": description });
+    let members = json!({
+        "type": "object",
+        "description": "Archive of these files: assets and archives by name.",
+        "additionalProperties": { "$ref": format!("#/{DEFINITIONS}/{asset}") },
+    });
+    let archives = json!({
+        "fn::fileArchive": text("Path of a folder or a packed archive (.tar, .tgz, .tar.gz, .zip, .jar), from the root of the repository."),
+        "fn::remoteArchive": text("URL of a packed archive."),
+        "fn::assetArchive": members,
+    });
+    let mut all = archives.clone();
+    all["fn::fileAsset"] = text("Path of a file, from the root of the repository.");
+    all["fn::stringAsset"] = text("Content of the asset.");
+    all["fn::remoteAsset"] = text("URL of a file.");
+    let definition = |description: &str, functions: Value| {
+        let mut schema = or_placeholder("object");
+        schema.extend(fields([
+            ("description", description.into()),
+            ("properties", functions),
+            ("minProperties", 1.into()),
+            ("maxProperties", 1.into()),
+            ("additionalProperties", false.into()),
+        ]));
+        Value::Object(schema)
+    };
+    let asset = (asset.to_owned(), definition("An asset or an archive: a mapping with one of these keys.", all));
+    let archive = (archive.to_owned(), definition("An archive: a mapping with one of these keys.", archives));
+    [asset, archive].into()
 }
 
 fn fields<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
@@ -237,9 +283,20 @@ mod tests {
     }
 
     #[test]
+    fn assets_and_archives_are_mappings_with_one_function() {
+        let schema = inputs(json!({ "code": { "$ref": "pulumi.json#/Archive" } }), json!({}));
+        assert_eq!(schema["resource"]["properties"]["code"]["$ref"], "#/$defs/pulumi:archive");
+        let definitions = &schema["$defs"];
+        let keys = |name: &str| -> Vec<String> {
+            definitions[name]["properties"].as_object().unwrap().keys().cloned().collect()
+        };
+        assert_eq!(keys("pulumi:archive"), ["fn::fileArchive", "fn::remoteArchive", "fn::assetArchive"]);
+        assert_eq!(keys("pulumi:assetOrArchive").len(), 6);
+    }
+
+    #[test]
     fn unsupported_reference_accepts_any_value() {
-        for open in ["pulumi.json#/Any", "pulumi.json#/Asset", "/aws/v6.0.0/schema.json#/types/aws:a:B", "#/types/gone"]
-        {
+        for open in ["pulumi.json#/Any", "/aws/v6.0.0/schema.json#/types/aws:a:B", "#/types/gone"] {
             let schema = inputs(json!({ "x": { "$ref": open } }), json!({}));
             assert_eq!(schema["resource"]["properties"]["x"], json!({}), "{open}");
         }

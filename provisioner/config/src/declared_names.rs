@@ -45,10 +45,10 @@ impl StackFolders {
         place_below(&repository.root, Path::new(folder)).ok().map(|folder| Self { folder })
     }
 
-    /// The names of the stacks.
+    /// The names of the stacks, without client stacks.
     pub fn names(&self) -> Vec<String> {
         let entries = files::list_entries(&self.folder).unwrap_or_default().into_iter();
-        let folders = entries.filter(|entry| entry.is_folder_or_link);
+        let folders = entries.filter(|entry| entry.is_folder_or_link && !files::is_client_stack(&entry.path));
         folders.filter_map(|entry| Some(entry.path.file_name()?.to_str()?.to_owned())).collect()
     }
 
@@ -99,6 +99,8 @@ resources: { resources: { prod: { resources: { web: {}, 3: {} } }, test: 7 } }
         fs::write(stack.join("server.yaml"), server).unwrap();
         fs::write(stack.join("secrets.yaml"), "values: { token: hush }").unwrap();
         let find = || StackFolders::find(&Repository::discover(root), "default", None);
+        fs::create_dir(root.join(".sc/stacks/web")).unwrap();
+        fs::write(root.join(".sc/stacks/web/client.yaml"), "").unwrap();
         assert_eq!(find().unwrap().names(), ["dev"]);
         let expected = DeclaredNames {
             environments: vec![("prod".to_owned(), vec!["web".to_owned()]), ("test".to_owned(), Vec::new())],

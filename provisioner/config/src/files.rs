@@ -79,6 +79,11 @@ pub(super) fn is_missing(path: &Path) -> bool {
     fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
+/// Returns true for the folder of a client stack of Simple Container: it has a `client.yaml` and no `server.yaml`.
+pub(super) fn is_client_stack(folder: &Path) -> bool {
+    is_missing(&folder.join("server.yaml")) && folder.join("client.yaml").is_file()
+}
+
 /// Lists the paths in a folder, sorted; empty if the folder cannot be read.
 pub(super) fn list_paths(folder: &Path) -> Vec<PathBuf> {
     list_entries(folder).map(|entries| entries.into_iter().map(|entry| entry.path).collect()).unwrap_or_default()

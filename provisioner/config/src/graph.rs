@@ -119,7 +119,11 @@ impl<'s> Names<'s> {
                         resource.key, environment.name
                     ));
                     let diagnostic = Diagnostic::error(UNKNOWN, span, summary);
-                    diagnostics.push(diagnostic.did_you_mean_one_of(key, &names.keys));
+                    diagnostics.push(match self.environments_of.get(key) {
+                        Some(_) => diagnostic
+                            .help("another environment has it, and resources refer to those of their own only"),
+                        None => diagnostic.did_you_mean_one_of(key, &names.keys),
+                    });
                 }
             }
             for reference in references_of(resource) {

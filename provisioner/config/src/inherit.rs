@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use bridge::message_text::MessageText;
 
 use crate::diagnostics::{Code, Diagnostic, FileId, Span};
+use crate::placeholder::MissingValues;
 use crate::reader::Section;
 use crate::secrets::{Auth, AuthDeclaration, Secrets, SecretsFile};
 use crate::tree::Node;
@@ -85,33 +86,54 @@ pub(super) fn block<'r>(
 }
 
 /// Returns the secrets of a stack, or of the stack that its `secrets` block is inherited from. Resolves inherited
-/// entries of `auth`.
-pub(super) fn secrets(name: &str, stacks: &RawStacks, diagnostics: &mut Vec<Diagnostic>) -> Secrets {
+/// entries of `auth`. An entry whose file was not read is missing without an error if `missing` values are unknown.
+pub(super) fn secrets(
+    name: &str,
+    stacks: &RawStacks,
+    missing: MissingValues,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Secrets {
     let Ok(owner) = find_owner(name, "secrets", stacks, diagnostics) else { return Secrets::default() };
     let file = &stacks[owner].secrets;
-    let auth = file.auth.keys().filter_map(|entry| Some((entry.clone(), auth(owner, entry, stacks, diagnostics)?)));
+    let (mut found, mut is_incomplete) = (BTreeMap::new(), file.has_errors);
+    for entry in file.auth.keys() {
+        match auth(owner, entry, stacks, diagnostics) {
+            Ok(auth) => drop(found.insert(entry.clone(), auth)),
+            Err(NoAuth::Reported) => {}
+            Err(NoAuth::Unread(_)) if missing == MissingValues::Unknown => is_incomplete = true,
+            Err(NoAuth::Unread(error)) => diagnostics.push(*error),
+        }
+    }
     let (values, closed) = (file.values.clone(), file.closed.clone());
-    Secrets { auth: auth.collect(), values, is_incomplete: file.has_errors, closed }
+    Secrets { auth: found, values, is_incomplete, closed, is_withheld: file.is_withheld }
 }
 
-fn auth(owner: &str, entry: &str, stacks: &RawStacks, diagnostics: &mut Vec<Diagnostic>) -> Option<Auth> {
+/// Reason why an entry of `auth` has no value.
+enum NoAuth {
+    /// An error, which is reported.
+    Reported,
+    /// The file of the entry was not read; its error.
+    Unread(Box<Diagnostic>),
+}
+
+fn auth(owner: &str, entry: &str, stacks: &RawStacks, diagnostics: &mut Vec<Diagnostic>) -> Result<Auth, NoAuth> {
     let mut chain = vec![owner.to_owned()];
     let mut inherit_span: Option<Span> = None;
     loop {
         let here = chain.last().map(String::as_str).unwrap_or_default();
         match stacks.get(here).and_then(|raw| raw.secrets.auth.get(entry)) {
-            Some(AuthDeclaration::Own(auth)) => return Some(auth.clone()),
+            Some(AuthDeclaration::Own(auth)) => return Ok(auth.clone()),
             Some(AuthDeclaration::Inherited { stack, span }) => {
                 inherit_span = inherit_span.or(Some(*span));
                 let cycle = chain.contains(stack);
                 chain.push(stack.clone());
                 if cycle {
                     diagnostics.push(cycle_error(&format!("auth entry {entry:?}"), &chain, inherit_span));
-                    return None;
+                    return Err(NoAuth::Reported);
                 }
             }
             // The error of the file is reported.
-            None if stacks.get(here).is_some_and(|raw| raw.secrets.has_errors) => return None,
+            None if stacks.get(here).is_some_and(|raw| raw.secrets.has_errors) => return Err(NoAuth::Reported),
             None => {
                 let summary = match stacks.contains_key(here) {
                     true => format!("the stack {here:?} has no auth entry {entry:?} to inherit"),
@@ -119,8 +141,12 @@ fn auth(owner: &str, entry: &str, stacks: &RawStacks, diagnostics: &mut Vec<Diag
                 };
                 let closed = stacks.get(here).and_then(|raw| raw.secrets.closed.clone());
                 let error = Diagnostic::error(Code("inherit"), inherit_span, summary);
-                diagnostics.push(closed.into_iter().fold(error, Diagnostic::help));
-                return None;
+                let error = closed.into_iter().fold(error, Diagnostic::help);
+                if stacks.get(here).is_some_and(|raw| raw.secrets.is_withheld) {
+                    return Err(NoAuth::Unread(error.into()));
+                }
+                diagnostics.push(error);
+                return Err(NoAuth::Reported);
             }
         }
     }

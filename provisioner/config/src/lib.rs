@@ -47,6 +47,7 @@
 //! # }
 //! ```
 
+pub mod asset_function;
 mod declared_names;
 pub mod diagnostics;
 mod files;
@@ -78,7 +79,7 @@ pub mod values;
 mod yaml;
 
 pub use declared_names::{DeclaredNames, StackFolders};
-pub use load::{LoadedStacks, Workspace};
+pub use load::{LoadedStacks, Reading, StackNames, Workspace};
 pub use plugins::{PluginDeclaration, PluginSecrets};
 pub use process_context::{Account, ForeignOwner, Git, Head, ProcessContext, Repository};
 pub use profile::Profile;
@@ -86,6 +87,6 @@ pub use secret_text::SecretText;
 pub use secrets::{Auth, AuthKind};
 pub use stack::{
     AliasOption, AliasParentOption, AwsAccount, CloudAccount, Confirm, Environment, JournalGuarantee, MaxDeletes,
-    NewBucket, Options, Output, ProvisionedKey, Provisioner, Resource, ResourceImplementation, SecretsProvider, Stack,
-    StateStorage,
+    NewBucket, Options, Output, PendingCreateRule, ProvisionedKey, Provisioner, Resource, ResourceImplementation,
+    SecretsProvider, Stack, StateStorage,
 };

@@ -1,14 +1,15 @@
 //! Orchestration of a load: reads files, applies inheritance, resolves placeholders, checks the whole stack.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use bridge::message_text::MessageText;
 use secrets_store::STORE_PATH;
 
 use super::inherit::RawStack;
+use crate::asset_function::AssetRule;
 use crate::diagnostics::{Code, Diagnostic, FileId, Sensitivity, SourceFiles, has_errors};
-use crate::placeholder::{self, Namespaces, ReferenceRule, Resolver};
+use crate::placeholder::{self, MissingValues, Namespaces, ReferenceRule, Resolver};
 use crate::process_context::{ProcessContext, Repository};
 use crate::profile::{DEFAULT_STACKS_FOLDER, Profile};
 use crate::reader::{Reader, Section};
@@ -20,11 +21,15 @@ use crate::stored_secrets::{StoredFile, StoredSecrets};
 use crate::tree::{Entry, Node};
 use crate::types::TypeTable;
 use crate::yaml::{self, Document};
-use crate::{files, graph, inherit, plugins, provisioner, registrar, resources, sections, templates, values};
+use crate::{
+    asset_function, files, graph, inherit, plugins, provisioner, registrar, resources, sections, templates, values,
+};
 
 /// Keys that are allowed at the top of server.yaml.
 const KEYS: [&str; 9] =
     ["schemaVersion", "provisioner", "secrets", "cicd", "templates", "resources", "variables", "plugins", "outputs"];
+/// Section that says where the state is.
+const PROVISIONER: &str = "provisioner";
 const FILE: Code = Code("file");
 
 /// Sources that stacks are read from.
@@ -42,18 +47,55 @@ pub struct Workspace<'a> {
     pub types: &'a TypeTable,
 }
 
+/// Reading of the files of stacks: what is read of them, and what a value counts for that this process does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reading {
+    /// All of server.yaml. A variable that is not set is an empty text, with a warning; a missing secret is an error.
+    #[default]
+    Whole,
+    /// All of server.yaml, to check it. Variables that are not set, and secrets of a file that cannot be read, are unknown.
+    WithoutValues,
+    /// All of server.yaml, to check it where all values are: a variable that is not set is an error, as is a missing secret.
+    WithValues,
+    /// The part of server.yaml that says where the state is: `provisioner`. Errors elsewhere are not reported.
+    StateOnly,
+}
+
+impl Reading {
+    fn missing_values(self) -> MissingValues {
+        match self {
+            Self::Whole | Self::StateOnly => MissingValues::Reported,
+            Self::WithoutValues => MissingValues::Unknown,
+            Self::WithValues => MissingValues::Rejected,
+        }
+    }
+}
+
+/// Names in the folder of the stacks, sorted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StackNames {
+    /// Stacks.
+    pub stacks: Vec<String>,
+    /// Client stacks of Simple Container, which have a `client.yaml` and no `server.yaml`.
+    pub client_stacks: Vec<String>,
+}
+
 /// Result of [`Workspace::load`].
 #[derive(Debug)]
 pub struct LoadedStacks {
     /// The stacks, each after the stacks that it inherits from. Empty if any stack has an error, so that no stack is
     /// deployed.
     pub stacks: Vec<Stack>,
+    /// The stacks as far as they can be read, if any has an error. They may lack what is invalid, so they cannot be deployed.
+    pub incomplete: Vec<Stack>,
     /// Errors and warnings in the order of the files.
     pub diagnostics: Vec<Diagnostic>,
     /// Secrets in the files that were read, even if a stack has an error.
     pub secrets: Vec<SecretText>,
     /// Paths of the files that were read from the store of the repository, because they are not on the disk.
     pub from_store: Vec<String>,
+    /// Placeholders whose values are unknown, sorted.
+    pub unknown: Vec<String>,
 }
 
 impl Workspace<'_> {
@@ -64,11 +106,12 @@ impl Workspace<'_> {
         self.repository.root.join(configured.unwrap_or(Path::new(DEFAULT_STACKS_FOLDER)))
     }
 
-    /// Returns the names of all stacks: the folders and symbolic links in the stacks folder, hidden ones included.
+    /// Returns the names of all stacks: the folders and symbolic links in the stacks folder, hidden ones included, without those of
+    /// client stacks.
     ///
     /// # Errors
     /// The folder cannot be read.
-    pub fn stack_names(&self) -> Result<Vec<String>, Box<Diagnostic>> {
+    pub fn stack_names(&self) -> Result<StackNames, Box<Diagnostic>> {
         let folder = self.stacks_folder();
         let entries = files::list_entries(&folder).map_err(|error| -> Box<Diagnostic> {
             let display_path = self.repository.display_path(&folder);
@@ -76,15 +119,33 @@ impl Workspace<'_> {
                 .help("a stack is a folder with a server.yaml below `.sc/stacks`")
                 .into()
         })?;
-        let names = entries.into_iter().filter(|entry| entry.is_folder_or_link);
-        Ok(names.filter_map(|entry| Some(entry.path.file_name()?.to_str()?.to_owned())).collect())
+        let mut names = StackNames::default();
+        for entry in entries.into_iter().filter(|entry| entry.is_folder_or_link) {
+            let Some(name) = entry.path.file_name().and_then(|name| name.to_str()) else { continue };
+            let of_kind =
+                if files::is_client_stack(&entry.path) { &mut names.client_stacks } else { &mut names.stacks };
+            of_kind.push(name.to_owned());
+        }
+        Ok(names)
     }
 
     /// Reads stacks and the stacks that they inherit from. Collects every error instead of stopping at the first.
     pub fn load(&self, names: &[String], sources: &mut SourceFiles) -> LoadedStacks {
+        self.load_as(Reading::Whole, names, sources)
+    }
+
+    /// Reads stacks as [`Workspace::load`], by a rule for what is read.
+    pub fn load_as(&self, reading: Reading, names: &[String], sources: &mut SourceFiles) -> LoadedStacks {
         let stored = StoredSecrets::new(self.repository, self.profile, self.process_context);
-        let mut loader =
-            Loader { workspace: *self, stored, raw: BTreeMap::new(), diagnostics: Vec::new(), from_store: Vec::new() };
+        let mut loader = Loader {
+            workspace: *self,
+            reading,
+            stored,
+            raw: BTreeMap::new(),
+            diagnostics: Vec::new(),
+            from_store: Vec::new(),
+            unknown: BTreeSet::new(),
+        };
         let project = match self.profile.project() {
             Ok(project) => project.to_owned(),
             Err(diagnostic) => {
@@ -101,21 +162,22 @@ impl Workspace<'_> {
             stacks.extend(loader.build_stack(name, &project, sources));
         }
         let mut diagnostics = loader.diagnostics;
-        if has_errors(&diagnostics) {
-            stacks.clear();
-        }
+        let incomplete = if has_errors(&diagnostics) { std::mem::take(&mut stacks) } else { Vec::new() };
         crate::diagnostics::finish(&mut diagnostics);
         let secrets = loader.raw.values().flat_map(|raw| raw.secrets.texts()).collect();
-        LoadedStacks { stacks, diagnostics, secrets, from_store: loader.from_store }
+        let unknown = loader.unknown.into_iter().collect();
+        LoadedStacks { stacks, incomplete, diagnostics, secrets, from_store: loader.from_store, unknown }
     }
 }
 
 struct Loader<'a> {
     workspace: Workspace<'a>,
+    reading: Reading,
     stored: StoredSecrets,
     raw: BTreeMap<String, RawStack>,
     diagnostics: Vec<Diagnostic>,
     from_store: Vec<String>,
+    unknown: BTreeSet<String>,
 }
 
 impl Loader<'_> {
@@ -150,19 +212,34 @@ impl Loader<'_> {
         // The folder of a stack without a server.yaml may hold nothing but a file that is in the store.
         let secrets =
             self.read_secrets(&folder.join("secrets.yaml"), sources).filter(|found| !is_absent || found.is_stored);
-        let secrets = if is_absent { secrets? } else { secrets.unwrap_or_default() };
+        let withheld = || SecretsFile { is_withheld: true, ..SecretsFile::default() };
+        let secrets = if is_absent { secrets? } else { secrets.unwrap_or_else(withheld) };
         let (server_file, server) = server.map_or((None, None), |(file, document)| (Some(file), document));
         if let Some(document) = &server {
-            // Called only for its diagnostics. `RawStack::root` returns the mapping.
-            let mut reader = Reader::new(&mut self.diagnostics);
-            if let Some(root) = reader.root(document, &KEYS) {
-                sections::reject_unknown_keys(root, document, &KEYS, &mut reader);
-                for entry in root.mapping.into_iter().filter(|entry| KEYS.contains(&entry.key.as_str())) {
-                    placeholder::check_keys(&entry.value, sources, &mut self.diagnostics);
-                }
-            }
+            self.check_sections(document, sources);
         }
         Some(RawStack { server, server_file, secrets })
+    }
+
+    /// Reports errors of the sections of server.yaml that any of its readers would find: keys that are unknown, that occur twice, or
+    /// that have placeholders.
+    fn check_sections(&mut self, document: &Document, sources: &SourceFiles) {
+        let mut reader = Reader::new(&mut self.diagnostics);
+        if self.reading == Reading::StateOnly {
+            let of_state = |section: Option<&str>, key: &str| section.unwrap_or(key) == PROVISIONER;
+            let duplicates = document.duplicates.iter();
+            let duplicates = duplicates.filter(|found| of_state(found.section.as_deref(), &found.key));
+            duplicates.for_each(|duplicate| reader.push(duplicate.diagnostic()));
+            let block = document.root.as_ref().and_then(|root| root.as_mapping()?.get(PROVISIONER));
+            return block.into_iter().for_each(|block| placeholder::check_keys(block, sources, &mut self.diagnostics));
+        }
+        // Called only for its diagnostics. `RawStack::root` returns the mapping.
+        if let Some(root) = reader.root(document, &KEYS) {
+            sections::reject_unknown_keys(root, document, &KEYS, &mut reader);
+            for entry in root.mapping.into_iter().filter(|entry| KEYS.contains(&entry.key.as_str())) {
+                placeholder::check_keys(&entry.value, sources, &mut self.diagnostics);
+            }
+        }
     }
 
     /// Reads secrets.yaml from the disk, or else from the store. `None` if it is neither there nor there.
@@ -174,7 +251,9 @@ impl Loader<'_> {
             match self.stored.read(path) {
                 StoredFile::Absent => return None,
                 StoredFile::Closed { is_listed, reason } => {
-                    return Some(SecretsFile { is_stored: is_listed, closed: Some(reason), ..SecretsFile::default() });
+                    let closed = Some(reason);
+                    let (is_stored, is_withheld) = (is_listed, is_listed);
+                    return Some(SecretsFile { is_stored, is_withheld, closed, ..SecretsFile::default() });
                 }
                 StoredFile::Text(text) => {
                     is_stored = true;
@@ -229,17 +308,21 @@ impl Loader<'_> {
         raw.server.as_ref()?;
         let mut diagnostics = Vec::new();
         let root = raw.root();
-        let secrets = inherit::secrets(name, &self.raw, &mut diagnostics);
-        let variables = root.map(|root| sections::variables(root, &mut diagnostics)).unwrap_or_default();
+        let missing = self.reading.missing_values();
+        let (mut unneeded, is_whole) = (Vec::new(), self.reading != Reading::StateOnly);
+        let reported = if is_whole { &mut diagnostics } else { &mut unneeded };
+        let secrets = inherit::secrets(name, &self.raw, missing, reported);
+        let variables = root.map(|root| sections::variables(root, reported)).unwrap_or_default();
         let namespaces = Namespaces {
             stack: name,
             variables: &variables,
             secrets: &secrets,
             process_context: self.workspace.process_context,
             repository: self.workspace.repository,
+            missing,
         };
         let mut resolver = Resolver::new(namespaces, sources);
-        let provisioner = inherit::block(name, "provisioner", &self.raw, &mut diagnostics)
+        let provisioner = inherit::block(name, PROVISIONER, &self.raw, &mut diagnostics)
             .ok()
             .and_then(|node| provisioner::read(node, raw.file_start(), &mut resolver));
         let key = provisioner.as_ref().and_then(|provisioner| provisioner.secrets_provider.provisioned_key());
@@ -247,6 +330,23 @@ impl Loader<'_> {
             && let Some(key_type) = self.workspace.types.key_type(key.type_name)
         {
             key_type.check(&key.config, &mut diagnostics);
+        }
+        if !is_whole {
+            diagnostics.append(&mut resolver.diagnostics);
+            self.diagnostics.extend(diagnostics);
+            return Some(Stack {
+                name: name.to_owned(),
+                project: project.to_owned(),
+                key_of: None,
+                provisioner: provisioner?,
+                plugins: Vec::new(),
+                environments: Vec::new(),
+                registrar: None,
+                outputs: Vec::new(),
+                variables,
+                secrets: secrets.values.clone(),
+                closed_secrets: secrets.closed.clone(),
+            });
         }
         if let Some(root) = root {
             sections::check(root, self.workspace.types, &mut diagnostics);
@@ -277,8 +377,9 @@ impl Loader<'_> {
             }
             outputs.push(template);
         }
-        let resolver_diagnostics = resolver.diagnostics;
+        let (resolver_diagnostics, unknown) = (resolver.diagnostics, resolver.unknown);
         diagnostics.extend(resolver_diagnostics);
+        self.unknown.extend(unknown);
         // An invalid resource is already reported: references to it are not reported again.
         let declared = root.map(resources::declared).unwrap_or_default();
         graph::check(&environments, &outputs, self.workspace.types, &declared, &mut diagnostics);
@@ -327,9 +428,13 @@ fn invalid_plugins(node: Option<&Node>, read: &[plugins::PluginDeclaration]) -> 
 fn read_outputs(root: Section<'_>, resolver: &mut Resolver<'_>) -> Vec<Output> {
     let mut diagnostics = Vec::new();
     let section = Reader::new(&mut diagnostics).section(root, "outputs", "outputs");
+    if let Some(section) = section {
+        Reader::new(&mut diagnostics).reject_empty_names(section, "an output");
+    }
     let outputs = section.map(|section| {
         let read = |entry: &Entry| {
             values::check(&entry.value, &mut diagnostics);
+            asset_function::check(&entry.value, AssetRule::Rejected, &mut diagnostics);
             let value = resolver.resolve(&entry.value, ReferenceRule::AnyEnvironment);
             Output { name: entry.key.clone(), span: entry.key_span, value }
         };

@@ -37,6 +37,9 @@ pub(super) const KEYS: [&str; 16] = [
 /// Options that are allowed on core types, which register several resources.
 const CORE_KEYS: [&str; 4] = ["protect", "retainOnDelete", "dependsOn", "customTimeouts"];
 
+/// Options whose name alone reads as if they were set.
+const NOT_NULL: [&str; 4] = ["protect", "deleteBeforeReplace", "retainOnDelete", "import"];
+
 /// Resolves placeholders in `options` of a resource. Only in a value whose changes replace the resource may they refer to outputs
 /// of other resources.
 pub(super) fn resolve(node: &Node, resolver: &mut Resolver<'_>) -> Node {
@@ -61,6 +64,9 @@ pub(super) fn read(
     let mut reader = Reader::new(diagnostics);
     let Some(section) = node.and_then(|node| reader.mapping(node, "`options`")) else { return Options::default() };
     reader.reject_unknown_keys(section, &KEYS, "`options`");
+    reject_null_options(section, &mut reader);
+    // The selection of the plugin has read it.
+    reader.text_at(section, "provider");
     match implementation {
         ResourceImplementation::Core { type_name } => {
             for entry in section.mapping.into_iter().filter(|entry| KEYS.contains(&entry.key.as_str())) {
@@ -76,7 +82,6 @@ pub(super) fn read(
         }
         ResourceImplementation::Plugin { plugin, .. } => check_version(section, &plugins[*plugin], &mut reader),
     }
-    let names = |texts: Vec<(String, Span)>| texts.into_iter().map(|(text, _)| text).collect();
     Options {
         depends_on: reader.texts(section, "dependsOn"),
         protect: reader.boolean(section, "protect"),
@@ -87,11 +92,24 @@ pub(super) fn read(
         replacement_trigger: section.get("replacementTrigger").cloned(),
         replace_with: reader.texts(section, "replaceWith"),
         deleted_with: reader.text_at(section, "deletedWith"),
-        hide_diffs: read_paths(section, "hideDiffs", &mut reader),
-        additional_secret_outputs: names(reader.texts(section, "additionalSecretOutputs")),
+        hide_diffs: read_paths(section, "hideDiffs", &mut reader).into_iter().map(|(path, _)| path).collect(),
+        additional_secret_outputs: reader.texts(section, "additionalSecretOutputs"),
         aliases: read_aliases(section, &mut reader),
         import: reader.text_at(section, "import").map(|(id, _)| id).filter(|id| !id.is_empty()),
         custom_timeouts: read_timeouts(section, &mut reader),
+    }
+}
+
+/// Reports options without a value that read as if they were set: `protect:` alone would protect nothing.
+fn reject_null_options(section: Section<'_>, reader: &mut Reader<'_>) {
+    let is_null = |entry: &&Entry| NOT_NULL.contains(&entry.key.as_str()) && entry.value.is_null();
+    for entry in section.mapping.into_iter().filter(is_null) {
+        let key = &entry.key;
+        let example = if key == "import" { "ID" } else { "true" };
+        reader.push(
+            Diagnostic::error(Code("wrong-kind"), entry.key_span, format_args!("the option `{key}` has no value"))
+                .help(format_args!("write `{key}: {example}`, or remove the line")),
+        );
     }
 }
 
@@ -115,12 +133,12 @@ fn check_version(section: Section<'_>, plugin: &PluginDeclaration, reader: &mut 
     }
 }
 
-/// Reads a list of Pulumi property paths.
-fn read_paths(section: Section<'_>, key: &str, reader: &mut Reader<'_>) -> Vec<String> {
+/// Reads a list of Pulumi property paths, with their positions.
+fn read_paths(section: Section<'_>, key: &str, reader: &mut Reader<'_>) -> Vec<(String, Span)> {
     let mut paths = Vec::new();
     for (text, span) in reader.texts(section, key) {
         match text.parse::<PropertyPath>() {
-            Ok(_) => paths.push(text),
+            Ok(_) => paths.push((text, span)),
             Err(error) => reader.push(Diagnostic::error(OPTION, span, error.to_string())),
         }
     }

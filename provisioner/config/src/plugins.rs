@@ -9,13 +9,14 @@ use bridge::message_text::MessageText;
 use bridge::plugin::{InitSecrets, Keep, PluginConfig, PluginName, PluginValueError, Retry};
 use pulumi_proto::property::PropertyValue;
 
+use crate::asset_function::AssetRule;
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::placeholder::{ReferenceRule, Resolver, UsedSecrets};
 use crate::reader::{Reader, Section};
 use crate::secret_text::SecretText;
 use crate::secrets::{Auth, Secrets};
 use crate::tree::{Mapping, Node, Value};
-use crate::{plugin_dialect, plugin_sandbox, values};
+use crate::{asset_function, plugin_dialect, plugin_sandbox, values};
 
 const PLUGIN: Code = Code("plugin");
 const KEYS: [&str; 17] = [
@@ -207,6 +208,7 @@ impl PluginsReader<'_, '_> {
         let config = match self.reader().section(section, "config", "config").and_then(|_| section.get("config")) {
             Some(node) => {
                 values::check(node, &mut self.diagnostics);
+                asset_function::check(node, AssetRule::Rejected, &mut self.diagnostics);
                 self.resolver.resolve(node, ReferenceRule::Rejected)
             }
             None => Node { value: Value::Mapping(Mapping::default()), span: section.span },

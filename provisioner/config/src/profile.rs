@@ -87,7 +87,7 @@ impl Profile {
     }
 
     /// Reads the text of a profile; `None` if it is invalid.
-    pub(crate) fn from_text(text: &str) -> Option<Self> {
+    pub fn from_text(text: &str) -> Option<Self> {
         let (mut sources, mut diagnostics) = (SourceFiles::default(), Vec::new());
         let file = sources.add("", text, Sensitivity::Secret);
         let document = yaml::parse(file, &sources).ok()?;
@@ -97,7 +97,7 @@ impl Profile {
 
     fn from_document(document: &yaml::Document, reader: &mut Reader<'_>) -> Self {
         let Some(root) = reader.root(document, &KEYS) else { return Self::default() };
-        reader.warn_of_misspelled_keys(root, &KEYS);
+        reader.reject_misspelled_keys(root, &KEYS, "the profile");
         let mut field = |key: &str| reader.text_at(root, key).filter(|(text, _)| !text.is_empty());
         let (project_name, project_name_span) = field("projectName").unzip();
         let mut text = |key: &str| field(key).map(|(text, _)| text);
@@ -112,6 +112,13 @@ impl Profile {
             stacks_dir: text("stacksDir"),
             parent_repository: text("parentRepository"),
         }
+    }
+
+    /// Returns whether the profile has keys, names their files, or has a passphrase.
+    pub fn names_keys(&self) -> bool {
+        let texts = [&self.private_key_path, &self.public_key_path, &self.public_key];
+        let secrets = [&self.private_key, &self.private_key_password];
+        texts.into_iter().any(Option::is_some) || secrets.into_iter().any(Option::is_some)
     }
 
     /// Returns what the secrets store needs to find the keys of the profile.
@@ -136,7 +143,7 @@ impl Profile {
     pub fn project(&self) -> Result<&str, Box<Diagnostic>> {
         let Some(name) = &self.project_name else {
             return Err(Diagnostic::error(CODE, None, "bad stack reference, project was not set")
-                .help("set `projectName` in the profile, `.sc/cfg.default.yaml`")
+                .help("set `projectName` in the profile: `.sc/cfg.PROFILE.yaml`, by default `.sc/cfg.default.yaml`, or SIMPLE_CONTAINER_CONFIG")
                 .into());
         };
         if name.len() > 100 || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
@@ -146,6 +153,9 @@ impl Profile {
         Ok(name)
     }
 }
+
+/// File that a repository has in the place of a profile, which may contain keys.
+const TEMPLATE: &str = "cfg.yaml.template";
 
 /// Returns the error for a profile without a file.
 fn missing_profile(name: &str, repository: &Repository) -> Diagnostic {
@@ -157,7 +167,7 @@ fn missing_profile(name: &str, repository: &Repository) -> Diagnostic {
         .filter_map(|path| path.file_name()?.to_str()?.strip_prefix("cfg.")?.strip_suffix(".yaml").map(str::to_owned))
         .collect();
     if !profiles.is_empty() {
-        let candidate = crate::diagnostics::closest(name, profiles.iter().map(String::as_str));
+        let candidate = bridge::error::closest(name, profiles.iter().map(String::as_str));
         let candidate = candidate.map(|profile| format!("did you mean `{profile}`?"));
         let hints = candidate.into_iter().chain([format!("this folder has the profiles: {}", profiles.join(", "))]);
         return hints.fold(error, Diagnostic::help);
@@ -166,5 +176,10 @@ fn missing_profile(name: &str, repository: &Repository) -> Diagnostic {
         Some(_) => "`.sc` is searched only in the root of the git repository",
         None => "outside of a git repository, `.sc` is searched only in the working folder",
     };
-    error.help("a profile is a YAML file that holds `projectName: NAME`").help(searched)
+    let first = if folder.join(TEMPLATE).is_file() {
+        format!("copy `.sc/{TEMPLATE}`, which this repository has for it, to `.sc/cfg.{name}.yaml`")
+    } else {
+        "`sc init` writes one, with a first stack; SIMPLE_CONTAINER_CONFIG can have its text instead".to_owned()
+    };
+    error.help(first).help("a profile is a YAML file that holds `projectName: NAME`").help(searched)
 }

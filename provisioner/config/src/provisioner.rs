@@ -7,16 +7,26 @@ mod state_storage;
 use bridge::error::shorten;
 use bridge::message_text::MessageText;
 
-use self::block_reader::{BlockReader, CODE, Field};
+use self::block_reader::{BlockReader, CODE, Field, has_scheme};
+use self::state_storage::SERVICE_SCHEMES;
 
 use crate::diagnostics::{Diagnostic, Span};
 use crate::placeholder::Resolver;
 use crate::reader::Section;
-use crate::stack::{Confirm, JournalGuarantee, MaxDeletes, Provisioner};
-use crate::tree::Node;
+use crate::stack::{Confirm, JournalGuarantee, MaxDeletes, PendingCreateRule, Provisioner};
+use crate::tree::{Mapping, Node};
 
-const KEYS: [&str; 8] =
-    ["organization", "state-storage", "secrets-provider", "confirm", "maxDeletes", "acceptMissing", "lock", "journal"];
+const KEYS: [&str; 9] = [
+    "organization",
+    "state-storage",
+    "secrets-provider",
+    "confirm",
+    "maxDeletes",
+    "acceptMissing",
+    "pendingCreates",
+    "lock",
+    "journal",
+];
 
 /// Reads the block. If it is inherited from another stack, its placeholders are resolved for the current stack.
 pub(super) fn read(node: Option<&Node>, file_start: Option<Span>, resolver: &mut Resolver<'_>) -> Option<Provisioner> {
@@ -46,13 +56,14 @@ impl BlockReader<'_, '_> {
         self.reader().warn_of_unknown_keys(section, &["type", "config", "inherit"]);
         let config = self.reader().section(section, "config", "provisioner.config");
         let (mut organization, mut confirm, mut max_deletes, mut takeover) = (None, Confirm::default(), None, true);
-        let (mut accept_missing, mut journal) = (false, None);
+        let (mut accept_missing, mut pending_creates, mut journal) = (false, PendingCreateRule::default(), None);
         if let Some(config) = config {
             self.reader().warn_of_unknown_keys(config, &KEYS);
             organization = self.read_organization(config);
             confirm = self.read_confirm(config);
             max_deletes = self.read_max_deletes(config);
             accept_missing = self.reader().boolean(config, "acceptMissing").unwrap_or_default();
+            pending_creates = self.read_pending_creates(config);
             takeover = self.read_takeover(config);
             journal = self.read_journal(config);
         }
@@ -65,16 +76,17 @@ impl BlockReader<'_, '_> {
             confirm,
             max_deletes,
             accept_missing,
+            pending_creates,
             takeover,
             journal,
         })
     }
 
     fn read_confirm(&mut self, config: Section<'_>) -> Confirm {
-        let Some(Field { text, span }) = self.read_field(config, "confirm") else { return Confirm::default() };
+        let Some(Field { text, span, .. }) = self.read_known(config, "confirm") else { return Confirm::default() };
         match text.as_str() {
             "never" => Confirm::Never,
-            "" | "deletes" => Confirm::Deletes,
+            "deletes" => Confirm::Deletes,
             "always" => Confirm::Always,
             _ => {
                 let summary = MessageText::new(format_args!("unknown value {} of `confirm`", shorten(&text)));
@@ -88,6 +100,23 @@ impl BlockReader<'_, '_> {
         }
     }
 
+    fn read_pending_creates(&mut self, config: Section<'_>) -> PendingCreateRule {
+        let Some(Field { text, span, .. }) = self.read_known(config, "pendingCreates") else {
+            return PendingCreateRule::default();
+        };
+        let found = PendingCreateRule::ALL.into_iter().find(|(name, _)| *name == text);
+        if found.is_none() {
+            let summary = MessageText::new(format_args!("unknown value {} of `pendingCreates`", shorten(&text)));
+            let names = PendingCreateRule::ALL.map(|(name, _)| name);
+            self.diagnostics.push(
+                Diagnostic::error(CODE, span, summary)
+                    .did_you_mean(&text, names)
+                    .help("write `ask` (the default), `refuse` or `recreate`"),
+            );
+        }
+        found.map(|(_, rule)| rule).unwrap_or_default()
+    }
+
     /// Reads `lock: { takeover }`.
     fn read_takeover(&mut self, config: Section<'_>) -> bool {
         let Some(lock) = self.reader().section(config, "lock", "provisioner.config.lock") else { return true };
@@ -96,7 +125,7 @@ impl BlockReader<'_, '_> {
     }
 
     fn read_journal(&mut self, config: Section<'_>) -> Option<JournalGuarantee> {
-        let Field { text, span } = self.read_field(config, "journal").filter(|field| !field.text.is_empty())?;
+        let Field { text, span, .. } = self.read_known(config, "journal")?;
         let found = JournalGuarantee::ALL.into_iter().find(|(name, _)| *name == text);
         if found.is_none() {
             let summary = MessageText::new(format_args!("unknown value {} of `journal`", shorten(&text)));
@@ -109,7 +138,7 @@ impl BlockReader<'_, '_> {
     }
 
     fn read_max_deletes(&mut self, config: Section<'_>) -> Option<MaxDeletes> {
-        let Field { text, span } = self.read_field(config, "maxDeletes").filter(|field| !field.text.is_empty())?;
+        let Field { text, span, .. } = self.read_known(config, "maxDeletes")?;
         let Ok(count) = text.parse() else {
             let summary = MessageText::new(format_args!("`maxDeletes` must be a number, not {}", shorten(&text)));
             self.diagnostics.push(
@@ -123,14 +152,23 @@ impl BlockReader<'_, '_> {
 
     /// Reads `organization`. Self-managed backends accept only the name `organization`.
     fn read_organization(&mut self, config: Section<'_>) -> Option<String> {
-        let organization =
-            self.read_field(config, "organization").filter(|organization| !organization.text.is_empty())?;
-        if organization.text != "organization" {
+        let organization = self.read_known(config, "organization")?;
+        // The error of the state storage says what to do with the organization of the service.
+        if organization.text != "organization" && !is_in_service(config) {
             self.diagnostics.push(
                 Diagnostic::error(CODE, organization.span, "organization name must be 'organization'")
-                    .help("leave `organization` out: state in files has none"),
+                    .help("leave `organization` out: a state in a folder, a bucket or a database has none"),
             );
         }
         Some(organization.text)
     }
+}
+
+/// Returns whether the state storage is the service Pulumi Cloud, which is not supported.
+fn is_in_service(config: Section<'_>) -> bool {
+    let storage = config.get("state-storage").and_then(Node::as_mapping);
+    let text = |mapping: Option<&Mapping>, key: &str| Some(mapping?.get(key)?.as_scalar()?.text.clone());
+    let path = storage.and_then(|storage| text(storage.get("config")?.as_mapping(), "path"));
+    text(storage, "type").is_some_and(|kind| kind == "pulumi-cloud")
+        || path.is_some_and(|path| has_scheme(&path, &SERVICE_SCHEMES))
 }

@@ -85,12 +85,13 @@ impl<'d> Reader<'d> {
         }
     }
 
-    /// Returns the source text of a scalar; an empty text for null. A secret is an error, because the text may be
-    /// displayed.
+    /// Returns the source text of a scalar; an empty text for null; `None` if it is unknown. A secret is an error, because the
+    /// text may be displayed.
     pub(super) fn text(&mut self, node: &Node, what: &str) -> Option<String> {
         match &node.value {
             Value::Scalar(scalar) if scalar.is_null() => Some(String::new()),
             Value::Scalar(scalar) => Some(scalar.text.clone()),
+            Value::Interpolated(string) if string.is_unknown() && !string.secret => None,
             Value::Interpolated(_) => {
                 self.push(Diagnostic::error(
                     Code("misplaced-secret"),
@@ -121,9 +122,9 @@ impl<'d> Reader<'d> {
         Some((self.text(node, &format!("`{key}`"))?, node.span))
     }
 
-    /// Returns the boolean below a key; `None` if the key is missing or null.
+    /// Returns the boolean below a key; `None` if the key is missing or null, or its value is unknown.
     pub(super) fn boolean(&mut self, section: Section<'_>, key: &str) -> Option<bool> {
-        let node = section.get(key)?;
+        let node = section.get(key).filter(|node| !node.is_unknown())?;
         let value = node.as_scalar().and_then(go_bool);
         if value.is_none() {
             self.report_wrong_kind(node, "`true` or `false`");
@@ -144,21 +145,15 @@ impl<'d> Reader<'d> {
 
     /// Warns of unknown keys that are similar to a known key that is missing.
     pub(super) fn warn_of_misspelled_keys(&mut self, section: Section<'_>, known: &[&str]) {
-        let absent: Vec<&str> = known.iter().copied().filter(|key| section.mapping.entry(key).is_none()).collect();
-        for entry in section.mapping {
-            if known.contains(&entry.key.as_str()) {
-                continue;
-            }
-            if let Some(candidate) = crate::diagnostics::closest(&entry.key, absent.iter().copied()) {
-                self.push(
-                    Diagnostic::warning(
-                        UNKNOWN_KEY,
-                        entry.key_span,
-                        format_args!("the key `{}` is ignored", entry.key),
-                    )
-                    .help(format_args!("did you mean `{candidate}`?")),
-                );
-            }
+        for (entry, candidate) in misspelled_keys(section, known) {
+            self.push(ignored_key_warning(entry).help(format_args!("did you mean `{candidate}`?")));
+        }
+    }
+
+    /// Reports unknown keys that are similar to a known key that is missing as errors.
+    pub(super) fn reject_misspelled_keys(&mut self, section: Section<'_>, known: &[&str], of: &str) {
+        for (entry, candidate) in misspelled_keys(section, known) {
+            self.push(unknown_key_error(of, entry).help(format_args!("did you mean `{candidate}`?")));
         }
     }
 
@@ -166,9 +161,19 @@ impl<'d> Reader<'d> {
     pub(super) fn warn_of_unknown_keys(&mut self, section: Section<'_>, known: &[&str]) {
         for entry in section.mapping.into_iter().filter(|entry| !known.contains(&entry.key.as_str())) {
             self.push(
-                Diagnostic::warning(UNKNOWN_KEY, entry.key_span, format_args!("the key `{}` is ignored", entry.key))
+                ignored_key_warning(entry)
                     .did_you_mean(&entry.key, known.iter().copied())
                     .help(format_args!("the keys are {}", known.join(", "))),
+            );
+        }
+    }
+
+    /// Reports the empty keys of a section whose keys are names.
+    pub(super) fn reject_empty_names(&mut self, section: Section<'_>, of: &str) {
+        for entry in section.mapping.into_iter().filter(|entry| entry.key.is_empty()) {
+            self.push(
+                Diagnostic::error(Code("empty-name"), entry.key_span, format_args!("the name of {of} is empty"))
+                    .help("write a name in front of the colon"),
             );
         }
     }
@@ -183,6 +188,18 @@ impl<'d> Reader<'d> {
             );
         }
     }
+}
+
+/// Returns the unknown keys that are similar to a known key that is missing, each with this key.
+fn misspelled_keys<'n, 'k>(section: Section<'n>, known: &[&'k str]) -> Vec<(&'n Entry, &'k str)> {
+    let absent: Vec<&str> = known.iter().copied().filter(|key| section.mapping.entry(key).is_none()).collect();
+    let unknown = section.mapping.into_iter().filter(|entry| !known.contains(&entry.key.as_str()));
+    unknown.filter_map(|entry| Some((entry, bridge::error::closest(&entry.key, absent.iter().copied())?))).collect()
+}
+
+/// Returns the warning that the key of an entry is not read.
+pub(super) fn ignored_key_warning(entry: &Entry) -> Diagnostic {
+    Diagnostic::warning(UNKNOWN_KEY, entry.key_span, format_args!("the key `{}` is ignored", entry.key))
 }
 
 /// Returns the error that an entry has a key that means nothing there.

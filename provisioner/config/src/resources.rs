@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bridge::message_text::MessageText;
 
+use crate::asset_function::{self, AssetRule};
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::inherit::REGISTRAR;
 use crate::options;
@@ -14,7 +15,6 @@ use crate::routing::{RoutingContext, RoutingRequest, missing_type_error};
 use crate::stack::{Environment, Resource, ResourceImplementation};
 use crate::tree::{Entry, Mapping, Node, Value};
 use crate::types::TypeTable;
-use crate::values;
 
 const RESOURCE_KEYS: [&str; 5] = ["type", "name", "config", "inherit", "options"];
 const ENVIRONMENT_KEYS: [&str; 3] = ["template", "resources", "inherit"];
@@ -65,8 +65,11 @@ pub(super) fn read(root: Section<'_>, routing: RoutingContext<'_>, resolver: &mu
 
 /// Reports domains of several resources, because a domain can lead to one of them.
 fn reject_repeated_domains(environments: &[Environment], types: &TypeTable, diagnostics: &mut Vec<Diagnostic>) {
-    let mut seen: HashMap<String, Span> = HashMap::new();
-    for resource in environments.iter().flat_map(|environment| &environment.resources) {
+    let mut seen: HashMap<String, (Span, String)> = HashMap::new();
+    let declared = environments.iter().flat_map(|environment| {
+        environment.resources.iter().map(move |resource| (environment.name.as_str(), resource))
+    });
+    for (environment, resource) in declared {
         let ResourceImplementation::Core { type_name } = &resource.implementation else { continue };
         let Some(domain) = types.get(type_name).and_then(|core| core.domain(&resource.config)) else { continue };
         let text = match &domain.value.value {
@@ -74,10 +77,13 @@ fn reject_repeated_domains(environments: &[Environment], types: &TypeTable, diag
             Value::Interpolated(string) => string.known().unwrap_or_default(),
             Value::Sequence(_) | Value::Mapping(_) => continue,
         };
-        if let Some(first) = seen.insert(text, domain.value.span) {
+        let place = format!("{:?} of env {environment:?}", resource.key);
+        if let Some((first, other)) = seen.insert(text, (domain.value.span, place.clone())) {
             let error =
                 Diagnostic::error(Code("duplicate-domain"), domain.value.span, "two resources have this domain");
-            diagnostics.push(error.label(first, "the other one").help("give each resource a domain of its own"));
+            let detail = MessageText::new(format_args!("they are {other} and {place}"));
+            let error = error.label(first, "the other one").detail(detail);
+            diagnostics.push(error.help("give each resource a domain of its own"));
         }
     }
 }
@@ -87,6 +93,7 @@ fn find_resources<'n>(root: Section<'n>, reader: &mut Reader<'_>) -> Vec<Resourc
     let mut entries = Vec::new();
     let Some(outer) = reader.section(root, "resources", "resources") else { return entries };
     if let Some(environments) = reader.section(outer, "resources", "resources.resources") {
+        reader.reject_empty_names(environments, "an environment");
         for environment in environments.mapping {
             if let Some(diagnostic) = missing_level_error(environment) {
                 reader.push(diagnostic);
@@ -152,6 +159,8 @@ fn find_in_environment<'n>(
     entries: &mut Vec<ResourceEntry<'n>>,
 ) {
     let resources = reader.section(section, "resources", "resources");
+    // Only Simple Container uses it.
+    reader.text_at(section, "template");
     if let Some((_, span)) = reader.text_at(section, "inherit").filter(|(stack, _)| !stack.is_empty()) {
         reader.push(match resources {
             Some(_) => {
@@ -166,6 +175,7 @@ fn find_in_environment<'n>(
         });
     }
     if let Some(resources) = resources {
+        reader.reject_empty_names(resources, "a resource");
         entries.extend(resources.mapping.into_iter().map(|resource| ResourceEntry { environment, resource }));
     }
     for resource in section.mapping.into_iter().filter(|entry| !ENVIRONMENT_KEYS.contains(&entry.key.as_str())) {
@@ -224,6 +234,20 @@ fn missing_registrar_error(domain: &Entry, types: &TypeTable) -> Diagnostic {
     Diagnostic::error(Code("missing-registrar"), domain.value.span, summary).help(help)
 }
 
+/// Returns the warning of a `name` on a resource of a plugin: only core types make names of it. `logical` is the name that the
+/// resource has.
+fn unused_name_warning(entry: &Entry, name: &str, logical: &str) -> Diagnostic {
+    let summary = MessageText::new(format_args!(
+        "`name` has no effect on a resource of a plugin, whose logical name is {logical:?}, from its key and its environment"
+    ));
+    let alias = MessageText::new(format_args!(
+        "a resource that Pulumi has recorded under this name is kept with `options: {{ aliases: [{{ name: {name:?} }}] }}`"
+    ));
+    Diagnostic::warning(Code("unused"), entry.value.span, summary)
+        .help(alias)
+        .help("a name in the cloud is an input of the type, in `config`; else remove `name`")
+}
+
 /// Returns true for a mapping with a string `type`.
 fn is_resource(node: &Node) -> bool {
     let kind = node.as_mapping().and_then(|mapping| mapping.get_non_null("type"));
@@ -261,6 +285,8 @@ fn read_resource(
         return None;
     }
     let name = reader.text_at(section, "name").filter(|(name, _)| !name.is_empty());
+    let name_entry = section.mapping.entry("name");
+    let mut name_is_known = false;
     let config_is_mapping = reader.section(section, "config", "config").is_some() || section.get("config").is_none();
     let config = match section.get("config").filter(|_| config_is_mapping) {
         Some(node) => resolver.resolve(node, ReferenceRule::SameEnvironment),
@@ -268,8 +294,14 @@ fn read_resource(
     };
     let name = match name {
         Some((name, span)) => {
+            let reported = resolver.diagnostics.len();
             let resolved = resolver.resolve(&Node::text(name, span), ReferenceRule::Rejected);
-            Reader::new(diagnostics).text(&resolved, "`name`")?
+            name_is_known = resolver.diagnostics.len() == reported && !resolved.is_unknown();
+            let has_secret = matches!(&resolved.value, Value::Interpolated(string) if string.secret);
+            match resolved.is_unknown() && !has_secret {
+                true => entry.key.clone(),
+                false => Reader::new(diagnostics).text(&resolved, "`name`")?,
+            }
         }
         None => entry.key.clone(),
     };
@@ -284,8 +316,16 @@ fn read_resource(
     let implementation =
         request.select_implementation(routing).map_err(|diagnostic| diagnostics.push(*diagnostic)).ok().flatten()?;
     let options = options::read(raw_options.as_ref(), &implementation, routing.plugins, diagnostics);
+    if let Some(trigger) = &options.replacement_trigger {
+        asset_function::check(trigger, AssetRule::Rejected, diagnostics);
+    }
     match &implementation {
-        ResourceImplementation::Plugin { .. } => values::check(&config, diagnostics),
+        ResourceImplementation::Plugin { .. } => {
+            asset_function::check_config(&config, diagnostics);
+            let logical = format!("{}--{}", entry.key, environment.key);
+            let unused_name = name_entry.filter(|_| name_is_known && name != logical);
+            diagnostics.extend(unused_name.map(|entry| unused_name_warning(entry, &name, &logical)));
+        }
         ResourceImplementation::Core { type_name } => {
             if let Some(core) = routing.types.get(type_name) {
                 core.check(&config, diagnostics);

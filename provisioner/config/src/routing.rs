@@ -1,8 +1,9 @@
 //! Selection of the plugin or core type that manages a resource (docs/spec/simple-container.md#10.5).
 
+use bridge::error::closest;
 use bridge::message_text::MessageText;
 
-use crate::diagnostics::{Code, Diagnostic, Span, closest};
+use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::plugins::PluginDeclaration;
 use crate::stack::ResourceImplementation;
 use crate::tree::Node;
@@ -89,6 +90,11 @@ impl RoutingRequest<'_> {
             .collect();
         let implementation =
             |plugin| Ok(Some(ResourceImplementation::Plugin { type_text: self.text.to_owned(), plugin }));
+        if self.provider.is_some_and(Node::is_unknown)
+            && let Some(first) = serving.first()
+        {
+            return implementation(*first);
+        }
         if let Some((wanted, span)) = self.provider.and_then(|node| Some((node.as_scalar()?.text.as_str(), node.span)))
         {
             return match serving.iter().find(|index| context.plugins[**index].name() == wanted) {

@@ -6,7 +6,7 @@ use bridge::message_text::MessageText;
 
 use super::secret_text::SecretText;
 use crate::diagnostics::{Code, Diagnostic, Span};
-use crate::reader::{Reader, Section};
+use crate::reader::{Reader, Section, ignored_key_warning};
 use crate::tree::Node;
 use crate::yaml::Document;
 use crate::yaml::scalar::go_text;
@@ -22,6 +22,8 @@ pub(crate) struct Secrets {
     pub(crate) is_incomplete: bool,
     /// Reason why secrets.yaml was not read from the store, and what to do.
     pub(crate) closed: Option<String>,
+    /// True if secrets.yaml is neither on the disk nor opened by the keys of the profile: another process may have it.
+    pub(crate) is_withheld: bool,
 }
 
 /// Entry of `auth`.
@@ -32,6 +34,9 @@ pub struct Auth {
     /// Non-empty fields of `config`.
     pub config: BTreeMap<String, SecretText>,
 }
+
+/// Keys of an entry.
+const AUTH_KEYS: [&str; 3] = ["type", "config", "inherit"];
 
 /// The types of `auth` entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +138,8 @@ pub(super) struct SecretsFile {
     pub(super) is_stored: bool,
     /// Reason why the file was not read from the store, and what to do.
     pub(super) closed: Option<String>,
+    /// True if the file is neither on the disk nor opened by the keys of the profile: another process may have it.
+    pub(super) is_withheld: bool,
 }
 
 /// An entry of `auth`, before inheritance.
@@ -181,7 +188,6 @@ impl SecretsFile {
 
 fn read_auth_entry(name: &str, node: &Node, reader: &mut Reader<'_>) -> Option<AuthDeclaration> {
     let section = reader.mapping(node, "an auth entry")?;
-    reader.warn_of_misspelled_keys(section, &["type", "config", "inherit"]);
     let kind = reader.text_at(section, "type");
     if let Some((stack, span)) = reader.text_at(section, "inherit").filter(|(stack, _)| !stack.is_empty()) {
         if let Some((kind, at)) = kind {
@@ -189,6 +195,7 @@ fn read_auth_entry(name: &str, node: &Node, reader: &mut Reader<'_>) -> Option<A
             reader.push(Diagnostic::error(Code("inherit-and-type"), at, summary).help("remove `type` or `inherit`"));
             return None;
         }
+        reader.warn_of_unknown_keys(section, &AUTH_KEYS);
         return Some(AuthDeclaration::Inherited { stack, span });
     }
     let (kind, at) = kind.unwrap_or((String::new(), section.span));
@@ -203,9 +210,10 @@ fn read_auth_entry(name: &str, node: &Node, reader: &mut Reader<'_>) -> Option<A
         );
         return None;
     };
+    warn_of_misplaced_keys(section, known, reader);
     let mut config = BTreeMap::new();
     if let Some(fields) = reader.section(section, "config", "config") {
-        reader.warn_of_misspelled_keys(fields, known.fields());
+        reader.warn_of_unknown_keys(fields, known.fields());
         for field in known.fields() {
             if let Some(text) = read_config_field(fields, field, reader).filter(|text| !text.is_empty()) {
                 config.insert((*field).to_owned(), SecretText::new(text));
@@ -213,6 +221,22 @@ fn read_auth_entry(name: &str, node: &Node, reader: &mut Reader<'_>) -> Option<A
         }
     }
     Some(AuthDeclaration::Own(Auth { kind: known, config }))
+}
+
+/// Warns of keys beside `type`. The account of an entry stands in `config`, also for the Go program.
+fn warn_of_misplaced_keys(section: Section<'_>, kind: AuthKind, reader: &mut Reader<'_>) {
+    for entry in section.mapping.into_iter().filter(|entry| !AUTH_KEYS.contains(&entry.key.as_str())) {
+        let key = entry.key.as_str();
+        let warning = ignored_key_warning(entry);
+        reader.push(if kind.fields().contains(&key) {
+            warning.help(format_args!("write it one level deeper, in `config`: `config: {{ {key}: … }}`"))
+        } else {
+            let of_account = format!("the keys of a {:?} in `config` are {}", kind.as_str(), kind.fields().join(", "));
+            warning
+                .did_you_mean(key, AUTH_KEYS.into_iter().chain(kind.fields().iter().copied()))
+                .help(format_args!("the keys are {}; {of_account}", AUTH_KEYS.join(", ")))
+        });
+    }
 }
 
 /// Reads a string field of a `config`. Warns if the value differs from the source text.

@@ -5,22 +5,10 @@ use std::collections::BTreeMap;
 use bridge::error::shorten;
 use bridge::message_text::MessageText;
 
-use crate::diagnostics::{Code, Diagnostic, closest};
+use crate::diagnostics::{Code, Diagnostic};
 use crate::reader::{Reader, Section, unknown_key_error};
-use crate::types::{TemplateType, TypeTable};
+use crate::types::{CICD_TYPES, CoreType, SECRETS_TYPES, TemplateType, TypeTable};
 use crate::yaml::Document;
-
-/// Types of `auth`, `secrets` and `cicd` blocks. As in Go, one namespace holds these types and the types of resources,
-/// registrars and templates (docs/spec/simple-container.md#2.2, #7.1), so a section accepts any type of the namespace.
-const BLOCK_TYPES: [&str; 7] = [
-    "pulumi-token",
-    "aws-token",
-    "gcp-service-account",
-    "kubernetes",
-    "aws-secrets-manager",
-    "gcp-secrets-manager",
-    "github-actions",
-];
 
 /// Version of the format of server.yaml.
 const SCHEMA_VERSION: &str = "1.0";
@@ -30,10 +18,12 @@ pub(super) fn variables(root: Section<'_>, diagnostics: &mut Vec<Diagnostic>) ->
     let mut reader = Reader::new(diagnostics);
     let mut variables = BTreeMap::new();
     let Some(section) = reader.section(root, "variables", "variables") else { return variables };
+    reader.reject_empty_names(section, "a variable");
     for entry in section.mapping {
         let value = match reader.mapping(&entry.value, "a variable") {
             Some(variable) => {
                 reader.warn_of_unknown_keys(variable, &["type", "value"]);
+                reader.text_at(variable, "type");
                 reader.text_at(variable, "value").map(|(text, _)| text)
             }
             None => None,
@@ -77,6 +67,7 @@ pub(super) fn check(root: Section<'_>, types: &TypeTable, diagnostics: &mut Vec<
     }
     for (key, what) in [("secrets", "secrets"), ("cicd", "cicd")] {
         if let Some(section) = reader.section(root, key, key) {
+            reader.warn_of_unknown_keys(section, &["type", "config", "inherit"]);
             check_type(section, what, MissingType::Allowed, types, &mut reader);
         }
     }
@@ -102,21 +93,38 @@ pub(super) fn check_type(
     }
     let declared_type = reader.text_at(section, "type").filter(|(text, _)| !text.is_empty());
     let (text, span) = declared_type.unwrap_or((String::new(), section.span));
-    let templates = || types.templates().iter().map(TemplateType::name);
-    let known = || BLOCK_TYPES.into_iter().chain(types.simple_container_names()).chain(templates());
-    if known().any(|known| known == text) || (text.is_empty() && missing == MissingType::Allowed) {
+    if types.block_names().any(|known| known == text) || (text.is_empty() && missing == MissingType::Allowed) {
         return true;
     }
-    let unknown = Diagnostic::error(Code("unknown-type"), span, format_args!("unknown {what} type {text:?}"));
-    reader.push(match (what, closest(&text, known())) {
-        ("template", None) => unknown.help(template_types_hint(types)),
-        _ => unknown.did_you_mean(&text, known()),
+    let useful = useful_types(what, types);
+    let unknown = Diagnostic::error(Code("unknown-type"), span, format_args!("unknown {what} type {text:?}"))
+        .did_you_mean(&text, useful.iter().copied());
+    reader.push(match useful.is_empty() {
+        true => unknown,
+        false => unknown.help(format_args!("{} {}", types_are(what), useful.join(", "))),
     });
     false
 }
 
+/// Returns the types that are of use in a section, which accepts those of the other sections as well.
+fn useful_types(what: &str, types: &TypeTable) -> Vec<&'static str> {
+    match what {
+        "template" => types.templates().iter().map(TemplateType::name).collect(),
+        "secrets" => SECRETS_TYPES.to_vec(),
+        "cicd" => CICD_TYPES.to_vec(),
+        _ => types.registrars().map(CoreType::name).collect(),
+    }
+}
+
+/// Returns the beginning of a list of types.
+fn types_are(what: &str) -> String {
+    match what {
+        "template" => "the types of templates are".to_owned(),
+        _ => format!("the types of `{what}` are"),
+    }
+}
+
 /// Returns the hint that lists the types of templates.
 pub(super) fn template_types_hint(types: &TypeTable) -> String {
-    let names: Vec<_> = types.templates().iter().map(TemplateType::name).collect();
-    format!("the types of templates are {}", names.join(", "))
+    format!("{} {}", types_are("template"), useful_types("template", types).join(", "))
 }

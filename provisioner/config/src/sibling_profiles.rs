@@ -35,9 +35,7 @@ impl SharedSettings {
         let (default, others): (Vec<_>, Vec<_>) = profiles.into_iter().partition(|(name, _)| name == DEFAULT);
         let of_profiles =
             default.into_iter().chain(others).map(|(name, profile)| (format!(".sc/cfg.{name}.yaml"), profile));
-        let template = files::read_optional(&repository.root.join(PROFILE_TEMPLATE));
-        let template =
-            template.and_then(|text| Profile::from_text(&text)).map(|profile| (PROFILE_TEMPLATE.to_owned(), profile));
+        let template = template(repository).map(|profile| (PROFILE_TEMPLATE.to_owned(), profile));
         of_profiles.chain(template).find_map(|(file, profile)| {
             let project_name = profile.project().ok()?.to_owned();
             Some(Self { project_name, stacks_dir: profile.stacks_dir, file })
@@ -45,9 +43,13 @@ impl SharedSettings {
     }
 }
 
-/// Returns the warnings of a profile that has another project, or another folder of stacks, than other profiles of the repository.
+/// Returns the warnings of a profile that has another project, or another folder of stacks, than other profiles of the repository or
+/// their template. The profile may come from the environment, beside a file with its name.
 pub fn differences(name: &str, profile: &Profile, repository: &Repository) -> Vec<Diagnostic> {
-    let others: Vec<_> = profiles(repository).into_iter().filter(|(other, _)| other != name).collect();
+    let others: Vec<_> = profiles(repository)
+        .into_iter()
+        .chain(template(repository).map(|template| (PROFILE_TEMPLATE.to_owned(), template)))
+        .collect();
     let differing = |setting: &dyn Fn(&Profile) -> Option<String>| {
         let own = setting(profile)?;
         let different = |(name, other): &(String, Profile)| {
@@ -82,6 +84,12 @@ fn stacks_folder(profile: &Profile, repository: &Repository) -> PathBuf {
     let folder = Path::new(profile.stacks_dir.as_deref().unwrap_or(DEFAULT_STACKS_FOLDER));
     let folder = folder.strip_prefix(&repository.root).unwrap_or(folder);
     folder.components().filter(|component| *component != Component::CurDir).collect()
+}
+
+/// Returns the template of a profile, if it can be read and names a project.
+fn template(repository: &Repository) -> Option<Profile> {
+    let template = Profile::from_text(&files::read_optional(&repository.root.join(PROFILE_TEMPLATE))?)?;
+    template.project().is_ok().then_some(template)
 }
 
 /// Returns the profiles that can be read, by name.

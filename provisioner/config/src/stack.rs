@@ -77,6 +77,26 @@ pub struct Provisioner {
     pub max_deletes: Option<MaxDeletes>,
     /// `acceptMissing`: true if resources that a refresh does not find leave the state without a question.
     pub accept_missing: bool,
+    /// `pendingCreates`: what a provision does with resources that an interrupted run may have created.
+    pub pending_creates: PendingCreateRule,
+}
+
+/// Treatment of resources that an interrupted run may have created, where a provision would create them again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PendingCreateRule {
+    /// `ask`: it asks on a terminal, and refuses elsewhere.
+    #[default]
+    Ask,
+    /// `refuse`: it creates none of them.
+    Refuse,
+    /// `recreate`: it creates them again.
+    Recreate,
+}
+
+impl PendingCreateRule {
+    /// All rules, with their names in server.yaml.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("ask", Self::Ask), ("refuse", Self::Refuse), ("recreate", Self::Recreate)];
 }
 
 /// Lines of the journal that a run waits for: until they are in the store, or on the disk of a store in a folder.
@@ -351,10 +371,10 @@ pub struct Options {
     pub delete_before_replace: Option<bool>,
     /// Removes the resource from the state without deleting it in the provider.
     pub retain_on_delete: Option<bool>,
-    /// Property paths in which changes are ignored.
-    pub ignore_changes: Vec<String>,
-    /// Property paths in which a change replaces the resource.
-    pub replace_on_changes: Vec<String>,
+    /// Property paths in which changes are ignored, with their positions.
+    pub ignore_changes: Vec<(String, Span)>,
+    /// Property paths in which a change replaces the resource, with their positions.
+    pub replace_on_changes: Vec<(String, Span)>,
     /// Value in which a change replaces the resource. It may refer to other resources.
     pub replacement_trigger: Option<Node>,
     /// Keys of resources in the same environment whose replacement replaces the resource, with their positions.
@@ -363,8 +383,8 @@ pub struct Options {
     pub deleted_with: Option<(String, Span)>,
     /// Property paths whose changes are not shown.
     pub hide_diffs: Vec<String>,
-    /// Outputs that are secret in addition to those of the schema.
-    pub additional_secret_outputs: Vec<String>,
+    /// Outputs that are secret in addition to those of the schema, with their positions.
+    pub additional_secret_outputs: Vec<(String, Span)>,
     /// Previous names, types or parents of the resource.
     pub aliases: Vec<AliasOption>,
     /// Provider id of an existing resource to import.

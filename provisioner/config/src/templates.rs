@@ -31,6 +31,9 @@ pub(super) fn read(
     let mut diagnostics = Vec::new();
     let root = stacks.get(name).and_then(|raw| raw.root());
     let section = root.and_then(|root| Reader::new(&mut diagnostics).section(root, "templates", "templates"));
+    if let Some(section) = section {
+        Reader::new(&mut diagnostics).reject_empty_names(section, "a template");
+    }
     let mut outputs = Vec::new();
     for entry in section.into_iter().flat_map(|section| section.mapping) {
         let Some(node) = inherit::template(name, &entry.key, stacks, &mut diagnostics) else { continue };

@@ -8,7 +8,7 @@ use pulumi_proto::urn::TypeToken;
 use schemas::PackageSchemas;
 use serde_json::{Map, Value, json};
 
-use super::json_schema::closed_schema;
+use super::json_schema::{as_read, closed_schema, with_aws_accounts, with_pattern_messages};
 
 /// Module that the forms of a type may omit.
 const INDEX_MODULE: &str = "index";
@@ -23,11 +23,12 @@ pub(super) fn server_schema(types: &TypeTable, packages: Option<Vec<Package>>) -
     for core in types.iter() {
         known.push(core.name().to_owned());
         choices.push(if_type(const_schema(core.name()), &definitions.add_core_type(core)));
+        choices.push(json!({ "if": of_type(&const_schema(core.name())), "then": core_options() }));
     }
     let mut templates: Vec<Value> = Vec::new();
     for template in types.templates() {
         let TemplateConfigName { provider, name } = template.config();
-        let then = definitions.add(&format!("{provider} {name}"), closed_schema(template.schema()));
+        let then = definitions.add(&format!("{provider} {name}"), as_read(closed_schema(template.schema())));
         templates.push(if_type(const_schema(template.name()), &then));
     }
     let registrars =
@@ -73,7 +74,10 @@ pub(super) fn server_schema(types: &TypeTable, packages: Option<Vec<Package>>) -
     replace("/$defs/template/else/properties/type/enum", json!(template_types));
     let registrar_types: Vec<_> = types.registrars().map(CoreType::name).collect();
     // The type is null or empty for no registrar.
-    replace("/$defs/registrar/else/properties/type/enum", json!([&registrar_types[..], &[""]].concat()));
+    let nothing = [json!(""), Value::Null];
+    let with_nothing = |names: Vec<&str>| names.into_iter().map(Value::from).chain(nothing.clone()).collect::<Value>();
+    replace("/$defs/registrar/else/properties/type/enum", with_nothing(registrar_types));
+    replace("/$defs/inheritable/else/properties/type/enum", with_nothing(types.block_names().collect()));
     replace("/$defs/registrar/else/allOf", non_empty(registrars));
     replace("/$defs/plugin/allOf", non_empty(configurations));
     replace("/$defs/template/else/allOf", non_empty(templates));
@@ -81,6 +85,7 @@ pub(super) fn server_schema(types: &TypeTable, packages: Option<Vec<Package>>) -
     if let (Value::Object(kind), Value::Object(accepted)) = (kind, accepted) {
         kind.extend(accepted);
     }
+    with_pattern_messages(&mut schema);
     schema
 }
 
@@ -90,7 +95,8 @@ struct Definitions(Map<String, Value>);
 impl Definitions {
     /// Adds the schema of a core type's `config`, and returns the reference to it.
     fn add_core_type(&mut self, core: &CoreType) -> ConfigSchemaReference {
-        let mut schema = closed_schema(core.schema());
+        let mut schema = as_read(closed_schema(core.schema()));
+        with_aws_accounts(&mut schema);
         if let Some(Value::Object(shared)) = schema.remove("$defs") {
             self.0.extend(shared);
         }
@@ -164,6 +170,11 @@ fn if_type(condition: Value, then: &ConfigSchemaReference) -> Value {
         json!({ "properties": { "config": { "anyOf": [{ "$ref": then.reference }, { "type": "null" }] } } })
     };
     json!({ "if": of_type(&condition), "then": then_schema })
+}
+
+/// Returns the schema of a resource of a core type, which takes some of the options only.
+fn core_options() -> Value {
+    json!({ "properties": { "options": { "$ref": "#/$defs/coreOptions" } } })
 }
 
 fn of_type(condition: &Value) -> Value {

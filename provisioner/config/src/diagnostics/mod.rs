@@ -9,7 +9,6 @@ mod escape;
 mod render;
 mod sources;
 
-pub use diagnostic::closest;
 pub use diagnostic::{Code, Diagnostic, Label, MAX_SHOWN, Severity, finish, has_errors, shown};
 pub use escape::{escape_controls, escape_workflow_command};
 pub use render::{Masks, Style, excerpt, render, render_masked};

@@ -14,5 +14,5 @@ mod syntax;
 mod tests;
 
 pub(crate) use keys::check_keys;
-pub(crate) use namespaces::{Namespaces, UsedSecrets};
+pub(crate) use namespaces::{MissingValues, Namespaces, UsedSecrets};
 pub(crate) use resolve::{ReferenceRule, Resolver};

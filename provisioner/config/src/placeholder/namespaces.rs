@@ -22,6 +22,20 @@ pub(crate) struct Namespaces<'a> {
     pub(crate) process_context: &'a ProcessContext,
     /// The repository.
     pub(crate) repository: &'a Repository,
+    /// Treatment of values that another process may have.
+    pub(crate) missing: MissingValues,
+}
+
+/// Treatment of values of `env`, `secret` and `auth` that this process does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum MissingValues {
+    /// An unset variable is an empty text, with a warning. A missing secret is an error.
+    #[default]
+    Reported,
+    /// Each that another process may have counts as unknown.
+    Unknown,
+    /// Each is an error.
+    Rejected,
 }
 
 /// Value of a placeholder.
@@ -33,6 +47,10 @@ pub(crate) enum PlaceholderValue {
     Secret(SecretText),
     /// An environment variable that is not set, without a default: an empty text.
     Unset,
+    /// A text that may be displayed and that this process does not have.
+    Unknown,
+    /// A secret text that this process does not have.
+    UnknownSecret,
     /// An output of a resource, which exists only once the resource is registered.
     Reference,
     /// The namespace exists but has no such path.
@@ -65,13 +83,20 @@ impl Namespaces<'_> {
             "env" => {
                 let value = self.process_context.environment.get(path);
                 let text = value.filter(|value| !value.is_empty()).cloned().or_else(default);
-                text.or_else(|| value.cloned()).map_or(PlaceholderValue::Unset, PlaceholderValue::Public)
+                match (text, self.missing) {
+                    (Some(text), _) => PlaceholderValue::Public(text),
+                    (None, MissingValues::Unknown) if !path.is_empty() => PlaceholderValue::Unknown,
+                    // CI sets the variables of a fork's pull request to empty texts.
+                    (None, MissingValues::Rejected) => PlaceholderValue::Unset,
+                    (None, _) => value.cloned().map_or(PlaceholderValue::Unset, PlaceholderValue::Public),
+                }
             }
             "secret" => match self.secrets.values.get(path) {
                 Some(value) => {
                     used.secrets.insert(path.to_owned());
                     PlaceholderValue::Secret(value.clone())
                 }
+                None if self.may_have_secrets() && !path.is_empty() => PlaceholderValue::UnknownSecret,
                 None => PlaceholderValue::Missing,
             },
             "auth" => self.lookup_auth(path, used),
@@ -129,8 +154,16 @@ impl Namespaces<'_> {
                 used.auth.insert(name.to_owned());
                 PlaceholderValue::Secret(text)
             }
+            None if self.may_have_secrets() && !name.is_empty() && matches!(property, None | Some("projectId")) => {
+                PlaceholderValue::UnknownSecret
+            }
             None => PlaceholderValue::Missing,
         }
+    }
+
+    /// Returns whether another process may have secrets of the stack that this one did not read, and a check counts them as met.
+    pub(crate) fn may_have_secrets(&self) -> bool {
+        self.missing == MissingValues::Unknown && (self.secrets.is_withheld || self.secrets.is_incomplete)
     }
 
     fn lookup_git(&self, path: &str) -> Option<String> {

@@ -1,13 +1,13 @@
 //! Resolves the placeholders of a parsed tree. Resolved values are not scanned for placeholders again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bridge::message_text::MessageText;
 
-use super::namespaces::{GIT, Namespaces, PlaceholderValue, UsedSecrets};
+use super::namespaces::{GIT, MissingValues, Namespaces, PlaceholderValue, UsedSecrets};
 use super::positions::PlaceholderPositions;
-use super::syntax::{Fault, MalformedPlaceholder, NAMESPACES, Piece, Placeholder, pieces};
+use super::syntax::{Fault, MalformedPlaceholder, Misspelled, NAMESPACES, Piece, Placeholder, pieces};
 use crate::diagnostics::{Code, Diagnostic, SourceFiles, Span};
 use crate::tree::{Entry, InterpolatedString, Mapping, Node, Part, Reference, Scalar, Value};
 
@@ -43,12 +43,21 @@ pub(crate) struct Resolver<'a> {
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Secrets and auth entries used so far.
     pub(crate) used: UsedSecrets,
+    /// Placeholders whose values are unknown.
+    pub(crate) unknown: BTreeSet<String>,
 }
 
 impl<'a> Resolver<'a> {
     /// Returns a resolver without diagnostics.
     pub(crate) fn new(namespaces: Namespaces<'a>, sources: &'a SourceFiles) -> Self {
-        Self { namespaces, sources, candidates: HashMap::new(), diagnostics: Vec::new(), used: UsedSecrets::default() }
+        Self {
+            namespaces,
+            sources,
+            candidates: HashMap::new(),
+            diagnostics: Vec::new(),
+            used: UsedSecrets::default(),
+            unknown: BTreeSet::new(),
+        }
     }
 
     /// Returns the sources of placeholder values.
@@ -114,7 +123,17 @@ impl<'a> Resolver<'a> {
         }
         match self.namespaces.lookup(placeholder, &mut self.used) {
             PlaceholderValue::Public(text) => push_text(&mut into.parts, &text),
+            PlaceholderValue::Unset if self.namespaces.missing == MissingValues::Rejected => {
+                let diagnostic = unset_variable_error(placeholder, at);
+                self.keep_unresolved(placeholder, diagnostic, into);
+            }
             PlaceholderValue::Unset => self.diagnostics.push(unset_variable_warning(placeholder, at)),
+            value @ (PlaceholderValue::Unknown | PlaceholderValue::UnknownSecret) => {
+                let placeholder = placeholder.raw.to_owned();
+                self.unknown.insert(placeholder.clone());
+                into.parts.push(Part::Unknown { placeholder });
+                into.secret |= value == PlaceholderValue::UnknownSecret;
+            }
             PlaceholderValue::Secret(text) => {
                 push_text(&mut into.parts, text.expose());
                 into.secret = true;
@@ -225,7 +244,7 @@ impl<'a> Resolver<'a> {
             "secret" => {
                 (format!("the secret {path:?} is not defined for stack {stack:?}"), self.secrets_hint("values"))
             }
-            "auth" if self.namespaces.secrets.auth.contains_key(name) => (
+            "auth" if self.namespaces.secrets.auth.contains_key(name) || self.namespaces.may_have_secrets() => (
                 format!("an auth entry has no property {:?}", path.split_once('.').map_or("", |(_, rest)| rest)),
                 format!("`${{auth:{name}}}` is its credentials, `${{auth:{name}.projectId}}` its account or project"),
             ),
@@ -269,8 +288,24 @@ fn malformed_error(malformed: &MalformedPlaceholder<'_>, at: Span) -> Diagnostic
             let help = "write text in its place: a placeholder cannot contain another one, not even in its default";
             (format!("`{beginning}…}}` contains another placeholder"), help.to_owned())
         }
+        Fault::Misspelled => {
+            let spelling = Misspelled::of(malformed.raw).map(|found| found.spelling).unwrap_or_default();
+            (format!("`{beginning}` is not how a placeholder is written"), format!("write `{spelling}`"))
+        }
     };
     Diagnostic::error(Code("malformed-placeholder"), at, summary).help(help).help(LITERAL_HELP)
+}
+
+/// Returns the error of a variable that a check with all values needs.
+fn unset_variable_error(placeholder: &Placeholder<'_>, at: Span) -> Diagnostic {
+    let name = placeholder.path.unwrap_or_default();
+    let summary = MessageText::new(format_args!(
+        "the environment variable {name:?} is not set or is empty, and `{}` has no default",
+        placeholder.raw
+    ));
+    Diagnostic::error(UNRESOLVED, at, summary)
+        .help("set the variable; without --require-values, its value counts as unknown")
+        .help(format_args!("if the text may be empty, write `${{env:{name}:}}`"))
 }
 
 fn unset_variable_warning(placeholder: &Placeholder<'_>, at: Span) -> Diagnostic {

@@ -40,7 +40,7 @@ pub(crate) struct MalformedPlaceholder<'t> {
     pub(crate) raw: &'t str,
     /// Position of `raw` in the string, in bytes.
     pub(crate) offset: usize,
-    /// `${namespace:`, or `${` of any other text.
+    /// `${namespace:`, `${` of any other text, or the whole text of a misspelled placeholder.
     pub(crate) beginning: &'t str,
     /// Reason that the placeholder has no value.
     pub(crate) fault: Fault,
@@ -60,6 +60,8 @@ pub(crate) enum Fault {
     Unclosed,
     /// The placeholder contains another one.
     Nested,
+    /// There are spaces around the namespace, or it is in double braces.
+    Misspelled,
 }
 
 impl<'t> Piece<'t> {
@@ -167,6 +169,10 @@ impl<'t> Opening<'t> {
             let fault = if self.matching_close.is_some() { Fault::Nested } else { Fault::Unclosed };
             return Some(self.malformed(text, fault));
         }
+        if let Some(Misspelled { raw, .. }) = Misspelled::at(text, self.start, close) {
+            let (offset, fault) = (self.start, Fault::Misspelled);
+            return Some(Piece::Malformed(MalformedPlaceholder { raw, offset, beginning: raw, fault }));
+        }
         let raw = &text[self.start..=close];
         let tag = &text[self.start + OPENING.len()..close];
         let mut parts = tag.splitn(3, ':');
@@ -188,6 +194,52 @@ impl<'t> Opening<'t> {
     }
 }
 
+/// Text that is a placeholder but for its spelling: `${ secret:pw }`, or `${{ secrets.pw }}` as on GitHub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Misspelled<'t> {
+    /// Whole text.
+    raw: &'t str,
+    /// The placeholder that is meant.
+    pub(super) spelling: String,
+}
+
+impl<'t> Misspelled<'t> {
+    /// Reads the whole text of a malformed placeholder.
+    pub(super) fn of(raw: &'t str) -> Option<Self> {
+        Self::at(raw, 0, raw.find('}')?)
+    }
+
+    /// Reads a text from its `${` and the first `}` after it.
+    fn at(text: &'t str, start: usize, close: usize) -> Option<Self> {
+        let tag = &text[start + OPENING.len()..close];
+        match tag.strip_prefix('{') {
+            Some(expression) => {
+                let spelling = spelling_of_expression(expression.trim())?;
+                text[close..].starts_with("}}").then(|| Self { raw: &text[start..close + 2], spelling })
+            }
+            None => {
+                let (namespace, rest) = tag.split_once(':')?;
+                let is_path = !rest.split(':').next().unwrap_or_default().contains(is_beyond_path);
+                let is_spaced = namespace != namespace.trim() && NAMESPACES.contains(&namespace.trim());
+                let spelling = || format!("${{{}:{}}}", namespace.trim(), rest.trim());
+                (is_spaced && is_path).then(|| Self { raw: &text[start..=close], spelling: spelling() })
+            }
+        }
+    }
+}
+
+/// Returns the placeholder for an expression in double braces that begins with a namespace, or with one in the plural; `None` if
+/// it begins with another word.
+fn spelling_of_expression(expression: &str) -> Option<String> {
+    let (word, path) = expression.split_at(expression.find(['.', ':'])?);
+    let word = word.trim();
+    let namespace = NAMESPACES.iter().find(|name| word == **name || word.strip_suffix('s') == Some(**name))?;
+    let path = path[1..].trim();
+    let is_path =
+        !path.is_empty() && path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-./:[]".contains(&byte));
+    Some(format!("${{{namespace}:{}}}", if is_path { path } else { "NAME" }))
+}
+
 /// Returns true for characters that no path has. The `}` after them belongs to the text around the placeholder, such as
 /// JSON.
 fn is_beyond_path(character: char) -> bool {
@@ -197,6 +249,25 @@ fn is_beyond_path(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn misspelled_placeholder_has_a_right_spelling() {
+        for (text, expected) in [
+            ("${ secret:pw }", "${secret:pw}"),
+            ("${\tenv :A:a b }", "${env:A:a b}"),
+            ("${{ secrets.PW }}", "${secret:PW}"),
+            ("${{ vars.a-b }}", "${var:a-b}"),
+            ("${{resource.web.ips[0]}}", "${resource:web.ips[0]}"),
+            ("${{ secrets.A || 'x' }}", "${secret:NAME}"),
+            ("${{ project: root }}", "${project:root}"),
+        ] {
+            assert_eq!(Misspelled::of(text).map(|found| found.spelling).as_deref(), Some(expected), "{text}");
+        }
+        for text in ["${secret:pw}", "${{ github.ref }}", "${{ secretly.x }}", "${ HOME:-x }", "${{ secrets.A }", "${}"]
+        {
+            assert_eq!(Misspelled::of(text), None, "{text}");
+        }
+    }
 
     /// Shows: server-yaml.md#placeholders "ends at the first `}`"
     #[test]
@@ -229,6 +300,14 @@ mod tests {
             ("${resource:${env:X}.b} c", r#"Nested@0 "${resource:${env:X}.b}" " c""#),
             ("${env:A:${HOME}}}", r#"Nested@0 "${env:A:${HOME}}" "}""#),
             ("${HOME:-${env:A}}", r#"Nested@0 "${HOME:-${env:A}}""#),
+            // Misspelled.
+            ("a ${ secret:pw } b", r#""a " Misspelled@2 "${ secret:pw }" " b""#),
+            ("${env :X:d}", r#"Misspelled@0 "${env :X:d}""#),
+            ("${{ secrets.PW }}x", r#"Misspelled@0 "${{ secrets.PW }}" "x""#),
+            ("${{env.A}}${{ secret:b }}", r#"Misspelled@0 "${{env.A}}" Misspelled@10 "${{ secret:b }}""#),
+            ("${{ github.sha }}", "<{ github.sha  None None> \"}\""),
+            ("${ env \"A:b\" }", "< env \"A Some(\"b\\\" \") None>"),
+            ("${ env:\"a\"; }", "< env Some(\"\\\"a\\\"; \") None>"),
             // Shell code.
             ("${1:-x}${#a[@]}", r##"<1 Some("-x") None> <#a[@] None None>"##),
             ("x ${} y ${", r#""x ${} y ${""#),

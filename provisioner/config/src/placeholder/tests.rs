@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
-use super::{Namespaces, ReferenceRule, Resolver};
+use super::{MissingValues, Namespaces, ReferenceRule, Resolver};
 use crate::diagnostics::{Sensitivity, SourceFiles};
 use crate::process_context::{Account, Git, Head, ProcessContext, Repository};
 use crate::secret_text::SecretText;
@@ -75,6 +75,7 @@ fn resolve(recorded_context: &Json, input: &str) -> String {
         secrets: &secrets,
         process_context: &process_context,
         repository: &repository,
+        missing: MissingValues::Reported,
     };
     let mut resolver = Resolver::new(namespaces, &sources);
     match resolver.resolve(&Node { value, span }, ReferenceRule::Rejected).value {

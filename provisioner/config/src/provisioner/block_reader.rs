@@ -24,8 +24,11 @@ pub(super) struct BlockReader<'c, 'r> {
 
 /// A text of a `config` with resolved placeholders.
 pub(super) struct Field {
+    /// Text, with the placeholders of its unknown values in their places.
     pub(super) text: String,
     pub(super) span: Span,
+    /// False if a value in the text is not known in this process: the text is checked only as far as it is written.
+    pub(super) is_known: bool,
 }
 
 impl BlockReader<'_, '_> {
@@ -74,12 +77,17 @@ impl BlockReader<'_, '_> {
     /// Reads a string field.
     pub(super) fn read_field(&mut self, section: Section<'_>, key: &str) -> Option<Field> {
         let Node { value, span } = self.resolve_field(section, key)?;
-        let text = match value {
-            Value::Scalar(scalar) => scalar.text,
-            Value::Interpolated(string) => string.known()?,
+        let (text, is_known) = match value {
+            Value::Scalar(scalar) => (scalar.text, true),
+            Value::Interpolated(string) => (string.with_placeholders()?, !string.is_unknown()),
             Value::Sequence(_) | Value::Mapping(_) => return None,
         };
-        Some(Field { text, span })
+        Some(Field { text, span, is_known })
+    }
+
+    /// Reads a text with a value that is known and not empty.
+    pub(super) fn read_known(&mut self, section: Section<'_>, key: &str) -> Option<Field> {
+        self.read_field(section, key).filter(|field| field.is_known && !field.text.is_empty())
     }
 
     /// Reads a string field as a node, which holds whether the text is secret. The scalar is converted to a string before

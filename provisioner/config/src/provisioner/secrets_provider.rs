@@ -92,9 +92,10 @@ impl BlockReader<'_, '_> {
         };
         let Some(config) = config else { return self.report_missing_key(service, span) };
         self.reader().warn_of_unknown_keys(config, service.keys());
-        let account = match service {
+        self.reader().text_at(config, "account");
+        let account: Option<CloudAccount> = match service {
             Service::Aws => self.read_aws_account(config).map(CloudAccount::Aws),
-            Service::Google => self.read_text(config, "credentials").map(|field| CloudAccount::Google(field.into())),
+            Service::Google => self.read_known(config, "credentials").map(|field| CloudAccount::Google(field.into())),
             // The credentials come from the environment, as for Pulumi.
             Service::Azure | Service::Vault => None,
         };
@@ -108,10 +109,9 @@ impl BlockReader<'_, '_> {
                 account,
             })));
         }
-        let Some(Field { text: url, span }) = self.read_text(config, "keyName") else {
-            return self.report_missing_key(service, span);
-        };
-        let of_url = self.check_url(service, &url, config, span)?;
+        let Some(key) = self.read_text(config, "keyName") else { return self.report_missing_key(service, span) };
+        let of_url = self.check_url(service, &key, config, &account)?;
+        let Field { text: url, span, .. } = key;
         // The account of one service is of no use to another.
         let account = account.filter(|_| of_url == service).unwrap_or_default();
         Some(SecretsProvider::Key { url, span, account })
@@ -137,7 +137,7 @@ impl BlockReader<'_, '_> {
         self.reader().warn_of_unknown_keys(config, &["passPhrase"]);
         let field = self.read_field(config, "passPhrase");
         let span = field.as_ref().map_or(span, |field| field.span);
-        let passphrase = field.filter(|field| !field.text.is_empty()).map(SecretText::from);
+        let passphrase = field.filter(|field| field.is_known && !field.text.is_empty()).map(SecretText::from);
         SecretsProvider::Passphrase { passphrase, span }
     }
 
@@ -156,7 +156,14 @@ impl BlockReader<'_, '_> {
 
     /// Checks that the text is the URL of a key, and returns its service. One of another service than that of the type is used,
     /// with a warning: the Go program passes it on, too.
-    fn check_url(&mut self, service: Service, url: &str, config: Section<'_>, span: Span) -> Option<Service> {
+    fn check_url(
+        &mut self,
+        service: Service,
+        key: &Field,
+        config: Section<'_>,
+        account: &Option<CloudAccount>,
+    ) -> Option<Service> {
+        let (url, span) = (key.text.as_str(), key.span);
         if let Some(of_url) = Service::ALL.into_iter().find(|service| has_scheme(url, &[service.scheme()])) {
             if of_url != service {
                 let summary = format!("this is a key of {}, not of {}", of_url.kind(), service.kind());
@@ -165,23 +172,38 @@ impl BlockReader<'_, '_> {
             }
             return Some(of_url);
         }
+        if !key.is_known {
+            return Some(service);
+        }
         let summary = format!("{:?} is not the URL of a key", shorten(url));
-        let help = format!("write `keyName: {:?}`", self.url_of(service, url, config));
-        self.diagnostics.push(Diagnostic::error(CODE, span, summary).help(help));
+        let region = match account {
+            Some(CloudAccount::Aws(AwsAccount { region: Some(region), .. })) => region,
+            _ => "REGION",
+        };
+        let help = format!("write `keyName: {:?}`", self.url_of(service, url, region, config));
+        let error = Diagnostic::error(CODE, span, summary).help(help);
+        let created =
+            "for a key that does not exist, write `provision: true` in place of `keyName`: `sc provision` creates it";
+        let creates = service.keys().contains(&"provision");
+        self.diagnostics.push(if creates { error.help(created) } else { error });
         None
     }
 
-    /// Returns the URL of a key whose bare name or ARN is given.
-    fn url_of(&mut self, service: Service, name: &str, config: Section<'_>) -> String {
+    /// Returns the URL of a key whose bare name, id or ARN is given. AWS finds a key by its name, which is an alias, only behind
+    /// `alias/`.
+    fn url_of(&mut self, service: Service, name: &str, region: &str, config: Section<'_>) -> String {
         let mut text = |key: &str, missing: &str| {
             self.read_text(config, key).map_or_else(|| missing.to_owned(), |field| field.text)
         };
         match service {
             Service::Aws if name.starts_with("arn:") => {
-                let of_arn = name.split(':').nth(3).filter(|region| !region.is_empty()).unwrap_or("REGION");
+                let of_arn = name.split(':').nth(3).filter(|region| !region.is_empty()).unwrap_or(region);
                 format!("awskms:///{name}?region={of_arn}")
             }
-            Service::Aws => format!("awskms://{name}?region={}", text("region", "REGION")),
+            Service::Aws if name.starts_with("alias/") || is_aws_key_id(name) => {
+                format!("awskms://{name}?region={region}")
+            }
+            Service::Aws => format!("awskms://alias/{name}?region={region}"),
             Service::Google if name.starts_with("projects/") => format!("gcpkms://{name}"),
             Service::Google => {
                 let (project, location) = (text("projectId", "PROJECT"), text("keyLocation", "LOCATION"));
@@ -195,7 +217,10 @@ impl BlockReader<'_, '_> {
 
     /// Reads the fields of an account of AWS. `credentials`, the account as JSON, overrides the others.
     pub(super) fn read_aws_account(&mut self, config: Section<'_>) -> Option<AwsAccount> {
-        if let Some(Field { text, span }) = self.read_text(config, "credentials") {
+        if let Some(Field { text, span, is_known }) = self.read_text(config, "credentials") {
+            if !is_known {
+                return Some(AwsAccount::default());
+            }
             let account = AwsAccount::parse(&text);
             if account.is_none() {
                 let summary = "these are not the credentials of an AWS account";
@@ -219,9 +244,15 @@ impl BlockReader<'_, '_> {
     }
 }
 
-/// Returns the text of a field; empty if it is missing.
+/// Returns whether a text is the id of a key on AWS: a UUID, or `mrk-` and 32 hexadecimal digits.
+fn is_aws_key_id(text: &str) -> bool {
+    let digits = text.strip_prefix("mrk-").map_or_else(|| text.replace('-', ""), str::to_owned);
+    digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Returns the text of a field; empty if it is missing or unknown.
 fn into_secret(field: Option<Field>) -> SecretText {
-    field.map_or_else(|| SecretText::new(""), SecretText::from)
+    field.filter(|field| field.is_known).map_or_else(|| SecretText::new(""), SecretText::from)
 }
 
 impl From<Field> for SecretText {

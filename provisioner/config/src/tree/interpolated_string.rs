@@ -1,10 +1,10 @@
-//! A string that holds references or secrets.
+//! A string that holds references, secrets or unknown values.
 
 use std::fmt;
 
 use crate::diagnostics::Span;
 
-/// A string that holds references, secrets, or both.
+/// A string that holds references, secrets or unknown values.
 #[derive(Clone, PartialEq)]
 pub struct InterpolatedString {
     /// Parts to join. A string of a single reference and no text has the type of the referenced value.
@@ -20,6 +20,11 @@ pub enum Part {
     Text(String),
     /// An output of another resource.
     Reference(Reference),
+    /// A placeholder whose value is not known in this process. A check counts it as met.
+    Unknown {
+        /// Text of the placeholder, from `${` to `}`.
+        placeholder: String,
+    },
 }
 
 /// `${resource:KEY.PATH}`, or in `outputs` `${resource:ENV/KEY.PATH}`. A default may follow: `${resource:KEY.PATH:DEFAULT}`.
@@ -42,14 +47,27 @@ impl InterpolatedString {
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         self.parts.iter().filter_map(|part| match part {
             Part::Reference(reference) => Some(reference),
-            Part::Text(_) => None,
+            Part::Text(_) | Part::Unknown { .. } => None,
         })
     }
 
-    /// Returns the text; `None` if it has references.
+    /// Returns the text; `None` if it has references or unknown values.
     pub fn known(&self) -> Option<String> {
         self.parts.iter().try_fold(String::new(), |text, part| match part {
             Part::Text(part) => Some(text + part),
+            Part::Reference(_) | Part::Unknown { .. } => None,
+        })
+    }
+
+    /// Returns whether a value in the text is not known in this process.
+    pub fn is_unknown(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Unknown { .. }))
+    }
+
+    /// Returns the text with the placeholders of its unknown values in their places; `None` if it has references.
+    pub(crate) fn with_placeholders(&self) -> Option<String> {
+        self.parts.iter().try_fold(String::new(), |text, part| match part {
+            Part::Text(part) | Part::Unknown { placeholder: part } => Some(text + part),
             Part::Reference(_) => None,
         })
     }

@@ -19,7 +19,7 @@ pub struct Node {
 pub enum Value {
     /// A scalar, not typed yet.
     Scalar(Scalar),
-    /// A string with resolved placeholders that holds references or secrets. The parser never returns one.
+    /// A string with resolved placeholders that holds references, secrets or unknown values. The parser never returns one.
     Interpolated(InterpolatedString),
     /// A list.
     Sequence(Vec<Node>),
@@ -91,6 +91,11 @@ impl Node {
     /// Returns true for an empty value, `~` or `null`.
     pub fn is_null(&self) -> bool {
         self.as_scalar().is_some_and(Scalar::is_null)
+    }
+
+    /// Returns true for a text with a value that is not known in this process.
+    pub fn is_unknown(&self) -> bool {
+        matches!(&self.value, Value::Interpolated(string) if string.is_unknown())
     }
 
     /// Returns the kind of value, for messages.

@@ -1,11 +1,19 @@
 //! Core types: resource types that a stack uses without a plugin prefix.
 
+use std::any::TypeId;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
 
 use super::decode::{Decoded, decode};
+use super::{accounts, limits};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::tree::{Entry, Node, Value};
+
+const MISSING: Code = Code("missing-key");
 
 /// Key that must have a value, and a hint for a `config` that lacks it.
 pub type RequiredKey = (&'static str, &'static str);
@@ -22,7 +30,7 @@ pub enum TypeOrigin {
 /// The typed `config` of a core type.
 ///
 /// Fields that may hold secrets or references are [`TextHandle`](super::TextHandle)s.
-pub trait CoreConfig: DeserializeOwned + JsonSchema {
+pub trait CoreConfig: DeserializeOwned + JsonSchema + 'static {
     /// Value of `type` in server.yaml.
     const TYPE: &'static str;
     /// Origin of the type.
@@ -69,9 +77,16 @@ impl CoreType {
             schema: schema::<C>,
             check: |node, diagnostics| {
                 if let Some(decoded) = decode::<C>(node, diagnostics) {
-                    let required = C::REQUIRED.iter().copied().chain(C::required_by(&decoded));
+                    // Which further keys and values are right may depend on a value that is not known.
+                    let is_known = !decoded.has_unknown_values;
+                    let further = if is_known { C::required_by(&decoded) } else { Vec::new() };
+                    let required = C::REQUIRED.iter().copied().chain(further);
                     diagnostics.extend(required.filter_map(|key| missing(node, key)));
-                    C::validate(&decoded, node, diagnostics);
+                    limits::check(&known_schema::<C>(), node, diagnostics);
+                    accounts::check(C::PROVIDER, node, diagnostics);
+                    if is_known {
+                        C::validate(&decoded, node, diagnostics);
+                    }
                 }
             },
         }
@@ -115,6 +130,13 @@ impl CoreType {
     }
 }
 
+/// Returns the schema of a `config` as JSON. It is made once: a stack may have thousands of resources of a type.
+fn known_schema<C: CoreConfig>() -> Arc<Json> {
+    static KNOWN: Mutex<BTreeMap<TypeId, Arc<Json>>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(known.entry(TypeId::of::<C>()).or_insert_with(|| Arc::new(schema::<C>().to_value())))
+}
+
 /// Returns the schema of a `config`: with its required keys, and without further keys in its nested objects. The description of
 /// an own type says that Simple Container does not have it.
 fn schema<C: CoreConfig>() -> Schema {
@@ -144,6 +166,22 @@ fn missing(config: &Node, (key, help): RequiredKey) -> Option<Diagnostic> {
         Value::Interpolated(string) => string.known().as_deref() != Some(""),
         Value::Sequence(_) | Value::Mapping(_) => true,
     });
-    let span = value.unwrap_or(config).span;
-    (!has_value).then(|| Diagnostic::error(Code("missing-key"), span, format_args!("`{key}` is missing")).help(help))
+    if has_value {
+        return None;
+    }
+    Some(match value.filter(|value| !value.is_null()) {
+        None => {
+            let span = value.unwrap_or(config).span;
+            Diagnostic::error(MISSING, span, format_args!("`{key}` is missing")).help(help)
+        }
+        Some(value) => {
+            let error = Diagnostic::error(MISSING, value.span, format_args!("`{key}` is empty"));
+            match &value.value {
+                Value::Interpolated(_) => error.help(
+                    "the placeholder in it stands for an empty text: complete the entry in the stack's secrets.yaml",
+                ),
+                _ => error.help(help),
+            }
+        }
+    })
 }

@@ -1,23 +1,21 @@
 //! Decodes the typed `config` of a core type: a node to a `serde` type. Collects all errors.
 //!
 //! Scalars are read as the Go program reads them inside `config` (see [`crate::yaml::scalar`]). Unknown keys are
-//! ignored, with a warning if they are similar to a known key.
+//! ignored, with a warning.
 
 use std::cell::RefCell;
 use std::fmt;
 
 use bridge::message_text::MessageText;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, Deserialize, DeserializeOwned, DeserializeSeed, IntoDeserializer, Visitor};
+use serde::de::{self, DeserializeOwned, DeserializeSeed, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
-use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
+use super::text_handle::{TEXT_HANDLE, TextHandle};
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::reader::{Reader, Section};
 use crate::tree::{Entry, InterpolatedString, Mapping, Node, Part, Scalar, Value};
 use crate::yaml::scalar::{Resolved, UntypedScalar, go_bool, go_int, go_text, read_untyped, resolve};
 
-const TEXT_HANDLE: &str = "$sc::TextHandle";
 /// Name of the newtype that [`FreeValue`](super::FreeValue) is decoded as: its texts are passed to the visitor as handles.
 pub(super) const FREE_VALUE: &str = "$sc::FreeValue";
 const WRONG_KIND: Code = Code("wrong-kind");
@@ -26,42 +24,14 @@ const WRONG_KIND: Code = Code("wrong-kind");
 /// share. The attribute `flatten` of serde would lose the positions.
 const FLATTENED: &str = "$sc::Flattened";
 
-/// A text of a typed `config` that may hold secrets and references. Its value exists only when the resource is
-/// registered. The handle is an index into the texts of the decoded value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TextHandle(usize);
-
-impl TextHandle {
-    pub(super) fn new(index: u64) -> Option<Self> {
-        usize::try_from(index).ok().map(Self)
-    }
-
-    /// Returns the index in [`Decoded::texts`].
-    pub fn index(self) -> usize {
-        self.0
-    }
-
-    /// Returns the handle that serialized to this object; `None` for any other JSON.
-    pub fn from_json(value: &serde_json::Value) -> Option<Self> {
-        let index = value.as_object().filter(|members| members.len() == 1)?.get(TEXT_HANDLE)?.as_u64()?;
-        Self::new(index)
-    }
-}
-
-/// Serializes to an object that [`TextHandle::from_json`] reads. No text is in it.
-impl Serialize for TextHandle {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(1))?;
-        map.serialize_entry(TEXT_HANDLE, &self.0)?;
-        map.end()
-    }
-}
-
 /// A decoded `config` with the texts of its handles.
 #[derive(Clone, Debug)]
 pub struct Decoded<T> {
     /// The typed configuration.
     pub config: T,
+    /// True if a value that is not known in this process stands for a number, a boolean or another value without a handle: the
+    /// configuration has a default in its place.
+    pub has_unknown_values: bool,
     texts: Vec<(InterpolatedString, Span)>,
 }
 
@@ -71,7 +41,7 @@ impl<T> Decoded<T> {
     /// # Panics
     /// Panics if the handle comes from another configuration.
     pub fn text(&self, handle: TextHandle) -> (&InterpolatedString, Span) {
-        let (string, span) = &self.texts[handle.0];
+        let (string, span) = &self.texts[handle.index()];
         (string, *span)
     }
 
@@ -100,44 +70,15 @@ pub fn decode<T: DeserializeOwned>(node: &Node, diagnostics: &mut Vec<Diagnostic
     }
     diagnostics.extend(decode_diagnostics);
     let config = result.ok().filter(|_| !has_errors)?;
-    Some(Decoded { config, texts: context.texts.into_inner() })
-}
-
-impl<'de> Deserialize<'de> for TextHandle {
-    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Handle;
-        impl Visitor<'_> for Handle {
-            type Value = TextHandle;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text")
-            }
-            fn visit_u64<E: de::Error>(self, index: u64) -> Result<TextHandle, E> {
-                usize::try_from(index).map(TextHandle).map_err(E::custom)
-            }
-        }
-        deserializer.deserialize_newtype_struct(TEXT_HANDLE, Handle)
-    }
-}
-
-/// Schema of the value in the file: a scalar.
-impl JsonSchema for TextHandle {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Text".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": ["string", "number", "boolean"] })
-    }
+    let has_unknown_values = context.has_unknown_values.into_inner();
+    Some(Decoded { config, has_unknown_values, texts: context.texts.into_inner() })
 }
 
 #[derive(Default)]
 struct DecodeContext {
     diagnostics: RefCell<Vec<Diagnostic>>,
     has_errors: RefCell<bool>,
+    has_unknown_values: RefCell<bool>,
     texts: RefCell<Vec<(InterpolatedString, Span)>>,
     /// Fields of the structs around the flattened one that is decoded next.
     outer_fields: RefCell<Vec<&'static str>>,
@@ -176,12 +117,38 @@ struct Decoder<'n> {
 }
 
 impl<'n> Decoder<'n> {
-    /// Reports a value of the wrong kind. Decoding continues with a default value, which is discarded.
+    /// Reports a value of the wrong kind, unless it is unknown. Decoding continues with a default value, which is discarded.
     fn report_wrong_kind(self, expected: &str) {
+        if self.is_unknown() {
+            return;
+        }
         let summary = MessageText::new(format_args!("expected {expected}, found {}", self.node.kind()));
         let diagnostic = Diagnostic::error(WRONG_KIND, self.node.span, summary);
         let quoted = self.node.as_scalar().is_some_and(|scalar| !scalar.plain);
         self.context.push_error(if quoted { diagnostic.help("write it without quotes") } else { diagnostic });
+    }
+
+    /// Warns of a number whose fraction is lost, as in the Go program.
+    fn warn_of_fraction(self, read: i64) {
+        let scalar = self.node.as_scalar();
+        if let Some((scalar, Resolved::Float(value))) = scalar.map(|scalar| (scalar, resolve(scalar)))
+            && value.fract() != 0.0
+        {
+            self.warn_of_rewriting(scalar, &read.to_string(), "write a whole number");
+        }
+    }
+
+    fn warn_of_rewriting(self, scalar: &Scalar, read: &str, help: &str) {
+        let summary = MessageText::new(format_args!("{:?} is read as {read:?}", scalar.text));
+        let warning = Diagnostic::warning(Code("rewritten-scalar"), self.node.span, summary).help(help.to_owned());
+        self.context.diagnostics.borrow_mut().push(warning);
+    }
+
+    /// Returns whether the value is not known in this process, and notes that a default takes its place.
+    fn is_unknown(self) -> bool {
+        let is_unknown = self.node.is_unknown();
+        *self.context.has_unknown_values.borrow_mut() |= is_unknown;
+        is_unknown
     }
 
     fn scalar(self, expected: &str) -> Option<&'n Scalar> {
@@ -197,15 +164,11 @@ impl<'n> Decoder<'n> {
             Value::Scalar(scalar) => {
                 let text = go_text(scalar);
                 if text != scalar.text && !scalar.is_null() {
-                    let summary = MessageText::new(format_args!("{:?} is read as {text:?}", scalar.text));
-                    let help = "put the value in quotes to keep it as it is written";
-                    self.context
-                        .diagnostics
-                        .borrow_mut()
-                        .push(Diagnostic::warning(Code("rewritten-scalar"), self.node.span, summary).help(help));
+                    self.warn_of_rewriting(scalar, &text, "put the value in quotes to keep it as it is written");
                 }
                 text
             }
+            Value::Interpolated(_) if self.is_unknown() => String::new(),
             Value::Interpolated(string) => string.known().unwrap_or_else(|| {
                 let summary = "a reference to another resource is not allowed here";
                 self.context.push_error(Diagnostic::error(Code("misplaced-reference"), self.node.span, summary));
@@ -278,7 +241,10 @@ macro_rules! integers {
     ($($method:ident)*) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
             match self.node.is_null().then_some(0).or_else(|| self.node.as_scalar().and_then(go_int)) {
-                Some(value) => visitor.visit_i64(value),
+                Some(value) => {
+                    self.warn_of_fraction(value);
+                    visitor.visit_i64(value)
+                }
                 None => {
                     self.report_wrong_kind("a whole number");
                     visitor.visit_i64(0)
@@ -325,7 +291,11 @@ impl<'de> de::Deserializer<'de> for Decoder<'de> {
     }
 
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        let number = self.scalar("a number").filter(|scalar| scalar.plain).map(go_text);
+        let number = self.scalar("a number").map(go_text);
+        if self.node.as_scalar().is_some_and(|scalar| !scalar.plain) {
+            self.report_wrong_kind("a number");
+            return visitor.visit_f64(0.0);
+        }
         match number.filter(|text| !text.is_empty()).map(|text| text.parse()) {
             Some(Ok(number)) => visitor.visit_f64(number),
             Some(Err(_)) => {
@@ -398,8 +368,9 @@ impl<'de> de::Deserializer<'de> for Decoder<'de> {
         if let Value::Mapping(mapping) = &self.node.value {
             let section = Section { mapping, span: self.node.span };
             let outer_fields = if self.is_flattened { self.context.outer_fields.take() } else { Vec::new() };
-            let known = [fields, &outer_fields].concat();
-            Reader::new(&mut self.context.diagnostics.borrow_mut()).warn_of_misspelled_keys(section, &known);
+            let known: Vec<&str> =
+                fields.iter().chain(&outer_fields).copied().filter(|key| *key != FLATTENED).collect();
+            Reader::new(&mut self.context.diagnostics.borrow_mut()).warn_of_unknown_keys(section, &known);
         }
         self.visit_entries(visitor, None)
     }
@@ -410,6 +381,9 @@ impl<'de> de::Deserializer<'de> for Decoder<'de> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
+        if let Some(first) = variants.first().filter(|_| self.is_unknown()) {
+            return visitor.visit_enum((*first).into_deserializer());
+        }
         let text = self.text();
         if !variants.contains(&text.as_str()) {
             self.context.push_error(

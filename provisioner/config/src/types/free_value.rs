@@ -7,7 +7,8 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserialize, MapAccess, SeqAccess, Visitor};
 
-use super::decode::{FREE_VALUE, TextHandle};
+use super::decode::FREE_VALUE;
+use super::text_handle::TextHandle;
 
 /// Value of any structure. Its texts may hold secrets and references.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,6 +5,13 @@ use std::collections::BTreeMap;
 use super::core_type::{CoreType, TypeOrigin};
 use super::template_type::TemplateType;
 
+/// Types of `auth`.
+const AUTH_TYPES: [&str; 4] = ["pulumi-token", "aws-token", "gcp-service-account", "kubernetes"];
+/// Types of `secrets`.
+pub(crate) const SECRETS_TYPES: [&str; 2] = ["aws-secrets-manager", "gcp-secrets-manager"];
+/// Types of `cicd`.
+pub(crate) const CICD_TYPES: [&str; 1] = ["github-actions"];
+
 /// Types that a stack can use without a plugin: core types, types of registrars and types of keys by name, and types of
 /// templates. Also the names of types that only Simple Container has.
 #[derive(Clone, Debug, Default)]
@@ -73,8 +80,16 @@ impl TypeTable {
         &self.unsupported
     }
 
+    /// Returns the names of all types that blocks other than resources may have. As in Go, one namespace holds the types of
+    /// `auth`, `secrets`, `cicd`, resources, registrars and templates (docs/spec/simple-container.md#2.2, #7.1), so each of these
+    /// blocks accepts any type of the namespace.
+    pub fn block_names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        let blocks = AUTH_TYPES.into_iter().chain(SECRETS_TYPES).chain(CICD_TYPES);
+        blocks.chain(self.simple_container_names()).chain(self.templates().iter().map(TemplateType::name))
+    }
+
     /// Returns the names of the types of Simple Container for resources and registrars, supported ones or not.
-    pub(crate) fn simple_container_names(&self) -> impl Iterator<Item = &'static str> + '_ {
+    fn simple_container_names(&self) -> impl Iterator<Item = &'static str> + '_ {
         let is_own = |core: &&CoreType| core.origin() == TypeOrigin::Own;
         let known = self.iter().chain(self.registrars()).filter(move |core| !is_own(core)).map(CoreType::name);
         known.chain(self.unsupported.iter().copied())

@@ -3,7 +3,8 @@
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::de::DeserializeOwned;
 
-use super::decode::{Decoded, TextHandle, decode};
+use super::decode::{Decoded, decode};
+use super::text_handle::TextHandle;
 use crate::diagnostics::Diagnostic;
 use crate::tree::Node;
 

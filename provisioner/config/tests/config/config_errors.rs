@@ -29,14 +29,6 @@ templates:
     .types(types())
     .messages();
     insta::assert_snapshot!(messages, @r#"
-    error[provisioner]: organization name must be 'organization'
-     --> .sc/stacks/s/server.yaml:5:19
-      |
-    5 |     organization: acme
-      |                   ^^^^
-      |
-      = hint: leave `organization` out: state in files has none
-
     error[not-supported]: the state storage "pulumi-cloud" is not supported: it belongs to the service Pulumi Cloud
      --> .sc/stacks/s/server.yaml:6:28
       |
@@ -44,6 +36,7 @@ templates:
       |                            ^^^^^^^^^^^^
       |
       = hint: keep the state in a store of your own, such as a folder (`file://…`) or a bucket (`s3://…`, `gs://…`, `azblob://…`); `pulumi stack export | sc stack import` moves a stack there
+      = hint: leave `organization` out then: it is an account of the service, and a store of your own has none
 
     error[provisioner]: a secrets provider of type "aws-kms" needs the URL of a key
      --> .sc/stacks/s/server.yaml:7:31
@@ -93,7 +86,7 @@ provisioner:
       |     ^^^^^^^^^^^^
       |
       = hint: did you mean `state-storage`?
-      = hint: the keys are organization, state-storage, secrets-provider, confirm, maxDeletes, acceptMissing, lock, journal
+      = hint: the keys are organization, state-storage, secrets-provider, confirm, maxDeletes, acceptMissing, pendingCreates, lock, journal
 
     error[provisioner]: failed to read state storage config: unknown provisioner field config type ""
      --> .sc/stacks/s/server.yaml:5:5
@@ -167,12 +160,16 @@ resources: { registrar: { type: godaddy }, resources: { e: { resources: { a: { t
       |
     8 | secrets: { type: vault }
       |                  ^^^^^
+      |
+      = hint: the types of `secrets` are aws-secrets-manager, gcp-secrets-manager
 
     error[unknown-type]: unknown cicd type "jenkins"
      --> .sc/stacks/s/server.yaml:9:15
       |
     9 | cicd: { type: jenkins }
       |               ^^^^^^^
+      |
+      = hint: the types of `cicd` are github-actions
 
     error[unknown-type]: unknown template type "ecs-fargat"
       --> .sc/stacks/s/server.yaml:10:25
@@ -181,6 +178,7 @@ resources: { registrar: { type: godaddy }, resources: { e: { resources: { a: { t
        |                         ^^^^^^^^^^
        |
        = hint: did you mean `ecs-fargate`?
+       = hint: the types of templates are ecs-fargate, cloudrun
 
     error[unknown-type]: unknown template type ""
       --> .sc/stacks/s/server.yaml:10:42
@@ -342,7 +340,7 @@ fn missing_files_and_names_are_reported() {
     insta::assert_snapshot!(Files::server(PROVISIONER).with(".sc/cfg.default.yaml", "{}").messages(), @r"
     error[profile]: bad stack reference, project was not set
      |
-     = hint: set `projectName` in the profile, `.sc/cfg.default.yaml`
+     = hint: set `projectName` in the profile: `.sc/cfg.PROFILE.yaml`, by default `.sc/cfg.default.yaml`, or SIMPLE_CONTAINER_CONFIG
     ");
     insta::assert_snapshot!(Files::server(PROVISIONER).with(".sc/cfg.default.yaml", "projectName: a b\n").messages(), @r"
     error[profile]: project names may only contain alphanumerics, hyphens, underscores, and periods
@@ -372,6 +370,7 @@ fn missing_profile_is_reported_once_with_the_searched_folder() {
     insta::assert_snapshot!(none.profile_error("default"), @r#"
     error[profile]: the profile "default" does not exist: there is no cfg.default.yaml in <ROOT>/.sc
      |
+     = hint: `sc init` writes one, with a first stack; SIMPLE_CONTAINER_CONFIG can have its text instead
      = hint: a profile is a YAML file that holds `projectName: NAME`
      = hint: `.sc` is searched only in the root of the git repository
     "#);
@@ -379,9 +378,15 @@ fn missing_profile_is_reported_once_with_the_searched_folder() {
     insta::assert_snapshot!(without_git.profile_error("default"), @r#"
     error[profile]: the profile "default" does not exist: there is no cfg.default.yaml in <ROOT>/.sc
      |
+     = hint: `sc init` writes one, with a first stack; SIMPLE_CONTAINER_CONFIG can have its text instead
      = hint: a profile is a YAML file that holds `projectName: NAME`
      = hint: outside of a git repository, `.sc` is searched only in the working folder
     "#);
+    let with_template =
+        Files::empty().without(".sc/cfg.default.yaml").with(".sc/cfg.yaml.template", "projectName: tank\n");
+    let with_template = with_template.profile_error("default");
+    let hint = "copy `.sc/cfg.yaml.template`, which this repository has for it, to `.sc/cfg.default.yaml`";
+    assert!(with_template.contains(hint) && !with_template.contains("sc init"), "{with_template}");
     let folder = without_git.with(".sc/cfg.default.yaml/a", "");
     insta::assert_snapshot!(folder.profile_error("default"), @r#"error[profile]: failed to read the profile "default", .sc/cfg.default.yaml: it is a folder, not a regular file"#);
 }

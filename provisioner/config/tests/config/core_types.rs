@@ -71,6 +71,15 @@ fn each_error_in_config_is_reported_at_its_line() {
     )
     .messages();
     insta::assert_snapshot!(messages, @r#"
+    warning[unknown-key]: the key `ownr` is ignored
+     --> .sc/stacks/s/server.yaml:6:91
+      |
+    6 | resources: { resources: { e: { resources: { a: { type: pond }, b: { type: pond, config: { ownr: x, depth: deep, frozen: 'true', depth...
+      |                                                                                           ^^^^
+      |
+      = hint: did you mean `owner`?
+      = hint: the keys are owner, depth, frozen, depthText, fish
+
     error[wrong-kind]: expected a whole number, found a single value
      --> .sc/stacks/s/server.yaml:6:107
       |

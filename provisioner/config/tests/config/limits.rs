@@ -36,7 +36,7 @@ fn suggestions_are_searched_for_the_shown_errors_only() {
 /// Shows: server-yaml.md#files "The first 50 errors and the first 50 warnings are shown, the others are counted."
 #[test]
 fn first_errors_are_shown_even_after_many_warnings() {
-    let files = resources(200, |_| "config: { a: 012 }, options: { nothing: 1 }".to_owned());
+    let files = resources(200, |_| "name: other, options: { nothing: 1 }".to_owned());
     let read = files.read(&["s"]);
     let errors = |diagnostics: &mut dyn Iterator<Item = &config::diagnostics::Diagnostic>| {
         diagnostics

@@ -4,6 +4,7 @@
 
 mod repository;
 
+mod assets;
 mod config_errors;
 mod core_types;
 mod documented_stacks;
@@ -11,6 +12,7 @@ mod inheritance;
 mod limits;
 mod malformed_placeholders;
 mod misplaced_keys;
+mod missing_values;
 mod placeholders;
 mod plugin_retries;
 mod plugin_sandbox;

@@ -191,3 +191,46 @@ fn unset_variable_without_default_is_a_warning() {
       = hint: if the text may be empty, write `${env:UNSET:}`
     "#);
 }
+
+/// Shows: server-yaml.md#placeholders "A namespace with spaces around it (`${ secret:pw }`) and double braces (`${{ secrets.pw }}`)
+///   are an error, with the right spelling in the hint"
+#[test]
+fn misspelled_placeholders_are_errors_with_their_right_spelling() {
+    let resource = |text: &str| {
+        format!(
+            "resources: {{ resources: {{ e: {{ resources: {{ a: {{ type: 'p:m:A', config: {{ b: {text} }} }} }} }} }} }}"
+        )
+    };
+    let plugin = "plugins: [{ name: p, source: { type: local, path: p } }]\n";
+    let found = |sections: &str| {
+        let messages = Files::sections(&format!("{plugin}{sections}")).messages();
+        let shown = messages.lines().filter(|line| line.contains("]: ") || line.contains("= hint: write"));
+        shown.map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+    };
+    let table = [
+        ("${ secret:pw }", "${secret:pw}"),
+        ("${env :A:b}", "${env:A:b}"),
+        ("${{ secrets.PW }}", "${secret:PW}"),
+        ("${{ secret:pw }}", "${secret:pw}"),
+        ("${{ vars.title }}", "${var:title}"),
+    ];
+    for (text, spelling) in table {
+        let expected = [
+            format!("error[malformed-placeholder]: `{text}` is not how a placeholder is written"),
+            format!("= hint: write `{spelling}`"),
+        ];
+        assert_eq!(found(&resource(&format!("'x {text}'"))), expected, "{text}");
+        assert_eq!(found(&format!("outputs: {{ o: '{text}' }}")), expected, "{text}");
+    }
+    // What only a shell or a workflow expands, and the escape.
+    for text in ["'${ HOME:-x }'", "'${{ github.sha }}'", "'${{ matrix.secret }}'", "'{{ secrets.A }}'", "'$ {env:A}'"]
+    {
+        assert_eq!(found(&resource(text)), [""; 0], "{text}");
+    }
+    let literal = "variables: { token: { type: string, value: '${{ secrets.TOKEN }}' } }\n";
+    assert_eq!(found(&format!("{literal}{}", resource("'${var:token}'"))), [""; 0]);
+    assert_eq!(
+        marked_diagnostics(&format!("{PROVISIONER}outputs: {{ o: 'é §${{{{ secrets.A }}}} $HOME' }}")),
+        [("malformed-placeholder", "${{ secrets.A }}".to_owned())]
+    );
+}

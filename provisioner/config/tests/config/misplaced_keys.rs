@@ -130,6 +130,131 @@ fn second_document_is_a_warning() {
     ");
 }
 
+/// Shows: server-yaml.md#files "The keys of an account that stand beside `type`, not in `config`, are not read"
+#[test]
+fn account_beside_the_type_of_an_auth_entry_is_named_with_its_level() {
+    let secrets = "\
+auth:
+  gcloud:
+    type: gcp-service-account
+    projectId: reef
+    keyLocation: global
+    confg: {}
+  aws: { type: aws-token, config: { acount: '1', colour: red } }
+  cluster: { inherit: other, config: {} }
+";
+    let other = "auth: { cluster: { type: kubernetes, config: { kubeconfig: k } } }\n";
+    let files = Files::sections("").secrets(secrets).with(".sc/stacks/other/secrets.yaml", other);
+    insta::assert_snapshot!(files.messages(), @r#"
+    warning[unknown-key]: the key `projectId` is ignored
+    --> .sc/stacks/s/secrets.yaml:4:5
+     = hint: write it one level deeper, in `config`: `config: { projectId: … }`
+
+    warning[unknown-key]: the key `keyLocation` is ignored
+    --> .sc/stacks/s/secrets.yaml:5:5
+     = hint: the keys are type, config, inherit; the keys of a "gcp-service-account" in `config` are projectId, credentials
+
+    warning[unknown-key]: the key `confg` is ignored
+    --> .sc/stacks/s/secrets.yaml:6:5
+     = hint: did you mean `config`?
+     = hint: the keys are type, config, inherit; the keys of a "gcp-service-account" in `config` are projectId, credentials
+
+    warning[unknown-key]: the key `acount` is ignored
+    --> .sc/stacks/s/secrets.yaml:7:37
+     = hint: did you mean `account`?
+     = hint: the keys are account, accessKey, secretAccessKey, region, credentials
+
+    warning[unknown-key]: the key `colour` is ignored
+    --> .sc/stacks/s/secrets.yaml:7:50
+     = hint: the keys are account, accessKey, secretAccessKey, region, credentials
+    "#);
+}
+
+#[test]
+fn empty_names_are_mistakes() {
+    for (sections, of) in [
+        ("resources: { resources: { '': {} } }", "an environment"),
+        ("resources: { resources: { e: { resources: { '': { type: 'p:m:T' } } } } }", "a resource"),
+        ("outputs: { '': x }", "an output"),
+        ("variables: { '': { value: x } }", "a variable"),
+        ("templates: { '': { inherit: s/'' } }", "a template"),
+    ] {
+        let found = diagnostics(sections);
+        assert_eq!(found[0], format!("error[empty-name]: the name of {of} is empty"), "{sections}");
+    }
+}
+
+/// Shows: server-yaml.md#options "An option without a value is a mistake if its name alone reads as if it were set"
+#[test]
+fn option_without_a_value_that_reads_as_if_it_were_set_is_a_mistake() {
+    for (option, written) in [
+        ("protect", "protect: true"),
+        ("deleteBeforeReplace", "deleteBeforeReplace: true"),
+        ("retainOnDelete", "retainOnDelete: true"),
+        ("import", "import: ID"),
+    ] {
+        let resource = format!("a: {{ type: 'p:m:T', options: {{ {option}: }} }}");
+        let found = diagnostics(&format!("resources: {{ resources: {{ e: {{ resources: {{ {resource} }} }} }} }}"));
+        let error = format!("error[wrong-kind]: the option `{option}` has no value");
+        assert_eq!(found, [error, format!("= hint: write `{written}`, or remove the line")]);
+    }
+    let empty = "dependsOn: , ignoreChanges: ~, customTimeouts: , provider: ";
+    let resource = format!("a: {{ type: 'p:m:T', options: {{ {empty} }} }}");
+    assert_eq!(
+        diagnostics(&format!("resources: {{ resources: {{ e: {{ resources: {{ {resource} }} }} }} }}")),
+        [""; 0]
+    );
+}
+
+/// Shows: server-yaml.md#sections "`name` of a resource of a plugin has no effect"
+#[test]
+fn name_of_a_resource_of_a_plugin_is_a_warning_with_its_alias() {
+    let named = |name: &str| {
+        let resource = format!("web: {{ type: 'p:m:T', name: {name} }}");
+        diagnostics(&format!("resources: {{ resources: {{ prod: {{ resources: {{ {resource} }} }} }} }}"))
+    };
+    assert_eq!(
+        named("site"),
+        [
+            "warning[unused]: `name` has no effect on a resource of a plugin, whose logical name is \"web--prod\", from its \
+             key and its environment",
+            "= hint: a resource that Pulumi has recorded under this name is kept with `options: { aliases: [{ name: \"site\" \
+             }] }`",
+            "= hint: a name in the cloud is an input of the type, in `config`; else remove `name`",
+        ]
+    );
+    assert_eq!(named("web--prod"), [""; 0]);
+    assert_eq!(named("''"), [""; 0]);
+}
+
+#[test]
+fn misspelled_key_of_a_profile_is_a_mistake() {
+    let profile = |text: &str| Files::sections("").with(".sc/cfg.default.yaml", text).profile_error("default");
+    insta::assert_snapshot!(profile("projectName: reef\nstackDir: infra\n"), @"
+    error[unknown-key]: the profile has no key `stackDir`
+    --> .sc/cfg.default.yaml:2:1
+     = hint: did you mean `stacksDir`?
+    ");
+    insta::assert_snapshot!(profile("projectname: reef\n"), @"
+    error[unknown-key]: the profile has no key `projectname`
+    --> .sc/cfg.default.yaml:1:1
+     = hint: did you mean `projectName`?
+    ");
+}
+
+/// Shows: server-yaml.md#files "A folder with a `client.yaml` and no `server.yaml` is a client stack"
+#[test]
+fn folder_of_a_client_stack_is_no_stack() {
+    let files = Files::sections("")
+        .with(".sc/stacks/web/client.yaml", "")
+        .with(".sc/stacks/both/client.yaml", "")
+        .with(".sc/stacks/both/server.yaml", "")
+        .with(".sc/stacks/neither/notes.txt", "");
+    let names = files.stack_names();
+    assert_eq!(names.stacks, ["both", "neither", "s"]);
+    assert_eq!(names.client_stacks, ["web"]);
+}
+
 /// Shows: server-yaml.md#in-an-editor "The schema is stricter than `sc`: it refuses the keys and kinds of values that
 ///   `sc` refuses"
 #[test]

@@ -24,6 +24,7 @@ fn resolve(text: &str) -> String {
         Value::Interpolated(string) => {
             let part = |part: &Part| match part {
                 Part::Text(text) => text.clone(),
+                Part::Unknown { placeholder } => placeholder.clone(),
                 Part::Reference(reference) => {
                     let default = reference.default.as_ref().map_or(String::new(), |text| format!(" or {text}"));
                     format!("<{} {}{default}>", reference.resource, reference.path.join("/"))

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use config::diagnostics::{Diagnostic, Severity, SourceFiles, Style, render};
 use config::types::TypeTable;
-use config::{Account, LoadedStacks, ProcessContext, Profile, Repository, Stack, Workspace};
+use config::{Account, LoadedStacks, ProcessContext, Profile, Reading, Repository, Stack, StackNames, Workspace};
 use serde::de::DeserializeOwned;
 
 use crate::schema_agreement::{CODES_OF_THE_SCHEMA, Reported, disagreement};
@@ -26,6 +26,7 @@ pub(crate) struct Files {
     files: Vec<(String, String)>,
     types: TypeTable,
     environment: Vec<(&'static str, &'static str)>,
+    reading: Reading,
 }
 
 impl Files {
@@ -40,7 +41,8 @@ impl Files {
     }
 
     pub(crate) fn empty() -> Self {
-        Self { folder: "", files: Vec::new(), types: TypeTable::default(), environment: vec![] }
+        let (types, reading) = (TypeTable::default(), Reading::default());
+        Self { folder: "", files: Vec::new(), types, environment: vec![], reading }
             .with(".sc/cfg.default.yaml", "projectName: reef\n")
             .with(".git/HEAD", "ref: refs/heads/f/x")
             .with(".git/refs/heads/f/x", "39d4ed90bb9c4e9b9eab986b92dbed25733b7cbf")
@@ -74,8 +76,13 @@ impl Files {
         Self { environment, ..self }
     }
 
+    /// Reads server.yaml by another rule.
+    pub(crate) fn reading(self, reading: Reading) -> Self {
+        Self { reading, ..self }
+    }
+
     /// Writes the files. Returns the root of the repository, and the temporary folder that contains it.
-    fn write(&self) -> (PathBuf, tempfile::TempDir) {
+    pub(crate) fn write(&self) -> (PathBuf, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap().join(self.folder);
         for (path, text) in &self.files {
@@ -96,10 +103,34 @@ impl Files {
         messages.join("\n\n").replace(root.display().to_string().trim_end_matches('/'), "<ROOT>")
     }
 
+    /// Returns the names in the folder of the stacks.
+    pub(crate) fn stack_names(&self) -> StackNames {
+        let (root, _folder) = self.write();
+        let (process_context, repository) = (process_context(&[]), Repository::discover(&root));
+        let (types, profile) = (TypeTable::default(), Profile::default());
+        let workspace = Workspace {
+            repository: &repository,
+            profile: &profile,
+            stacks_dir: None,
+            process_context: &process_context,
+            types: &types,
+        };
+        workspace.stack_names().unwrap()
+    }
+
     pub(crate) fn read(&self, names: &[&str]) -> Read {
         let (root, folder) = self.write();
+        let (loaded, sources) = self.read_at(&root, names);
+        let servers = names.iter().map(|name| format!(".sc/stacks/{name}/server.yaml"));
+        let found = compare_with_schema(&root, servers, &self.types, &loaded.diagnostics, &sources);
+        assert_eq!(found, [""; 0]);
+        Read { root, sources, loaded, _folder: folder }
+    }
+
+    /// Reads stacks of a folder that has the files, without a comparison of the diagnostics with those of the schema.
+    pub(crate) fn read_at(&self, root: &Path, names: &[&str]) -> (LoadedStacks, SourceFiles) {
         let process_context = process_context(&self.environment);
-        let repository = Repository::discover(&root);
+        let repository = Repository::discover(root);
         let mut sources = SourceFiles::default();
         let loaded = match Profile::read("default", &repository, &process_context, &mut sources) {
             Ok(profile) => {
@@ -111,17 +142,18 @@ impl Files {
                     types: &self.types,
                 };
                 let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-                let loaded = workspace.load(&names, &mut sources);
-                let servers = names.iter().map(|name| format!(".sc/stacks/{name}/server.yaml"));
-                let found = compare_with_schema(&root, servers, &self.types, &loaded.diagnostics, &sources);
-                assert_eq!(found, [""; 0]);
-                loaded
+                workspace.load_as(self.reading, &names, &mut sources)
             }
-            Err(diagnostics) => {
-                LoadedStacks { diagnostics, stacks: Vec::new(), secrets: Vec::new(), from_store: Vec::new() }
-            }
+            Err(diagnostics) => LoadedStacks {
+                diagnostics,
+                stacks: Vec::new(),
+                secrets: Vec::new(),
+                from_store: Vec::new(),
+                incomplete: Vec::new(),
+                unknown: Vec::new(),
+            },
         };
-        Read { root, sources, loaded, _folder: folder }
+        (loaded, sources)
     }
 
     /// Reads stack `s`, which must have no diagnostics.

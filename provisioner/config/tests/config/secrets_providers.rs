@@ -93,11 +93,11 @@ fn key_to_create_is_read_with_its_settings_and_its_account() {
     assert_eq!((key.type_name, region.as_deref()), ("aws-kms", Some("eu-west-3")));
 }
 
-/// Shows: server-yaml.md#secrets-provider "A `keyName` without a scheme is refused with the URL to write."
+/// Shows: server-yaml.md#secrets-provider "A `keyName` without a scheme is refused with the URL to write"
 #[test]
 fn name_of_a_key_is_refused_with_its_url() {
     let hint = |provider: &str| {
-        let messages = Files::server(&server(provider)).messages();
+        let messages = Files::server(&server(provider)).secrets(AUTH).messages();
         let line = messages.lines().find(|line| line.contains("= hint: write `keyName: "));
         line.unwrap_or_else(|| panic!("{messages}")).split_once("keyName: ").unwrap().1.to_owned()
     };
@@ -105,6 +105,9 @@ fn name_of_a_key_is_refused_with_its_url() {
         [
             hint("{ type: aws-kms, config: { keyName: alias/reef } }"),
             hint("{ type: aws-kms, config: { keyName: 1234abcd, region: eu-north-1 } }"),
+            hint("{ type: aws-kms, config: { keyName: 1234abcd-12ab-34cd-56ef-1234567890ab } }"),
+            hint("{ type: aws-kms, config: { keyName: mrk-1234abcd12ab34cd56ef1234567890ab } }"),
+            hint("{ type: aws-kms, config: { keyName: reef, credentials: '${auth:aws}' } }"),
             hint("{ type: aws-kms, config: { keyName: 'arn:aws:kms:eu-west-3:1:key/k' } }"),
             hint("{ type: gcp-kms, config: { keyName: reef } }"),
             hint("{ type: gcp-kms, config: { keyName: reef, projectId: p, keyLocation: global } }"),
@@ -114,7 +117,10 @@ fn name_of_a_key_is_refused_with_its_url() {
         ],
         [
             "\"awskms://alias/reef?region=REGION\"`",
-            "\"awskms://1234abcd?region=eu-north-1\"`",
+            "\"awskms://alias/1234abcd?region=eu-north-1\"`",
+            "\"awskms://1234abcd-12ab-34cd-56ef-1234567890ab?region=REGION\"`",
+            "\"awskms://mrk-1234abcd12ab34cd56ef1234567890ab?region=REGION\"`",
+            "\"awskms://alias/reef?region=eu-west-3\"`",
             "\"awskms:///arn:aws:kms:eu-west-3:1:key/k?region=eu-west-3\"`",
             "\"gcpkms://projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/reef\"`",
             "\"gcpkms://projects/p/locations/global/keyRings/RING/cryptoKeys/reef\"`",

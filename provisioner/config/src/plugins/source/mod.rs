@@ -15,7 +15,8 @@ use crate::reader::{Reader, Section, unknown_key_error};
 
 use section::{PLUGIN, SourceSection};
 
-/// Reads the source of a plugin. Reports its errors, and returns `None` if there is one.
+/// Reads the source of a plugin. Reports its errors, and returns `None` if there is one, or if the place or the checksum of the
+/// plugin is not known in this process.
 pub(super) fn read(
     plugin_name: &str,
     plugin: Section<'_>,
@@ -35,11 +36,13 @@ pub(super) fn read(
     };
     reject_unknown_keys(kind, section, &mut reader);
     let mut source = SourceSection { plugin_name, kind, section, namespaces: resolver.namespaces(), diagnostics };
-    match kind {
+    let read = match kind {
         SourceKind::Local => local::read(&mut source).map(PluginSource::Local),
         SourceKind::GithubRelease => github_release::read(&mut source).map(PluginSource::GithubRelease),
         SourceKind::Git => git::read(&mut source).map(PluginSource::Git),
-    }
+    };
+    // A plugin is not started without the check that its author has asked for.
+    read.filter(|_| !source.has_unknown_checksum())
 }
 
 fn keys(kind: SourceKind) -> &'static [&'static str] {

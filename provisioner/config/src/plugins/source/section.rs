@@ -114,7 +114,17 @@ impl SourceSection<'_, '_> {
         Some(Checksum::ByPlatform(digests))
     }
 
+    /// Returns whether a checksum is declared and not known in this process.
+    pub(super) fn has_unknown_checksum(&self) -> bool {
+        let Some(node) = self.section.get("checksum") else { return false };
+        let platforms = node.as_mapping().into_iter().flatten();
+        node.is_unknown() || platforms.into_iter().any(|entry| entry.value.is_unknown())
+    }
+
     fn digest(&mut self, node: &Node) -> Option<Sha256Digest> {
+        if node.is_unknown() {
+            return None;
+        }
         let digest = node.as_scalar().and_then(|scalar| scalar.text.parse().ok());
         if digest.is_none() {
             let error = self.error(node.span, "invalid checksum");
@@ -125,6 +135,9 @@ impl SourceSection<'_, '_> {
 
     /// Reports an address that is neither encrypted nor accepted as it is, without a checksum that protects the files.
     pub(super) fn report_unprotected(&mut self, span: Span) {
+        if self.has_unknown_checksum() {
+            return;
+        }
         let error = self.error(span, "the address is not encrypted, and no checksum is declared");
         self.diagnostics.push(
             error.help("use an https address, or declare `checksum`; `insecure: true` accepts the address as it is"),
