@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use bridge::fs::calls::remove_file;
-use bridge::fs::{FileError, read_regular};
+use bridge::fs::{Access, FileError, read_if_exists, read_regular};
 use zeroize::Zeroizing;
 
 use crate::ciphers::{decrypt, encrypt, is_legacy};
@@ -16,6 +16,7 @@ use crate::keys::{OwnKeys, PublicKey, Recipient};
 use crate::paths::normalize;
 use crate::store::{Entry, Store};
 use crate::store_file::{MAX_BYTES, ReadStore, StoreFile};
+use crate::temporary::TemporaryFolder;
 
 /// Change of the text of a file.
 #[derive(Clone)]
@@ -58,6 +59,8 @@ pub struct Edit {
     ignored: Option<String>,
     no_longer_ignored: Option<String>,
     removed_file: Option<PathBuf>,
+    /// File on the disk that gets a new text.
+    replaced_file: Option<(PathBuf, Zeroizing<Vec<u8>>)>,
     /// Paths of entries that are dropped because they are not registered.
     pub dropped: Vec<String>,
     /// Paths of entries with the legacy encryption, which stay.
@@ -188,6 +191,72 @@ impl Edit {
         Ok(edit)
     }
 
+    /// Returns a file as it is registered, with its text in the store, for a change by the user.
+    ///
+    /// # Errors
+    /// [`SecretsStoreError`]: [`SecretsStoreError::NotRegistered`]; [`SecretsStoreError::DiffersOnDisk`].
+    pub fn text(
+        file: &StoreFile,
+        path: &str,
+        keys: &OwnKeys,
+    ) -> Result<(String, Zeroizing<Vec<u8>>), SecretsStoreError> {
+        let edit = Self::begin(file)?;
+        let (path, text, _) = edit.text_in_store(path, keys)?;
+        Ok((path, text))
+    }
+
+    /// Prepares another text of a registered file, of which the user has seen the text `before`. A file on the disk gets the text,
+    /// too. No other file is read.
+    ///
+    /// # Errors
+    /// The errors of [`Edit::text`]; [`SecretsStoreError::Conflict`] if the store has another text meanwhile.
+    pub fn replace(
+        file: &StoreFile,
+        path: &str,
+        before: &[u8],
+        after: &[u8],
+        keys: &OwnKeys,
+    ) -> Result<Self, SecretsStoreError> {
+        let mut edit = Self::begin(file)?;
+        keys.check()?;
+        let (path, text, place) = edit.text_in_store(path, keys)?;
+        if text.as_slice() != before {
+            return Err(SecretsStoreError::Conflict);
+        }
+        let after = Zeroizing::new(after.to_vec());
+        KeyFiles::of(file.root(), &edit.store, keys).check_text(&path, &after)?;
+        let own = keys.public()?.clone();
+        edit.replaced_file = place.exists().then(|| (place, after.clone()));
+        edit.read_files.push(path.clone());
+        edit.changes.push(Change { path, before: Some(text), after });
+        edit.own = Some(own.clone());
+        edit.recipients = edit.recipients_with(&own)?;
+        Ok(edit)
+    }
+
+    /// Returns a file as it is registered, its text in the store, and its place on the disk, which has the same text if there is a file.
+    fn text_in_store(
+        &self,
+        path: &str,
+        keys: &OwnKeys,
+    ) -> Result<(String, Zeroizing<Vec<u8>>, PathBuf), SecretsStoreError> {
+        let normal = normalize(self.file.root(), path);
+        let registered = self.store.files.iter().find(|known| **known == path || normal.as_ref() == Ok(known)).cloned();
+        let not_registered =
+            || SecretsStoreError::NotRegistered { path: path.to_owned(), known: self.store.files.clone() };
+        let path = registered.ok_or_else(not_registered)?;
+        let place = KeyFiles::of(self.file.root(), &self.store, keys).locate(&path)?;
+        let own = keys.public()?;
+        let entry = self.store.entry(own, &path);
+        let is_empty = self.store.recipients().is_empty();
+        let entry = entry.ok_or_else(|| SecretsStoreError::NotRecipient { key: own.clone(), is_empty })?;
+        let text = decrypt_own(entry, own, keys)?;
+        match read_if_exists(&place, MAX_BYTES)?.map(Zeroizing::new) {
+            Some(on_disk) if on_disk != text => Err(SecretsStoreError::DiffersOnDisk { path }),
+            _ => Ok((path, text, place)),
+        }
+    }
+
     fn begin(file: &StoreFile) -> Result<Self, SecretsStoreError> {
         let ReadStore { mut store, bytes } = file.read_bytes()?;
         if !store.unknown_keys.is_empty() {
@@ -204,6 +273,7 @@ impl Edit {
             ignored: None,
             no_longer_ignored: None,
             removed_file: None,
+            replaced_file: None,
             dropped: Vec::new(),
             legacy: Vec::new(),
         })
@@ -244,13 +314,18 @@ impl Edit {
                 self.read_files.extend(behind_link(self.file.root(), path, &place));
             }
         }
-        let others = self.store.recipients().iter().map(|recipient| &recipient.key).filter(|key| **key != own);
-        let all = others.chain([&own]).map(|key| match key.recipient() {
+        self.recipients = if self.changes.is_empty() { Vec::new() } else { self.recipients_with(&own)? };
+        Ok(())
+    }
+
+    /// Returns the recipients of the store, with the own key.
+    fn recipients_with(&self, own: &PublicKey) -> Result<Vec<(PublicKey, Recipient)>, SecretsStoreError> {
+        let others = self.store.recipients().iter().map(|recipient| &recipient.key).filter(|key| *key != own);
+        let all = others.chain([own]).map(|key| match key.recipient() {
             Ok(recipient) => Ok((key.clone(), recipient)),
             Err(source) => Err(SecretsStoreError::Recipient { key: key.clone(), source }),
         });
-        self.recipients = if self.changes.is_empty() { Vec::new() } else { all.collect::<Result<_, _>>()? };
-        Ok(())
+        all.collect()
     }
 
     /// Returns the files whose text changes, for a confirmation.
@@ -283,6 +358,9 @@ impl Edit {
             add_to_gitignore(root, path)?;
         }
         self.file.write(before, &self.store)?;
+        if let Some((place, text)) = &self.replaced_file {
+            TemporaryFolder::open(root)?.write(place, text, Access::Private)?;
+        }
         if let Some(place) = self.removed_file.filter(|place| place.exists()) {
             remove_file(&place).map_err(FileError::of("remove", &place))?;
         }

@@ -81,6 +81,12 @@ pub enum SecretsStoreError {
         /// Registered paths.
         known: Vec<String>,
     },
+    /// A file that is to be edited has another text on the disk.
+    #[error("{path:?} has another text on the disk than in the store")]
+    DiffersOnDisk {
+        /// Path of the file.
+        path: String,
+    },
     /// A key is not one of a recipient.
     #[error("public key {:?} not found in secrets", key.as_str())]
     UnknownRecipient {
@@ -152,6 +158,10 @@ impl Hint for SecretsStoreError {
             }
             Self::NotRegistered { known, .. } if known.is_empty() => "the store has no files".to_owned(),
             Self::NotRegistered { known, .. } => format!("the store has: {}", known.join(", ")),
+            Self::DiffersOnDisk { .. } => {
+                "`sc secrets hide` encrypts the text on the disk, `sc secrets reveal` writes that of the store"
+                    .to_owned()
+            }
             Self::UnknownRecipient { .. } => "`sc secrets allowed-keys` lists the keys".to_owned(),
             Self::OwnKey { .. } => "let another recipient remove it, or use the profile of another key".to_owned(),
             Self::UnknownKeys(_) => {

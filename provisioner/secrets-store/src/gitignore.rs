@@ -10,8 +10,8 @@ const FILE: &str = ".gitignore";
 
 /// Adds a line for a path to the `.gitignore` of a folder, unless there is one. Returns whether the file was changed.
 ///
-/// The text is that of the Go program: a line end and the path. An equal line is found wherever it stands, and a
-/// longer one is not taken for it.
+/// The text is that of the Go program, a line end and the path, and a line end behind it: a line that is appended next would change the
+/// path. An equal line is found wherever it stands, and a longer one is not taken for it.
 ///
 /// # Errors
 /// [`FileError`].
@@ -21,7 +21,8 @@ pub fn add_to_gitignore(root: &Path, path: &str) -> Result<bool, FileError> {
     if text.lines().any(|known| matches(known, &line)) {
         return Ok(false);
     }
-    write(root, &format!("{text}\n{line}"))?;
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    write(root, &format!("{text}{end}{line}\n"))?;
     Ok(true)
 }
 
@@ -86,11 +87,12 @@ mod tests {
 
     #[test]
     fn line_is_added_once_and_removed_wherever_it_stands() {
-        check(None, "a.txt", "\na.txt", "");
-        check(Some("/target"), "a.txt", "/target\na.txt", "/target");
+        check(None, "a.txt", "\na.txt\n", "\n");
+        check(Some("/target"), "a.txt", "/target\na.txt\n", "/target\n");
+        check(Some("/target\n"), "a.txt", "/target\na.txt\n", "/target\n");
         check(Some("a.txt\nb"), "a.txt", "a.txt\nb", "b");
         check(Some("x\n/a.txt\r\n"), "a.txt", "x\n/a.txt\r\n", "x\n");
-        check(Some("\na.txt.bak"), "a.txt", "\na.txt.bak\na.txt", "\na.txt.bak");
-        check(Some(""), "#a*[b ", "\n\\#a\\*\\[b\\ ", "");
+        check(Some("\na.txt.bak"), "a.txt", "\na.txt.bak\na.txt\n", "\na.txt.bak\n");
+        check(Some(""), "#a*[b ", "\n\\#a\\*\\[b\\ \n", "\n");
     }
 }

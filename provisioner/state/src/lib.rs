@@ -35,6 +35,7 @@
 //!     journal_mode: Default::default(),
 //!     unrecorded: Unrecorded::default(),
 //!     locks: state::LockSettings::default(),
+//!     begins_anew: false,
 //!     engine_version: "v0.1.0".to_owned(),
 //! };
 //! let holder = LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned(), process: None, lease: None };
@@ -96,9 +97,9 @@ pub use snapshot::{
 };
 pub use stack_state::{
     AwaitedLocks, EntryChange, ExportedSecrets, ImportReport, JournalRecorder, JournalStatus, JournalSummary,
-    LateConflict, LateReport, LockSettings, LockWait, MigratedStack, MigrationOutcome, RecoveredRun, Restore,
-    SecretsChange, StackAccess, StackMigration, StackState, StackSummary, StackView, StateCopy, TakenOverLock,
-    UnmergedJournal, adopt_journal, break_locks, change_secrets, discard_journal, history, import, journals,
-    remove_stack, rename_stack, resume_rename, state_copies, stored_secrets, summary,
+    LateConflict, LateReport, LockSettings, LockSummary, LockWait, LockedRun, MigratedStack, MigrationOutcome,
+    Namesake, RecoveredRun, Restore, SecretsChange, StackAccess, StackMigration, StackState, StackSummary, StackView,
+    StateCopy, TakenOverLock, UnmergedJournal, adopt_journal, break_locks, change_secrets, discard_journal, history,
+    import, journals, namesakes, remove_stack, rename_stack, resume_rename, state_copies, stored_secrets, summary,
 };
 pub use unrecorded::{ChangeKind, Unrecorded, UnrecordedChange, UnrecordedReport};

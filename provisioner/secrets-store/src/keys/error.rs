@@ -10,6 +10,9 @@ pub enum KeyError {
     /// A text is not a line with a public key.
     #[error("failed to parse public key: {:?}: it is not an OpenSSH public key", shorten(.0))]
     NotPublic(String),
+    /// A text is the beginning of a PEM file, which is hardly a public key.
+    #[error("failed to parse public key: a file that begins with `-----BEGIN` is not one, and may be a private key")]
+    Pem,
     /// The type of a public key has no cipher.
     #[error("unsupported key type for encryption: {0}")]
     UnsupportedPublic(String),
@@ -91,7 +94,9 @@ pub enum KeyError {
 impl Hint for KeyError {
     fn hint(&self) -> Option<MessageText> {
         let hint = match self {
-            Self::NotPublic(_) => "give the line of a file such as ~/.ssh/id_ed25519.pub: the type and the key",
+            Self::NotPublic(_) | Self::Pem => {
+                "give the line of a file such as ~/.ssh/id_ed25519.pub: the type and the key"
+            }
             Self::UnsupportedPublic(_) | Self::UnsupportedPrivate { .. } | Self::RsaSize(_) | Self::InvalidRsa => {
                 "use an Ed25519 key, or an RSA key with 2048 bits or more: `ssh-keygen -t ed25519`"
             }

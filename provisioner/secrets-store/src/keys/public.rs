@@ -52,6 +52,7 @@ impl PublicKey {
         let parsed = match ssh_key::PublicKey::from_openssh(&self.0) {
             Ok(parsed) => parsed,
             Err(_) if self.has_other_type() => return Err(KeyError::UnsupportedPublic(self.kind().to_owned())),
+            Err(_) if self.0.starts_with("-----BEGIN") => return Err(KeyError::Pem),
             Err(_) => return Err(not_public()),
         };
         Recipient::of_key_data(parsed.key_data(), &self.0)

@@ -28,7 +28,7 @@ fn interrupted_write_leaves_the_old_store_or_the_new_one() {
         assert!(is_new || after == before, "half a store after call {at}: {calls:?}");
         if is_new {
             let ignored = fs::read_to_string(case.root().join(".gitignore")).unwrap();
-            assert!(ignored.ends_with("\nnew"), "the text of a file in the store is ignored by git");
+            assert!(ignored.ends_with("\nnew\n"), "the text of a file in the store is ignored by git");
         }
         let is_left = |name: &str| name.starts_with(".tmp-");
         let names = [".", ".sc", ".sc/.tmp"].into_iter().flat_map(|folder| {

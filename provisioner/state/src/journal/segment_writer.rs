@@ -16,13 +16,13 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::header::{StoredHeader, StoredSegment};
 use super::seal::read_seal;
 use super::segment::object_name;
 use super::statistics::SegmentStatistics;
-use super::stored::{remove_saved, seal_ended};
+use super::stored::{SavedEnd, remove_saved, seal_ended};
 use crate::error::StateError;
 use crate::receipt::{Progress, Receipt, SendFailure, Waits};
 use crate::store::{CreatedObject, ObjectErrorKind, StackReference, StateStore, StoreError};
@@ -51,10 +51,12 @@ pub(crate) struct SegmentPlace {
     pub(crate) by: String,
 }
 
-/// Writer of the segments of a journal. Clones share it.
+/// Writer of the segments of a journal. Clones share it. Once the last one is dropped, nothing is sent any more.
 #[derive(Clone)]
 pub(crate) struct SegmentWriter {
     shared: Arc<Shared>,
+    /// Ends the task, which shares the rest.
+    _end: Arc<DropGuard>,
 }
 
 struct Shared {
@@ -68,6 +70,28 @@ struct Shared {
     stop: CancellationToken,
     /// Cancelled once another run has sealed the journal.
     lost: CancellationToken,
+    /// Cancelled once nobody can add lines.
+    ended: CancellationToken,
+}
+
+/// Last segment of a run that has saved its state: its `close` line explains the state as long as another one is there.
+pub(crate) struct LastSegment {
+    /// Name of the object, unless there is none, or the segments stay and are marked.
+    name: Option<String>,
+    end: SavedEnd,
+    place: SegmentPlace,
+}
+
+impl LastSegment {
+    /// Removes it, or marks it as saved. The lock of the run need not be held: a run that begins meanwhile finds by the `close`
+    /// line that the state has everything, and removes the segment, too.
+    ///
+    /// # Errors
+    /// [`StoreError`] if neither is possible.
+    pub(crate) async fn remove(self) -> Result<(), StoreError> {
+        let SegmentPlace { store, stack, run, .. } = &self.place;
+        remove_saved(store, stack, run, self.name.as_slice(), self.end).await.map(drop)
+    }
 }
 
 /// Lines that are not under way yet.
@@ -116,8 +140,10 @@ impl SegmentWriter {
     pub(crate) fn new(place: SegmentPlace, stop: CancellationToken, lost: CancellationToken) -> Self {
         let (progress, _) = watch::channel(Progress::default());
         let (queue, wake, waits) = (Mutex::default(), Notify::new(), Waits::default());
-        let shared = Shared { place, queue, wake, progress, waits, stop, lost };
-        Self { shared: Arc::new(shared) }
+        let ended = CancellationToken::new();
+        let end = Arc::new(ended.clone().drop_guard());
+        let shared = Shared { place, queue, wake, progress, waits, stop, lost, ended };
+        Self { shared: Arc::new(shared), _end: end }
     }
 
     /// Adds lines, which follow those that were added before. Returns the receipt for them, which is complete unless they are
@@ -164,7 +190,10 @@ impl SegmentWriter {
 
     fn start(&self, queue: &mut Queue) {
         let shared = Arc::clone(&self.shared);
-        queue.task.spawn(async move { shared.send_all().await });
+        queue.task.spawn(async move {
+            let ended = shared.ended.clone();
+            ended.run_until_cancelled(shared.send_all()).await;
+        });
     }
 
     /// Sends all lines, also those that could not be sent before, and waits until the store has them.
@@ -192,13 +221,13 @@ impl SegmentWriter {
         failure.map_or(Ok(()), |failure| Err(failure.into_error(&self.shared.place.stack)))
     }
 
-    /// Removes the segments after the state was saved, or marks them as saved in a store that does not allow to remove them. If a
-    /// write may arrive later, leaves a seal, by which the next run recognizes what it writes.
+    /// Removes the segments after the state was saved, except the last one, or marks them as saved in a store that does not allow to
+    /// remove them. If a write may arrive later, leaves a seal, by which the next run recognizes what it writes.
     ///
     /// # Errors
     /// [`StoreError`] if one cannot be removed, or the seal cannot be written.
-    pub(crate) async fn remove(&self) -> Result<(), StoreError> {
-        let (names, mut task, number, lines, may_arrive_late) = {
+    pub(crate) async fn remove_but_last(&self) -> Result<LastSegment, StoreError> {
+        let (mut names, mut task, number, lines, may_arrive_late) = {
             let mut queue = self.shared.queue();
             let (names, task) = (take(&mut queue.names), take(&mut queue.task));
             (names, task, queue.next_number, queue.cut, queue.may_arrive_late)
@@ -208,7 +237,9 @@ impl SegmentWriter {
         if may_arrive_late {
             seal_ended(store, stack, run, number, lines).await?;
         }
-        remove_saved(store, stack, run, &names, lines).await
+        let (last, end) = (names.pop(), SavedEnd { number, lines });
+        let is_removed = remove_saved(store, stack, run, &names, end).await?;
+        Ok(LastSegment { name: last.filter(|_| is_removed), end, place: self.shared.place.clone() })
     }
 
     /// Returns how many segments were written, and how long that took.
@@ -341,4 +372,27 @@ fn content(cut: &Cut, place: &SegmentPlace) -> Bytes {
     content.push(b'\n');
     content.extend_from_slice(&cut.text);
     content.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{MemoryObjects, StoreOptions};
+
+    #[tokio::test]
+    async fn task_ends_with_the_last_writer() {
+        let store = StateStore::open(Arc::new(MemoryObjects::default()), StoreOptions::default()).await.unwrap();
+        let stack = StackReference::new("tank", "reef").unwrap();
+        let place = SegmentPlace { store, stack, run: "first".to_owned(), by: "ada@reefbox".to_owned() };
+        let writer = SegmentWriter::new(place, CancellationToken::new(), CancellationToken::new());
+        let header: StoredHeader = serde_json::from_str(r#"{"journal":1,"base":null,"secrets":null}"#).unwrap();
+        drop(writer.push(header, b"{}\n", 1, true));
+        let (shared, other) = (Arc::downgrade(&writer.shared), writer.clone());
+        drop(writer);
+        other.flush().await.unwrap();
+        drop(other);
+        while shared.upgrade().is_some() {
+            tokio::task::yield_now().await;
+        }
+    }
 }

@@ -312,7 +312,8 @@ pub(crate) async fn seal_unwritten(
     write_seal(store, stack, run, 0, &Seal::of_saved(by, 0)).await.map(drop)
 }
 
-/// Removes the segments of a run that has saved its state, or marks them as saved if the store does not allow to remove them.
+/// Removes segments of a run that has saved its state, or marks them as saved if the store does not allow to remove them. Returns
+/// `false` in the second case. `number` is the first one that no object of the run has.
 ///
 /// # Errors
 /// [`StoreError`] if neither is possible.
@@ -321,14 +322,24 @@ pub(super) async fn remove_saved(
     stack: &StackReference,
     run: &str,
     names: &[String],
-    lines: usize,
-) -> Result<(), StoreError> {
-    match remove_segments(store, stack, run, names).await {
+    SavedEnd { number, lines }: SavedEnd,
+) -> Result<bool, StoreError> {
+    match remove_in_order(store, stack, run, names).await {
         Err(error) if error.is_denied() => {
-            write_seal_from(store, stack, run, names.len() as u64, &Seal::of_saved(run, lines)).await.map(drop)
+            write_seal_from(store, stack, run, number, &Seal::of_saved(run, lines)).await?;
+            Ok(false)
         }
-        removed => removed,
+        removed => removed.map(|()| true),
     }
+}
+
+/// End of a journal whose records are saved.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SavedEnd {
+    /// First number that no object of the run has.
+    pub(super) number: u64,
+    /// Number of its lines.
+    pub(super) lines: usize,
 }
 
 /// Writes a seal under the first number that is free, from one on, and returns that.
@@ -382,10 +393,19 @@ pub(super) async fn remove_segments(
     run: &str,
     names: &[String],
 ) -> Result<(), StoreError> {
-    let (first, rest) = names.split_at(1.min(names.len()));
-    let (middle, last) = rest.split_at(rest.len().saturating_sub(1));
-    for group in [first, middle, last] {
-        store.remove_journal_objects(stack, run, group).await?;
-    }
-    Ok(())
+    let Some((last, others)) = names.split_last() else { return Ok(()) };
+    remove_in_order(store, stack, run, others).await?;
+    store.remove_journal_objects(stack, run, std::slice::from_ref(last)).await
+}
+
+/// Removes segments, the first one before the others.
+async fn remove_in_order(
+    store: &StateStore,
+    stack: &StackReference,
+    run: &str,
+    names: &[String],
+) -> Result<(), StoreError> {
+    let (first, others) = names.split_at(1.min(names.len()));
+    store.remove_journal_objects(stack, run, first).await?;
+    store.remove_journal_objects(stack, run, others).await
 }

@@ -6,7 +6,7 @@ use super::cloud::{self, CloudManager, StackKeys};
 use super::error::SecretsError;
 use super::key_service::KeyService;
 use super::manager::SecretsManager;
-use super::passphrase::{self, Passphrase, PassphraseManager};
+use super::passphrase::{self, DerivationReport, Passphrase, PassphraseManager};
 use super::provider::Provider;
 use crate::snapshot::SecretsDescription;
 
@@ -18,12 +18,30 @@ pub struct Keyring {
     awaits_key: bool,
     substitute: Option<String>,
     managers: Mutex<Vec<Arc<dyn SecretsManager>>>,
+    derivations: Mutex<Option<DerivationReport>>,
 }
 
 impl Keyring {
     /// Creates a keyring with the passphrase, if the user provided one.
     pub fn new(passphrase: Option<Passphrase>) -> Self {
-        Self { passphrase, keys: None, provider: None, awaits_key: false, substitute: None, managers: Mutex::default() }
+        Self {
+            passphrase,
+            keys: None,
+            provider: None,
+            awaits_key: false,
+            substitute: None,
+            managers: Mutex::default(),
+            derivations: Mutex::default(),
+        }
+    }
+
+    /// Sets the receiver of the derivations of keys from now on.
+    pub fn report_derivations(&self, report: DerivationReport) {
+        *self.derivations.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+    }
+
+    fn derivations(&self) -> Option<DerivationReport> {
+        self.derivations.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Adds an existing manager.
@@ -82,7 +100,8 @@ impl Keyring {
         let manager: Arc<dyn SecretsManager> = match description.kind.as_str() {
             passphrase::KIND => {
                 let passphrase = self.passphrase.clone().ok_or(SecretsError::NoPassphrase)?;
-                Arc::new(PassphraseManager::open_described(passphrase, description)?)
+                let report = self.derivations();
+                Arc::new(PassphraseManager::open_described_reporting(passphrase, description, report)?)
             }
             cloud::KIND => Arc::new(CloudManager::open_described(self.keys(description)?, description)?),
             other => return Err(SecretsError::UnknownManager(other.to_owned())),
@@ -110,6 +129,7 @@ impl Keyring {
             None if self.awaits_key => return Err(SecretsError::KeyNotCreated),
             Some(Provider::Passphrase) | None => {
                 let passphrase = self.passphrase.clone().ok_or(SecretsError::NoPassphrase)?;
+                let _deriving = self.derivations().map(|report| report());
                 Arc::new(PassphraseManager::create(passphrase).await?)
             }
         };

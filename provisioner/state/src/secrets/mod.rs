@@ -21,7 +21,7 @@ pub use key_service::{KeyAction, KeyError, KeyFailure, KeyFailureKind, KeyServic
 pub use keyring::Keyring;
 pub use manager::{Crypter, SecretsManager};
 pub use marker::MarkerManager;
-pub use passphrase::{Passphrase, PassphraseManager};
+pub use passphrase::{DerivationReport, Passphrase, PassphraseManager};
 pub use provider::Provider;
 pub use reuse::CiphertextReuse;
 pub(super) use reuse::ReusePass;

@@ -1,5 +1,6 @@
 //! Secrets manager whose key is derived from a passphrase (docs/spec/state-and-secrets.md#5.2).
 
+use std::any::Any;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::{Arc, LazyLock};
@@ -46,6 +47,9 @@ type Derived = Result<Arc<SymmetricCrypter>, SecretsError>;
 /// Derivation of a key on a blocking thread, running or finished.
 type Derivation = Shared<BoxFuture<'static, Derived>>;
 
+/// Called when the derivation of a key begins. The returned value is dropped at the end of the derivation.
+pub type DerivationReport = Arc<dyn Fn() -> Box<dyn Any + Send> + Send + Sync>;
+
 /// Secrets manager that derives the key of a stack from a passphrase and the stack's salt.
 ///
 /// The derivation takes some tenths of a second of one processor. The first call of `prepare` or `crypter` starts it.
@@ -61,10 +65,20 @@ impl PassphraseManager {
     /// # Errors
     /// [`SecretsError::Salt`] if the salt is malformed. `crypter` reports a wrong passphrase.
     pub fn open(passphrase: Passphrase, salt: &str) -> Result<Self, SecretsError> {
+        Self::open_reporting(passphrase, salt, None)
+    }
+
+    /// Creates the manager as [`PassphraseManager::open`] does, and reports its derivation.
+    fn open_reporting(
+        passphrase: Passphrase,
+        salt: &str,
+        report: Option<DerivationReport>,
+    ) -> Result<Self, SecretsError> {
         let malformed = || SecretsError::Salt(salt.to_owned());
         let (raw, verifier) = split_salt(salt).ok_or_else(malformed)?;
         let verifier = verifier.to_owned();
         let work = move || {
+            let _deriving = report.map(|report| report());
             let crypter = derive(&passphrase, &raw);
             match crypter.decrypt(&verifier) {
                 Ok(text) if text == VERIFIER => Ok(Arc::new(crypter)),
@@ -98,11 +112,21 @@ impl PassphraseManager {
     /// # Errors
     /// [`SecretsError`] if the state names another secrets manager, or has no valid salt.
     pub fn open_described(passphrase: Passphrase, description: &SecretsDescription) -> Result<Self, SecretsError> {
+        Self::open_described_reporting(passphrase, description, None)
+    }
+
+    /// Creates the manager as [`PassphraseManager::open_described`] does, and reports its derivation.
+    pub(super) fn open_described_reporting(
+        passphrase: Passphrase,
+        description: &SecretsDescription,
+        report: Option<DerivationReport>,
+    ) -> Result<Self, SecretsError> {
         if description.kind != KIND {
             return Err(SecretsError::UnknownManager(description.kind.clone()));
         }
         let salt = description.state.get("salt").and_then(serde_json::Value::as_str);
-        Self::open(passphrase, salt.ok_or_else(|| SecretsError::IncompleteDescription(KIND.to_owned()))?)
+        let salt = salt.ok_or_else(|| SecretsError::IncompleteDescription(KIND.to_owned()))?;
+        Self::open_reporting(passphrase, salt, report)
     }
 
     /// Returns the salt with its verifier, as stack files and states contain it.

@@ -34,6 +34,8 @@ pub struct StackAccess {
     pub unrecorded: Unrecorded,
     /// Treatment of the locks of other runs, and of the loss of the own one.
     pub locks: LockSettings,
+    /// `true` if a run may begin a new stack under the old name of one that was renamed.
+    pub begins_anew: bool,
     /// Version to write into manifests, with a leading `v`.
     pub engine_version: String,
 }

@@ -5,7 +5,7 @@ use crate::checkpoint::{LoadedCheckpoint, decode_checkpoint, decode_without_secr
 use crate::error::StateError;
 use crate::format::{FormatError, SecretDecryption, StoredText};
 use crate::snapshot::Snapshot;
-use crate::store::{Revision, StoredCheckpoint};
+use crate::store::{MigrationDirection, Revision, StoreError, StoredCheckpoint};
 
 /// Checkpoint of a stack with its revision, whose digest binds journals to it.
 pub(super) struct LoadedStack {
@@ -15,7 +15,16 @@ pub(super) struct LoadedStack {
 
 /// Loads the checkpoint of a stack; `None` if the stack does not exist.
 pub(super) async fn load(access: &StackAccess) -> Result<Option<LoadedStack>, StateError> {
-    let Some(StoredCheckpoint { text, revision }) = access.store.load(&access.stack).await? else { return Ok(None) };
+    let loaded = match access.store.load(&access.stack).await {
+        // Under the old name there is no stack.
+        Err(StoreError::Migrated { mark, .. })
+            if access.begins_anew && mark.direction == MigrationDirection::Renamed =>
+        {
+            None
+        }
+        loaded => loaded?,
+    };
+    let Some(StoredCheckpoint { text, revision }) = loaded else { return Ok(None) };
     let failed = |error| access.checkpoint_error(error);
     let digest = revision.digest().compute_in_background();
     let checkpoint = decode_checkpoint(&text, &access.keyring).await.map_err(failed)?;

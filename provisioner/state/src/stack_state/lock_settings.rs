@@ -103,7 +103,7 @@ impl fmt::Display for TakenOverLock {
         write!(f, "\n  {lock}\n  ")?;
         let is_stored = lock.lease().is_some_and(|lease| lease.has_stored_journal);
         f.write_str(match (has_journal, is_stored) {
-            (true, _) => "its journal is merged into the state",
+            (true, _) => "it has left a journal",
             (false, true) => "it has left no journal: nothing that may create a resource had begun",
             (false, false) => {
                 "no journal of it is on this machine or in the store: what it had created and not saved is not in the state"

@@ -119,6 +119,7 @@ mod tests {
             journal_mode: Default::default(),
             unrecorded: Default::default(),
             locks: LockSettings { wait, ..LockSettings::default() },
+            begins_anew: false,
             engine_version: String::new(),
         };
         objects.take_requests();

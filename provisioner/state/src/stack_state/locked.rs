@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures_util::future::try_join;
+use futures_util::future::{join, try_join};
 
 use super::access::StackAccess;
 use super::late::LateReport;
 use super::loading::load;
 use super::locking::{self, HeldLock};
+use super::namesakes::{Namesake, namesakes};
 use super::recorder::JournalRecorder;
 use super::recovery::{self, RecoveredRun};
 use super::saving::{encode_for_saving, explained};
@@ -33,6 +34,7 @@ pub struct StackState {
     /// Number of journals that the store does not allow to remove.
     undeleted: usize,
     unexplained_empty: Option<UnexplainedEmptyState>,
+    namesakes: Vec<Namesake>,
     secrets: StackSecrets,
     /// Checkpoint that the run has read or recovered, and replaces.
     expected: Expected,
@@ -72,6 +74,7 @@ struct OpenedStack {
     obsolete: Vec<String>,
     undeleted: usize,
     unexplained_empty: Option<UnexplainedEmptyState>,
+    namesakes: Vec<Namesake>,
     secrets: StackSecrets,
     expected: Expected,
     unmerged: Vec<Unmerged>,
@@ -104,8 +107,8 @@ impl StackState {
         match Self::open_locked(&access, &lock.lock, holder, purpose).await {
             Ok(opened) => {
                 let OpenedStack { snapshot, recovered, late, obsolete, undeleted, .. } = opened;
-                let (unexplained_empty, secrets, expected) =
-                    (opened.unexplained_empty, opened.secrets, opened.expected);
+                let (unexplained_empty, namesakes) = (opened.unexplained_empty, opened.namesakes);
+                let (secrets, expected) = (opened.secrets, opened.expected);
                 let (unmerged, journal) = (opened.unmerged, Arc::new(Mutex::new(opened.journal)));
                 Ok(Self {
                     access,
@@ -116,6 +119,7 @@ impl StackState {
                     obsolete,
                     undeleted,
                     unexplained_empty,
+                    namesakes,
                     secrets,
                     expected,
                     unmerged,
@@ -142,6 +146,9 @@ impl StackState {
         holder: &LockHolder,
         purpose: Purpose,
     ) -> Result<OpenedStack, StateError> {
+        if access.begins_anew {
+            access.store.remove_renamed_mark(&access.stack).await?;
+        }
         // A run whose lock was taken over may still send what it had under way.
         for _ in 0..ATTEMPTS {
             if let Some(opened) = Self::try_open(access, lock, holder, purpose).await? {
@@ -162,7 +169,11 @@ impl StackState {
         let listing = journal::list(&access.journals, &access.store, &access.stack);
         let (loaded, listed) = try_join(load(access), listing).await?;
         let secrets = StackSecrets::for_writing(access, loaded.as_ref()).await?;
-        let unexplained_empty = unexplained_empty::find(access, loaded.as_ref()).await?;
+        let is_searched = loaded.is_none() && !access.begins_anew;
+        let found_namesakes = async { if is_searched { namesakes(access).await } else { Vec::new() } };
+        let (unexplained_empty, namesakes) =
+            join(unexplained_empty::find(access, loaded.as_ref()), found_namesakes).await;
+        let unexplained_empty = unexplained_empty?;
         let (mut base, snapshot) =
             loaded.map(|loaded| (loaded.revision, loaded.checkpoint.checkpoint.snapshot)).unzip();
         let mut expected = base.clone().map_or(Expected::Missing, Expected::Revision);
@@ -214,6 +225,7 @@ impl StackState {
             obsolete,
             undeleted: found.undeleted,
             unexplained_empty,
+            namesakes,
             secrets,
             expected,
             unmerged,
@@ -229,6 +241,11 @@ impl StackState {
     /// Returns the loaded state.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
+    }
+
+    /// Returns `true` if the stack does not exist yet.
+    pub fn is_new(&self) -> bool {
+        matches!(self.expected, Expected::Missing)
     }
 
     /// Returns the recovered run, if a run was interrupted; its changes are in the loaded state.
@@ -262,6 +279,12 @@ impl StackState {
     /// unless the user agrees.
     pub fn unexplained_empty(&self) -> Option<&UnexplainedEmptyState> {
         self.unexplained_empty.as_ref()
+    }
+
+    /// Returns the stacks of the same name below other projects of the store, if this one does not exist and is not begun in spite of
+    /// them.
+    pub fn namesakes(&self) -> &[Namesake] {
+        &self.namesakes
     }
 
     /// Returns the change of the secrets manager, if the next save encrypts all secrets anew with another one.
@@ -309,34 +332,46 @@ impl StackState {
         // A machine that is lost between the two must not leave a journal that contradicts the checkpoint. A store that refuses
         // the journal may accept the checkpoint, which has more.
         let segments = self.journal().segments();
-        if let Some(segments) = &segments {
-            segments.flush().await.ok();
-        }
-        let saving = self.access.store.save(&self.lock.lock, text, &self.expected);
+        let flushed = async {
+            if let Some(segments) = &segments {
+                segments.flush().await.ok();
+            }
+        };
+        let saving = self.access.store.save_after(flushed, &self.lock.lock, text, &self.expected);
         if let Err(error) = explained(&self.access, saving).await {
             return Err(self.save_error(error).await);
         }
+        let Self { access, lock, snapshot, unmerged, journal, .. } = self;
+        locked(&journal).mark_saved();
         // Until the history has the entry, the journal explains the checkpoint.
-        let archived = recovery::archive(&self.access, history.as_ref()).await;
-        // The file, which has the `close` line for certain, explains the state as long as segments are there.
-        let mut removed = match (&archived, &segments) {
-            (Ok(()), Some(segments)) => segments.remove().await.map_err(StateError::from),
-            _ => Ok(()),
+        let archived = recovery::archive(&access, history.as_ref()).await;
+        let (mut removed, mut last_segment) = (Ok(()), None);
+        if let (Ok(()), Some(segments)) = (&archived, &segments) {
+            match segments.remove_but_last().await {
+                Ok(last) => last_segment = Some(last),
+                Err(error) => removed = Err(StateError::from(error)),
+            }
+        }
+        for journal in &unmerged {
+            removed = removed.and(journal.remove(&access).await.map(drop));
+        }
+        let last_removed = async {
+            match last_segment {
+                Some(segment) => segment.remove().await.map_err(StateError::from),
+                None => Ok(()),
+            }
         };
+        let (last_removed, released) = join(last_removed, lock.release(&access)).await;
+        removed = removed.and(last_removed);
+        // The file, which has the `close` line for certain, explains the state as long as segments are there.
         if archived.is_ok() && removed.is_ok() {
-            removed = self.journal().remove().map_err(StateError::from);
-        } else {
-            self.journal().mark_saved();
+            removed = locked(&journal).remove().map_err(StateError::from);
         }
-        for journal in &self.unmerged {
-            removed = removed.and(journal.remove(&self.access).await.map(drop));
-        }
-        let released = self.lock.release(&self.access).await;
-        drop_in_background((self.snapshot, self.journal));
+        drop_in_background((snapshot, journal));
         removed?;
         archived?;
         integrity_error.map_or(Ok(()), |integrity_error| Err(StateError::SavedInvalid(integrity_error)))?;
-        let stack = self.access.stack;
+        let stack = access.stack;
         released.map_err(|source| StateError::NotReleased { stack, source: Box::new(source) })
     }
 
@@ -367,6 +402,10 @@ impl StackState {
     }
 
     fn journal(&self) -> MutexGuard<'_, Journal> {
-        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.journal)
     }
+}
+
+fn locked(journal: &Mutex<Journal>) -> MutexGuard<'_, Journal> {
+    journal.lock().unwrap_or_else(PoisonError::into_inner)
 }

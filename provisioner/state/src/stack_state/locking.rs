@@ -217,6 +217,50 @@ async fn take_over(
     Ok(())
 }
 
+/// Lock of a stack, and what is known about its run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockSummary {
+    /// Account and machine of the run, `USER@HOST`; `None` if the lock cannot be read.
+    pub by: Option<String>,
+    /// Knowledge about the run.
+    pub run: LockedRun,
+}
+
+/// Knowledge about the run that holds a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockedRun {
+    /// Run that has renewed the lock in time.
+    Active,
+    /// Run whose process has ended, or that has not renewed the lock for so long that the next run takes it over.
+    Ended,
+    /// Lock without a lease, as those of `pulumi`, or in a store without a clock: the run may be active or not.
+    Unknown,
+}
+
+/// Summarizes the locks of a stack; `None` if there is none. Of several locks, one of a run that may be active decides.
+pub(super) async fn summarize(access: &StackAccess) -> Result<Option<LockSummary>, StoreError> {
+    let (locks, mut store_clock) = (access.store.locks(&access.stack).await?, StoreClock::default());
+    let mut summary: Option<LockSummary> = None;
+    for lock in &locks {
+        let run = if (access.locks.has_ended)(lock) {
+            LockedRun::Ended
+        } else if lock.lease().is_none() || lock.renewed.is_none() {
+            LockedRun::Unknown
+        } else {
+            match store_clock.now(access).await {
+                Ok(now) if unrenewed_time(lock, now).is_some() => LockedRun::Ended,
+                Ok(_) => LockedRun::Active,
+                Err(_) => LockedRun::Unknown,
+            }
+        };
+        if summary.as_ref().is_none_or(|found| found.run == LockedRun::Ended) {
+            let by = lock.holder.as_ref().map(|(holder, _)| format!("{}@{}", holder.username, holder.hostname));
+            summary = Some(LockSummary { by, run });
+        }
+    }
+    Ok(summary)
+}
+
 /// Removes locks that a user has seen, and returns those that were still held. A run that is active nevertheless and has written
 /// nothing to the store begins nothing any more: its journal is sealed on behalf of a host.
 ///

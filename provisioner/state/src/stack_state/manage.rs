@@ -5,7 +5,7 @@ use pulumi_proto::urn::ROOT_STACK_TYPE;
 use super::access::StackAccess;
 use super::late::LateReport;
 use super::loading::read_snapshot;
-use super::locking;
+use super::locking::{self, LockSummary};
 use super::recovery;
 use super::saving::explained;
 use super::view::StackView;
@@ -48,7 +48,7 @@ pub async fn rename_stack(
 async fn rename_locked(access: &StackAccess, rename: &mut StackRename, to: &StackReference) -> Result<(), StateError> {
     let checkpoint = load_uninterrupted(access).await?;
     let renamed = StackAccess { stack: to.clone(), ..access.clone() };
-    access.store.refuse_migrated(to).await?;
+    access.store.refuse_taken_mark(to).await?;
     recovery::refuse_journals(&renamed).await?;
     let text = format::rename_stack(&checkpoint.text, &access.stack, to);
     let text = text.map_err(|error| access.checkpoint_error(error))?;
@@ -120,7 +120,8 @@ pub struct StackSummary {
     pub resources: Option<usize>,
     /// Time at which its state was written, from the manifest.
     pub updated: Option<String>,
-    pub is_locked: bool,
+    /// Lock of the stack, if there is one.
+    pub lock: Option<LockSummary>,
     /// `true` if the stack has the journal of a run that has not ended, or of an interrupted one.
     pub is_interrupted: bool,
     /// Number of pending operations, with those in the journal of a run that has ended.
@@ -129,9 +130,16 @@ pub struct StackSummary {
     pub pending_creates: usize,
     /// Resources that runs have recorded after their journals had been taken over.
     pub late: LateReport,
-    /// Mark of a stack that has moved to another store, or is incomplete here; nothing else is known then but the lock and the
+    /// Mark of a stack that has moved to another store or name, or is incomplete here; nothing else is known then but the lock and the
     /// journal.
     pub mark: Option<MigrationMark>,
+}
+
+impl StackSummary {
+    /// Returns whether a run holds the lock of the stack, or has left it.
+    pub fn is_locked(&self) -> bool {
+        self.lock.is_some()
+    }
 }
 
 /// Summarizes a stack without locking it. Needs no key: without one, the changes in the journal of a run are not
@@ -140,7 +148,7 @@ pub struct StackSummary {
 /// # Errors
 /// [`StateError`].
 pub async fn summary(access: &StackAccess, journals: &StoredJournals) -> Result<StackSummary, StateError> {
-    let is_locked = !access.store.locks(&access.stack).await?.is_empty();
+    let lock = locking::summarize(access).await?;
     let has_journal = access.has_journal_in(journals).await?;
     let view = if has_journal { StackView::open_without_secrets(access).await.ok() } else { None };
     let (snapshot, is_interrupted, late) = match view {
@@ -151,7 +159,7 @@ pub async fn summary(access: &StackAccess, journals: &StoredJournals) -> Result<
                     return Ok(StackSummary {
                         resources: None,
                         updated: None,
-                        is_locked,
+                        lock,
                         is_interrupted: has_journal,
                         pending_operations: 0,
                         pending_creates: 0,
@@ -171,7 +179,7 @@ pub async fn summary(access: &StackAccess, journals: &StoredJournals) -> Result<
     let (pending_operations, pending_creates) = (pending.len(), creates.count());
     let updated = snapshot.and_then(|snapshot| snapshot.manifest.time);
     let mark = None;
-    Ok(StackSummary { resources, updated, is_locked, is_interrupted, pending_operations, pending_creates, late, mark })
+    Ok(StackSummary { resources, updated, lock, is_interrupted, pending_operations, pending_creates, late, mark })
 }
 
 /// Returns the checkpoint of a stack without an interrupted run.

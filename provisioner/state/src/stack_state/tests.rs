@@ -6,7 +6,8 @@ use std::time::Duration;
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 
-use super::{LockSettings, StackAccess, StackState, resume_rename};
+use super::locking::summarize;
+use super::{LockSettings, LockedRun, StackAccess, StackState, resume_rename};
 use crate::error::StateError;
 use crate::format::{UpdateInfo, UpdateKind, UpdateResult};
 use crate::journal::{JournalFolders, JournalMode};
@@ -31,6 +32,7 @@ async fn access_to(objects: &MemoryObjects, journals: &std::path::Path) -> Stack
         journal_mode: Default::default(),
         unrecorded: Default::default(),
         locks: LockSettings::default(),
+        begins_anew: false,
         engine_version: "v0.1.0".to_owned(),
     }
 }
@@ -68,6 +70,23 @@ async fn unchanged_run_sends_at_most_seventeen_requests() {
     let requests = objects.take_requests();
     assert!(requests.len() <= 17, "{requests:#?}");
     assert!(requests.iter().any(|request| request.key == ".sc/moved/reef/dev.json"), "{requests:#?}");
+}
+
+/// Shows: state.md#recorded-resources "A run that holds a lock is `running` if it has renewed it in time"
+#[tokio::test]
+async fn lock_is_summarized_by_its_lease_and_by_the_process_of_its_run() {
+    let (objects, folder) = (MemoryObjects::default(), tempfile::tempdir().unwrap());
+    let access = access_to(&objects, folder.path()).await;
+    let ended =
+        StackAccess { locks: LockSettings { has_ended: |_| true, ..LockSettings::default() }, ..access.clone() };
+    assert_eq!(summarize(&access).await.unwrap(), None);
+    let leased = LockHolder { lease: Some(LockLease::new(Duration::from_secs(60))), ..holder(1) };
+    for (holder, expected) in [(leased, LockedRun::Active), (holder(1), LockedRun::Unknown)] {
+        let lock = access.store.lock(&access.stack, &holder).await.unwrap();
+        assert_eq!(summarize(&access).await.unwrap().map(|lock| lock.run), Some(expected));
+        assert_eq!(summarize(&ended).await.unwrap().map(|lock| lock.run), Some(LockedRun::Ended));
+        access.store.unlock(lock).await.unwrap();
+    }
 }
 
 /// Other runs take over a lock that is not renewed, and the history of a stack may be long.

@@ -31,8 +31,9 @@ pub struct StackView {
     pub recovered: Option<RecoveredRun>,
     /// Resources that runs have recorded after their journals had been taken over.
     pub late: LateReport,
-    /// `true` if the stack was not locked at the time of reading. The run of a recovered journal has then ended.
-    pub is_unlocked: bool,
+    /// `true` if no run was active at the time of reading: the stack was not locked, or the processes of its locks have ended. The
+    /// run of a recovered journal has then ended.
+    pub is_idle: bool,
     /// Journal that starts from another checkpoint; its records are not in the snapshot. Changes of the stack fail.
     pub conflict: Option<JournalConflict>,
     /// Starts (RFC 3339) of interrupted runs whose journals start from another checkpoint, although the state records all
@@ -113,7 +114,7 @@ impl StackView {
         let (base, snapshot) = loaded.map(|loaded| (loaded.revision, loaded.checkpoint.checkpoint.snapshot)).unzip();
         let snapshot = snapshot.flatten();
         let found = snapshot.clone().unwrap_or_default();
-        let is_unlocked = access.store.locks(&access.stack).await?.is_empty();
+        let is_idle = access.store.locks(&access.stack).await?.iter().all(|lock| (access.locks.has_ended)(lock));
         let digest = base.as_ref().map(Revision::digest);
         let Some(found) = recovery::find_journals(access, listed, digest, &found).await? else { return Ok(None) };
         // The journal of the run explains the state.
@@ -130,7 +131,7 @@ impl StackView {
             snapshot,
             recovered,
             late: found.late.report,
-            is_unlocked,
+            is_idle,
             conflict,
             obsolete,
             unmerged,

@@ -1,6 +1,6 @@
 //! Checkpoints of a stack: the current one, the previous one, history, backups.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::future::{join, try_join};
@@ -11,6 +11,7 @@ use super::checkpoint_text::CheckpointText;
 use super::compression::{Compression, decompressed_text};
 use super::error::StoreError;
 use super::lock::StackLock;
+use super::migration_mark::MigrationDirection;
 use super::objects::{Durability, Effect, ObjectErrorKind, ObjectVersion, StoredObject, WriteCondition, WriteError};
 use super::reference::StackReference;
 use super::revision::{Expected, Revision, StoredCheckpoint};
@@ -20,6 +21,9 @@ use crate::MAX_STATE_BYTES;
 /// Delays between attempts to write a checkpoint, if the store has not written it and says nothing about the reason. Each
 /// attempt of a client is a series of requests already.
 const WRITE_DELAYS: [Duration; 3] = [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(5)];
+
+/// Time after which the check of a lock before a write is repeated.
+const CHECK_AGE: Duration = Duration::from_secs(1);
 
 /// Current checkpoint of a stack.
 pub(super) struct Current {
@@ -46,14 +50,37 @@ impl StateStore {
         Ok(self.load(stack).await?.map(StoredCheckpoint::into_text))
     }
 
-    /// Fails if the stack has a mark.
+    /// Fails if the stack has a mark. That of a rename does not count where there is a checkpoint: another program, which does not see
+    /// the mark, has renamed a stack back or begun a new one.
     ///
     /// # Errors
     /// [`StoreError::Migrated`].
     pub async fn refuse_migrated(&self, stack: &StackReference) -> Result<(), StoreError> {
         let Some(mark) = self.mark(stack).await? else { return Ok(()) };
+        if mark.direction == MigrationDirection::Renamed && self.find_current(stack).await?.is_some() {
+            return Ok(());
+        }
         let (stack, mark_location) = (stack.clone(), self.mark_location(stack));
         Err(StoreError::Migrated { stack, mark: Box::new(mark), mark_location })
+    }
+
+    /// Fails if the stack has a mark, except that of a rename: the name is free then.
+    ///
+    /// # Errors
+    /// [`StoreError::Migrated`].
+    pub async fn refuse_taken_mark(&self, stack: &StackReference) -> Result<(), StoreError> {
+        match self.refuse_migrated(stack).await {
+            Err(StoreError::Migrated { mark, .. }) if mark.direction == MigrationDirection::Renamed => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Removes the mark of a rename, so that a new stack begins under the old name.
+    pub async fn remove_renamed_mark(&self, stack: &StackReference) -> Result<(), StoreError> {
+        match self.mark(stack).await? {
+            Some(mark) if mark.direction == MigrationDirection::Renamed => self.set_mark(stack, None).await,
+            _ => Ok(()),
+        }
     }
 
     /// Returns the checkpoint of a stack, whatever its mark says; `None` if there is none.
@@ -141,8 +168,28 @@ impl StateStore {
         checkpoint: impl Into<CheckpointText>,
         expected: &Expected,
     ) -> Result<Revision, StoreError> {
+        self.save_after(async {}, lock, checkpoint, expected).await
+    }
+
+    /// Does the same after what must precede the checkpoint in the store, such as the end of a journal, which is written while the
+    /// lock is checked.
+    ///
+    /// # Errors
+    /// As [`StateStore::save`].
+    pub async fn save_after(
+        &self,
+        preceding: impl Future<Output = ()>,
+        lock: &StackLock,
+        checkpoint: impl Into<CheckpointText>,
+        expected: &Expected,
+    ) -> Result<Revision, StoreError> {
         let checkpoint = &checkpoint.into();
-        self.check_lock(lock).await?;
+        let begun = Instant::now();
+        let (checked, ()) = join(self.check_lock(lock), preceding).await;
+        checked?;
+        if begun.elapsed() > CHECK_AGE {
+            self.check_lock(lock).await?;
+        }
         self.write_metadata().await?;
         let stack = &lock.stack;
         match self.replace_checkpoint(stack, checkpoint, expected).await {

@@ -295,6 +295,11 @@ async fn renamed_stack_keeps_its_history(store: &StateStore) {
         assert!(store.locks(name).await.unwrap().is_empty());
     }
     assert_eq!(store.list().await.unwrap(), [stack("a.b"), to.clone()]);
+    let refused = store.text(&from).await.unwrap_err();
+    let reason = "organization/reef/dev is now organization/shore/west: ada@reefbox renamed it at ";
+    assert!(refused.to_string().starts_with(reason), "{refused}");
+    assert!(store.refuse_taken_mark(&from).await.is_ok(), "the name is free");
+    store.remove_renamed_mark(&from).await.unwrap();
     assert_eq!(store.text(&from).await.unwrap(), None);
     assert_eq!(store.text(&to).await.unwrap().as_deref(), Some(EMPTY));
     assert_eq!(store.history(&from).await.unwrap(), [""; 0]);

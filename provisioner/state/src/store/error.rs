@@ -42,7 +42,7 @@ pub enum StoreError {
         /// Time at which the present checkpoint was written; `None` if there is none, or the time is not known.
         written: Option<Timestamp>,
     },
-    /// The stack has moved to another store, or is being moved into this one.
+    /// The stack has moved to another store or name, or is being moved into this store.
     #[error("{stack} {mark}")]
     Migrated {
         /// The stack.

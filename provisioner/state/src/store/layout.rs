@@ -10,7 +10,7 @@
 //! .pulumi/backups/P/S/S.NS.json                         backup of that checkpoint
 //! .pulumi/locks/organization/P/S/<uuid>.json            lock with its holder
 //! .sc/renames/<uuid>.json                               intent of a rename
-//! .sc/moved/P/S.json                                    mark of a stack that has moved to another store
+//! .sc/moved/P/S.json                                    mark of a stack that has moved to another store or name
 //! .sc/journal/P/S/<run>/<number>                        lines of the journal of a run
 //! .sc/clock/<uuid>                                      object whose time is read and which is removed then
 //! ```
@@ -119,7 +119,7 @@ impl Layout {
         }
     }
 
-    /// Returns the key of the mark of a stack that has moved to another store.
+    /// Returns the key of the mark of a stack that has moved to another store or name.
     pub(super) fn mark(self, stack: &StackReference) -> String {
         format!(".sc/moved/{}.json", self.stack_path(stack))
     }

@@ -1,22 +1,25 @@
-//! Mark of a stack that has moved to another store, or that is being moved into this one.
+//! Mark of a stack that has moved to another store or another name, or that is being moved into this store.
 //!
 //! A migration writes the mark of the target before it copies anything there. Once the checkpoint is complete, it writes the
 //! mark of the source, and removes that of the target last. A stack with a mark is not read or changed: of two stores that
 //! have the stack, one at most is used.
+//!
+//! A rename leaves a mark under the old name: the files of a repository may still have that name, and a run would create all
+//! resources a second time. A rename in the other direction removes it.
 
 use std::fmt;
 
 use jiff::Timestamp;
 
-/// Mark of a stack that has moved to another store, or that is being moved into this one. `Display` is the predicate of a
+/// Mark of a stack that has moved to another store or name, or that is being moved into this store. `Display` is the predicate of a
 /// sentence about the stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MigrationMark {
     /// Direction of the migration.
     pub direction: MigrationDirection,
-    /// URL of the other store as server.yaml takes it. Passwords are masked.
+    /// URL of the other store as server.yaml takes it, with masked passwords; of a renamed stack, its new name.
     pub url: String,
-    /// Location of the other store.
+    /// Location of the store that has the stack.
     pub location: String,
     /// SHA-256 of the checkpoint that moves.
     pub digest: String,
@@ -41,6 +44,8 @@ pub enum MigrationDirection {
     To,
     /// The stack is being moved from the other store, and may be incomplete here.
     From,
+    /// The stack has another name in this store.
+    Renamed,
 }
 
 impl fmt::Display for MigrationMark {
@@ -48,6 +53,7 @@ impl fmt::Display for MigrationMark {
         let Self { url, time, user, host, .. } = self;
         match self.direction {
             MigrationDirection::To => write!(f, "has moved to {url}: {user}@{host} migrated it at {time:.0}"),
+            MigrationDirection::Renamed => write!(f, "is now {url}: {user}@{host} renamed it at {time:.0}"),
             MigrationDirection::From => {
                 write!(f, "is incomplete here: {user}@{host} began to migrate it from {url} at {time:.0}")
             }

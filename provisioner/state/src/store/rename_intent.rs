@@ -5,6 +5,7 @@
 //! completed.
 
 use bridge::json;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::error::{Damage, StoreError};
@@ -22,8 +23,13 @@ pub(super) struct Intent {
     pub(super) version: u32,
     pub(super) from: StackName,
     pub(super) to: StackName,
-    /// Host of the process.
+    /// User and host of the process.
+    #[serde(default)]
+    pub(super) user: String,
     pub(super) host: String,
+    /// Time of the begin (RFC 3339); earlier versions did not write it.
+    #[serde(default)]
+    pub(super) time: String,
     /// Names of the locks of both stacks.
     pub(super) locks: [String; 2],
     pub(super) progress: Progress,
@@ -71,7 +77,9 @@ impl Intent {
             version: VERSION,
             from: StackName::new(&from.stack),
             to: StackName::new(&to.stack),
+            user: holder.username.clone(),
             host: holder.hostname.clone(),
+            time: Timestamp::now().to_string(),
             locks: [from.name.clone(), to.name.clone()],
             progress: Progress::Locking,
         }

@@ -2,11 +2,13 @@
 
 use bridge::fs::MAX_DOCUMENT_BYTES;
 use futures_util::future::try_join_all;
+use jiff::Timestamp;
 
 use super::catalog::PARALLEL_REQUESTS;
 use super::compression::Compression;
 use super::error::StoreError;
 use super::lock::{LockHolder, StackLock, StoredLock, new_lock_name};
+use super::migration_mark::{MigrationDirection, MigrationMark};
 use super::objects::WriteCondition;
 use super::reference::StackReference;
 use super::rename_intent::{Intent, Progress, RENAMES};
@@ -74,7 +76,7 @@ impl StateStore {
             for lock in rename.locks() {
                 self.rewrite_lock(lock, StoredLock::renewed).await?;
             }
-            rename.outcome = self.complete_or_undo(&from, &to, &checkpoints).await?;
+            rename.outcome = self.complete_or_undo(rename, &checkpoints).await?;
             return if rename.outcome == RenameOutcome::NewName { Ok(()) } else { Err(error) };
         }
         rename.outcome = RenameOutcome::NewName;
@@ -93,7 +95,28 @@ impl StateStore {
             self.rewrite_lock(lock, StoredLock::renewed).await?;
         }
         self.back_up_and_remove(from).await?;
+        self.mark_renamed(rename, &digest(checkpoint)).await?;
         self.move_history(from, to).await
+    }
+
+    /// Leaves a mark under the old name, and removes the one that an earlier rename has left under the new name.
+    async fn mark_renamed(&self, rename: &StackRename, digest: &str) -> Result<(), StoreError> {
+        let [from, to] = [rename.from(), rename.to()];
+        let Intent { user, host, time, .. } = &rename.intent.intent;
+        let mark = MigrationMark {
+            direction: MigrationDirection::Renamed,
+            url: to.to_string(),
+            location: self.location_of(""),
+            digest: digest.to_owned(),
+            replaces: None,
+            outdated: Vec::new(),
+            time: time.parse().unwrap_or_else(|_| Timestamp::now()),
+            user: user.clone(),
+            host: host.clone(),
+            run: None,
+        };
+        self.set_mark(to, None).await?;
+        self.set_mark(from, Some(&mark)).await
     }
 
     /// Ends a rename: removes both locks and the intent, unless the rename is pending.
@@ -152,7 +175,7 @@ impl StateStore {
     /// [`StoreError::BothNames`] if both stacks have been changed since. The rename stays pending after each error.
     pub async fn complete_rename(&self, rename: &mut StackRename) -> Result<(), StoreError> {
         rename.outcome = match &rename.intent.intent.progress {
-            Progress::Moving(checkpoints) => self.complete_or_undo(rename.from(), rename.to(), checkpoints).await?,
+            Progress::Moving(checkpoints) => self.complete_or_undo(rename, checkpoints).await?,
             Progress::Locking | Progress::Undone => RenameOutcome::OldName,
             Progress::Done => RenameOutcome::NewName,
         };
@@ -163,10 +186,10 @@ impl StateStore {
     /// changed since is kept.
     async fn complete_or_undo(
         &self,
-        from: &StackReference,
-        to: &StackReference,
+        rename: &StackRename,
         [before, after]: &[String; 2],
     ) -> Result<RenameOutcome, StoreError> {
+        let [from, to] = [rename.from(), rename.to()];
         let digest_of = async |stack: &StackReference| {
             let loaded = self.read_checkpoint(stack).await?;
             Ok::<_, StoreError>(loaded.map(|loaded| digest(&loaded.into_text())))
@@ -183,6 +206,7 @@ impl StateStore {
             Some(_) => return Err(StoreError::BothNames { from: from.clone(), to: to.clone() }),
             None => {}
         }
+        self.mark_renamed(rename, after).await?;
         self.move_history(from, to).await?;
         Ok(RenameOutcome::NewName)
     }

@@ -9,7 +9,7 @@ use super::migration_mark::{MigrationDirection, MigrationMark};
 
 const VERSION: u32 = 1;
 
-/// Stored form of a mark. It has one of `to` and `from`.
+/// Stored form of a mark. It has one of `to`, `from` and `renamed`.
 #[derive(Serialize, Deserialize)]
 struct StoredMark {
     version: u32,
@@ -17,6 +17,8 @@ struct StoredMark {
     to: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     from: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    renamed: Option<String>,
     location: String,
     digest: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,13 +41,15 @@ struct Version {
 /// Returns the text of the mark.
 pub(super) fn write(mark: &MigrationMark) -> String {
     let mark = mark.clone();
-    let (to, from) = match mark.direction {
-        MigrationDirection::To => (Some(mark.url), None),
-        MigrationDirection::From => (None, Some(mark.url)),
+    let (to, from, renamed) = match mark.direction {
+        MigrationDirection::To => (Some(mark.url), None, None),
+        MigrationDirection::From => (None, Some(mark.url), None),
+        MigrationDirection::Renamed => (None, None, Some(mark.url)),
     };
     let MigrationMark { location, digest, replaces, outdated, time, user, host, run, .. } = mark;
     let time = time.to_string();
-    let stored = StoredMark { version: VERSION, to, from, location, digest, replaces, outdated, time, user, host, run };
+    let stored =
+        StoredMark { version: VERSION, to, from, renamed, location, digest, replaces, outdated, time, user, host, run };
     serde_json::to_string(&stored).expect("texts and numbers are always JSON")
 }
 
@@ -57,11 +61,12 @@ pub(super) fn read(text: &[u8], location: &str) -> Result<MigrationMark, StoreEr
         return Err(StoreError::TooNew { location: location.to_owned(), version: version.into() });
     }
     let stored: StoredMark = json::from_slice(text).map_err(malformed)?;
-    let (direction, url) = match (stored.to, stored.from) {
-        (Some(url), None) => (MigrationDirection::To, url),
-        (None, Some(url)) => (MigrationDirection::From, url),
-        (None, None) | (Some(_), Some(_)) => {
-            return Err(malformed(serde_json::Error::custom("expected either `to` or `from`")));
+    let (direction, url) = match (stored.to, stored.from, stored.renamed) {
+        (Some(url), None, None) => (MigrationDirection::To, url),
+        (None, Some(url), None) => (MigrationDirection::From, url),
+        (None, None, Some(url)) => (MigrationDirection::Renamed, url),
+        _ => {
+            return Err(malformed(serde_json::Error::custom("expected one of `to`, `from` and `renamed`")));
         }
     };
     let StoredMark { location, digest, replaces, outdated, time, user, host, run, .. } = stored;
@@ -85,7 +90,9 @@ mod tests {
         assert_eq!(to.to_string(), "has moved to s3://reef: ada@reefbox migrated it at 1970-01-01T00:00:00Z");
         let (replaces, outdated) = (Some("d0".to_owned()), vec!["d2".to_owned()]);
         let from = MigrationMark { replaces, outdated, ..mark(MigrationDirection::From) };
-        for written in [to, from] {
+        let renamed = MigrationMark { url: "tank/west".to_owned(), run: None, ..mark(MigrationDirection::Renamed) };
+        assert_eq!(renamed.to_string(), "is now tank/west: ada@reefbox renamed it at 1970-01-01T00:00:00Z");
+        for written in [to, from, renamed] {
             assert_eq!(read(write(&written).as_bytes(), "here").unwrap(), written);
         }
         let table = [
@@ -93,7 +100,7 @@ mod tests {
             (r#"{"version":1,"to":"s3://reef"}"#, "here is damaged: it does not describe a migration: missing field"),
             (
                 &text.replace(r#""to":"#, r#""at":"#),
-                "here is damaged: it does not describe a migration: expected either `to` or `from`",
+                "here is damaged: it does not describe a migration: expected one of `to`, `from` and `renamed`",
             ),
             (r#"{"version":2}"#, "here has layout version 2, which is newer than the supported ones"),
         ];

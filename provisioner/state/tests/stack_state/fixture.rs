@@ -40,6 +40,7 @@ impl Fixture {
             journal_mode: Default::default(),
             unrecorded: Default::default(),
             locks: state::LockSettings::default(),
+            begins_anew: false,
             engine_version: "v0.1.0".to_owned(),
         };
         Self { folder, store, stack, access, marker }

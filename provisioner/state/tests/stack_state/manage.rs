@@ -4,8 +4,8 @@ use bridge::fs::faults::{Errno, Fault};
 use state::format::UpdateKind;
 use state::store::{Backups, StackReference, StoreError};
 use state::{
-    OperationId, OperationKind, Record, StackAccess, StackState, StackView, StateError, StateRecorder as _, Subject,
-    remove_stack, rename_stack, summary,
+    LockedRun, OperationId, OperationKind, Record, StackAccess, StackState, StackView, StateError, StateRecorder as _,
+    Subject, remove_stack, rename_stack, summary,
 };
 
 use crate::fixture::{Fixture, begun, creation, holder, resource, secret_resource};
@@ -142,7 +142,9 @@ async fn summary_counts_the_pending_operations_of_an_interrupted_run() {
     drop((state, recorder));
     let summary = summary(&fixture.access, &Default::default()).await.unwrap();
     assert_eq!((summary.resources, summary.pending_operations, summary.pending_creates), (Some(2), 2, 1));
-    assert!(summary.is_locked && summary.is_interrupted);
+    assert!(summary.is_interrupted);
+    let lock = summary.lock.unwrap();
+    assert_eq!((lock.by.as_deref(), lock.run), (Some("ada@reefbox"), LockedRun::Unknown));
 }
 
 #[tokio::test]

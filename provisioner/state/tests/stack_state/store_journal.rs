@@ -41,6 +41,7 @@ impl Machine {
             journal_mode: JournalMode::Intents,
             unrecorded: Default::default(),
             locks: LockSettings { has_ended: |_| true, ..LockSettings::default() },
+            begins_anew: false,
             engine_version: "v0.1.0".to_owned(),
             store,
         };

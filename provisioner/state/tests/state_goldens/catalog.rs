@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use state::secrets::Keyring;
-use state::store::{Backups, FileUrl, LegacyStores, LockHolder, StackReference, StateStore, StoreOptions};
+use state::store::{Backups, FileUrl, LegacyStores, LockHolder, StackReference, StateStore, StoreError, StoreOptions};
 use state::{StackAccess, StateError, remove_stack, rename_stack};
 
 use crate::case::Case;
@@ -26,6 +26,7 @@ async fn copy_backend(case: &Case, stack: &StackReference) -> (tempfile::TempDir
         journal_mode: Default::default(),
         unrecorded: Default::default(),
         locks: state::LockSettings::default(),
+        begins_anew: false,
         engine_version: "v0.1.0".to_owned(),
     };
     (folder, store, access)
@@ -64,7 +65,7 @@ async fn renamed_checkpoint_equals_that_of_the_command_line() {
 
     rename(&access, &stack("west")).await;
     assert_eq!(store.text(&stack("west")).await.unwrap().unwrap(), expected);
-    assert_eq!(store.text(&stack("dev")).await.unwrap(), None);
+    assert!(matches!(store.text(&stack("dev")).await, Err(StoreError::Migrated { .. })));
     assert!(store.locks(&stack("dev")).await.unwrap().is_empty());
 }
 
@@ -83,7 +84,7 @@ async fn checkpoint_is_unchanged_after_renaming_there_and_back() {
             let before = store.text(&stack).await.unwrap();
             let other_name = StackReference::new("shore", "elsewhere").unwrap();
             rename(&access, &other_name).await;
-            assert_eq!(store.text(&stack).await.unwrap(), None, "{name}");
+            assert!(matches!(store.text(&stack).await, Err(StoreError::Migrated { .. })), "{name}");
             let access = StackAccess { stack: other_name, ..access };
             rename(&access, &stack).await;
             assert_eq!(store.text(&stack).await.unwrap(), before, "{name}");

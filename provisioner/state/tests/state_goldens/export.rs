@@ -19,6 +19,7 @@ fn access(case: &Case, store: StateStore, keyring: Keyring) -> StackAccess {
         journal_mode: Default::default(),
         unrecorded: Default::default(),
         locks: state::LockSettings::default(),
+        begins_anew: false,
         engine_version: "v0.1.0".to_owned(),
     }
 }

@@ -20,6 +20,7 @@ fn access(case: &Case, store: StateStore, journals: &std::path::Path) -> StackAc
         journal_mode: Default::default(),
         unrecorded: Default::default(),
         locks: state::LockSettings::default(),
+        begins_anew: false,
         engine_version: "v0.1.0".to_owned(),
     }
 }

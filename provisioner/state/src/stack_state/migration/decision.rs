@@ -37,7 +37,7 @@ pub(super) fn find_target_checkpoint(
         {
             Some(TargetCheckpoint::Outdated(found.clone()))
         }
-        MigrationDirection::To | MigrationDirection::From => None,
+        MigrationDirection::To | MigrationDirection::From | MigrationDirection::Renamed => None,
     }
 }
 

@@ -26,6 +26,7 @@ fn access(store: StateStore, journals: &Path) -> StackAccess {
         journal_mode: Default::default(),
         unrecorded: Default::default(),
         locks: LockSettings::default(),
+        begins_anew: false,
         engine_version: "v0.1.0".to_owned(),
     }
 }

@@ -30,21 +30,23 @@ pub struct FolderObjects {
 }
 
 impl FolderObjects {
-    /// Opens a folder. Writes nothing except the folder, which is created if it is missing and the URL requests it.
+    /// Opens a folder. Writes nothing: a missing folder is created by the first write if the URL requests it.
     ///
     /// # Errors
-    /// [`StoreError::NoFolder`] if there is none.
+    /// [`StoreError::NoFolder`] if there is none, and none is to be created.
     pub async fn open(url: &FileUrl, access: Access) -> Result<Self, StoreError> {
         let folder = Folder::new(url, access);
         let create = url.create;
         let opened = in_background(move || {
-            if create {
+            let is_folder = folder.path.is_dir();
+            if create && !is_folder && folder.path.exists() {
+                // Fails, and says why.
                 folder.make_folder(&folder.path)?;
             }
-            Ok::<_, ObjectError>(folder)
+            Ok::<_, ObjectError>((folder, is_folder))
         });
-        let folder = opened.await?;
-        if !folder.path.is_dir() {
+        let (folder, is_folder) = opened.await?;
+        if !is_folder && !create {
             return Err(StoreError::NoFolder(folder.path));
         }
         Ok(Self { folder: Arc::new(folder) })

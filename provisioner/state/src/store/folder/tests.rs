@@ -295,7 +295,8 @@ async fn rename_and_remove_move_the_same_files_as_the_command_line() {
     let mut rename = store.begin_rename(&dev, &west, &holder(1)).await.unwrap();
     store.rename(&mut rename, SECOND, &Expected::Any).await.unwrap();
     store.finish_rename(rename).await.unwrap();
-    std::fs::remove_dir(folder.path().join(".sc/renames")).unwrap();
+    store.remove_renamed_mark(&dev).await.unwrap();
+    std::fs::remove_dir_all(folder.path().join(".sc")).unwrap();
     let of_dev = [".pulumi/backups/reef/dev/dev.NS.json"];
     let of_west =
         [".pulumi/history/reef/west/west-NS.checkpoint.json", ".pulumi/history/reef/west/west-NS.history.json"];
@@ -391,6 +392,26 @@ fn modes(folder: &Path) -> Vec<(PathBuf, bool, u32)> {
 
 fn private_options() -> StoreOptions {
     StoreOptions { access: Access::Private, retain_checkpoints: true, ..StoreOptions::default() }
+}
+
+#[tokio::test]
+async fn missing_folder_is_created_by_the_first_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("store/state");
+    let open = async |create| {
+        let url = FileUrl { create, ..url(&missing) };
+        StateStore::open_folder(&url, StoreOptions::default()).await
+    };
+    assert!(matches!(open(false).await, Err(StoreError::NoFolder(_))));
+    let store = open(true).await.unwrap();
+    assert!(store.locks(&stack("dev")).await.unwrap().is_empty());
+    assert!(!folder.path().join("store").exists(), "reads create nothing");
+    let lock = store.lock(&stack("dev"), &holder(1)).await.unwrap();
+    assert!(missing.is_dir());
+    store.unlock(lock).await.unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let url = FileUrl { create: true, ..url(&folder.path().join("file")) };
+    assert!(StateStore::open_folder(&url, StoreOptions::default()).await.is_err(), "it is no folder");
 }
 
 /// Shows: state.md#files "Files and folders under `.pulumi` have the permissions that `pulumi` gives them"

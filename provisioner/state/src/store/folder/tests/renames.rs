@@ -245,3 +245,19 @@ async fn rename_with_one_failed_call_is_undone_or_completed_at_once() {
     }
     assert!(undone > 5 && completed > 5, "{undone} undone, {completed} completed");
 }
+
+#[tokio::test]
+async fn stack_that_another_program_begins_under_the_old_name_is_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store_with_history(folder.path()).await;
+    let mut rename = store.begin_rename(&stack("dev"), &west(), &holder(1)).await.unwrap();
+    store.rename(&mut rename, RENAMED, &Expected::Any).await.unwrap();
+    store.finish_rename(rename).await.unwrap();
+    assert!(matches!(store.text(&stack("dev")).await, Err(StoreError::Migrated { .. })));
+    std::fs::copy(
+        folder.path().join(".pulumi/stacks/shore/west.json"),
+        folder.path().join(".pulumi/stacks/reef/dev.json"),
+    )
+    .unwrap();
+    assert_eq!(store.text(&stack("dev")).await.unwrap().as_deref(), Some(RENAMED));
+}
