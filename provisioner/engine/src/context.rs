@@ -7,7 +7,7 @@ use bridge::host::{HostError, Monitor, MonitorEndpoint, ProviderHost};
 use bridge::message_text::MessageText;
 use bridge::provider::Provider;
 use futures_util::future::BoxFuture;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ProviderReference, Urn};
 use state::{Entry, ResourceState, Snapshot, StateRecorder};
@@ -58,6 +58,8 @@ pub(crate) struct Context {
     /// provider starts its registration; the others wait for it.
     once_registered: Mutex<HashMap<ProviderKey, Arc<OnceRegistered>>>,
     monitor: MonitorService,
+    /// Packages whose plugins were reported not to implement Read.
+    pub(crate) without_read: Mutex<HashSet<String>>,
 }
 
 /// Key of a provider resource that is registered by the first resource that needs it.
@@ -129,6 +131,7 @@ impl Context {
             initial_refresh: watch::Sender::new(InitialRefresh::Running),
             autonaming: AutonamingConfig::read(&request.config, &request.project, &request.stack),
             once_registered: Mutex::default(),
+            without_read: Mutex::default(),
             monitor: MonitorService { monitor, endpoint: OnceCell::new() },
             signals,
             request,

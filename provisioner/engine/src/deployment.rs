@@ -60,6 +60,8 @@ pub struct DeploymentEnd {
     pub readings: Vec<ProviderReadings>,
     /// URNs of the resources that were deleted; in a preview, of those that would be.
     pub deleted: BTreeSet<Urn>,
+    /// URNs of the resources with pending creates of earlier runs that the run has created again, or would in a preview.
+    pub may_exist: BTreeSet<Urn>,
     /// True if [`DeploymentRequest::missing`] refused the refresh, and nothing was recorded.
     pub is_refused: bool,
 }
@@ -129,6 +131,8 @@ impl Registrar for Deployment {
 
     fn announce(&self, Announcement { goals, incomplete_packages }: Announcement) {
         let request = &self.context.request;
+        // The root stack is none of the goals.
+        self.context.emit(Event::PhaseTotal(recorded_count(&self.context).max(goals.len() + 1)));
         let with_urn = |goal: Goal| {
             let parent = goal.parent.as_ref();
             (Urn::new(&request.stack, &request.project, parent, goal.type_token.as_str(), &goal.name), goal)
@@ -167,6 +171,7 @@ async fn run(ctx: Arc<Context>, mut queue: JobQueue, ends: ProgramEnds) -> Deplo
     let started = Instant::now();
     let phase = Phase { operation: ctx.request.operation, preview: ctx.is_preview() };
     ctx.emit(Event::PhaseStarted(phase));
+    ctx.emit(Event::PhaseTotal(recorded_count(&ctx).max(ctx.request.options.imports.len())));
 
     let abort = ctx.signals.abort.clone();
     let end = tokio::select! {
@@ -182,19 +187,25 @@ async fn run(ctx: Arc<Context>, mut queue: JobQueue, ends: ProgramEnds) -> Deplo
         (PhaseEnd::Complete, true) => Outcome::Failed,
         (PhaseEnd::Complete, false) => Outcome::Succeeded,
     };
-    let (snapshot, changes, deletions, deleted, readings, is_refused) = {
+    let (snapshot, changes, deletions, deleted, may_exist, readings, is_refused) = {
         let mut state = ctx.state();
         let snapshot = state.ledger_mut().snapshot();
         let changes = state.take_counts();
-        let deleted = state.take_deleted_urns();
+        let (deleted, may_exist) = (state.take_deleted_urns(), state.take_creations_that_may_exist());
         let (deletions, readings, is_refused) = (state.deletions(), state.readings(), state.is_refresh_refused());
         drop_in_background(std::mem::replace(&mut *state, DeploymentState::new(Snapshot::default())));
-        (snapshot, changes, deletions, deleted, readings, is_refused)
+        (snapshot, changes, deletions, deleted, may_exist, readings, is_refused)
     };
     let journal = ctx.records.segment_statistics().await;
     let summary = Summary { phase, changes, deletions, outcome, duration: started.elapsed(), journal };
     ctx.emit(Event::PhaseEnded(summary.clone()));
-    DeploymentEnd { outcome, snapshot, summary, readings, deleted, is_refused }
+    DeploymentEnd { outcome, snapshot, summary, readings, deleted, may_exist, is_refused }
+}
+
+/// Returns the number of recorded resources that the display shows.
+fn recorded_count(ctx: &Context) -> usize {
+    let state = ctx.state();
+    state.loaded_entries().iter().filter(|(_, entry)| !entry.is_default_provider()).count()
 }
 
 /// Runs the phases: refresh, program or import, deletion of unregistered resources.

@@ -8,7 +8,7 @@ use bridge::provider::{CheckFailure, ErrorDetails, Method, ProviderError};
 use bridge::shell::{operand, option};
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
-use state::{OperationKind, PendingOperation, ResourceState, StateError};
+use state::{ResourceState, StateError};
 
 use crate::decisions::decision::Refusal;
 use crate::decisions::deletions::Undeletable;
@@ -17,14 +17,22 @@ use crate::events::{Message, Severity, StepOp};
 use crate::step::{Step, StepError};
 
 /// Hint for a pending create, whose outcome is unknown.
-const UNKNOWN_CREATION: &str = "it may exist without being recorded: find its id, and import it with \
-     `sc refresh` (interactively, or with --import-pending-creates);\n`sc refresh --clear-pending-creates` removes \
-     the pending create";
+pub(crate) const UNKNOWN_CREATION: &str = "it may exist without being recorded: if it does, give its id to the next `sc provision` or \
+     `sc refresh`, which ask for it on a terminal,\nor with --import-pending-creates NAME=ID; if it does not exist, give \
+     --clear-pending-creates";
+
+/// Hint for a creation that is refused, because the resource may exist.
+const MAY_EXIST: &str = "if it exists, give its id with --import-pending-creates NAME=ID; if it does not, give \
+     --clear-pending-creates;\n`pendingCreates: recreate` in `provisioner.config` creates it again without a question";
 
 /// Hint for a replacement whose outcome is unknown, while the old resource exists. A second resource cannot be imported
 /// under the name of a recorded one. A provider that reuses the id of the old one has made no second resource.
-const UNKNOWN_REPLACEMENT: &str = "a second resource may exist without being recorded: if it does, and has another id, \
-     delete it at its provider;\n`sc refresh --clear-pending-creates` removes the pending create";
+pub(crate) const UNKNOWN_REPLACEMENT: &str = "a second resource may exist without being recorded: if it does, and has another id, \
+     delete it at its provider;\n--clear-pending-creates removes the pending create";
+
+/// Hint for a message that is larger than a limit, in a call without effect.
+const MESSAGE_LIMIT: &str = "the author of the plugin can raise its limit on messages to the 400 MiB of sc, as Pulumi's SDKs do, or return \
+     less";
 
 /// Hint for an Update or a Delete whose outcome is unknown.
 const UNKNOWN_CHANGE: &str =
@@ -39,17 +47,22 @@ pub(crate) fn error_message(error: &(dyn Error + 'static)) -> Message {
 pub(crate) fn error_details(error: &(dyn Error + 'static)) -> Option<Box<ErrorDetails>> {
     let of_step = || match error.downcast_ref::<StepError>()? {
         StepError::Provider(error) => Some(error),
-        StepError::State(_) | StepError::Host(_) | StepError::Failed(_) | StepError::NotDeleted { .. } => None,
+        StepError::State(_)
+        | StepError::Host(_)
+        | StepError::Failed(_)
+        | StepError::MayExist
+        | StepError::NotDeleted { .. } => None,
     };
     let error = error.downcast_ref::<ProviderError>().or_else(of_step)?;
     Some(Box::new(error.details()))
 }
 
-pub(crate) fn step_message(step: &Step, error: &StepError) -> Message {
+/// Returns the message about the failure of a step. In a preview, nothing was sent that changes something.
+pub(crate) fn step_message(step: &Step, error: &StepError, is_preview: bool) -> Message {
     let mut message = error_message(error);
     if let StepError::Provider(error) = error {
         message.plugin = Some(package_of(&step.urn));
-        message.hint = hint(step, error);
+        message.hint = if is_preview { preview_hint(error) } else { hint(step, error) };
     }
     if let StepError::Host(error) = error {
         message.hint = error.hint();
@@ -59,6 +72,9 @@ pub(crate) fn step_message(step: &Step, error: &StepError) -> Message {
     }
     if let StepError::NotDeleted { reason, .. } = error {
         message.hint = Some(undeletable_hint(&step.urn, *reason));
+    }
+    if matches!(error, StepError::MayExist) {
+        message.hint = Some(MAY_EXIST.into());
     }
     message
 }
@@ -118,6 +134,39 @@ pub(crate) fn package_of(urn: &Urn) -> String {
     pulumi_proto::urn::TypeToken::new(urn.type_token()).package().to_owned()
 }
 
+/// Returns the warning about a plugin that does not implement Read.
+pub(crate) fn missing_read(package: &str) -> Message {
+    let text =
+        "it does not implement Read: a refresh keeps its resources as they are recorded, whatever has become of them";
+    // Each phase of a run that refreshes reports it.
+    Message { plugin: Some(package.to_owned()), repeated: true, ..Message::new(Severity::Warning, text) }
+}
+
+/// Returns the hint for an entry that could not be read. `can_be_skipped`: the run goes on without the reading if the user
+/// leaves the refresh out.
+pub(crate) fn reading_hint(error: &StepError, can_be_skipped: bool) -> Option<MessageText> {
+    let StepError::Provider(error) = error else { return None };
+    match error {
+        error if error.exceeds_message_limit() && can_be_skipped => Some(
+            "`--skip-refresh` (`-R`) leaves the refresh out: the run goes on with the recorded state, which may be stale".into(),
+        ),
+        error if error.exceeds_message_limit() => Some(MESSAGE_LIMIT.into()),
+        // Only a pending create is read in vain: other entries stay as they are recorded.
+        ProviderError::Unimplemented { method: Method::Read } => Some(
+            "sc cannot record it without Read: delete it at its provider, and remove the pending create with \
+             `sc refresh --clear-pending-creates`"
+                .into(),
+        ),
+        _ => None,
+    }
+}
+
+/// Returns the hint for a call of a preview, which has no effect, whatever became of it.
+fn preview_hint(error: &ProviderError) -> Option<MessageText> {
+    let has_exited = matches!(error, ProviderError::PluginExited { .. });
+    error_hint(error).filter(|_| !has_exited).map(MessageText::from)
+}
+
 fn hint(step: &Step, error: &ProviderError) -> Option<MessageText> {
     let is_lost = |method| error.lost_reply(method).is_some();
     let text = match step.op {
@@ -126,6 +175,7 @@ fn hint(step: &Step, error: &ProviderError) -> Option<MessageText> {
         }
         StepOp::Update if is_lost(Method::Update) => UNKNOWN_CHANGE,
         StepOp::Delete | StepOp::DeleteReplaced if is_lost(Method::Delete) => UNKNOWN_CHANGE,
+        StepOp::Import | StepOp::ImportReplacement if error.exceeds_message_limit() => MESSAGE_LIMIT,
         StepOp::Import | StepOp::ImportReplacement if is_lost(Method::Read) => {
             "nothing was changed or recorded: import the resource again"
         }
@@ -143,6 +193,7 @@ fn error_hint(error: &ProviderError) -> Option<&'static str> {
         ProviderError::Partial { .. } => {
             "the resource exists and is recorded; the next run updates it until its initialization succeeds"
         }
+        error if error.exceeds_message_limit() => MESSAGE_LIMIT,
         ProviderError::MissingConfig(_) => "add the missing keys to the plugin's `config`",
         ProviderError::Failed { .. }
         | ProviderError::InvalidInputs { .. }
@@ -272,33 +323,4 @@ pub(crate) fn shared_resource(entry: &ResourceState, keeper: &ResourceState, is_
 pub(crate) fn unreplaced(reason: &str, hint: Option<MessageText>) -> Message {
     let text = MessageText::new(format_args!("not replaced despite --replace: {reason}"));
     Message { hint, repeated: true, ..Message::new(Severity::Warning, text) }
-}
-
-/// Returns the warning about a pending operation of an earlier run. `recorded` is the live entry of its URN, if there is
-/// one. The resource of an entry with a pending replacement is deleted already.
-pub fn interrupted(operation: &PendingOperation, recorded: Option<&ResourceState>) -> Message {
-    let PendingOperation { resource, kind } = operation;
-    let id = resource.id.as_ref().filter(|_| operation.is_create_with_id());
-    let text = match id {
-        Some(_) => "an earlier run created it, and could not use the reply of its provider".into(),
-        None => MessageText::new(format_args!("an earlier run was interrupted while {} it", kind.as_str())),
-    };
-    let mut message = Message::new(Severity::Warning, text);
-    message.repeated = true;
-    message.urn = Some(resource.urn.clone());
-    message.hint = Some(match (kind, id) {
-        (OperationKind::Creating, Some(id)) => {
-            MessageText::new(format_args!("it has the id {:?}: this run reads it and records it", id.as_str()))
-        }
-        (OperationKind::Creating, None) => match recorded.filter(|recorded| !recorded.pending_replacement) {
-            None => UNKNOWN_CREATION.into(),
-            Some(recorded) => {
-                MessageText::new(format_args!("{:?} is recorded; {UNKNOWN_REPLACEMENT}", recorded.id_text()))
-            }
-        },
-        (OperationKind::Updating | OperationKind::Deleting | OperationKind::Reading | OperationKind::Importing, _) => {
-            "its recorded state may be stale; run `sc refresh`".into()
-        }
-    });
-    message
 }

@@ -40,6 +40,9 @@ pub struct DeploymentOptions {
     pub exclude_protected: bool,
     /// Limit on the resources that the run deletes or replaces; `None`: there is none.
     pub deletion_limit: Option<DeletionLimit>,
+    /// True if the creation of a resource that an earlier run may have created fails (a pending create without an id). A preview
+    /// shows it all the same.
+    pub refuses_pending_creates: bool,
 }
 
 impl Default for DeploymentOptions {
@@ -54,6 +57,7 @@ impl Default for DeploymentOptions {
             imports: Vec::new(),
             exclude_protected: false,
             deletion_limit: None,
+            refuses_pending_creates: false,
         }
     }
 }

@@ -73,6 +73,8 @@ impl Reporter {
             | Event::PhaseStarted(_)
             | Event::PhaseEnded(_)
             | Event::Download(_)
+            | Event::Activity(_)
+            | Event::PhaseTotal(_)
             | Event::Unrecorded(_) => {}
         }
         self.sink.emit(event);

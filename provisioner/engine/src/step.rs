@@ -30,6 +30,8 @@ pub(crate) struct Step {
     /// Actor that carries the step out.
     pub(crate) actor: Actor,
     pub(crate) internal: bool,
+    /// True for a creation of a resource that an earlier run may have created.
+    pub(crate) may_exist: bool,
     pub(crate) source: Option<SourceRef>,
     /// True in a replacement whose old resource is deleted first: the delete step leaves the entry with a pending
     /// replacement, and the create step completes the replacement.
@@ -82,6 +84,9 @@ pub(crate) enum StepError {
     State(#[from] StateError),
     #[error(transparent)]
     Host(HostError),
+    /// An earlier run may have created the resource.
+    #[error("it is not created, because an earlier run was interrupted while creating it, so it may exist")]
+    MayExist,
     /// The step cannot be carried out, or the reply of its provider is invalid.
     #[error("{0}")]
     Failed(MessageText),
@@ -101,6 +106,7 @@ impl Step {
             change: Change::default(),
             actor: Actor::Engine,
             internal: false,
+            may_exist: false,
             source: None,
             delete_before_replace: false,
             carry_over: None,
@@ -146,6 +152,7 @@ impl Step {
             diffs: self.change.diffs.clone(),
             detailed_diff: self.change.detailed.clone(),
             internal: self.internal,
+            may_exist: self.may_exist,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Objects in a bucket by key, and the beginnings of keys.
 
+use std::time::{Duration, Instant};
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::TryStreamExt as _;
@@ -23,6 +25,8 @@ use super::transport::TransportFailure;
 
 /// Number of attempts to read an object whose content ends early, each with the repetitions of the client.
 const READ_ATTEMPTS: usize = 2;
+/// Time within which a reply that is cut has come. A store that is away takes the client longer.
+const CUT_REPLY: Duration = Duration::from_secs(10);
 /// Largest part of a content for which memory is reserved before it is received.
 const MAX_RESERVED: u64 = 64 << 20;
 
@@ -258,7 +262,15 @@ impl<S: ObjectStore + PaginatedListStore, E: BucketService> Objects for Bucket<S
 
     async fn remove(&self, key: &str) -> Result<(), ObjectError> {
         let path = self.path("remove", key)?;
-        match self.request(("remove", key, 0), || Box::pin(self.store.delete(&path))).await {
+        let send = || self.request(("remove", key, 0), || Box::pin(self.store.delete(&path)));
+        let begun = Instant::now();
+        let mut removed = send().await;
+        // After a lost reply, the client gets the reply that there is no such object. It does not repeat the request if that is cut, too.
+        let is_cut = matches!(&removed, Err(Failure::Transport(TransportFailure::Connection { .. })));
+        if is_cut && begun.elapsed() < CUT_REPLY {
+            removed = send().await;
+        }
+        match removed {
             Ok(()) => Ok(()),
             Err(failure) if failure.is_missing() => Ok(()),
             Err(failure) => Err(self.explain("remove", key, &failure)),

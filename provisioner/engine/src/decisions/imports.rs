@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bridge::provider::ReadReply;
+use pulumi_proto::property::PropertyMap;
 use pulumi_proto::resource_id::{ReferenceId, ResourceId};
 
 use crate::events::{Operation, StepOp};
@@ -63,6 +64,11 @@ pub(crate) fn imported_state(
     reply: ReadReply,
     init_errors: Vec<String>,
 ) -> Result<ResourceState, ImportFailure> {
+    let is_empty = |properties: &Option<PropertyMap>| properties.as_ref().is_none_or(PropertyMap::is_empty);
+    if reply.id.is_none() && is_empty(&reply.inputs) && is_empty(&reply.outputs) {
+        // Pulumi's SDK for Python sends empty properties in the place of none. Pulumi records a resource without properties then.
+        return Err(ImportFailure::Missing);
+    }
     let outputs = reply.outputs.ok_or(ImportFailure::Missing)?;
     let inputs = reply.inputs.ok_or(ImportFailure::WithoutInputs)?;
     let mut new = planned.clone();

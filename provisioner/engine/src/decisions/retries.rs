@@ -11,6 +11,8 @@ pub(crate) const MAX_RETRIES: u32 = 5;
 pub(crate) const MAX_DELAY: Duration = Duration::from_secs(300);
 /// Upper bound of the first delay that is drawn. Each further one has twice the bound of the one before.
 const FIRST_BOUND: Duration = Duration::from_secs(2);
+/// Shortest time that counts as one that the plugin has named.
+const NAMED: Duration = Duration::from_secs(1);
 
 /// Failed attempt of a call.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +95,7 @@ pub(crate) fn decide(attempt: FailedAttempt<'_>) -> RetryDecision {
     let Some(named) = details.retry_after.filter(|_| *method == attempt.method) else { return RetryDecision::Fail };
     let is_mutation = matches!(method, Method::Create | Method::Update | Method::Delete);
     let drawn = bound(attempt.retries).mul_f64(attempt.jitter.clamp(0.0, 1.0));
-    let delay = named.max(drawn);
+    let delay = named.max(drawn).min(longest(named));
     let refusal = if details.class == ErrorClass::BadInput {
         RetryRefusal::InvalidInputs
     } else if is_mutation && !attempt.can_repeat_mutations {
@@ -112,6 +114,12 @@ pub(crate) fn decide(attempt: FailedAttempt<'_>) -> RetryDecision {
         return RetryDecision::Retry(delay);
     };
     RetryDecision::Refuse(refusal)
+}
+
+/// Returns the longest delay for a named time: twice that. A plugin that names a time knows when the call can succeed; one that names less
+/// than [`NAMED`] gets the delays that grow.
+fn longest(named: Duration) -> Duration {
+    if named < NAMED { MAX_DELAY } else { named.saturating_mul(2).min(MAX_DELAY) }
 }
 
 /// Returns the upper bound of the delay that is drawn before the next attempt.

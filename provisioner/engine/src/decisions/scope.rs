@@ -1,5 +1,7 @@
 //! Scope of a run: targets and excludes (docs/spec/engine-semantics.md#2.16).
 
+use std::collections::BTreeSet;
+
 use hashbrown::HashSet;
 use pulumi_proto::urn::{ROOT_STACK_TYPE, Urn};
 
@@ -19,21 +21,34 @@ pub struct Scope {
 }
 
 /// Pattern that selects resources. A pattern of URNs matches URNs: `*` matches any text within a part between colons,
-/// `**` matches any text. Any other pattern matches names of resources, and `*` matches any text.
+/// `**` matches any text. `TYPE::NAME` matches the type and the name of a resource. Any other pattern matches names of
+/// resources, and `*` matches any text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrnPattern {
     text: String,
-    /// True if the pattern matches names instead of URNs.
-    matches_names: bool,
+    subject: Subject,
+}
+
+/// Part of a URN that a pattern is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    Urn,
+    TypeAndName,
+    Name,
 }
 
 impl UrnPattern {
-    /// Creates a pattern from any text. A text that begins with `urn:` or contains `::` matches URNs. The run reports
-    /// an exclude, or a pattern without stars, that matches no resource.
+    /// Creates a pattern from any text. A text that begins with `urn:`, or contains `::` and a star, matches URNs. The run
+    /// reports an exclude, or a pattern without stars, that matches no resource.
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
-        let matches_names = !text.starts_with("urn:") && !text.contains("::");
-        Self { text, matches_names }
+        let subject = match (text.starts_with("urn:"), text.contains("::")) {
+            (true, _) => Subject::Urn,
+            (false, true) if text.contains('*') => Subject::Urn,
+            (false, true) => Subject::TypeAndName,
+            (false, false) => Subject::Name,
+        };
+        Self { text, subject }
     }
 
     /// Returns the text of the pattern.
@@ -47,14 +62,37 @@ impl UrnPattern {
     }
 
     pub fn matches(&self, urn: &Urn) -> bool {
-        let subject = if self.matches_names { urn.name() } else { urn.as_str() };
-        if self.is_literal() {
-            return self.text == subject;
+        match self.subject {
+            Subject::Name => self.matches_name(urn.name()),
+            Subject::TypeAndName => {
+                self.text.strip_prefix(urn.type_token()).and_then(|rest| rest.strip_prefix("::")) == Some(urn.name())
+            }
+            Subject::Urn if self.is_literal() => self.text == urn.as_str(),
+            Subject::Urn => glob(self.text.as_bytes(), urn.as_str().as_bytes()),
         }
-        // Names have no parts between colons, so a single star matches any text.
-        let text = if self.matches_names { self.text.replace('*', "**") } else { self.text.clone() };
-        glob(text.as_bytes(), subject.as_bytes())
     }
+
+    /// Returns whether the pattern is one of names, and matches this name.
+    pub fn matches_name(&self, name: &str) -> bool {
+        match self.subject {
+            Subject::Urn | Subject::TypeAndName => false,
+            Subject::Name if self.is_literal() => self.text == name,
+            // Names have no parts between colons, so a single star matches any text.
+            Subject::Name => glob(self.text.replace('*', "**").as_bytes(), name.as_bytes()),
+        }
+    }
+}
+
+/// Returns the names, among those of the resources of a stack, that a key stands for: `KEY` for `KEY--ENV` in each environment, or
+/// `ENV/KEY`. The name of a resource, which takes precedence over a key, is not considered.
+pub fn names_of_key<'n>(key: &str, names: impl Iterator<Item = &'n str> + Clone) -> BTreeSet<&'n str> {
+    let is_of_key = |name: &&str| name.rsplit_once("--").is_some_and(|(own, _)| own == key);
+    let found: BTreeSet<&str> = names.clone().filter(is_of_key).collect();
+    if !found.is_empty() {
+        return found;
+    }
+    let in_environment = key.split_once('/').map(|(environment, key)| format!("{key}--{environment}"));
+    names.filter(|name| in_environment.as_deref() == Some(name)).collect()
 }
 
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
@@ -196,8 +234,29 @@ mod tests {
             ("o**", true),
             ("urn:*one", false),
             ("b", false),
+            ("d:e:F::one", true),
+            ("a:b:C::one", false),
+            ("d:e:F::", false),
+            ("F::one", false),
         ] {
             assert_eq!(UrnPattern::new(pattern).matches(&urn), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn key_stands_for_the_names_that_it_has_in_environments() {
+        let names = ["web--prod", "web--test", "a--b--prod", "log--prod", "x/y--prod"];
+        let table: [(&str, &[&str]); 7] = [
+            ("web", &["web--prod", "web--test"]),
+            ("test/web", &["web--test"]),
+            ("log", &["log--prod"]),
+            ("a--b", &["a--b--prod"]),
+            ("a", &[]),
+            ("dev/web", &[]),
+            ("x/y", &["x/y--prod"]),
+        ];
+        for (key, expected) in table {
+            assert_eq!(names_of_key(key, names.into_iter()).into_iter().collect::<Vec<_>>(), expected, "{key}");
         }
     }
 }

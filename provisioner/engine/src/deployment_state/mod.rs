@@ -93,6 +93,8 @@ pub(crate) struct DeploymentState {
     claimed_deletions: HashSet<EntryId>,
     /// URNs of deleted resources: the recorded ones, and those under which the program has registered the resources.
     deleted_urns: BTreeSet<Urn>,
+    /// URNs of created resources with pending creates of earlier runs.
+    may_exist: BTreeSet<Urn>,
     /// Recorded URNs of deleted resources that count as replaced.
     deleted_and_replaced: HashSet<Urn>,
     /// Results of reading recorded resources, by the URN of their provider.
@@ -127,6 +129,7 @@ impl DeploymentState {
             deletions: Deletions::default(),
             claimed_deletions: HashSet::new(),
             deleted_urns: BTreeSet::new(),
+            may_exist: BTreeSet::new(),
             deleted_and_replaced: HashSet::new(),
             readings: BTreeMap::new(),
             is_refresh_refused: false,
@@ -217,9 +220,14 @@ impl DeploymentState {
 
     /// Returns whether a pattern matches a URN that was loaded, or registered in this run.
     pub(crate) fn has_match(&self, pattern: &UrnPattern) -> bool {
+        self.known_urns().any(|urn| pattern.matches(urn))
+    }
+
+    /// Returns the URNs that were loaded, or registered in this run.
+    pub(crate) fn known_urns(&self) -> impl Iterator<Item = &Urn> {
         let loaded = self.loaded.iter().map(|(_, state)| &state.urn);
         let registered = self.resources.iter().filter(|(_, record)| record.inheritance.is_some()).map(|(urn, _)| urn);
-        loaded.chain(&self.removed_by_refresh).chain(registered).any(|urn| pattern.matches(urn))
+        loaded.chain(&self.removed_by_refresh).chain(registered)
     }
 
     /// Counts a step that succeeded, unless the step is a part of another one that is counted
@@ -259,6 +267,22 @@ impl DeploymentState {
     /// Takes the URNs of the deleted resources.
     pub(crate) fn take_deleted_urns(&mut self) -> BTreeSet<Urn> {
         std::mem::take(&mut self.deleted_urns)
+    }
+
+    /// Returns whether an earlier run may have created the resource of a URN: its Create has begun, and no id is known. Remembers
+    /// the URN if so.
+    pub(crate) fn may_exist(&mut self, urn: &Urn) -> bool {
+        let mut pending = self.ledger.base().pending_operations.iter();
+        let may_exist = pending.any(|operation| operation.is_create_without_id() && operation.resource.urn == *urn);
+        if may_exist {
+            self.may_exist.insert(urn.clone());
+        }
+        may_exist
+    }
+
+    /// Takes the URNs of the creations for which [`DeploymentState::may_exist`] was true.
+    pub(crate) fn take_creations_that_may_exist(&mut self) -> BTreeSet<Urn> {
+        std::mem::take(&mut self.may_exist)
     }
 
     /// Takes the counts of the steps that succeeded.

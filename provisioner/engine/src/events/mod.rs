@@ -11,7 +11,11 @@ use bridge::message_text::MessageText;
 use bridge::provider::{CheckFailure, ErrorDetails, Method, PropertyDiff, ViewOp};
 use pulumi_proto::urn::Urn;
 
+mod activity;
+
 use state::{ResourceState, SegmentStatistics, UnrecordedChange};
+
+pub use activity::{Activity, ActivityKind, ActivityStage};
 
 /// Receiver of events.
 pub trait EventSink: Send + Sync {
@@ -24,8 +28,12 @@ pub trait EventSink: Send + Sync {
 pub enum Event {
     /// Progress of the download of a plugin.
     Download(Download),
+    /// Work that the run waits for beside the steps of a phase has begun or ended.
+    Activity(Activity),
     /// A phase of an operation begins (refresh, preview, up, destroy of one stack).
     PhaseStarted(Phase),
+    /// Number of resources that the phase is about, as far as it is known. A later event has a number in place of that.
+    PhaseTotal(usize),
     /// A registration is being decided: the engine calls Check and Diff.
     RegistrationStarted(Urn),
     /// A registration is decided, or has failed.
@@ -208,9 +216,28 @@ pub struct StepInfo {
     pub detailed_diff: BTreeMap<String, PropertyDiff>,
     /// True for a step of the engine itself, which is not displayed.
     pub internal: bool,
+    /// True for a creation of a resource that an earlier run may have created: its Create has begun, and no id is known.
+    pub may_exist: bool,
 }
 
 impl StepInfo {
+    /// Creates the description of a step with its entries before and after, and nothing else.
+    pub fn new(op: StepOp, urn: Urn, old: Option<Arc<ResourceState>>, new: Option<Arc<ResourceState>>) -> Self {
+        Self {
+            op,
+            result: None,
+            urn,
+            source: None,
+            old,
+            new,
+            replace_keys: Vec::new(),
+            diffs: Vec::new(),
+            detailed_diff: BTreeMap::new(),
+            internal: false,
+            may_exist: false,
+        }
+    }
+
     /// Returns whether the step removes an entry and leaves its resource alone, because of `retainOnDelete`.
     pub fn is_retained(&self) -> bool {
         let is_deletion = matches!(self.op, StepOp::Delete | StepOp::DeleteReplaced);

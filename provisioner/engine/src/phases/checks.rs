@@ -1,7 +1,7 @@
 //! Checks of the options of a run, before the first step and once the program has ended.
 
+use bridge::error::closest_resource;
 use bridge::message_text::MessageText;
-
 use pulumi_proto::urn::Urn;
 use state::{PendingOperation, ResourceState};
 
@@ -11,6 +11,7 @@ use crate::decisions::deletions::{DeletedWithTarget, DeletionKind, DeletionReaso
 use crate::decisions::scope::{Scope, UrnPattern};
 use crate::events::{Event, Message, Operation, RunMode, Severity};
 use crate::messages;
+use crate::pending_messages::{PendingWithEntry, pending_operation_warnings};
 use crate::reporter::{ErrorReported, Failure, report_all};
 
 /// Checks the names in the options against the recorded resources, and the rules for physical names.
@@ -49,7 +50,15 @@ fn is_known(ctx: &Context, pattern: &UrnPattern) -> bool {
 
 fn report_unknown_name(ctx: &Context, name: &str, failure: Failure) -> ErrorReported {
     let mut message = Message::new(Severity::Error, format_args!("no resource of this stack is called {name}"));
-    message.hint = Some("give a name from `sc preview`, or a URN from `sc stack export`".into());
+    let similar = {
+        let state = ctx.state();
+        let names: Vec<&str> = state.known_urns().map(Urn::name).collect();
+        closest_resource(name, &names).map(str::to_owned)
+    };
+    message.hint = Some(match similar {
+        Some(similar) => MessageText::new(format_args!("did you mean {similar}?")),
+        None => "give a name from `sc preview`, or a URN from `sc stack export`".into(),
+    });
     ctx.report_general_error(message, failure)
 }
 
@@ -132,9 +141,14 @@ pub(crate) fn report_pending_operations(ctx: &Context) {
         others.filter(|_| ctx.request.operation != Operation::Refresh).chain(unread).cloned().collect()
     };
     let is_imported = |urn: &Urn| ctx.request.options.imports.iter().any(|goal| urn_of(ctx, goal) == *urn);
-    for operation in pending.into_iter().filter(|it| !is_imported(&it.resource.urn)) {
-        let recorded = ctx.state().old(&operation.resource.urn);
-        let recorded = recorded.as_ref().map(|(_, recorded)| &**recorded);
-        ctx.emit(Event::Message(messages::interrupted(&operation, recorded)));
+    let pending = pending.into_iter().filter(|it| !is_imported(&it.resource.urn));
+    let with_entries: Vec<PendingWithEntry> = pending
+        .map(|operation| {
+            let recorded = ctx.state().old(&operation.resource.urn).map(|(_, recorded)| recorded);
+            (operation, recorded)
+        })
+        .collect();
+    for warning in pending_operation_warnings(&with_entries) {
+        ctx.emit(Event::Message(warning));
     }
 }

@@ -1,11 +1,10 @@
 //! Reads one recorded entry, and compares the result with the recorded state (docs/spec/engine-semantics.md#5.1).
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use bridge::message_text::MessageText;
-use bridge::provider::{DiffKind, DiffRequest, PropertyDiff, ProviderError};
+use bridge::provider::{DiffKind, DiffRequest, Method, PropertyDiff, ProviderError};
 use jiff::Timestamp;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ProviderReference, Urn};
@@ -55,13 +54,16 @@ pub(super) struct EntryToRead<'a> {
 pub(super) struct FailedReading {
     error: StepError,
     info: Arc<StepInfo>,
+    /// True if the run goes on without the reading if the user leaves the refresh out.
+    can_be_skipped: bool,
 }
 
 impl FailedReading {
     /// Reports the failure.
     pub(super) fn report(self, ctx: &Context) -> ErrorReported {
-        let Self { error, info } = self;
+        let Self { error, info, can_be_skipped } = self;
         let mut message = messages::error_message(&error);
+        message.hint = messages::reading_hint(&error, can_be_skipped);
         message.plugin = info.old.as_ref().map(|old| old.type_token.package().to_owned());
         let reported = ctx.report_error(&info.urn, info.source, message, Failure::Step);
         if !ctx.is_preview() {
@@ -116,16 +118,9 @@ pub(super) async fn read_with(
 async fn try_reading(ctx: &Arc<Context>, entry: EntryToRead<'_>) -> Result<EntryReading, FailedReading> {
     let started = Instant::now();
     let mut info = StepInfo {
-        op: StepOp::Refresh,
-        result: None,
-        urn: entry.urn.clone(),
         source: entry.source,
-        old: Some(Arc::clone(entry.old)),
-        new: None,
-        replace_keys: Vec::new(),
-        diffs: Vec::new(),
-        detailed_diff: BTreeMap::new(),
         internal: entry.internal,
+        ..StepInfo::new(StepOp::Refresh, entry.urn.clone(), Some(Arc::clone(entry.old)), None)
     };
     ctx.emit(Event::StepStarted(Arc::new(info.clone())));
     let views = ViewLog::of_refresh(ctx, entry.urn, (entry.id, Arc::clone(entry.old)));
@@ -142,7 +137,11 @@ async fn try_reading(ctx: &Arc<Context>, entry: EntryToRead<'_>) -> Result<Entry
             ctx.emit(Event::StepSucceeded(Arc::new(info), started.elapsed()));
             Ok(found)
         }
-        Err(error) => Err(FailedReading { error, info: Arc::new(info) }),
+        Err(error) => {
+            let is_by_option = ctx.request.refresh && ctx.request.operation != Operation::Refresh;
+            let can_be_skipped = is_by_option && !entry.old.refresh_before_update && is_recorded(ctx, entry.id);
+            Err(FailedReading { error, info: Arc::new(info), can_be_skipped })
+        }
     };
     // An error in reading a view is reported on its own; the reading of the resource stays valid.
     views.report_ends(entry.counts).ok();
@@ -176,11 +175,19 @@ async fn read_and_compare(
         return Ok(unchanged());
     }
     // Only the id of the resource of a pending create is known, so it is read like an import.
-    let is_recorded = ctx.state().ledger().unread_creates().all(|(unread, _)| unread != entry.id);
+    let is_recorded = is_recorded(ctx, entry.id);
     let (outputs, inputs) = (Arc::clone(&old.outputs), Arc::clone(&old.inputs));
     let (outputs, inputs) = (is_recorded.then_some(outputs), is_recorded.then_some(inputs));
     let timeout = old.custom_timeouts.durations().read;
-    let reading = call_read(&instance, entry.urn, old.id.as_ref(), outputs, inputs, timeout, views.views()).await?;
+    let reading = call_read(&instance, entry.urn, old.id.as_ref(), outputs, inputs, timeout, views.views()).await;
+    let reading = match reading {
+        // What a pending create has made is not recorded, so that there is nothing to keep.
+        Err(ProviderError::Unimplemented { method: Method::Read }) if is_recorded => {
+            report_missing_read(ctx, old);
+            return Ok(unchanged());
+        }
+        reading => reading?,
+    };
     let Some(reading) = reading else { return Ok(unchanged()) };
     let (error, reasons) = reading.failure.map(|(error, failure)| (error, failure.reasons)).unzip();
     let Some(mut new) = refreshed_state(old, reading.reply, reasons.unwrap_or_default()) else {
@@ -205,6 +212,19 @@ async fn read_and_compare(
     }
     let new = if new == **old { Arc::clone(old) } else { Arc::new(new) };
     Ok(found(refresh_result(&change), Some(new), change))
+}
+
+/// Warns that a plugin does not implement Read, once in a phase.
+fn report_missing_read(ctx: &Context, old: &ResourceState) {
+    let package = old.type_token.package();
+    if ctx.without_read.lock().unwrap_or_else(PoisonError::into_inner).insert(package.to_owned()) {
+        ctx.emit(Event::Message(messages::missing_read(package)));
+    }
+}
+
+/// Returns whether an entry is recorded: it is not that of a pending create, whose resource was not read yet.
+fn is_recorded(ctx: &Context, id: EntryId) -> bool {
+    ctx.state().ledger().unread_creates().all(|(unread, _)| unread != id)
 }
 
 /// Returns the changes of a resource since it was recorded: calls Diff with the read state as the old one, and inverts

@@ -108,9 +108,14 @@ async fn refresh_recorded(ctx: &Arc<Context>, chosen: impl Fn(&DeploymentState, 
     // All effects go into one record: a list with references to removed entries would be invalid.
     ctx.records
         .defer(|state| {
-            let mut effects = Vec::new();
+            let (mut effects, mut unread) = (Vec::new(), HashSet::new());
             for ((id, old), found) in entries.iter().zip(found) {
-                let Some(Ok(EntryReading { new, views, .. })) = found else { continue };
+                let Some(Ok(EntryReading { new, views, .. })) = found else {
+                    unread.extend(
+                        state.ledger().unread_creates().map(|(create, _)| create).filter(|create| create == id),
+                    );
+                    continue;
+                };
                 let Some(new) = new else {
                     effects.extend(state.remove_effects(*id));
                     continue;
@@ -124,7 +129,9 @@ async fn refresh_recorded(ctx: &Arc<Context>, chosen: impl Fn(&DeploymentState, 
             // Entries that the program has registered meanwhile keep the keys that it gave them.
             let stays = |id| state.ledger().is_confirmed(id) && !read.contains(&id);
             let repairs = state.repairs(&effects, |id| if stays(id) { EmptyKeys::Kept } else { EmptyKeys::Dropped });
-            effects.into_iter().chain(repairs).collect()
+            // A record of its entry would make a pending create that was not read a recorded resource.
+            let is_pending = |effect: &Effect| matches!(effect, Effect::Rewrite(id, _) if unread.contains(id));
+            effects.into_iter().chain(repairs).filter(|effect| !is_pending(effect)).collect()
         })
         .await;
     ctx.state().reload();

@@ -112,6 +112,9 @@ impl<'c> StepExecutor<'c> {
         if let Some(new) = &mut step.new {
             *new = self.ctx.state().with_current_urns(new);
         }
+        if matches!(step.op, StepOp::Create | StepOp::CreateReplacement) {
+            step.may_exist = self.ctx.state().may_exist(&step.urn);
+        }
         let started = Instant::now();
         self.ctx.emit(Event::StepStarted(Arc::new(step.info(step.new.clone()))));
         let span = debug_span!("step", op = step.op.as_str(), urn = %step.urn);
@@ -159,6 +162,11 @@ impl<'c> StepExecutor<'c> {
         ctx.claim_deletions(text, deleted.into_iter()).map_err(|message| StepError::Failed(message.text))?;
         match step.op {
             StepOp::Same => same::execute(ctx, step, views).await,
+            StepOp::Create | StepOp::CreateReplacement
+                if step.may_exist && ctx.request.options.refuses_pending_creates && !ctx.is_preview() =>
+            {
+                Err(StepError::MayExist)
+            }
             StepOp::Create | StepOp::CreateReplacement => create::execute(ctx, step, views).await,
             StepOp::Update => update::execute(ctx, step, views).await,
             StepOp::Delete | StepOp::DeleteReplaced => delete::execute(ctx, step, views).await,
@@ -184,13 +192,19 @@ impl<'c> StepExecutor<'c> {
             StepError::Provider(_)
             | StepError::Host(_)
             | StepError::Failed(_)
+            | StepError::MayExist
             | StepError::NotDeleted { reason: Undeletable::HasDeleteHooks | Undeletable::WithoutProvider, .. } => {
                 Failure::Step
             }
             // Operations that cannot be recorded must not be carried out.
             StepError::State(_) => Failure::Fatal,
         };
-        let reported = self.ctx.report_error(&step.urn, step.source, messages::step_message(step, error), failure);
+        let reported = self.ctx.report_error(
+            &step.urn,
+            step.source,
+            messages::step_message(step, error, self.ctx.is_preview()),
+            failure,
+        );
         if !self.ctx.is_preview() {
             let info = step.info(step.new.clone());
             self.ctx.emit(Event::StepFailed(Arc::new(info), failure_of(step, error)));
@@ -203,7 +217,11 @@ impl<'c> StepExecutor<'c> {
 fn failure_of(step: &Step, error: &StepError) -> StepFailure {
     let provider_error = match error {
         StepError::Provider(error) => Some(error),
-        StepError::State(_) | StepError::Host(_) | StepError::Failed(_) | StepError::NotDeleted { .. } => None,
+        StepError::State(_)
+        | StepError::Host(_)
+        | StepError::MayExist
+        | StepError::Failed(_)
+        | StepError::NotDeleted { .. } => None,
     };
     StepFailure {
         message: MessageText::chain(error),

@@ -50,7 +50,11 @@ fn lost_reply(kind: OperationKind, error: &StepError) -> Option<LostReply> {
     };
     match error {
         StepError::Provider(error) => error.lost_reply(method),
-        StepError::Host(_) | StepError::Failed(_) | StepError::NotDeleted { .. } | StepError::State(_) => None,
+        StepError::Host(_)
+        | StepError::Failed(_)
+        | StepError::MayExist
+        | StepError::NotDeleted { .. }
+        | StepError::State(_) => None,
     }
 }
 

@@ -14,7 +14,7 @@ use pulumi_proto::urn::Urn;
 
 use state::{Effect, Entry, ResourceState};
 
-use super::view_steps::{Published, ViewOutcome, info, is_taken, name_of, outcomes, rewritten};
+use super::view_steps::{Published, ViewOutcome, is_taken, name_of, outcomes, rewritten};
 use crate::context::Context;
 use crate::deployment_state::{DeploymentState, Incomplete};
 use crate::events::{Event, Message, Severity, StepFailure, StepInfo, StepOp};
@@ -85,7 +85,7 @@ impl ViewLog {
     pub(crate) fn log_recorded_views(&self, op: ViewOp) {
         for (_, state) in self.recorded_views() {
             let new = (op != ViewOp::Delete).then(|| Arc::clone(&state));
-            self.push(op, info(state.urn.clone(), StepOp::from(op), Some(state), new), None);
+            self.push(op, StepInfo::new(StepOp::from(op), state.urn.clone(), Some(state), new), None);
         }
     }
 
@@ -272,7 +272,7 @@ impl ViewListener for ViewLog {
                 replace_keys,
                 diffs,
                 detailed_diff: detailed_diff.unwrap_or_default(),
-                ..info(urn, step, old, new)
+                ..StepInfo::new(step, urn, old, new)
             };
             self.push(op, step_info, failure);
         }

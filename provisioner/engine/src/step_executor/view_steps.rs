@@ -9,7 +9,7 @@ use pulumi_proto::urn::Urn;
 use state::{Effect, EntryId, ResourceState};
 
 use crate::deployment_state::DeploymentState;
-use crate::events::{StepInfo, StepOp};
+use crate::events::StepInfo;
 
 /// Step of a view that its provider has published.
 #[derive(Clone, Debug)]
@@ -99,19 +99,4 @@ pub(super) fn is_taken(state: &DeploymentState, effects: &[Effect], urn: &Urn) -
     };
     let mut live = state.ledger().entries_of(urn).filter(|(_, state)| !state.delete);
     state.inheritance(urn).is_some() || live.any(|(id, _)| !leaves(id))
-}
-
-pub(super) fn info(urn: Urn, op: StepOp, old: Option<Arc<ResourceState>>, new: Option<Arc<ResourceState>>) -> StepInfo {
-    StepInfo {
-        op,
-        result: None,
-        urn,
-        source: None,
-        old,
-        new,
-        replace_keys: Vec::new(),
-        diffs: Vec::new(),
-        detailed_diff: Default::default(),
-        internal: false,
-    }
 }

@@ -300,6 +300,9 @@ fn row_22_missing_resource_or_missing_inputs_are_not_imported() {
     assert_eq!(read("x", None, None), Err(ImportFailure::Missing));
     assert_eq!(read("", some(), None), Err(ImportFailure::Missing));
     assert_eq!(read("x", None, some()), Err(ImportFailure::WithoutInputs));
+    let none = || Some(PropertyMap::new());
+    assert_eq!(read("", none(), none()), Err(ImportFailure::Missing), "as Pulumi's SDK for Python says it");
+    assert!(read("x", none(), none()).is_ok(), "a resource without properties");
     let found = read("x-in-full", some(), some()).expect("the resource exists");
     assert_eq!((&found.id, &*found.outputs), (&ResourceId::new("x-in-full"), &props(&[("v", 2.0)])));
     assert!(found.refresh_before_update, "as in the reply of the provider");

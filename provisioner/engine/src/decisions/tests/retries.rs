@@ -50,6 +50,10 @@ fn delay_is_drawn_below_a_doubled_bound_and_never_before_the_named_time() {
         (0, 1, 0.25, 1_000),
         (0, 1, 0.75, 1_500),
         (4, 300, 1.0, 300_000),
+        // At most twice the named time.
+        (4, 1, 1.0, 2_000),
+        (4, 10, 1.0, 20_000),
+        (3, 200, 1.0, 200_000),
         (0, 0, f64::INFINITY, 2_000),
         (0, 0, -1.0, 0),
     ] {
