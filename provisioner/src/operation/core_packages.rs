@@ -28,7 +28,7 @@ use crate::program::{Program, UndeclaredPackage};
 use crate::registry::packages::CorePackage;
 use config::diagnostics::{Code, Diagnostic, Span, finish};
 
-use super::plugin_events::run_event_sink;
+use super::plugin_events::{LoadedPlugins, run_event_sink};
 use super::{Approval, Stacks};
 
 const PACKAGE: Code = Code("package");
@@ -298,7 +298,7 @@ impl CorePackages {
         located: &[(PackageRequest, LocatedPackage)],
         events: &Arc<dyn EventSink>,
     ) -> Result<(), CorePackagesError> {
-        let host_events = run_event_sink(events);
+        let host_events = run_event_sink(events, &LoadedPlugins::default());
         let missing = located.iter().filter(|(_, located)| located.location == PackageLocation::Release);
         let download = async |(request, located): &(PackageRequest, LocatedPackage)| {
             if let Some(refused) = &located.refused {
@@ -342,9 +342,18 @@ impl CorePackages {
             InstallError::NoAsset { .. } | InstallError::NoPlatform => {
                 found.help(format_args!("{declare}, with a source that is built for this platform"))
             }
-            InstallError::ChecksumMismatch { .. } => found
+            InstallError::ChecksumMismatch { .. } | InstallError::PublishedMismatch { .. } => found
                 .help("the download was deleted: it may have been changed on its way; run the command again")
-                .help(format_args!("if the digest still differs, {declare}, with a `checksum` that you trust")),
+                .help(format_args!(
+                    "if the digest still differs, report it to the author, or {declare}, with another source"
+                )),
+            InstallError::NotUploaded { .. }
+            | InstallError::Unusable { .. }
+            | InstallError::NotExecutable { .. }
+            | InstallError::NotInArchive { .. }
+            | InstallError::Archive { .. } => found
+                .help("nothing of it was kept: run the command again once its author has repaired the release")
+                .help(format_args!("or {declare}, with another source")),
             InstallError::NoDigest { .. } => found.help(format_args!(
                 "{declare}, with a `checksum`, or run `pulumi plugin install resource {name} {version}`"
             )),

@@ -12,7 +12,8 @@ use state::secrets::SecretsManager;
 use state::{JournalRecorder, Snapshot, StateRecorder};
 use tokio_util::sync::CancellationToken;
 
-use super::{Report, StackRun};
+use super::rename_hints::RenameHints;
+use super::{Report, RunOrigin, StackRun};
 use crate::registry::recipe::Effects;
 
 /// Mode of a deployment.
@@ -35,7 +36,12 @@ impl StackRun {
         mode: DeployMode,
     ) -> Report {
         let stack = self.program.stack();
+        let is_preview = matches!(mode, DeployMode::Preview(_));
         let events = Arc::clone(&self.events);
+        let events: Arc<dyn EventSink> = match operation {
+            Operation::Update if is_preview => Arc::new(RenameHints::new(events)),
+            _ => events,
+        };
         let (preview, recorder, events) = match mode {
             DeployMode::Preview(None) => (true, None, events),
             DeployMode::Preview(Some(secrets)) => (true, None, Arc::new(KeyPreparingSink { events, secrets }) as _),
@@ -62,7 +68,10 @@ impl StackRun {
             options,
             preview,
             refresh,
-            missing: self.options.missing.clone().map(|guard| guard as Arc<dyn MissingApproval>),
+            missing: match (&self.imported, &self.options.missing) {
+                (Some(guard), _) => Some(Arc::clone(guard) as Arc<dyn MissingApproval>),
+                (None, guard) => guard.clone().map(|guard| guard as Arc<dyn MissingApproval>),
+            },
             config: self.config.clone(),
             program_goals: Some(Arc::new(self.program.clone())),
             masker: Arc::clone(&self.masker),
@@ -94,21 +103,25 @@ impl StackRun {
             ended = async { tokio::join!(run, program) } => ended,
             never = stop_without_lock => never,
         };
-        let DeploymentEnd { summary, snapshot, readings, deleted, is_refused, .. } = end;
-        Report { summary, snapshot, diagnostics, readings, deleted, is_refused }
+        let DeploymentEnd { summary, snapshot, readings, deleted, may_exist, is_refused, .. } = end;
+        Report { summary, snapshot, diagnostics, readings, deleted, may_exist, is_refused }
     }
 
     /// Returns the history entry of a run.
-    pub(super) fn history(&self, kind: UpdateKind, started: i64, report: &Report) -> UpdateInfo {
+    pub(super) async fn history(&self, kind: UpdateKind, started: i64, report: &Report) -> UpdateInfo {
         let result = match report.summary.outcome {
             Outcome::Succeeded => UpdateResult::Succeeded,
             Outcome::Failed | Outcome::Canceled => UpdateResult::Failed,
         };
+        let RunOrigin { message, environment } = self.options.origin.collect().await;
+        let masked = |(key, value): (&String, &String)| (key.clone(), self.masker.mask(value).into_owned());
         UpdateInfo {
             kind,
             start_time: started,
-            message: String::new(),
-            environment: [("exec.kind".to_owned(), "sc".to_owned())].into(),
+            message: self.masker.mask(&message).into_owned(),
+            environment: std::iter::once(("exec.kind".to_owned(), "sc".to_owned()))
+                .chain(environment.iter().map(masked))
+                .collect(),
             config: self.access.config.clone(),
             result,
             end_time: Timestamp::now().as_second(),
@@ -212,6 +225,7 @@ mod tests {
                 diffs: Vec::new(),
                 detailed_diff: BTreeMap::new(),
                 internal: false,
+                may_exist: false,
             };
             sink.emit(Event::StepStarted(Arc::new(step)));
             secrets.0.load(Ordering::Relaxed)

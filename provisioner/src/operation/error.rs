@@ -1,6 +1,6 @@
 //! Errors that prevent an operation.
 
-use bridge::error::{Hint, chain};
+use bridge::error::{Hint, chain, closest_resource};
 use bridge::host::HostError;
 use bridge::message_text::MessageText;
 use config::diagnostics::Diagnostic;
@@ -36,6 +36,14 @@ pub enum OperationError {
     /// The user stopped the operation before it changed anything.
     #[error("stopped before any change was made")]
     Stopped,
+    /// The user selected resources by a key that several have.
+    #[error("{} resources match {key}: {}", names.len(), first_names(names))]
+    SeveralNames {
+        /// Key that the user gave.
+        key: String,
+        /// Names of the resources.
+        names: Vec<String>,
+    },
     /// The user named a pending create that does not exist.
     #[error("there is no pending create of {name}")]
     NotPending {
@@ -43,6 +51,23 @@ pub enum OperationError {
         name: String,
         /// Names of the resources with pending creates.
         pending: Vec<String>,
+    },
+    /// The run would create these resources, although an earlier run that was interrupted may have created them. None was created.
+    #[error("{}", may_exist_text(.0))]
+    MayExist(Vec<Urn>),
+    /// The stack does not exist, and one with equal resources does, below another project of the store.
+    #[error("{warning}; nothing was changed")]
+    Namesake {
+        /// Both stacks, and the resources.
+        warning: MessageText,
+        /// Ways to continue.
+        hint: MessageText,
+    },
+    /// The user does not want the new stack.
+    #[error("the new stack was declined; nothing was changed")]
+    NamesakeDeclined {
+        /// Ways to continue.
+        hint: MessageText,
     },
     /// The schema of a plugin could not be read. Nothing was changed.
     #[error("{}", chain(.0))]
@@ -70,7 +95,11 @@ impl OperationError {
             Self::DownloadDeclined(_)
             | Self::State(_)
             | Self::Stopped
+            | Self::SeveralNames { .. }
             | Self::NotPending { .. }
+            | Self::MayExist(_)
+            | Self::Namesake { .. }
+            | Self::NamesakeDeclined { .. }
             | Self::Schema(_)
             | Self::Unserved { .. } => &[],
         }
@@ -88,10 +117,21 @@ impl Hint for OperationError {
             Self::DownloadDeclined(_) => {
                 Some("declare plugins of these packages in `plugins`, or run `sc plugin install`".into())
             }
-            Self::NotPending { pending, .. } => Some(match pending.as_slice() {
-                [] => "there are no pending creates: omit --import-pending-creates".into(),
-                pending => MessageText::new(format_args!("the pending creates are: {}", pending.join(", "))),
-            }),
+            Self::SeveralNames { .. } => Some("give the name of one of them".into()),
+            Self::NotPending { name, pending } => {
+                let names: Vec<&str> = pending.iter().map(String::as_str).collect();
+                Some(match (pending.as_slice(), closest_resource(name, &names)) {
+                    ([], _) => "there are no pending creates: omit --import-pending-creates".into(),
+                    (_, Some(similar)) => MessageText::new(format_args!("did you mean {similar}?")),
+                    (pending, None) => MessageText::new(format_args!("the pending creates are: {}", pending.join(", "))),
+                })
+            }
+            Self::Namesake { hint, .. } | Self::NamesakeDeclined { hint } => Some(hint.clone()),
+            Self::MayExist(_) => Some(
+                "find out which exist: give the id of each with --import-pending-creates NAME=ID, or --clear-pending-creates if none \
+                 does;\n`pendingCreates: recreate` in `provisioner.config` creates them again without a question"
+                    .into(),
+            ),
             // The diagnostics have their own.
             Self::Types(_) | Self::Packages(_) | Self::SeveralPlugins(_) | Self::Stopped => None,
         }
@@ -108,6 +148,14 @@ impl From<CorePackagesError> for OperationError {
     }
 }
 
+fn may_exist_text(urns: &[Urn]) -> String {
+    let (which, they) = match urns {
+        [_] => ("a resource that may exist", "an earlier run was interrupted while creating it"),
+        _ => ("resources that may exist", "an earlier run was interrupted while creating them"),
+    };
+    format!("this run would create {which}: {}; {they}, so nothing was created", names(urns))
+}
+
 fn count_errors(found: &[Diagnostic]) -> String {
     if found.len() == 1 { "1 error".to_owned() } else { format!("{} errors", found.len()) }
 }
@@ -120,8 +168,13 @@ fn package_names(packages: &[CorePackage]) -> String {
 
 /// Returns the names of the first ten resources, and the number of further resources.
 pub(super) fn names(urns: &[Urn]) -> String {
+    first_names(&urns.iter().map(Urn::name).collect::<Vec<_>>())
+}
+
+/// Returns the first ten names, and the number of further ones.
+fn first_names(names: &[impl AsRef<str>]) -> String {
     const MAX_NAMES: usize = 10;
-    let names: Vec<&str> = urns.iter().take(MAX_NAMES).map(Urn::name).collect();
-    let rest = if urns.len() > MAX_NAMES { format!(" and {} more", urns.len() - MAX_NAMES) } else { String::new() };
-    names.join(", ") + &rest
+    let shown: Vec<&str> = names.iter().take(MAX_NAMES).map(AsRef::as_ref).collect();
+    let rest = if names.len() > MAX_NAMES { format!(" and {} more", names.len() - MAX_NAMES) } else { String::new() };
+    shown.join(", ") + &rest
 }

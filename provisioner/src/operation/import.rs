@@ -27,7 +27,7 @@ pub async fn import(run: &StackRun, imports: Vec<ImportGoal>) -> Result<Report, 
     let state = run.open(&host, Operation::Import).await?;
     let mode = DeployMode::Apply(state.recorder(UpdateKind::Import));
     let report = run.deploy(&host, Operation::Import, false, state.snapshot().clone(), mode).await;
-    state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Import, started, &report))).await?;
+    state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Import, started, &report).await)).await?;
     Ok(report)
 }
 

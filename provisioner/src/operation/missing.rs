@@ -15,11 +15,11 @@ use pulumi_proto::urn::{TypeToken, Urn};
 use super::approval::Approval;
 use super::error::names;
 
-/// Question to the user whether missing resources leave the state.
+/// Question to the user after a warning, such as whether missing resources leave the state.
 #[async_trait]
-pub trait MissingQuestion: std::fmt::Debug + Send + Sync {
-    /// Shows which resources are missing, and asks the question. Without a reply, the resources stay.
-    async fn ask(&self, missing: &MessageText, question: &MessageText) -> Approval;
+pub trait WarningQuestion: std::fmt::Debug + Send + Sync {
+    /// Shows the warning, and asks the question. No reply declines it.
+    async fn ask(&self, warning: &MessageText, question: &MessageText) -> Approval;
 }
 
 /// Limit on the resources that a run deletes, replaces or no longer finds.
@@ -40,7 +40,7 @@ pub struct MissingGuard {
     /// Limit that holds even if missing resources are accepted.
     pub limit: Option<MissingLimit>,
     /// Question that decides; without one, the refresh is refused.
-    pub question: Option<Arc<dyn MissingQuestion>>,
+    pub question: Option<Arc<dyn WarningQuestion>>,
     /// Receiver of warnings.
     pub events: Arc<dyn EventSink>,
     /// Number of resources that the last refresh did not find.
@@ -213,7 +213,7 @@ mod tests {
     struct Reply(Approval);
 
     #[async_trait]
-    impl MissingQuestion for Reply {
+    impl WarningQuestion for Reply {
         async fn ask(&self, missing: &MessageText, question: &MessageText) -> Approval {
             assert_eq!(missing, "the refresh of stack dev did not find any of the 2 resources of provider lab: a, b");
             assert_eq!(question, "Remove the missing resources from the state of stack dev?");
@@ -308,7 +308,7 @@ mod tests {
     #[tokio::test]
     async fn agreement_is_a_reply_or_the_setting_and_the_limit_holds_with_it() {
         let gone = [readings(2, &[("a", false), ("b", false)])];
-        let ask = |approval| Some(Arc::new(Reply(approval)) as Arc<dyn MissingQuestion>);
+        let ask = |approval| Some(Arc::new(Reply(approval)) as Arc<dyn WarningQuestion>);
         let limit = |count| Some(MissingLimit { count, setting: format!("--max-deletes {count}") });
         let stays = "the missing resources stay in the state; nothing was changed";
         let refused = "missing resources of stack dev would leave the state; nothing was changed";

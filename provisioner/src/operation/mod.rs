@@ -14,7 +14,10 @@ mod import;
 mod key_stack;
 mod missing;
 mod missing_reports;
+mod namesakes;
 mod opening;
+mod pending_creates;
+mod pending_resolution;
 mod plugin_events;
 mod plugin_settings;
 mod plugins;
@@ -22,8 +25,11 @@ mod preview;
 mod provision;
 mod refresh;
 mod remote_store;
+mod rename_hints;
+mod running_activity;
 mod secrets_access;
 mod secrets_provider_change;
+mod selected_names;
 mod settings_file;
 mod setup_error;
 mod stack_run;
@@ -49,18 +55,20 @@ pub use core_packages::{
 pub use error::OperationError;
 pub use import::import;
 pub use key_stack::key_stack;
-pub use missing::{MissingGuard, MissingLimit, MissingQuestion};
+pub use missing::{MissingGuard, MissingLimit, WarningQuestion};
+pub use pending_creates::{PendingCreateResolution, PendingCreates, PendingQuestion};
 pub use plugin_settings::PluginSettings;
-pub use plugins::{InstalledPlugin, digest_of_local_plugin};
+pub use plugins::InstalledPlugin;
 pub use preview::{preview, preview_destroy, preview_refresh};
 pub use provision::provision;
 pub use refresh::destroy;
-pub use refresh::{PendingCreateResolution, RefreshOptions, obsolete_text, recovery_text, refresh};
+pub use refresh::{obsolete_text, recovery_text, refresh};
+pub use running_activity::RunningActivity;
 pub use secrets_access::{secrets_change_text, secrets_diagnostic};
 pub use settings_file::{check_settings, move_settings, settings_file};
 pub use setup_error::SecretsProviderError;
 pub use setup_error::{SetupError, UnsupportedTarget, rename_hint};
-pub use stack_run::RunOptions;
+pub use stack_run::{OriginCollection, RunOptions, RunOrigin};
 pub use stack_run::{RunInputs, StackRun};
 pub use stacks::{ProcessIdentity, Selection, Stacks, StacksRead, StacksRequest, check_owner};
 pub use state_access::ResumedRename;
@@ -79,6 +87,9 @@ pub struct Report {
     pub readings: Vec<ProviderReadings>,
     /// URNs of the resources that were deleted; in a preview, of those that would be.
     pub deleted: BTreeSet<Urn>,
+    /// URNs of the resources that were created although they may exist, because an earlier run was interrupted while creating
+    /// them; in a preview, of those that would be.
+    pub may_exist: BTreeSet<Urn>,
     /// True if the refresh was refused because of missing resources, and nothing was recorded.
     pub is_refused: bool,
 }

@@ -1,10 +1,12 @@
 //! Opening of a stack for a run: its lock and its state, and what has to hold before anything is changed. The packages of the
 //! recorded resources are served, the state has not lost its resources, and outputs refer to what there is.
 
+use std::sync::PoisonError;
+
 use bridge::host::PluginHost;
 use bridge::message_text::MessageText;
 use engine::BUILT_IN;
-use engine::events::{Event, Message, Operation, Severity};
+use engine::events::{ActivityKind, Event, Message, Operation, Severity};
 use pulumi_proto::urn::{TypeToken, Urn};
 use state::store::StoreError;
 use state::{JournalMode, Snapshot, StackState, StateError, UnexplainedEmptyState};
@@ -26,7 +28,7 @@ impl StackRun {
         self.report_unexplained_empty(emptied.as_ref().filter(|_| self.options.allow_empty));
         let checked = match emptied.filter(|_| !self.options.allow_empty) {
             Some(emptied) => Err(StateError::from(Box::new(emptied)).into()),
-            None => self.check_recorded(host, operation, state.snapshot()).await,
+            None => self.check_before(host, operation, &state).await,
         };
         match checked {
             Ok(()) => Ok(state),
@@ -35,6 +37,19 @@ impl StackRun {
                 Err(error)
             }
         }
+    }
+
+    /// Checks what has to hold before a run on a stack that is locked.
+    async fn check_before(
+        &self,
+        host: &PluginHost,
+        operation: Operation,
+        state: &StackState,
+    ) -> Result<(), OperationError> {
+        if state.is_new() {
+            self.check_new_stack(operation, state.namesakes(), false).await?;
+        }
+        self.check_recorded(host, operation, state.snapshot()).await
     }
 
     /// Loads the packages that only recorded resources need. Checks that each recorded resource is served, and the references
@@ -80,7 +95,10 @@ impl StackRun {
     /// [`OperationError::State`] if the stack is still locked then, or the state cannot be loaded;
     /// [`OperationError::Stopped`] if the user stopped the operation.
     pub(super) async fn lock_and_load(&self) -> Result<StackState, OperationError> {
-        match StackState::open(self.access.clone(), &self.holder).await {
+        let opening = self.begin(ActivityKind::OpenState);
+        let opened = StackState::open(self.access.clone(), &self.holder).await;
+        drop((opening, self.lock_wait.lock().unwrap_or_else(PoisonError::into_inner).take()));
+        match opened {
             Err(StateError::Store(StoreError::Locked { .. })) if self.signals.stop.is_cancelled() => {
                 Err(OperationError::Stopped)
             }

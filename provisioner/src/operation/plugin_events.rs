@@ -1,23 +1,32 @@
 //! Events of plugins and of their installation, as events of a run.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bridge::host::{HostEvent, HostEvents};
+use bridge::host::{HostEvent, HostEvents, PluginWork};
 use bridge::install::FetchEvent;
 use bridge::message_text::MessageText;
-use engine::events::{Download, DownloadStage, Event, EventSink, Message, Severity};
+use engine::events::{
+    Activity, ActivityKind, ActivityStage, Download, DownloadStage, Event, EventSink, Message, Severity,
+};
+
+/// Plugins whose load was reported, each with its version. All stacks of a command share them.
+pub(super) type LoadedPlugins = Arc<Mutex<HashSet<(String, Option<String>)>>>;
 
 /// Returns a receiver of plugin events that emits them as events of the run.
-pub(super) fn run_event_sink(events: &Arc<dyn EventSink>) -> Arc<dyn HostEvents> {
-    Arc::new(RunEventSink { events: Arc::clone(events), downloads: Mutex::default() })
+pub(super) fn run_event_sink(events: &Arc<dyn EventSink>, loaded: &LoadedPlugins) -> Arc<dyn HostEvents> {
+    let (events, loaded) = (Arc::clone(events), Arc::clone(loaded));
+    Arc::new(RunEventSink { events, loaded, downloads: Mutex::default(), builds: Mutex::default() })
 }
 
 /// Receiver of plugin events that emits them as events of the run.
 struct RunEventSink {
     events: Arc<dyn EventSink>,
+    loaded: LoadedPlugins,
     /// Downloads by plugin.
     downloads: Mutex<HashMap<String, Option<Download>>>,
+    /// Plugins whose programs are built.
+    builds: Mutex<HashSet<String>>,
 }
 
 impl RunEventSink {
@@ -26,6 +35,10 @@ impl RunEventSink {
         let message = match event {
             FetchEvent::Waiting => about(Severity::Info, "waiting for another run that fetches it".into()),
             FetchEvent::Warning(text) => about(Severity::Warning, text),
+            FetchEvent::Building => {
+                self.builds.lock().unwrap_or_else(PoisonError::into_inner).insert(plugin.clone());
+                return self.activity(ActivityKind::Build, plugin, ActivityStage::Started);
+            }
             FetchEvent::Started { name, bytes } => {
                 return self.download(plugin.clone(), |known| {
                     let stage = DownloadStage::Started;
@@ -51,6 +64,29 @@ impl RunEventSink {
         self.events.emit(Event::Message(message));
     }
 
+    fn activity(&self, kind: ActivityKind, plugin: String, stage: ActivityStage) {
+        self.events.emit(Event::Activity(Activity { kind, subject: plugin, stage }));
+    }
+
+    fn work(&self, plugin: String, work: PluginWork, ended: bool) {
+        let kind = match work {
+            PluginWork::Preparing => ActivityKind::Prepare,
+            PluginWork::Starting => ActivityKind::Start,
+            PluginWork::Configuring => ActivityKind::Configure,
+        };
+        let is_built = || self.builds.lock().unwrap_or_else(PoisonError::into_inner).remove(&plugin);
+        if ended && work == PluginWork::Preparing && is_built() {
+            self.activity(ActivityKind::Build, plugin.clone(), ActivityStage::Ended);
+        }
+        self.activity(kind, plugin, if ended { ActivityStage::Ended } else { ActivityStage::Started });
+    }
+
+    /// Returns whether the load of a plugin is the first one of the command.
+    fn is_first_load(&self, plugin: &str, version: Option<&str>) -> bool {
+        let loaded = (plugin.to_owned(), version.map(str::to_owned));
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner).insert(loaded)
+    }
+
     /// Updates and emits the progress of a plugin's download.
     fn download(&self, plugin: String, change: impl FnOnce(&mut Option<Download>)) {
         let mut downloads = self.downloads.lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,7 +102,11 @@ impl HostEvents for RunEventSink {
     fn emit(&self, event: HostEvent) {
         let message = match event {
             HostEvent::Fetch { plugin, event } => return self.fetch(plugin, event),
+            HostEvent::Working { plugin, work, ended } => return self.work(plugin, work, ended),
             HostEvent::Loaded { plugin, version, sandbox } => {
+                if !self.is_first_load(&plugin, version.as_deref()) {
+                    return;
+                }
                 let version = version.map(|version| format!(" v{version}")).unwrap_or_default();
                 let text = MessageText::new(format_args!("Loaded plugin: {plugin}{version}"));
                 self.events.emit(Event::Message(Message::new(Severity::Info, text)));
@@ -144,7 +184,7 @@ mod tests {
     #[test]
     fn only_texts_that_plugins_logged_or_printed_may_be_dropped() {
         let messages = Arc::new(Messages::default());
-        let sink = RunEventSink { events: Arc::clone(&messages) as Arc<dyn EventSink>, downloads: Mutex::default() };
+        let sink = run_event_sink(&(Arc::clone(&messages) as Arc<dyn EventSink>), &LoadedPlugins::default());
         let plugin = || "p".to_owned();
         let text = "x".to_owned();
         let severity = LogSeverity::Info;
@@ -155,5 +195,19 @@ mod tests {
         sink.emit(HostEvent::Fetch { plugin: plugin(), event: FetchEvent::Waiting });
         let logged: Vec<bool> = messages.0.lock().unwrap().iter().map(|message| message.logged).collect();
         assert_eq!(logged, [true, true, false, false]);
+    }
+
+    #[test]
+    fn load_of_a_plugin_is_reported_once_for_all_stacks_of_a_command() {
+        let (messages, loaded) = (Arc::new(Messages::default()), LoadedPlugins::default());
+        for version in ["1.0.0", "1.0.0", "2.0.0"] {
+            let sink = run_event_sink(&(Arc::clone(&messages) as Arc<dyn EventSink>), &loaded);
+            let (plugin, version) = ("p".to_owned(), Some(version.to_owned()));
+            sink.emit(HostEvent::Loaded { plugin, version, sandbox: "none".to_owned() });
+        }
+        let messages = messages.0.lock().unwrap();
+        let texts: Vec<&str> = messages.iter().map(|message| message.text.as_str()).collect();
+        let loads: Vec<&&str> = texts.iter().filter(|text| text.starts_with("Loaded")).collect();
+        assert_eq!(loads, [&"Loaded plugin: p v1.0.0", &"Loaded plugin: p v2.0.0"]);
     }
 }

@@ -12,6 +12,7 @@ use bridge::provider::grpc::Limits;
 
 use super::Stacks;
 use super::core_packages::CorePackages;
+use super::plugin_events::LoadedPlugins;
 
 /// Settings for finding and starting plugins.
 #[derive(Clone)]
@@ -36,6 +37,8 @@ pub struct PluginSettings {
     pub pool: PluginPool,
     /// Plugins that run already, by name of the plugin or of its package.
     pub attached: BTreeMap<String, AttachedPlugin>,
+    /// Plugins whose load was reported.
+    pub(super) loaded: LoadedPlugins,
 }
 
 impl PluginSettings {
@@ -76,6 +79,7 @@ impl PluginSettings {
             limits: Limits::default(),
             pool,
             attached: BTreeMap::new(),
+            loaded: LoadedPlugins::default(),
         }
     }
 }

@@ -1,14 +1,13 @@
 //! Loading of the plugins that a stack declares.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::Arc;
 
 use bridge::error::Hint as _;
 use bridge::host::{DeclaredPlugin, HostError, HostSettings, PackageTypes, PluginHost, ProviderHost as _};
-use bridge::install::{InstallError, VerifiedPackage, local_digest};
+use bridge::install::{InstallError, VerifiedPackage};
 use bridge::message_text::MessageText;
-use bridge::plugin::{PluginConfig, PluginName, PluginSource, Sha256Digest};
+use bridge::plugin::{PluginConfig, PluginName, Sha256Digest};
 use bridge::provider::grpc::{AuthEntry, PluginInit};
 use futures_util::future::{join_all, try_join_all};
 
@@ -291,7 +290,7 @@ impl PluginSettings {
             abort: signals.abort.clone(),
             type_cache: Some(self.type_cache.clone()),
             first_instances: 1,
-            events: run_event_sink(events),
+            events: run_event_sink(events, &self.loaded),
             pool: self.pool.clone(),
             attached: self.attached.clone(),
         }
@@ -309,11 +308,11 @@ impl PluginSettings {
         events: &Arc<dyn EventSink>,
         signals: &StopSignals,
     ) -> Result<Vec<InstalledPlugin>, OperationError> {
-        let events = run_event_sink(events);
+        let events = run_event_sink(events, &self.loaded);
         let resolve = async |plugin: &PluginConfig| {
             let package = self.sources.resolve(plugin, &events).await;
             let digest = match &package {
-                Ok(package) if package.digest().is_none() => digest_of_local_plugin(&self.directory, plugin).await,
+                Ok(package) if package.digest().is_none() => self.sources.known_digest(plugin).await,
                 Ok(package) => Ok(package.digest()),
                 Err(_) => Ok(None),
             };
@@ -325,18 +324,6 @@ impl PluginSettings {
             // Dropping the future discards incomplete downloads.
             () = signals.stop.cancelled() => Err(OperationError::Stopped),
         }
-    }
-}
-
-/// Returns the digest by which a `checksum` would pin a plugin whose source is on this machine; `None` for a source that is
-/// fetched. `root` is the base of relative paths. Executes and copies nothing.
-///
-/// # Errors
-/// [`InstallError`] if the plugin cannot be found, read, or pinned.
-pub async fn digest_of_local_plugin(root: &Path, plugin: &PluginConfig) -> Result<Option<Sha256Digest>, InstallError> {
-    match &plugin.source {
-        PluginSource::Local(source) => local_digest(root, plugin.names(), source).await.map(Some),
-        PluginSource::GithubRelease(_) | PluginSource::Git(_) => Ok(None),
     }
 }
 

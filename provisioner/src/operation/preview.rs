@@ -1,9 +1,10 @@
 //! Previews of operations: change no resource and no state, and take no lock.
 
-use engine::events::Operation;
+use engine::events::{ActivityKind, Operation};
 use state::{StackView, StateError};
 
 use super::deploy::DeployMode;
+use super::pending_resolution::Resolution;
 use super::{OperationError, Report, StackRun};
 
 /// Previews [`super::provision()`]. With `refresh`, reads the actual state of all resources first, without recording
@@ -34,12 +35,14 @@ pub async fn preview_destroy(run: &StackRun, refresh: bool) -> Result<Report, Op
 impl StackRun {
     async fn preview_operation(&self, operation: Operation, refresh: bool) -> Result<Report, OperationError> {
         // Before plugins start, so that a passphrase that is missing or wrong is found first.
+        let opening = self.begin(ActivityKind::OpenState);
         let view = StackView::open(&self.access).await?;
+        drop(opening);
         let is_refreshed = refresh && view.snapshot.as_ref().is_some_and(|snapshot| !snapshot.resources.is_empty());
         let first_instances = if is_refreshed && operation == Operation::Update { 2 } else { 1 };
         let host = self.load_plugins(first_instances).await?;
         self.check_types(&host, operation).await?;
-        self.report_recovery(view.recovered.as_ref(), view.is_unlocked);
+        self.report_recovery(view.recovered.as_ref(), view.is_idle);
         self.report_late(&view.late);
         self.report_obsolete(&view.obsolete);
         self.report_unexplained_empty(view.unexplained_empty.as_ref());
@@ -51,10 +54,20 @@ impl StackRun {
         }
         // Only a destroy may continue after its preview, if the user confirms it.
         let mode = DeployMode::Preview(view.secrets().filter(|_| operation == Operation::Destroy));
+        if view.snapshot.is_none() {
+            self.check_new_stack(operation, &state::namesakes(&self.access).await, true).await?;
+        }
         let snapshot = view.snapshot.unwrap_or_default();
         self.check_recorded(&host, operation, &snapshot).await?;
+        let snapshot = match self.resolve_pending_creates(&host, &snapshot, || DeployMode::Preview(None)).await? {
+            Resolution::Resolved(resolved, _) => *resolved,
+            Resolution::Failed(report) => return Ok(*report),
+            Resolution::Unchanged | Resolution::Ended => snapshot,
+        };
         self.report_pending_creates(&snapshot);
-        let report = self.deploy(&host, operation, refresh, snapshot, mode).await;
+        let mut run = self.clone();
+        run.resolve_names(&snapshot).await?;
+        let report = run.deploy(&host, operation, refresh, snapshot, mode).await;
         self.warn_of_missing(&report);
         if operation == Operation::Destroy {
             self.report_nothing_found(&report);

@@ -1,118 +1,67 @@
 //! Refresh, which updates the recorded state to the actual state of the resources, and destroy, which deletes them.
 
-use std::sync::Arc;
-
 use bridge::message_text::MessageText;
 use jiff::Timestamp;
-use pulumi_proto::resource_id::ResourceId;
-use pulumi_proto::urn::Urn;
 
-use engine::events::{Event, Message, Operation, Outcome, Severity};
-use engine::{DeploymentOptions, ImportGoal, ImportProvider, UrnPattern, interrupted};
+use engine::events::{ActivityKind, Event, Message, Operation, Severity};
 use state::format::UpdateKind;
-use state::{LateReport, OperationKind, PendingOperation, RecoveredRun, ResourceState, Snapshot};
+use state::{LateReport, OperationKind, RecoveredRun};
 
 use super::deploy::DeployMode;
-use super::{OperationError, Report, RunOptions, StackRun};
+use super::pending_resolution::Opening;
+use super::{OperationError, Report, StackRun};
 
-/// Options of a refresh.
-#[derive(Clone, Debug, Default)]
-pub struct RefreshOptions {
-    /// True if all pending creates of earlier runs are cleared.
-    pub clear_pending_creates: bool,
-    /// Resolutions of single pending creates, each with the name or URN of its resource.
-    pub pending_creates: Vec<(String, PendingCreateResolution)>,
-}
-
-/// Resolution of a pending create of an earlier run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PendingCreateResolution {
-    /// Removes the pending create: no resource was created.
-    Clear,
-    /// Imports the resource that was created, with this id.
-    Import(ResourceId),
-}
-
-/// Reads all recorded resources, and records their actual state.
+/// Reads all recorded resources, and records their actual state. Returns `None` if the user ended its questions.
 ///
 /// # Errors
 /// Returns the errors of [`super::provision()`].
 ///
 /// # Cancellation
 /// Is cancelled like [`super::provision()`].
-pub async fn refresh(run: &StackRun, options: RefreshOptions) -> Result<Report, OperationError> {
-    run.refresh_or_destroy(Operation::Refresh, UpdateKind::Refresh, false, options).await
+pub async fn refresh(run: &StackRun) -> Result<Option<Report>, OperationError> {
+    run.refresh_or_destroy(Operation::Refresh, UpdateKind::Refresh, false).await
 }
 
 impl StackRun {
-    /// Runs a refresh or a destroy on the recorded resources, under the lock. Resolves the pending creates in `options`
-    /// first. `refresh_before`: true if a destroy reads the actual state of the resources first.
+    /// Runs a refresh or a destroy on the recorded resources, under the lock. Resolves the pending creates in the options
+    /// first. `refresh_before`: true if a destroy reads the actual state of the resources first. Returns `None` if the user ended
+    /// the questions.
     pub(super) async fn refresh_or_destroy(
         &self,
         operation: Operation,
         kind: UpdateKind,
         refresh_before: bool,
-        options: RefreshOptions,
-    ) -> Result<Report, OperationError> {
+    ) -> Result<Option<Report>, OperationError> {
         let host = self.load_plugins(1).await?;
         let started = Timestamp::now().as_second();
         self.check_types(&host, operation).await?;
-        let state = self.open(&host, operation).await?;
-        let mut snapshot = state.snapshot().clone();
-        let imports = match resolve_pending_creates(&mut snapshot, &options.pending_creates) {
-            Ok(imports) => imports,
-            Err(error) => {
-                state.release().await?;
-                return Err(error);
-            }
+        let opened = match self.open_and_resolve(&host, operation, started).await? {
+            Opening::Opened(opened) => opened,
+            Opening::Ended(report) => return Ok(report.map(|report| *report)),
         };
-        if !imports.is_empty() {
-            let before = snapshot.clone();
-            let parallel = self.options.deployment.parallel;
-            let deployment = DeploymentOptions { imports, parallel, ..DeploymentOptions::default() };
-            let run = StackRun { options: RunOptions { deployment, ..RunOptions::default() }, ..self.clone() };
-            let mode = DeployMode::Apply(state.recorder(UpdateKind::Import));
-            let mut report = run.deploy(&host, Operation::Import, false, snapshot, mode).await;
-            remove_resolved_creates(&mut report.snapshot, &before, &run.options.deployment.imports);
-            if report.summary.outcome != Outcome::Succeeded {
-                state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Import, started, &report))).await?;
-                return Ok(report);
-            }
-            snapshot = report.snapshot;
-        }
-        if options.clear_pending_creates {
-            snapshot.pending_operations.retain(|operation| operation.kind != OperationKind::Creating);
-        }
         if operation == Operation::Refresh {
             // The refresh reads the resources of all other pending operations.
-            self.report_pending_creates(&snapshot);
+            self.report_pending_creates(&opened.snapshot);
         }
-        let recorded_nothing = options.pending_creates.is_empty() && !options.clear_pending_creates;
-        let refused = self.approve_missing_first(&host, operation, refresh_before, &snapshot).await;
+        let run = opened.run(self);
+        let refused = run.approve_missing_first(&host, operation, refresh_before, &opened.snapshot).await;
         let report = match refused {
             Some(refused) => refused,
             None => {
-                let mode = DeployMode::Apply(state.recorder(kind));
-                self.deploy(&host, operation, refresh_before, snapshot, mode).await
+                let mode = DeployMode::Apply(opened.state.recorder(kind));
+                run.deploy(&host, operation, refresh_before, opened.snapshot.clone(), mode).await
             }
         };
-        if report.is_refused && recorded_nothing {
-            state.release().await?;
-            return Ok(report);
+        if report.is_refused {
+            opened.close_refused().await?;
+            return Ok(Some(report));
         }
         if operation == Operation::Destroy {
             self.report_nothing_found(&report);
         }
-        state.close(report.snapshot.clone(), Some(&self.history(kind, started, &report))).await?;
-        Ok(report)
-    }
-
-    /// Reports the pending creates without an id: they stay pending, because their resources cannot be read.
-    pub(super) fn report_pending_creates(&self, snapshot: &Snapshot) {
-        for pending in snapshot.pending_operations.iter().filter(|operation| operation.is_create_without_id()) {
-            let recorded = live_resource(snapshot, &pending.resource.urn);
-            self.events.emit(Event::Message(interrupted(pending, recorded.map(|recorded| &**recorded))));
-        }
+        let _saving = self.begin(ActivityKind::SaveState);
+        opened.state.close(report.snapshot.clone(), Some(&self.history(kind, started, &report).await)).await?;
+        Ok(Some(report))
     }
 
     /// Reports the operations that were recovered from the journal of an interrupted run. `has_ended` is as in
@@ -151,86 +100,8 @@ impl StackRun {
     }
 }
 
-/// Removes the pending creates with [`PendingCreateResolution::Clear`], and returns import goals for those with
-/// [`PendingCreateResolution::Import`], which stay pending until they are imported.
-fn resolve_pending_creates(
-    snapshot: &mut Snapshot,
-    resolutions: &[(String, PendingCreateResolution)],
-) -> Result<Vec<ImportGoal>, OperationError> {
-    let (mut imports, mut cleared) = (Vec::new(), Vec::new());
-    for (name, resolution) in resolutions {
-        let pattern = UrnPattern::new(name);
-        let is_match = |operation: &PendingOperation| {
-            operation.kind == OperationKind::Creating && pattern.matches(&operation.resource.urn)
-        };
-        let mut pending = snapshot.pending_operations.iter().enumerate();
-        let found = pending.find(|(index, operation)| is_match(operation) && !cleared.contains(index));
-        let not_pending = || {
-            let pending = pending_creates(snapshot).map(|operation| operation.resource.urn.name().to_owned());
-            OperationError::NotPending { name: name.clone(), pending: pending.collect() }
-        };
-        let (index, operation) = found.ok_or_else(not_pending)?;
-        match resolution {
-            PendingCreateResolution::Clear => cleared.push(index),
-            PendingCreateResolution::Import(id) => imports.push(import_goal_of(&operation.resource, id)),
-        }
-    }
-    let mut index = 0..;
-    snapshot.pending_operations.retain(|_| index.next().is_none_or(|index| !cleared.contains(&index)));
-    Ok(imports)
-}
-
-fn import_goal_of(resource: &ResourceState, id: &ResourceId) -> ImportGoal {
-    ImportGoal {
-        type_token: resource.type_token.clone(),
-        name: resource.urn.name().to_owned(),
-        id: id.clone(),
-        parent: resource.parent.clone(),
-        provider: match &resource.provider {
-            Some(reference) => ImportProvider::Recorded(reference.clone()),
-            None => ImportProvider::Default(None),
-        },
-        protect: resource.protect,
-        aliases: Vec::new(),
-        inputs: Arc::clone(&resource.inputs),
-        additional_secret_outputs: resource.additional_secret_outputs.clone(),
-        source: None,
-    }
-}
-
-fn pending_creates(snapshot: &Snapshot) -> impl Iterator<Item = &PendingOperation> {
-    snapshot.pending_operations.iter().filter(|operation| operation.kind == OperationKind::Creating)
-}
-
-/// Returns the live entry of a URN, unless its resource is deleted and its replacement is pending.
-fn live_resource<'s>(snapshot: &'s Snapshot, urn: &Urn) -> Option<&'s Arc<ResourceState>> {
-    let is_live = |resource: &&Arc<ResourceState>| !resource.delete && !resource.pending_replacement;
-    snapshot.resources.iter().filter(is_live).find(|resource| resource.urn == *urn)
-}
-
-/// Removes the pending create of each goal that is now recorded with its id. A second goal for the same URN removes
-/// none, because its import was rejected. `before` is the snapshot before the imports.
-fn remove_resolved_creates(snapshot: &mut Snapshot, before: &Snapshot, imports: &[ImportGoal]) {
-    let mut seen: Vec<Urn> = Vec::new();
-    for goal in imports {
-        let is_match = |operation: &PendingOperation| {
-            let resource = &operation.resource;
-            let is_of_goal = resource.urn.name() == goal.name && resource.parent == goal.parent;
-            operation.kind == OperationKind::Creating && is_of_goal && resource.type_token == goal.type_token
-        };
-        let Some(index) = snapshot.pending_operations.iter().position(is_match) else { continue };
-        let urn = snapshot.pending_operations[index].resource.urn.clone();
-        // The import of a resource that was recorded with another id was rejected: the entry is unchanged.
-        let has_another_id = live_resource(before, &urn).is_some_and(|resource| resource.id.as_ref() != Some(&goal.id));
-        if live_resource(snapshot, &urn).is_some() && !has_another_id && !seen.contains(&urn) {
-            snapshot.pending_operations.remove(index);
-        }
-        seen.push(urn);
-    }
-}
-
 /// Returns the message about the merged journal of an interrupted run. `has_ended` is false if the stack is still
-/// locked: the run of the journal may be active.
+/// locked, and its run may be active.
 pub fn recovery_text(recovered: &RecoveredRun, has_ended: bool) -> MessageText {
     let started = &recovered.started;
     let by = recovered.by.as_ref().map(|by| format!(" of {by}")).unwrap_or_default();
@@ -278,13 +149,14 @@ pub fn obsolete_text(started: &str) -> MessageText {
     ))
 }
 
-/// Deletes all recorded resources, dependents first. With `refresh`, reads their actual state first.
+/// Deletes all recorded resources, dependents first. With `refresh`, reads their actual state first. Returns `None` if the user ended
+/// its questions.
 ///
 /// # Errors
 /// Returns the errors of [`super::provision()`].
 ///
 /// # Cancellation
 /// Is cancelled like [`super::provision()`].
-pub async fn destroy(run: &StackRun, refresh: bool) -> Result<Report, OperationError> {
-    run.refresh_or_destroy(Operation::Destroy, UpdateKind::Destroy, refresh, RefreshOptions::default()).await
+pub async fn destroy(run: &StackRun, refresh: bool) -> Result<Option<Report>, OperationError> {
+    run.refresh_or_destroy(Operation::Destroy, UpdateKind::Destroy, refresh).await
 }

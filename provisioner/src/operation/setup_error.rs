@@ -5,11 +5,10 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use bridge::error::Hint;
+use bridge::error::{Hint, closest};
 use bridge::fs::FileError;
 use bridge::message_text::MessageText;
 use config::ForeignOwner;
-use config::diagnostics::closest;
 use state::secrets::SecretsError;
 use state::store::{ReferenceError, StackReference, StoreError};
 use state::{SettingsEditError, SettingsError, StateError};
@@ -43,6 +42,12 @@ pub enum SetupError {
         name: String,
         /// Names of the stacks that exist.
         existing: Vec<String>,
+    },
+    /// The name that was given is that of a client stack.
+    #[error("{name} is a client stack: its folder has a client.yaml and no server.yaml")]
+    ClientStack {
+        /// Name that was given.
+        name: String,
     },
     /// No name was given for one stack, and there are several.
     #[error("there are {} stacks: {}", .0.len(), .0.join(", "))]
@@ -196,11 +201,16 @@ impl Hint for SetupError {
         Self::EmptyName => {
             Some("an unset variable may have been passed; leave the option out for the default".into())
         }
-        Self::NoStacks => Some("a stack is a folder with a server.yaml below `.sc/stacks`".into()),
+        Self::NoStacks => {
+            Some("a stack is a folder with a server.yaml below `.sc/stacks`; `sc init` writes a first one".into())
+        }
         Self::UnknownStack { name, existing } => Some(match closest(name, existing.iter().map(String::as_str)) {
             Some(close) => MessageText::new(format_args!("did you mean {close}?")),
             None => MessageText::new(format_args!("the stacks are: {}", existing.join(", "))),
         }),
+        Self::ClientStack { .. } => {
+            Some("`sc` provisions stacks with a server.yaml; Simple Container's own program deploys client stacks".into())
+        }
         Self::SeveralStacks(_) => Some("choose one with --stack".into()),
         Self::TwoCompressions { .. } => Some("only one compression can be used: unset one of them".into()),
         Self::NoClients { .. } => Some(

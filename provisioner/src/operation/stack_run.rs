@@ -1,13 +1,17 @@
 //! Stack with the inputs of an operation on it.
 
-use std::sync::Arc;
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bridge::host::PluginHost;
 use bridge::message_text::MessageText;
 use config::Stack;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
 use tokio::sync::OnceCell;
 
-use engine::events::{Event, EventSink, Message, Severity};
+use engine::events::{ActivityKind, Event, EventSink, Message, Severity};
 use engine::masking::SecretMasker;
 use engine::{ConfigEntry, DeploymentOptions, StopSignals};
 use state::StackAccess;
@@ -15,8 +19,10 @@ use state::secrets::SecretsError;
 use state::store::LockHolder;
 
 use super::clouds;
-use super::missing::MissingGuard;
+use super::missing::{MissingGuard, WarningQuestion};
+use super::pending_creates::{ImportedGuard, PendingCreates};
 use super::plugin_settings::PluginSettings;
+use super::running_activity::RunningActivity;
 use super::setup_error::SetupError;
 use super::stacks::Stacks;
 use crate::program::Program;
@@ -45,6 +51,10 @@ pub struct StackRun {
     pub config: Vec<ConfigEntry>,
     /// Secrets to mask in texts of providers. The run adds those that it learns of; receivers of its events mask them.
     pub masker: Arc<SecretMasker>,
+    /// Wait for the lock of the stack, while it lasts.
+    pub(super) lock_wait: Arc<Mutex<Option<RunningActivity>>>,
+    /// Guard of the resources that the operation has imported before, in place of that in the options.
+    pub(super) imported: Option<Arc<ImportedGuard>>,
     /// Plugins of the stack, loaded by the first operation. Close them with [`StackRun::close`].
     pub host: Arc<OnceCell<Arc<PluginHost>>>,
 }
@@ -74,21 +84,33 @@ impl Stacks {
         mut access: StackAccess,
         inputs: RunInputs,
     ) -> Result<StackRun, SetupError> {
+        let RunInputs { plugins, events, signals, options } = inputs;
+        let (sink, name) = (Arc::clone(&events), stack.name.clone());
+        let derivation =
+            move || -> Box<dyn Any + Send> { Box::new(RunningActivity::begin(&sink, ActivityKind::DeriveKey, &*name)) };
+        access.keyring.report_derivations(Arc::new(derivation));
         let config = decrypt_config(&access).await.map_err(SetupError::Config)?;
         config.iter().filter(|entry| entry.secret).for_each(|entry| self.masker.add_text(&entry.value));
-        let RunInputs { plugins, events, signals, options } = inputs;
         let emit = |severity| {
             let events = Arc::clone(&events);
             move |text: MessageText| events.emit(Event::Message(Message::new(severity, text)))
         };
         let (warn, inform) = (emit(Severity::Warning), emit(Severity::Info));
         access.locks.report = Arc::new(move |lock| warn(MessageText::of(&lock)));
-        access.locks.wait.report = Arc::new(move |locks| inform(MessageText::of(&locks)));
+        let lock_wait = Arc::<Mutex<Option<RunningActivity>>>::default();
+        let (waiting, sink, name) = (Arc::clone(&lock_wait), Arc::clone(&events), stack.name.clone());
+        access.locks.wait.report = Arc::new(move |locks| {
+            inform(MessageText::of(&locks));
+            let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.get_or_insert_with(|| RunningActivity::begin(&sink, ActivityKind::WaitForLock, &*name));
+        });
         access.locks.wait.stop = signals.stop.clone();
         Ok(StackRun {
             program: self.program(stack),
             effects: clouds::effects(&self.process_context),
             holder: self.holder(),
+            lock_wait,
+            imported: None,
             host: Arc::default(),
             masker: Arc::clone(&self.masker),
             access,
@@ -98,6 +120,13 @@ impl Stacks {
             signals,
             options,
         })
+    }
+}
+
+impl StackRun {
+    /// Reports that the run does something that may take long, until the returned value is dropped.
+    pub(super) fn begin(&self, kind: ActivityKind) -> RunningActivity {
+        RunningActivity::begin(&self.events, kind, &*self.program.stack().name)
     }
 }
 
@@ -124,6 +153,39 @@ pub(super) async fn decrypt_config(access: &StackAccess) -> Result<Vec<ConfigEnt
     access.config.iter().map(entry).collect()
 }
 
+/// Origin of a run, for the history of the stack: account, host, commit, build and message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunOrigin {
+    /// Message of the user, or the title of the commit.
+    pub message: String,
+    /// Details of the environment, under the keys of Pulumi's history files and `sc.user` and `sc.host`.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// Collection of the origin of a run. It takes time, and only the history at the end needs the result: whoever starts a run polls the
+/// collection beside it.
+#[derive(Clone, Debug)]
+pub struct OriginCollection(Shared<BoxFuture<'static, RunOrigin>>);
+
+impl OriginCollection {
+    /// Creates a collection that begins when it is polled first.
+    pub fn new(collect: impl Future<Output = RunOrigin> + Send + 'static) -> Self {
+        Self(collect.boxed().shared())
+    }
+
+    /// Returns the origin, once it is collected.
+    pub async fn collect(&self) -> RunOrigin {
+        self.0.clone().await
+    }
+}
+
+impl Default for OriginCollection {
+    /// Returns the collection of an empty origin.
+    fn default() -> Self {
+        Self::new(std::future::ready(RunOrigin::default()))
+    }
+}
+
 /// Options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
@@ -131,6 +193,12 @@ pub struct RunOptions {
     pub deployment: DeploymentOptions,
     /// Guard of the refreshes of the run; `None`: resources that are missing leave the state.
     pub missing: Option<Arc<MissingGuard>>,
+    /// Question whether a new stack begins although one with equal resources exists below another project; `None`: it does not.
+    pub new_stack_question: Option<Arc<dyn WarningQuestion>>,
+    /// Origin of the run, which the history records with secrets masked.
+    pub origin: OriginCollection,
+    /// Treatment of the pending creates of earlier runs.
+    pub pending: PendingCreates,
     /// True if the run continues from a state that has lost its resources: see
     /// [`state::StackState::unexplained_empty`].
     pub allow_empty: bool,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bridge::message_text::MessageText;
 use config::diagnostics::{Code, Diagnostic, SourceFiles, has_errors};
 use config::sibling_profiles::differences;
-use config::{LoadedStacks, ProcessContext, Profile, Repository, Stack, Workspace};
+use config::{LoadedStacks, ProcessContext, Profile, Reading, Repository, Stack, StackNames, Workspace};
 use engine::masking::SecretMasker;
 use state::Unrecorded;
 use state::store::{LockHolder, LockInfo, LockLease, OutageReport, ProcessFingerprint};
@@ -48,6 +48,8 @@ pub struct StacksRequest<'a> {
     pub profile: &'a str,
     /// Folder of the stacks, in place of that of the profile.
     pub stacks_dir: Option<&'a Path>,
+    /// Part of the files that is read, and treatment of values that are missing.
+    pub reading: Reading,
     /// Environment, time and account of the caller.
     pub process_context: ProcessContext,
     /// Process that runs the operations.
@@ -58,6 +60,9 @@ pub struct StacksRequest<'a> {
     pub unrecorded: Unrecorded,
     /// Receives the outages of stores, while requests to them are still tried.
     pub outages: OutageReport,
+    /// True if stacks with errors in their files are returned as far as they can be read, with the errors as warnings. They cannot be
+    /// deployed.
+    pub accepts_errors: bool,
 }
 
 /// Selection among the stacks of a repository. The stack of a key (`<stack>--sc`) can be named as well.
@@ -69,6 +74,18 @@ pub enum Selection<'a> {
     One(Option<&'a str>),
     /// All stacks, of which there may be none.
     All,
+}
+
+impl Selection<'_> {
+    /// Returns the names that were given; none if the selection is among all stacks.
+    fn names(self) -> impl Iterator<Item = String> {
+        let names = match self {
+            Self::Named(names) => names.to_vec(),
+            Self::One(name) => name.map(str::to_owned).into_iter().collect(),
+            Self::All => Vec::new(),
+        };
+        names.into_iter().map(|name| name.trim().to_owned())
+    }
 }
 
 /// Stacks that an operation works on, with the repository.
@@ -92,6 +109,10 @@ pub struct Stacks {
     pub outages: OutageReport,
     /// Paths of the files that were read from the store of the repository, because they are not on the disk.
     pub from_store: Vec<String>,
+    /// Placeholders whose values are unknown, sorted.
+    pub unknown: Vec<String>,
+    /// Client stacks that a selection of all stacks has passed by: folders with a client.yaml and no server.yaml.
+    pub client_stacks: Vec<String>,
     pub(super) process: ProcessIdentity,
     /// Names of the requested stacks.
     requested: Vec<String>,
@@ -116,12 +137,14 @@ impl Stacks {
     /// files are in the result.
     pub fn read(request: StacksRequest<'_>, selection: Selection<'_>) -> Result<StacksRead, SetupError> {
         let mut sources = SourceFiles::default();
-        match load(&request, &mut sources, |names| select(names, selection))? {
+        match load(&request, &mut sources, selection)? {
             Err(found) => Ok(StacksRead::Errors(found, sources)),
-            Ok(Loaded { repository, stacks_folder, stacks, warnings, requested, from_store }) => {
+            Ok(loaded) => {
+                let Loaded { repository, stacks_folder, stacks, client_stacks, .. } = loaded;
+                let Loaded { warnings, requested, from_store, unknown, .. } = loaded;
                 let StacksRequest { process_context, process, masker, unrecorded, outages, .. } = request;
                 let (sources, stacks) = (Arc::new(sources), stacks.into_iter().map(Arc::new).collect::<Vec<_>>());
-                let programs = stacks.iter().map(program).collect();
+                let programs = stacks.iter().map(|stack| program(stack, &repository)).collect();
                 let stacks = Self {
                     repository,
                     stacks_folder,
@@ -132,6 +155,8 @@ impl Stacks {
                     unrecorded,
                     outages,
                     from_store,
+                    unknown,
+                    client_stacks: if selection.names().next().is_none() { client_stacks } else { Vec::new() },
                     process,
                     requested,
                     programs,
@@ -146,6 +171,12 @@ impl Stacks {
         self.stacks.iter().filter(|stack| self.requested.contains(&stack.name))
     }
 
+    /// Returns the names of requested stacks that cannot be read at all, which is possible only if errors are accepted.
+    pub fn unread(&self) -> impl Iterator<Item = &str> {
+        let is_read = |name: &&String| self.stacks.iter().any(|stack| stack.name == **name);
+        self.requested.iter().filter(move |name| !is_read(name)).map(String::as_str)
+    }
+
     /// Returns the programs of the requested stacks.
     pub fn programs(&self) -> Vec<Program> {
         self.requested().map(|stack| self.program(stack)).collect()
@@ -153,7 +184,11 @@ impl Stacks {
 
     /// Returns the program of a stack, or of the key of one. A loaded stack has one program, which inspects its recipes once.
     pub fn program(&self, stack: &Arc<Stack>) -> Program {
-        self.programs.iter().find(|program| program.is_of(stack)).cloned().unwrap_or_else(|| program(stack))
+        self.programs
+            .iter()
+            .find(|program| program.is_of(stack))
+            .cloned()
+            .unwrap_or_else(|| program(stack, &self.repository))
     }
 
     /// Returns the time for which a lock is held unless it is renewed.
@@ -184,10 +219,10 @@ impl Stacks {
     }
 }
 
-/// Creates the program of a stack, or of the key of one.
-fn program(stack: &Arc<Stack>) -> Program {
+/// Creates the program of a stack of a repository, or of the key of one.
+fn program(stack: &Arc<Stack>, repository: &Repository) -> Program {
     let recipes = if stack.key_of.is_some() { recipes::keys() } else { recipes::core_types() };
-    Program::new(Arc::clone(stack), recipes)
+    Program::new(Arc::clone(stack), recipes).in_folder(&repository.root)
 }
 
 /// Checks that a repository belongs to an account whose programs the process may run.
@@ -206,15 +241,17 @@ struct Loaded {
     repository: Repository,
     stacks_folder: PathBuf,
     stacks: Vec<Stack>,
+    client_stacks: Vec<String>,
     warnings: Vec<Diagnostic>,
     requested: Vec<String>,
     from_store: Vec<String>,
+    unknown: Vec<String>,
 }
 
 fn load(
     request: &StacksRequest<'_>,
     sources: &mut SourceFiles,
-    choose: impl FnOnce(&[String]) -> Result<Vec<String>, SetupError>,
+    selection: Selection<'_>,
 ) -> Result<Result<Loaded, Vec<Diagnostic>>, SetupError> {
     let process_context = &request.process_context;
     let repository = Repository::discover(request.folder);
@@ -232,18 +269,25 @@ fn load(
         process_context,
         types: &types,
     };
-    let names = match workspace.stack_names() {
+    let StackNames { stacks: names, client_stacks } = match workspace.stack_names() {
         Ok(names) => names,
         Err(found) => return Ok(Err(vec![*found])),
     };
-    let requested = choose(&names)?;
+    if let Some(name) = selection.names().find(|name| client_stacks.contains(name)) {
+        return Err(SetupError::ClientStack { name });
+    }
+    let requested = select(&names, selection)?;
     let mut files: Vec<String> = Vec::new();
     for name in requested.iter().filter_map(|name| stack_in_files(&names, name)) {
         if !files.iter().any(|known| known == name) {
             files.push(name.to_owned());
         }
     }
-    let LoadedStacks { mut stacks, diagnostics, secrets, from_store } = workspace.load(&files, sources);
+    let loaded = workspace.load_as(request.reading, &files, sources);
+    let LoadedStacks { mut stacks, incomplete, diagnostics, secrets, from_store, unknown } = loaded;
+    if request.accepts_errors && stacks.is_empty() {
+        stacks = incomplete;
+    }
     let of_profile = [&profile.private_key, &profile.private_key_password];
     let masker = &request.masker;
     secrets.iter().chain(of_profile.into_iter().flatten()).for_each(|secret| masker.add_text(secret.expose()));
@@ -251,7 +295,7 @@ fn load(
     let mut diagnostics = diagnostics;
     diagnostics.extend(differences(request.profile, &profile, &repository));
     diagnostics.extend(stacks.iter().filter_map(|stack| key_stack_clash(stack, &names)));
-    if has_errors(&diagnostics) {
+    if has_errors(&diagnostics) && !request.accepts_errors {
         return Ok(Err(diagnostics));
     }
     for name in requested.iter().filter(|name| !names.contains(name)) {
@@ -260,7 +304,8 @@ fn load(
         stacks.push(Arc::unwrap_or_clone(key));
     }
     let stacks_folder = workspace.stacks_folder();
-    Ok(Ok(Loaded { repository, stacks_folder, stacks, warnings: diagnostics, requested, from_store }))
+    let warnings = diagnostics;
+    Ok(Ok(Loaded { repository, stacks_folder, stacks, client_stacks, warnings, requested, from_store, unknown }))
 }
 
 /// Returns the error of a stack whose key has a stack with the name of another one in files: both would have one state.

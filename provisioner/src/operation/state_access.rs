@@ -113,6 +113,7 @@ impl Stacks {
                 has_ended: self.process.has_ended,
                 ..LockSettings::default()
             },
+            begins_anew: false,
             engine_version: ENGINE_VERSION.to_owned(),
         })
     }

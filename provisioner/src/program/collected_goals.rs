@@ -38,7 +38,7 @@ impl Program {
     async fn collect_goals(&self) -> Vec<Goal> {
         let collector = GoalCollector { stack: self.stack(), goals: Mutex::default() };
         // Errors of the program are reported when a deployment runs it.
-        drop(run::run(&self.stack, &self.core, self.core_resources(), Vec::new(), &collector, &NoEffects).await);
+        drop(run::run(self.parts(None), Vec::new(), &collector, &NoEffects).await);
         collector.goals.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -61,7 +61,10 @@ impl<'s> Registrations<'s> {
         let other = self.declared[first]?;
         let outlines = [self.outlines_of(first, other, &name), self.outlines_of(index, resource, &name)].concat();
         let differs = outlines.windows(2).any(|pair| pair[0] != pair[1]);
-        differs.then(|| conflict(&name.0, &name.1, resource.resource.key_span, other.resource.key_span))
+        differs.then(|| {
+            let place = |core: CoreResource<'_>| (core.resource.key_span, core.place.in_words());
+            conflict(&name.0, &name.1, place(resource), place(other))
+        })
     }
 
     fn outlines_of(&mut self, index: usize, resource: CoreResource<'s>, name: &(String, String)) -> Vec<Outline> {

@@ -13,6 +13,7 @@ use super::positions;
 use super::references::ReferencedResources;
 use crate::registry::recipe::{Inputs, ResolvedValue};
 use config::diagnostics::{Diagnostic, Span};
+use config::tree::Node;
 use config::{AliasOption, AliasParentOption, PluginDeclaration, Resource, Stack};
 use engine::Goal;
 
@@ -87,6 +88,8 @@ fn import_id(resource: &Resource) -> Option<ResourceId> {
 /// Plugin resource whose provider is registered.
 pub(super) struct PluginResource<'r> {
     pub(super) resource: &'r Resource,
+    /// `config` of the resource, with the texts that its schema has.
+    pub(super) config: &'r Node,
     pub(super) token: &'r str,
     pub(super) environment: &'r str,
     pub(super) root: &'r Urn,
@@ -104,11 +107,16 @@ pub(super) fn named<'n>(
     resources.flat_map(|resource| resource.urns()).collect()
 }
 
+/// Returns texts without their positions.
+pub(super) fn texts(positioned: &[(String, Span)]) -> Vec<String> {
+    positioned.iter().map(|(text, _)| text.clone()).collect()
+}
+
 impl PluginResource<'_> {
     /// Returns the goal of the resource, with resolved references.
     pub(super) fn goal(self, referenced: &ReferencedResources) -> Result<Goal, Box<Diagnostic>> {
         let mut inputs = Inputs::default();
-        for entry in self.resource.config.as_mapping().into_iter().flatten() {
+        for entry in self.config.as_mapping().into_iter().flatten() {
             inputs = inputs.set(&entry.key, referenced.evaluate(&entry.value, Some(self.environment))?);
         }
         let options = &self.resource.options;
@@ -119,8 +127,8 @@ impl PluginResource<'_> {
         goal.protect = options.protect;
         goal.delete_before_replace = options.delete_before_replace;
         goal.retain_on_delete = options.retain_on_delete;
-        goal.ignore_changes = options.ignore_changes.clone();
-        goal.replace_on_changes = options.replace_on_changes.clone();
+        goal.ignore_changes = texts(&options.ignore_changes);
+        goal.replace_on_changes = texts(&options.replace_on_changes);
         if let Some(trigger) = &options.replacement_trigger {
             let trigger = referenced.evaluate(trigger, Some(self.environment))?.value;
             goal.replacement_trigger = Some(trigger).filter(|trigger| *trigger != PropertyValue::Null);
@@ -128,7 +136,7 @@ impl PluginResource<'_> {
         goal.replace_with = named(&options.replace_with, self.environment, referenced);
         goal.deleted_with = named(&options.deleted_with, self.environment, referenced).into_iter().next();
         goal.hide_diff = options.hide_diffs.clone();
-        goal.additional_secret_outputs = options.additional_secret_outputs.clone();
+        goal.additional_secret_outputs = texts(&options.additional_secret_outputs);
         goal.aliases = options.aliases.iter().map(alias).collect();
         goal.import_id = import_id(self.resource);
         goal.custom_timeouts = options.custom_timeouts;

@@ -4,26 +4,32 @@
 //! each as soon as its dependencies are registered; the position of every registration in the files. Excluded: targets
 //! and excludes, treatment of failures (both are decided by the deployment), reading of files.
 
+mod assets;
 mod collected_goals;
 mod core_resources;
 mod goals;
 mod imports;
+mod option_check;
 mod output_check;
 mod packages;
 mod positions;
 mod references;
 mod run;
+mod schema_findings;
 mod type_check;
 mod types;
+mod value_check;
+mod written_texts;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use bridge::host::PackageTypes;
+use bridge::host::{AssetHashes, PackageTypes};
 
 use crate::registry::recipe::{Effects, RecipeTable};
-use config::Stack;
 use config::diagnostics::{Diagnostic, Span};
+use config::{Resource, ResourceImplementation, Stack};
 use engine::events::SourceRef;
 use engine::{ImportGoal, Registrar};
 use pulumi_proto::property::PropertyValue;
@@ -37,7 +43,7 @@ use types::ResolvedType;
 pub use imports::ImportLookupError;
 pub use packages::UndeclaredPackage;
 pub use run::ProgramResult;
-pub use type_check::{SchemaFindings, SchemaWarning};
+pub use schema_findings::{SchemaFindings, SchemaWarning};
 
 /// Program of a stack. Several deployments of one stack (preview, then update) share one program.
 #[derive(Clone, Debug)]
@@ -46,12 +52,21 @@ pub struct Program {
     core: RecipeTable,
     /// Result of the inspection of the core resources, which all copies of the program share.
     core_resources: Arc<OnceLock<CoreResources>>,
+    /// Hashes of assets and archives, which all copies of the program share.
+    assets: Arc<AssetHashes>,
 }
 
 impl Program {
-    /// Creates the program of a stack. `core` has the recipes of its core types.
+    /// Creates the program of a stack. `core` has the recipes of its core types. Paths of assets start at the working directory
+    /// of this process.
     pub fn new(stack: Arc<Stack>, core: RecipeTable) -> Self {
-        Self { stack, core, core_resources: Arc::default() }
+        Self { stack, core, core_resources: Arc::default(), assets: Arc::new(AssetHashes::new(".")) }
+    }
+
+    /// Sets the folder at which paths of assets and archives start: the repository, which is the working directory of the plugins.
+    #[must_use]
+    pub fn in_folder(self, folder: &Path) -> Self {
+        Self { assets: Arc::new(AssetHashes::new(folder)), ..self }
     }
 
     /// The stack.
@@ -68,10 +83,26 @@ impl Program {
         self.core_resources.get_or_init(|| CoreResources::inspect(&self.stack, &self.core))
     }
 
+    /// Returns the names that the resources of the stack have in a state.
+    pub async fn resource_names(&self) -> BTreeSet<String> {
+        let is_of_plugin =
+            |resource: &Resource| matches!(resource.implementation, ResourceImplementation::Plugin { .. });
+        let of_plugins = self.stack.resources().filter(|(_, resource)| is_of_plugin(resource));
+        let of_plugins = of_plugins.map(|(environment, resource)| goals::resource_name(resource, &environment.name));
+        let of_core = self.goals_of_core_resources().await;
+        of_plugins.chain(of_core.into_iter().filter(|goal| goal.custom).map(|goal| goal.name)).collect()
+    }
+
     /// Checks the plugins that the stack declares for the packages of its core types, and that no two resources of core types
     /// register different resources under one name. Returns errors and warnings.
     pub fn check_core_types(&self) -> Vec<Diagnostic> {
         [packages::check(&self.stack, self.core_resources()), self.core_resources().conflicts.clone()].concat()
+    }
+
+    /// Checks what can be checked before any plugin starts: as [`Program::check_core_types`], and that the files of assets and
+    /// archives are there. Returns errors and warnings.
+    pub fn check_before_plugins(&self) -> Vec<Diagnostic> {
+        [self.check_core_types(), assets::check(&self.stack, &self.assets)].concat()
     }
 
     /// Returns the packages that core types of the stack use and that no plugin of the stack declares.
@@ -117,7 +148,13 @@ impl Program {
     /// and returns.
     pub async fn run(&self, registrar: &dyn Registrar, effects: &dyn Effects) -> ProgramResult {
         let announced = self.goals_of_core_resources().await;
-        run::run(&self.stack, &self.core, self.core_resources(), announced, registrar, effects).await
+        let program = self.parts(Some(&self.assets));
+        run::run(program, announced, registrar, effects).await
+    }
+
+    /// Returns the parts of the program; without `assets`, goals have no hashes of assets.
+    fn parts<'p>(&'p self, assets: Option<&'p AssetHashes>) -> run::ProgramParts<'p> {
+        run::ProgramParts { stack: &self.stack, core: &self.core, core_resources: self.core_resources(), assets }
     }
 
     /// Returns the import goal of an existing resource that the stack declares, by its name in the state:

@@ -9,7 +9,8 @@ use pulumi_proto::urn::Urn;
 
 use super::types::ResolvedType;
 use crate::registry::recipe::{RecipeResult, ResolvedValue, without_unknowns};
-use config::diagnostics::{Code, Diagnostic, closest};
+use bridge::error::closest;
+use config::diagnostics::{Code, Diagnostic};
 use config::tree::{InterpolatedString, Node, Reference};
 use config::values;
 use engine::{Registered, RegistrationResult};

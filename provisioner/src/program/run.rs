@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use bridge::host::PackageTypes;
+use bridge::host::{AssetHashes, PackageTypes};
 use bridge::message_text::MessageText;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -16,7 +16,7 @@ use super::core_resources::CoreResources;
 use super::goals::{self, PluginResource};
 use super::references::{ReferencedResource, ReferencedResources, ResolveMode};
 use super::types::{ResolvedType, TypeResolver};
-use super::{packages, positions};
+use super::{assets, packages, positions, written_texts};
 use crate::registry::recipe::{
     CoreResource, Effects, RecipeError, RecipeTable, ResourceNames, SharedRegistrations, without_unknowns,
 };
@@ -40,15 +40,24 @@ pub struct ProgramResult {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+/// Parts of a program.
+#[derive(Clone, Copy)]
+pub(super) struct ProgramParts<'r> {
+    pub(super) stack: &'r Stack,
+    pub(super) core: &'r RecipeTable,
+    pub(super) core_resources: &'r CoreResources,
+    /// Hashes of assets; `None` if goals are only collected.
+    pub(super) assets: Option<&'r AssetHashes>,
+}
+
 /// Registers all resources and outputs of a stack. Announces its plugin resources and the goals of its core resources first.
 pub(super) async fn run(
-    stack: &Stack,
-    core: &RecipeTable,
-    core_resources: &CoreResources,
+    program: ProgramParts<'_>,
     core_goals: Vec<Goal>,
     registrar: &dyn Registrar,
     effects: &dyn Effects,
 ) -> ProgramResult {
+    let ProgramParts { stack, core_resources, .. } = program;
     let types = registrar.package_types(packages::plugins_with_package_types(stack, core_resources));
     let (root, types) = match tokio::join!(registrar.register(goals::root(stack)), types) {
         (Ok(root), Ok(types)) if root.result != RegistrationResult::Failed => (root.urn, types),
@@ -56,7 +65,7 @@ pub(super) async fn run(
             return ProgramResult { end: ProgramEnd::Failed, diagnostics: Vec::new() };
         }
     };
-    let mut run = Run::new(stack, core, core_resources, registrar, effects, &root, types);
+    let mut run = Run::new(program, registrar, effects, &root, types);
     registrar.announce(Announcement {
         goals: run.announced().chain(core_goals).collect(),
         // What a core resource registers may depend on outputs that are not known yet.
@@ -114,6 +123,7 @@ impl DeclaredResource<'_> {
 struct Run<'r> {
     stack: &'r Stack,
     core: &'r RecipeTable,
+    assets: Option<&'r AssetHashes>,
     registrar: &'r dyn Registrar,
     effects: &'r dyn Effects,
     root: &'r Urn,
@@ -142,14 +152,13 @@ struct Run<'r> {
 
 impl<'r> Run<'r> {
     fn new(
-        stack: &'r Stack,
-        core: &'r RecipeTable,
-        core_resources: &CoreResources,
+        program: ProgramParts<'r>,
         registrar: &'r dyn Registrar,
         effects: &'r dyn Effects,
         root: &'r Urn,
         types: BTreeMap<String, PackageTypes>,
     ) -> Self {
+        let ProgramParts { stack, core, core_resources, assets } = program;
         let mut resolver = TypeResolver::new(stack, &types);
         let declared = |(environment, resource): (&'r str, &'r Resource)| {
             let kind = match &resource.implementation {
@@ -200,6 +209,7 @@ impl<'r> Run<'r> {
         Self {
             stack,
             core,
+            assets,
             registrar,
             effects,
             root,
@@ -350,7 +360,9 @@ impl<'r> Run<'r> {
         let provider = provider.expect("a resource starts after the provider of its plugin, on which it depends");
         let depends_on = goals::named(&resource.options.depends_on, environment, &referenced);
         let (token, root) = (resolved.token.as_str(), self.root);
-        let plugin_resource = PluginResource { resource, token, environment, root, provider, depends_on: &depends_on };
+        let config = &*written_texts::keep(&resource.config, resolved);
+        let depends_on = &depends_on;
+        let plugin_resource = PluginResource { resource, config, token, environment, root, provider, depends_on };
         let source = positions::resource_ref(self.stack.plugins.len(), resource_index);
         let remote = resolved.is_component();
         let providers = if remote { self.providers_of_children() } else { BTreeMap::new() };
@@ -362,7 +374,12 @@ impl<'r> Run<'r> {
             goal
         });
         let (registrar, resolved) = (self.registrar, Arc::clone(resolved));
+        let (assets, stack) = (self.assets, self.stack);
         Box::pin(async move {
+            let goal = match (goal, assets) {
+                (Ok(goal), Some(assets)) => assets::add_hashes(goal, assets, stack).await,
+                (goal, _) => goal,
+            };
             let goal = match goal {
                 Ok(goal) => goal,
                 Err(diagnostic) => return RegistrationOutcome::Diagnostic(diagnostic),

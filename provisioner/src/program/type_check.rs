@@ -12,6 +12,9 @@ use engine::events::{Message, Severity};
 use pulumi_proto::property::path::{Element, PropertyPath};
 use pulumi_proto::urn::TypeToken;
 
+use super::option_check::CheckedOptions;
+use super::schema_findings::{SchemaFindings, SchemaWarning, first_names};
+use super::value_check::CheckedValue;
 use super::{positions, types};
 
 const TYPE_CASE: Code = Code("type-case");
@@ -19,30 +22,9 @@ const UNKNOWN_TYPE: Code = Code("unknown-resource-type");
 const UNKNOWN_PROPERTY: Code = Code("unknown-property");
 const UNKNOWN_VALUE: Code = Code("unknown-value");
 
-/// Maximum number of names in a hint.
-const MAX_NAMES: usize = 10;
-
-/// Type or value that a schema lacks, but that a provider may accept.
-#[derive(Clone, Debug)]
-pub struct SchemaWarning {
-    /// Stable name of the kind of warning.
-    pub code: Code,
-    /// The warning, with its position as the source of a registration and a property.
-    pub message: Message,
-}
-
-/// Differences between the plugin resources of a stack and the schemas of their packages.
-#[derive(Debug, Default)]
-pub struct SchemaFindings {
-    /// Types and properties that the schemas lack.
-    pub errors: Vec<Diagnostic>,
-    /// Types and values that the schemas lack, but that a provider may accept.
-    pub warnings: Vec<SchemaWarning>,
-}
-
-/// Checks the types and the properties of all plugin resources, also those of objects, and the configurations of the plugins.
-/// Checks no resource whose plugin has no
-/// schema. `types` are the types of the packages, by name of the plugin.
+/// Checks the types, the properties and the options of all plugin resources, also the properties of objects, and the configurations
+/// of the plugins. Where a plugin has no schema, only scalars whose reading may surprise are reported. `types` are the types of the
+/// packages, by name of the plugin.
 ///
 /// A missing required property is left to the provider's Check, because the provider may have a default for it.
 pub(super) fn check(stack: &Stack, types: &BTreeMap<String, PackageTypes>) -> SchemaFindings {
@@ -57,10 +39,14 @@ pub(super) fn check(stack: &Stack, types: &BTreeMap<String, PackageTypes>) -> Sc
             continue;
         };
         let Some(plugin) = stack.plugins.get(*plugin).map(config::PluginDeclaration::name) else { continue };
-        let Some(types) = types.get(plugin).filter(|types| types.has_resources()) else { continue };
         let warning = |text: MessageText| Message {
             source: Some(positions::resource_ref(stack.plugins.len(), index)),
             ..Message::new(Severity::Warning, text)
+        };
+        let unchecked = CheckedValue { subject: None, checks_scalars: true, warning: &warning };
+        let Some(types) = types.get(plugin).filter(|types| types.has_resources()) else {
+            unchecked.check(&resource.config, &PropertyPath::default(), None, &mut findings);
+            continue;
         };
         if let Some(right) = &resolved.right_case {
             let text = MessageText::new(format_args!(
@@ -72,18 +58,25 @@ pub(super) fn check(stack: &Stack, types: &BTreeMap<String, PackageTypes>) -> Sc
         }
         match &resolved.info {
             // A schema that only marks a component may omit its properties.
-            Some(info) if info.inputs.is_empty() && info.outputs.is_empty() => {}
+            Some(info) if info.inputs.is_empty() && info.outputs.is_empty() => {
+                unchecked.check(&resource.config, &PropertyPath::default(), None, &mut findings);
+            }
             Some(info) => {
                 let short = TypeToken::new(&resolved.token).short_form().into_owned();
-                let checked = CheckedType { subject: &format!("the type {short}"), info, types };
-                let mut check = PropertyCheck { checked, warning: &warning, findings: &mut findings };
+                let subject = format!("the type {short}");
+                let subject = subject.as_str();
+                let checked = CheckedType { subject, info, types };
+                let values = CheckedValue { subject: Some(subject), ..unchecked };
+                let mut check = PropertyCheck { checked, values, findings: &mut findings };
                 check.check(&resource.config, &PropertyPath::default(), &info.inputs);
+                findings.errors.extend(CheckedOptions { subject, info, types }.errors(&resource.options));
             }
             None if is_in_unknown_module(type_text, types) => {
                 let text = MessageText::new(format_args!(
                     "the schema of plugin {plugin} has no type {type_text:?}; its properties are not checked"
                 ));
                 findings.warnings.push(SchemaWarning { code: UNKNOWN_TYPE, message: warning(text) });
+                unchecked.check(&resource.config, &PropertyPath::default(), None, &mut findings);
             }
             None => {
                 let names = candidates.entry(plugin).or_insert_with(|| short_forms(types));
@@ -108,7 +101,8 @@ fn check_configurations(stack: &Stack, types: &BTreeMap<String, PackageTypes>, f
         };
         let subject = format!("the configuration of package {}", declaration.package());
         let checked = CheckedType { subject: &subject, info: &info, types };
-        let mut check = PropertyCheck { checked, warning: &warning, findings };
+        let values = CheckedValue { subject: Some(subject.as_str()), checks_scalars: false, warning: &warning };
+        let mut check = PropertyCheck { checked, values, findings };
         check.check(&declaration.config, &PropertyPath::default(), &info.inputs);
     }
 }
@@ -152,8 +146,7 @@ struct CheckedType<'t> {
 /// Check of the properties of one resource or provider.
 struct PropertyCheck<'t, 'f> {
     checked: CheckedType<'t>,
-    /// Creates a warning at the resource or the provider.
-    warning: &'f dyn Fn(MessageText) -> Message,
+    values: CheckedValue<'t>,
     findings: &'f mut SchemaFindings,
 }
 
@@ -177,11 +170,14 @@ impl PropertyCheck<'_, '_> {
                     first_names(property.enum_values.iter().map(ToString::to_string))
                 ));
                 let property = Some(path.to_string());
-                let message = Message { property, hint: Some(hint), ..(self.warning)(text) };
+                let message = Message { property, hint: Some(hint), ..(self.values.warning)(text) };
                 self.findings.warnings.push(SchemaWarning { code: UNKNOWN_VALUE, message });
             }
             if let Some(nested) = &property.nested {
                 self.check_nested(&entry.value, &path, nested);
+            }
+            if property.nested.is_none() || property.kind.is_some() {
+                self.values.check(&entry.value, &path, property.kind.as_ref(), self.findings);
             }
         }
     }
@@ -239,11 +235,4 @@ fn unknown_enum_value<'e>(entry: &'e Entry, input: &InputInfo) -> Option<&'e str
         return None;
     }
     (!input.enum_values.is_empty() && !input.enum_values.iter().any(is_value)).then_some(scalar.text.as_str())
-}
-
-/// Returns the first names, separated by commas, and the number of further ones.
-fn first_names(names: impl ExactSizeIterator<Item = String>) -> String {
-    let more = names.len().saturating_sub(MAX_NAMES);
-    let shown = names.take(MAX_NAMES).collect::<Vec<_>>().join(", ");
-    if more > 0 { format!("{shown} and {more} more") } else { shown }
 }

@@ -97,7 +97,9 @@ trait RegisterRecipe: Send + Sync {
 
 impl<C: CoreConfig + Send + Sync> RegisterRecipe for BuildRecipe<C> {
     fn inspect(&self, config: &Node, place: ResourceNames<'_>, visit: &mut dyn FnMut(Recipe<'_>)) {
-        let Some(decoded) = decode::<C>(config, &mut Vec::new()) else { return };
+        // With a default in the place of an unknown value, the recipe would be another one.
+        let decoded = decode::<C>(config, &mut Vec::new()).filter(|decoded| !decoded.has_unknown_values);
+        let Some(decoded) = decoded else { return };
         let value = |text: &InterpolatedString| match evaluate_text(text, &mut |_| Ok(PropertyValue::UNKNOWN)) {
             Ok(value) => ResolvedValue::known(value),
             Err(_) => ResolvedValue::unknown(),

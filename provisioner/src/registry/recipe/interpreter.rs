@@ -51,13 +51,15 @@ type Running<'r> = BoxFuture<'r, (usize, Result<Outcome, RecipeError>)>;
 
 const CORE_TYPE: Code = Code("core-type");
 
-/// Returns the error for two core resources that register different resources of one type and name.
-pub fn conflict(token: &str, name: &str, span: Span, other: Span) -> Diagnostic {
+/// Returns the error for two core resources that register different resources of one type and name. Each has its position, and
+/// its place in words: both positions are one where the resources are aliases of one anchor.
+pub fn conflict(token: &str, name: &str, (span, place): (Span, String), (other, first): (Span, String)) -> Diagnostic {
     let summary = MessageText::new(format_args!(
         "two resources would register different resources of the type {token} and the name {name:?}"
     ));
     Diagnostic::error(CORE_TYPE, span, summary)
         .label(other, "the other one")
+        .detail(format_args!("they belong to {first} and {place}"))
         .help("give one of them another name, or put them into different stacks")
 }
 
@@ -241,8 +243,9 @@ impl<'r> RecipeRun<'_, 'r> {
         let parent = node.parent.and_then(|handle| self.registered(handle)).map(|parent| format!("{} ", parent.urn));
         let token = format!("{}{}", parent.unwrap_or_default(), node.token);
         let (key, span) = ((token, node.name.clone()), self.core.config.span);
-        let claimed = self.core.shared.claim(key, inputs.values(), provider.values(), span);
-        claimed.map_err(|other| conflict(&node.token, &node.name, span, other).into())
+        let claimant = (span, self.core.place.in_words());
+        let claimed = self.core.shared.claim(key, inputs.values(), provider.values(), &claimant);
+        claimed.map_err(|other| conflict(&node.token, &node.name, claimant, other).into())
     }
 
     fn end(&mut self, index: usize, outcome: Result<Outcome, RecipeError>) {

@@ -20,6 +20,8 @@ pub struct ResourceNames<'r> {
     pub type_name: &'r str,
     /// Name of the resource: `name`, else the key.
     pub name: &'r str,
+    /// Key of the resource.
+    pub key: &'r str,
     /// `config` of the stack's registrar.
     pub registrar: Option<&'r Node>,
 }
@@ -28,8 +30,14 @@ impl<'r> ResourceNames<'r> {
     /// Returns the names for a resource of a stack. `type_name`: its core type.
     pub fn new(stack: &'r Stack, environment: &'r str, type_name: &'r str, resource: &'r Resource) -> Self {
         let registrar = stack.registrar.as_ref().map(|registrar| &registrar.config);
-        let name = &resource.name;
-        Self { stack: stack.base_name(), project: &stack.project, environment, type_name, name, registrar }
+        let Resource { key, name, .. } = resource;
+        Self { stack: stack.base_name(), project: &stack.project, environment, type_name, name, key, registrar }
+    }
+
+    /// Returns the resource and its environment, as messages name them.
+    pub fn in_words(&self) -> String {
+        let Self { key, environment, .. } = self;
+        if environment.is_empty() { format!("{key:?}") } else { format!("{key:?} of env {environment:?}") }
     }
 
     /// Returns the name of a registered resource: `<base>--<environment>`, without an environment `<base>`.

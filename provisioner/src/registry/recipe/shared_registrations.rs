@@ -36,8 +36,8 @@ struct SharedRegistration {
     inputs: PropertyMap,
     /// Inputs of the provider.
     provider: PropertyMap,
-    /// Position of the `config` of the first recipe.
-    span: Span,
+    /// Position of the `config` of the first recipe, and its resource in words.
+    claimant: (Span, String),
     result: Arc<SharedResult>,
 }
 
@@ -45,25 +45,25 @@ impl SharedRegistrations {
     /// Returns the registration of a resource, by its type and name.
     ///
     /// # Errors
-    /// Position of another recipe that registers a resource of this type and name with other inputs, or with another
+    /// Position and resource of another recipe that registers a resource of this type and name with other inputs, or with another
     /// provider.
     pub(super) fn claim(
         &self,
         key: (String, String),
         inputs: &PropertyMap,
         provider: &PropertyMap,
-        span: Span,
-    ) -> Result<Arc<SharedResult>, Span> {
+        claimant: &(Span, String),
+    ) -> Result<Arc<SharedResult>, (Span, String)> {
         let mut registrations = self.registrations.lock().unwrap_or_else(PoisonError::into_inner);
         let first = registrations.entry(key).or_insert_with(|| SharedRegistration {
             inputs: inputs.clone(),
             provider: provider.clone(),
-            span,
+            claimant: claimant.clone(),
             result: Arc::default(),
         });
         match first.inputs == *inputs && first.provider == *provider {
             true => Ok(Arc::clone(&first.result)),
-            false => Err(first.span),
+            false => Err(first.claimant.clone()),
         }
     }
 

@@ -180,8 +180,10 @@ fn rds_instance<'r>(config: &'r RdsConfig, kind: RdsKind, at: &'r ResourceNames<
 
         let username = r.text_or(config.username, kind.user);
         let password = r.text_or(config.password, kind.user).secret();
+        // An explicitly empty name is sent, as by the Go program.
+        let database = r.given(config.database_name);
         let inputs = json!({
-            "dbName": config.database_name,
+            "dbName": database,
             "instanceClass": r.text_or(config.instance_class, "db.t3.micro"),
             "allocatedStorage": config.allocate_storage.unwrap_or(20),
             "engine": kind.engine,
@@ -211,7 +213,7 @@ fn rds_instance<'r>(config: &'r RdsConfig, kind: RdsKind, at: &'r ResourceNames<
             "host": host,
             "port": port,
             "user": username,
-            "database": config.database_name,
+            "database": database,
             "password": password,
         }));
     });

@@ -61,8 +61,15 @@ pub fn package(name: &str) -> Option<CorePackage> {
 
 /// Returns the packages that create a key.
 pub fn key_packages(key: &ProvisionedKey) -> Vec<Package> {
-    let names =
-        ResourceNames { stack: "", project: "", environment: "", type_name: key.type_name, name: "", registrar: None };
+    let names = ResourceNames {
+        stack: "",
+        project: "",
+        environment: "",
+        type_name: key.type_name,
+        name: "",
+        key: "",
+        registrar: None,
+    };
     keys().get(key.type_name).map(|recipe| recipe.packages_and_names(&key.config, names).0).unwrap_or_default()
 }
 
@@ -128,8 +135,15 @@ mod tests {
         };
         if let Some(key) = stack.provisioner.secrets_provider.provisioned_key() {
             let (stack, project, name) = ("s", "reef", "reef-s-sc");
-            let names =
-                ResourceNames { stack, project, environment: "", type_name: key.type_name, name, registrar: None };
+            let names = ResourceNames {
+                stack,
+                project,
+                environment: "",
+                type_name: key.type_name,
+                name,
+                key: name,
+                registrar: None,
+            };
             check(keys().get(key.type_name).unwrap(), &key.config, names);
         }
         let recipes = core_types();

@@ -7,6 +7,8 @@ use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle, TypeOrigin};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::unused::unused;
+
 const CREDENTIALS: Code = Code("credentials");
 
 /// Account of the resources of a type on AWS (docs/spec/simple-container.md#7.2).
@@ -76,6 +78,13 @@ impl CoreConfig for S3BucketConfig {
 
     fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
         diagnostics.extend(check_account(decoded, &decoded.config.account, node));
+        diagnostics.extend(unused(node, &["baseDnsZone", "provisionWwwDomain"], ", as in Simple Container"));
+        if decoded.config.domain.is_empty() {
+            diagnostics.extend(unused(node, &["indexDocument", "errorDocument"], " without `domain`"));
+        }
+        if decoded.non_empty_text(decoded.config.cors_config.allowed_origins).is_none() {
+            diagnostics.extend(unused(node, &["corsConfig.allowedMethods"], " without `allowedOrigins`"));
+        }
     }
 }
 
@@ -107,6 +116,7 @@ pub struct LifecyclePolicy {
 #[serde(rename_all = "camelCase", default)]
 pub struct LifecycleRule {
     /// Rank of the rule: rules with lower ranks apply first.
+    #[schemars(range(min = 0))]
     pub rule_priority: i64,
     /// Purpose of the rule.
     pub description: String,
@@ -131,6 +141,7 @@ pub struct LifecycleSelection {
     /// `imageCountMoreThan` or `sinceImagePushed`.
     pub count_type: String,
     /// Number of images, or of `countUnit`.
+    #[schemars(range(min = 0))]
     pub count_number: i64,
     /// `days`, with `sinceImagePushed`.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -171,7 +182,7 @@ pub struct RdsConfig {
     #[schemars(extend("default" = "db.t3.micro"))]
     pub instance_class: Option<TextHandle>,
     /// Size of the disk in GiB.
-    #[schemars(extend("default" = 20))]
+    #[schemars(range(min = 1), extend("default" = 20))]
     pub allocate_storage: Option<i64>,
     /// Version of the database.
     pub engine_version: Option<TextHandle>,
@@ -273,6 +284,10 @@ pub(super) fn check_account<T>(decoded: &Decoded<T>, config: &AwsAccountConfig, 
 }
 
 fn check_credentials(text: &str, span: Option<Span>) -> Option<Diagnostic> {
+    if text.contains("${") {
+        // The placeholder that could not be resolved is reported where it stands.
+        return None;
+    }
     let error = |summary: &str| Diagnostic::error(CREDENTIALS, span, summary);
     let Some(account) = AwsAccount::parse(text) else {
         return Some(
@@ -312,8 +327,12 @@ fn null_as_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D
 }
 
 impl AwsAccount {
-    /// Parses the JSON; `None` if that fails. The reason is not returned, as it would show parts of the secret.
+    /// Parses the JSON; `None` if that fails, or if it has no member of an account. The reason is not returned, as it would show parts
+    /// of the secret.
     pub fn parse(text: &str) -> Option<Self> {
-        serde_json::from_str(text).ok()
+        let json: serde_json::Value = serde_json::from_str(text).ok()?;
+        let is_account =
+            ["account", "accessKey", "secretAccessKey", "region"].iter().any(|key| json.get(key).is_some());
+        if is_account { serde_json::from_value(json).ok() } else { None }
     }
 }

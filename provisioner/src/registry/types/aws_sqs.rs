@@ -1,6 +1,5 @@
 //! Type for the `config` of `aws-sqs-queue`, an own type of `sc`.
 
-use bridge::message_text::MessageText;
 use config::diagnostics::{Code, Diagnostic, Span};
 use config::tree::Node;
 use config::types::{CoreConfig, Decoded, TypeOrigin};
@@ -22,6 +21,7 @@ pub struct AwsSqsQueueConfig {
     #[schemars(flatten)]
     pub account: AwsAccountConfig,
     /// Name of the queue without the environment suffix, which is added. Defaults to the name of the resource.
+    #[schemars(extend("not" = { "type": "string", "pattern": "[^A-Za-z0-9_-]" }))]
     pub name: String,
     /// Deliver messages once, in their order. The name of the queue on AWS ends with `.fifo` then, which is added.
     pub fifo: bool,
@@ -82,33 +82,6 @@ impl CoreConfig for AwsSqsQueueConfig {
             let error = Diagnostic::error(Code("missing-key"), span(&[DEAD_LETTER_QUEUE]), error);
             diagnostics
                 .push(error.help("add the number of times that a message is received, such as `maxReceiveCount: 5`"));
-        }
-        let numbers: [(&[&str], _, _); 6] = [
-            (&["visibilityTimeoutSeconds"], config.visibility_timeout_seconds, 0..=43_200),
-            (&["messageRetentionSeconds"], config.message_retention_seconds, 60..=1_209_600),
-            (&["delaySeconds"], config.delay_seconds, 0..=900),
-            (&["receiveWaitTimeSeconds"], config.receive_wait_time_seconds, 0..=20),
-            (
-                &[DEAD_LETTER_QUEUE, "maxReceiveCount"],
-                dead_letters.and_then(|queue| queue.max_receive_count),
-                1..=1_000,
-            ),
-            (
-                &[DEAD_LETTER_QUEUE, "messageRetentionSeconds"],
-                dead_letters.and_then(|queue| queue.message_retention_seconds),
-                60..=1_209_600,
-            ),
-        ];
-        for (path, number, limits) in numbers {
-            if number.is_some_and(|number| !limits.contains(&number)) {
-                let summary = MessageText::new(format_args!(
-                    "`{}` must be a number from {} to {}",
-                    path.join("."),
-                    limits.start(),
-                    limits.end()
-                ));
-                diagnostics.push(Diagnostic::error(UNKNOWN_VALUE, span(path), summary));
-            }
         }
     }
 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::helm::KUBECONFIG;
+use super::unused::unused;
 
 /// Caddy, which serves the sites of all services in a cluster.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -29,13 +30,14 @@ pub struct CaddyConfig {
     /// Image of Caddy. Defaults to that of the release of Simple Container that `sc` follows.
     pub image: Option<String>,
     /// Number of pods.
-    #[schemars(extend("default" = 1))]
+    #[schemars(range(min = 0), extend("default" = 1))]
     pub replicas: Option<i64>,
     /// Limits and requests of each pod.
     pub resources: Option<ContainerResources>,
     /// Vertical autoscaler of the pods. Needs its custom resource definition in the cluster.
     pub vpa: Option<VpaConfig>,
     /// Addresses and networks of proxies whose `X-Forwarded-For` is kept. Has an effect with `gcp-gke-autopilot-cluster` only.
+    #[schemars(extend("items" = { "type": "string", "pattern": "^[0-9A-Fa-f.:]+(/[0-9]{1,3})?$" }))]
     pub trusted_proxies: Vec<String>,
     /// Serve the services below prefixes of one site, not as sites of their own.
     pub use_prefixes: bool,
@@ -51,8 +53,10 @@ pub struct CaddyConfig {
     /// Name of the existing deployment of an adopted cluster.
     pub deployment_name: Option<String>,
     /// Seconds that a pod may take to stop. Should exceed `preStopSleepSeconds`.
+    #[schemars(range(min = 0))]
     pub termination_grace_period_seconds: Option<i64>,
     /// Seconds that a pod serves on before it stops, while the load balancer withdraws it.
+    #[schemars(range(min = 0))]
     pub pre_stop_sleep_seconds: Option<i64>,
     /// `Local` keeps the address of the client, `Cluster` does not.
     pub external_traffic_policy: Option<String>,
@@ -113,6 +117,7 @@ pub struct VpaContainerPolicy {
     /// Name of the container.
     pub container_name: String,
     /// `Off` or `Auto`.
+    #[schemars(extend("enum" = ["Off", "Auto"]))]
     pub mode: Option<String>,
     /// Least resources.
     pub min_allowed: Option<VpaResources>,
@@ -161,6 +166,18 @@ impl CaddyConfig {
         mistakes
     }
 
+    /// Returns warnings of keys without effect.
+    pub fn unused_keys(&self, node: &Node) -> Vec<Diagnostic> {
+        let mut warnings: Vec<_> =
+            unused(node, &["caddyfile", "resources.ephemeral"], ", as in Simple Container").collect();
+        if let Some(enable) = node.get_path(["enable"]).filter(|_| self.enable == Some(false)) {
+            let summary = "`enable: false` has no effect, as in Simple Container: Caddy is registered";
+            let warning = Diagnostic::warning(Code("unused"), enable.span, summary);
+            warnings.push(warning.help("without Caddy, leave its keys out"));
+        }
+        warnings
+    }
+
     /// Returns the mistakes in `trustedProxies`, for a type with which it has an effect.
     pub fn proxy_mistakes(&self, node: &Node) -> Vec<Diagnostic> {
         let span = node.get_path(["trustedProxies"]).map(|proxies| proxies.span);
@@ -203,6 +220,7 @@ impl CoreConfig for KubernetesCaddyConfig {
 
     fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
         diagnostics.extend(decoded.config.caddy.mistakes(node));
+        diagnostics.extend(decoded.config.caddy.unused_keys(node));
         let CaddyConfig { caddyfile_prefix, trusted_proxies, .. } = &decoded.config.caddy;
         let has_prefix = decoded.non_empty_text(*caddyfile_prefix).is_some();
         for (key, is_set) in [("caddyfilePrefix", has_prefix), ("trustedProxies", !trusted_proxies.is_empty())] {

@@ -1,8 +1,12 @@
 //! Types for the `config` of the core types on Google Cloud.
 
+use config::diagnostics::Diagnostic;
+use config::tree::Node;
 use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle, TypeOrigin};
 use schemars::JsonSchema;
 use serde::Deserialize;
+
+use super::unused::unused;
 
 /// Account and project of the resources of a type on Google Cloud (docs/spec/simple-container.md#7.2).
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -65,5 +69,28 @@ impl CoreConfig for GcpBucketConfig {
             .then_some(("bucketName", "add the name of the existing bucket: `adopt` imports it"))
             .into_iter()
             .collect()
+    }
+
+    fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
+        let GcpBucketConfig { name, bucket_name, .. } = &decoded.config;
+        if !bucket_name.is_empty() && bucket_name != name {
+            diagnostics.extend(unused(node, &["name"], ": `bucketName` overrides it"));
+        }
+    }
+}
+
+/// Returns a warning of `project`, which has no effect, if it names another project than `projectId`.
+pub(super) fn unused_project<T>(
+    decoded: &Decoded<T>,
+    project: Option<TextHandle>,
+    account: &GcpAccountConfig,
+    node: &Node,
+) -> Vec<Diagnostic> {
+    let known = |handle| decoded.non_empty_text(handle).and_then(|text| text.known());
+    match (known(project), known(account.project_id)) {
+        (Some(project), Some(id)) if project != id => {
+            unused(node, &["project"], ": `projectId` names the project").collect()
+        }
+        _ => Vec::new(),
     }
 }

@@ -9,7 +9,15 @@ use config::types::{CoreConfig, Decoded, RequiredKey, TextHandle, TypeOrigin};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::gcp::{CREDENTIALS, GcpAccountConfig, PROJECT};
+use super::gcp::{CREDENTIALS, GcpAccountConfig, PROJECT, unused_project};
+use super::unused::unused;
+
+/// Reasons why a key has no effect.
+const OF_ADOPTED: &str = " with `adopt: true`: the existing instance keeps its own";
+const WITHOUT_ADOPT: &str = " without `adopt: true`, which imports an existing instance";
+/// Keys about the backups of a database.
+const OF_BACKUPS: [&str; 4] =
+    ["backupStartTime", "pointInTimeRecoveryEnabled", "transactionLogRetentionDays", "retainedBackups"];
 
 /// `config` of `gcp-redis` (docs/spec/simple-container.md#7.9).
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -21,6 +29,7 @@ pub struct GcpRedisConfig {
     #[schemars(flatten)]
     pub account: GcpAccountConfig,
     /// Memory in GiB. Required unless `adopt` is set.
+    #[schemars(range(min = 0))]
     pub memory_size_gb: i64,
     /// Version of Redis of an adopted instance, such as `REDIS_7_0`. Not used for a new one.
     pub version: Option<TextHandle>,
@@ -64,6 +73,11 @@ impl CoreConfig for GcpRedisConfig {
             let error = Diagnostic::error(Code("unknown-value"), size.span, "an instance needs memory");
             diagnostics.push(error.help("write the memory in GiB, such as `memorySizeGb: 1`"));
         }
+        diagnostics.extend(unused_project(decoded, config.project, &config.account, node));
+        diagnostics.extend(match config.adopt {
+            true => unused(node, &["redisConfig", "authorizedNetwork"], OF_ADOPTED),
+            false => unused(node, &["instanceId", "version"], WITHOUT_ADOPT),
+        });
     }
 }
 
@@ -86,6 +100,7 @@ pub struct GcpCloudSqlPostgresConfig {
     /// Region of the instance.
     pub region: Option<TextHandle>,
     /// Limit of connections.
+    #[schemars(range(min = 0))]
     pub max_connections: Option<i64>,
     /// Refuse to delete the instance.
     #[schemars(extend("default" = false))]
@@ -94,7 +109,7 @@ pub struct GcpCloudSqlPostgresConfig {
     #[schemars(extend("default" = true))]
     pub query_insights_enabled: Option<bool>,
     /// Recorded characters of a query.
-    #[schemars(extend("default" = 2048))]
+    #[schemars(range(min = 0), extend("default" = 2048))]
     pub query_string_length: Option<i64>,
     /// Place where the users of client stacks are made. Only client stacks use it.
     pub users_provision_runtime: Option<UsersProvisionRuntime>,
@@ -105,8 +120,10 @@ pub struct GcpCloudSqlPostgresConfig {
     /// Keep a log that allows recovery to a point in time.
     pub point_in_time_recovery_enabled: bool,
     /// Days for which the log is kept.
+    #[schemars(range(min = 0))]
     pub transaction_log_retention_days: Option<i64>,
     /// Number of backups that are kept.
+    #[schemars(range(min = 0))]
     pub retained_backups: Option<i64>,
     /// `ZONAL` or `REGIONAL`.
     #[schemars(extend("enum" = ["ZONAL", "REGIONAL"]))]
@@ -153,7 +170,21 @@ impl CoreConfig for GcpCloudSqlPostgresConfig {
         }
     }
 
-    fn validate(decoded: &Decoded<Self>, _: &Node, diagnostics: &mut Vec<Diagnostic>) {
+    fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
+        let config = &decoded.config;
+        diagnostics.extend(unused_project(decoded, config.project, &config.account, node));
+        if config.adopt {
+            let own = ["backupEnabled", "availabilityType", "requireSsl"];
+            diagnostics.extend(unused(node, &[&own[..], &OF_BACKUPS].concat(), OF_ADOPTED));
+        } else {
+            diagnostics.extend(unused(node, &["instanceName", "connectionName"], WITHOUT_ADOPT));
+            let password =
+                " without `adopt: true`: a new instance gets a generated password, which is an output of the stack";
+            diagnostics.extend(unused(node, &["rootPassword"], password));
+            if !config.backup_enabled {
+                diagnostics.extend(unused(node, &OF_BACKUPS, " without `backupEnabled: true`"));
+            }
+        }
         if let Some((text, span)) = decoded.config.availability_type.map(|handle| decoded.text(handle))
             && let Some(text) = text.known()
             && !["ZONAL", "REGIONAL"].contains(&&*text)
@@ -210,6 +241,7 @@ pub struct Subscription {
     /// Deliver each message once.
     pub exactly_once_delivery: bool,
     /// Seconds that a receiver has to acknowledge a message.
+    #[schemars(range(min = 0))]
     pub ack_deadline_sec: i64,
     /// Time for which messages are kept, such as `600s`.
     pub message_retention_duration: Option<TextHandle>,
@@ -222,6 +254,7 @@ pub struct DeadLetterPolicy {
     /// Topic that receives these messages.
     pub dead_letter_topic: Option<TextHandle>,
     /// Attempts before that.
+    #[schemars(range(min = 0))]
     pub max_delivery_attempts: Option<i64>,
 }
 

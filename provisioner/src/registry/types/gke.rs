@@ -8,7 +8,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::caddy::CaddyConfig;
+use super::duration::DURATION;
 use super::gcp::{CREDENTIALS, GcpAccountConfig, PROJECT};
+use super::unused::unused;
 
 /// `config` of `gcp-gke-autopilot-cluster` (docs/spec/simple-container.md#7.14).
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -44,13 +46,13 @@ pub struct GkeAutopilotConfig {
 #[serde(rename_all = "camelCase", default)]
 pub struct GkeTimeouts {
     /// Timeout of the creation.
-    #[schemars(extend("default" = "10m"))]
+    #[schemars(extend("default" = "10m", "pattern" = DURATION))]
     pub create: Option<TextHandle>,
     /// Timeout of an update.
-    #[schemars(extend("default" = "5m"))]
+    #[schemars(extend("default" = "5m", "pattern" = DURATION))]
     pub update: Option<TextHandle>,
     /// Timeout of the deletion.
-    #[schemars(extend("default" = "10m"))]
+    #[schemars(extend("default" = "10m", "pattern" = DURATION))]
     pub delete: Option<TextHandle>,
 }
 
@@ -61,6 +63,7 @@ pub struct EgressIpConfig {
     /// Let traffic leave from one address. The nodes have no addresses of their own then.
     pub enabled: bool,
     /// Existing address: `projects/P/regions/R/addresses/NAME`. By default, one is created.
+    #[schemars(extend("pattern" = "^(projects/[^/]*/regions/[^/]*/addresses/[^/]*)?$"))]
     pub existing: Option<TextHandle>,
 }
 
@@ -90,9 +93,20 @@ impl CoreConfig for GkeAutopilotConfig {
         }
         if let Some((caddy, node)) = config.caddy.as_ref().zip(node.get_path(["caddy"])) {
             diagnostics.extend(caddy.mistakes(node));
+            diagnostics.extend(caddy.unused_keys(node));
             diagnostics.extend(caddy.proxy_mistakes(node));
         }
         let EgressIpConfig { enabled, existing } = config.external_egress_ip;
+        if config.adopt {
+            let keys = ["gkeMinVersion", "timeouts", "privateVpc", "externalEgressIp.enabled"];
+            diagnostics.extend(unused(node, &keys, " with `adopt: true`: the existing cluster keeps its own"));
+        } else {
+            let reason = " without `adopt: true`, which imports an existing cluster";
+            diagnostics.extend(unused(node, &["clusterName"], reason));
+        }
+        if !enabled {
+            diagnostics.extend(unused(node, &["externalEgressIp.existing"], " without `enabled: true`"));
+        }
         if enabled && let Some(handle) = existing {
             let (text, span) = decoded.text(handle);
             if text.known().is_some_and(|text| !text.is_empty() && !is_address(&text)) {

@@ -41,7 +41,7 @@ pub struct PostgresOperatorConfig {
     #[schemars(extend("default" = "5Gi"))]
     pub volume_size: Option<String>,
     /// Number of instances.
-    #[schemars(extend("default" = 1))]
+    #[schemars(range(min = 0), extend("default" = 1))]
     pub number_of_instances: Option<i64>,
     /// Version of the database. Write it in quotes.
     #[schemars(extend("default" = "15"))]
@@ -67,7 +67,7 @@ pub struct MongodbOperatorConfig {
     #[schemars(extend("default" = "6.0.5"))]
     pub version: Option<String>,
     /// Number of members of the replica set.
-    #[schemars(extend("default" = 3))]
+    #[schemars(range(min = 0), extend("default" = 3))]
     pub replicas: Option<i64>,
 }
 
@@ -81,7 +81,7 @@ pub struct RabbitmqOperatorConfig {
     #[schemars(flatten)]
     pub chart: HelmChartConfig,
     /// Number of brokers.
-    #[schemars(extend("default" = 1))]
+    #[schemars(range(min = 0), extend("default" = 1))]
     pub replicas: Option<i64>,
 }
 

@@ -12,6 +12,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::aws::{AwsAccountConfig, check_account};
+use super::duration::DURATION;
+use super::unused::unused;
 
 const MISSING_KEY: Code = Code("missing-key");
 const UNKNOWN_VALUE: Code = Code("unknown-value");
@@ -42,8 +44,10 @@ pub struct AtlasConfig {
     /// Cloud of the cluster, such as `AWS`. Required unless `adopt` is set.
     pub cloud_provider: Option<TextHandle>,
     /// Names of users that may read and write all databases.
+    #[schemars(extend("items" = { "type": "string", "minLength": 1 }))]
     pub admins: Vec<String>,
     /// Names of users that may read all databases.
+    #[schemars(extend("items" = { "type": "string", "minLength": 1 }))]
     pub developers: Vec<String>,
     /// Backups of the cluster. Without it, there are none.
     pub backup: Option<AtlasBackup>,
@@ -53,8 +57,10 @@ pub struct AtlasConfig {
     pub extra_providers: BTreeMap<String, ExtraProvider>,
     /// Size of the disk in GB.
     #[serde(rename = "diskSizeGB")]
+    #[schemars(range(min = 0))]
     pub disk_size_gb: Option<f64>,
     /// Number of shards.
+    #[schemars(range(min = 0))]
     pub num_shards: Option<i64>,
     /// Protect project, cluster, backups and access lists against deletion.
     pub deletion_protection: bool,
@@ -70,10 +76,13 @@ pub struct AtlasConfig {
 /// Backups of a cluster: `every` and `retention`, or `advanced`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(extend("anyOf" = [{ "required": ["every", "retention"] }, { "required": ["advanced"] }]))]
 pub struct AtlasBackup {
     /// Time between two backups, such as `6h`. Less than a day means hourly backups, less than a week daily ones, else weekly ones.
+    #[schemars(extend("pattern" = DURATION))]
     pub every: String,
     /// Time for which a backup is kept, such as `72h`. Whole days count.
+    #[schemars(extend("pattern" = DURATION))]
     pub retention: String,
     /// Backups of several kinds. Overrides `every` and `retention`.
     pub advanced: Option<AtlasAdvancedBackup>,
@@ -110,11 +119,13 @@ pub struct AtlasAdvancedBackup {
 #[schemars(extend("required" = ["every", "retainFor"]))]
 pub struct AtlasBackupPolicy {
     /// Hours, days, weeks or months between two backups.
+    #[schemars(range(min = 0))]
     pub every: i64,
     /// Number of `unit`s for which a backup is kept.
+    #[schemars(range(min = 0))]
     pub retain_for: i64,
     /// `days`, `weeks`, `months` or `years`.
-    #[schemars(extend("enum" = RETENTION_UNITS))]
+    #[schemars(extend("enum" = ["", "days", "weeks", "months", "years"]))]
     pub unit: String,
     /// Day of weekly backups. Not used.
     pub day_of_week: Option<i64>,
@@ -125,6 +136,7 @@ pub struct AtlasBackupPolicy {
 /// Access to a cluster.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(extend("anyOf" = [{ "required": ["privateLinkEndpoint"] }, { "required": ["allowCidrs"] }]))]
 pub struct AtlasNetwork {
     /// Private link from the default network of an account on AWS.
     pub private_link_endpoint: Option<PrivateLinkEndpoint>,
@@ -186,6 +198,7 @@ impl CoreConfig for AtlasConfig {
         check.users(diagnostics);
         check.backup(diagnostics);
         check.network(diagnostics);
+        check.unused_keys(diagnostics);
         let version = decoded.config.naming_strategy_version.unwrap_or(2);
         if ![1, 2].contains(&version) {
             let summary =
@@ -211,6 +224,34 @@ impl Check<'_> {
 
     fn missing(&self, path: &[&str], key: &str, help: &str) -> Diagnostic {
         Diagnostic::error(MISSING_KEY, self.span(path), format_args!("`{key}` is missing")).help(help)
+    }
+
+    fn unused_keys(&self, diagnostics: &mut Vec<Diagnostic>) {
+        let config = &self.decoded.config;
+        if config.adopt {
+            let keys = [
+                "admins",
+                "developers",
+                "backup",
+                "networkConfig",
+                "diskSizeGB",
+                "numShards",
+                "projectName",
+                "namingStrategyVersion",
+            ];
+            diagnostics.extend(unused(self.node, &keys, " with `adopt: true`: the existing cluster keeps its own"));
+            return;
+        }
+        if self.decoded.non_empty_text(config.project_id).is_some() {
+            diagnostics.extend(unused(
+                self.node,
+                &["projectName"],
+                " with `projectId`: the existing project keeps its name",
+            ));
+        }
+        if !config.cluster_name.is_empty() {
+            diagnostics.extend(unused(self.node, &["namingStrategyVersion"], " with `clusterName`"));
+        }
     }
 
     fn users(&self, diagnostics: &mut Vec<Diagnostic>) {
@@ -277,7 +318,9 @@ impl Check<'_> {
         ];
         for (kind, policy) in kinds.into_iter().filter_map(|(kind, policy)| Some((kind, policy.as_ref()?))) {
             let path = |key| ["backup", "advanced", kind, key];
-            for key in ["every", "retainFor"].into_iter().filter(|key| self.node.get_path(path(key)).is_none()) {
+            for key in
+                ["every", "retainFor"].into_iter().filter(|key| self.node.get_path(path(key)).is_none_or(Node::is_null))
+            {
                 let help = "add a number, such as `every: 1` and `retainFor: 7`";
                 diagnostics.push(self.missing(&path(key)[..3], key, help));
             }

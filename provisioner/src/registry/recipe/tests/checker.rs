@@ -254,8 +254,15 @@ mod tests {
     use crate::registry::recipe::ResourceNames;
     use serde_json::json;
 
-    const PLACE: ResourceNames<'_> =
-        ResourceNames { stack: "s", project: "reef", environment: "e", type_name: "t", name: "n", registrar: None };
+    const PLACE: ResourceNames<'_> = ResourceNames {
+        stack: "s",
+        project: "reef",
+        environment: "e",
+        type_name: "t",
+        name: "n",
+        key: "n",
+        registrar: None,
+    };
 
     /// Returns the mistakes of a recipe with one resource.
     fn mistakes_of(token: &str, inputs: impl FnOnce(Handle, Handle, &mut Recipe<'_>) -> Value) -> Vec<String> {
