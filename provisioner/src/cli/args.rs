@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use pulumi_proto::resource_id::ResourceId;
 use state::JournalMode;
 
 use super::display::Secrets;
@@ -115,14 +116,14 @@ pub(crate) struct ProgramArgs {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Resource selection")]
 pub(crate) struct ScopeArgs {
-    /// Operate only on this resource, by name as `sc preview` shows it (`KEY--ENV`) or by URN; `*` is a wildcard; can
-    /// be repeated
+    /// Operate only on this resource, by name as `sc preview` shows it (`KEY--ENV`), `KEY`, `ENV/KEY`, `TYPE::NAME` or URN; `*`
+    /// is a wildcard; can be repeated
     #[arg(short, long, value_name = "RESOURCE", conflicts_with = "exclude")]
     pub(crate) target: Vec<String>,
     /// Operate on dependents of the targets as well
     #[arg(long)]
     pub(crate) target_dependents: bool,
-    /// Do not operate on this resource, given by name or URN, and do not delete what it depends on; can be repeated
+    /// Do not operate on this resource, given as for --target, and do not delete what it depends on; can be repeated
     #[arg(long, value_name = "RESOURCE")]
     pub(crate) exclude: Vec<String>,
     /// Exclude dependents of the excluded resources as well
@@ -134,7 +135,7 @@ pub(crate) struct ScopeArgs {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Resource selection")]
 pub(crate) struct ReplaceArgs {
-    /// Replace this resource, given by name or URN, even if it has no changes; can be repeated
+    /// Replace this resource, given as for --target, even if it has no changes; can be repeated
     #[arg(long, value_name = "RESOURCE")]
     pub(crate) replace: Vec<String>,
     /// Replace this resource; same as --target and --replace together; can be repeated
@@ -247,6 +248,26 @@ pub(crate) struct MissingArgs {
     pub(crate) accept_missing: bool,
 }
 
+/// Resolution of the pending creates of interrupted runs.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct PendingArgs {
+    /// Import the resource of a pending create of an interrupted run, with its id; can be repeated. A preview only shows it
+    #[arg(long, value_name = "RESOURCE=ID", value_parser = resource_and_id)]
+    pub(crate) import_pending_creates: Vec<(String, ResourceId)>,
+    /// Remove all pending creates from the state. `sc` does not check whether the resources exist: check that before. A preview only
+    /// shows it
+    #[arg(long)]
+    pub(crate) clear_pending_creates: bool,
+}
+
+/// Message of a run.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct MessageArgs {
+    /// Message that the history of the stack keeps [default: the title of the commit]
+    #[arg(short, long, value_name = "MESSAGE")]
+    pub(crate) message: Option<String>,
+}
+
 /// Confirmation that is given on the command line.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ConfirmArgs {
@@ -259,4 +280,11 @@ pub(crate) struct ConfirmArgs {
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let parsed = pulumi_proto::duration::parse(text).filter(|duration| !duration.is_zero());
     parsed.ok_or_else(|| "not a duration such as 90s, 30m or 1h30m".to_owned())
+}
+
+/// Parses `RESOURCE=ID`. The id may contain `=`.
+pub(crate) fn resource_and_id(text: &str) -> Result<(String, ResourceId), String> {
+    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let parts = parts.and_then(|(name, id)| Some((name.to_owned(), ResourceId::new(id)?)));
+    parts.ok_or_else(|| "expected RESOURCE=ID, such as web--prod=i-0abc123".to_owned())
 }

@@ -1,20 +1,54 @@
 //! Errors of the arguments: replies to commands and options of other tools, and harmless suggestions.
 //!
-//! clap suggests names that look alike: `destroy` for `deploy`. A command that deletes is suggested only for a typing
-//! error of its name.
+//! clap suggests names that look alike: `destroy` for `deploy`. A command or an option that changes something is suggested only if it is
+//! one letter away.
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use config::diagnostics::closest;
 
-/// Commands that delete or forget something, and whose names are long enough to recognize a typing error.
-const DELETING: [&str; 2] = ["destroy", "cancel"];
+/// Commands that change nothing but files of the user's own choice. All others are suggested only for a slip of one letter.
+const HARMLESS: [&str; 17] = [
+    "preview",
+    "plan",
+    "validate",
+    "stack",
+    "state",
+    "plugin",
+    "secrets",
+    "completion",
+    "ls",
+    "list",
+    "show",
+    "get",
+    "outputs",
+    "output",
+    "history",
+    "allowed-keys",
+    "help",
+];
+
+/// Options that change what a command does to resources or to the state, or that answer its questions.
+const CHANGING_OPTIONS: [&str; 13] = [
+    "--yes",
+    "--skip-preview",
+    "--force",
+    "--parent",
+    "--allow-empty",
+    "--accept-missing",
+    "--clear-pending-creates",
+    "--import-pending-creates",
+    "--new",
+    "--replace",
+    "--target-replace",
+    "--remove-backups",
+    "--continue-on-error",
+];
 
 /// Command that is never suggested: every short word is similar to its name.
 const NEVER_SUGGESTED: &str = "rm";
 
 /// Tips for commands of other tools, by the words of the command.
-const COMMANDS: [(&[&str], &str); 23] = [
+const COMMANDS: [(&[&str], &str); 31] = [
     (&["apply", "run", "create"], "`sc provision` creates, updates and deletes resources to match the stacks"),
     (
         &["deploy"],
@@ -27,7 +61,33 @@ const COMMANDS: [(&[&str], &str); 23] = [
         "`sc help destroy` describes how to delete the resources of a stack",
     ),
     (&["rm"], "`sc help stack rm` and `sc help state rm` describe how to remove a stack or a resource from the state"),
-    (&["login", "logout", "whoami"], "there is no login: `state-storage` in server.yaml names the folder of the state"),
+    (
+        &["login", "logout", "whoami", "org"],
+        "there is no login: `state-storage` in server.yaml names the store of the state, and the environment has its credentials",
+    ),
+    (
+        &["upgrade", "update"],
+        "`sc` does not replace itself: install a release as README.md says; `sc --version` names this one",
+    ),
+    (
+        &["release", "image", "cicd", "assistant"],
+        "this sc provisions parent stacks only: the `sc` of Simple Container has that command",
+    ),
+    (
+        &["about", "info", "env"],
+        "`sc --version` says which program this is, `sc plugin ls` and `sc stack ls` what it works with",
+    ),
+    (
+        &["logs", "console", "watch"],
+        "`sc` shows what its own runs do (`-v`, `SC_LOG`); logs of resources are at their providers",
+    ),
+    (&["policy", "convert", "package"], "`sc` has no such command: docs/comparison.md lists what Pulumi has beside it"),
+    (&["stack unselect"], "there is no selected stack: give -s STACK to a command, or all stacks are used"),
+    (&["state delete", "state remove"], "`sc help state rm` describes how to remove a resource from the state"),
+    (
+        &["plugin rm", "plugin remove"],
+        "the cache of plugins is a folder: `sc plugin ls` shows what is in it; remove what you do not need",
+    ),
     (&["version"], "`sc --version` prints the version"),
     (&["new"], "`sc init` writes the files of a first stack"),
     (&["ls", "list", "stacks"], "`sc stack ls` lists the stacks, `sc state ls` the recorded resources of one"),
@@ -43,7 +103,10 @@ const COMMANDS: [(&[&str], &str); 23] = [
     (&["plugins", "providers"], "`sc plugin ls` lists the plugins that the stacks declare"),
     (&["config"], "configuration is part of server.yaml (`variables`, `config` of resources and plugins)"),
     (&["schema"], "`sc schema-gen FOLDER` writes JSON Schemas for editors"),
-    (&["stack select", "workspace"], "there is no selected stack: give -s STACK to a command, or all stacks are used"),
+    (
+        &["stack select", "workspace", "stack use"],
+        "there is no selected stack: give -s STACK to a command, or all stacks are used",
+    ),
     (&["stack init", "stack new"], "a stack is a folder with a server.yaml below `.sc/stacks`; `sc init` writes one"),
     (&["state mv", "state move"], "`sc state rename RESOURCE NAME` renames a resource in the state"),
     (
@@ -53,10 +116,10 @@ const COMMANDS: [(&[&str], &str); 23] = [
 ];
 
 /// Tips for options of other tools.
-const OPTIONS: [(&[&str], &str); 9] = [
+const OPTIONS: [(&[&str], &str); 16] = [
     (&["--refresh", "-refresh"], "provision and destroy refresh the state first; --skip-refresh (-R) omits it"),
-    (&["--auto-approve", "--approve"], "`sc provision` never asks; --yes confirms the other commands"),
-    (&["--non-interactive", "--input"], "without a terminal `sc` never asks; --yes confirms"),
+    (&["--auto-approve", "--approve"], "--yes answers the questions of a command"),
+    (&["--non-interactive", "--input"], "without a terminal `sc` never asks; --yes answers the questions"),
     (&["--dry-run", "--preview-only", "--plan"], "`sc preview` shows the changes and makes none"),
     (&["--detailed-exitcode"], "--expect-no-changes fails with exit code 7 if there are changes"),
     (
@@ -66,6 +129,19 @@ const OPTIONS: [(&[&str], &str); 9] = [
     (&["--env", "--environment"], "`--target '*--ENV'` selects the resources of one environment"),
     (&["--output", "--format"], "--json prints JSON"),
     (&["--no-color"], "--color never disables colour"),
+    (
+        &["--show-sames", "--show-reads", "--show-full-output"],
+        "--diff shows all properties; `sc state ls` lists all resources",
+    ),
+    (&["--show-config", "--show-policy-remediations"], "the configuration is in server.yaml: `sc validate` checks it"),
+    (
+        &["--suppress-outputs", "--suppress-permalink", "--suppress-progress"],
+        "a pipe gets one line for each change, `--json` events",
+    ),
+    (&["--remove"], "`sc stack rm`, which asks, removes the state of a stack without resources"),
+    (&["--policy-pack"], "`sc` runs no policy packs"),
+    (&["--skip-pending-creates"], "pending creates stay pending unless you say otherwise: see docs/state.md, Crashes"),
+    (&["--concurrency", "-parallelism"], "--parallel N limits the resources that are processed at once"),
 ];
 
 /// Adds tips to an error of the arguments, and removes dangerous suggestions.
@@ -81,6 +157,13 @@ pub(crate) fn with_tips(mut error: clap::Error) -> clap::Error {
             let typed = text(&error, ContextKind::InvalidArg).unwrap_or_default();
             // Suggests commands that accept the option, whatever they do.
             error.remove(ContextKind::SuggestedSubcommand);
+            let name = typed.split('=').next().unwrap_or_default();
+            let suggested = text(&error, ContextKind::SuggestedArg).unwrap_or_default();
+            if CHANGING_OPTIONS.contains(&suggested.as_str()) && !is_one_letter_away(name, &suggested) {
+                error.remove(ContextKind::SuggestedArg);
+                // The usage that clap chooses names it, too.
+                error.remove(ContextKind::Usage);
+            }
             tip(&OPTIONS, typed.split('=').next().unwrap_or_default())
         }
         _ => None,
@@ -118,16 +201,30 @@ fn parent_command(error: &clap::Error) -> String {
     words.take_while(|word| !word.starts_with(['[', '<'])).map(|word| format!("{word} ")).collect()
 }
 
-/// Removes the suggestions of commands that delete, unless the typed word is nearly one of them.
+/// Removes the suggestions of commands that change something, unless the typed word is one letter away.
 fn keep_suggestions(error: &mut clap::Error, typed: &str) {
     let Some(ContextValue::Strings(suggested)) = error.remove(ContextKind::SuggestedSubcommand) else { return };
     let is_safe = |command: &String| match command.as_str() {
         NEVER_SUGGESTED => false,
-        command => !DELETING.contains(&command) || closest(typed, [command]).is_some(),
+        command => HARMLESS.contains(&command) || is_one_letter_away(typed, command),
     };
     let kept: Vec<String> = suggested.into_iter().filter(is_safe).collect();
     if !kept.is_empty() {
         error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(kept));
+    }
+}
+
+/// Returns whether one letter was left out, added, replaced, or exchanged with the next one.
+fn is_one_letter_away(typed: &str, name: &str) -> bool {
+    let (mut typed, mut name): (Vec<char>, Vec<char>) = (typed.chars().collect(), name.chars().collect());
+    let same = typed.iter().zip(&name).take_while(|(one, other)| one == other).count();
+    (typed, name) = (typed.split_off(same), name.split_off(same));
+    let same = typed.iter().rev().zip(name.iter().rev()).take_while(|(one, other)| one == other).count();
+    typed.truncate(typed.len() - same);
+    name.truncate(name.len() - same);
+    match (&typed[..], &name[..]) {
+        ([a, b], [c, d]) => a == d && b == c,
+        (typed, name) => typed.len() <= 1 && name.len() <= 1,
     }
 }
 
@@ -176,19 +273,66 @@ mod tests {
         ");
     }
 
-    /// Shows: comparison.md#for-pulumi-users "a command that deletes is suggested only for a typing error of its name"
     #[test]
-    fn command_that_deletes_is_suggested_only_for_a_typing_error_of_its_name() {
-        for line in ["sc destory", "sc distroy", "sc canel"] {
+    fn slip_of_one_letter_is_recognized() {
+        let table = [
+            ("destory", true),
+            ("destry", true),
+            ("destroyy", true),
+            ("distroy", true),
+            ("dsetroy", true),
+            ("destroy", true),
+            ("dest", false),
+            ("destruct", false),
+            ("detsory", false),
+            ("", false),
+        ];
+        for (typed, expected) in table {
+            assert_eq!(is_one_letter_away(typed, "destroy"), expected, "{typed}");
+        }
+    }
+
+    #[test]
+    fn option_that_changes_something_is_suggested_only_for_a_slip_of_one_letter() {
+        for (line, is_suggested) in [
+            ("sc provision --yess", true),
+            ("sc provision --skip-prev", false),
+            ("sc provision --skip-previw", true),
+            ("sc provision --accept", false),
+            ("sc refresh --clear-pending", false),
+            ("sc provision --paralel 3", true),
+        ] {
+            let reply = reply(line);
+            assert_eq!(reply.contains("a similar argument exists"), is_suggested, "{line}: {reply}");
+            assert!(is_suggested || !reply.contains("--skip-preview"), "{line}: {reply}");
+        }
+        for (line, expected) in [
+            ("sc up --show-sames", "--diff"),
+            ("sc destroy --remove", "sc stack rm"),
+            ("sc upgrade", "does not replace itself"),
+            ("sc about", "sc --version"),
+            ("sc release create", "parent stacks only"),
+        ] {
+            assert!(reply(line).contains(expected), "{line}: {}", reply(line));
+        }
+    }
+
+    /// Shows: comparison.md#for-pulumi-users "a command that changes something is suggested only for a slip of one letter"
+    #[test]
+    fn command_that_changes_something_is_suggested_only_for_a_slip_of_one_letter() {
+        for line in ["sc destory", "sc distroy", "sc canel", "sc provison", "sc refesh", "sc stack renam"] {
             assert!(reply(line).contains("a similar subcommand exists"), "{line}: {}", reply(line));
         }
         let lines = [
             "sc deploy",
             "sc destruct",
+            "sc provide",
+            "sc refactor",
+            "sc important",
+            "sc stack resto",
             "sc describe",
             "sc dest",
             "sc restore",
-            "sc cance",
             "sc stack show",
             "sc stack mv",
             "sc stack r",
@@ -201,7 +345,19 @@ mod tests {
         for line in lines {
             let reply = reply(line);
             let suggestion = reply.lines().find(|line| line.contains("similar") || line.contains("exists"));
-            let names_one = |line: &str| ["'destroy", "'rm'", "'rm "].iter().any(|name| line.contains(name));
+            let names = [
+                "'destroy",
+                "'rm'",
+                "'rm ",
+                "'provision",
+                "'refresh",
+                "'import",
+                "'restore",
+                "'rename",
+                "'migrate",
+                "'cancel",
+            ];
+            let names_one = |line: &str| names.iter().any(|name| line.contains(name));
             assert!(!suggestion.is_some_and(names_one), "{line}: {reply}");
         }
     }

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Command;
+use clap::builder::Resettable;
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
 use config::{DeclaredNames, Repository, StackFolders};
 use provisioner::operation::check_owner;
@@ -17,6 +18,7 @@ use secrets_store::StoreFile;
 use secrets_store::store::Store;
 
 use super::process::{identity, process_context, working_folder};
+use super::recorded_names::RecordedNames;
 use super::stacks::DEFAULT_PROFILE;
 use super::{recorded_names, shell_words};
 
@@ -119,32 +121,67 @@ impl Selection {
 
     /// Returns the names of resources that a command has recorded or shown.
     fn recorded(&self) -> Vec<String> {
-        self.recorded_names().into_iter().collect()
+        self.recorded_names().resources.into_iter().collect()
     }
 
-    fn recorded_names(&self) -> BTreeSet<String> {
+    fn recorded_names(&self) -> RecordedNames {
         let stack = self.folders().and_then(|folders| self.selected(&folders));
-        let (Some(repository), Some(stack)) = (self.repository(), stack) else { return BTreeSet::new() };
+        let (Some(repository), Some(stack)) = (self.repository(), stack) else { return RecordedNames::default() };
         recorded_names::find(&process_context().environment, &repository.root, &stack)
     }
 
     /// Returns the names of declared and recorded resources, and a pattern for each environment.
     fn resources(&self) -> Vec<String> {
-        let mut names = self.recorded_names();
-        for (environment, keys) in self.declared().environments {
-            names.extend(keys.iter().map(|key| format!("{key}--{environment}")));
-            names.insert(format!("*--{environment}"));
-        }
+        let mut names = self.recorded_names().resources;
+        names.extend(self.declared_resources());
+        names.extend(self.declared().environments.iter().map(|(environment, _)| format!("*--{environment}")));
         names.into_iter().collect()
+    }
+
+    /// Returns the names of declared resources.
+    fn declared_resources(&self) -> Vec<String> {
+        let environments = self.declared().environments;
+        let names = environments
+            .iter()
+            .flat_map(|(environment, keys)| keys.iter().map(move |key| format!("{key}--{environment}")));
+        names.collect()
+    }
+
+    /// Returns the names that a resource of the state may get: those of declared resources that are not recorded.
+    fn new_names(&self) -> Vec<String> {
+        let recorded = self.recorded_names().resources;
+        self.declared_resources().into_iter().filter(|name| !recorded.contains(name)).collect()
+    }
+
+    /// Returns the beginnings of `RESOURCE=ID` for declared resources.
+    fn imports(&self) -> Vec<String> {
+        self.new_names().into_iter().map(|name| format!("{name}=")).collect()
+    }
+
+    /// Returns the beginnings of `RESOURCE=ID` for pending creates.
+    fn pending_imports(&self) -> Vec<String> {
+        self.recorded_names().pending.into_iter().map(|name| format!("{name}=")).collect()
+    }
+
+    fn copies(&self) -> Vec<String> {
+        self.recorded_names().copies.into_iter().collect()
+    }
+
+    fn tags(&self) -> Vec<String> {
+        self.recorded_names().tags.into_iter().collect()
     }
 }
 
 /// Adds the names to the arguments of a command and of its subcommands, as words of a shell. `words` is the command line.
 pub(crate) fn with_candidates(command: Command, words: &[OsString], shell: &str) -> Command {
-    add_candidates(command, &Arc::new(Selection::of(words)), &Arc::from(shell))
+    add_candidates(command, &[], &Arc::new(Selection::of(words)), &Arc::from(shell))
 }
 
-fn add_candidates(mut command: Command, selection: &Arc<Selection>, shell: &Arc<str>) -> Command {
+/// Adds the names to the arguments of a command. `parents` are the names of the commands above it.
+fn add_candidates(mut command: Command, parents: &[&str], selection: &Arc<Selection>, shell: &Arc<str>) -> Command {
+    // The documented name alone is shown. The others are completed no less.
+    let aliases: Vec<String> = command.get_all_aliases().map(str::to_owned).collect();
+    command = command.visible_alias(Resettable::Reset).aliases(aliases);
     let arguments: Vec<clap::Id> = command.get_arguments().map(|argument| argument.get_id().clone()).collect();
     for id in arguments {
         let names: fn(&Selection) -> Vec<String> = match (command.get_name(), id.as_str()) {
@@ -152,10 +189,15 @@ fn add_candidates(mut command: Command, selection: &Arc<Selection>, shell: &Arc<
             ("init", "stack") => continue,
             (_, "stack" | "stacks") => Selection::stacks,
             (_, "target" | "exclude" | "replace" | "target_replace") => Selection::resources,
+            (_, "import_pending_creates") => Selection::pending_imports,
+            ("import", "resources") => Selection::imports,
+            ("rename", "name") if parents.last() == Some(&"state") => Selection::new_names,
+            ("restore", "copy") => Selection::copies,
+            ("get" | "set" | "rm", "name") if parents.last() == Some(&"tag") => Selection::tags,
             (_, "resource" | "resources") | ("ls", "pattern") => Selection::recorded,
             ("outputs" | "output", "name") => Selection::outputs,
             ("secret-get", "name") => Selection::secrets,
-            ("delete", "path") => Selection::hidden_files,
+            ("delete" | "edit", "path") => Selection::hidden_files,
             ("disallow", "key") => Selection::allowed_keys,
             ("debug", "plugin") => Selection::plugins,
             _ => continue,
@@ -168,8 +210,10 @@ fn add_candidates(mut command: Command, selection: &Arc<Selection>, shell: &Arc<
         command = command.mut_arg(id, |argument| argument.add(ArgValueCandidates::new(candidates)));
     }
     let subcommands: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    let own = command.get_name().to_owned();
+    let path: Vec<&str> = parents.iter().copied().chain([own.as_str()]).collect();
     for name in subcommands {
-        command = command.mut_subcommand(name, |subcommand| add_candidates(subcommand, selection, shell));
+        command = command.mut_subcommand(name, |subcommand| add_candidates(subcommand, &path, selection, shell));
     }
     command
 }

@@ -40,7 +40,7 @@ fn hint_of<E: Hint + Error + 'static>(cause: &(dyn Error + 'static)) -> Option<M
 fn hint(cause: &(dyn Error + 'static)) -> Option<MessageText> {
     match error_of_store(cause) {
         Some(StoreError::Locked { stack, holders }) => Some(lock_process::hint(stack.stack(), holders)),
-        Some(StoreError::Migrated { mark, mark_location, .. }) => Some(migrated::hint(mark, mark_location)),
+        Some(StoreError::Migrated { stack, mark, mark_location }) => Some(migrated::hint(stack, mark, mark_location)),
         _ => HINTS.iter().find_map(|hint| hint(cause)),
     }
 }
@@ -49,11 +49,15 @@ fn hint(cause: &(dyn Error + 'static)) -> Option<MessageText> {
 pub(crate) fn error_texts(error: &anyhow::Error, masker: &SecretMasker) -> ErrorTexts {
     let mask = |text: &MessageText| masker.mask_message(text);
     let text = |error: &(dyn Error + 'static)| text_of_masked(error, mask);
-    ErrorTexts {
-        message: text(error.as_ref()),
-        causes: error.chain().skip(1).map(text).collect(),
-        hints: error.chain().filter_map(hint).map(|hint| mask(&hint)).collect(),
+    let message = text(error.as_ref());
+    let mut causes: Vec<String> = Vec::new();
+    for cause in error.chain().skip(1).map(text) {
+        // Each fact is shown once.
+        if !cause.is_empty() && ![&message].into_iter().chain(&causes).any(|shown| shown.contains(&cause)) {
+            causes.push(cause);
+        }
     }
+    ErrorTexts { message, causes, hints: error.chain().filter_map(hint).map(|hint| mask(&hint)).collect() }
 }
 
 /// Returns the lines of an error: its message, its causes, its hints.

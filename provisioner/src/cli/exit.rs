@@ -94,6 +94,7 @@ fn is_usage(error: &SetupError) -> bool {
         SetupError::EmptyName
             | SetupError::NoStacks
             | SetupError::UnknownStack { .. }
+            | SetupError::ClientStack { .. }
             | SetupError::SeveralStacks(_)
             | SetupError::TwoCompressions { .. }
             | SetupError::LeaseSeconds { .. }

@@ -33,17 +33,31 @@ pub(crate) fn time_and_age(time: Timestamp, now: Timestamp) -> String {
     format!("{} ({})", date_and_time(time), ago(time, now))
 }
 
-fn date_and_time(time: Timestamp) -> String {
+pub(crate) fn date_and_time(time: Timestamp) -> String {
     time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
-/// Returns the lines of a table. The width of the last column is not limited.
+/// Width of a table, in columns of a terminal.
+const WIDTH: usize = 80;
+/// Mark of a cell without a value.
+const NONE: &str = "-";
+
+/// Returns the lines of a table. Columns that do not fit beside those before them are lines below each row, with their headings. A
+/// single cell may be wider than the table.
 pub(crate) fn table(headings: &[&str], rows: &[Vec<String>]) -> Vec<Line> {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| Line::plain(cell).width());
         cells.chain([headings[column].len()]).max().unwrap_or_default()
     };
     let widths: Vec<usize> = (0..headings.len()).map(width).collect();
+    let mut end = 0;
+    let fits = |width: &&usize| {
+        end += **width + 2;
+        end - 2 <= WIDTH
+    };
+    let beside = widths.iter().take_while(fits).count().max(1);
+    let below = &headings[beside..];
+    let widest = below.iter().map(|heading| heading.len()).max().unwrap_or_default();
     let line = |cells: &mut dyn Iterator<Item = Line>| {
         let mut line = Line::new();
         let mut end = 0;
@@ -53,14 +67,38 @@ pub(crate) fn table(headings: &[&str], rows: &[Vec<String>]) -> Vec<Line> {
         }
         line
     };
-    let head = line(&mut headings.iter().map(|heading| Line::new().styled(Palette::BOLD, heading)));
-    let body = rows.iter().map(|row| line(&mut row.iter().map(Line::plain)));
+    let head = line(&mut headings[..beside].iter().map(|heading| Line::new().styled(Palette::BOLD, heading)));
+    let body = rows.iter().flat_map(|row| {
+        let cells = below.iter().zip(row.iter().skip(beside)).filter(|(_, cell)| *cell != NONE);
+        let below =
+            cells.map(|(heading, cell)| Line::plain("  ").styled(Palette::BOLD, heading).pad_to(widest + 4).text(cell));
+        std::iter::once(line(&mut row.iter().take(beside).map(Line::plain))).chain(below).collect::<Vec<_>>()
+    });
     std::iter::once(head).chain(body).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_that_do_not_fit_are_lines_below_the_row() {
+        let row = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
+        let text = |rows: &[Vec<String>]| -> String {
+            table(&["NAME", "TYPE", "STATUS"], rows).iter().map(|line| line.render(false) + "\n").collect()
+        };
+        insta::assert_snapshot!(text(&[row(&["a", "b", "-"])]), @"
+        NAME  TYPE  STATUS
+        a     b     -
+        ");
+        let long = "x".repeat(70);
+        insta::assert_snapshot!(text(&[row(&["a", "b", "-"]), row(&["c", "d", &long])]), @"
+        NAME  TYPE
+        a     b
+        c     d
+          STATUS  xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+        ");
+    }
 
     #[test]
     fn age_is_given_in_the_largest_unit() {

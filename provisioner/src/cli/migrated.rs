@@ -1,11 +1,12 @@
-//! Texts about a stack that has moved to another state storage.
+//! Texts about a stack that has moved to another state storage or name.
 
 use bridge::message_text::MessageText;
 use engine::masking::MASK;
-use state::store::{MigrationDirection, MigrationMark};
+use provisioner::operation::rename_hint;
+use state::store::{MigrationDirection, MigrationMark, StackReference};
 
 /// Returns what to do about the mark of a stack.
-pub(crate) fn hint(mark: &MigrationMark, mark_location: &str) -> MessageText {
+pub(crate) fn hint(stack: &StackReference, mark: &MigrationMark, mark_location: &str) -> MessageText {
     let url = &mark.url;
     match mark.direction {
         MigrationDirection::To => MessageText::new(format_args!(
@@ -13,6 +14,15 @@ pub(crate) fn hint(mark: &MigrationMark, mark_location: &str) -> MessageText {
              that was left here may be outdated: `sc` uses it again if you remove {mark_location}",
             state_storage(url, false)
         )),
+        MigrationDirection::Renamed => {
+            let to = StackReference::parse(url, stack.project());
+            let mut text = to.as_ref().map(|to| rename_hint(stack, to)).unwrap_or_default();
+            text.push_text(
+                &"; `sc stack rename` takes the old name back, once the folder has the new one; `sc provision --new` begins another stack under the old"
+                    .into(),
+            );
+            text
+        }
         MigrationDirection::From => MessageText::new(format_args!(
             "the stack is complete in the old state storage. Let server.yaml name {url}, and run `sc stack migrate` again, \
              which continues"
@@ -32,6 +42,7 @@ pub(crate) fn state_storage(url: &str, is_private: bool) -> String {
 pub(crate) fn status(mark: &MigrationMark) -> String {
     match mark.direction {
         MigrationDirection::To => format!("moved to {}", mark.url),
+        MigrationDirection::Renamed => format!("renamed to {}", mark.url),
         MigrationDirection::From => format!("incomplete, migrated from {}", mark.url),
     }
 }

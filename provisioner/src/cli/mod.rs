@@ -5,27 +5,33 @@
 #![expect(clippy::disallowed_methods, reason = "only this module of the binary reads the environment")]
 
 mod access;
+mod addresses;
 mod args;
 mod argument_errors;
 mod attached_plugins;
 mod causes;
+mod ci_systems;
 mod commands;
 mod completions;
 mod display;
 mod downloads;
+mod editor;
 mod error_texts;
 mod exit;
+mod git;
 mod guard;
 mod listing;
 mod lock_process;
 mod migrated;
-mod missing;
 mod output;
 mod panic;
+mod plaintext;
 mod process;
 mod profile_settings;
 mod prompt;
+mod questions;
 mod recorded_names;
+mod run_origin;
 mod runs;
 mod session;
 mod session_events;
@@ -70,7 +76,8 @@ fn run(arguments: Vec<OsString>) -> Exit {
         Err(error) => return print_arguments_error(&argument_errors::with_tips(error)),
     };
     let streams = output::StreamProperties::of_process();
-    let signals = match SignalReceiver::start() {
+    let start = if cli.command.has_own_signals() { || Ok(SignalReceiver::default()) } else { SignalReceiver::start };
+    let signals = match start() {
         Ok(signals) => signals,
         Err(error) => {
             let ui = Ui::new(&cli.global, &streams, SignalReceiver::default());
@@ -111,7 +118,7 @@ fn run_command(ui: &Ui, cli: Cli) -> Exit {
 /// Prints the message of an arguments error: help and version on standard output, errors on standard error.
 fn print_arguments_error(error: &clap::Error) -> Exit {
     let printed = match error.kind() {
-        ErrorKind::DisplayVersion => output::print_result(concat!(env!("CARGO_PKG_VERSION"), "\n")),
+        ErrorKind::DisplayVersion => output::print_result(&version_text()),
         _ => error.print(),
     };
     match (error.kind(), printed) {
@@ -119,6 +126,22 @@ fn print_arguments_error(error: &clap::Error) -> Exit {
         (ErrorKind::DisplayHelp | ErrorKind::DisplayVersion, _) => Exit::Done,
         _ => Exit::Usage,
     }
+}
+
+/// Returns the name, the version, the commit with its date, and what the program is: two programs are called `sc`.
+///
+/// Builds of `.ci/release` name their commit (`SC_COMMIT`) and its date (`SC_COMMIT_DATE`).
+fn version_text() -> String {
+    let commit = match (option_env!("SC_COMMIT"), option_env!("SC_COMMIT_DATE")) {
+        (Some(commit), Some(date)) => format!("commit {commit}, {date}"),
+        _ => "not built by a release".to_owned(),
+    };
+    format!(
+        "sc {} ({commit})\nProvisions the parent stacks of Simple Container with Pulumi providers. It is not the `sc` that deploys client \
+         stacks.\n{}",
+        env!("CARGO_PKG_VERSION"),
+        addresses::lines(),
+    )
 }
 
 #[cfg(test)]
@@ -147,6 +170,7 @@ mod tests {
                 journal_mode: Default::default(),
                 unrecorded: ui.unrecorded.clone(),
                 locks: state::LockSettings::default(),
+                begins_anew: false,
                 engine_version: String::new(),
             };
             let holder =

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
 
@@ -128,20 +129,21 @@ impl Output {
         DiffOptions { secrets, full: self.verbose }
     }
 
-    /// Starts the display of a run.
-    pub(crate) fn start_display(&self, diff: bool, secrets: Secrets) -> io::Result<Display> {
+    /// Starts the display of a run. `before` is the time since the start of the command.
+    pub(crate) fn start_display(&self, diff: bool, secrets: Secrets, before: Duration) -> io::Result<Display> {
         let options = DisplayOptions {
             diff: diff.then_some(self.diff_options(secrets)),
             secrets,
             verbose: self.verbose,
             color: self.stderr_color,
             results_color: self.stdout_color,
+            before,
         };
         // Styles are written only if colour is enabled; `always` only makes old Windows consoles render them.
         let stdout = || StandardOutput(AutoStream::always(io::stdout()));
         let stderr = || AutoStream::always(io::stderr());
         let renderer: Box<dyn Renderer> = if self.json {
-            Box::new(JsonDisplay::new(StandardOutput(io::stdout()), secrets, self.event_numbers.clone()))
+            Box::new(JsonDisplay::new(StandardOutput(io::stdout()), secrets, self.verbose, self.event_numbers.clone()))
         } else if self.has_live_display() {
             Box::new(LiveDisplay::new(stderr(), stdout(), stderr_size, options))
         } else {

@@ -6,6 +6,8 @@ use std::panic::PanicHookInfo;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::addresses::ISSUES;
+
 /// Flag that is set once any thread of the process has panicked.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PanicFlag(Arc<AtomicBool>);
@@ -35,9 +37,10 @@ fn bug_report(info: &PanicHookInfo<'_>) -> String {
         "This is a bug in sc, and we are sorry for it.
   where: {place}{message}
   version: {} ({} {})
-  hint: please report these lines and the command to the maintainers of sc",
+  hint: please report these lines and the command {}",
         env!("CARGO_PKG_VERSION"),
         std::env::consts::OS,
         std::env::consts::ARCH,
+        if ISSUES.is_empty() { "to the maintainers of sc".to_owned() } else { format!("at {ISSUES}") },
     )
 }

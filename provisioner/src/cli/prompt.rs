@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 use super::display::Line;
 use super::exit::{CliError, Exit};
 use super::output::Output;
-use super::signals::{SignalReceiver, end_question_line};
+use super::signals::{QuestionGuard, SignalReceiver, end_question_line};
 
 /// Number of times that a question is asked if the answer is neither yes nor no.
 const TRIES: usize = 3;
@@ -46,7 +46,8 @@ pub(crate) async fn confirm(
         return Err(CliError::usage(message, "give --yes to proceed without confirmation").into());
     }
     let question = shown(output, &question);
-    let reply = ask_in_thread(signals, stop, move |input, output| ask(&question, input, output)).await?;
+    let asking = signals.begin_confirmation();
+    let reply = ask_in_thread(asking, stop, move |input, output| ask(&question, input, output)).await?;
     Ok(reply.unwrap_or(Confirmation::No))
 }
 
@@ -130,7 +131,7 @@ pub(crate) async fn ask_line(
     question: impl Into<MessageText>,
 ) -> anyhow::Result<Option<String>> {
     let question = shown(output, &question.into());
-    let reply = ask_in_thread(signals, stop, move |input, output| {
+    let reply = ask_in_thread(signals.begin_question(), stop, move |input, output| {
         write!(output, "{question} ")?;
         output.flush()?;
         let mut line = String::new();
@@ -152,7 +153,7 @@ pub(crate) async fn ask_secret(
 ) -> anyhow::Result<Option<String>> {
     let question = shown(output, &question.into());
     let _hidden = signals.echo.hide()?;
-    let reply = ask_in_thread(signals, stop, move |input, output| {
+    let reply = ask_in_thread(signals.begin_question(), stop, move |input, output| {
         write!(output, "{question} ")?;
         output.flush()?;
         let mut line = String::new();
@@ -174,11 +175,10 @@ pub(crate) fn without_line_end(line: &str) -> &str {
 /// Asks a question on a separate thread, which is not joined, as a read from a terminal cannot be cancelled. Returns
 /// `None` after a stop during the question.
 async fn ask_in_thread<T: Send + 'static>(
-    signals: &SignalReceiver,
+    _asking: QuestionGuard,
     stop: &CancellationToken,
     ask: impl FnOnce(&mut dyn BufRead, &mut dyn Write) -> io::Result<T> + Send + 'static,
 ) -> anyhow::Result<Option<T>> {
-    let _question = signals.begin_question();
     let (tx, rx) = oneshot::channel();
     std::thread::Builder::new().name("question".to_owned()).spawn(move || {
         // Standard error is not locked: the display prints its messages while the thread waits for a reply.

@@ -1,37 +1,40 @@
 //! Operations on stacks, one stack after the other, and their combined outcome.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use bridge::host::PluginPool;
 use bridge::message_text::MessageText;
 use bridge::process::{Spawner, Supervision};
-use config::Stack;
-use engine::events::{Event, Message, Outcome, Severity, Summary};
+use config::{PendingCreateRule, Stack};
+use engine::events::{ActivityKind, Event, Message, Operation, Outcome, Severity, Summary};
 use engine::{DeploymentOptions, Scope, UrnPattern};
 use provisioner::operation::{
-    MissingGuard, MissingQuestion, OperationError, PluginSettings, Report, RunInputs, RunOptions, StackRun, Stacks,
-    key_stack, secrets_diagnostic,
+    MissingGuard, OperationError, PendingCreateResolution, PendingCreates, PendingQuestion, PluginSettings, Report,
+    RunInputs, RunOptions, RunningActivity, StackRun, Stacks, key_stack, secrets_diagnostic,
 };
 use state::{StackAccess, drop_in_background};
 
 use super::access::access_for_change;
 use super::args::{
-    GuardArgs, JournalArgs, LockArgs, MissingArgs, ProgramArgs, ReplaceArgs, RunArgs, ScopeArgs, ShowArgs,
-    TimeLimitArgs,
+    GuardArgs, JournalArgs, LockArgs, MessageArgs, MissingArgs, PendingArgs, ProgramArgs, ReplaceArgs, RunArgs,
+    ScopeArgs, ShowArgs, TimeLimitArgs,
 };
 use super::attached_plugins;
 use super::causes::secrets_error;
-use super::display::Secrets;
+use super::display::{self, Secrets};
 use super::downloads::DownloadQuestions;
 use super::exit::{Changes, CliError, Exit};
 use super::guard::Limit;
-use super::missing::MissingQuestions;
 use super::output::Output;
 use super::prompt;
+use super::questions::{AskedSession, Questions};
 use super::recorded_names;
+use super::run_origin;
 use super::session::{self, Session, SessionOptions};
 use super::signals::TimeLimit;
 use super::stacks::locate;
@@ -54,12 +57,20 @@ pub(crate) struct Runs {
     pub(crate) lock: LockArgs,
     /// Guarantee that a run waits for, if the command line says it.
     pub(crate) journal: JournalArgs,
+    /// True if a new stack may begin under the old name of one that was renamed.
+    pub(crate) begins_anew: bool,
     /// True if the user has agreed to all questions, with `--yes`.
     pub(crate) yes: bool,
     /// Treatment of resources that a refresh does not find.
     pub(crate) missing: MissingArgs,
+    /// Resolution of pending creates.
+    pub(crate) pending: PendingArgs,
+    /// True if the user is asked about each pending create, where the command line resolves none.
+    pub(crate) asks_about_pending: bool,
     /// Rules for deletes and replacements, where the command has them.
     pub(crate) guard: Option<GuardArgs>,
+    /// Message for the history; `None` if the command changes nothing, so that it has no history.
+    pub(crate) message: Option<MessageArgs>,
     /// True if the operation comes to the key of a stack first, if the stack asks for one that has not been created.
     pub(crate) creates_keys: bool,
 }
@@ -77,7 +88,23 @@ impl Runs {
         let options = RunOptions { deployment, ..RunOptions::default() };
         let (secrets, limit, lock) = (args.show.secrets(), time.limit(), LockArgs::default());
         let (missing, guard, journal) = (MissingArgs::default(), None, JournalArgs::default());
-        Self { options, diff, secrets, limit, changes, lock, journal, yes: false, missing, guard, creates_keys: false }
+        Self {
+            options,
+            diff,
+            secrets,
+            limit,
+            changes,
+            lock,
+            journal,
+            begins_anew: false,
+            yes: false,
+            missing,
+            pending: PendingArgs::default(),
+            asks_about_pending: false,
+            guard,
+            message: None,
+            creates_keys: false,
+        }
     }
 
     /// Creates the settings of an import, which has no refresh before it and the whole stack in scope.
@@ -116,13 +143,31 @@ impl Runs {
         options
     }
 
+    /// Returns the treatment of the pending creates of a stack. The resources that the command line names are not in the stack of a
+    /// key.
+    fn pending_creates(&self, stack: &Stack, asked: &Arc<AskedSession>) -> PendingCreates {
+        let rule = stack.provisioner.pending_creates;
+        let asks = self.asks_about_pending
+            && stack.key_of.is_none()
+            && (self.guard.is_none() || rule == PendingCreateRule::Ask);
+        let named = self.pending.import_pending_creates.iter().filter(|_| stack.key_of.is_none());
+        PendingCreates {
+            clear: self.pending.clear_pending_creates,
+            resolutions: named.map(|(name, id)| (name.clone(), PendingCreateResolution::Import(id.clone()))).collect(),
+            question: asks.then(|| Arc::clone(asked) as Arc<dyn PendingQuestion>),
+            // A key has a fixed name, so it cannot exist twice.
+            recreates: rule == PendingCreateRule::Recreate || stack.key_of.is_some(),
+        }
+    }
+
     /// Rejects resource names for several stacks, as the other stacks do not have these resources.
     fn check_resource_names(&self, stacks: &Stacks) -> Result<(), CliError> {
         let DeploymentOptions { scope, replace, .. } = &self.options.deployment;
         if scope.target_dependents && scope.targets.is_empty() {
             return Err(CliError::usage("--target-dependents requires a target", "give one with --target"));
         }
-        let named = scope.targets.len() + scope.excludes.len() + replace.len();
+        let named =
+            scope.targets.len() + scope.excludes.len() + replace.len() + self.pending.import_pending_creates.len();
         let requested = stacks.requested().count();
         if named == 0 || requested <= 1 {
             return Ok(());
@@ -156,7 +201,7 @@ fn patterns(names: &[String]) -> impl Iterator<Item = UrnPattern> {
 pub(crate) async fn on_stacks(
     ui: &Ui,
     stacks: &Stacks,
-    runs: Runs,
+    mut runs: Runs,
     operation: impl AsyncFn(&StackRun, &Session<'_>) -> anyhow::Result<Option<Report>>,
 ) -> anyhow::Result<Exit> {
     runs.check_resource_names(stacks)?;
@@ -164,19 +209,27 @@ pub(crate) async fn on_stacks(
     let mut plugins = plugin_settings(stacks)?;
     let (approval, questions) = DownloadQuestions::new(&ui.output, runs.yes);
     plugins.packages.approval = approval;
-    let (question, missing_questions) = MissingQuestions::new(&ui.output);
+    let (asked, session_questions) = Questions::new(&ui.output);
+    // A preview has no history.
+    let origin = runs.message.take().map(|args| run_origin::collection(stacks, args.message)).unwrap_or_default();
+    runs.options.origin = origin.clone();
     session::run(ui, options, async |session| {
         let work = async {
-            match provide_packages(&ui.output, stacks, &plugins, session).await {
-                Ok(()) => on_each_stack(&ui.output, stacks, &runs, &plugins, question, session, operation).await,
-                Err(error) => Err(error),
-            }
+            provide_packages(&ui.output, stacks, &plugins, session).await?;
+            on_each_stack(ui, stacks, &runs, &plugins, &asked, session, operation).await
+        };
+        // Beside the work, as only the history needs the origin.
+        let collected = async {
+            origin.collect().await;
+            std::future::pending::<Infallible>().await
         };
         let exit = tokio::select! {
             exit = work => exit,
+            never = collected => match never {},
             never = questions.ask(&ui.output, session) => match never {},
-            never = missing_questions.ask(&ui.output, session) => match never {},
+            never = session_questions.ask(&ui.output, session) => match never {},
         };
+        let _ending = RunningActivity::begin(&session.sink("", None), ActivityKind::End, "this command");
         plugins.pool.close().await;
         exit
     })
@@ -197,21 +250,23 @@ async fn provide_packages(
 }
 
 async fn on_each_stack(
-    output: &Output,
+    ui: &Ui,
     stacks: &Stacks,
     runs: &Runs,
     plugins: &PluginSettings,
-    question: Option<Arc<dyn MissingQuestion>>,
+    asked: &Arc<AskedSession>,
     session: &Session<'_>,
     operation: impl AsyncFn(&StackRun, &Session<'_>) -> anyhow::Result<Option<Report>>,
 ) -> anyhow::Result<Exit> {
+    let output = &ui.output;
     let mut summaries: Vec<Summary> = Vec::new();
     let mut waiting: VecDeque<Arc<Stack>> = stacks.requested().cloned().collect();
     let mut keys: Vec<String> = Vec::new();
     while let Some(stack) = waiting.pop_front() {
         let mut access = session.unless_stopped(access_for_change(output, stacks, &stack, runs.lock)).await;
-        if let (Ok(access), Some(mode)) = (&mut access, runs.journal.journal) {
-            access.journal_mode = mode;
+        if let Ok(access) = &mut access {
+            access.journal_mode = runs.journal.journal.unwrap_or(access.journal_mode);
+            access.begins_anew = runs.begins_anew;
         }
         if let Ok(access) = &access
             && runs.creates_keys
@@ -223,10 +278,11 @@ async fn on_each_stack(
             waiting.push_front(key);
             continue;
         }
-        let run = async { stack_run(stacks, &stack, access?, session, plugins, &question, runs).await };
+        let run = async { stack_run(stacks, &stack, access?, session, plugins, asked, runs).await };
         let ended = match session.unless_stopped(run).await {
             Ok(run) => {
                 let ended = operation(&run, session).await;
+                let _ending = RunningActivity::begin(&run.events, ActivityKind::End, &*stack.name);
                 run.close().await;
                 ended
             }
@@ -246,15 +302,38 @@ async fn on_each_stack(
             recorded_names::keep(environment, &stacks.repository.root, &stack.name, &snapshot);
         }
         drop_in_background(snapshot);
-        session.pause();
-        output.print_diagnostics(&diagnostics, &stacks.sources);
+        if !diagnostics.is_empty() {
+            session.pause();
+            output.print_diagnostics(&diagnostics, &stacks.sources);
+        }
         let outcome = summary.outcome;
         summaries.push(summary);
         if outcome != Outcome::Succeeded {
             break;
         }
     }
-    Ok(Exit::of_runs(&summaries, runs.changes))
+    let exit = Exit::of_runs(&summaries, runs.changes);
+    report_end(session, &summaries, exit, ui.elapsed());
+    Ok(exit)
+}
+
+/// Says what the runs on several stacks have done together, and why the command fails although each run succeeded.
+fn report_end(session: &Session<'_>, summaries: &[Summary], exit: Exit, elapsed: Duration) {
+    let Some(last) = summaries.last() else { return };
+    let emit = |severity, text| session.sink("", None).emit(Event::Message(Message::new(severity, text)));
+    if summaries.len() > 1 {
+        // The summary of the last stack is not the last line.
+        session.pause();
+        emit(Severity::Info, display::total_text(summaries, elapsed));
+    }
+    if exit == Exit::UnexpectedChanges {
+        let text = match (last.phase.preview, last.phase.operation) {
+            (true, _) => "there are changes, and --expect-no-changes was given",
+            (false, Operation::Refresh) => "changes were found and recorded, and --expect-no-changes was given",
+            (false, _) => "changes were made, and --expect-no-changes was given",
+        };
+        emit(Severity::Error, text.into());
+    }
 }
 
 /// Prints the errors in the files of a stack that are the reason of an error.
@@ -289,11 +368,11 @@ fn report_left_out(session: &Session<'_>, stack: &str, left_out: &VecDeque<Arc<S
 
 /// Returns the outcome of an operation that the user declined, or stopped at its question.
 fn declined(output: &Output, session: &Session<'_>, earlier: &[Summary]) -> Exit {
-    if session.signals.stop.is_cancelled() {
-        return Exit::Canceled;
-    }
+    // What the end of the operation has waited for may be on the screen.
+    session.pause();
     // The operation may have changed other stacks before.
-    if earlier.is_empty() { prompt::decline(output) } else { Exit::Failed }
+    let declined = if earlier.is_empty() { prompt::decline(output) } else { Exit::Failed };
+    if session.signals.stop.is_cancelled() { Exit::Canceled } else { declined }
 }
 
 async fn stack_run(
@@ -302,7 +381,7 @@ async fn stack_run(
     access: StackAccess,
     session: &Session<'_>,
     plugins: &PluginSettings,
-    question: &Option<Arc<dyn MissingQuestion>>,
+    asked: &Arc<AskedSession>,
     runs: &Runs,
 ) -> anyhow::Result<StackRun> {
     let locate = locate(Arc::clone(&stacks.sources), stacks.program(stack));
@@ -311,11 +390,16 @@ async fn stack_run(
         stack: stack.name.clone(),
         accepts: runs.missing.accept_missing || stack.provisioner.accept_missing,
         limit: runs.guard.and_then(|args| Limit::new(&args, stack)).map(|limit| limit.of_missing(stacks)),
-        question: question.clone(),
+        question: asked.if_interactive(),
         events: Arc::clone(&events),
         count: AtomicUsize::default(),
     };
-    let options = RunOptions { missing: Some(Arc::new(missing)), ..runs.options_for(stack) };
+    let options = RunOptions {
+        missing: Some(Arc::new(missing)),
+        new_stack_question: asked.if_interactive(),
+        pending: runs.pending_creates(stack, asked),
+        ..runs.options_for(stack)
+    };
     let inputs = RunInputs { plugins: plugins.clone(), events, signals: session.signals.clone(), options };
     Ok(stacks.run(stack, access, inputs).await?)
 }
@@ -325,6 +409,7 @@ async fn stack_run(
 pub(crate) fn plugin_settings(stacks: &Stacks) -> anyhow::Result<PluginSettings> {
     let program = std::env::current_exe().context("the path of the sc executable cannot be determined")?;
     let spawner = Spawner::supervised(Arc::new(Supervision::new(&program)?));
-    let attached = attached_plugins::read(&stacks.process_context.environment)?;
-    Ok(PluginSettings { attached, ..PluginSettings::new(stacks, spawner, PluginPool::new()) })
+    let mut settings = PluginSettings::new(stacks, spawner, PluginPool::new());
+    settings.attached = attached_plugins::read(&stacks.process_context.environment)?;
+    Ok(settings)
 }

@@ -69,6 +69,19 @@ impl Session<'_> {
         prompt::confirm(self.output, self.user_signals, &self.signals.stop, question, yes).await
     }
 
+    /// Asks for a line of text, once all earlier events are on the screen. Returns `None` after a stop, at the end of the input, and
+    /// with a warning if nobody can be asked.
+    pub(crate) async fn ask_line(&self, question: impl Into<MessageText>) -> Option<String> {
+        let _held = self.display.hold();
+        match prompt::ask_line(self.output, self.user_signals, &self.signals.stop, question).await {
+            Ok(reply) => reply,
+            Err(error) => {
+                self.output.warn(format_args!("{error:#}"));
+                None
+            }
+        }
+    }
+
     /// Asks for an approval, which `--yes` does not give. One that cannot be asked for is declined, with a warning.
     pub(crate) async fn approve(&self, question: impl Into<MessageText>) -> Approval {
         match self.confirm(question, false).await {
@@ -94,7 +107,7 @@ pub(crate) async fn run(
     options: SessionOptions,
     work: impl AsyncFnOnce(&Session<'_>) -> anyhow::Result<Exit>,
 ) -> anyhow::Result<Exit> {
-    let display = ui.output.start_display(options.diff, options.secrets)?;
+    let display = ui.output.start_display(options.diff, options.secrets, ui.elapsed())?;
     let session = Session { output: &ui.output, user_signals: &ui.signals, display, signals: StopSignals::default() };
     ui.output.session().set(Some(session.sink("", None)), Some(session.display.log_lines()));
     let notify = Box::new(session.display.stop_notifier());

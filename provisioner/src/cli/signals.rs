@@ -42,6 +42,8 @@ pub(crate) struct SignalReceiver {
     session: Arc<Mutex<Option<ActiveSession>>>,
     /// True while a question waits for its reply.
     is_asking: Arc<AtomicBool>,
+    /// True while the question is one for a confirmation: nothing is changed before its reply.
+    is_confirming: Arc<AtomicBool>,
     /// Echo of the terminal, which a signal that ends the process switches on again.
     pub(crate) echo: Echo,
     /// Time at which the time limit stops or aborts the operation, if it has one.
@@ -139,7 +141,14 @@ impl SignalReceiver {
     /// not reported as a stop.
     pub(crate) fn begin_question(&self) -> QuestionGuard {
         self.is_asking.store(true, Ordering::SeqCst);
-        QuestionGuard { is_asking: Arc::clone(&self.is_asking) }
+        QuestionGuard { is_asking: Arc::clone(&self.is_asking), is_confirming: Arc::clone(&self.is_confirming) }
+    }
+
+    /// Marks a question as one for a confirmation, as [`SignalReceiver::begin_question`] does. A signal that ends the process then
+    /// says that nothing was changed.
+    pub(crate) fn begin_confirmation(&self) -> QuestionGuard {
+        self.is_confirming.store(true, Ordering::SeqCst);
+        self.begin_question()
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<ActiveSession>> {
@@ -224,7 +233,9 @@ impl SignalReceiver {
         self.echo.restore();
         if self.is_asking.load(Ordering::SeqCst) {
             // An error means that standard error is closed.
-            within(RESTORE_LIMIT, || end_question_line().unwrap_or_default());
+            let text: &[u8] =
+                if self.is_confirming.load(Ordering::SeqCst) { b"\nnothing was changed\n" } else { b"\n" };
+            within(RESTORE_LIMIT, || io::stderr().write_all(text).unwrap_or_default());
         }
         // The main thread may be busy, so it cannot return the exit code.
         std::process::exit(self.end_session().code().into())
@@ -289,11 +300,13 @@ impl Drop for SessionGuard {
 #[derive(Debug)]
 pub(crate) struct QuestionGuard {
     is_asking: Arc<AtomicBool>,
+    is_confirming: Arc<AtomicBool>,
 }
 
 impl Drop for QuestionGuard {
     fn drop(&mut self) {
         self.is_asking.store(false, Ordering::SeqCst);
+        self.is_confirming.store(false, Ordering::SeqCst);
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use bridge::message_text::MessageText;
 use bridge::shell::option;
-use config::Stack;
 use config::diagnostics::{Diagnostic, SourceFiles, excerpt, has_errors};
+use config::{Reading, Stack};
 use provisioner::operation::{Selection, Stacks, StacksRead, StacksRequest};
 use provisioner::program::Program;
 use pulumi_proto::property::path::PropertyPath;
@@ -19,6 +19,7 @@ use super::args::{DirArgs, GlobalArgs, StackArgs, StacksArgs};
 use super::display::{FilePosition, Locate};
 use super::exit::CliError;
 use super::output::Output;
+use super::plaintext;
 use super::process;
 use super::ui::Ui;
 
@@ -38,14 +39,14 @@ pub(crate) fn only(stacks: &Stacks) -> anyhow::Result<&Arc<Stack>> {
     stacks.requested().next().context("no stack was read")
 }
 
-/// Checks the core types of the stacks: the plugins of their packages, and the names that they register. Prints warnings, each
-/// once.
+/// Checks the core types of the stacks: the plugins of their packages, and the names that they register; and the files of assets.
+/// Prints warnings, each once.
 ///
 /// # Errors
-/// Plugins of packages are disabled or ambiguous, or names are in conflict; the reasons have been printed.
-pub(crate) fn check_core_types(output: &Output, stacks: &Stacks) -> anyhow::Result<()> {
+/// Plugins of packages are disabled or ambiguous, names are in conflict, or files are missing; the reasons have been printed.
+pub(crate) fn check_before_plugins(output: &Output, stacks: &Stacks) -> anyhow::Result<()> {
     let programs = [stacks.programs(), stacks.key_programs()].concat();
-    let found: Vec<Diagnostic> = programs.iter().flat_map(Program::check_core_types).collect();
+    let found: Vec<Diagnostic> = programs.iter().flat_map(Program::check_before_plugins).collect();
     if has_errors(&found) {
         return Err(configuration_error(output, &found, &stacks.sources));
     }
@@ -72,15 +73,20 @@ pub(crate) fn locate(sources: Arc<SourceFiles>, program: Program) -> Locate {
 /// # Errors
 /// Wrong usage; errors in the files, which have been printed.
 pub(crate) fn read_stacks(ui: &Ui, global: &GlobalArgs, args: &StacksArgs) -> anyhow::Result<Stacks> {
-    read(ui, global, &args.dir, Selection::Named(&args.stacks))
+    read(ui, global, &args.dir, Selection::Named(&args.stacks), Reading::Whole)
 }
 
-/// Loads the named stacks, or all, without printing errors and warnings about the files.
+/// Loads the named stacks, or all, to check them, without printing errors and warnings about the files.
 ///
 /// # Errors
 /// Wrong usage.
-pub(crate) fn find_stacks(ui: &Ui, global: &GlobalArgs, args: &StacksArgs) -> anyhow::Result<StacksRead> {
-    load(ui, global, &args.dir, Selection::Named(&args.stacks))
+pub(crate) fn find_stacks(
+    ui: &Ui,
+    global: &GlobalArgs,
+    args: &StacksArgs,
+    reading: Reading,
+) -> anyhow::Result<StacksRead> {
+    load(ui, global, &args.dir, Selection::Named(&args.stacks), reading)
 }
 
 /// Loads the named stack, or the only one.
@@ -88,7 +94,16 @@ pub(crate) fn find_stacks(ui: &Ui, global: &GlobalArgs, args: &StacksArgs) -> an
 /// # Errors
 /// Wrong usage; errors in the files, which have been printed.
 pub(crate) fn read_stack(ui: &Ui, global: &GlobalArgs, args: &StackArgs) -> anyhow::Result<Stacks> {
-    read(ui, global, &args.dir, Selection::One(args.stack.as_deref()))
+    read(ui, global, &args.dir, Selection::One(args.stack.as_deref()), Reading::Whole)
+}
+
+/// Loads the named stack, or the only one, for a command that needs nothing but its state: of server.yaml, only the part that
+/// says where the state is must have no errors. The stack has no resources, plugins and outputs.
+///
+/// # Errors
+/// As [`read_stack`].
+pub(crate) fn read_stack_of_state(ui: &Ui, global: &GlobalArgs, args: &StackArgs) -> anyhow::Result<Stacks> {
+    read(ui, global, &args.dir, Selection::One(args.stack.as_deref()), Reading::StateOnly)
 }
 
 /// Loads all stacks of a folder.
@@ -96,11 +111,25 @@ pub(crate) fn read_stack(ui: &Ui, global: &GlobalArgs, args: &StackArgs) -> anyh
 /// # Errors
 /// Errors in the files, which have been printed.
 pub(crate) fn read_all(ui: &Ui, global: &GlobalArgs, dir: &DirArgs) -> anyhow::Result<Stacks> {
-    read(ui, global, dir, Selection::All)
+    read(ui, global, dir, Selection::All, Reading::Whole)
 }
 
-fn read(ui: &Ui, global: &GlobalArgs, dir: &DirArgs, selection: Selection<'_>) -> anyhow::Result<Stacks> {
-    match load(ui, global, dir, selection)? {
+/// Loads all stacks of a folder as [`read_stack_of_state`].
+///
+/// # Errors
+/// As [`read_all`].
+pub(crate) fn read_all_of_states(ui: &Ui, global: &GlobalArgs, dir: &DirArgs) -> anyhow::Result<Stacks> {
+    read(ui, global, dir, Selection::All, Reading::StateOnly)
+}
+
+fn read(
+    ui: &Ui,
+    global: &GlobalArgs,
+    dir: &DirArgs,
+    selection: Selection<'_>,
+    reading: Reading,
+) -> anyhow::Result<Stacks> {
+    match load(ui, global, dir, selection, reading)? {
         StacksRead::Stacks(stacks, warnings) => {
             ui.output.print_diagnostics(&warnings, &stacks.sources);
             Ok(*stacks)
@@ -109,9 +138,37 @@ fn read(ui: &Ui, global: &GlobalArgs, dir: &DirArgs, selection: Selection<'_>) -
     }
 }
 
-fn load(ui: &Ui, global: &GlobalArgs, dir: &DirArgs, selection: Selection<'_>) -> anyhow::Result<StacksRead> {
+/// Loads the named stacks, or all, as far as their files can be read. Prints the errors in them.
+///
+/// # Errors
+/// The profile is invalid, or the selection does not fit the stacks that exist.
+pub(crate) fn read_despite_errors(ui: &Ui, global: &GlobalArgs, args: &StacksArgs) -> anyhow::Result<Stacks> {
     let folder = process::working_folder(global.cwd.as_deref())?;
-    let read = Stacks::read(request(ui, global, dir, &folder), selection)?;
+    let request = StacksRequest { accepts_errors: true, ..request(ui, global, &args.dir, &folder, Reading::Whole) };
+    match Stacks::read(request, Selection::Named(&args.stacks))? {
+        StacksRead::Stacks(stacks, found) => {
+            ui.output.print_diagnostics(&found, &stacks.sources);
+            Ok(*stacks)
+        }
+        StacksRead::Errors(found, sources) => Err(configuration_error(&ui.output, &found, &sources)),
+    }
+}
+
+fn load(
+    ui: &Ui,
+    global: &GlobalArgs,
+    dir: &DirArgs,
+    selection: Selection<'_>,
+    reading: Reading,
+) -> anyhow::Result<StacksRead> {
+    let folder = process::working_folder(global.cwd.as_deref())?;
+    let read = Stacks::read(request(ui, global, dir, &folder, reading), selection)?;
+    if let StacksRead::Stacks(stacks, _) = &read
+        && !stacks.client_stacks.is_empty()
+    {
+        let names = stacks.client_stacks.join(", ");
+        ui.output.inform(format_args!("passed by, as client stacks (a client.yaml and no server.yaml): {names}"));
+    }
     if let StacksRead::Stacks(stacks, _) = &read
         && ui.output.is_verbose()
         && !stacks.from_store.is_empty()
@@ -121,17 +178,26 @@ fn load(ui: &Ui, global: &GlobalArgs, dir: &DirArgs, selection: Selection<'_>) -
     Ok(read)
 }
 
-fn request<'a>(ui: &Ui, global: &'a GlobalArgs, dir: &'a DirArgs, folder: &'a Path) -> StacksRequest<'a> {
+fn request<'a>(
+    ui: &Ui,
+    global: &'a GlobalArgs,
+    dir: &'a DirArgs,
+    folder: &'a Path,
+    reading: Reading,
+) -> StacksRequest<'a> {
     let process_context = process::process_context();
+    plaintext::remove_abandoned(&process_context.environment);
     StacksRequest {
         folder,
         profile: profile_name(global),
         stacks_dir: dir.dir.as_deref(),
+        reading,
         process: process::identity(&process_context.environment),
         process_context,
         masker: Arc::clone(ui.output.masker()),
         unrecorded: ui.unrecorded.clone(),
         outages: ui.output.outage_report(),
+        accepts_errors: false,
     }
 }
 

@@ -33,6 +33,11 @@ impl Ui {
         Self { output, signals, unrecorded: Unrecorded::default(), started: Instant::now() }
     }
 
+    /// Returns the time since the start of the command.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
     /// Returns the rest of a limit on the time of the command.
     pub(crate) fn rest_of(&self, limit: TimeLimit) -> TimeLimit {
         TimeLimit { timeout: limit.timeout.saturating_sub(self.started.elapsed()), ..limit }

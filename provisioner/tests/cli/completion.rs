@@ -49,6 +49,13 @@ outputs: { token: one, tide: two }
         ("output ti", "tide"),
         ("stack ls --profile t", "test"),
         ("prov", "provision"),
+        ("pl", "plugin"),
+        ("stack l", "ls"),
+        ("stack out", "outputs"),
+        ("secrets enc", "encrypt"),
+        ("state rename cr", "crab"),
+        ("state rename crab c", "coral--prod"),
+        ("import c", "coral--prod="),
     ];
     for (line, expected) in table {
         let mut words: Vec<String> = complete(&folder, line).split_whitespace().map(str::to_owned).collect();

@@ -21,6 +21,7 @@ fn files_are_written_once_and_never_overwritten() {
     --- out
     wrote .sc/cfg.default.yaml
     wrote .sc/stacks/main/server.yaml
+    wrote schemas/server.schema.json
     extended .gitignore
     --- err
     next:
@@ -28,7 +29,7 @@ fn files_are_written_once_and_never_overwritten() {
       sc plugin install                     downloads the plugin, and prints the checksum that pins it
       sc preview                            shows the changes
       sc provision                          makes them
-      sc schema-gen schemas                 writes the JSON Schema for editors
+      sc schema-gen schemas                 adds the types of plugins to the JSON Schema for editors
     ");
     let read = |path: &str| fs::read_to_string(folder.path().join(path)).unwrap();
     assert_eq!(read(".gitignore"), "/target\n.sc/state\n/.sc/stacks/*/secrets.yaml\n");
@@ -37,7 +38,7 @@ fn files_are_written_once_and_never_overwritten() {
     insta::assert_snapshot!(check(&folder, &["init", "--template", "aws", "--json"]), @r#"
     exit 0
     --- out
-    {"root":"FOLDER","written":[],"extended":[],"kept":[".sc/cfg.default.yaml",".sc/stacks/main/server.yaml",".gitignore"]}
+    {"root":"FOLDER","written":[],"extended":[],"kept":[".sc/cfg.default.yaml",".sc/stacks/main/server.yaml","schemas/server.schema.json",".gitignore"]}
     --- err
     "#);
     assert_eq!(read(".sc/stacks/main/server.yaml"), "mine\n");
@@ -51,12 +52,17 @@ fn files_are_written_once_and_never_overwritten() {
 /// Shows: server-yaml.md#files "`sc` reads each template without a diagnostic."
 #[test]
 fn every_template_is_read_without_a_diagnostic() {
-    for template in ["random", "aws", "gcp", "empty"] {
+    for template in ["random", "local", "aws", "gcp", "empty"] {
         let folder = tempfile::tempdir().unwrap();
         assert!(check(&folder, &["init", "-t", template]).starts_with("exit 0\n"));
         let listed = check(&folder, &["plugin", "ls", "--json"]);
         assert!(listed.starts_with("exit 0\n") && listed.ends_with("--- err\n"), "{template}: {listed}");
-        assert_eq!(listed.contains(&format!("\"location\":\"pulumi/pulumi-{template}\"")), template != "empty");
+        let location = match template {
+            "empty" => continue,
+            "local" => "plugins/pulumi-resource-files".to_owned(),
+            name => format!("pulumi/pulumi-{name}"),
+        };
+        assert!(listed.contains(&format!("\"location\":\"{location}\"")), "{listed}");
     }
 }
 
@@ -68,6 +74,75 @@ fn empty_template_can_be_previewed() {
     command.current_dir(folder.path()).env("PULUMI_CONFIG_PASSPHRASE", "low tide").env("HOME", folder.path());
     let previewed = run(command);
     assert!(previewed.starts_with("exit 0\n"), "{previewed}");
+}
+
+/// Shows: server-yaml.md#files "`local` runs where nothing else is installed and without a network"
+#[test]
+fn local_template_is_provisioned_where_nothing_is_installed() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(check(&folder, &["init", "-t", "local"]).starts_with("exit 0\n"));
+    let path = |name: &str| folder.path().join(name);
+    let schema = fs::read_to_string(path("schemas/server.schema.json")).unwrap();
+    assert!(schema.contains("server.yaml of Simple Container"));
+    let provision = |arguments: &[&str]| {
+        let mut command = sc(arguments);
+        command.current_dir(folder.path()).env("PULUMI_CONFIG_PASSPHRASE", "low tide").env("HOME", folder.path());
+        run(command)
+    };
+    let provisioned = provision(&["provision", "--yes"]);
+    assert!(provisioned.starts_with("exit 0\n"), "{provisioned}");
+    assert_eq!(fs::read_to_string(path("site/main/greeting.txt")).unwrap(), "Hello from the stack main.\n");
+    assert!(fs::read_to_string(path("site/main/login")).unwrap().starts_with("admin:"));
+    let again = provision(&["preview", "--expect-no-changes"]);
+    assert!(again.starts_with("exit 0\n"), "{again}");
+    assert!(provision(&["destroy", "--parent", "--yes"]).starts_with("exit 0\n"));
+    assert!(!path("site/main/greeting.txt").exists());
+}
+
+#[test]
+fn profile_of_init_gets_keys_from_secrets_init() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join(".git")).unwrap();
+    fs::write(folder.path().join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    check(&folder, &["init", "-t", "empty"]);
+    let profile = folder.path().join(".sc/cfg.default.yaml");
+    fs::write(&profile, "# of the team\nprojectName: reef").unwrap();
+    insta::assert_snapshot!(check(&folder, &["secrets", "init", "-g"]), @"
+    exit 0
+    --- out
+    --- err
+    wrote .gitignore
+    added the keys to .sc/cfg.default.yaml
+    wrote .sc/cfg.yaml.template
+    ");
+    assert!(fs::read_to_string(&profile).unwrap().starts_with("# of the team\nprojectName: reef\nprivateKey: |\n"));
+    let refused = check(&folder, &["secrets", "init", "-g"]);
+    assert!(refused.starts_with("exit 1\n") && refused.contains("was not overwritten"), "{refused}");
+    assert!(check(&folder, &["validate"]).starts_with("exit 0\n"));
+}
+
+#[test]
+fn commands_on_secrets_warn_of_profiles_that_differ() {
+    let folder = tempfile::tempdir().unwrap();
+    check(&folder, &["init", "-t", "empty"]);
+    fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: reef\n").unwrap();
+    fs::write(folder.path().join(".sc/cfg.ci.yaml"), "projectName: reef-ci\n").unwrap();
+    for arguments in [&["secrets", "list"][..], &["secrets", "allowed-keys", "-p", "ci"]] {
+        let printed = check(&folder, arguments);
+        assert!(printed.starts_with("exit 0\n"), "{printed}");
+        assert!(printed.contains("other profiles of the repository have others"), "{arguments:?}: {printed}");
+    }
+}
+
+#[test]
+fn schema_is_generated_from_files_with_mistakes() {
+    let folder = tempfile::tempdir().unwrap();
+    check(&folder, &["init", "-t", "empty"]);
+    let server = folder.path().join(".sc/stacks/main/server.yaml");
+    let text = fs::read_to_string(&server).unwrap() + "colour: blue\n";
+    fs::write(&server, text).unwrap();
+    let printed = check(&folder, &["schema-gen", "schemas"]);
+    assert!(printed.starts_with("exit 0\n") && printed.contains("server.yaml has no key `colour`"), "{printed}");
 }
 
 /// Shows: server-yaml.md#files "A new profile has the project and the folder of stacks of the repository's profiles"
@@ -86,13 +161,14 @@ fn new_profile_has_the_project_of_the_other_profiles() {
     --- out
     wrote .sc/cfg.ci.yaml, with the project of .sc/cfg.staging.yaml
     wrote ./deploy/main/server.yaml
+    wrote schemas/server.schema.json
     wrote .gitignore
     --- err
     next:
       export PULUMI_CONFIG_PASSPHRASE=…     chooses the passphrase of the secrets in the state
       sc preview -p ci                      shows the changes
       sc provision -p ci                    makes them
-      sc schema-gen schemas -p ci           writes the JSON Schema for editors
+      sc schema-gen schemas -p ci           adds the types of plugins to the JSON Schema for editors
     ");
     let read = |name: &str| fs::read_to_string(path(name)).unwrap();
     assert_eq!(read(".sc/cfg.ci.yaml"), "projectName: \"1.30\"\nstacksDir: ./deploy/\n");
@@ -108,7 +184,8 @@ fn new_profile_has_the_project_of_the_other_profiles() {
 }
 
 /// Shows: server-yaml.md#files "Each command on stacks warns if the profile that it uses has another project or another folder of stacks
-/// than others of the repository."
+/// than others of the repository"
+/// Shows: server-yaml.md#files "also if the profile comes from `SIMPLE_CONTAINER_CONFIG`"
 #[test]
 fn profiles_that_differ_are_a_warning_of_each_command() {
     let folder = tempfile::tempdir().unwrap();
@@ -139,6 +216,16 @@ fn profiles_that_differ_are_a_warning_of_each_command() {
         let printed = check(&folder, arguments);
         assert!(printed.contains("other profiles of the repository have others"), "{arguments:?}: {printed}");
         assert!(!printed.contains("hidden"), "{printed}");
+    }
+    for file in [".sc/cfg.default.yaml", ".sc/cfg.yaml.template"] {
+        for other in [".sc/cfg.default.yaml", ".sc/cfg.ci.yaml", ".sc/cfg.next.yaml"] {
+            fs::remove_file(path(other)).unwrap_or_default();
+        }
+        fs::write(path(file), "projectName: reef\n").unwrap();
+        let mut command = sc(&["validate"]);
+        command.current_dir(folder.path()).env("SIMPLE_CONTAINER_CONFIG", "projectName: reff\n");
+        let printed = run(command);
+        assert!(printed.contains("the profile \"default\" has the project \"reff\", and other profiles"), "{printed}");
     }
 }
 

@@ -34,9 +34,13 @@ fn run(mut command: Command) -> String {
 }
 
 #[test]
-fn version_option_prints_only_the_version() {
-    let version = env!("CARGO_PKG_VERSION");
-    assert_eq!(check(&["--version"]), format!("exit 0\n--- out\n{version}\n--- err\n"));
+fn version_option_says_which_of_the_two_programs_it_is() {
+    let printed = check(&["--version"]);
+    let first = format!("exit 0\n--- out\nsc {} (", env!("CARGO_PKG_VERSION"));
+    assert!(
+        printed.starts_with(&first) && printed.contains("It is not the `sc` that deploys client stacks.\n--- err\n"),
+        "{printed}"
+    );
 }
 
 #[test]

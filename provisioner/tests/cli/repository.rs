@@ -49,16 +49,19 @@ fn plugin_ls_shows_declared_plugins() {
     insta::assert_snapshot!(check(PLUGINS, &["plugin", "ls"]), @r#"
     exit 0
     --- out
-    STACK  PLUGIN  PACKAGE  VERSION  PINNED  SANDBOX  SOURCE                                       CHECKSUM
-    reef   files   files    -        no      basic    local ./plugins/files                        -
-    reef   tls     tls      v5.2.2   yes     basic    github-release pulumi/pulumi-tls (disabled)  sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+    STACK  PLUGIN  PACKAGE  VERSION  PINNED  SANDBOX
+    reef   files   files    -        no      basic
+      SOURCE    local ./plugins/files
+    reef   tls     tls      v5.2.2   yes     basic
+      SOURCE    github-release pulumi/pulumi-tls (disabled)
+      CHECKSUM  sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
     --- err
     "#);
     insta::assert_snapshot!(check(PLUGINS, &["plugin", "ls", "--json"]), @r#"
     exit 0
     --- out
-    {"stack":"reef","name":"files","package":"files","enabled":true,"source":"local","location":"./plugins/files","version":"","pinned":false,"sandbox":"basic","checksum":null,"declared":true,"found":null}
-    {"stack":"reef","name":"tls","package":"tls","enabled":false,"source":"github-release","location":"pulumi/pulumi-tls","version":"v5.2.2","pinned":true,"sandbox":"basic","checksum":"sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef","declared":true,"found":null}
+    {"stack":"reef","name":"files","package":"files","enabled":true,"source":"local","location":"./plugins/files","version":"","pinned":false,"matches":null,"sandbox":"basic","checksum":null,"declared":true,"found":null}
+    {"stack":"reef","name":"tls","package":"tls","enabled":false,"source":"github-release","location":"pulumi/pulumi-tls","version":"v5.2.2","pinned":true,"matches":null,"sandbox":"basic","checksum":"sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef","declared":true,"found":null}
     --- err
     "#);
 }
@@ -190,5 +193,35 @@ fn repository_of_another_user_is_refused() {
     --- err
     error: the repository FOLDER is refused: FOLDER/.sc belongs to user 54321, neither to you (user 0) nor to root
       hint: its files name programs that `sc` runs. If you trust user 54321, run `sc` as that user, or set SUDO_UID=54321 to accept its files as root; else choose another folder with --cwd
+    ");
+}
+
+/// Shows: server-yaml.md#files "Commands pass it by: one on all stacks says so in a line, none lists it, and one that names it is
+///   refused."
+#[test]
+fn folder_of_a_client_stack_is_passed_by_with_a_line() {
+    let folder = repository("reef", "hush", "");
+    let client = folder.path().join(".sc/stacks/web");
+    fs::create_dir(&client).unwrap();
+    fs::write(client.join("client.yaml"), "schemaVersion: 1.0\n").unwrap();
+    let check = |arguments: &[&str]| {
+        let mut command = sc(arguments);
+        command.current_dir(folder.path());
+        run(command)
+    };
+    let passed_by = "info: passed by, as client stacks (a client.yaml and no server.yaml): web\n";
+    for arguments in [&["validate", "--no-plugins"][..], &["stack", "ls"], &["plugin", "ls"], &["stack", "outputs"]] {
+        let shown = check(arguments);
+        assert_eq!(shown.matches(passed_by).count(), 1, "{arguments:?}: {shown}");
+        assert_eq!(shown.matches("web").count(), 1, "{arguments:?}: {shown}");
+    }
+    assert!(check(&["validate", "--no-plugins"]).contains("1 stack, 0 resources: no mistakes"));
+    assert!(!check(&["validate", "--no-plugins", "-s", "reef"]).contains("web"));
+    insta::assert_snapshot!(check(&["preview", "-s", "web"]), @"
+    exit 2
+    --- out
+    --- err
+    error: web is a client stack: its folder has a client.yaml and no server.yaml
+      hint: `sc` provisions stacks with a server.yaml; Simple Container's own program deploys client stacks
     ");
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::{run, sc};
 
@@ -87,6 +87,94 @@ fn file_is_added_hidden_and_revealed() {
     "#);
 }
 
+/// Writes an editor that leaves a swap file and a backup beside the file, records where it was, and runs a command on the file.
+fn editor(folder: &tempfile::TempDir, command: &str) -> String {
+    let script = folder.path().join("editor.sh");
+    let record = folder.path().join("edited");
+    let text = format!(
+        "#!/bin/sh\nfolder=$(dirname \"$1\")\necho hush > \"$folder/.file.swp\"\necho hush > \"$1~\"\nstat -c %a \"$folder\" > '{0}'\necho \"$folder\" >> '{0}'\n{command}\n",
+        record.display()
+    );
+    fs::write(&script, text).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    script.display().to_string()
+}
+
+fn edit(folder: &tempfile::TempDir, editor: &str) -> String {
+    let mut command = sc(&["secrets", "edit", SECRETS]);
+    let runtime = folder.path().join("runtime");
+    fs::create_dir_all(&runtime).unwrap();
+    fs::set_permissions(&runtime, fs::Permissions::from_mode(0o700)).unwrap();
+    command
+        .current_dir(folder.path())
+        .env("EDITOR", editor)
+        .env("PATH", "/usr/bin:/bin")
+        .env("XDG_RUNTIME_DIR", runtime);
+    run(command)
+}
+
+/// Returns the files below the folder for plain text.
+fn plaintext(folder: &tempfile::TempDir) -> usize {
+    let own = fs::read_dir(folder.path().join("runtime")).unwrap().next();
+    own.map_or(0, |own| fs::read_dir(own.unwrap().path()).unwrap().count())
+}
+
+/// Shows: secrets.md#editing "All that the editor leaves in it (swap files, backups) is removed with it when the editor ends, and after a
+///   kill by the next command."
+#[test]
+fn file_of_the_store_is_edited_in_a_private_folder_that_is_removed() {
+    let folder = repository();
+    assert!(check(&folder, &["secrets", "add", SECRETS, "-y"]).starts_with("exit 0\n"));
+    fs::remove_file(folder.path().join(SECRETS)).unwrap();
+    let change = editor(&folder, "sed -i s/hush-hush/moonlight/ \"$1\"");
+    insta::assert_snapshot!(edit(&folder, &change), @"
+    exit 0
+    --- out
+    --- err
+    encrypted .sc/stacks/reef/secrets.yaml
+    ");
+    let record = fs::read_to_string(folder.path().join("edited")).unwrap();
+    let (mode, place) = record.trim_end().split_once('\n').unwrap();
+    assert!(mode == "700" && place.contains("/runtime/sc-"), "{record}");
+    assert_eq!(plaintext(&folder), 0, "swap files and backups are removed");
+    assert!(!folder.path().join(SECRETS).exists(), "nothing is revealed");
+    assert!(check(&folder, &["stack", "secret-get", "TOKEN"]).contains("moonlight"));
+    // A file on the disk is changed as well; one with another text is not overwritten.
+    assert!(check(&folder, &["secrets", "reveal"]).starts_with("exit 0\n"));
+    assert!(edit(&folder, &editor(&folder, "sed -i s/moonlight/starlight/ \"$1\"")).starts_with("exit 0\n"));
+    assert_eq!(fs::read_to_string(folder.path().join(SECRETS)).unwrap(), "values:\n  TOKEN: starlight\n");
+    assert!(check(&folder, &["secrets", "hide"]).contains("no secret file has changed"));
+    fs::write(folder.path().join(SECRETS), "values: {}\n").unwrap();
+    let refused = edit(&folder, &change);
+    assert!(refused.starts_with("exit 1\n") && refused.contains("has another text on the disk"), "{refused}");
+}
+
+/// Shows: secrets.md#editing "An unchanged text, or an editor that fails, changes nothing."
+#[test]
+fn edit_without_a_change_or_of_an_editor_that_fails_or_is_killed_changes_nothing() {
+    let folder = repository();
+    assert!(check(&folder, &["secrets", "add", SECRETS, "-y"]).starts_with("exit 0\n"));
+    let store = || fs::read(folder.path().join(".sc/secrets.yaml")).unwrap();
+    let before = store();
+    assert!(edit(&folder, &editor(&folder, ":")).contains("secrets.yaml was not changed\n"));
+    let failed = edit(&folder, &editor(&folder, "echo x >> \"$1\"; exit 3"));
+    assert!(failed.starts_with("exit 1\n") && failed.contains("nothing was changed"), "{failed}");
+    assert_eq!((store() == before, plaintext(&folder)), (true, 0));
+    // A kill leaves the folder to the next command.
+    let mut killed = sc(&["secrets", "edit", SECRETS]);
+    let script = editor(&folder, "kill -9 $PPID");
+    killed.current_dir(folder.path()).env("EDITOR", script).env("PATH", "/usr/bin:/bin");
+    killed.env("XDG_RUNTIME_DIR", folder.path().join("runtime"));
+    assert!(!killed.output().unwrap().status.success());
+    assert_eq!(plaintext(&folder), 1);
+    let mut next = sc(&["secrets", "list"]);
+    next.current_dir(folder.path()).env("XDG_RUNTIME_DIR", folder.path().join("runtime"));
+    assert!(run(next).starts_with("exit 0\n"));
+    assert_eq!((store() == before, plaintext(&folder)), (true, 0));
+    let unknown = check(&folder, &["secrets", "edit", "absent"]);
+    assert!(unknown.starts_with("exit 1\n") && unknown.contains("\"absent\" is not in the store"), "{unknown}");
+}
+
 /// Shows: secrets.md#commands "No usable reply is wrong usage (exit code 2), a *no* ends with exit code 1; then nothing
 ///   is written."
 #[test]
@@ -147,7 +235,14 @@ fn stack_is_read_from_the_store_if_its_secrets_are_not_on_the_disk() {
     // The key of another profile opens nothing, and the reason is a hint.
     fs::rename(folder.path().join(".sc/cfg.default.yaml"), folder.path().join(".sc/cfg.kept.yaml")).unwrap();
     assert!(check(&folder, &["secrets", "init", "-g"]).starts_with("exit 0\n"));
-    let refused = check(&folder, &["validate"]);
+    insta::assert_snapshot!(check(&folder, &["validate"]), @"
+    exit 0
+    --- out
+    1 stack, 0 resources: no mistakes
+    --- err
+    info: unknown here, and not checked: ${secret:TOKEN} (--require-values makes them mistakes)
+    ");
+    let refused = check(&folder, &["validate", "--require-values"]);
     assert!(
         refused.starts_with("exit 1\n")
             && refused.contains("the store does not open: it has nothing for the public key of the profile, ssh-rsa …"),
@@ -185,6 +280,17 @@ fn profile_is_not_overwritten_and_needs_a_repository() {
       hint: edit .sc/cfg.default.yaml, or create the key with `ssh-keygen -t rsa -b 4096`; `sc secrets init --generate` writes a key of its own
     ");
     assert_eq!(mode(&without_keys, ".sc/cfg.default.yaml"), 0o600);
+    // As its hint says: the two lines name no key.
+    let mut command = sc(&["secrets", "init", "--generate"]);
+    command.current_dir(without_keys.path()).env("HOME", "/nowhere");
+    insta::assert_snapshot!(run(command), @"
+    exit 0
+    --- out
+    --- err
+    added the keys to .sc/cfg.default.yaml
+    ");
+    let profile = fs::read_to_string(without_keys.path().join(".sc/cfg.default.yaml")).unwrap();
+    assert!(profile.contains("privateKey: |") && !profile.contains("id_rsa"), "{profile}");
     let outside = tempfile::tempdir().unwrap();
     insta::assert_snapshot!(check(&outside, &["secrets", "init"]), @"
     exit 1
@@ -197,6 +303,33 @@ fn profile_is_not_overwritten_and_needs_a_repository() {
 }
 
 #[test]
+fn profile_that_git_tracks_gets_no_generated_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let git = |arguments: &[&str]| {
+        assert!(Command::new("git").args(arguments).current_dir(folder.path()).status().unwrap().success());
+    };
+    git(&["init", "--quiet"]);
+    fs::create_dir(folder.path().join(".sc")).unwrap();
+    fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: reef\n").unwrap();
+    git(&["add", ".sc/cfg.default.yaml"]);
+    let init = || {
+        let mut command = sc(&["secrets", "init", "--generate"]);
+        command.current_dir(folder.path()).env("PATH", std::env::var_os("PATH").unwrap());
+        run(command)
+    };
+    insta::assert_snapshot!(init(), @"
+    exit 1
+    --- out
+    --- err
+    error: git tracks .sc/cfg.default.yaml, so the next commit would contain the private key
+      hint: run `git rm --cached .sc/cfg.default.yaml`, commit that, and run the command again
+    ");
+    assert_eq!(fs::read_to_string(folder.path().join(".sc/cfg.default.yaml")).unwrap(), "projectName: reef\n");
+    git(&["rm", "--quiet", "--cached", ".sc/cfg.default.yaml"]);
+    assert!(init().starts_with("exit 0\n"));
+}
+
+#[test]
 fn refusals_name_the_reason() {
     let folder = repository();
     for (arguments, expected) in [
@@ -206,12 +339,17 @@ fn refusals_name_the_reason() {
         (&["add", "absent"], "error: failed to read secret file \"absent\"\n"),
         (&["delete", "absent"], "error: \"absent\" is not in the store\n  hint: the store has no files\n"),
         (&["allow", "garbage"], "error: failed to parse public key: \"garbage\""),
+        (
+            &["allow", "-----BEGIN OPENSSH PRIVATE KEY-----\nhush"],
+            "error: failed to parse public key: a file that begins with `-----BEGIN` is not one, and may be a private key\n  hint: give",
+        ),
         (&["disallow", "garbage"], "is not found in secrets: no decryption can be made\n  hint: the store is empty"),
         (&["reveal", "-p", "ghost"], "error[profile]: the profile \"ghost\" does not exist"),
     ] {
         let arguments: Vec<&str> = std::iter::once("secrets").chain(arguments.iter().copied()).collect();
         let printed = check(&folder, &arguments);
         assert!(printed.starts_with("exit 1\n") && printed.contains(expected), "{arguments:?}: {printed}");
+        assert!(!printed.contains("hush"), "{arguments:?}: {printed}");
     }
     fs::write(folder.path().join(".sc/secrets.yaml"), "registry:\n  files: {}\n").unwrap();
     insta::assert_snapshot!(check(&folder, &["secrets", "list"]), @"

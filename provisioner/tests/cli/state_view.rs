@@ -21,11 +21,11 @@ fn resources_are_listed_and_shown_without_the_passphrase() {
     insta::assert_snapshot!(check(&folder, &["state", "ls"]), @"
     exit 0
     --- out
-    NAME           TYPE                  ID                                    STATUS
-    reef-dev       pulumi:pulumi:Stack   -                                     -
-    default_1_0_0  pulumi:providers:rec  fc0b96a7-059d-4d2f-bcda-f0ff299551dd  -
-    clam           rec:index:Thing       clam-1                                -
-    crab           rec:index:Thing       crab-1                                -
+    NAME           TYPE                  ID
+    reef-dev       pulumi:pulumi:Stack   -
+    default_1_0_0  pulumi:providers:rec  fc0b96a7-059d-4d2f-bcda-f0ff299551dd
+    clam           rec:index:Thing       clam-1
+    crab           rec:index:Thing       crab-1
     --- err
     ");
     insta::assert_snapshot!(check(&folder, &["state", "ls", "cr*", "--json"]), @r#"
@@ -90,14 +90,16 @@ fn every_entry_of_a_resource_is_shown() {
     insta::assert_snapshot!(check(&folder, &["state", "ls"]), @"
     exit 0
     --- out
-    NAME           TYPE                  ID                                    STATUS
-    reef-dev       pulumi:pulumi:Stack   -                                     -
-    default_1_0_0  pulumi:providers:rec  a985fed5-7786-4b28-b511-a5ba220f8eb3  -
-    clam           rec:index:Thing       clam-2                                -
-    crab           rec:index:Thing       crab-1                                -
-    squid          rec:index:Thing       squid-1                               pending replacement
-    clam           rec:index:Thing       clam-1                                pending delete
-    gone           rec:index:Thing       gone-1                                -
+    NAME           TYPE                  ID
+    reef-dev       pulumi:pulumi:Stack   -
+    default_1_0_0  pulumi:providers:rec  a985fed5-7786-4b28-b511-a5ba220f8eb3
+    clam           rec:index:Thing       clam-2
+    crab           rec:index:Thing       crab-1
+    squid          rec:index:Thing       squid-1
+      STATUS  pending replacement
+    clam           rec:index:Thing       clam-1
+      STATUS  pending delete
+    gone           rec:index:Thing       gone-1
     --- err
     ");
     let shown = check(&folder, &["state", "show", "clam"]);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use bridge::host::PluginPool;
 use bridge::process::Spawner;
-use config::{Account, ProcessContext};
+use config::{Account, ProcessContext, Reading};
 use engine::StopSignals;
 use engine::events::{Event, EventSink, Outcome};
 use engine::masking::SecretMasker;
@@ -78,11 +78,13 @@ fn request<'a>(folder: &'a Path, environment: &[(&str, &str)]) -> StacksRequest<
         folder,
         profile: "default",
         stacks_dir: None,
+        reading: Reading::Whole,
         process_context,
         process: process(),
         masker: Arc::new(SecretMasker::default()),
         unrecorded: Unrecorded::default(),
         outages: OutageReport::default(),
+        accepts_errors: false,
     }
 }
 

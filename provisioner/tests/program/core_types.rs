@@ -139,6 +139,7 @@ fn different_resources_of_one_name_are_an_error_before_the_run() {
     5 |          other: { type: pond, name: lake, config: { owner: dora } } } } } }
       |          ^^^^^
       |
+      = note: they belong to "big" of env "e" and "other" of env "e"
       = hint: give one of them another name, or put them into different stacks
     "#);
 }
@@ -184,6 +185,20 @@ async fn equal_resources_of_one_name_are_registered_once() {
 }
 
 #[tokio::test]
+async fn empty_name_of_a_database_is_sent_as_the_go_program_sends_it() {
+    for (key, expected) in [("databaseName: ''", Some("")), ("databaseName: sea", Some("sea")), ("name: n", None)] {
+        let config = format!("{{ region: sea, accessKey: a, secretAccessKey: s, {key} }}");
+        let database = format!(
+            "resources: {{ resources: {{ e: {{ resources: {{ n: {{ type: aws-rds-mysql, config: {config} }} }} }} }} }}"
+        );
+        let deployment = zones();
+        StackProgram::server(&database).run(&deployment).await;
+        let inputs = deployment.goal("n-e").inputs;
+        assert_eq!(inputs.get("dbName").and_then(PropertyValue::as_str), expected, "{key}");
+    }
+}
+
+#[tokio::test]
 async fn name_that_becomes_known_in_the_run_and_is_taken_is_an_error() {
     insta::assert_snapshot!(databases("AK", "AK2").diagnostics(&zones()).await, @r#"
     error[core-type]: two resources would register different resources of the type aws:ec2/defaultSubnet:DefaultSubnet and the name "default-subnet-e-sea-1"
@@ -194,6 +209,7 @@ async fn name_that_becomes_known_in_the_run_and_is_taken_is_an_error() {
     3 | b: { type: aws-rds-mysql, config: { region: sea, accessKey: AK2, secretAccessKey: s } } } } } }
       |                                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
+      = note: they belong to "a" of env "e" and "b" of env "e"
       = hint: give one of them another name, or put them into different stacks
     "#);
 }

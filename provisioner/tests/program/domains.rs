@@ -84,6 +84,7 @@ fn domain_of_two_resources_is_an_error_before_the_run() {
     7 | ...   a: { type: s3-bucket, config: { region: sea, domain: www.reef.example } }
       |       - the other one
       |
+      = note: they belong to "a" of env "e" and "registrar"
       = hint: give one of them another name, or put them into different stacks
     "#);
 }

@@ -38,7 +38,8 @@ fn errors(type_name: &str, config: &str) -> String {
     let diagnostics = StackProgram::try_complete(&server, recipes::built_in_types(), recipes::core_types());
     let diagnostics = diagnostics.err().unwrap_or_default();
     let is_kept = |line: &&str| ["error", "  -->", "   = "].iter().any(|start| line.starts_with(start));
-    diagnostics.lines().filter(is_kept).map(|line| line.replace(".sc/stacks/s/", "")).collect::<Vec<_>>().join("\n")
+    let errors = diagnostics.split("\n\n").filter(|found| found.starts_with("error")).flat_map(str::lines);
+    errors.filter(is_kept).map(|line| line.replace(".sc/stacks/s/", "")).collect::<Vec<_>>().join("\n")
 }
 
 const REDIS: &str = "projectId: tide\nmemorySizeGb: 1";

@@ -174,9 +174,9 @@ resources:
         StackProgram::try_complete(&server, recipes::built_in_types(), recipes::core_types()).err().unwrap_or_default()
     };
     for operator in OF_KUBERNETES {
-        for config in ["namespace: x", "kubeconfig: ''"] {
+        for (config, error) in [("namespace: x", "is missing"), ("kubeconfig: ''", "is empty")] {
             let diagnostics = read(operator, config);
-            assert!(diagnostics.contains("error[missing-key]: `kubeconfig` is missing"), "{diagnostics}");
+            assert!(diagnostics.contains(&format!("error[missing-key]: `kubeconfig` {error}")), "{diagnostics}");
             assert!(diagnostics.contains("server.yaml:9:"), "{diagnostics}");
         }
     }

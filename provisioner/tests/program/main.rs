@@ -3,6 +3,7 @@
 
 mod fake;
 
+mod assets;
 mod atlas;
 mod buckets;
 mod caddy;
@@ -15,6 +16,7 @@ mod failures;
 mod gcp_types;
 mod helm;
 mod missing_outputs;
+mod option_check;
 mod output_check;
 mod own_types;
 mod packages;
@@ -22,3 +24,4 @@ mod recorded;
 mod references;
 mod schemas;
 mod type_check;
+mod written_texts;

@@ -16,7 +16,7 @@ fn types() -> BTreeMap<String, PackageTypes> {
     };
     bucket.inputs.insert(
         "size".to_owned(),
-        InputInfo { is_required: true, enum_values: vec![json!("small"), json!(2)], nested: None },
+        InputInfo { is_required: true, enum_values: vec![json!("small"), json!(2)], ..InputInfo::default() },
     );
     let many: Vec<String> = (0..20).map(|number| format!("property{number}")).collect();
     let many = TypeInfo { inputs: inputs(&many.iter().map(String::as_str).collect::<Vec<_>>()), ..TypeInfo::default() };

@@ -14,6 +14,7 @@ auth:
   half: { type: aws-token, config: { accessKey: AK, region: sea } }
   nowhere: { type: aws-token, config: { accessKey: AK, secretAccessKey: hush } }
   cloud: { type: gcp-service-account, config: { projectId: tide-7, credentials: 'no JSON' } }
+  key: { type: gcp-service-account, config: { projectId: tide-7, credentials: '{\"type\":\"service_account\"}' } }
 ";
     sections(&format!(
         "resources:
@@ -37,10 +38,20 @@ fn gcs(config: &str) -> String {
 }
 
 #[test]
+fn account_of_another_cloud_is_refused() {
+    let found = s3("credentials: ${auth:key}");
+    assert!(found.contains("error[credentials]: these are not the credentials of an AWS account"), "{found}");
+    let found = gcs("credentials: ${auth:reef}\nlocation: EU");
+    assert!(found.contains("error[credentials]: these are the credentials of AWS, and not of Google Cloud"), "{found}");
+    assert!(found.contains("where NAME is of type `gcp-service-account`") && !found.contains("hush"), "{found}");
+    assert_eq!(gcs("credentials: ${auth:key}\nlocation: EU"), "");
+}
+
+#[test]
 fn complete_bucket_configs_are_accepted() {
     for config in [
         "credentials: ${auth:reef}",
-        "credentials: ${auth:reef}\ndomain: ''\nname: media\nindexDocument: home.html\nbaseDnsZone: reef.example",
+        "credentials: ${auth:reef}\ndomain: ''\nname: media\nbaseDnsZone: ''",
         "region: sea",
         "region: sea\naccessKey: AK\nsecretAccessKey: ${secret:x}",
         "credentials: ${resource:v.account}",
@@ -151,6 +162,15 @@ fn wrong_kinds_and_misspelled_keys_are_reported_at_their_lines() {
     14 |             name: [media]
        |                   ^^^^^^^
 
+    warning[unknown-key]: the key `allowOnlyHttp` is ignored
+      --> .sc/stacks/s/server.yaml:15:13
+       |
+    15 |             allowOnlyHttp: true
+       |             ^^^^^^^^^^^^^
+       |
+       = hint: did you mean `allowOnlyHttps`?
+       = hint: the keys are credentials, account, accessKey, secretAccessKey, region, name, allowOnlyHttps, domain, indexDocument, errorDocument, corsConfig, baseDnsZone, provisionWwwDomain
+
     error[wrong-kind]: expected `true` or `false`, found a single value
       --> .sc/stacks/s/server.yaml:16:29
        |
@@ -166,6 +186,7 @@ fn wrong_kinds_and_misspelled_keys_are_reported_at_their_lines() {
        |               ^^^^^^^^^^^^^
        |
        = hint: did you mean `allowedOrigins`?
+       = hint: the keys are allowedOrigins, allowedMethods
 
     error[wrong-kind]: expected a list, found a single value
       --> .sc/stacks/s/server.yaml:19:31
@@ -187,6 +208,7 @@ fn wrong_kinds_and_misspelled_keys_are_reported_at_their_lines() {
        |             ^^^^^^^^^^
        |
        = hint: did you mean `bucketName`?
+       = hint: the keys are credentials, projectId, name, bucketName, location, adopt
     ");
     insta::assert_snapshot!(gcs("credentials: ${auth:cloud}\nlocation: EU\nadopt: true"), @"
     error[missing-key]: `bucketName` is missing

@@ -45,7 +45,7 @@ fn closed_sections_have_same_keys_in_schema_and_reader() {
         ("/$defs/plugin", plugin("source: { type: local, path: p }, zzz: 1")),
         ("/$defs/plugin/properties/goPlugin", plugin("source: { type: local, path: p }, goPlugin: { zzz: 1 }")),
         ("/$defs/options", resource("zzz: 1")),
-        ("/$defs/options/properties/customTimeouts", resource("customTimeouts: { zzz: 1 }")),
+        ("/$defs/customTimeouts", resource("customTimeouts: { zzz: 1 }")),
         ("/$defs/options/properties/aliases/items/anyOf/1", resource("aliases: [{ zzz: 1 }]")),
     ];
     for (pointer, sections) in table {

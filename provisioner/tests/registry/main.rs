@@ -8,11 +8,13 @@ mod repository;
 #[path = "../../config/tests/config/schema_agreement.rs"]
 mod schema_agreement;
 
+mod agreement;
 mod buckets;
 mod editor;
 mod queues;
 mod required_keys;
 mod templates;
+mod unused_keys;
 
 use provisioner::registry::recipes;
 use repository::Files;

@@ -108,6 +108,7 @@ deadLetterQueue:
        |             ^^^^^^^^^^^
        |
        = hint: did you mean `delaySeconds`?
+       = hint: the keys are credentials, account, accessKey, secretAccessKey, region, name, fifo, contentBasedDeduplication, visibilityTimeoutSeconds, messageRetentionSeconds, delaySeconds, receiveWaitTimeSeconds, deadLetterQueue
     ");
 }
 

@@ -40,10 +40,11 @@ fn each_required_key_is_reported_if_it_is_missing_or_empty() {
             // Another value than a text cannot be an empty one.
             let kinds = &schema["properties"][key]["type"];
             let is_text = kinds == "string" || kinds.as_array().is_some_and(|kinds| kinds.contains(&"string".into()));
-            let empty = is_text.then(|| format!("{with}, {key}: ''"));
-            for config in [with.to_owned(), format!("{with}, {key}: ")].into_iter().chain(empty) {
+            let empty = is_text.then(|| (format!("{with}, {key}: ''"), "is empty"));
+            let missing = [with.to_owned(), format!("{with}, {key}: ")].map(|config| (config, "is missing"));
+            for (config, error) in missing.into_iter().chain(empty) {
                 let (messages, line) = messages(name, &config);
-                let (_, rest) = messages.split_once(&format!("error[missing-key]: `{key}` is missing\n")).unwrap();
+                let (_, rest) = messages.split_once(&format!("error[missing-key]: `{key}` {error}\n")).unwrap();
                 let place = rest.lines().next().unwrap();
                 assert!(place.contains(&format!("server.yaml:{line}:")), "{name}: {config}: {messages}");
             }

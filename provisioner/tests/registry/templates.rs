@@ -221,6 +221,7 @@ outputs: { /reef/s/web: 1 }
        |                                      ^^^^^^
        |
        = hint: did you mean `region`?
+       = hint: the keys are account, accessKey, secretAccessKey, region, credentials
 
     error[wrong-kind]: expected a mapping, found a list
       --> .sc/stacks/s/server.yaml:13:38

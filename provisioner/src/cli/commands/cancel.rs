@@ -11,7 +11,7 @@ use crate::cli::exit::Exit;
 use crate::cli::lock_process::LockProcess;
 use crate::cli::output::Output;
 use crate::cli::prompt::{Confirmation, confirm, decline};
-use crate::cli::stacks::{only, read_stack};
+use crate::cli::stacks::{only, read_stack_of_state};
 use crate::cli::ui::Ui;
 
 /// Remove the lock of an interrupted run
@@ -36,7 +36,7 @@ pub(crate) struct CancelArgs {
 
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &CancelArgs) -> anyhow::Result<Exit> {
-    let stacks = read_stack(ui, global, &args.stack)?;
+    let stacks = read_stack_of_state(ui, global, &args.stack)?;
     let access = stacks.open_access(only(&stacks)?).await?;
     let StackAccess { store, stack, .. } = &access;
     let held = store.locks(stack).await?;
@@ -123,6 +123,7 @@ mod tests {
             journal_mode: Default::default(),
             unrecorded: Default::default(),
             locks: LockSettings::default(),
+            begins_anew: false,
             engine_version: String::new(),
         }
     }

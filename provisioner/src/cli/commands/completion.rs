@@ -1,6 +1,7 @@
 //! `sc completion`: scripts that complete `sc` in shells. They call `sc` itself for the words.
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Command};
 use clap_complete::aot::Shell;
@@ -37,18 +38,28 @@ pub(crate) struct CompletionArgs {
 
 /// Prints the script.
 pub(crate) fn run(args: CompletionArgs) -> anyhow::Result<Exit> {
-    print_result(&script(args.shell)?)?;
+    print_result(&script(args.shell, &program_name())?)?;
     Ok(Exit::Done)
 }
 
-fn script(shell: Shell) -> std::io::Result<String> {
+fn script(shell: Shell, name: &str) -> std::io::Result<String> {
     let mut script = Vec::new();
     let shells = Shells::builtins();
     let completer = shells.completer(&shell.to_string());
     let completer = completer.ok_or_else(|| std::io::Error::other(format!("{shell} is not supported")))?;
-    completer.write_registration(VARIABLE, "sc", "sc", "sc", &mut script)?;
+    completer.write_registration(VARIABLE, name, name, name, &mut script)?;
     let script = String::from_utf8_lossy(&script).into_owned();
     Ok(if shell == Shell::Bash { without_patterns(&script) } else { script })
+}
+
+/// Returns the name under which this program was started: where both programs called `sc` are on one PATH, one has another name.
+fn program_name() -> String {
+    let path = std::env::args_os().next().map(PathBuf::from);
+    let name = path.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
+    // A word that a shell does not take apart.
+    let is_word =
+        |name: &&str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    name.filter(is_word).unwrap_or("sc").to_owned()
 }
 
 /// Prints the words of a completion if a script asks for them. Returns false for any other run of the program.
@@ -69,14 +80,14 @@ mod tests {
     #[test]
     fn completion_script_of_each_shell_calls_the_program() {
         for shell in Shell::value_variants() {
-            let script = script(*shell).unwrap();
-            assert!(script.contains(VARIABLE) && script.contains("sc"), "{shell}: {script}");
+            let script = script(*shell, "scx").unwrap();
+            assert!(script.contains(VARIABLE) && script.contains("scx"), "{shell}: {script}");
         }
     }
 
     #[test]
     fn script_of_bash_expands_no_patterns_in_the_words() {
-        let script = script(Shell::Bash).unwrap();
+        let script = script(Shell::Bash, "sc").unwrap();
         let places: Vec<_> = ["set -f\n", "COMPREPLY=( $(", "set +f\n", "unset COMPREPLY"]
             .iter()
             .map(|text| script.find(text))

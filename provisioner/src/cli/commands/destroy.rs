@@ -7,12 +7,13 @@ use provisioner::operation;
 
 use crate::cli::access::check_passphrases;
 use crate::cli::args::{
-    ConfirmArgs, EmptyStateArgs, GlobalArgs, JournalArgs, LockArgs, MissingArgs, RunArgs, StackArgs, TimeLimitArgs,
+    ConfirmArgs, EmptyStateArgs, GlobalArgs, JournalArgs, LockArgs, MessageArgs, MissingArgs, PendingArgs, RunArgs,
+    StackArgs, TimeLimitArgs,
 };
 use crate::cli::exit::{Changes, CliError, Exit};
 use crate::cli::prompt::Confirmation;
 use crate::cli::runs::{Runs, on_stacks};
-use crate::cli::stacks::{check_core_types, read_stack};
+use crate::cli::stacks::{check_before_plugins, read_stack};
 use crate::cli::ui::Ui;
 
 /// Delete all resources of a stack
@@ -63,6 +64,8 @@ pub(crate) struct DestroyArgs {
     #[command(flatten)]
     pub(crate) missing: MissingArgs,
     #[command(flatten)]
+    pub(crate) pending: PendingArgs,
+    #[command(flatten)]
     pub(crate) empty: EmptyStateArgs,
     #[command(flatten)]
     pub(crate) time: TimeLimitArgs,
@@ -70,6 +73,8 @@ pub(crate) struct DestroyArgs {
     pub(crate) lock: LockArgs,
     #[command(flatten)]
     pub(crate) journal: JournalArgs,
+    #[command(flatten)]
+    pub(crate) message: MessageArgs,
     #[command(flatten)]
     pub(crate) run: RunArgs,
 }
@@ -94,14 +99,16 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> any
     args.check()?;
     let stacks = read_stack(ui, global, &args.stack)?;
     if args.run.program.run_program {
-        check_core_types(&ui.output, &stacks)?;
+        check_before_plugins(&ui.output, &stacks)?;
     }
     let mut runs = Runs::new(&args.run, args.diff, args.time, Changes::Allowed);
     runs.options.deployment.exclude_protected = args.exclude_protected;
     runs.options.allow_empty = args.empty.allow_empty;
+    runs.message = (!args.preview).then(|| args.message.clone());
     (runs.lock, runs.journal) = (args.lock, args.journal);
     runs.yes = args.confirm.yes;
     runs.missing = args.missing;
+    runs.pending = args.pending.clone();
     let refresh = !args.run.skip_refresh;
     if !args.preview {
         check_passphrases(&ui.output, &stacks)?;
@@ -125,7 +132,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> any
             MessageText::new(format_args!("Destroy {which} resources of stack {}?", run.program.stack().name));
         match session.confirm(&question, args.confirm.yes).await? {
             Confirmation::No => Ok(None),
-            Confirmation::Yes => Ok(Some(operation::destroy(run, refresh).await?)),
+            Confirmation::Yes => Ok(operation::destroy(run, refresh).await?),
         }
     })
     .await

@@ -7,7 +7,9 @@ use provisioner::program::ImportLookupError;
 use pulumi_proto::resource_id::ResourceId;
 
 use crate::cli::access::{check_passphrases, create_buckets};
-use crate::cli::args::{EmptyStateArgs, GlobalArgs, JournalArgs, LockArgs, ShowArgs, StackArgs, TimeLimitArgs};
+use crate::cli::args::{
+    EmptyStateArgs, GlobalArgs, JournalArgs, LockArgs, MessageArgs, ShowArgs, StackArgs, TimeLimitArgs, resource_and_id,
+};
 use crate::cli::exit::{Changes, CliError, Exit};
 use crate::cli::runs::{Runs, on_stacks};
 use crate::cli::stacks::read_stack;
@@ -16,7 +18,7 @@ use crate::cli::ui::Ui;
 /// Import existing resources into the state of a stack
 ///
 /// Declare each resource in server.yaml first. On the command line, give its name as `sc preview` shows it
-/// (`KEY--ENV`). Its provider reads it by its id, and its properties are recorded. Nothing in the cloud is changed. Run
+/// (`KEY--ENV`), or `KEY`, `ENV/KEY` or `TYPE::NAME`. Its provider reads it by its id, and its properties are recorded. Nothing in the cloud is changed. Run
 /// `sc preview` afterwards, and edit server.yaml until no changes are left.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
@@ -44,14 +46,12 @@ pub(crate) struct ImportArgs {
     #[command(flatten)]
     journal: JournalArgs,
     #[command(flatten)]
+    message: MessageArgs,
+    #[command(flatten)]
     show: ShowArgs,
-}
-
-/// Parses `RESOURCE=ID`. The id may contain `=`.
-pub(crate) fn resource_and_id(text: &str) -> Result<(String, ResourceId), String> {
-    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    let parts = parts.and_then(|(name, id)| Some((name.to_owned(), ResourceId::new(id)?)));
-    parts.ok_or_else(|| "expected RESOURCE=ID, such as web--prod=i-0abc123".to_owned())
+    /// Do not ask: download packages that core types need
+    #[arg(short, long)]
+    yes: bool,
 }
 
 /// Runs the command.
@@ -59,7 +59,8 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyh
     let stacks = read_stack(ui, global, &args.stack)?;
     let mut runs = Runs::for_import(args.parallel, args.show, args.time, Changes::from_expect_no_changes(false));
     runs.options.allow_empty = args.empty.allow_empty;
-    (runs.lock, runs.journal) = (args.lock, args.journal);
+    runs.message = Some(args.message.clone());
+    (runs.lock, runs.journal, runs.yes) = (args.lock, args.journal, args.yes);
     check_passphrases(&ui.output, &stacks)?;
     create_buckets(&ui.output, &stacks).await?;
     on_stacks(ui, &stacks, runs, async |run, _| {
@@ -76,6 +77,7 @@ fn import_error(error: ImportLookupError) -> CliError {
             MessageText::new(format_args!("did you mean {similar}?"))
         }
         ImportLookupError::Unknown { similar: None, .. } => "declare it in server.yaml first".into(),
+        ImportLookupError::Several { .. } => "give the name of one of them".into(),
         ImportLookupError::CoreType { .. } => "core resources cannot be imported by id; to adopt the bucket of a \
                                                `gcp-bucket`, set `adopt` in its `config`"
             .into(),

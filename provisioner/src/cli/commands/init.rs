@@ -1,13 +1,17 @@
 //! `sc init`: writes the files of a first stack.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path};
 
 use anyhow::Context as _;
 use bridge::fs::{Access, MAX_DOCUMENT_BYTES, create_folders, place_below, read_if_exists, utf8, write_atomically};
-use bridge::shell::option;
+use bridge::shell::{option, quoted};
 use clap::{Args, ValueEnum};
 use config::Repository;
 use provisioner::operation::check_owner;
+use provisioner::registry::recipes;
+use provisioner::schema::files as files_of_schemas;
 use state::store::StackReference;
 
 use crate::cli::args::GlobalArgs;
@@ -20,13 +24,19 @@ use crate::cli::profile_settings::ProfileSettings;
 /// Folder of the JSON Schemas in the first line of a server.yaml, and in the next steps.
 const SCHEMAS: &str = "schemas";
 
+/// File in that folder with the schema of a server.yaml.
+const SERVER_SCHEMA: &str = "server.schema.json";
+
+/// Program of the plugin in the template `local`.
+const EXAMPLE_PLUGIN: &str = "plugins/pulumi-resource-files";
+
 /// Folder of the stacks, if no profile names another.
 const STACKS_FOLDER: &str = ".sc/stacks";
 
 /// Write the files of a first stack: profile, server.yaml and .gitignore
 ///
-/// Writes `.sc/cfg.<PROFILE>.yaml`, `.sc/stacks/<STACK>/server.yaml` and lines of `.gitignore`, at the root of the git
-/// repository or, outside of one, in the working folder. Existing files are not overwritten. Nothing is downloaded or
+/// Writes `.sc/cfg.<PROFILE>.yaml`, `.sc/stacks/<STACK>/server.yaml`, `schemas/server.schema.json` for editors and lines of
+/// `.gitignore`, at the root of the git repository or, outside of one, in the working folder. Existing files are not overwritten. Nothing is downloaded or
 /// provisioned.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
@@ -35,6 +45,9 @@ Examples:
       sc init
       export PULUMI_CONFIG_PASSPHRASE=…
       sc provision
+
+  Try it without a network:
+      sc init --template local
 
   Write a stack with a bucket on AWS:
       sc init --template aws --stack media")]
@@ -53,6 +66,8 @@ enum Template {
     /// A random name and a password; needs no account
     #[default]
     Random,
+    /// A file and a password, by a plugin that is a part of sc; needs no network
+    Local,
     /// A bucket on S3
     Aws,
     /// A bucket on Google Cloud Storage
@@ -66,6 +81,7 @@ impl Template {
     fn text(self) -> &'static str {
         match self {
             Self::Random => include_str!("init/random.yaml"),
+            Self::Local => include_str!("init/local.yaml"),
             Self::Aws => include_str!("init/aws.yaml"),
             Self::Gcp => include_str!("init/gcp.yaml"),
             Self::Empty => include_str!("init/empty.yaml"),
@@ -95,6 +111,14 @@ pub(crate) fn run(output: &Output, global: &GlobalArgs, args: &InitArgs) -> anyh
     files.write(&profile_file, &settings.text())?;
     let text = text_of_server_yaml(args.template, &server_yaml);
     files.write(&server_yaml, &text)?;
+    if args.template == Template::Local {
+        files.write_program(EXAMPLE_PLUGIN, &example_plugin())?;
+    }
+    // The types of plugins are added by `sc schema-gen`, which starts the plugins.
+    let schemas = files_of_schemas(&recipes::built_in_types(), None);
+    if let Some(schema) = schemas.get(SERVER_SCHEMA) {
+        files.write(&format!("{SCHEMAS}/{SERVER_SCHEMA}"), schema)?;
+    }
     files.add_lines(".gitignore", &ignored)?;
     if output.results_are_json() {
         let json = serde_json::json!({ "root": root, "written": files.written, "extended": files.extended, "kept": files.kept });
@@ -114,12 +138,21 @@ pub(crate) fn run(output: &Output, global: &GlobalArgs, args: &InitArgs) -> anyh
 fn text_of_server_yaml(template: Template, path: &str) -> String {
     let folders = Path::new(path).parent().into_iter().flat_map(Path::components);
     let up = "../".repeat(folders.filter(|component| matches!(component, Component::Normal(_))).count());
-    format!("# yaml-language-server: $schema={up}{SCHEMAS}/server.schema.json\n{}", template.text())
+    format!("# yaml-language-server: $schema={up}{SCHEMAS}/{SERVER_SCHEMA}\n{}", template.text())
+}
+
+/// Returns a program that serves the provider `files`, which is a part of this program: at the place where it is now, else on PATH.
+fn example_plugin() -> String {
+    let program = std::env::current_exe().unwrap_or_default().display().to_string();
+    let program = quoted(&program);
+    format!(
+        "#!/bin/sh\n# The provider `files`, an example that is a part of sc.\nprogram={program}\n[ -x \"$program\" ] || program=sc\nexec \"$program\" plugin serve-example \"$@\"\n"
+    )
 }
 
 fn next_steps(template: Template, profile: &str) -> Vec<Line> {
     let option = if profile == "default" { String::new() } else { format!(" {}", option("-p", profile)) };
-    let install = (template != Template::Empty)
+    let install = (!matches!(template, Template::Empty | Template::Local))
         .then(|| (format!("sc plugin install{option}"), "downloads the plugin, and prints the checksum that pins it"));
     let steps =
         [("export PULUMI_CONFIG_PASSPHRASE=…".to_owned(), "chooses the passphrase of the secrets in the state")]
@@ -128,7 +161,10 @@ fn next_steps(template: Template, profile: &str) -> Vec<Line> {
             .chain([
                 (format!("sc preview{option}"), "shows the changes"),
                 (format!("sc provision{option}"), "makes them"),
-                (format!("sc schema-gen {SCHEMAS}{option}"), "writes the JSON Schema for editors"),
+                (
+                    format!("sc schema-gen {SCHEMAS}{option}"),
+                    "adds the types of plugins to the JSON Schema for editors",
+                ),
             ]);
     let line = |(command, effect): (String, &str)| Line::plain(format!("  {command}")).pad_to(40).text(effect);
     std::iter::once(Line::plain("next:")).chain(steps.map(line)).collect()
@@ -152,6 +188,17 @@ impl Files<'_> {
         }
         write_file(&place_below(self.root, Path::new(path))?, text)?;
         self.written.push(path.to_owned());
+        Ok(())
+    }
+
+    /// Writes a program, unless there is a file already.
+    fn write_program(&mut self, path: &str, text: &str) -> anyhow::Result<()> {
+        self.write(path, text)?;
+        if self.written.iter().any(|written| written == path) {
+            let target = place_below(self.root, Path::new(path))?;
+            let executable = fs::set_permissions(&target, Permissions::from_mode(0o755));
+            executable.with_context(|| format!("{} cannot be made executable", target.display()))?;
+        }
         Ok(())
     }
 

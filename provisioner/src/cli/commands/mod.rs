@@ -5,6 +5,7 @@ pub(crate) mod completion;
 pub(crate) mod destroy;
 pub(crate) mod import;
 pub(crate) mod init;
+pub(crate) mod man;
 pub(crate) mod plugin;
 pub(crate) mod plugin_debug;
 pub(crate) mod preview;
@@ -49,7 +50,7 @@ Exit codes:
   130  cancelled before the end, such as by Ctrl-C
   255  a bug in sc
 
-Results go to standard output, everything else to standard error. Secrets are masked everywhere unless --show-secrets is given.")]
+Results go to standard output, everything else to standard error. Values that are marked as secret are masked everywhere unless --show-secrets is given.")]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: GlobalArgs,
@@ -79,6 +80,15 @@ pub(crate) enum Command {
     Secrets(secrets::SecretsCommand),
     SchemaGen(schema_gen::SchemaGenArgs),
     Completion(completion::CompletionArgs),
+    #[command(hide = true)]
+    Man(man::ManArgs),
+}
+
+impl Command {
+    /// Returns whether the command receives the signals of the process itself.
+    pub(crate) fn has_own_signals(&self) -> bool {
+        matches!(self, Self::Plugin(command) if matches!(command.verb, plugin::PluginVerb::ServeExample(_)))
+    }
 }
 
 /// Runs a command.
@@ -99,6 +109,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> anyhow::Result<Exit> {
         Command::Secrets(command) => secrets::run(ui, &cli.global, &command).await,
         Command::SchemaGen(args) => schema_gen::run(ui, &cli.global, &args).await,
         Command::Completion(args) => completion::run(args),
+        Command::Man(args) => man::run(&ui.output, &cli.global, &args, Cli::command()),
     }
 }
 

@@ -11,8 +11,7 @@ use bridge::process::Spawner;
 use bridge::source::without_credentials;
 use clap::{Args, Subcommand};
 use provisioner::operation::{
-    InstalledPlugin, LocatedPackage, OperationError, PackageLocation, PluginSettings, Stacks, digest_of_local_plugin,
-    key_stack,
+    InstalledPlugin, LocatedPackage, OperationError, PackageLocation, PluginSettings, Stacks, key_stack,
 };
 
 use super::plugin_debug::{self, DebugArgs};
@@ -54,6 +53,17 @@ pub(crate) enum PluginVerb {
     /// `pulumi`, or another `sc`, uses the process instead of one that it starts. A go-plugin server is started without TLS,
     /// and `sandbox: strict` does not apply.
     Debug(DebugArgs),
+    /// Serve the provider `files`, an example that is a part of sc; started as a plugin of `sc init --template local`
+    #[command(hide = true)]
+    ServeExample(ServeExampleArgs),
+}
+
+/// Arguments of `sc plugin serve-example`, those of a plugin.
+#[derive(Debug, Args)]
+pub(crate) struct ServeExampleArgs {
+    /// Address of the engine, and flags that are ignored
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
 }
 
 /// Arguments of `sc plugin install`.
@@ -76,6 +86,12 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &PluginCommand) -
         PluginVerb::Debug(args) => plugin_debug::run(ui, global, args).await,
         PluginVerb::Ls(args) => list(ui, global, args).await,
         PluginVerb::Install(args) => install(ui, global, args).await,
+        PluginVerb::ServeExample(args) => {
+            let variable = |name: &str| std::env::var(name).ok();
+            let served = plugins_example::run(args.arguments.iter().cloned(), variable).await;
+            served.map_err(|error| anyhow::anyhow!("{error}"))?;
+            Ok(Exit::Done)
+        }
     }
 }
 
@@ -104,12 +120,14 @@ async fn install(ui: &Ui, global: &GlobalArgs, args: &InstallArgs) -> anyhow::Re
                 settings.install(stack, &provided, &events, &session.signals).await?
             {
                 match package {
-                    Ok(package) => rows.push(Installed {
-                        stack: &stack.name,
-                        digest: digest_or_warning(&ui.output, &plugin, digest),
-                        plugin,
-                        package,
-                    }),
+                    Ok(package) => {
+                        rows.push(Installed {
+                            stack: &stack.name,
+                            digest: digest_or_warning(&ui.output, &plugin, digest),
+                            plugin,
+                            package,
+                        });
+                    }
                     Err(error) => failed.push(OperationError::Plugins { error, found: Vec::new() }.into()),
                 }
             }
@@ -181,32 +199,36 @@ struct Listed<'s> {
     plugin: &'s PluginConfig,
     /// Package of core types that no plugin of the stack declares.
     undeclared: Option<&'s LocatedPackage>,
+    /// Declared checksum, else the digest of what is on this machine.
     digest: Option<Sha256Digest>,
+    /// True if what is on this machine has the declared checksum; `None` if one of them is not known, or they cannot be compared.
+    matches: Option<bool>,
 }
 
 async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exit> {
     let stacks = read_stacks(ui, global, &args.stacks)?;
     // Nothing is started.
-    let settings = PluginSettings {
-        attached: attached_plugins::read(&stacks.process_context.environment)?,
-        ..PluginSettings::new(&stacks, Spawner::unsupervised(), PluginPool::new())
-    };
+    let mut settings = PluginSettings::new(&stacks, Spawner::unsupervised(), PluginPool::new());
+    settings.attached = attached_plugins::read(&stacks.process_context.environment)?;
     let mut undeclared = Vec::new();
     for stack in &stacks.stacks {
         let located = settings.locate_packages(&stacks.program(stack)).await;
         undeclared
             .push(located.inspect_err(|error| ui.output.print_diagnostics(error.diagnostics(), &stacks.sources))?);
     }
-    let Stacks { stacks, repository, .. } = &stacks;
+    let Stacks { stacks, .. } = &stacks;
     let mut listed = Vec::new();
     for (stack, undeclared) in stacks.iter().zip(&undeclared) {
         for plugin in stack.plugins.iter().map(|declared| &declared.plugin) {
-            let digest = match plugin.source.checksum() {
-                Some(checksum) => checksum.for_platform(Platform::current()),
-                // A plugin that is missing is reported by the commands that need it.
-                None => digest_of_local_plugin(&repository.root, plugin).await.unwrap_or_default(),
-            };
-            listed.push(Listed { stack: &stack.name, plugin, undeclared: None, digest });
+            // A plugin that is missing is reported by the commands that need it.
+            let known = settings.sources.known_digest(plugin).await.unwrap_or_default();
+            let declared = plugin.source.checksum().map(|checksum| checksum.for_platform(Platform::current()));
+            // A checksum of a release may be that of the asset or of the executable in it.
+            let is_comparable = !matches!(plugin.source, PluginSource::GithubRelease(_));
+            let matches =
+                declared.flatten().zip(known).filter(|_| is_comparable).map(|(declared, known)| declared == known);
+            let digest = declared.unwrap_or(known);
+            listed.push(Listed { stack: &stack.name, plugin, undeclared: None, digest, matches });
         }
         for located in undeclared {
             let digest = match &located.location {
@@ -214,7 +236,7 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
                 PackageLocation::Attached | PackageLocation::PulumiFolder(_) | PackageLocation::Release => None,
             };
             let (stack, plugin) = (&stack.name, &located.plugin);
-            listed.push(Listed { stack, plugin, undeclared: Some(located), digest });
+            listed.push(Listed { stack, plugin, undeclared: Some(located), digest, matches: None });
         }
     }
     if ui.output.results_are_json() {
@@ -258,7 +280,11 @@ impl Listed<'_> {
     fn as_row(&self) -> Vec<String> {
         let plugin = self.plugin;
         let (place, version) = self.origin();
-        let pinned = if plugin.source.checksum().is_some() { "yes" } else { "no" };
+        let pinned = match (plugin.source.checksum(), self.matches) {
+            (None, _) => "no",
+            (Some(_), Some(false)) => "differs",
+            (Some(_), _) => "yes",
+        };
         let mark = match self.undeclared {
             Some(located) => format!(" (core types, {})", found(&located.location)),
             None if plugin.enabled => String::new(),
@@ -290,6 +316,7 @@ impl Listed<'_> {
             "location": place,
             "version": version,
             "pinned": plugin.source.checksum().is_some(),
+            "matches": self.matches,
             "sandbox": describe_sandbox(&plugin.sandbox),
             "checksum": self.digest.map(|digest| digest.to_string()),
             "declared": self.undeclared.is_none(),

@@ -180,6 +180,13 @@ impl Debugged<'_> {
             Severity::Info,
             &format!("{process} listens at {address} and is not configured; Ctrl-C ends this command"),
         );
+        if !running.is_attachable() {
+            self.report(
+                Severity::Warning,
+                "it does not implement Attach, without which `pulumi` does not attach: another sc does by the line above; for `pulumi`, \
+                 implement Attach (ResourceProvider), which receives the address of the engine",
+            );
+        }
         if let PluginAddress::Tcp(address) = address {
             let port = address.port();
             self.report(
@@ -204,7 +211,9 @@ impl Debugged<'_> {
 /// Returns the variable by which a host attaches to a plugin, and its value.
 fn reattach_variable(plugin: &PluginConfig, running: &StandalonePlugin) -> (&'static str, String) {
     let address = running.address();
-    if let (PluginAddress::Tcp(address), Dialect::Pulumi | Dialect::Register(_)) = (address, &plugin.dialect) {
+    if let (PluginAddress::Tcp(address), Dialect::Pulumi | Dialect::Register(_)) = (address, &plugin.dialect)
+        && running.is_attachable()
+    {
         return (attached_plugins::PULUMI, format!("{}:{}", plugin.package, address.port()));
     }
     let network = match address {

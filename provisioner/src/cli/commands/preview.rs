@@ -3,10 +3,10 @@
 use clap::Args;
 use provisioner::operation;
 
-use crate::cli::args::{DiffArgs, GlobalArgs, ReplaceArgs, RunArgs, StacksArgs, TimeLimitArgs};
+use crate::cli::args::{DiffArgs, GlobalArgs, PendingArgs, ReplaceArgs, RunArgs, StacksArgs, TimeLimitArgs};
 use crate::cli::exit::{Changes, Exit};
 use crate::cli::runs::{Runs, on_stacks};
-use crate::cli::stacks::{check_core_types, read_stacks};
+use crate::cli::stacks::{check_before_plugins, read_stacks};
 use crate::cli::ui::Ui;
 
 /// Show the changes that provision would make
@@ -32,6 +32,8 @@ pub(crate) struct PreviewArgs {
     #[arg(long)]
     pub(crate) expect_no_changes: bool,
     #[command(flatten)]
+    pub(crate) pending: PendingArgs,
+    #[command(flatten)]
     pub(crate) time: TimeLimitArgs,
     #[command(flatten)]
     pub(crate) run: RunArgs,
@@ -42,9 +44,10 @@ pub(crate) struct PreviewArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &PreviewArgs) -> anyhow::Result<Exit> {
     let stacks = read_stacks(ui, global, &args.stacks)?;
-    check_core_types(&ui.output, &stacks)?;
+    check_before_plugins(&ui.output, &stacks)?;
     let runs = Runs::new(&args.run, args.diff.diff, args.time, Changes::from_expect_no_changes(args.expect_no_changes));
-    let runs = runs.with_replacements(&args.replace).with_keys();
+    let mut runs = runs.with_replacements(&args.replace).with_keys();
+    runs.pending = args.pending.clone();
     let refresh = !args.run.skip_refresh;
     on_stacks(ui, &stacks, runs, async |run, _| Ok(Some(operation::preview(run, refresh).await?))).await
 }

@@ -7,13 +7,13 @@ use provisioner::operation::{self, ProvisionOptions};
 
 use crate::cli::access::{check_passphrases, create_buckets};
 use crate::cli::args::{
-    DiffArgs, EmptyStateArgs, GlobalArgs, GuardArgs, JournalArgs, LockArgs, MissingArgs, ReplaceArgs, RunArgs,
-    StacksArgs, TimeLimitArgs,
+    DiffArgs, EmptyStateArgs, GlobalArgs, GuardArgs, JournalArgs, LockArgs, MessageArgs, MissingArgs, PendingArgs,
+    ReplaceArgs, RunArgs, StacksArgs, TimeLimitArgs,
 };
 use crate::cli::exit::{Changes, Exit};
 use crate::cli::guard::Guard;
 use crate::cli::runs::{Runs, on_stacks};
-use crate::cli::stacks::{check_core_types, read_stacks};
+use crate::cli::stacks::{check_before_plugins, read_stacks};
 use crate::cli::ui::Ui;
 
 /// Create, update and delete resources to match the stacks
@@ -52,8 +52,10 @@ pub(crate) struct ProvisionArgs {
     #[command(flatten)]
     pub(crate) missing: MissingArgs,
     #[command(flatten)]
+    pub(crate) pending: PendingArgs,
+    #[command(flatten)]
     pub(crate) diff: DiffArgs,
-    /// Fail with exit code 7 if there are changes
+    /// Apply the changes, and fail with exit code 7 if there were any; to change nothing, give --preview as well
     #[arg(long)]
     pub(crate) expect_no_changes: bool,
     #[command(flatten)]
@@ -62,6 +64,8 @@ pub(crate) struct ProvisionArgs {
     pub(crate) lock: LockArgs,
     #[command(flatten)]
     pub(crate) journal: JournalArgs,
+    #[command(flatten)]
+    pub(crate) message: MessageArgs,
     /// Accepted for compatibility; has no effect on provision
     #[arg(short = 'M', long, value_name = "DURATION", hide = true)]
     pub(crate) preview_timeout: Option<String>,
@@ -70,6 +74,9 @@ pub(crate) struct ProvisionArgs {
     pub(crate) timeout: Option<String>,
     #[command(flatten)]
     pub(crate) empty: EmptyStateArgs,
+    /// Begin a new stack, although a stack that was renamed had its name, or one of another project has equal resources
+    #[arg(long)]
+    pub(crate) new: bool,
     #[command(flatten)]
     pub(crate) run: RunArgs,
     #[command(flatten)]
@@ -79,14 +86,17 @@ pub(crate) struct ProvisionArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> anyhow::Result<Exit> {
     let stacks = read_stacks(ui, global, &args.stacks)?;
-    check_core_types(&ui.output, &stacks)?;
+    check_before_plugins(&ui.output, &stacks)?;
     let changes = Changes::from_expect_no_changes(args.expect_no_changes);
     let mut runs =
         Runs::new(&args.run, args.diff.diff, args.time, changes).with_replacements(&args.replace).with_keys();
     runs.options.allow_empty = args.empty.allow_empty;
+    runs.message = (!args.preview).then(|| args.message.clone());
     (runs.lock, runs.journal) = (args.lock, args.journal);
+    runs.begins_anew = args.new;
     runs.yes = args.guard.yes || args.guard.skip_preview;
     (runs.missing, runs.guard) = (args.missing, Some(args.guard));
+    (runs.pending, runs.asks_about_pending) = (args.pending.clone(), !args.preview && ui.output.is_interactive());
     let refresh = !args.run.skip_refresh;
     // Before the first stack is changed, so that a stack that cannot be confirmed does not stop the run in the middle.
     for stack in stacks.requested().filter(|_| !args.preview) {

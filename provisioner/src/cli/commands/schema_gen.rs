@@ -16,7 +16,7 @@ use crate::cli::output::Output;
 use crate::cli::process::{place_to_write, working_folder};
 use crate::cli::runs::{plugin_settings, print_reasons};
 use crate::cli::session::{self, Session, SessionOptions};
-use crate::cli::stacks::read_stacks;
+use crate::cli::stacks::read_despite_errors;
 use crate::cli::ui::Ui;
 
 /// Maximum size of an existing schema that is compared with the generated one, in bytes.
@@ -26,7 +26,8 @@ const MAX_SCHEMA_BYTES: u64 = 1 << 30;
 ///
 /// Writes `server.schema.json`, the schema of a server.yaml: its keys, the core types, and the types of the plugins
 /// that the stacks declare, from the plugins' own schemas (GetSchema). The plugins are downloaded and started for this,
-/// but not configured. Also writes folders with one file per type.
+/// but not configured. Mistakes in the files are printed; the schema has the plugins that can be read nevertheless. Also writes
+/// folders with one file per type.
 ///
 /// Editors with a YAML language server find the schema through the first line of a server.yaml.
 #[derive(Debug, Args)]
@@ -56,7 +57,12 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &SchemaGenArgs) -> a
     if args.core {
         return write(&ui.output, &working, &folder, None);
     }
-    let stacks = read_stacks(ui, global, &args.stacks)?;
+    // An editor needs the schema most while a file has mistakes.
+    let stacks = read_despite_errors(ui, global, &args.stacks)?;
+    for name in stacks.unread() {
+        ui.output
+            .warn(format_args!("the stack {name} cannot be read as far as its plugins: the schema lacks their types"));
+    }
     let plugins = plugin_settings(&stacks)?;
     let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None };
     session::run(ui, options, async |session| {

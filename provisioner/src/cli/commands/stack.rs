@@ -24,7 +24,9 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use provisioner::operation::key_stack;
 use state::store::{MigrationDirection, MigrationMark, StoredJournals};
-use state::{self, ExportedSecrets, MAX_STATE_BYTES, StackAccess, StackSummary, StackView, StateError};
+use state::{
+    self, ExportedSecrets, LockSummary, LockedRun, MAX_STATE_BYTES, StackAccess, StackSummary, StackView, StateError,
+};
 
 use crate::cli::access::{access, access_for_change, create_buckets};
 use crate::cli::args::{DirArgs, GlobalArgs, LockArgs, StackArgs};
@@ -33,7 +35,7 @@ use crate::cli::exit::{CliError, Exit};
 use crate::cli::listing::{ago, table};
 use crate::cli::migrated;
 use crate::cli::process::{place_to_write, working_folder};
-use crate::cli::stacks::{not_provisioned, only, read_all, read_stack};
+use crate::cli::stacks::{not_provisioned, only, read_all_of_states, read_stack, read_stack_of_state};
 use crate::cli::ui::Ui;
 
 /// Manage stacks: list, outputs, export, import, history, restore, migrate, rename, remove, tag
@@ -48,7 +50,8 @@ pub(crate) struct StackCommand {
 pub(crate) enum StackVerb {
     /// List the stacks with their number of resources, last update and status
     ///
-    /// The status shows locks, interrupted runs and pending operations, and where a stack has moved. No passphrase is needed. A stack whose state
+    /// The status shows runs that are active, interrupted runs and pending operations, and where a stack has moved. A run counts as ended if its
+    /// process has, or if it has not renewed its lock in time. No passphrase is needed. A stack whose state
     /// cannot be read is listed as unreadable, and its error is printed after the list.
     #[command(visible_alias = "list")]
     Ls(LsArgs),
@@ -144,7 +147,7 @@ struct StackRow {
 }
 
 async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exit> {
-    let stacks = read_all(ui, global, &args.dir)?;
+    let stacks = read_all_of_states(ui, global, &args.dir)?;
     let (mut stack_rows, mut unreadable, mut journals) = (Vec::new(), Vec::new(), BTreeMap::new());
     // A stack and that of its key, which no file declares.
     let listed = stacks.stacks.iter().flat_map(|stack| [Some(Arc::clone(stack)), key_stack(stack)]).flatten();
@@ -194,7 +197,7 @@ async fn summarize(
 
 /// Returns whether nothing of a stack is in its store.
 fn is_absent(summary: &StackSummary) -> bool {
-    summary.resources.is_none() && !summary.is_locked && !summary.is_interrupted && summary.mark.is_none()
+    summary.resources.is_none() && !summary.is_locked() && !summary.is_interrupted && summary.mark.is_none()
 }
 
 impl StackRow {
@@ -215,12 +218,15 @@ impl StackRow {
             "project": self.project,
             "resources": self.resources(),
             "updated": self.updated(),
-            "locked": self.summary.as_ref().map(|summary| summary.is_locked),
+            "locked": self.summary.as_ref().map(StackSummary::is_locked),
+            "lockedBy": self.lock().and_then(|lock| lock.by.as_deref()),
+            "run": self.lock().map(|lock| name_of(lock.run)),
             "interrupted": self.summary.as_ref().map(|summary| summary.is_interrupted),
             "pendingOperations": self.summary.as_ref().map(|summary| summary.pending_operations),
             "pendingCreates": self.summary.as_ref().map(|summary| summary.pending_creates),
             "movedTo": self.url_of_mark(MigrationDirection::To),
             "migratedFrom": self.url_of_mark(MigrationDirection::From),
+            "renamedTo": self.url_of_mark(MigrationDirection::Renamed),
         })
         .to_string()
     }
@@ -228,12 +234,14 @@ impl StackRow {
     /// Returns what distinguishes the stack from one that is ready for a run.
     fn status(&self) -> String {
         let Some(summary) = &self.summary else { return "unreadable".to_owned() };
-        let lock = match (summary.is_locked, summary.is_interrupted) {
-            // Only the host of the run can check whether its process is still alive.
-            (true, true) => Some("locked, may be interrupted".to_owned()),
-            (true, false) => Some("locked".to_owned()),
-            (false, true) => Some("interrupted".to_owned()),
-            (false, false) => None,
+        let by = summary.lock.as_ref().and_then(|lock| lock.by.as_deref()).unwrap_or("an unknown holder");
+        let lock = match (summary.lock.as_ref().map(|lock| lock.run), summary.is_interrupted) {
+            (Some(LockedRun::Active), _) => Some(format!("running: {by}")),
+            (Some(LockedRun::Ended), true) | (None, true) => Some("interrupted".to_owned()),
+            (Some(LockedRun::Ended), false) => Some("lock of an ended run".to_owned()),
+            (Some(LockedRun::Unknown), true) => Some(format!("locked by {by}, may be interrupted")),
+            (Some(LockedRun::Unknown), false) => Some(format!("locked by {by}")),
+            (None, false) => None,
         };
         let count = |count: usize, one: &str| match count {
             0 => None,
@@ -245,6 +253,10 @@ impl StackRow {
         let mark = self.mark().map(migrated::status);
         let status: Vec<String> = [mark, lock, creates, others].into_iter().flatten().collect();
         if status.is_empty() { "-".to_owned() } else { status.join(", ") }
+    }
+
+    fn lock(&self) -> Option<&LockSummary> {
+        self.summary.as_ref()?.lock.as_ref()
     }
 
     fn mark(&self) -> Option<&MigrationMark> {
@@ -264,8 +276,17 @@ impl StackRow {
     }
 }
 
+/// Returns the word of `--json` for what is known about the run that holds a lock.
+fn name_of(run: LockedRun) -> &'static str {
+    match run {
+        LockedRun::Active => "active",
+        LockedRun::Ended => "ended",
+        LockedRun::Unknown => "unknown",
+    }
+}
+
 async fn export(ui: &Ui, global: &GlobalArgs, args: &ExportArgs) -> anyhow::Result<Exit> {
-    let stacks = read_stack(ui, global, &args.stack)?;
+    let stacks = read_stack_of_state(ui, global, &args.stack)?;
     let access = access(&ui.output, &stacks, only(&stacks)?).await?;
     let secrets = if args.show_secrets { ExportedSecrets::Plaintext } else { ExportedSecrets::Encrypted };
     let Some(deployment) = StackView::export(&access, secrets).await? else {
@@ -335,12 +356,12 @@ mod tests {
     /// Shows: state.md#recorded-resources "with locks, interrupted runs, pending creates and other pending operations"
     #[test]
     fn status_of_a_stack_names_its_lock_and_pending_operations() {
-        let status = |is_locked, is_interrupted, pending_operations, pending_creates| {
+        let status = |run: Option<LockedRun>, is_interrupted, pending_operations, pending_creates| {
             let updated = Some("2026-11-21T00:49:38.8Z".to_owned());
             let summary = StackSummary {
                 resources: Some(3),
                 updated,
-                is_locked,
+                lock: run.map(|run| LockSummary { by: Some("ada@reefbox".to_owned()), run }),
                 is_interrupted,
                 pending_operations,
                 pending_creates,
@@ -350,12 +371,19 @@ mod tests {
             let row = StackRow { stack: "dev".to_owned(), project: "reef".to_owned(), summary: Some(summary) };
             row.as_row("2026-11-21T00:52:38Z".parse().unwrap())[3..].join(" | ")
         };
-        assert_eq!(status(false, false, 0, 0), "3 minutes ago | -");
-        assert_eq!(status(true, true, 1, 1), "3 minutes ago | locked, may be interrupted, 1 pending create");
-        assert_eq!(
-            status(false, true, 3, 1),
-            "3 minutes ago | interrupted, 1 pending create, 2 other pending operations"
-        );
-        assert_eq!(status(true, false, 1, 0), "3 minutes ago | locked, 1 other pending operation");
+        let (active, ended, unknown) = (Some(LockedRun::Active), Some(LockedRun::Ended), Some(LockedRun::Unknown));
+        let table = [
+            (status(None, false, 0, 0), "-"),
+            (status(active, true, 1, 1), "running: ada@reefbox, 1 pending create"),
+            (status(active, false, 0, 0), "running: ada@reefbox"),
+            (status(ended, true, 0, 0), "interrupted"),
+            (status(ended, false, 0, 0), "lock of an ended run"),
+            (status(unknown, true, 1, 1), "locked by ada@reefbox, may be interrupted, 1 pending create"),
+            (status(unknown, false, 1, 0), "locked by ada@reefbox, 1 other pending operation"),
+            (status(None, true, 3, 1), "interrupted, 1 pending create, 2 other pending operations"),
+        ];
+        for (shown, expected) in table {
+            assert_eq!(shown, format!("3 minutes ago | {expected}"));
+        }
     }
 }

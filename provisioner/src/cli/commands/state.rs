@@ -8,6 +8,9 @@ mod repair;
 mod show;
 mod view;
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 use bridge::message_text::MessageText;
 use clap::{Args, Subcommand};
 use engine::UrnPattern;
@@ -73,7 +76,7 @@ enum StateVerb {
 /// import the resource with `sc import`.
 #[derive(Debug, Args)]
 struct RmArgs {
-    /// Resources, by name or URN; `*` is a wildcard
+    /// Resources, by name (`KEY--ENV`), `KEY`, `ENV/KEY`, `TYPE::NAME` or URN; `*` is a wildcard
     #[arg(required = true, value_name = "RESOURCE")]
     resources: Vec<String>,
     /// Remove only the copy with this id, if the state has several of the resource
@@ -95,10 +98,10 @@ struct RmArgs {
 /// `options.aliases`, the next provision deletes the resource and creates a new one.
 #[derive(Debug, Args)]
 struct RenameArgs {
-    /// Name or URN of the resource
+    /// Resource, by name (`KEY--ENV`), `KEY`, `ENV/KEY`, `TYPE::NAME` or URN
     #[arg(value_name = "RESOURCE")]
     resource: String,
-    /// New name, such as `web--prod`
+    /// New name, such as `web--prod`; a key alone keeps the environment
     #[arg(value_name = "NAME")]
     name: String,
     #[command(flatten)]
@@ -127,7 +130,7 @@ struct UnprotectArgs {
 /// Selection of resources, or all resources.
 #[derive(Debug, Args)]
 struct ResourcesOrAllArgs {
-    /// Resources, by name or URN; `*` is a wildcard
+    /// Resources, by name (`KEY--ENV`), `KEY`, `ENV/KEY`, `TYPE::NAME` or URN; `*` is a wildcard
     #[arg(required_unless_present = "all", value_name = "RESOURCE")]
     resources: Vec<String>,
     /// All resources of the stack
@@ -154,7 +157,7 @@ struct UntaintArgs {
 /// Selection of resources.
 #[derive(Debug, Args)]
 struct ResourcesArgs {
-    /// Resources, by name or URN; `*` is a wildcard
+    /// Resources, by name (`KEY--ENV`), `KEY`, `ENV/KEY`, `TYPE::NAME` or URN; `*` is a wildcard
     #[arg(required = true, value_name = "RESOURCE")]
     resources: Vec<String>,
     #[command(flatten)]
@@ -177,9 +180,8 @@ struct RepairArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &StateCommand) -> anyhow::Result<Exit> {
     let set_flag = async |names: &[String], common: &CommonArgs, flag: EntryFlag, value: bool| {
-        let names = Names::new(names);
         let edit = |snapshot: &mut Snapshot| {
-            names.check(snapshot)?;
+            let names = Names::find(snapshot, names)?;
             let verb = match (flag, value) {
                 (EntryFlag::Protect, true) => "protect",
                 (EntryFlag::Protect, false) => "unprotect",
@@ -214,12 +216,11 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &StateCommand) ->
 }
 
 async fn rm(ui: &Ui, global: &GlobalArgs, args: &RmArgs) -> anyhow::Result<Exit> {
-    let names = Names::new(&args.resources);
     let policy = |is_allowed| if is_allowed { BlockerPolicy::Remove } else { BlockerPolicy::Refuse };
     let (protected, dependents) = (policy(args.force), policy(args.target_dependents));
     let options = RemoveOptions { id: args.id.as_deref(), protected, dependents };
     let edit = |snapshot: &mut Snapshot| {
-        names.check(snapshot)?;
+        let names = Names::find(snapshot, &args.resources)?;
         let removed = state_edit::remove_entries(snapshot, names.selection(), options).map_err(edit_error)?;
         Ok(removed.iter().map(|state| Change::new("forget", &state.urn).with_id(state)).collect())
     };
@@ -227,52 +228,41 @@ async fn rm(ui: &Ui, global: &GlobalArgs, args: &RmArgs) -> anyhow::Result<Exit>
 }
 
 async fn rename(ui: &Ui, global: &GlobalArgs, args: &RenameArgs) -> anyhow::Result<Exit> {
-    let names = Names::new(std::slice::from_ref(&args.resource));
     let edit = |snapshot: &mut Snapshot| {
-        names.check(snapshot)?;
-        let mut found: Vec<Urn> = snapshot.resources.iter().map(|state| state.urn.clone()).collect();
-        found.retain(|urn| names.selection()(urn));
-        found.sort();
-        found.dedup();
-        let [urn] = &found[..] else {
-            let urns: Vec<&str> = found.iter().map(Urn::as_str).collect();
-            let hint = "give the URN of one of them";
-            return Err(CliError::failed(
-                format_args!("{} matches several resources: {}", args.resource, urns.join(", ")),
-                hint,
-            ));
-        };
-        let new = state_edit::rename_resource(snapshot, urn, &args.name).map_err(edit_error)?;
-        Ok(vec![Change { detail: format!("to {}", new.name()), ..Change::new("rename", urn) }])
+        let urn = view::find_resource(snapshot, &args.resource)?;
+        let name = with_environment(&args.name, urn.name());
+        let new = state_edit::rename_resource(snapshot, &urn, &name).map_err(edit_error)?;
+        Ok(vec![Change { detail: format!("to {}", new.name()), ..Change::new("rename", &urn) }])
     };
     apply(ui, global, &args.common, Purpose::Edit, |snapshot, _| edit(snapshot)).await
 }
 
+/// Returns a new name with the environment of the old one, unless it names one: a key alone is no name of a declared resource.
+fn with_environment<'n>(new: &'n str, old: &str) -> Cow<'n, str> {
+    match old.rsplit_once("--") {
+        Some((_, environment)) if !new.contains("--") => format!("{new}--{environment}").into(),
+        _ => new.into(),
+    }
+}
+
 /// Resources that the user selected by name; all resources if no name was given.
-struct Names(Vec<UrnPattern>, Box<dyn Fn(&Urn) -> bool>);
+struct Names(Box<dyn Fn(&Urn) -> bool>);
 
 impl Names {
-    fn new(names: &[String]) -> Self {
-        let patterns: Vec<UrnPattern> = names.iter().map(UrnPattern::new).collect();
-        let selected = patterns.clone();
-        let is_selected = move |urn: &Urn| selected.is_empty() || selected.iter().any(|pattern| pattern.matches(urn));
-        Self(patterns, Box::new(is_selected))
+    /// Finds the resources among the entries of a snapshot.
+    ///
+    /// # Errors
+    /// A name selects no recorded resource, or is the key of several.
+    fn find(snapshot: &Snapshot, names: &[String]) -> Result<Self, CliError> {
+        let urns: BTreeSet<&Urn> = snapshot.resources.iter().map(|state| &state.urn).collect();
+        let urns: Vec<&Urn> = urns.into_iter().collect();
+        let patterns = names.iter().map(|name| view::pattern_of(&urns, name));
+        let patterns = patterns.collect::<Result<Vec<UrnPattern>, _>>()?;
+        Ok(Self(Box::new(move |urn| patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(urn)))))
     }
 
     fn selection(&self) -> Selection<'_> {
-        &*self.1
-    }
-
-    /// Checks that each pattern matches a recorded resource.
-    fn check(&self, snapshot: &Snapshot) -> Result<(), CliError> {
-        let has_no_match = |pattern: &&UrnPattern| !snapshot.resources.iter().any(|state| pattern.matches(&state.urn));
-        match self.0.iter().find(has_no_match) {
-            None => Ok(()),
-            Some(pattern) => Err(CliError::failed(
-                format_args!("no resource of this stack is called {}", pattern.as_str()),
-                "`sc state ls` lists the resources",
-            )),
-        }
+        &*self.0
     }
 }
 
@@ -360,7 +350,7 @@ async fn load_snapshot(
 ) -> Result<(Snapshot, Vec<UnmergedJournal>), StateError> {
     let view = StackView::open(access).await?;
     if let Some(recovered) = &view.recovered {
-        output.warn(recovery_text(recovered, view.is_unlocked));
+        output.warn(recovery_text(recovered, view.is_idle));
     }
     if !view.late.is_empty() {
         output.warn(MessageText::of(&view.late));
@@ -370,5 +360,23 @@ async fn load_snapshot(
         (Purpose::Edit, Some(conflict), _) => Err(StateError::Conflict(Box::new(conflict))),
         (Purpose::Edit, None, Some(error)) => Err(StateError::Integrity(error)),
         (Purpose::Edit, None, None) | (Purpose::Repair, ..) => Ok((view.snapshot.unwrap_or_default(), view.unmerged)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_name_without_an_environment_keeps_that_of_the_old_one() {
+        let table = [
+            ("web--prod", "site", "site--prod"),
+            ("web--prod", "web--staging", "web--staging"),
+            ("web", "site", "site"),
+            ("a--b--prod", "c", "c--prod"),
+        ];
+        for (old, new, expected) in table {
+            assert_eq!(with_environment(new, old), expected, "{old} to {new}");
+        }
     }
 }

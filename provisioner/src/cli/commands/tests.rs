@@ -14,7 +14,7 @@ fn help(words: &[&str]) -> String {
 
 #[test]
 fn help_of_each_command() {
-    let commands: [&[&str]; 44] = [
+    let commands: [&[&str]; 45] = [
         &[],
         &["init"],
         &["provision"],
@@ -52,6 +52,7 @@ fn help_of_each_command() {
         &["secrets", "list"],
         &["secrets", "add"],
         &["secrets", "delete"],
+        &["secrets", "edit"],
         &["secrets", "hide"],
         &["secrets", "reveal"],
         &["secrets", "allow"],
@@ -83,7 +84,7 @@ fn every_command_and_argument_has_help() {
     check(&Cli::command());
 }
 
-/// Shows: comparison.md#what-is-the-same "`-P -s -d -R -S -D -O -p`; `-M` and `-T` are accepted without effect"
+/// Shows: comparison.md#what-is-the-same "`-P -s -d -R -S -D -O -p`; `-M DURATION` and `-T DURATION` are accepted without effect"
 #[test]
 fn simple_container_command_lines_are_accepted() {
     let lines = [

@@ -1,6 +1,9 @@
 //! `sc validate`: finds mistakes in the files of stacks, without a cloud and without states.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
+use config::Reading;
 use config::diagnostics::{Diagnostic, Severity, SourceFiles, finish, has_errors};
 use provisioner::operation::{self, StacksRead};
 use provisioner::program::Program;
@@ -23,6 +26,10 @@ use crate::cli::ui::Ui;
 /// Reads no state and takes no lock. Plugins are fetched, and started once for all stacks if their schema is not in the
 /// cache yet, but they are not configured, so no credentials are needed. Values of resources are checked by the
 /// providers only in `sc preview`.
+///
+/// Environment variables that are not set, and secrets of a secrets.yaml that is neither on the disk nor can be read from the store,
+/// are unknown here, as in the pull request of a fork: they count as values of the right kind. --require-values makes them
+/// mistakes, for a pipeline that has them.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Exit codes: 0 no mistakes (there may be warnings), 1 mistakes, 2 wrong usage.
@@ -31,6 +38,7 @@ Examples:
     sc validate                    all stacks
     sc validate -s aquarium        one stack
     sc validate --no-plugins       only the files: fetches and starts no plugin
+    sc validate --require-values   where all variables and the key of the secrets are
     sc validate --json             each mistake as one line of JSON")]
 pub(crate) struct ValidateArgs {
     #[command(flatten)]
@@ -38,6 +46,9 @@ pub(crate) struct ValidateArgs {
     /// Check only the files: fetch and start no plugin; types and properties are not checked
     #[arg(long)]
     pub(crate) no_plugins: bool,
+    /// Report environment variables that are not set or are empty, and secrets that cannot be read, as mistakes
+    #[arg(long)]
+    pub(crate) require_values: bool,
 }
 
 /// Stacks and resources that were checked.
@@ -45,16 +56,19 @@ pub(crate) struct ValidateArgs {
 struct Checked {
     stacks: usize,
     resources: usize,
+    /// Number of placeholders whose values are unknown.
+    unknown: usize,
 }
 
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ValidateArgs) -> anyhow::Result<Exit> {
-    let (stacks, mut found) = match find_stacks(ui, global, &args.stacks)? {
+    let reading = if args.require_values { Reading::WithValues } else { Reading::WithoutValues };
+    let (stacks, mut found) = match find_stacks(ui, global, &args.stacks, reading)? {
         StacksRead::Stacks(stacks, warnings) => (stacks, warnings),
         StacksRead::Errors(found, sources) => return report(&ui.output, &found, &sources, None),
     };
     let programs = stacks.programs();
-    found.extend(programs.iter().chain(&stacks.key_programs()).flat_map(Program::check_core_types));
+    found.extend(programs.iter().chain(&stacks.key_programs()).flat_map(Program::check_before_plugins));
     if !args.no_plugins {
         let plugins = plugin_settings(&stacks)?;
         let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None };
@@ -66,10 +80,33 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ValidateArgs) -> an
             Ok(Exit::Done)
         };
         session::run(ui, options, work).await?;
+    } else {
+        // Without schemas, only values whose reading may surprise are found.
+        let warnings = |program: &Program| {
+            let found = program.check_types(&BTreeMap::new()).warnings.into_iter();
+            found.map(|warning| program.diagnostic_of(warning)).collect::<Vec<_>>()
+        };
+        found.extend(programs.iter().flat_map(warnings));
     }
     finish(&mut found);
     let resources = programs.iter().map(|program| program.stack().resources().count()).sum();
-    report(&ui.output, &found, &stacks.sources, Some(Checked { stacks: programs.len(), resources }))
+    let checked = Checked { stacks: programs.len(), resources, unknown: stacks.unknown.len() };
+    if !stacks.unknown.is_empty() {
+        let unknown = shown_placeholders(&stacks.unknown);
+        ui.output
+            .inform(format_args!("unknown here, and not checked: {unknown} (--require-values makes them mistakes)"));
+    }
+    report(&ui.output, &found, &stacks.sources, Some(checked))
+}
+
+/// Returns the first placeholders, and the number of further ones.
+fn shown_placeholders(unknown: &[String]) -> String {
+    const MAX_SHOWN: usize = 5;
+    let shown = unknown.iter().take(MAX_SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    match unknown.len().saturating_sub(MAX_SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 /// Prints the diagnostics, then what was checked and the number of mistakes. `checked` is `None` if the files could not be
@@ -87,6 +124,7 @@ fn report(
         serde_json::json!({
             "stacks": checked.map(|checked| checked.stacks),
             "resources": checked.map(|checked| checked.resources),
+            "unknownValues": checked.map(|checked| checked.unknown),
             "mistakes": mistakes,
             "warnings": warnings,
         })
@@ -101,7 +139,7 @@ fn report(
 fn summary(checked: Option<Checked>, mistakes: usize, warnings: usize) -> String {
     let warnings = if warnings == 0 { String::new() } else { format!(", {}", counted(warnings, "warning")) };
     match checked.filter(|_| mistakes == 0) {
-        Some(Checked { stacks, resources }) => {
+        Some(Checked { stacks, resources, .. }) => {
             format!("{}, {}: no mistakes{warnings}", counted(stacks, "stack"), counted(resources, "resource"))
         }
         None => format!("{}{warnings}", counted(mistakes, "mistake")),
@@ -118,7 +156,7 @@ mod tests {
 
     #[test]
     fn last_line_says_what_was_checked_or_counts_the_mistakes() {
-        let checked = |stacks, resources| Some(Checked { stacks, resources });
+        let checked = |stacks, resources| Some(Checked { stacks, resources, unknown: 0 });
         for (checked, mistakes, warnings, expected) in [
             (checked(3, 12), 0, 0, "3 stacks, 12 resources: no mistakes"),
             (checked(1, 1), 0, 2, "1 stack, 1 resource: no mistakes, 2 warnings"),

@@ -7,12 +7,18 @@ use std::time::Duration;
 
 use bridge::provider::{DiffKind, ErrorDetails};
 use config::diagnostics::escape_controls;
-use engine::events::{Download, DownloadStage, Event, Message, Operation, Outcome, Phase, Severity, StepInfo, Summary};
+use engine::events::{
+    Activity, ActivityKind, ActivityStage, Download, DownloadStage, Event, Message, Operation, Outcome, Phase,
+    Severity, StepInfo, StepOp, Summary,
+};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use state::ResourceState;
 
+use super::activities::Activities;
 use super::queue::MessageFilter;
+use super::reasons::step_reason;
+use super::rows::Refreshed;
 use super::value::{DisplayValue, Secrets, map_to_json};
 use super::{EventSubject, Renderer, Stamp, StopNotice};
 
@@ -43,18 +49,74 @@ pub(crate) fn write_event(out: &mut impl Write, line: Map<String, Value>) -> io:
 pub(crate) struct JsonDisplay<W: Write> {
     out: W,
     secrets: Secrets,
+    verbose: bool,
     numbers: EventNumbers,
+    /// End of the last phase, with its time and stack. It follows the messages that come after it, as it may be the last event.
+    held: Option<(Stamp, String, Summary)>,
+    activities: Activities,
+    /// Differences from the recorded state that the last refresh has found.
+    refreshed: Refreshed,
 }
 
+/// Age from which an activity has an event.
+const ACTIVITY_AGE: Duration = Duration::from_millis(300);
+
 impl<W: Write> JsonDisplay<W> {
-    pub(crate) fn new(out: W, secrets: Secrets, numbers: EventNumbers) -> Self {
-        Self { out, secrets, numbers }
+    pub(crate) fn new(out: W, secrets: Secrets, verbose: bool, numbers: EventNumbers) -> Self {
+        Self {
+            out,
+            secrets,
+            verbose,
+            numbers,
+            held: None,
+            activities: Activities::default(),
+            refreshed: Refreshed::new(),
+        }
+    }
+
+    fn write(&mut self, stamp: Stamp, subject: EventSubject<'_>, event: &Event) -> io::Result<()> {
+        let mut line = self.numbers.next_event(stamp.time, subject.stack);
+        describe(event, self.secrets, &mut line);
+        if let Event::Message(_) = event {
+            line.insert("place".into(), subject.place.map(|place| place.position.as_str()).into());
+        }
+        if let Event::StepStarted(info) | Event::StepSucceeded(info, _) | Event::StepFailed(info, _) = event {
+            let reason = step_reason(info.op, info, self.refreshed.get(&info.urn).map(Arc::as_ref));
+            if !reason.is_empty() {
+                line.insert("reason".into(), reason.into());
+            }
+        }
+        write_event(&mut self.out, line)
+    }
+
+    /// Writes the end of the last phase, unless it is written already.
+    fn write_held(&mut self) -> io::Result<()> {
+        let Some((stamp, stack, summary)) = self.held.take() else { return Ok(()) };
+        self.write(stamp, EventSubject { stack: &stack, place: None }, &Event::PhaseEnded(summary))
+    }
+
+    /// Keeps what a refresh finds, for the reasons of the changes after it.
+    fn keep_refresh(&mut self, event: &Event) {
+        match event {
+            Event::PhaseStarted(phase) if phase.operation == Operation::Refresh => self.refreshed.clear(),
+            Event::StepSucceeded(info, _) if info.result.is_some_and(|result| result != StepOp::Same) => {
+                self.refreshed.insert(info.urn.clone(), Arc::clone(info));
+            }
+            _ => {}
+        }
+    }
+
+    fn write_activity(&mut self, kind: ActivityKind, subject: &str, stage: ActivityStage) -> io::Result<()> {
+        let mut line = self.numbers.next_event(Timestamp::now(), "");
+        let activity = Activity { kind, subject: subject.to_owned(), stage };
+        describe(&Event::Activity(activity), self.secrets, &mut line);
+        write_event(&mut self.out, line)
     }
 }
 
 impl<W: Write + Send> Renderer for JsonDisplay<W> {
     fn message_filter(&self) -> MessageFilter {
-        MessageFilter { verbose: true, ephemeral: true }
+        MessageFilter { verbose: self.verbose, ephemeral: true }
     }
 
     fn secrets(&self) -> Secrets {
@@ -68,31 +130,47 @@ impl<W: Write + Send> Renderer for JsonDisplay<W> {
     }
 
     fn event(&mut self, stamp: Stamp, subject: EventSubject<'_>, event: &Event) -> io::Result<()> {
+        self.keep_refresh(event);
         match event {
             // Progress of downloads is emitted many times a second, for terminals only.
             Event::Download(download) if download.stage == DownloadStage::Running => return Ok(()),
             // The steps of a resource tell a program more.
-            Event::RegistrationStarted(_) | Event::RegistrationDecided(_) => return Ok(()),
-            _ => {}
+            Event::RegistrationStarted(_) | Event::RegistrationDecided(_) | Event::PhaseTotal(_) => return Ok(()),
+            // Only what lasts has an event.
+            Event::Activity(activity) => {
+                if self.activities.apply(stamp.at, activity) {
+                    self.write_activity(activity.kind, &activity.subject, ActivityStage::Ended)?;
+                }
+                return Ok(());
+            }
+            Event::PhaseEnded(summary) => {
+                self.write_held()?;
+                self.held = Some((stamp, subject.stack.to_owned(), summary.clone()));
+                return Ok(());
+            }
+            Event::Message(_) => {}
+            _ => self.write_held()?,
         }
-        let mut line = self.numbers.next_event(stamp.time, subject.stack);
-        describe(event, self.secrets, &mut line);
-        if let Event::Message(_) = event {
-            line.insert("place".into(), subject.place.map(|place| place.position.as_str()).into());
-        }
-        write_event(&mut self.out, line)
+        self.write(stamp, subject, event)
     }
 
     fn stop(&mut self, stamp: Stamp, notice: StopNotice) -> io::Result<()> {
         self.event(stamp, EventSubject { stack: "", place: None }, &Event::Message(notice.message(None)))
     }
 
-    fn tick(&mut self, _at: Duration) -> io::Result<()> {
-        Ok(())
+    fn tick(&mut self, at: Duration) -> io::Result<()> {
+        let begun = self.activities.report(at, ACTIVITY_AGE);
+        let begun: Vec<_> = begun.map(|running| (running.kind, running.subject.clone())).collect();
+        begun.iter().try_for_each(|(kind, subject)| self.write_activity(*kind, subject, ActivityStage::Started))
     }
 
     fn pause(&mut self) -> io::Result<()> {
         self.out.flush()
+    }
+
+    fn finish(&mut self, _: Duration) -> io::Result<()> {
+        self.write_held()?;
+        self.pause()
     }
 }
 
@@ -102,7 +180,11 @@ fn describe(event: &Event, secrets: Secrets, line: &mut Map<String, Value>) {
             line.insert("event".into(), "phase-started".into());
             describe_phase(*phase, line);
         }
-        Event::RegistrationStarted(_) | Event::RegistrationDecided(_) => {}
+        Event::RegistrationStarted(_) | Event::RegistrationDecided(_) | Event::PhaseTotal(_) => {}
+        Event::Activity(activity) => {
+            line.insert("event".into(), "activity".into());
+            describe_activity(activity, line);
+        }
         Event::StepStarted(info) => {
             line.insert("event".into(), "step-started".into());
             describe_step(info, secrets, line);
@@ -157,6 +239,18 @@ fn describe(event: &Event, secrets: Secrets, line: &mut Map<String, Value>) {
     }
 }
 
+fn describe_activity(activity: &Activity, line: &mut Map<String, Value>) {
+    let Activity { kind, subject, stage } = activity;
+    let stage = match stage {
+        ActivityStage::Started => "started",
+        ActivityStage::Ended => "done",
+    };
+    line.insert("kind".into(), kind.as_str().into());
+    line.insert("subject".into(), subject.as_str().into());
+    line.insert("stage".into(), stage.into());
+    line.insert("text".into(), format!("{kind} {subject}").into());
+}
+
 fn describe_download(download: &Download, line: &mut Map<String, Value>) {
     let stage = match download.stage {
         DownloadStage::Started => "started",
@@ -196,6 +290,9 @@ fn describe_step(info: &StepInfo, secrets: Secrets, line: &mut Map<String, Value
     line.insert("internal".into(), info.internal.into());
     if info.is_retained() {
         line.insert("retained".into(), true.into());
+    }
+    if info.may_exist {
+        line.insert("mayExist".into(), true.into());
     }
     line.insert("replaceKeys".into(), info.replace_keys.clone().into());
     line.insert("changedProperties".into(), info.diffs.clone().into());

@@ -4,12 +4,16 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use engine::events::{Download, DownloadStage, Event, Phase, Severity, Summary};
+use engine::events::{ActivityKind, Download, DownloadStage, Event, Phase, Severity, Summary};
 use pulumi_proto::urn::Urn;
 
+use super::activities::Activities;
+use super::earlier_phases::EarlierPhases;
+use super::ends::is_unchanged;
+use super::groups::grouped_lines;
 use super::painter::Painter;
 use super::palette::{Palette, severity};
-use super::progress::{ShownPreview, fraction, is_finished_change};
+use super::progress::{Progress, is_finished_change};
 use super::queue::MessageFilter;
 use super::report::LocatedMessage;
 use super::rows::{Row, RowState, Rows};
@@ -40,16 +44,19 @@ pub(crate) struct LiveDisplay<W: Write, R: Write> {
     stop: Option<StopNotice>,
     /// Downloads in progress.
     downloads: Vec<Download>,
-    /// Last preview, whose changes have been shown.
-    previewed: Option<ShownPreview>,
+    /// Phases that have ended.
+    earlier: EarlierPhases,
+    /// Work that the run waits for beside the steps of a phase.
+    activities: Activities,
+    /// True from a pause to the next event: other output may be on the terminal.
+    is_paused: bool,
 }
 
 struct RunningPhase {
     phase: Phase,
     stack: String,
     began: Duration,
-    /// Number of changes that a preview of the same operation has announced.
-    expected: Option<usize>,
+    progress: Progress,
     rows: Rows,
     messages: Vec<LocatedMessage>,
 }
@@ -72,7 +79,9 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
             ephemeral: None,
             stop: None,
             downloads: Vec::new(),
-            previewed: None,
+            earlier: EarlierPhases::default(),
+            activities: Activities::default(),
+            is_paused: false,
         }
     }
 
@@ -80,38 +89,52 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
         (self.size)().unwrap_or(DEFAULT_SIZE)
     }
 
-    fn end_phase(&mut self, running: &RunningPhase, summary: &Summary) -> io::Result<()> {
+    fn start_phase(&mut self, at: Duration, phase: Phase, stack: &str) -> io::Result<()> {
+        self.ephemeral = None;
+        let (rows, progress) = self.earlier.begin(phase, stack);
+        self.print_end(None)?;
+        self.phase =
+            Some(RunningPhase { phase, stack: stack.to_owned(), began: at, progress, rows, messages: Vec::new() });
+        Ok(())
+    }
+
+    fn end_phase(&mut self, running: RunningPhase, summary: &Summary) -> io::Result<()> {
         let (columns, _) = self.size();
         self.painter.clear(columns)?;
         let RunningPhase { phase, stack, rows, messages, .. } = running;
-        let diff = self
-            .options
-            .diff
-            .filter(|_| phase.preview || !self.previewed.as_ref().is_some_and(|shown| shown.is_of(stack)));
-        let changes = report::changes(rows, *phase, diff, Some(columns));
+        let is_unchanged = is_unchanged(summary, &rows);
+        let diff = self.options.diff.filter(|_| phase.preview || !self.earlier.have_shown_changes(&stack));
+        let changes = if is_unchanged { Vec::new() } else { report::changes(&rows, phase, diff, Some(columns)) };
         let mut lines = Vec::new();
         if !changes.is_empty() {
-            lines.push(report::title(*phase, stack));
+            lines.push(report::title(phase, &stack));
             lines.extend(changes);
             lines.push(Line::new());
         }
         if phase.preview {
             print_lines(&mut self.results, &lines, self.options.results_color)?;
-            self.previewed = Some(ShownPreview::new(*phase, stack, rows));
         } else {
             self.painter.print(&lines)?;
         }
-        let mut message_lines: Vec<Line> = messages.iter().flat_map(report::message).collect();
+        let mut message_lines = grouped_lines(&messages);
         if !message_lines.is_empty() {
             message_lines.push(Line::new());
         }
         self.painter.print(&message_lines)?;
-        let mut lines = report::outputs(rows, *phase, self.options.diff_options());
+        let mut lines =
+            if is_unchanged { Vec::new() } else { report::outputs(&rows, summary, self.options.diff_options()) };
         if !lines.is_empty() {
             lines.push(Line::new());
         }
-        lines.push(report::summary(summary, stack, rows));
-        lines.extend(report::journal(summary));
+        self.earlier.end(phase, stack, rows, summary);
+        print_lines(&mut self.results, &lines, self.options.results_color)
+    }
+
+    /// Prints the last lines of the last phase, unless they are printed already. `whole` is the time of the whole command.
+    fn print_end(&mut self, whole: Option<Duration>) -> io::Result<()> {
+        let Some(lines) = self.earlier.take_last_lines(whole) else { return Ok(()) };
+        let (columns, _) = self.size();
+        self.painter.clear(columns)?;
         print_lines(&mut self.results, &lines, self.options.results_color)
     }
 
@@ -163,22 +186,36 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
     }
 
     fn paint(&mut self, at: Duration) -> io::Result<()> {
+        if self.is_paused {
+            return Ok(());
+        }
         let (columns, height) = self.size();
         let ephemeral = self.ephemeral.as_ref();
+        let activities = self.activity_lines(columns, at);
         let lines = match (&self.phase, ephemeral) {
-            (Some(running), ephemeral) => frame(running, ephemeral, self.stop, columns, height, at),
+            (Some(running), ephemeral) => frame(running, ephemeral, &activities, self.stop, (columns, height), at),
             (None, ephemeral) => {
                 let ephemeral =
                     ephemeral.map(|ephemeral| spinner(at).join(ephemeral.clone()).truncate(columns.saturating_sub(1)));
                 let bars = downloads(&self.downloads, columns, at);
-                let lines: Vec<Line> = bars.into_iter().chain(ephemeral).collect();
+                let lines: Vec<Line> = bars.into_iter().chain(activities).chain(ephemeral).collect();
                 if lines.is_empty() {
-                    return Ok(());
+                    // The block of an activity that has ended is removed.
+                    return self.painter.clear(columns);
                 }
                 lines
             }
         };
         self.painter.draw(&lines, columns)
+    }
+
+    /// Returns a line for each activity that is old enough. A download has a line of its own.
+    fn activity_lines(&self, columns: usize, at: Duration) -> Vec<Line> {
+        let is_download = |subject: &str| self.downloads.iter().any(|download| download.plugin == subject);
+        let shown = self.activities.shown(at);
+        let shown = shown.filter(|running| running.kind != ActivityKind::Prepare || !is_download(&running.subject));
+        let line = |text: String| spinner(at).text(text).truncate(columns.saturating_sub(1));
+        shown.map(|running| line(running.text(at))).collect()
     }
 }
 
@@ -198,17 +235,14 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
     }
 
     fn event(&mut self, stamp: Stamp, subject: EventSubject<'_>, event: &Event) -> io::Result<()> {
+        self.is_paused = false;
         match event {
-            Event::PhaseStarted(phase) => {
-                self.ephemeral = None;
-                self.phase = Some(RunningPhase {
-                    phase: *phase,
-                    stack: subject.stack.to_owned(),
-                    began: stamp.at,
-                    expected: self.previewed.as_ref().and_then(|shown| shown.expected_changes(*phase, subject.stack)),
-                    rows: Rows::new(*phase),
-                    messages: Vec::new(),
-                });
+            Event::PhaseStarted(phase) => self.start_phase(stamp.at, *phase, subject.stack)?,
+            Event::PhaseTotal(total) => {
+                self.phase.iter_mut().for_each(|running| running.progress.expect(*total));
+            }
+            Event::Activity(activity) => {
+                self.activities.apply(stamp.at, activity);
             }
             Event::PhaseEnded(summary) => {
                 self.ephemeral = None;
@@ -217,7 +251,7 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
                     if running.phase.preview {
                         report::sort_as_file(&mut running.messages);
                     }
-                    self.end_phase(&running, summary)?;
+                    self.end_phase(running, summary)?;
                 }
             }
             Event::Message(message) => self.take_message(LocatedMessage::new(message, subject))?,
@@ -252,6 +286,7 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
         let message = notice.message(self.phase.as_ref().map(|running| &running.rows));
         self.take_message(LocatedMessage { message, place: None })?;
         self.stop = Some(notice);
+        self.is_paused = false;
         self.paint(stamp.at)
     }
 
@@ -261,15 +296,18 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
 
     fn pause(&mut self) -> io::Result<()> {
         self.ephemeral = None;
+        self.is_paused = true;
         let (columns, _) = self.size();
         self.painter.clear(columns)?;
+        self.print_end(None)?;
         self.results.flush()
     }
 
-    fn finish(&mut self) -> io::Result<()> {
+    fn finish(&mut self, at: Duration) -> io::Result<()> {
+        self.print_end(Some(self.options.before + at))?;
         self.pause()?;
         let messages = self.phase.take().map(|running| running.messages).unwrap_or_default();
-        self.painter.print(&messages.iter().flat_map(report::message).collect::<Vec<_>>())
+        self.painter.print(&grouped_lines(&messages))
     }
 }
 
@@ -277,16 +315,20 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
 fn frame(
     running: &RunningPhase,
     ephemeral: Option<&Line>,
+    activities: &[Line],
     stop: Option<StopNotice>,
-    columns: usize,
-    height: usize,
+    (columns, height): Size,
     at: Duration,
 ) -> Vec<Line> {
     // The last column is not used, as some terminals wrap there.
     let width = columns.saturating_sub(1);
     let elapsed = duration_for_footer(at.saturating_sub(running.began));
-    let done = running.rows.iter().filter(|row| is_finished_change(row)).count();
-    let progress = running.expected.map(|expected| format!("  {}", fraction(done, expected))).unwrap_or_default();
+    let done = if running.progress.counts_changes() {
+        running.rows.iter().filter(|row| is_finished_change(row)).count()
+    } else {
+        running.rows.ended_count()
+    };
+    let progress = running.progress.fraction(done).map(|count| format!("  {count}")).unwrap_or_default();
     let heading = spinner(at)
         .join(report::title(running.phase, &running.stack))
         .text(progress)
@@ -294,13 +336,13 @@ fn frame(
         .styled(Palette::DIM, elapsed);
     // Four lines are not rows: heading, hidden rows, counts, and the line with the cursor.
     let stop = stop.map(|notice| stop_lines(notice, &running.rows)).unwrap_or_default();
-    let available = height.saturating_sub(4 + stop.len()).max(1);
+    let available = height.saturating_sub(4 + stop.len() + activities.len()).max(1);
     let shown = select_rows(&running.rows, available);
     let tense = report::tense(running.phase);
 
     let mut lines = vec![heading];
     let rows = tree(&running.rows, |row| shown.contains(&row.urn));
-    let fitted = Columns::fit(&rows, Some(width), STATUS_WIDTH);
+    let fitted = Columns::fit(&rows, Some(width), STATUS_WIDTH, tense);
     for tree_row in rows.iter().take(available) {
         let row = tree_row.row;
         let status = if row.state == RowState::Failed { row.status_text.as_str() } else { "" };
@@ -321,6 +363,7 @@ fn frame(
         Some(ephemeral) if counts == Line::new() => lines.push(Line::plain("  ").join(ephemeral.clone())),
         _ => lines.push(Line::plain("  ").join(counts)),
     }
+    lines.extend(activities.iter().cloned());
     lines.extend(stop);
     lines.into_iter().map(|line| line.truncate(width)).collect()
 }

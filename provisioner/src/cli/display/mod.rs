@@ -5,7 +5,11 @@
 //! standard error, results to standard output. This module does not make decisions, and shows secrets only
 //! with `--show-secrets`.
 
+mod activities;
 mod diff;
+mod earlier_phases;
+mod ends;
+mod groups;
 mod json;
 mod json_diagnostics;
 mod live;
@@ -16,6 +20,7 @@ mod plain;
 mod progress;
 mod property_changes;
 mod queue;
+mod reasons;
 mod redact;
 mod report;
 mod rows;
@@ -38,6 +43,7 @@ use jiff::Timestamp;
 use pulumi_proto::urn::Urn;
 
 pub(crate) use diff::{DiffOptions, values};
+pub(crate) use ends::total_text;
 pub(crate) use json::{EventNumbers, JsonDisplay, write_event};
 pub(crate) use json_diagnostics::{ErrorTexts, describe_diagnostic, describe_error};
 pub(crate) use live::LiveDisplay;
@@ -70,6 +76,8 @@ pub(crate) struct DisplayOptions {
     pub(crate) color: bool,
     /// True if results are coloured.
     pub(crate) results_color: bool,
+    /// Time from the start of the command to the start of the display.
+    pub(crate) before: Duration,
 }
 
 impl DisplayOptions {
@@ -124,10 +132,8 @@ pub(crate) trait Renderer: Send {
     fn tick(&mut self, at: Duration) -> io::Result<()>;
     /// Leaves the terminal to other output until the next event.
     fn pause(&mut self) -> io::Result<()>;
-    /// Renders the rest of an interrupted phase. No event follows.
-    fn finish(&mut self) -> io::Result<()> {
-        self.pause()
-    }
+    /// Renders what waits, such as the rest of an interrupted phase. No event follows.
+    fn finish(&mut self, at: Duration) -> io::Result<()>;
 }
 
 /// Command to the thread of the display.
@@ -338,7 +344,7 @@ impl DisplayThread<'_> {
                 Ok(DisplayCommand::Finish) | Err(RecvTimeoutError::Disconnected) => {
                     outcome?;
                     let dropped = self.logs.take_dropped(true);
-                    return self.report_dropped(dropped).and_then(|()| self.renderer.finish());
+                    return self.report_dropped(dropped).and_then(|()| self.renderer.finish(self.began.elapsed()));
                 }
                 Ok(DisplayCommand::Stop) | Err(RecvTimeoutError::Timeout) => Ok(()),
             };

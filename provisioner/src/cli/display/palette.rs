@@ -71,6 +71,16 @@ pub(crate) fn missing_style() -> StepStyle {
     StepStyle { plan: "missing", present: "reading", past: "missing", ..step_style(StepOp::Delete) }
 }
 
+/// Returns the display of a resource that a destroy need not delete.
+pub(crate) fn gone_style() -> StepStyle {
+    StepStyle { plan: "gone", present: "reading", past: "gone already", ..step_style(StepOp::Delete) }
+}
+
+/// Returns the display of a resource whose entry gets another URN, and that is not changed otherwise.
+pub(crate) fn renamed_style() -> StepStyle {
+    StepStyle { symbol: "→", style: Palette::UPDATE, plan: "rename", present: "renaming", past: "renamed" }
+}
+
 /// Returns the display of a deletion that leaves the resource alone.
 pub(crate) fn retained_style() -> StepStyle {
     StepStyle { plan: "retain", present: "retaining", past: "retained", ..step_style(StepOp::Delete) }

@@ -30,9 +30,38 @@ impl ShownPreview {
     }
 }
 
+/// Progress of a phase, measured by the changes that a preview announced, else by the resources that the phase is about.
+#[derive(Debug)]
+pub(super) struct Progress {
+    changes: Option<usize>,
+    resources: Option<usize>,
+}
+
+impl Progress {
+    /// Creates the progress of a phase, with the number of changes that a preview of it has announced.
+    pub(super) fn new(changes: Option<usize>) -> Self {
+        Self { changes, resources: None }
+    }
+
+    /// Sets the number of resources that the phase is about.
+    pub(super) fn expect(&mut self, resources: usize) {
+        self.resources = Some(resources);
+    }
+
+    /// Returns whether the progress is that of changes.
+    pub(super) fn counts_changes(&self) -> bool {
+        self.changes.is_some()
+    }
+
+    /// Returns the finished and the expected number: `[3/12]`; `None` if it is not known what is expected.
+    pub(super) fn fraction(&self, done: usize) -> Option<String> {
+        self.changes.or(self.resources).filter(|expected| *expected > 0).map(|expected| fraction(done, expected))
+    }
+}
+
 /// Returns the number of finished changes of a run and the announced number: `[3/12]`. A run may make more changes than
 /// announced.
-pub(super) fn fraction(done: usize, expected: usize) -> String {
+fn fraction(done: usize, expected: usize) -> String {
     format!("[{done}/{}]", expected.max(done))
 }
 

@@ -111,6 +111,12 @@ fn compare_states<'a>(info: &StepInfo, old: &'a ResourceState, new: &'a Resource
             DiffKind::Delete | DiffKind::DeleteReplace => change.new = None,
             DiffKind::Update | DiffKind::UpdateReplace => {}
         }
+        if !difference.input_diff && is_output(&segments, old, new) {
+            change.new = new_output(new, &segments[..depth]);
+            if is_same_output(&change) {
+                continue;
+            }
+        }
         change.replaces = difference.kind.is_replace();
         insert_change(&mut changes, &segments[..depth], change);
     }
@@ -121,7 +127,13 @@ fn compare_states<'a>(info: &StepInfo, old: &'a ResourceState, new: &'a Resource
             // The inputs have no change of this name: the provider may compare with the actual state.
             if !is_internal(key) && !contains(&changes, key) {
                 let segments = locate(key, &old.outputs, &new.inputs);
-                let (depth, change) = find_values(&old.outputs, &new.inputs, &segments);
+                let (depth, mut change) = find_values(&old.outputs, &new.inputs, &segments);
+                if is_output(&segments, old, new) {
+                    change.new = new_output(new, &segments[..depth]);
+                    if is_same_output(&change) {
+                        continue;
+                    }
+                }
                 insert_change(&mut changes, &segments[..depth], change);
             }
         }
@@ -130,6 +142,29 @@ fn compare_states<'a>(info: &StepInfo, old: &'a ResourceState, new: &'a Resource
         mark_replaces(&mut changes, &locate(key, &old.inputs, &new.inputs));
     }
     changes
+}
+
+/// Value of an output that the provider has yet to compute.
+static COMPUTED: PropertyValue = PropertyValue::UNKNOWN;
+
+/// Returns whether a path is that of an output that the provider computes: the inputs have no such property, neither before nor
+/// after the step.
+fn is_output(segments: &[Segment], old: &ResourceState, new: &ResourceState) -> bool {
+    let Some(Segment::Name(name)) = segments.first() else { return false };
+    old.outputs.contains_key(name) && !old.inputs.contains_key(name) && !new.inputs.contains_key(name)
+}
+
+/// Returns the value of a computed output after the step. A preview knows it only if the provider has predicted it.
+fn new_output<'a>(new: &'a ResourceState, segments: &[Segment]) -> Option<&'a PropertyValue> {
+    let (first, rest) = segments.split_first()?;
+    let Segment::Name(name) = first else { return None };
+    let value = rest.iter().fold(new.outputs.get(name), |value, segment| step_into(value?, segment));
+    Some(value.filter(|value| **value != PropertyValue::Null).unwrap_or(&COMPUTED))
+}
+
+/// Returns whether an output that might have changed has not.
+fn is_same_output(change: &ValueChange<'_>) -> bool {
+    matches!((change.old, change.new), (Some(old), Some(new)) if old.same_as(new))
 }
 
 /// Side of a step: before or after it.
@@ -152,7 +187,8 @@ fn list_values<'a>(properties: &'a PropertyMap, side: Side) -> PropertyChanges<'
         .collect()
 }
 
-fn compare_maps<'a>(old: &'a PropertyMap, new: &'a PropertyMap) -> PropertyChanges<'a> {
+/// Returns the changes between two maps, internal members left out.
+pub(super) fn compare_maps<'a>(old: &'a PropertyMap, new: &'a PropertyMap) -> PropertyChanges<'a> {
     let keys = old.keys().chain(new.keys().filter(|key| !old.contains_key(*key)));
     keys.filter(|key| !is_internal(key))
         .filter_map(|key| Some((Segment::Name(key.clone()), compare_values(old.get(key), new.get(key))?)))

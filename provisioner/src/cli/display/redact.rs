@@ -58,6 +58,8 @@ impl<'m> Redactor<'m> {
             | Event::PhaseStarted(_)
             | Event::PhaseEnded(_)
             | Event::Download(_)
+            | Event::Activity(_)
+            | Event::PhaseTotal(_)
             | Event::Unrecorded(_) => {}
         }
         each_text(event, |text| match text {
@@ -184,6 +186,8 @@ fn each_text(event: &mut Event, mut edit: impl FnMut(Text<'_>)) {
         | Event::OutputsRegistered(_)
         | Event::PhaseStarted(_)
         | Event::PhaseEnded(_)
+        | Event::Activity(_)
+        | Event::PhaseTotal(_)
         | Event::Unrecorded(_) => {}
     }
 }

@@ -7,10 +7,10 @@ use engine::events::{Download, Message, Operation, Outcome, Phase, ScheduledRetr
 use pulumi_proto::urn::Urn;
 
 use super::diff::{DiffOptions, bag_diff, step_diff};
-use super::palette::{Palette, phase_noun, phase_title, severity};
+use super::palette::{Palette, phase_title, severity};
 use super::rows::{Row, Rows};
 use super::text::{Line, bytes, duration};
-use super::tree::{Columns, Names, Tense, count_words, join_lines, row_line, short_type, tree};
+use super::tree::{Columns, Names, Tense, row_line, short_type, tree};
 use super::{EventSubject, FilePosition};
 
 /// Returns the words for a download: `tls: pulumi-resource-tls-v5.2.2-linux-amd64.tar.gz (4.1 MB)`.
@@ -35,7 +35,7 @@ pub(crate) fn title(phase: Phase, stack: &str) -> Line {
 /// Returns the lines of the changed resources, each with its changed properties. Empty if nothing changes.
 pub(crate) fn changes(rows: &Rows, phase: Phase, diff: Option<DiffOptions>, width: Option<usize>) -> Vec<Line> {
     let shown = tree(rows, Row::should_show);
-    let columns = Columns::fit(&shown, width, if phase.preview { 9 } else { 14 });
+    let columns = Columns::fit(&shown, width, if phase.preview { 9 } else { 14 }, tense(phase));
     let mut lines = Vec::new();
     for tree_row in &shown {
         let changed = match diff {
@@ -51,9 +51,11 @@ pub(crate) fn changes(rows: &Rows, phase: Phase, diff: Option<DiffOptions>, widt
     lines
 }
 
-/// Returns the lines of the stack's outputs, with changes marked. Empty if it has no outputs.
-pub(crate) fn outputs(rows: &Rows, phase: Phase, options: DiffOptions) -> Vec<Line> {
-    if phase.operation == Operation::Destroy {
+/// Returns the lines of the stack's outputs, with changes marked. Empty if it has no outputs, and after a preview that has failed:
+/// they would be those of a part of the stack.
+pub(crate) fn outputs(rows: &Rows, summary: &Summary, options: DiffOptions) -> Vec<Line> {
+    let Summary { phase, outcome, .. } = summary;
+    if phase.operation == Operation::Destroy || (phase.preview && *outcome != Outcome::Succeeded) {
         return Vec::new();
     }
     let Some(outputs) = rows.outputs() else { return Vec::new() };
@@ -64,24 +66,6 @@ pub(crate) fn outputs(rows: &Rows, phase: Phase, options: DiffOptions) -> Vec<Li
     }
     let heading = Line::new().styled(Palette::BOLD, "Outputs:");
     std::iter::once(heading).chain(lines.into_iter().map(|line| Line::plain("  ").join(line))).collect()
-}
-
-/// Returns the last line of a phase: `Update of aquarium done in 12s: 3 created, 22 unchanged`.
-pub(crate) fn summary(summary: &Summary, stack: &str, rows: &Rows) -> Line {
-    let noun = phase_noun(summary.phase);
-    let took = duration(summary.duration);
-    let line = match summary.outcome {
-        Outcome::Succeeded => Line::new().styled(Palette::BOLD, noun).text(format!(" of {stack} done in {took}")),
-        Outcome::Failed => Line::new().styled(Palette::ERROR, format!("{noun} of {stack} failed after {took}")),
-        Outcome::Canceled => Line::new().styled(Palette::WARNING, format!("{noun} of {stack} cancelled after {took}")),
-    };
-    let failed = rows.failed_count();
-    let mut parts = Vec::new();
-    if failed > 0 {
-        parts.push(Line::new().styled(Palette::ERROR, format!("{failed} failed")));
-    }
-    parts.extend(count_words(&summary.changes, rows, tense(summary.phase)));
-    if parts.is_empty() { line.text(": no changes") } else { line.text(": ").join(join_lines(parts, ", ")) }
 }
 
 /// Returns the line about the journal in the store, if the phase has written to it.
@@ -128,30 +112,44 @@ pub(crate) fn message(located: &LocatedMessage) -> Vec<Line> {
     let mut head = Line::new().styled(style, word).styled(Palette::BOLD, ":").text(" ");
     if let Some(urn) = &message.urn {
         head = head.join(subject(urn));
-        // The property is left out if the text names it, as texts of most providers do.
-        if let Some(property) = message.property.as_deref().filter(|property| !message.text.contains(property)) {
+        if let Some(property) = unnamed_property(message) {
             head = head.text(" ").styled(Palette::UPDATE, property);
         }
         head = head.text(": ");
     } else if let Some(plugin) = &message.plugin {
         head = head.styled(Palette::BOLD, format!("plugin {plugin}")).text(": ");
     }
+    let mut lines = text_lines(head, message);
+    if let Some(place) = &located.place {
+        lines.push(Line::plain("  ").styled(Palette::DIM, "at ").text(&place.position));
+        lines.extend(place.excerpt.iter().map(|line| Line::plain("  ").styled(Palette::DIM, line)));
+    }
+    lines.extend(hint_lines(message));
+    lines
+}
+
+/// Returns the property that a message is about, unless the text names it, as texts of most providers do.
+pub(super) fn unnamed_property(message: &Message) -> Option<&str> {
+    message.property.as_deref().filter(|property| !message.text.contains(property))
+}
+
+/// Returns the lines of the text of a message, behind a head, and of its details.
+pub(super) fn text_lines(head: Line, message: &Message) -> Vec<Line> {
     let mut text = message.text.trim_end().lines();
     let mut lines = vec![head.text(text.next().unwrap_or_default())];
     lines.extend(text.map(|line| Line::plain("  ").text(line)));
     if let Some(details) = &message.details {
         lines.extend(detail_lines(details, &message.text));
     }
-    if let Some(place) = &located.place {
-        lines.push(Line::plain("  ").styled(Palette::DIM, "at ").text(&place.position));
-        lines.extend(place.excerpt.iter().map(|line| Line::plain("  ").styled(Palette::DIM, line)));
-    }
-    let mut hint = message.hint.as_deref().unwrap_or_default().trim_end().lines();
-    if let Some(first) = hint.next() {
-        lines.push(Line::plain("  ").styled(Palette::HINT, "hint").styled(Palette::BOLD, ":").text(" ").text(first));
-        lines.extend(hint.map(|line| Line::plain("        ").text(line)));
-    }
     lines
+}
+
+/// Returns the lines of the hint of a message; none if it has no hint.
+pub(super) fn hint_lines(message: &Message) -> Vec<Line> {
+    let mut hint = message.hint.as_deref().unwrap_or_default().trim_end().lines();
+    let Some(first) = hint.next() else { return Vec::new() };
+    let head = Line::plain("  ").styled(Palette::HINT, "hint").styled(Palette::BOLD, ":").text(" ").text(first);
+    std::iter::once(head).chain(hint.map(|line| Line::plain("        ").text(line))).collect()
 }
 
 /// Returns the line of a call that failed and is repeated: `↻ page--prod (rec:Thing): Create is repeated in 1.2s (attempt 2):

@@ -8,11 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::events::{Event, Message, Operation, Phase, Severity, SourceRef, StepInfo, StepOp};
+use pulumi_proto::property::PropertyMap;
 use pulumi_proto::property::path::{Element, PropertyPath};
 use pulumi_proto::urn::{ROOT_STACK_TYPE, Urn};
 use state::ResourceState;
 
-use super::palette::row_op;
+use super::palette::{info_style, row_op, step_style};
+use super::property_changes::compare_maps;
+use super::text::duration;
+
+/// Number of running steps that are named in one line.
+const MAX_NAMES: usize = 3;
 
 /// Resources of a phase, in the order of their first events.
 #[derive(Debug)]
@@ -26,7 +32,12 @@ pub(crate) struct Rows {
     undecided: Vec<Urn>,
     /// Failed resources, including resources without a started step.
     failed: HashSet<Urn>,
+    /// Differences that the refresh before this phase has found.
+    refreshed: Refreshed,
 }
+
+/// Differences from the recorded state that a refresh has found, by resource.
+pub(crate) type Refreshed = HashMap<Urn, Arc<StepInfo>>;
 
 /// Row of one resource.
 #[derive(Debug)]
@@ -55,8 +66,12 @@ pub(crate) struct Row {
     pub(crate) retained: bool,
     /// URN under which the resource was recorded, if an alias has found it under another one.
     pub(crate) former: Option<Urn>,
-    /// True if a refresh found a difference from the recorded state.
+    /// Refresh that found a difference from the recorded state, of this phase or of the one before it.
+    pub(crate) refreshed: Option<Arc<StepInfo>>,
+    /// True if a refresh of this phase found a difference from the recorded state.
     drifted: bool,
+    /// True if a destroy need not delete the resource, because its refresh did not find it.
+    pub(crate) gone: bool,
     /// True if an error about the resource was reported.
     has_errors: bool,
     running: usize,
@@ -106,6 +121,11 @@ impl Row {
         self.retained && self.op == StepOp::Delete
     }
 
+    /// Returns whether the only change is that of the URN.
+    pub(crate) fn is_renamed(&self) -> bool {
+        self.op == StepOp::Same && self.former.is_some()
+    }
+
     /// Returns whether the resource leaves the state because a refresh did not find it.
     pub(crate) fn is_missing(&self) -> bool {
         self.step.op == StepOp::Refresh && self.step.result == Some(StepOp::Delete)
@@ -140,7 +160,38 @@ impl Rows {
             event_count: 0,
             undecided: Vec::new(),
             failed: HashSet::new(),
+            refreshed: Refreshed::new(),
         }
+    }
+
+    /// Creates the rows of a phase that follows a refresh of the stack.
+    pub(crate) fn after_refresh(phase: Phase, refreshed: Refreshed) -> Self {
+        Self { refreshed, ..Self::new(phase) }
+    }
+
+    /// Returns the differences from the recorded state that a refresh has found, in this phase or before it.
+    pub(crate) fn into_refreshed(self) -> Refreshed {
+        let found = self.rows.into_iter().filter_map(|row| Some((row.urn, row.refreshed?)));
+        self.refreshed.into_iter().chain(found).collect()
+    }
+
+    /// Returns whether the outputs of the stack differ from those before the phase.
+    pub(crate) fn has_changed_outputs(&self) -> bool {
+        let empty = PropertyMap::new();
+        self.outputs.as_ref().is_some_and(|outputs| {
+            let old = outputs.old.as_ref().map_or(&empty, |old| &*old.outputs);
+            !compare_maps(old, &outputs.new.outputs).is_empty()
+        })
+    }
+
+    /// Returns the number of resources that are only renamed.
+    pub(crate) fn renamed_count(&self) -> usize {
+        self.rows.iter().filter(|row| row.is_renamed() && row.state == RowState::Done).count()
+    }
+
+    /// Returns the number of resources that a destroy need not delete, because its refresh did not find them.
+    pub(crate) fn gone_count(&self) -> usize {
+        self.rows.iter().filter(|row| row.gone && row.is_missing()).count()
     }
 
     /// Returns whether the phase is that of a refresh, whose deletions are missing resources.
@@ -168,6 +219,31 @@ impl Rows {
         let running = || self.rows.iter().filter(|row| row.state == RowState::Running && !row.is_root());
         let custom: Vec<&Row> = running().filter(|row| row.is_custom()).collect();
         if custom.is_empty() { running().collect() } else { custom }
+    }
+
+    /// Returns the number of resources that are done, also with a failure.
+    pub(crate) fn ended_count(&self) -> usize {
+        self.rows.iter().filter(|row| row.state != RowState::Running).count()
+    }
+
+    /// Returns what runs: `creating site--prod (12s), checking logo--prod and 3 more`; `None` if nothing does.
+    pub(crate) fn running_text(&self, at: Duration) -> Option<String> {
+        let running = self.running();
+        let is_running = |urn: &Urn| running.iter().any(|row| row.urn == *urn);
+        let steps = running.iter().map(|row| {
+            let took = duration(at.saturating_sub(row.began));
+            format!("{} {} ({took})", info_style(&row.step).present, row.urn.name())
+        });
+        let checks = self.undecided.iter().filter(|urn| !is_running(urn));
+        let checks = checks.map(|urn| format!("{} {}", step_style(StepOp::Same).present, urn.name()));
+        let texts: Vec<String> = steps.chain(checks).collect();
+        let (named, others) = texts.split_at_checked(MAX_NAMES).unwrap_or((&texts, &[]));
+        let named = named.join(", ");
+        match (texts.len(), others.len()) {
+            (0, _) => None,
+            (_, 0) => Some(named),
+            (_, more) => Some(format!("{named} and {more} more")),
+        }
     }
 
     /// Returns the resources whose registration is being decided.
@@ -215,16 +291,27 @@ impl Rows {
             Event::StepStarted(_) | Event::StepSucceeded(..) => {}
             Event::OutputsRegistered(state) => self.outputs_registered(at, state),
             Event::Message(message) => self.message(message),
-            Event::PhaseStarted(_) | Event::Download(_) | Event::RetryScheduled(_) | Event::Unrecorded(_) => {}
-            Event::PhaseEnded(_) => self.rows.iter_mut().filter(|row| row.state == RowState::Running).for_each(|row| {
-                if row.has_errors {
-                    // A preview reports a failure only by a message.
-                    row.end(RowState::Failed);
-                } else if !row.is_custom() {
-                    // Components whose outputs are not registered are done at the end of the phase.
-                    row.end(RowState::Done);
-                }
-            }),
+            Event::PhaseStarted(_)
+            | Event::PhaseTotal(_)
+            | Event::Activity(_)
+            | Event::Download(_)
+            | Event::RetryScheduled(_)
+            | Event::Unrecorded(_) => {}
+            Event::PhaseEnded(_) => {
+                let is_refresh = self.phase.operation == Operation::Refresh;
+                self.rows.iter_mut().for_each(|row| {
+                    let is_running = row.state == RowState::Running;
+                    // Its refresh has ended, and no step of its registration has begun.
+                    let is_only_read = row.step.op == StepOp::Refresh && !is_refresh;
+                    if row.has_errors && (is_running || is_only_read) {
+                        // A preview reports a failure only by a message, as each phase does that of a Check.
+                        row.end(RowState::Failed);
+                    } else if is_running && !row.is_custom() {
+                        // Components whose outputs are not registered are done at the end of the phase.
+                        row.end(RowState::Done);
+                    }
+                });
+            }
         }
     }
 
@@ -233,12 +320,30 @@ impl Rows {
         if message.severity == Severity::Error {
             self.failed.insert(urn.clone());
         }
+        if message.severity == Severity::Error && !self.by_urn.contains_key(urn) {
+            self.add_failed(urn, message);
+        }
         let Some(row) = self.by_urn.get(urn).map(|index| &mut self.rows[*index]) else { return };
         row.warnings += usize::from(message.severity == Severity::Warning);
         row.has_errors |= message.severity == Severity::Error;
         if row.state != RowState::Failed && message.severity != Severity::Debug {
             row.status_text = first_line(&message.text).to_owned();
         }
+    }
+
+    /// Adds the row of a resource that has failed before its first step, as after a Check.
+    fn add_failed(&mut self, urn: &Urn, message: &Message) {
+        let info = StepInfo { source: message.source, ..StepInfo::new(StepOp::Same, urn.clone(), None, None) };
+        let mut row = Row::new(&Arc::new(info), Duration::ZERO);
+        let own_type = urn.qualified_type().rsplit_once('$').map(|(parent, _)| parent);
+        let is_parent = |other: &&Row| match own_type {
+            Some(parent) => other.urn.qualified_type() == parent,
+            None => other.is_root(),
+        };
+        row.parent = self.rows.iter().find(is_parent).map(|parent| parent.urn.clone());
+        (row.state, row.status_text) = (RowState::Failed, first_line(&message.text).to_owned());
+        self.by_urn.insert(urn.clone(), self.rows.len());
+        self.rows.push(row);
     }
 
     fn outputs_registered(&mut self, at: Duration, state: &Arc<ResourceState>) {
@@ -261,6 +366,11 @@ impl Rows {
         });
         let row = &mut self.rows[index];
         row.last_event = self.event_count;
+        row.refreshed = row.refreshed.take().or_else(|| self.refreshed.get(&info.urn).cloned());
+        if info.op == StepOp::Refresh && info.result.is_some_and(|result| result != StepOp::Same) {
+            row.refreshed = Some(Arc::clone(info));
+            row.gone = info.result == Some(StepOp::Delete) && self.phase.operation == Operation::Destroy;
+        }
         row.source = row.source.or(info.source);
         row.retained |= info.is_retained();
         row.former = row.former.take().or_else(|| info.former_urn().cloned());
@@ -280,9 +390,10 @@ impl Rows {
             row.op = op;
         }
         let has_both_entries = info.new.is_some() && (info.old.is_some() || row.diff_step.old.is_none());
-        // A deletion may follow a refresh, which has both entries.
+        // A deletion may follow a refresh, which has both entries. A creation may follow one that did not find the resource.
         let is_deletion = matches!(op, StepOp::Delete | StepOp::Discard);
-        if is_relevant && (has_both_entries || is_deletion) {
+        let is_creation = info.op == StepOp::Create && info.new.is_some();
+        if is_relevant && (has_both_entries || is_deletion || is_creation) {
             row.diff_step = Arc::clone(info);
         }
         row.step = Arc::clone(info);
@@ -308,7 +419,9 @@ impl Row {
             warnings: 0,
             retained: false,
             former: None,
+            refreshed: None,
             drifted: false,
+            gone: false,
             has_errors: false,
             running: 0,
         }

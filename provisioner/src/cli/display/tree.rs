@@ -6,7 +6,10 @@ use std::time::Duration;
 use engine::events::StepOp;
 use pulumi_proto::urn::{ROOT_STACK_TYPE, TypeToken, Urn};
 
-use super::palette::{Palette, StepStyle, info_style, missing_style, retained_style, step_style};
+use super::palette::{
+    Palette, StepStyle, gone_style, info_style, missing_style, renamed_style, retained_style, step_style,
+};
+use super::reasons::reason;
 use super::rows::{Row, RowState, Rows};
 use super::text::{Line, duration, truncate};
 
@@ -82,27 +85,29 @@ pub(crate) struct Columns {
 
 /// Width that the last column of a row can reserve. The column may also use the space that the others leave.
 const MAX_RESERVED_INFO: usize = 16;
+/// Columns of a name, with an ellipsis, that are left in front of its environment.
+const MIN_KEPT_NAME: usize = 4;
 /// Width of a line below which types are not shown.
 const MIN_WIDTH_WITH_TYPES: usize = 60;
 
 impl Columns {
     /// Returns the columns for these rows: as wide as the rows need, within the width.
-    pub(crate) fn fit(rows: &[TreeRow<'_>], width: Option<usize>, status: usize) -> Self {
-        let widest = |measure: fn(&TreeRow<'_>) -> usize| rows.iter().map(measure).max().unwrap_or_default();
-        let name = widest(|row| Line::plain(&row.branch).text(row.row.urn.name()).width());
+    pub(crate) fn fit(rows: &[TreeRow<'_>], width: Option<usize>, status: usize, tense: Tense) -> Self {
+        let widest = |measure: &dyn Fn(&TreeRow<'_>) -> usize| rows.iter().map(measure).max().unwrap_or_default();
+        let name = widest(&|row| Line::plain(&row.branch).text(row.row.urn.name()).width());
         let type_label_of = |row: &TreeRow<'_>| type_label(row.row);
         match width {
-            None => Self { name, type_label: widest(|row| type_label(row.row).len()), status, width },
+            None => Self { name, type_label: widest(&|row| type_label(row.row).len()), status, width },
             Some(columns) if columns < MIN_WIDTH_WITH_TYPES => {
                 Self { name: name.min(columns.saturating_sub(status + 4).max(8)), type_label: 0, status, width }
             }
             Some(columns) => {
                 // Names get the space that types leave, as they distinguish resources. Some space is reserved for the
                 // changes.
-                let info = widest(|row| match row.row.state {
+                let info = widest(&|row| match row.row.state {
                     // The text of a failure only gets the space that the others leave.
                     RowState::Failed => 0,
-                    RowState::Running | RowState::Done => info(row.row, Names::Shown).width(),
+                    RowState::Running | RowState::Done => info(row.row, tense, Names::Shown).width(),
                 });
                 let available = columns.saturating_sub(2 + 2 + 2 + status + 2 + info.min(MAX_RESERVED_INFO));
                 let share = (available * 2 / 5).max(available.saturating_sub(name));
@@ -132,16 +137,16 @@ pub(crate) enum Names {
 
 pub(crate) fn row_line(tree_row: &TreeRow<'_>, columns: Columns, tense: Tense, names: Names, at: Duration) -> Line {
     let row = tree_row.row;
-    let op_style = step_style(row.op);
+    let op_style = if row.is_renamed() { renamed_style() } else { step_style(row.op) };
     let symbol =
         if row.state == RowState::Failed { ("✗", Palette::ERROR) } else { (op_style.symbol, op_style.style) };
-    let is_unchanged = row.op == StepOp::Same && row.state != RowState::Failed;
+    let is_unchanged = row.op == StepOp::Same && !row.is_renamed() && row.state != RowState::Failed;
     let name_style = if is_unchanged { Palette::DIM } else { Palette::PLAIN };
 
     let mut line = Line::new().styled(symbol.1, symbol.0).pad_to(2);
     line = line.styled(Palette::DIM, &tree_row.branch);
     let used = line.width() - 2;
-    let name = truncate(row.urn.name(), columns.name.saturating_sub(used));
+    let name = fit_name(row.urn.name(), columns.name.saturating_sub(used));
     line = line.styled(name_style, name).pad_to(2 + columns.name);
     let mut end = 2 + columns.name;
     if columns.type_label > 0 {
@@ -149,7 +154,7 @@ pub(crate) fn row_line(tree_row: &TreeRow<'_>, columns: Columns, tense: Tense, n
         end += 2 + columns.type_label;
     }
     line = line.pad_to(end).text("  ").join(status(row, tense, at));
-    let info = info(row, names);
+    let info = info(row, tense, names);
     if info != Line::new() {
         line = line.pad_to(end + 2 + columns.status).text("  ").join(info);
     }
@@ -163,8 +168,10 @@ pub(crate) fn row_line(tree_row: &TreeRow<'_>, columns: Columns, tense: Tense, n
 fn status(row: &Row, tense: Tense, at: Duration) -> Line {
     let op_style = if row.is_retained() {
         retained_style()
+    } else if row.is_renamed() {
+        renamed_style()
     } else if row.is_missing() {
-        missing_style()
+        if row.gone { gone_style() } else { missing_style() }
     } else {
         step_style(row.op)
     };
@@ -177,7 +184,7 @@ fn status(row: &Row, tense: Tense, at: Duration) -> Line {
             let line = Line::new().styled(op_style.style, present);
             line.styled(Palette::DIM, format!(" {}", whole_seconds(at.saturating_sub(row.began))))
         }
-        (RowState::Done, _) if row.op == StepOp::Same => Line::new(),
+        (RowState::Done, _) if row.op == StepOp::Same && !row.is_renamed() => Line::new(),
         (RowState::Done, Tense::Plan) => Line::new().styled(op_style.style, op_style.plan),
         (RowState::Done, Tense::Run) => {
             let line = Line::new().styled(op_style.style, op_style.past);
@@ -194,24 +201,36 @@ fn whole_seconds(elapsed: Duration) -> String {
 /// Text about a replacement whose old resource is not deleted.
 const OLD_RETAINED: &str = " old one is retained";
 
+/// Text about a resource that a destroy need not delete.
+const ALREADY_GONE: &str = "it does not exist any more";
+
+/// Text about a creation whose resource an earlier run may have created.
+const MAY_EXIST: &str = "an earlier run may have created it";
+
 /// Returns the text at the end of a row: the failure, the plugin's last message, or the changed properties.
-fn info(row: &Row, names: Names) -> Line {
+fn info(row: &Row, tense: Tense, names: Names) -> Line {
     match row.state {
         RowState::Failed if names == Names::Hidden => Line::new(),
         RowState::Failed => Line::new().styled(Palette::ERROR, &row.status_text),
         RowState::Running if !row.status_text.is_empty() => Line::new().styled(Palette::DIM, &row.status_text),
         RowState::Running | RowState::Done => {
             let changed = row.changed_properties();
-            let is_change = row.diff_step.old.is_some() && row.op != StepOp::Delete;
+            let is_change = row.diff_step.old.is_some() && !matches!(row.op, StepOp::Create | StepOp::Delete);
             let shown = if names == Names::Shown && is_change && !changed.is_empty() {
                 Line::new().styled(Palette::DIM, format!("[{}]", changed.join(", ")))
             } else {
                 Line::new()
             };
-            let is_old_retained = row.retained && row.op == StepOp::Replace;
-            let shown = if is_old_retained { shown.text(OLD_RETAINED) } else { shown };
+            let reason = if tense == Tense::Plan && row.state == RowState::Done { reason(row) } else { String::new() };
+            let reason = (!reason.is_empty()).then(|| Line::new().styled(Palette::DIM, reason));
             let former = row.former.iter().map(|former| former_identity(&row.urn, former));
-            let shown = join_lines(former.chain((shown != Line::new()).then_some(shown)).collect(), " ");
+            let why = join_lines(former.chain(reason).collect(), "; ");
+            let parts = [why, shown].into_iter().filter(|part| *part != Line::new());
+            let shown = join_lines(parts.collect(), " ");
+            let is_old_retained = row.retained && row.op == StepOp::Replace;
+            let shown = if row.gone && row.is_missing() { shown.styled(Palette::DIM, ALREADY_GONE) } else { shown };
+            let shown = if is_old_retained { shown.text(OLD_RETAINED) } else { shown };
+            let shown = if row.step.may_exist { shown.styled(Palette::WARNING, MAY_EXIST) } else { shown };
             match row.warnings {
                 0 => shown,
                 1 => Line::new().styled(Palette::WARNING, "1 warning ").join(shown),
@@ -221,10 +240,23 @@ fn info(row: &Row, names: Names) -> Line {
     }
 }
 
-/// Returns the text about a rename: the part of the former URN that differs, as in `was site--prod`.
+/// Returns the text about a rename: the part of the former URN that differs, as in `renamed from site--prod`.
 fn former_identity(urn: &Urn, former: &Urn) -> Line {
     let part = if former.name() == urn.name() { former.qualified_type() } else { former.name() };
-    Line::new().styled(Palette::DIM, format!("was {part}"))
+    Line::new().styled(Palette::DIM, format!("renamed from {part}"))
+}
+
+/// Shortens a name to a width. The environment at its end, `--ENV`, is kept: names often differ only there.
+fn fit_name(name: &str, width: usize) -> String {
+    let environment = name.rfind("--").filter(|at| *at > 0).map(|at| &name[at..]);
+    let length = Line::plain(name).width();
+    match environment.map(|environment| (environment, Line::plain(environment).width())) {
+        Some((environment, kept)) if length > width && kept + MIN_KEPT_NAME <= width => {
+            let start = &name[..name.len() - environment.len()];
+            format!("{}{environment}", truncate(start, width - kept))
+        }
+        _ => truncate(name, width),
+    }
 }
 
 /// Returns the type of a row in short form: `aws:s3:Bucket` for `aws:s3/bucket:Bucket`.
@@ -291,7 +323,11 @@ pub(crate) fn count_words(counts: &BTreeMap<StepOp, usize>, rows: &Rows, tense: 
     let mut parts = Vec::new();
     for (op, count) in counted {
         match op {
-            StepOp::Same => parts.extend(words(count, step_style(op), Tense::Run)),
+            StepOp::Same => {
+                let renamed = rows.renamed_count().min(count);
+                parts.extend(words(renamed, renamed_style(), tense));
+                parts.extend(words(count - renamed, step_style(op), Tense::Run));
+            }
             StepOp::Delete if rows.is_refresh() => parts.extend(words(count, missing_style(), Tense::Run)),
             StepOp::Delete => {
                 let retained = rows.retained_count().min(count);
@@ -300,6 +336,10 @@ pub(crate) fn count_words(counts: &BTreeMap<StepOp, usize>, rows: &Rows, tense: 
             }
             _ => parts.extend(words(count, step_style(op), tense)),
         }
+    }
+    match rows.gone_count() {
+        0 => {}
+        count => parts.push(Line::new().styled(Palette::DIM, format!("{count} gone already"))),
     }
     parts
 }
@@ -318,6 +358,21 @@ pub(crate) fn join_lines(lines: Vec<Line>, separator: &str) -> Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_are_cut_keep_their_environment() {
+        let table = [
+            ("resource-070--production", 24, "resource-070--production"),
+            ("resource-070--production", 18, "resou…--production"),
+            ("resource-070--production", 16, "res…--production"),
+            ("resource-070--production", 12, "resource-07…"),
+            ("web--prod", 4, "web…"),
+            ("without-environment", 10, "without-e…"),
+        ];
+        for (name, width, expected) in table {
+            assert_eq!(fit_name(name, width), expected);
+        }
+    }
 
     #[test]
     fn types_are_shown_without_repeated_parts() {

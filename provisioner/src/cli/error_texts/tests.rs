@@ -23,6 +23,7 @@ fn selection_errors_name_the_stacks_and_exit_as_wrong_usage() {
     let errors = [
         SetupError::UnknownStack { name: "ref".to_owned(), existing: existing() },
         SetupError::UnknownStack { name: "mountains".to_owned(), existing: existing() },
+        SetupError::ClientStack { name: "shop".to_owned() },
         SetupError::SeveralStacks(existing()),
         SetupError::NoStacks,
         SetupError::EmptyName,
@@ -34,11 +35,14 @@ fn selection_errors_name_the_stacks_and_exit_as_wrong_usage() {
     error: there is no stack mountains
       hint: the stacks are: reef, shore
     exit 2
+    error: shop is a client stack: its folder has a client.yaml and no server.yaml
+      hint: `sc` provisions stacks with a server.yaml; Simple Container's own program deploys client stacks
+    exit 2
     error: there are 2 stacks: reef, shore
       hint: choose one with --stack
     exit 2
     error: there are no stacks
-      hint: a stack is a folder with a server.yaml below `.sc/stacks`
+      hint: a stack is a folder with a server.yaml below `.sc/stacks`; `sc init` writes a first one
     exit 2
     error: the name of a stack is empty
       hint: an unset variable may have been passed; leave the option out for the default

@@ -15,8 +15,8 @@ use secrets_store::confirmed::{Confirmed, Listed};
 use secrets_store::store::Store;
 use tokio_util::sync::CancellationToken;
 
-use super::git::Git;
 use crate::cli::exit::CliError;
+use crate::cli::git::Git;
 use crate::cli::output::Output;
 use crate::cli::prompt::{Confirmation, confirm};
 use crate::cli::ui::Ui;

@@ -97,6 +97,10 @@ pub(super) async fn hide(session: &SecretsSession<'_>, args: &HideArgs) -> anyho
     let mut keys = session.keys()?;
     let prepare = |keys: &OwnKeys| Edit::hide(&session.file, keys);
     let edited = session.edit(&mut keys, args.force, &args.accept, prepare).await?;
+    if matches!(&edited, Edited::Committed(paths) if paths.is_empty()) && session.file.read()?.files.is_empty() {
+        session.report("no file is registered: `sc secrets add PATH` registers one");
+        return Ok(Exit::Done);
+    }
     Ok(report(session, edited))
 }
 

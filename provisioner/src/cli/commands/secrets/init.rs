@@ -3,19 +3,22 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use bridge::fs::Access;
+use bridge::fs::{Access, MAX_DOCUMENT_BYTES, place_below, read_if_exists, utf8};
 use bridge::message_text::MessageText;
 use clap::Args;
+use config::Profile;
 use config::sibling_profiles::PROFILE_TEMPLATE as TEMPLATE;
 use secrets_store::keys::{KeyError, KeyPair};
 use secrets_store::{TemporaryFolder, add_to_gitignore};
 
-use super::git::Git;
 use super::session::SecretsSession;
 use crate::cli::exit::{CliError, Exit};
+use crate::cli::git::Git;
 use crate::cli::profile_settings::ProfileSettings;
 use crate::cli::stacks::profile_name;
 
+/// Keys of a profile that names those of SSH.
+const NAMED_KEYS: &str = "privateKeyPath: ~/.ssh/id_rsa\npublicKeyPath: ~/.ssh/id_rsa.pub";
 const IGNORED: &str = ".gitignore";
 const COMMIT_MESSAGE: &str = "simple-container.com initial commit";
 
@@ -23,7 +26,7 @@ const COMMIT_MESSAGE: &str = "simple-container.com initial commit";
 ///
 /// The profile names the SSH key `~/.ssh/id_rsa`, or with --generate holds a new key pair of its own. It is readable
 /// for you alone, and `.gitignore` keeps it out of git. `.sc/cfg.yaml.template` is written as well, for those who
-/// clone the repository. An existing profile is never overwritten.
+/// clone the repository. A profile without keys, such as that of `sc init`, gets them; one with keys is never overwritten.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -67,29 +70,44 @@ pub(super) async fn run(session: &SecretsSession<'_>, args: &InitArgs) -> anyhow
         return Err(CliError::failed("failed to detect git dir: repository does not exist", hint).into());
     }
     let profile = format!(".sc/cfg.{}.yaml", profile_name(session.global));
-    if root.join(&profile).symlink_metadata().is_ok() {
+    let existing = existing_without_keys(session, &profile, args.generate)?;
+    if existing.is_none() && root.join(&profile).symlink_metadata().is_ok() {
         let hint = "the keys in it would be lost: edit it, or write another profile with --profile NAME";
         return Err(
             CliError::failed(format_args!("the profile {profile} exists, and was not overwritten"), hint).into()
         );
     }
+    if args.generate && is_tracked(root, &profile).await {
+        let message =
+            MessageText::new(format_args!("git tracks {profile}, so the next commit would contain the private key"));
+        let hint =
+            MessageText::new(format_args!("run `git rm --cached {profile}`, commit that, and run the command again"));
+        return Err(CliError::failed(message, hint).into());
+    }
     let settings = ProfileSettings::of(&session.repository);
-    let text = template(&settings);
+    let text = format!("{}{NAMED_KEYS}\n", settings.text());
+    // A profile without keys stays as it is, and gets them at its end.
+    let beginning = existing.clone().unwrap_or_else(|| settings.text());
     let temporary = TemporaryFolder::open(root)?;
     // Before the profile: git never takes it.
     let mut written = Vec::new();
     if add_to_gitignore(root, &profile)? {
         written.push(IGNORED);
     }
-    let content = if args.generate { generated(&settings)? } else { text.clone() };
+    let content = if args.generate { generated(&beginning)? } else { format!("{beginning}{NAMED_KEYS}\n") };
     temporary.write(&root.join(&profile), content.as_bytes(), Access::Private)?;
     written.push(&profile);
     if root.join(TEMPLATE).symlink_metadata().is_err() {
         temporary.write(&root.join(TEMPLATE), text.as_bytes(), Access::Shared)?;
         written.push(TEMPLATE);
     }
-    let origin = |path: &str| if path == profile { settings.origin() } else { String::new() };
-    written.iter().for_each(|path| session.report(format!("wrote {path}{}", origin(path))));
+    for path in &written {
+        session.report(match existing {
+            Some(_) if *path == profile => format!("added the keys to {path}"),
+            None if *path == profile => format!("wrote {path}{}", settings.origin()),
+            _ => format!("wrote {path}"),
+        });
+    }
     if !args.generate {
         check_keys(session, &profile)?;
     }
@@ -100,15 +118,41 @@ pub(super) async fn run(session: &SecretsSession<'_>, args: &InitArgs) -> anyhow
     Ok(Exit::Done)
 }
 
-fn template(settings: &ProfileSettings) -> String {
-    format!("{}privateKeyPath: ~/.ssh/id_rsa\npublicKeyPath: ~/.ssh/id_rsa.pub", settings.text())
+/// Returns whether a file is in the index of git, so that a commit would contain it.
+async fn is_tracked(root: &Path, path: &str) -> bool {
+    match Git::find(root) {
+        Some(git) => git.inspect(&["ls-files", "--error-unmatch", "--", path]).await.is_some(),
+        None => false,
+    }
 }
 
-/// Returns a profile with a new key pair.
-fn generated(settings: &ProfileSettings) -> anyhow::Result<String> {
+/// Returns the text of a profile that names no key, with a line end; `None` if there is no profile, or one with keys or with errors.
+/// For a key to generate, the lines that this command writes without `--generate` are no keys, as long as they name none.
+fn existing_without_keys(
+    session: &SecretsSession<'_>,
+    profile: &str,
+    generate: bool,
+) -> anyhow::Result<Option<String>> {
+    let place = place_below(&session.repository.root, Path::new(profile))?;
+    let Some(mut text) = read_if_exists(&place, MAX_DOCUMENT_BYTES)?.and_then(|bytes| utf8(bytes).ok()) else {
+        return Ok(None);
+    };
+    let before_named = text.trim_end().strip_suffix(NAMED_KEYS).map(str::to_owned);
+    if let Some(rest) = before_named.filter(|_| generate)
+        && session.keys()?.public().is_err()
+    {
+        text = rest;
+    }
+    let is_without_keys = Profile::from_text(&text).is_some_and(|profile| !profile.names_keys());
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    Ok(is_without_keys.then(|| format!("{text}{end}")))
+}
+
+/// Returns a profile with a new key pair. `beginning` has its settings.
+fn generated(beginning: &str) -> anyhow::Result<String> {
     let pair = KeyPair::generate()?;
     let private: String = pair.private.lines().map(|line| format!("    {line}\n")).collect();
-    Ok(format!("{}privateKey: |\n{private}publicKey: {}\n", settings.text(), pair.public.trim_end()))
+    Ok(format!("{beginning}privateKey: |\n{private}publicKey: {}\n", pair.public.trim_end()))
 }
 
 /// Checks that the keys of the profile exist.

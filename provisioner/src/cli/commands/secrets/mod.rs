@@ -2,8 +2,8 @@
 
 mod change;
 mod confirmations;
+mod edit;
 mod files;
-mod git;
 mod init;
 mod list;
 mod recipients;
@@ -19,7 +19,7 @@ use crate::cli::exit::Exit;
 use crate::cli::ui::Ui;
 use session::SecretsSession;
 
-/// Keep secret files in git, encrypted: add, hide, reveal, allow and disallow keys
+/// Keep secret files in git, encrypted: add, edit, hide, reveal, allow and disallow keys
 ///
 /// The store `.sc/secrets.yaml` belongs into git. It holds each registered file, encrypted for each public SSH key
 /// that is allowed; the files themselves are kept out of git by `.gitignore`. Paths start at the root of the
@@ -40,7 +40,10 @@ Examples:
 
   After a clone, and after an edit:
       sc secrets reveal
-      sc secrets hide")]
+      sc secrets hide
+
+  Change a file without revealing it:
+      sc secrets edit .sc/stacks/common/secrets.yaml")]
 pub(crate) struct SecretsCommand {
     #[command(subcommand)]
     pub(crate) verb: SecretsVerb,
@@ -55,6 +58,7 @@ pub(crate) enum SecretsVerb {
     Add(files::AddArgs),
     #[command(visible_alias = "rm")]
     Delete(files::DeleteArgs),
+    Edit(edit::EditArgs),
     #[command(visible_alias = "encrypt")]
     Hide(files::HideArgs),
     #[command(visible_alias = "decrypt")]
@@ -72,6 +76,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &SecretsCommand) 
         SecretsVerb::List(_) => list::list(&session),
         SecretsVerb::Add(args) => files::add(&session, args).await,
         SecretsVerb::Delete(args) => files::delete(&session, args).await,
+        SecretsVerb::Edit(args) => edit::run(&session, args).await,
         SecretsVerb::Hide(args) => files::hide(&session, args).await,
         SecretsVerb::Reveal(args) => reveal::run(&session, args).await,
         SecretsVerb::Allow(args) => recipients::allow(&session, args).await,

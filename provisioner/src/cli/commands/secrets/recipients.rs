@@ -20,7 +20,8 @@ Examples:
       sc secrets allow \"$(cat colleague.pub)\"")]
 pub(crate) struct AllowArgs {
     /// Public SSH key, RSA or Ed25519: the line of a file such as ~/.ssh/id_ed25519.pub
-    #[arg(value_name = "KEY")]
+    // A private key begins with hyphens: the parser of arguments would quote it as an unknown flag.
+    #[arg(value_name = "KEY", allow_hyphen_values = true)]
     key: String,
 }
 
@@ -31,7 +32,7 @@ pub(crate) struct AllowArgs {
 #[derive(Debug, Args)]
 pub(crate) struct DisallowArgs {
     /// Public SSH key, as `sc secrets allowed-keys` shows it
-    #[arg(value_name = "KEY")]
+    #[arg(value_name = "KEY", allow_hyphen_values = true)]
     key: String,
 }
 

@@ -2,6 +2,7 @@
 
 use bridge::message_text::MessageText;
 use config::diagnostics::SourceFiles;
+use config::sibling_profiles::differences;
 use config::{Profile, Repository};
 use provisioner::operation::check_owner;
 use secrets_store::edit::Edit;
@@ -14,6 +15,7 @@ use super::confirmations::{AcceptArgs, Confirmations};
 use crate::cli::args::GlobalArgs;
 use crate::cli::display::Line;
 use crate::cli::exit::CliError;
+use crate::cli::plaintext;
 use crate::cli::process::{identity, process_context, working_folder};
 use crate::cli::prompt::{ask_or_read_secret, decline};
 use crate::cli::stacks::{configuration_error, profile_name};
@@ -38,8 +40,17 @@ pub(super) enum Edited {
     Declined,
 }
 
+/// Warns of a profile that has another project or folder of stacks than other profiles of the repository. A profile that is missing or
+/// invalid is the error of the commands that need one.
+fn warn_of_differing_profiles(ui: &Ui, global: &GlobalArgs, repository: &Repository) {
+    let (name, mut sources) = (profile_name(global), SourceFiles::default());
+    if let Ok(profile) = Profile::read(name, repository, &process_context(), &mut sources) {
+        ui.output.print_diagnostics(&differences(name, &profile, repository), &sources);
+    }
+}
+
 impl<'a> SecretsSession<'a> {
-    /// Finds the store of the repository, and removes the temporary files of commands that were killed.
+    /// Finds the store of the repository, and removes the temporary files of commands that were killed. Warns of profiles that differ.
     ///
     /// # Errors
     /// The working folder is missing, or the repository belongs to another user.
@@ -47,6 +58,8 @@ impl<'a> SecretsSession<'a> {
         let repository = Repository::discover(&working_folder(global.cwd.as_deref())?);
         check_owner(&repository, &identity(&process_context().environment))?;
         remove_abandoned_files(&repository.root);
+        plaintext::remove_abandoned(&process_context().environment);
+        warn_of_differing_profiles(ui, global, &repository);
         Ok(Self { ui, global, file: StoreFile::of(&repository.root), repository })
     }
 

@@ -1,8 +1,8 @@
 //! `sc stack outputs`: shows the outputs of a stack, or one of them.
 
+use bridge::error::closest;
 use bridge::message_text::MessageText;
 use clap::Args;
-use config::diagnostics::closest;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use state::StackView;
 
@@ -11,7 +11,7 @@ use crate::cli::args::{GlobalArgs, ShowArgs, StackArgs};
 use crate::cli::display::{DisplayValue, Line, Redactor, Secrets, map_to_json, values};
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::output::Output;
-use crate::cli::stacks::{not_provisioned, only, read_stack};
+use crate::cli::stacks::{not_provisioned, only, read_stack_of_state};
 use crate::cli::ui::Ui;
 
 /// Show the outputs of a stack, or the value of one output
@@ -40,7 +40,7 @@ pub(crate) struct OutputsArgs {
 
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &OutputsArgs) -> anyhow::Result<Exit> {
-    let stacks = read_stack(ui, global, &args.stack)?;
+    let stacks = read_stack_of_state(ui, global, &args.stack)?;
     let access = access(&ui.output, &stacks, only(&stacks)?).await?;
     let view = StackView::open(&access).await?;
     if let Some(conflict) = &view.conflict {

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use bridge::message_text::MessageText;
 use clap::Args;
+use jiff::Timestamp;
+use provisioner::operation::Stacks;
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 use state::store::{CheckpointCopy, CopyKind};
@@ -14,11 +16,12 @@ use crate::cli::access::access_for_change;
 use crate::cli::args::{ConfirmArgs, GlobalArgs, LockArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
-use crate::cli::listing::table;
+use crate::cli::listing::{ago, table};
 use crate::cli::output::Output;
 use crate::cli::process::working_folder;
 use crate::cli::prompt::{Confirmation, confirm, decline};
-use crate::cli::stacks::{only, read_stack};
+use crate::cli::recorded_names;
+use crate::cli::stacks::{only, read_stack_of_state};
 use crate::cli::ui::Ui;
 
 /// List the earlier states of a stack, or restore one
@@ -54,9 +57,9 @@ pub(crate) struct RestoreArgs {
 
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RestoreArgs) -> anyhow::Result<Exit> {
-    let stacks = read_stack(ui, global, &args.stack)?;
+    let stacks = read_stack_of_state(ui, global, &args.stack)?;
     let access = access_for_change(&ui.output, &stacks, only(&stacks)?, args.lock).await?;
-    let Some(name) = &args.copy else { return list(&ui.output, &access).await };
+    let Some(name) = &args.copy else { return list(&ui.output, &access, &stacks).await };
     access.store.refuse_migrated(&access.stack).await?;
     let copies = access.store.copies(&access.stack, &CopyKind::ALL).await?;
     let path = working_folder(global.cwd.as_deref())?.join(name);
@@ -91,20 +94,23 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RestoreArgs) -> any
     Ok(Exit::Done)
 }
 
-async fn list(output: &Output, access: &StackAccess) -> anyhow::Result<Exit> {
+async fn list(output: &Output, access: &StackAccess, stacks: &Stacks) -> anyhow::Result<Exit> {
     let copies = state_copies(access).await?;
+    let (now, environment) = (stacks.process_context.now, &stacks.process_context.environment);
+    let names = copies.iter().map(|copy| copy.copy.name.clone()).collect();
+    recorded_names::keep_copies(environment, &stacks.repository.root, &only(stacks)?.name, names);
     let lines = if output.results_are_json() {
         copies.iter().map(|copy| Line::plain(as_json(access.stack.stack(), copy))).collect()
     } else {
-        table(&["NAME", "TIME", "KIND", "RESOURCES"], &copies.iter().map(as_row).collect::<Vec<_>>())
+        table(&["NAME", "TIME", "KIND", "RESOURCES"], &copies.iter().map(|copy| as_row(copy, now)).collect::<Vec<_>>())
     };
     output.print(&lines)?;
     Ok(Exit::Done)
 }
 
-fn as_row(state: &StateCopy) -> Vec<String> {
+fn as_row(state: &StateCopy, now: Timestamp) -> Vec<String> {
     let resources = state.resources.map_or_else(|| "unreadable".to_owned(), |count| count.to_string());
-    vec![state.copy.name.clone(), state.copy.time.to_string(), state.copy.kind.as_str().to_owned(), resources]
+    vec![state.copy.name.clone(), ago(state.copy.time, now), state.copy.kind.as_str().to_owned(), resources]
 }
 
 fn as_json(stack: &str, state: &StateCopy) -> String {

@@ -1,8 +1,8 @@
 //! `sc stack secret-get`: prints a secret of a stack.
 
+use bridge::error::closest;
 use bridge::message_text::MessageText;
 use clap::Args;
-use config::diagnostics::closest;
 
 use crate::cli::args::{GlobalArgs, StackArgs};
 use crate::cli::exit::{CliError, Exit};

@@ -11,7 +11,8 @@ use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::listing::table;
 use crate::cli::output::Output;
-use crate::cli::stacks::{not_provisioned, only, read_stack};
+use crate::cli::recorded_names;
+use crate::cli::stacks::{not_provisioned, only, read_stack_of_state};
 use crate::cli::ui::Ui;
 
 /// Manage the tags of a stack
@@ -108,12 +109,15 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &TagCommand) -> a
 
 /// Returns the access to an existing stack, and its tags.
 async fn load_tags(ui: &Ui, global: &GlobalArgs, stack: &StackArgs) -> anyhow::Result<(StackAccess, Tags)> {
-    let stacks = read_stack(ui, global, stack)?;
+    let stacks = read_stack_of_state(ui, global, stack)?;
     let access = access(&ui.output, &stacks, only(&stacks)?).await?;
     if access.store.load(&access.stack).await?.is_none() {
         return Err(not_provisioned(&access.stack).into());
     }
     let tags = access.store.tags(&access.stack).await?;
+    let environment = &stacks.process_context.environment;
+    let names = tags.keys().cloned().collect();
+    recorded_names::keep_tags(environment, &stacks.repository.root, &only(&stacks)?.name, names);
     Ok((access, tags))
 }
 

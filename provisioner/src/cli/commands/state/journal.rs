@@ -11,7 +11,7 @@ use crate::cli::access::{access, access_for_change};
 use crate::cli::args::{GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
-use crate::cli::listing::table;
+use crate::cli::listing::{ago, table};
 use crate::cli::prompt::{Confirmation, confirm, decline};
 use crate::cli::stacks::{only, read_stack};
 use crate::cli::ui::Ui;
@@ -116,11 +116,13 @@ async fn list(ui: &Ui, global: &GlobalArgs, stack: &StackArgs) -> anyhow::Result
     } else if found.is_empty() {
         vec![Line::plain(format!("no run has left a journal of {}", access.stack.stack()))]
     } else {
+        let now = stacks.process_context.now;
         let row = |journal: &JournalSummary| {
             let by = journal.by.clone().unwrap_or_default();
             let (created, creating) = (journal.created.len().to_string(), journal.creating.len().to_string());
             let status = journal.status.as_str().to_owned();
-            vec![journal.run.clone(), status, journal.started.clone(), by, created, creating]
+            let started = journal.started.parse().map_or_else(|_| journal.started.clone(), |time| ago(time, now));
+            vec![journal.run.clone(), status, started, by, created, creating]
         };
         let rows: Vec<Vec<String>> = found.iter().map(row).collect();
         table(&["RUN", "STATUS", "STARTED", "BY", "CREATED", "PENDING"], &rows)

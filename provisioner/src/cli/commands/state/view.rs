@@ -1,8 +1,8 @@
 //! Recorded state for the commands that show it: loading, and the choice of a resource by name.
 
+use bridge::error::closest_resource;
 use bridge::message_text::MessageText;
-use config::diagnostics::closest;
-use engine::UrnPattern;
+use engine::{UrnPattern, names_of_key};
 use provisioner::operation::{Stacks, obsolete_text, recovery_text};
 use pulumi_proto::urn::Urn;
 use state::secrets::Provider;
@@ -12,7 +12,7 @@ use crate::cli::access::access;
 use crate::cli::args::{GlobalArgs, StackArgs};
 use crate::cli::exit::CliError;
 use crate::cli::recorded_names;
-use crate::cli::stacks::{not_provisioned, only, read_stack};
+use crate::cli::stacks::{not_provisioned, only, read_stack_of_state};
 use crate::cli::ui::Ui;
 
 /// Need of a command for the secrets of a state.
@@ -40,7 +40,7 @@ pub(super) async fn load_for_display(
     stack: &StackArgs,
     decryption: Decryption,
 ) -> anyhow::Result<(Stacks, Snapshot)> {
-    let stacks = read_stack(ui, global, stack)?;
+    let stacks = read_stack_of_state(ui, global, stack)?;
     let access = access(&ui.output, &stacks, only(&stacks)?).await?;
     let view = match decryption {
         Decryption::WithPassphrase if matches!(access.keyring.provider(), Some(Provider::Passphrase)) => {
@@ -53,7 +53,7 @@ pub(super) async fn load_for_display(
         Decryption::None | Decryption::WithPassphrase => StackView::open_without_secrets(&access).await?,
     };
     if let Some(recovered) = &view.recovered {
-        ui.output.warn(recovery_text(recovered, view.is_unlocked));
+        ui.output.warn(recovery_text(recovered, view.is_idle));
     }
     if !view.late.is_empty() {
         ui.output.warn(MessageText::of(&view.late));
@@ -88,14 +88,12 @@ pub(super) fn urns(snapshot: &Snapshot) -> Vec<&Urn> {
 pub(super) fn find_resource(snapshot: &Snapshot, text: &str) -> Result<Urn, CliError> {
     let urns = urns(snapshot);
     let pattern = UrnPattern::new(text);
-    let in_environment = text.split_once('/').map(|(environment, key)| format!("{key}--{environment}"));
-    let is_typed = |urn: &Urn| text == format!("{}::{}", urn.type_token(), urn.name());
-    let has_key = |urn: &Urn| urn.name().rsplit_once("--").is_some_and(|(key, _)| key == text);
-    let is_in_environment = |urn: &Urn| in_environment.as_deref() == Some(urn.name());
+    let mut found: Vec<&&Urn> = urns.iter().filter(|urn| pattern.matches(urn)).collect();
     // A name takes precedence over a key.
-    let matches: [&dyn Fn(&Urn) -> bool; 4] = [&|urn| pattern.matches(urn), &is_typed, &has_key, &is_in_environment];
-    let found = matches.iter().map(|matches| urns.iter().filter(|urn| matches(urn)).collect::<Vec<_>>());
-    let found = found.into_iter().find(|found| !found.is_empty()).unwrap_or_default();
+    if found.is_empty() {
+        let names = names_of_key(text, urns.iter().map(|urn| urn.name()));
+        found.extend(urns.iter().filter(|urn| names.contains(urn.name())));
+    }
     match &found[..] {
         [urn] => Ok((**urn).clone()),
         [] => Err(unknown_resource(text, &urns)),
@@ -108,15 +106,35 @@ pub(super) fn find_resource(snapshot: &Snapshot, text: &str) -> Result<Urn, CliE
     }
 }
 
+/// Returns a pattern that selects the resources that a text names. A text without stars that is no name of a resource may be the key
+/// of one.
+///
+/// # Errors
+/// No resource has this name, or several have this key.
+pub(super) fn pattern_of(urns: &[&Urn], text: &str) -> Result<UrnPattern, CliError> {
+    let pattern = UrnPattern::new(text);
+    if urns.iter().any(|urn| pattern.matches(urn)) {
+        return Ok(pattern);
+    }
+    let names: Vec<&str> = names_of_key(text, urns.iter().map(|urn| urn.name())).into_iter().collect();
+    match names[..] {
+        [name] => Ok(UrnPattern::new(name)),
+        [] => Err(unknown_resource(text, urns)),
+        _ => {
+            let shown = names.iter().take(MAX_NAMES).map(|name| (*name).to_owned()).collect();
+            let hint = MessageText::new(format_args!("give the name of one of them: {}", list(shown, names.len())));
+            Err(CliError::failed(format_args!("{} resources match {text}", names.len()), hint))
+        }
+    }
+}
+
 /// Returns the error for a name that no resource has.
 pub(super) fn unknown_resource(text: &str, urns: &[&Urn]) -> CliError {
-    let names = || urns.iter().map(|urn| urn.name());
-    let hint = match closest(text, names()) {
+    let names: Vec<&str> = urns.iter().map(|urn| urn.name()).collect();
+    let hint = match closest_resource(text, &names) {
         Some(name) => MessageText::new(format_args!("did you mean {name}?")),
         None if urns.is_empty() => "the state has no resources".into(),
-        None if urns.len() <= MAX_NAMES => {
-            MessageText::new(format_args!("the resources are: {}", names().collect::<Vec<_>>().join(", ")))
-        }
+        None if urns.len() <= MAX_NAMES => MessageText::new(format_args!("the resources are: {}", names.join(", "))),
         None => "`sc state ls` lists the resources".into(),
     };
     CliError::failed(format_args!("no resource of this stack is called {text}"), hint)
@@ -167,6 +185,23 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(found(text).unwrap(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn pattern_selects_by_name_or_by_the_key_of_one_resource() {
+        let snapshot = snapshot(&["t:m:A::web--prod", "t:m:B::web--prod", "t:m:A::db--prod", "t:m:A::db--test"]);
+        let all = urns(&snapshot);
+        let count = |text: &str| {
+            let pattern = pattern_of(&all, text)?;
+            Ok::<_, CliError>(all.iter().filter(|urn| pattern.matches(urn)).count())
+        };
+        for (text, expected) in [("web", 2), ("t:m:A::web--prod", 1), ("test/db", 1), ("db--*", 2), ("db--prod", 1)] {
+            assert_eq!(count(text).unwrap(), expected, "{text}");
+        }
+        let texts = |text: &str| error_texts(&count(text).unwrap_err().into(), &SecretMasker::default());
+        assert_eq!(texts("db").message, "2 resources match db");
+        assert_eq!(texts("db").hints, ["give the name of one of them: db--prod, db--test"]);
+        assert_eq!(texts("web--pord").hints, ["did you mean web--prod?"]);
     }
 
     /// Shows: state.md#recorded-resources "A name that several resources have is an error, which lists them."

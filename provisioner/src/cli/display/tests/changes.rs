@@ -237,14 +237,14 @@ fn rename_is_shown_with_what_differed() {
         script.end(1, Operation::Update, true, Outcome::Succeeded, &[(step.op, 1)]);
         let (_, results) = plain(&script, false);
         let mut json = Vec::new();
-        script.play(&mut JsonDisplay::new(&mut json, Secrets::Masked, EventNumbers::default()), 0, u64::MAX);
+        script.play(&mut JsonDisplay::new(&mut json, Secrets::Masked, true, EventNumbers::default()), 0, u64::MAX);
         let former = step.former_urn().unwrap();
         assert_eq!(String::from_utf8(json).unwrap().matches(&format!(r#""formerUrn":"{former}""#)).count(), 2);
         results.lines().next().unwrap().to_owned()
     });
     insta::assert_snapshot!(lines.join("\n"), @"
-      new  box:Box             was old
-      new  box:Box             was box:index:Crate
-    ~ new  box:Box  update     was old [v]
+    → new  box:Box  rename     renamed from old
+    → new  box:Box  rename     renamed from box:index:Crate
+    ~ new  box:Box  update     renamed from old; edited here [v]
     ");
 }

@@ -17,12 +17,16 @@ use state::ResourceState;
 use super::long_texts::{TEXT_BYTES, TEXT_CHARACTERS};
 use super::*;
 
+mod activities;
+mod causes;
 mod changes;
 mod names;
 mod order;
 mod ordinary_words;
 mod queue;
+mod reasons;
 mod terminal;
+mod unchanged;
 
 static PLACE: LazyLock<FilePosition> = LazyLock::new(|| FilePosition {
     position: "server.yaml:12:5".to_owned(),
@@ -70,7 +74,7 @@ impl Script {
         self.at(millis, Event::PhaseEnded(summary));
     }
 
-    /// Renders the events of a period, in milliseconds.
+    /// Renders the events of a period, in milliseconds, and the end of the display after the last one.
     fn play(&self, renderer: &mut dyn Renderer, from: u64, to: u64) {
         for (millis, event) in self.events.iter().filter(|(millis, _)| (from..to).contains(millis)) {
             if matches!(event, Event::Message(message) if !renderer.message_filter().shows(message)) {
@@ -78,7 +82,12 @@ impl Script {
             }
             renderer.event(stamp(*millis), subject(), event).unwrap();
         }
-        renderer.tick(Duration::from_millis(to)).unwrap();
+        match self.events.last() {
+            Some((end, Event::PhaseEnded(_))) if to == u64::MAX => {
+                renderer.finish(Duration::from_millis(*end)).unwrap();
+            }
+            _ => renderer.tick(Duration::from_millis(to)).unwrap(),
+        }
     }
 }
 
@@ -109,18 +118,7 @@ fn state(urn: &Urn, inputs: PropertyMap) -> Arc<ResourceState> {
 }
 
 fn step(op: StepOp, urn: &Urn, old: Option<PropertyMap>, new: Option<PropertyMap>) -> StepInfo {
-    StepInfo {
-        op,
-        result: None,
-        urn: urn.clone(),
-        source: None,
-        old: old.map(|inputs| state(urn, inputs)),
-        new: new.map(|inputs| state(urn, inputs)),
-        replace_keys: vec![],
-        diffs: vec![],
-        detailed_diff: BTreeMap::new(),
-        internal: false,
-    }
+    StepInfo::new(op, urn.clone(), old.map(|inputs| state(urn, inputs)), new.map(|inputs| state(urn, inputs)))
 }
 
 fn root_step(op: StepOp) -> Arc<StepInfo> {
@@ -295,7 +293,14 @@ impl Shared {
 
 fn options(diff: bool) -> DisplayOptions {
     let diff = diff.then_some(DiffOptions { secrets: Secrets::Masked, full: false });
-    DisplayOptions { diff, secrets: Secrets::Masked, verbose: false, color: false, results_color: false }
+    DisplayOptions {
+        diff,
+        secrets: Secrets::Masked,
+        verbose: false,
+        color: false,
+        results_color: false,
+        before: Duration::ZERO,
+    }
 }
 
 /// Returns the progress and the results that a run prints without a terminal.
@@ -327,12 +332,8 @@ fn ends_of_steps_count_the_changes_that_the_preview_announced() {
     insta::assert_snapshot!(progress.text(), @"
     Previewing update of aquarium
     Updating aquarium
-      + creating a (files:fs:File)
       + created a (files:fs:File) (0.0s) [1/2]
-      ± creating c (files:fs:File)
       ± replaced c (files:fs:File) (0.0s) [2/2]
-      ± deleting old c (files:fs:File)
-      ± deleted old c (files:fs:File) (0.0s) [2/2]
     ");
 }
 
@@ -405,6 +406,10 @@ impl Renderer for Redacting<'_> {
     fn pause(&mut self) -> io::Result<()> {
         self.renderer.pause()
     }
+
+    fn finish(&mut self, at: Duration) -> io::Result<()> {
+        self.renderer.finish(at)
+    }
 }
 
 #[test]
@@ -415,14 +420,14 @@ fn preview_without_a_terminal_prints_changes_as_result() {
 }
 
 #[test]
-fn update_without_a_terminal_prints_start_and_end_of_each_step() {
+fn update_without_a_terminal_prints_the_end_of_each_step() {
     let (progress, results) = plain(&all_step_kinds(false), false);
     insta::assert_snapshot!("plain_update_progress", progress);
     insta::assert_snapshot!("plain_update_results", results);
 }
 
 #[test]
-fn long_step_without_a_terminal_is_reported_every_30_seconds() {
+fn long_step_without_a_terminal_is_reported_after_5_and_then_every_30_seconds() {
     let mut script = Script::new(Operation::Update, false);
     script.start(0, &root_step(StepOp::Same));
     let slow = urn("aws:rds/instance:Instance", "orders--prod");
@@ -435,10 +440,10 @@ fn long_step_without_a_terminal_is_reported_every_30_seconds() {
     }
     insta::assert_snapshot!(progress.text(), @"
     Updating aquarium
-      + creating orders--prod (aws:rds:Instance)
-      + still creating orders--prod (aws:rds:Instance) (30s)
-      + still creating orders--prod (aws:rds:Instance) (1m00s)
-      + still creating orders--prod (aws:rds:Instance) (1m30s)
+      … creating orders--prod (4.0s)
+      … creating orders--prod (34s)
+      … creating orders--prod (1m04s)
+      … creating orders--prod (1m34s)
     ");
 }
 
@@ -447,7 +452,7 @@ fn long_step_without_a_terminal_is_reported_every_30_seconds() {
 #[test]
 fn json_display_prints_one_line_per_event_with_masked_secrets() {
     let out = Shared::default();
-    let mut display = JsonDisplay::new(out.clone(), Secrets::Masked, EventNumbers::default());
+    let mut display = JsonDisplay::new(out.clone(), Secrets::Masked, true, EventNumbers::default());
     all_step_kinds(false).play(&mut Redacting::new(&mut display), 0, u64::MAX);
     insta::assert_snapshot!("json", out.text());
 }
@@ -460,7 +465,7 @@ fn no_display_shows_a_secret() {
         let (progress, results) = plain(&script, true);
         let json = Shared::default();
         script.play(
-            &mut Redacting::new(&mut JsonDisplay::new(json.clone(), Secrets::Masked, EventNumbers::default())),
+            &mut Redacting::new(&mut JsonDisplay::new(json.clone(), Secrets::Masked, true, EventNumbers::default())),
             0,
             u64::MAX,
         );
@@ -494,7 +499,7 @@ fn values_that_equal_a_secret_are_masked_in_every_display() {
         script.end(5, Operation::Update, false, Outcome::Succeeded, &[(op, 1)]);
         let (progress, results) = plain(&script, true);
         let json = Shared::default();
-        let mut display = JsonDisplay::new(json.clone(), Secrets::Masked, EventNumbers::default());
+        let mut display = JsonDisplay::new(json.clone(), Secrets::Masked, true, EventNumbers::default());
         script.play(&mut Redacting::new(&mut display), 0, u64::MAX);
         for text in [progress, results, json.text()] {
             assert!(!text.contains("hush-hush"), "{op:?}: {text}");
@@ -532,7 +537,7 @@ fn secret_in_a_long_message_is_masked_before_the_message_is_shortened() {
 fn finish_waits_until_all_events_are_rendered_in_order() {
     let out = Shared::default();
     let display = Display::start(
-        Box::new(JsonDisplay::new(out.clone(), Secrets::Masked, EventNumbers::default())),
+        Box::new(JsonDisplay::new(out.clone(), Secrets::Masked, true, EventNumbers::default())),
         Arc::default(),
     )
     .unwrap();
@@ -557,7 +562,7 @@ fn finish_waits_until_all_events_are_rendered_in_order() {
 fn messages_have_the_position_in_the_program() {
     let out = Shared::default();
     let display = Display::start(
-        Box::new(JsonDisplay::new(out.clone(), Secrets::Masked, EventNumbers::default())),
+        Box::new(JsonDisplay::new(out.clone(), Secrets::Masked, true, EventNumbers::default())),
         Arc::default(),
     )
     .unwrap();
@@ -588,9 +593,11 @@ fn broken_pipe_is_reported_at_the_end() {
             Ok(())
         }
     }
-    let display =
-        Display::start(Box::new(JsonDisplay::new(Closed, Secrets::Masked, EventNumbers::default())), Arc::default())
-            .unwrap();
+    let display = Display::start(
+        Box::new(JsonDisplay::new(Closed, Secrets::Masked, true, EventNumbers::default())),
+        Arc::default(),
+    )
+    .unwrap();
     let sink = display.sink("dev", None);
     (0..3).for_each(|_| sink.emit(Event::Message(Message::new(Severity::Info, "x"))));
     assert_eq!(display.finish().unwrap_err().kind(), io::ErrorKind::BrokenPipe);

@@ -11,7 +11,7 @@ fn shown(script: &Script, secrets: Secrets) -> [String; 3] {
     let options = DisplayOptions { diff, secrets, ..options(true) };
     let mut plain = PlainDisplay::new(progress.clone(), results.clone(), None, options);
     script.play(&mut Redacting::new(&mut plain), 0, u64::MAX);
-    let mut display = JsonDisplay::new(json.clone(), secrets, EventNumbers::default());
+    let mut display = JsonDisplay::new(json.clone(), secrets, true, EventNumbers::default());
     script.play(&mut Redacting::new(&mut display), 0, u64::MAX);
     [progress.text(), results.text(), json.text()]
 }
@@ -86,7 +86,7 @@ fn masked_names_show_the_changes_of_their_properties() {
     .into();
     let [_, results, json] = shown(&script(&secrets, detailed), Secrets::Masked);
     insta::assert_snapshot!(results, @r#"
-    ~ echo  t:m:Echo  update
+    ~ echo  t:m:Echo  update     edited here
          ~ tags:
            - "[secret]": "a"
            ~ "[secret] (2)": "b" → "d" [replaces]
@@ -100,7 +100,7 @@ fn masked_names_show_the_changes_of_their_properties() {
     insta::assert_snapshot!(step["new"]["inputs"], @r#"{"tags":{"[secret] (2)":"d","open":"c","third.[secret]":"a"}}"#);
     let [_, results, _] = shown(&script(&secrets, compared), Secrets::Masked);
     insta::assert_snapshot!(results, @r#"
-    ~ echo  t:m:Echo  update
+    ~ echo  t:m:Echo  update     edited here
          ~ tags:
            - "[secret]": "a"
            ~ "[secret] (2)": "b" → "d"
@@ -125,22 +125,22 @@ fn masked_names_of_options_and_rows_match_those_of_properties() {
         plain(&script(&[SECRET], info), diff).1
     };
     insta::assert_snapshot!(shown(&[], false), @"
-    ~ echo  t:m:Echo  update     [[secret] (2), x, [secret]]
+    ~ echo  t:m:Echo  update     edited here [[secret] (2), x, [secret]]
 
     Preview of aquarium done in 0.0s: 1 to update
     ");
     insta::assert_snapshot!(shown(&[SECRET], false), @"
-    ~ echo  t:m:Echo  update     [x, [secret]]
+    ~ echo  t:m:Echo  update     edited here [x, [secret]]
 
     Preview of aquarium done in 0.0s: 1 to update
     ");
     insta::assert_snapshot!(shown(&[SECRET], true), @"
-    ~ echo  t:m:Echo  update     [x, [secret]]
+    ~ echo  t:m:Echo  update     edited here [x, [secret]]
 
     Preview of aquarium done in 0.0s: 1 to update
     ");
     insta::assert_snapshot!(shown(&["hush-hush.*"], true), @"
-    ~ echo  t:m:Echo  update     [[secret] (2), x, [secret]]
+    ~ echo  t:m:Echo  update     edited here [[secret] (2), x, [secret]]
 
     Preview of aquarium done in 0.0s: 1 to update
     ");
@@ -152,7 +152,7 @@ fn short_secrets_and_words_of_the_engine_are_not_masked_in_names() {
     info.replace_keys = vec!["provider".to_owned(), "abc".to_owned()];
     let [_, results, json] = shown(&script(&["abc", "provider"], info), Secrets::Masked);
     insta::assert_snapshot!(results, @"
-    ~ echo  t:m:Echo  update
+    ~ echo  t:m:Echo  update     edited here
          ~ abc: 1 → 2 [replaces]
          ~ provider: its provider changed [replaces]
 

@@ -64,6 +64,6 @@ fn interrupted_preview_prints_its_messages() {
     let progress = Shared::default();
     let mut display = PlainDisplay::new(progress.clone(), io::sink(), None, options(false));
     script.play(&mut display, 0, u64::MAX);
-    display.finish().unwrap();
+    display.finish(Duration::ZERO).unwrap();
     assert_eq!(names_in(&progress.text()), ["zebra", "mango", "apple"]);
 }

@@ -122,7 +122,7 @@ fn events_of_a_run() {
     let script = script(&message);
     check(|masker| {
         let json = Shared::default();
-        let mut display = JsonDisplay::new(json.clone(), Secrets::Masked, EventNumbers::default());
+        let mut display = JsonDisplay::new(json.clone(), Secrets::Masked, true, EventNumbers::default());
         play_masked(&script, &mut display, masker);
         let [progress, results] = [Shared::default(), Shared::default()];
         let mut display = PlainDisplay::new(progress.clone(), results.clone(), None, options(false));

@@ -41,6 +41,10 @@ impl Renderer for HeldRenderer {
     fn pause(&mut self) -> io::Result<()> {
         Ok(())
     }
+
+    fn finish(&mut self, _: Duration) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Emits events while the display renders the first one, and returns all that were rendered.
@@ -132,7 +136,7 @@ fn messages_of_the_displays_are_chosen_by_their_options() {
     let verbose = DisplayOptions { verbose: true, ..options(false) };
     let out = Shared::default;
     let filters = [
-        JsonDisplay::new(out(), Secrets::Masked, EventNumbers::default()).message_filter(),
+        JsonDisplay::new(out(), Secrets::Masked, true, EventNumbers::default()).message_filter(),
         PlainDisplay::new(out(), out(), None, options(false)).message_filter(),
         PlainDisplay::new(out(), out(), None, verbose).message_filter(),
         LiveDisplay::new(out(), out(), || None, options(false)).message_filter(),

@@ -1,4 +1,4 @@
-//! git, as the commands of the secrets store run it.
+//! git, as commands run it: those of the secrets store, and runs for their history.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,29 +7,32 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Context as _;
 use bridge::process::{FirstLine, HostEnvironment, OutputSink, OutputStream, ProcessSandbox, ProcessSpec, Spawner};
 
-use crate::cli::process::process_context;
+use super::process::process_context;
 
 /// Maximum size of an output, in bytes: that of the largest store.
 const MAX_OUTPUT_BYTES: usize = 64 * 1024 * 1024;
 
+/// Variables of commands that only read: a clone without objects would fetch them.
+const READ_ONLY: [(&str, &str); 2] = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_OPTIONAL_LOCKS", "0")];
+
 /// The program git, in the work tree of a repository.
-pub(super) struct Git {
+pub(crate) struct Git {
     program: PathBuf,
     root: PathBuf,
     environment: Vec<(OsString, OsString)>,
 }
 
 /// Output of a command of git.
-pub(super) struct Output {
-    pub(super) is_success: bool,
-    pub(super) stdout: String,
+pub(crate) struct Output {
+    pub(crate) is_success: bool,
+    pub(crate) stdout: String,
     /// Last lines of standard error.
-    pub(super) errors: String,
+    pub(crate) errors: String,
 }
 
 impl Git {
     /// Finds git on PATH.
-    pub(super) fn find(root: &Path) -> Option<Self> {
+    pub(crate) fn find(root: &Path) -> Option<Self> {
         let environment: Vec<(OsString, OsString)> =
             process_context().environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
         let program = HostEnvironment::new(environment.clone()).find_program("git")?;
@@ -40,7 +43,7 @@ impl Git {
     ///
     /// # Errors
     /// git cannot be started.
-    pub(super) async fn run(&self, arguments: &[&str]) -> anyhow::Result<Output> {
+    pub(crate) async fn run(&self, arguments: &[&str]) -> anyhow::Result<Output> {
         self.run_with(&[], arguments).await
     }
 
@@ -49,11 +52,15 @@ impl Git {
     ///
     /// # Errors
     /// git cannot be started.
-    pub(super) async fn file_of(&self, commit: &str, path: &str) -> anyhow::Result<Option<String>> {
-        // A clone without objects would fetch the file.
-        let variables = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_OPTIONAL_LOCKS", "0")];
-        let output = self.run_with(&variables, &["cat-file", "blob", &format!("{commit}:./{path}")]).await?;
+    pub(crate) async fn file_of(&self, commit: &str, path: &str) -> anyhow::Result<Option<String>> {
+        let output = self.run_with(&READ_ONLY, &["cat-file", "blob", &format!("{commit}:./{path}")]).await?;
         Ok(output.is_success.then_some(output.stdout))
+    }
+
+    /// Returns what a command that only reads prints; `None` if it fails. Opens no connection and takes no lock.
+    pub(crate) async fn inspect(&self, arguments: &[&str]) -> Option<String> {
+        let output = self.run_with(&READ_ONLY, arguments).await.ok()?;
+        output.is_success.then_some(output.stdout)
     }
 
     async fn run_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> anyhow::Result<Output> {
