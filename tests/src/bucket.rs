@@ -31,6 +31,13 @@ pub(crate) struct Object {
     modified: Timestamp,
 }
 
+/// Page of a listing: keys with their objects, and folders without one.
+pub(crate) struct Page<'b> {
+    pub(crate) entries: Vec<(String, Option<&'b Object>)>,
+    /// Token of the next page.
+    pub(crate) next: Option<String>,
+}
+
 impl Bucket {
     pub(crate) fn get(&self, key: &str) -> Option<&Object> {
         self.objects.get(key)
@@ -55,6 +62,26 @@ impl Bucket {
         self.objects.entry(key.to_owned()).insert_entry(object).into_mut()
     }
 
+    /// Returns a page of the keys with a prefix that follow a token.
+    pub(crate) fn page(&self, prefix: &str, delimiter: &str, token: &str) -> Page<'_> {
+        let mut entries: Vec<(String, Option<&Object>)> = Vec::new();
+        for (key, object) in self.objects.iter().filter(|(key, _)| key.starts_with(prefix)) {
+            let rest = &key[prefix.len()..];
+            let folder = (!delimiter.is_empty()).then(|| rest.find(delimiter)).flatten();
+            let entry = match folder {
+                Some(end) => (key[..prefix.len() + end + delimiter.len()].to_owned(), None),
+                None => (key.clone(), Some(object)),
+            };
+            if entry.0.as_str() > token && entries.last().is_none_or(|last| last.0 != entry.0) {
+                entries.push(entry);
+            }
+        }
+        let is_truncated = entries.len() > PAGE;
+        entries.truncate(PAGE);
+        let next = entries.last().filter(|_| is_truncated).map(|(key, _)| key.clone());
+        Page { entries, next }
+    }
+
     /// Lists a page. `known` are the parameters that the service accepts.
     pub(crate) fn list(&self, query: &str, known: &[&str]) -> Response {
         let mut parameters = BTreeMap::new();
@@ -67,25 +94,12 @@ impl Bucket {
             return error(400, "InvalidArgument", &format!("The stand-in does not know the parameter {unknown}."));
         }
         let text = |name| parameters.get(name).map_or("", String::as_str);
-        let (prefix, delimiter, after) = (text("prefix"), text("delimiter"), text("continuation-token"));
-        let mut entries: Vec<(String, Option<&Object>)> = Vec::new();
-        for (key, object) in self.objects.iter().filter(|(key, _)| key.starts_with(prefix)) {
-            let rest = &key[prefix.len()..];
-            let folder = (!delimiter.is_empty()).then(|| rest.find(delimiter)).flatten();
-            let entry = match folder {
-                Some(end) => (key[..prefix.len() + end + delimiter.len()].to_owned(), None),
-                None => (key.clone(), Some(object)),
-            };
-            if entry.0.as_str() > after && entries.last().is_none_or(|last| last.0 != entry.0) {
-                entries.push(entry);
-            }
-        }
-        let is_truncated = entries.len() > PAGE;
-        entries.truncate(PAGE);
+        let prefix = text("prefix");
+        let Page { entries, next } = self.page(prefix, text("delimiter"), text("continuation-token"));
         let mut body = format!("<ListBucketResult><Name>{BUCKET}</Name><KeyCount>{}</KeyCount>", entries.len());
-        body += &format!("<Prefix>{}</Prefix><IsTruncated>{is_truncated}</IsTruncated>", escape(prefix));
-        if let Some((last, _)) = entries.last().filter(|_| is_truncated) {
-            body += &format!("<NextContinuationToken>{}</NextContinuationToken>", escape(last));
+        body += &format!("<Prefix>{}</Prefix><IsTruncated>{}</IsTruncated>", escape(prefix), next.is_some());
+        if let Some(next) = &next {
+            body += &format!("<NextContinuationToken>{}</NextContinuationToken>", escape(next));
         }
         for (key, object) in &entries {
             body += &match object {

@@ -1,7 +1,10 @@
-//! Stand-in for Google Cloud Storage: the part of its XML API that our client uses, with generations, in memory.
+//! Stand-in for Google Cloud Storage: the part of its XML API that our client uses, with generations, in memory, and the part of
+//! its JSON API that the client of `pulumi` uses.
 //!
 //! Strict where the service is: a request without the token, a condition that is not met, a listing of more than 1,000
-//! keys, a parameter or header that it does not know. `fake-gcs-server` has no uploads by this API, and no conditions.
+//! keys, a parameter or header that it does not know. `fake-gcs-server` has no uploads by the XML API, and no conditions.
+
+mod json_api;
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,6 +29,8 @@ struct State {
     is_missing: bool,
     /// Token that requests need, with its requests at `/token`.
     token: Option<String>,
+    /// True if requests need no token and may have any, as emulators let them.
+    is_open: bool,
     /// Replies to the next requests, before they are processed.
     faults: Vec<Response>,
 }
@@ -36,7 +41,19 @@ impl GcsServer {
     /// # Errors
     /// Returns an error if no port is free.
     pub async fn start(token: Option<&str>) -> io::Result<Self> {
-        let state = Arc::new(Mutex::new(State { token: token.map(str::to_owned), ..State::default() }));
+        Self::with_state(State { token: token.map(str::to_owned), ..State::default() }).await
+    }
+
+    /// Starts a server that accepts requests with any token, and without one.
+    ///
+    /// # Errors
+    /// Returns an error if no port is free.
+    pub async fn start_open() -> io::Result<Self> {
+        Self::with_state(State { is_open: true, ..State::default() }).await
+    }
+
+    async fn with_state(state: State) -> io::Result<Self> {
+        let state = Arc::new(Mutex::new(state));
         let shared = Arc::clone(&state);
         let http = HttpServer::start(move |request| {
             let response = shared.lock().unwrap_or_else(PoisonError::into_inner).respond(&request);
@@ -94,10 +111,14 @@ impl State {
             return fault;
         }
         match (&self.token, request.header("authorization")) {
+            _ if self.is_open => {}
             (Some(token), Some(sent)) if *sent == format!("Bearer {token}") => {}
             (None, None) => {}
             (_, None) => return error(401, "AuthenticationRequired", "Authentication required."),
             (_, Some(_)) => return error(401, "AuthenticationRequired", "Invalid Credentials."),
+        }
+        if let Some(response) = json_api::respond(&mut self.bucket, request) {
+            return response;
         }
         if let Some(name) = path.strip_prefix("/storage/v1/b") {
             return self.respond_about_bucket(&request.method, name, request);

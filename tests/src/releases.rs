@@ -22,9 +22,13 @@ struct ServerContent {
     releases: Vec<Release>,
     /// Overriding responses, by a part of the path.
     overrides: BTreeMap<String, Response>,
+    /// Overriding responses to one request each, by a part of the path.
+    once: Vec<(String, Response)>,
     /// Base URL that downloads are redirected to.
     storage: Option<String>,
     digests: bool,
+    /// States of uploads that are not complete, by the names of the assets.
+    states: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug)]
@@ -41,10 +45,10 @@ impl ReleaseServer {
     /// Returns an error if no port is free.
     pub async fn start() -> io::Result<Self> {
         let served: Arc<Mutex<ServerContent>> = Arc::default();
-        let serve = |respond: fn(&ServerContent, &Request) -> Response| {
+        let serve = |respond: fn(&mut ServerContent, &Request) -> Response| {
             let served = Arc::clone(&served);
             HttpServer::start(move |request| {
-                let response = respond(&served.lock().unwrap_or_else(PoisonError::into_inner), &request);
+                let response = respond(&mut served.lock().unwrap_or_else(PoisonError::into_inner), &request);
                 async move { response }
             })
         };
@@ -73,6 +77,11 @@ impl ReleaseServer {
         self.lock().overrides.insert(path.to_owned(), response);
     }
 
+    /// Overrides the response to the next request whose path contains this text.
+    pub fn override_once(&self, path: &str, response: Response) {
+        self.lock().once.push((path.to_owned(), response));
+    }
+
     /// Removes all overriding responses.
     pub fn clear_overrides(&self) {
         self.lock().overrides.clear();
@@ -86,6 +95,11 @@ impl ReleaseServer {
     /// Adds digests to the descriptions of assets.
     pub fn add_digests(&self) {
         self.lock().digests = true;
+    }
+
+    /// Sets the state of the upload of assets with a name; `uploaded` is that of a complete one.
+    pub fn set_state(&self, asset: &str, state: &str) {
+        self.lock().states.insert(asset.to_owned(), state.to_owned());
     }
 
     /// Returns the requests to the API.
@@ -103,7 +117,10 @@ impl ReleaseServer {
     }
 }
 
-fn respond_api(served: &ServerContent, request: &Request) -> Response {
+fn respond_api(served: &mut ServerContent, request: &Request) -> Response {
+    if let Some(at) = served.once.iter().position(|(part, _)| request.path.contains(part.as_str())) {
+        return served.once.remove(at).1;
+    }
     if let Some((_, response)) = served.overrides.iter().find(|(part, _)| request.path.contains(part.as_str())) {
         return response.clone();
     }
@@ -133,14 +150,17 @@ fn respond_api(served: &ServerContent, request: &Request) -> Response {
         .enumerate()
         .map(|(index, (name, bytes))| {
             let digest = served.digests.then(|| format!("sha256:{}", sha256(bytes)));
-            serde_json::json!({ "id": at * 100 + index, "name": name, "size": bytes.len(), "digest": digest })
+            let state = served.states.get(name).map_or("uploaded", String::as_str);
+            serde_json::json!({
+                "id": at * 100 + index, "name": name, "size": bytes.len(), "digest": digest, "state": state
+            })
         })
         .collect();
     let body = serde_json::json!({ "tag_name": release.tag, "assets": assets, "draft": false });
     Response::new(200, body.to_string()).with("Content-Type", "application/json")
 }
 
-fn respond_storage(served: &ServerContent, request: &Request) -> Response {
+fn respond_storage(served: &mut ServerContent, request: &Request) -> Response {
     let id = request.path.trim_start_matches('/').split('?').next().unwrap_or_default();
     asset(served, id).map_or_else(|| Response::new(404, "<Error/>"), |bytes| Response::new(200, bytes))
 }

@@ -41,7 +41,7 @@ pub(crate) fn compare(stacks: usize, rounds: usize) -> anyhow::Result<()> {
         let profile = profile.map_err(|found| anyhow::anyhow!("{found:?}"))?;
         let (repository, process_context) = (&repository, &process_context);
         let workspace = Workspace { repository, profile: &profile, stacks_dir: None, process_context, types: &types };
-        let names = workspace.stack_names().map_err(|found| anyhow::anyhow!("{found:?}"))?;
+        let names = workspace.stack_names().map_err(|found| anyhow::anyhow!("{found:?}"))?.stacks;
         let loaded = workspace.load(&names, &mut sources);
         ensure!(!has_errors(&loaded.diagnostics), "{:?}", loaded.diagnostics.first());
         ensure!(loaded.stacks.len() == stacks && loaded.stacks[0].environments[0].resources.len() == RESOURCES);

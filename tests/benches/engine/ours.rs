@@ -117,6 +117,7 @@ impl<'f> Bench<'f> {
             journal_mode: Default::default(),
             unrecorded: Default::default(),
             locks: state::LockSettings::default(),
+            begins_anew: false,
             engine_version: "v0.1.0".to_owned(),
         };
         let supervisor = Supervision::new(&std::env::current_exe()?)?;

@@ -28,6 +28,8 @@ const REQUESTS_LIMIT: usize = 17;
 const ROUND_TRIPS_LIMIT: f64 = 7.0;
 /// The same where something is created, whose announcement is one more.
 const CREATION_ROUND_TRIPS_LIMIT: f64 = 8.0;
+/// Least ratio of the time of Pulumi to that of a creation that waits for all lines of its journal.
+const SYNC_RATIO: f64 = 20.0;
 /// Environment variable with the number of resources that Pulumi creates.
 const PULUMI_RESOURCES: &str = "PULUMI_RESOURCES";
 /// Credentials, which the stand-in does not verify.
@@ -194,7 +196,11 @@ impl Bench<'_> {
                     let server = self.server(delay)?;
                     if is_in_use {
                         let mut other = self.repository(1, &in_bucket(&server))?;
+                        // It has the name of the stack and other resources.
                         fs::write(other.path().join(".sc/cfg.default.yaml"), "projectName: other\n")?;
+                        let server_yaml = other.path().join(".sc/stacks/dev/server.yaml");
+                        let text = fs::read_to_string(&server_yaml)?.replace("thing-", "other-");
+                        fs::write(&server_yaml, text)?;
                         other.run(&CREATE)?;
                     }
                     let storage = in_bucket(&server);
@@ -234,6 +240,9 @@ impl Bench<'_> {
         let server = self.server(DELAY)?;
         let mut repository = self.repository(resources, &in_bucket(&server))?;
         let ours = [repository.run(&CREATE)?, repository.run(&NO_OP)?, repository.run(&DESTROY)?];
+        let other_server = self.server(DELAY)?;
+        let sync = [&CREATE[..], &["--journal", "sync"]].concat();
+        let sync = self.repository(resources, &in_bucket(&other_server))?.run(&sync)?;
         println!("\n{resources} resources in layers, {} ms for each request, one round\n", DELAY.as_millis());
         println!("| | `sc` | `pulumi` | ratio | without checkpoints | ratio |\n|---|---|---|---|---|---|");
         let mut theirs = Vec::new();
@@ -263,6 +272,13 @@ impl Bench<'_> {
                 last / sc
             );
         }
+        let ratio = theirs[0][0] / sync;
+        println!(
+            "| create with `--journal sync` | {:.0} ms | {:.1} s | {ratio:.0}, at least {SYNC_RATIO}: {} | | |",
+            sync * 1e3,
+            theirs[0][0],
+            verdict(ratio >= SYNC_RATIO)
+        );
         println!("\nrequests of `pulumi` to create: {}, without checkpoints {}", requests[0], requests[1]);
         Ok(())
     }

@@ -28,11 +28,8 @@ fn component_is_created_updated_unchanged_and_destroyed_with_children() {
     + ├─ pair--prod         comp:Pair              create
     + │  ├─ pair--prod-one  rec:Thing              create
     + │  └─ pair--prod-two  rec:Thing              create
-      + creating pair--prod (comp:Pair)
       + created pair--prod (comp:Pair) ([time])
-      + creating pair--prod-one (rec:Thing)
       + created pair--prod-one (rec:Thing) ([time])
-      + creating pair--prod-two (rec:Thing)
       + created pair--prod-two (rec:Thing) ([time])
     "#);
     let mut seen = 0;
@@ -65,6 +62,7 @@ fn component_is_created_updated_unchanged_and_destroyed_with_children() {
 fn rejected_component_is_reported_with_position_and_plugin_message() {
     let repository = repository("pair: { type: comp:index:Nothing, config: { value: 1 } }");
     insta::assert_snapshot!(lines_of(&repository.expect_exit(1, "provision -S"), "Nothing"), @r#"
+    ✗ └─ pair--prod  comp:Nothing           failed [time]     unknown component type comp:index:Nothing
     error: pair--prod (comp:Nothing): unknown component type comp:index:Nothing
       14 |         pair: { type: comp:index:Nothing, config: { value: 1 } }
     "#);

@@ -234,9 +234,10 @@ fn check_failures_are_shown_at_the_line_of_each_property() {
     insta::assert_snapshot!(preview, @r#"
     exit 1
     --- out
-    + tank-reef  Stack                   create
-    + └─ files   pulumi:providers:files  create
-            + root: "site"
+    + tank-reef      Stack                   create
+    + ├─ files       pulumi:providers:files  create
+      │     + root: "site"
+    ✗ └─ page--prod  files:fs:File           failed     property mode: a string is expected, not a number (quote it to make it a string)
 
     Preview of reef failed after [time]: 1 failed, 2 to create
     --- err
@@ -274,7 +275,8 @@ fn check_config_failures_are_shown_at_the_line_of_each_property() {
     insta::assert_snapshot!(repository.expect_rejected("preview"), @r"
     exit 1
     --- out
-    + tank-reef  Stack  create
+    + tank-reef  Stack                   create
+    ✗ └─ files   pulumi:providers:files  failed     property root: a string is expected, not a list
 
     Preview of reef failed after [time]: 1 failed, 1 to create
     --- err
@@ -295,8 +297,9 @@ fn failed_configure_fails_the_resources_of_the_provider() {
     insta::assert_snapshot!(repository.expect_rejected("preview"), @r"
     exit 1
     --- out
-    + tank-reef  Stack                 create
-    + └─ rec     pulumi:providers:rec  create
+    + tank-reef   Stack                 create
+    + ├─ rec      pulumi:providers:rec  create
+    ✗ └─ a--prod  rec:Thing             failed     the provider rec could not be configured: rec: Configure fails
 
     Preview of reef failed after [time]: 1 failed, 2 to create
     --- err
@@ -311,16 +314,15 @@ fn failed_configure_fails_the_resources_of_the_provider() {
     insta::assert_snapshot!(repository.sc("provision --skip-preview"), @r"
     exit 1
     --- out
-    + tank-reef  Stack                 created [time]
-    + └─ rec     pulumi:providers:rec  created [time]
+    + tank-reef   Stack                 created [time]
+    + ├─ rec      pulumi:providers:rec  created [time]
+    ✗ └─ a--prod  rec:Thing             failed [time]     the provider rec could not be configured: rec: Configure fails
 
     Update of reef failed after [time]: 1 failed, 2 created
     --- err
     info: Loaded plugin: rec v1.0.0
     Updating reef
-      + creating tank-reef (Stack)
       + created tank-reef (Stack) ([time])
-      + creating rec (pulumi:providers:rec)
       + created rec (pulumi:providers:rec) ([time])
     error: a--prod (rec:Thing): the provider rec could not be configured: rec: Configure fails
       at .sc/stacks/reef/server.yaml:13:9
@@ -479,17 +481,13 @@ fn failed_create_skips_only_its_dependents() {
     info: Loaded plugin: files v0.1.0
     Previewing update of reef
     Updating reef
-      + creating tank-reef (Stack)
       + created tank-reef (Stack) ([time])
-      + creating files (pulumi:providers:files)
       + created files (pulumi:providers:files) ([time])
-      + creating page--prod (files:fs:File)
     error: page--prod (files:fs:File): cannot write the file nowhere/a: the folder nowhere does not exist. Declare it as files:fs:Directory and use the path of that resource
       at .sc/stacks/reef/server.yaml:13:9
          |
       13 |         page: { type: files:fs:File, config: { path: nowhere/a, content: b } }
          |         ^^^^
-      ✗ failed to create page--prod (files:fs:File)
     "#);
     insta::assert_snapshot!(repository.resources().join("\n"), @r"
     tank-reef pulumi:pulumi:Stack

@@ -270,14 +270,14 @@ fn download_with_another_digest_is_refused_and_deleted() {
     --- err
     Downloading aws: pulumi-resource-aws-v6.83.4-[platform].tar.gz ([size])
     Downloaded aws: pulumi-resource-aws-v6.83.4-[platform].tar.gz ([size])
-    error[package]: the core type "s3-bucket" of media needs version 6.83.4 of the package "aws", which cannot be installed: checksum mismatch: expected sha256:[id], got sha256:[id]
+    error[package]: the core type "s3-bucket" of media needs version 6.83.4 of the package "aws", which cannot be installed: checksum mismatch: 127.0.0.1 publishes sha256:[id] for pulumi-resource-aws-v6.83.4-[platform].tar.gz, but the download has sha256:[id]
       --> .sc/stacks/reef/server.yaml:11:24
        |
     11 |         media: { type: s3-bucket, config: { region: eu-north-1, accessKey: AK, secretAccessKey: S-K } }
        |                        ^^^^^^^^^
        |
        = hint: the download was deleted: it may have been changed on its way; run the command again
-       = hint: if the digest still differs, declare a plugin of the package in `plugins`: `name: aws`, with a `checksum` that you trust
+       = hint: if the digest still differs, report it to the author, or declare a plugin of the package in `plugins`: `name: aws`, with another source
 
     error: packages of core types cannot be installed
     "#);
@@ -438,17 +438,21 @@ fn packages_are_listed_and_installed_by_commands() {
     insta::assert_snapshot!(listed.join("\n"), @r"
     exit 0
     --- out
-    STACK PLUGIN PACKAGE VERSION PINNED SANDBOX SOURCE CHECKSUM
-    reef aws aws v6.83.4 no basic github-release pulumi/pulumi-aws (core types, not installed) -
-    reef gcp gcp v8.41.1 no basic local [repo]/home/.pulumi/plugins/resource-gcp-v8.41.1 (core types, installed by pulumi) -
+    STACK PLUGIN PACKAGE VERSION PINNED SANDBOX
+    reef aws aws v6.83.4 no basic
+    SOURCE github-release pulumi/pulumi-aws (core types, not installed)
+    reef gcp gcp v8.41.1 no basic
+    SOURCE local [repo]/home/.pulumi/plugins/resource-gcp-v8.41.1 (core types, installed by pulumi)
     --- err
     ");
     insta::assert_snapshot!(run(&repository, "plugin install", &with_server(&url, &[])), @r"
     exit 0
     --- out
-    STACK  PLUGIN  REVISION  CHECKSUM
-    reef   aws     v6.83.4   sha256:[id]
-    reef   gcp     -         sha256:[id]
+    STACK  PLUGIN  REVISION
+    reef   aws     v6.83.4
+      CHECKSUM  sha256:[id]
+    reef   gcp     -
+      CHECKSUM  sha256:[id]
     --- err
     Downloading aws: pulumi-resource-aws-v6.83.4-[platform].tar.gz ([size])
     Downloaded aws: pulumi-resource-aws-v6.83.4-[platform].tar.gz ([size])
@@ -457,8 +461,8 @@ fn packages_are_listed_and_installed_by_commands() {
     insta::assert_snapshot!(run(&repository, "plugin ls --json", &with_server(&url, &[])), @r#"
     exit 0
     --- out
-    {"stack":"reef","name":"aws","package":"aws","enabled":true,"source":"github-release","location":"pulumi/pulumi-aws","version":"v6.83.4","pinned":false,"sandbox":"basic","checksum":"sha256:[id]","declared":false,"found":"cached"}
-    {"stack":"reef","name":"gcp","package":"gcp","enabled":true,"source":"local","location":"[repo]/home/.pulumi/plugins/resource-gcp-v8.41.1","version":"v8.41.1","pinned":false,"sandbox":"basic","checksum":null,"declared":false,"found":"installed by pulumi"}
+    {"stack":"reef","name":"aws","package":"aws","enabled":true,"source":"github-release","location":"pulumi/pulumi-aws","version":"v6.83.4","pinned":false,"matches":null,"sandbox":"basic","checksum":"sha256:[id]","declared":false,"found":"cached"}
+    {"stack":"reef","name":"gcp","package":"gcp","enabled":true,"source":"local","location":"[repo]/home/.pulumi/plugins/resource-gcp-v8.41.1","version":"v8.41.1","pinned":false,"matches":null,"sandbox":"basic","checksum":null,"declared":false,"found":"installed by pulumi"}
     --- err
     "#);
     assert_eq!(server.downloads(), 1);

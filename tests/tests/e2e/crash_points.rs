@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::crashes::RECREATES;
 use crate::repository::{CommandOutput, Repository, Sections, in_shell};
 
 /// Scripted plugin that can kill `sc`.
@@ -44,7 +45,8 @@ enum Run {
 /// Returns a provisioned repository whose next run has all kinds of steps.
 fn prepared(count: usize) -> Repository {
     let resources = things(Run::First, count);
-    let repository = Repository::new(Sections { plugins: REC, resources: &resources, outputs: "" });
+    let repository =
+        Repository::new(Sections { plugins: REC, resources: &resources, outputs: "" }).with_setting(RECREATES);
     std::fs::create_dir(repository.path("rec/ledger")).unwrap();
     repository.expect_exit(0, "provision -S");
     repository.write_sections(Sections { plugins: REC, resources: &things(Run::Second, count), outputs: "" });

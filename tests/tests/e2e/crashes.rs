@@ -6,6 +6,9 @@ use serde_json::json;
 use crate::processes::{children, name, signal, wait_until};
 use crate::repository::{FILES, REC, Repository, Running, Sections};
 
+/// Setting with which a run creates again what an interrupted one may have created.
+pub(crate) const RECREATES: &str = "pendingCreates: recreate";
+
 /// Returns a repository with a chain of resources, each of which depends on the previous one.
 pub(crate) fn chain(length: usize) -> Repository {
     let things: Vec<String> = (0..length)
@@ -15,6 +18,7 @@ pub(crate) fn chain(length: usize) -> Repository {
         })
         .collect();
     Repository::new(Sections { plugins: REC, resources: &things.join("\n"), ..Sections::default() })
+        .with_setting(RECREATES)
 }
 
 #[test]
@@ -31,10 +35,10 @@ fn run_killed_during_a_create_is_continued_by_the_next_run() {
     for has_passphrase in [true, false] {
         let text = if has_passphrase { server.clone() } else { server.replace("{ passPhrase: hush }", "{}") };
         repository.write(".sc/stacks/reef/server.yaml", &text);
-        assert!(repository.expect_exit(0, "stack ls").contains("locked, may be interrupted"));
+        assert!(repository.expect_exit(0, "stack ls").contains("interrupted"));
     }
     repository.write(".sc/stacks/reef/server.yaml", &server);
-    assert!(repository.expect_exit(0, "preview").contains(", which may still be active: 2 created"));
+    assert!(repository.expect_exit(0, "preview").contains("the journal of the interrupted run"));
     insta::assert_snapshot!(repository.sc("cancel --yes"), @r"
     exit 0
     --- out
@@ -59,7 +63,7 @@ fn run_killed_during_a_create_is_continued_by_the_next_run() {
     exit 0
     --- out
       tank-reef    Stack
-    + ├─ t1--prod  rec:Thing  create
+    + ├─ t1--prod  rec:Thing  create     an earlier run may have created it
       │     + v: "c:t0--prod-1"
     + └─ t2--prod  rec:Thing  create
             + v: <computed>
@@ -71,16 +75,15 @@ fn run_killed_during_a_create_is_continued_by_the_next_run() {
       pending operations:
       creating t1--prod (rec:index:Thing)
     warning: t1--prod (rec:Thing): an earlier run was interrupted while creating it
-      hint: it may exist without being recorded: find its id, and import it with `sc refresh` (interactively, or with --import-pending-creates);
-            `sc refresh --clear-pending-creates` removes the pending create
+      hint: it may exist without being recorded: if it does, give its id to the next `sc provision` or `sc refresh`, which ask for it on a terminal,
+            or with --import-pending-creates NAME=ID; if it does not exist, give --clear-pending-creates
     Previewing update of reef
     "#);
     insta::assert_snapshot!(repository.sc("provision --parallel 1"), @r#"
     exit 0
     --- out
-    Refresh of reef done in [time]: 3 unchanged
       tank-reef    Stack
-    + ├─ t1--prod  rec:Thing  create
+    + ├─ t1--prod  rec:Thing  create     an earlier run may have created it
       │     + v: "c:t0--prod-1"
     + └─ t2--prod  rec:Thing  create
             + v: <computed>
@@ -92,15 +95,12 @@ fn run_killed_during_a_create_is_continued_by_the_next_run() {
     warning: the state includes the journal of the interrupted run that started [moment]: 2 created
       pending operations:
       creating t1--prod (rec:index:Thing)
-    Refreshing reef
+    warning: t1--prod (rec:Thing): an earlier run was interrupted while creating it
+      hint: it may exist without being recorded: if it does, give its id to the next `sc provision` or `sc refresh`, which ask for it on a terminal,
+            or with --import-pending-creates NAME=ID; if it does not exist, give --clear-pending-creates
     Previewing update of reef
     Updating reef
-    warning: t1--prod (rec:Thing): an earlier run was interrupted while creating it
-      hint: it may exist without being recorded: find its id, and import it with `sc refresh` (interactively, or with --import-pending-creates);
-            `sc refresh --clear-pending-creates` removes the pending create
-      + creating t1--prod (rec:Thing)
       + created t1--prod (rec:Thing) ([time])
-      + creating t2--prod (rec:Thing)
       + created t2--prod (rec:Thing) ([time])
     "#);
     insta::assert_snapshot!(repository.resources().join("\n"), @r"
@@ -114,10 +114,10 @@ fn run_killed_during_a_create_is_continued_by_the_next_run() {
     insta::assert_snapshot!(repository.sc("refresh --clear-pending-creates"), @r"
     exit 0
     --- out
-    Refresh of reef done in [time]: 5 unchanged
+    No changes: all 5 resources of reef are as recorded ([time])
     --- err
     info: Loaded plugin: rec v1.0.0
-    Refreshing reef
+    info: cleared the pending create of t1--prod
     ");
     insta::assert_snapshot!(repository.resources().join("\n"), @r"
     tank-reef pulumi:pulumi:Stack
@@ -129,14 +129,9 @@ fn run_killed_during_a_create_is_continued_by_the_next_run() {
     insta::assert_snapshot!(repository.sc("provision --expect-no-changes"), @r"
     exit 0
     --- out
-    Refresh of reef done in [time]: 5 unchanged
-    Preview of reef done in [time]: 5 unchanged
-    Update of reef done in [time]: 5 unchanged
+    No changes: all 5 resources of reef are unchanged ([time])
     --- err
     info: Loaded plugin: rec v1.0.0
-    Refreshing reef
-    Previewing update of reef
-    Updating reef
     ");
 }
 
@@ -397,13 +392,12 @@ fn plugin_that_dies_during_a_create_is_reported_and_others_are_stopped() {
     let output = output.replace("warning: plugin rec: it exited unexpectedly (killed by signal 9)\n", "");
     insta::assert_snapshot!(output[output.find("error:").unwrap()..].trim_end(), @r"
     error: t1--prod (rec:Thing): the plugin rec exited during Create (killed by signal 9)
-      at .sc/stacks/reef/server.yaml:15:9
+      at .sc/stacks/reef/server.yaml:16:9
          |
-      15 |         t1: { type: rec:index:Thing, config: { v: '${resource:t0.cid}' } }
+      16 |         t1: { type: rec:index:Thing, config: { v: '${resource:t0.cid}' } }
          |         ^^
-      hint: it may exist without being recorded: find its id, and import it with `sc refresh` (interactively, or with --import-pending-creates);
-            `sc refresh --clear-pending-creates` removes the pending create
-      ✗ failed to create t1--prod (rec:Thing)
+      hint: it may exist without being recorded: if it does, give its id to the next `sc provision` or `sc refresh`, which ask for it on a terminal,
+            or with --import-pending-creates NAME=ID; if it does not exist, give --clear-pending-creates
     ");
     assert!(!repository.is_locked());
     let pending = |lines: &[String]| lines.iter().filter(|line| line.starts_with("creating t1--prod")).count();

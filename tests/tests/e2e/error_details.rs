@@ -53,11 +53,8 @@ fn fields_of_a_bad_request_are_shown_at_their_lines() {
     info: Loaded plugin: rec v1.0.0
     Previewing update of reef
     Updating reef
-      + creating tank-reef (Stack)
       + created tank-reef (Stack) ([time])
-      + creating rec (pulumi:providers:rec)
       + created rec (pulumi:providers:rec) ([time])
-      + creating page--prod (rec:Thing)
     error: page--prod (rec:Thing): rec refuses the page
       at .sc/stacks/reef/server.yaml:13:9
          |
@@ -78,7 +75,6 @@ fn fields_of_a_bad_request_are_shown_at_their_lines() {
          |
       20 |                 - B
          |                   ^
-      ✗ failed to create page--prod (rec:Thing)
     "#);
 }
 
@@ -109,11 +105,8 @@ fn reasons_and_links_are_shown_without_secrets_and_escapes() {
     info: Loaded plugin: rec v1.0.0
     Previewing update of reef
     Updating reef
-      + creating tank-reef (Stack)
       + created tank-reef (Stack) ([time])
-      + creating rec (pulumi:providers:rec)
       + created rec (pulumi:providers:rec) ([time])
-      + creating page--prod (rec:Thing)
     error: page--prod (rec:Thing): rec cannot create the page
       reason: project:a: 9 of 9, with [secret]
       reason: API_DISABLED (rec)
@@ -124,7 +117,6 @@ fn reasons_and_links_are_shown_without_secrets_and_escapes() {
          |
       13 |         page:
          |         ^^^^
-      ✗ failed to create page--prod (rec:Thing)
     "#);
 }
 

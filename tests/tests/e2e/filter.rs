@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// Replaces folders by names, and durations, timestamps, ages, digests, ids and process ids by placeholders. Removes the
-/// counts of finished changes, as steps may end in any order.
+/// counts of finished changes, as steps may end in any order, and what a slow machine waits for.
 pub(crate) fn filter_output(text: &str, folders: &[(&Path, &str)]) -> String {
     let mut text = text.to_owned();
     for (folder, name) in folders {
@@ -24,7 +24,12 @@ pub(crate) fn filter_output(text: &str, folders: &[(&Path, &str)]) -> String {
             rest = &rest[word.len()..];
         }
     }
-    without_ages(without_counts(&result))
+    without_ages(without_counts(&without_activities(&result)))
+}
+
+/// Removes the lines that say after some seconds what the run waits for.
+fn without_activities(text: &str) -> String {
+    text.split_inclusive('\n').filter(|line| !line.starts_with("  … ")).collect()
 }
 
 /// Replaces the ages of states, such as `just now` and `2 seconds ago`.
@@ -60,6 +65,10 @@ fn placeholder(before: &str, word: &str) -> Option<&'static str> {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
     if word.strip_suffix('s').and_then(|number| number.split_once('.')).is_some_and(|(a, b)| digits(a) && digits(b)) {
+        Some("[time]")
+    } else if word.strip_suffix('s').is_some_and(digits) && ["in ", "after ", "("].iter().any(|it| before.ends_with(it))
+    {
+        // The time of a whole command may be longer than ten seconds on a slow machine.
         Some("[time]")
     } else if word.len() >= 20 && word.starts_with("20") && word.contains("T") && word.contains(':') {
         Some("[moment]")

@@ -135,7 +135,7 @@ fn question_is_omitted_without_need() {
     assert_eq!(created_files(&repository), ["a"]);
 }
 
-/// Shows: server-yaml.md#guards "Three settings of `provisioner.config` make it stricter or more lenient"
+/// Shows: server-yaml.md#guards "Four settings of `provisioner.config` make it stricter or more lenient"
 #[test]
 fn provisioner_decides_what_is_asked_for() {
     let with = |setting: &str| {
@@ -172,7 +172,6 @@ fn provisioner_decides_what_is_asked_for() {
     insta::assert_snapshot!(repository.sc("provision --yes -S"), @r#"
     exit 1
     --- out
-    Refresh of reef done in [time]: 4 unchanged
       tank-reef   Stack
     - └─ b--prod  files:fs:File  delete
             - content: "one"
@@ -182,7 +181,6 @@ fn provisioner_decides_what_is_asked_for() {
     Preview of reef done in [time]: 1 to delete, 3 unchanged
     --- err
     info: Loaded plugin: files v0.1.0
-    Refreshing reef
     Previewing update of reef
     error: the changes of stack reef would delete 1 resource, more than maxDeletes 0 (.sc/stacks/reef/server.yaml:5:17) allows; nothing was changed
       hint: if this is what you want, give --max-deletes 1
@@ -239,7 +237,7 @@ fn resources_that_are_all_missing_leave_the_state_only_if_that_is_accepted() {
     let described =
         "warning: the refresh of stack reef did not find any of the 2 resources of provider files: a--prod, b--prod";
     assert!(output.contains(described) && output.contains("give --accept-missing"), "{output}");
-    assert!(output.contains("- missing a--prod (files:fs:File)") && !output.contains("deleted"), "{output}");
+    assert!(output.contains("─ a--prod  files:fs:File  missing") && !output.contains("deleted"), "{output}");
     for command in ["provision -S", "provision --yes --run-program", "provision -S --run-program", "refresh --yes"] {
         let output = repository.expect_exit(1, command);
         assert!(output.contains("error: missing resources of stack reef would leave the state"), "{command}: {output}");

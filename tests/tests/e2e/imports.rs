@@ -5,12 +5,13 @@ use std::fs;
 use rustix::process::Signal;
 use serde_json::json;
 
+use crate::crashes::RECREATES;
 use crate::repository::{REC, Repository, Sections};
 
-const TWO: &str = "bed: { type: rec:index:Thing, config: { v: read } }
+pub(crate) const TWO: &str = "bed: { type: rec:index:Thing, config: { v: read } }
 plant: { type: rec:index:Thing, config: { v: green }, options: { protect: true } }";
 
-fn repository(resources: &str) -> Repository {
+pub(crate) fn repository(resources: &str) -> Repository {
     Repository::new(Sections { plugins: REC, resources, outputs: "" })
 }
 
@@ -31,13 +32,9 @@ fn imported_resources_are_recorded_and_managed() {
     --- err
     info: Loaded plugin: rec v1.0.0
     Importing reef
-      + creating tank-reef (Stack)
       + created tank-reef (Stack) ([time])
-      + creating rec (pulumi:providers:rec)
       + created rec (pulumi:providers:rec) ([time])
-      = importing bed--prod (rec:Thing)
       = imported bed--prod (rec:Thing) ([time])
-      = importing plant--prod (rec:Thing)
       = imported plant--prod (rec:Thing) ([time])
     "#);
     assert_eq!(
@@ -55,7 +52,7 @@ fn imported_resources_are_recorded_and_managed() {
     exit 0
     --- out
       tank-reef       Stack
-    ~ └─ plant--prod  rec:Thing  update
+    ~ └─ plant--prod  rec:Thing  update     edited here
             ~ v: "read" → "green"
 
     Preview of reef done in [time]: 1 to update, 3 unchanged
@@ -79,13 +76,11 @@ fn imported_resources_are_recorded_and_managed() {
     --- err
     info: Loaded plugin: rec v1.0.0
     Importing reef
-      = importing bed--prod (rec:Thing)
     error: bed--prod (rec:Thing): bed--prod is recorded already, with the id "bed-7"
       at .sc/stacks/reef/server.yaml:13:9
          |
       13 |         bed: { type: rec:index:Thing, config: { v: read } }
          |         ^^^
-      ✗ failed to import bed--prod (rec:Thing)
     "#);
     assert_eq!(repository.processes(), []);
 }
@@ -107,18 +102,13 @@ fn failed_import_is_reported_and_other_imports_continue() {
     --- err
     info: Loaded plugin: rec v1.0.0
     Importing reef
-      + creating tank-reef (Stack)
       + created tank-reef (Stack) ([time])
-      + creating rec (pulumi:providers:rec)
       + created rec (pulumi:providers:rec) ([time])
-      = importing bed--prod (rec:Thing)
     error: bed--prod (rec:Thing): rec:index:Thing "bed-7" does not exist
       at .sc/stacks/reef/server.yaml:13:9
          |
       13 |         bed: { type: rec:index:Thing, config: { v: read } }
          |         ^^^
-      ✗ failed to import bed--prod (rec:Thing)
-      = importing plant--prod (rec:Thing)
       = imported plant--prod (rec:Thing) ([time])
     "#);
     assert_eq!(repository.resources().last().unwrap(), "plant--prod rec:index:Thing p-1");
@@ -162,7 +152,7 @@ fn types_are_checked_before_anything_is_read() {
 }
 
 /// Aborts a run while it creates a resource.
-fn abort_a_create(repository: &Repository) {
+pub(crate) fn abort_a_create(repository: &Repository) {
     repository.script(json!({"resources": {"bed--prod": {"hang": "create", "deaf": true}}}));
     // The log of an earlier run is removed.
     fs::remove_file(repository.path("rec/calls.jsonl")).ok();
@@ -176,7 +166,7 @@ fn abort_a_create(repository: &Repository) {
 }
 
 /// Returns a repository with a pending create of an aborted run.
-fn with_a_pending_create() -> Repository {
+pub(crate) fn with_a_pending_create() -> Repository {
     let repository = repository(TWO);
     abort_a_create(&repository);
     assert!(repository.resources().contains(&"creating bed--prod rec:index:Thing".to_owned()));
@@ -244,7 +234,7 @@ fn pending_create_of_a_delete_before_replace_is_imported_in_the_place_of_the_del
     for id in ["bed--prod-2", "bed--prod-1"] {
         let repository = with_a_pending_replacement();
         let output = repository.expect_exit(0, "refresh");
-        assert!(output.contains("find its id, and import it"), "{output}");
+        assert!(output.contains("give its id to the next `sc provision` or `sc refresh`"), "{output}");
         assert!(!output.contains("delete it"), "{output}");
         let output = repository.expect_exit(0, &format!("refresh --import-pending-creates bed--prod={id}"));
         assert!(output.contains("imported bed--prod"), "{output}");
@@ -272,7 +262,7 @@ fn cleared_pending_create_of_a_delete_before_replace_is_created_by_the_next_run(
 
 #[test]
 fn two_pending_creates_of_one_resource_are_resolved_separately() {
-    let repository = with_a_pending_create();
+    let repository = with_a_pending_create().with_setting(RECREATES);
     abort_a_create(&repository);
     let pending = || repository.resources().iter().filter(|line| line.starts_with("creating bed--prod")).count();
     assert_eq!(pending(), 2);

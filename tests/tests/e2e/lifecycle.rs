@@ -58,25 +58,17 @@ fn resource_is_created_unchanged_updated_and_deleted() {
     --- err
     info: Loaded plugin: files v0.1.0
     Updating reef
-      + creating tank-reef (Stack)
       + created tank-reef (Stack) ([time])
-      + creating files (pulumi:providers:files)
       + created files (pulumi:providers:files) ([time])
-      + creating page--prod (files:fs:File)
       + created page--prod (files:fs:File) ([time])
     "#);
     assert_eq!(repository.read("site/a"), "one");
     insta::assert_snapshot!(repository.sc("provision"), @r"
     exit 0
     --- out
-    Refresh of reef done in [time]: 3 unchanged
-    Preview of reef done in [time]: 3 unchanged
-    Update of reef done in [time]: 3 unchanged
+    No changes: all 3 resources of reef are unchanged ([time])
     --- err
     info: Loaded plugin: files v0.1.0
-    Refreshing reef
-    Previewing update of reef
-    Updating reef
     ");
     repository.expect_exit(0, "provision --expect-no-changes");
     repository.write_sections(sections(&PAGE.replace("one", "two")));
@@ -92,7 +84,6 @@ fn resource_is_created_unchanged_updated_and_deleted() {
     --- err
     info: Loaded plugin: files v0.1.0
     Updating reef
-      ~ updating page--prod (files:fs:File)
       ~ updated page--prod (files:fs:File) ([time])
     "#);
     assert_eq!(repository.read("site/a"), "two");
@@ -110,7 +101,6 @@ fn resource_is_created_unchanged_updated_and_deleted() {
     --- err
     info: Loaded plugin: files v0.1.0
     Updating reef
-      - deleting page--prod (files:fs:File)
       - deleted page--prod (files:fs:File) ([time])
     "#);
     assert!(!repository.path("site/a").exists());
@@ -135,10 +125,7 @@ fn replacement_is_created_first_unless_delete_before_replace() {
     --- err
     info: Loaded plugin: files v0.1.0
     Updating reef
-      ± creating page--prod (files:fs:File)
       ± replaced page--prod (files:fs:File) ([time])
-      ± deleting old page--prod (files:fs:File)
-      ± deleted old page--prod (files:fs:File) ([time])
     "#);
     assert_eq!(repository.names("site"), ["site/b"]);
     let first = PAGE.replace("path: a", "path: c").replace(" } }", " }, options: { deleteBeforeReplace: true } }");
@@ -154,9 +141,6 @@ fn replacement_is_created_first_unless_delete_before_replace() {
     --- err
     info: Loaded plugin: files v0.1.0
     Updating reef
-      ± deleting old page--prod (files:fs:File)
-      ± deleted old page--prod (files:fs:File) ([time])
-      ± creating page--prod (files:fs:File)
       ± replaced page--prod (files:fs:File) ([time])
     "#);
     assert_eq!(repository.names("site"), ["site/c"]);
@@ -181,7 +165,7 @@ fn drift_is_detected_and_corrected() {
 
     Refresh of reef done in [time]: 1 updated, 2 unchanged
       tank-reef      Stack
-    ~ └─ page--prod  files:fs:File  update
+    ~ └─ page--prod  files:fs:File  update     changed outside
             ~ content: "tampered" → "one"
 
     Preview of reef done in [time]: 1 to update, 2 unchanged
@@ -189,10 +173,8 @@ fn drift_is_detected_and_corrected() {
     --- err
     info: Loaded plugin: files v0.1.0
     Refreshing reef
-      ~ updated page--prod (files:fs:File) ([time])
     Previewing update of reef
     Updating reef
-      ~ updating page--prod (files:fs:File)
       ~ updated page--prod (files:fs:File) ([time])
     "#);
     assert_eq!(repository.read("site/a"), "one");
@@ -207,7 +189,6 @@ fn drift_is_detected_and_corrected() {
     --- err
     info: Loaded plugin: files v0.1.0
     Refreshing reef
-      - missing page--prod (files:fs:File) ([time])
     ");
     insta::assert_snapshot!(repository.sc("provision -S"), @r#"
     exit 0
@@ -222,7 +203,6 @@ fn drift_is_detected_and_corrected() {
     --- err
     info: Loaded plugin: files v0.1.0
     Updating reef
-      + creating page--prod (files:fs:File)
       + created page--prod (files:fs:File) ([time])
     "#);
     assert_eq!(repository.read("site/a"), "one");
@@ -267,13 +247,9 @@ page: { type: files:fs:File, config: { path: '${resource:folder.path}/a', conten
     info: Loaded plugin: files v0.1.0
     Previewing destroy of reef
     Destroying reef
-      - deleting page--prod (files:fs:File)
       - deleted page--prod (files:fs:File) ([time])
-      - deleting folder--prod (files:fs:Directory)
       - deleted folder--prod (files:fs:Directory) ([time])
-      - deleting files (pulumi:providers:files)
       - deleted files (pulumi:providers:files) ([time])
-      - deleting tank-reef (Stack)
       - deleted tank-reef (Stack) ([time])
     ");
     assert!(!repository.path("site/docs").exists());
@@ -281,12 +257,9 @@ page: { type: files:fs:File, config: { path: '${resource:folder.path}/a', conten
     insta::assert_snapshot!(repository.sc("destroy --parent --yes"), @r"
     exit 0
     --- out
-    Preview of reef done in [time]: no changes
-    Destroy of reef done in [time]: no changes
+    No changes: reef has no resources ([time])
     --- err
     info: Loaded plugin: files v0.1.0
-    Previewing destroy of reef
-    Destroying reef
     ");
     insta::assert_snapshot!(repository.sc("stack outputs"), @r#"
     exit 0
@@ -297,10 +270,9 @@ page: { type: files:fs:File, config: { path: '${resource:folder.path}/a', conten
     insta::assert_snapshot!(repository.sc("refresh --yes"), @r"
     exit 0
     --- out
-    Refresh of reef done in [time]: no changes
+    No changes: reef has no resources ([time])
     --- err
     info: Loaded plugin: files v0.1.0
-    Refreshing reef
     ");
 }
 
@@ -333,20 +305,14 @@ fn inheriting_stack_is_provisioned_after_its_parent() {
     --- err
     info: Loaded plugin: files v0.1.0
     Updating reef
-      + creating tank-reef (Stack)
       + created tank-reef (Stack) ([time])
-      + creating files (pulumi:providers:files)
       + created files (pulumi:providers:files) ([time])
-      + creating page--prod (files:fs:File)
       + created page--prod (files:fs:File) ([time])
-    info: Loaded plugin: files v0.1.0
     Updating atoll
-      + creating tank-atoll (Stack)
       + created tank-atoll (Stack) ([time])
-      + creating files (pulumi:providers:files)
       + created files (pulumi:providers:files) ([time])
-      + creating shore--prod (files:fs:File)
       + created shore--prod (files:fs:File) ([time])
+    info: 2 stacks done in [time]: 6 created
     "#);
     assert_eq!(repository.read("site/shore"), "atoll");
     // The width of the column with the ages varies.
@@ -386,6 +352,9 @@ fn protected_resources_are_kept() {
     insta::assert_snapshot!(repository.sc("provision -S -R"), @r"
     exit 1
     --- out
+      tank-reef      Stack
+    ✗ └─ page--prod  files:fs:File  failed [time]     page--prod would be replaced, and is protected
+
     Update of reef failed after [time]: 1 failed, 2 unchanged
     --- err
     info: Loaded plugin: files v0.1.0
@@ -411,10 +380,8 @@ fn protected_resources_are_kept() {
     --- err
     info: Loaded plugin: files v0.1.0
     Updating reef
-      - deleting page--prod (files:fs:File)
     error: page--prod (files:fs:File): page--prod is protected and cannot be deleted
       hint: run `sc state unprotect page--prod`, or set `protect: false` in server.yaml and provision, then delete it
-      ✗ failed to delete page--prod (files:fs:File)
     "#);
     assert_eq!(repository.names("site"), ["site/a"]);
     repository.write_sections(sections(PAGE));
@@ -453,13 +420,9 @@ fn import_option_imports_and_then_updates_the_resource() {
     --- err
     info: Loaded plugin: files v0.1.0
     Updating reef
-      + creating tank-reef (Stack)
       + created tank-reef (Stack) ([time])
-      + creating files (pulumi:providers:files)
       + created files (pulumi:providers:files) ([time])
-      = importing page--prod (files:fs:File)
       = imported page--prod (files:fs:File) ([time])
-      ~ updating page--prod (files:fs:File)
       ~ updated page--prod (files:fs:File) ([time])
     "#);
     repository.write_sections(sections(&import("one")));
@@ -474,7 +437,6 @@ fn import_option_imports_and_then_updates_the_resource() {
     --- err
     info: Loaded plugin: files v0.1.0
     Updating reef
-      ~ updating page--prod (files:fs:File)
       ~ updated page--prod (files:fs:File) ([time])
     "#);
     repository.expect_exit(0, "provision --expect-no-changes");
@@ -484,10 +446,17 @@ fn import_option_imports_and_then_updates_the_resource() {
 #[test]
 fn alias_keeps_a_renamed_resource() {
     let repository = provisioned(PAGE);
+    repository.write_sections(sections("leaf: { type: files:fs:File, config: { path: a, content: one } }"));
+    let preview = repository.expect_exit(0, "preview");
+    assert!(preview.contains("give it `options: { aliases: [{ name: \"page--prod\" }] }`"), "{preview}");
     let renamed = "leaf: { type: files:fs:File, config: { path: a, content: one }, options: { aliases: [{ name: page--prod }] } }";
     repository.write_sections(sections(renamed));
-    assert!(repository.expect_exit(0, "preview").contains("leaf--prod  files:fs:File             was page--prod\n"));
-    assert!(repository.expect_exit(0, "provision --expect-no-changes").contains("3 unchanged"));
+    assert!(
+        repository
+            .expect_exit(0, "preview")
+            .contains("leaf--prod  files:fs:File  rename     renamed from page--prod\n")
+    );
+    assert!(repository.expect_exit(0, "provision --expect-no-changes").contains("1 renamed, 2 unchanged"));
     insta::assert_snapshot!(repository.resources().join("\n"), @r"
     tank-reef pulumi:pulumi:Stack
     files pulumi:providers:files [id]
@@ -575,9 +544,7 @@ fn run_program_refreshes_and_destroys_with_the_current_provider_configuration() 
     --- err
     info: Loaded plugin: rec v1.0.0
     Refreshing reef
-      ~ updating rec (pulumi:providers:rec)
       ~ updated rec (pulumi:providers:rec) ([time])
-      ~ updated a--prod (rec:Thing) ([time])
     "#);
     repository.script(serde_json::json!({}));
     repository.write_sections(Sections { plugins: &described("t"), resources: thing, outputs: "" });
@@ -594,13 +561,9 @@ fn run_program_refreshes_and_destroys_with_the_current_provider_configuration() 
     info: Loaded plugin: rec v1.0.0
     Previewing destroy of reef
     Destroying reef
-      ~ updating rec (pulumi:providers:rec)
       ~ updated rec (pulumi:providers:rec) ([time])
-      - deleting a--prod (rec:Thing)
       - deleted a--prod (rec:Thing) ([time])
-      - deleting rec (pulumi:providers:rec)
       - deleted rec (pulumi:providers:rec) ([time])
-      - deleting tank-reef (Stack)
       - deleted tank-reef (Stack) ([time])
     ");
 }

@@ -178,7 +178,7 @@ fn killed_rename() -> Repository {
 fn files_of(repository: &Repository, stack: &str) -> Vec<String> {
     let mut names = repository.names(".");
     names.retain(|name| {
-        let is_checkpoint = name.ends_with(&format!("/{stack}.json"));
+        let is_checkpoint = name.ends_with(&format!("/{stack}.json")) && !name.contains("/moved/");
         is_checkpoint
             || name.contains(&format!("history/tank/{stack}/"))
             || name.ends_with(&format!("Pulumi.{stack}.yaml"))

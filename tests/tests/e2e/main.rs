@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test panics at its first failure")]
 
+mod assets;
 mod attaching;
 mod azure;
 mod components;
@@ -29,6 +30,7 @@ mod locks;
 mod lost_states;
 mod mistakes;
 mod namespaces;
+mod pending_creates;
 mod permissions;
 mod plugin_debug;
 mod plugin_install;

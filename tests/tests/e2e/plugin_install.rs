@@ -106,8 +106,9 @@ fn plugin_of_a_github_release_is_installed_and_used() {
     insta::assert_snapshot!(filtered(repository.expect_exit(0, "plugin install")), @r"
     exit 0
     --- out
-    STACK  PLUGIN  REVISION  CHECKSUM
-    reef   files   v1.2.3    sha256:[id]
+    STACK  PLUGIN  REVISION
+    reef   files   v1.2.3
+      CHECKSUM  sha256:[id]
     --- err
     Downloading files: pulumi-resource-files-v1.2.3-linux-amd64.tar.gz ([size])
     Downloaded files: pulumi-resource-files-v1.2.3-linux-amd64.tar.gz ([size])

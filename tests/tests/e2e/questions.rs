@@ -55,7 +55,7 @@ fn declined_question_fails_and_changes_nothing() {
 ///   program"
 #[test]
 fn ctrl_c_at_a_question_ends_the_program_and_its_line() {
-    assert_nothing_changes(|terminal| terminal.press_ctrl_c(), 130, "[y/N] ^C");
+    assert_nothing_changes(|terminal| terminal.press_ctrl_c(), 130, "[y/N] ^C\nnothing was changed");
 }
 
 /// Shows: engine.md#stop-and-abort "it includes the start of plugins and the time at a question"

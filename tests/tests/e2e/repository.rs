@@ -38,6 +38,8 @@ pub(crate) struct Sections<'a> {
 /// Repository with the stack `reef` of project `tank`, whose state is in `backend`.
 pub(crate) struct Repository {
     folder: tempfile::TempDir,
+    /// Line of `provisioner.config`, if a test needs one.
+    setting: String,
 }
 
 impl Drop for Repository {
@@ -50,7 +52,8 @@ impl Drop for Repository {
 impl Repository {
     /// Creates a repository with these sections in the server.yaml of its stack.
     pub(crate) fn new(sections: Sections<'_>) -> Self {
-        let repository = Self { folder: tempfile::Builder::new().prefix("sc-e2e-").tempdir().unwrap() };
+        let repository =
+            Self { folder: tempfile::Builder::new().prefix("sc-e2e-").tempdir().unwrap(), setting: String::new() };
         for folder in [".git", "backend", "home", "rec", "tmp"] {
             fs::create_dir(repository.path(folder)).unwrap();
         }
@@ -61,14 +64,23 @@ impl Repository {
 
     /// Copies the repository, with its state and the files of its plugins.
     pub(crate) fn copy(&self) -> Self {
-        let copy = Self { folder: tempfile::Builder::new().prefix("sc-e2e-").tempdir().unwrap() };
+        let folder = tempfile::Builder::new().prefix("sc-e2e-").tempdir().unwrap();
+        let copy = Self { folder, setting: self.setting.clone() };
         copy_folder(self.folder.path(), copy.folder.path());
         copy
     }
 
     /// Writes the server.yaml of the stack.
     pub(crate) fn write_sections(&self, sections: Sections<'_>) {
-        self.write_stack("reef", PROVISIONER, sections);
+        self.write_stack("reef", &provisioner_with(&self.setting), sections);
+    }
+
+    /// Adds a line to `provisioner.config`, here and in what is written later.
+    pub(crate) fn with_setting(mut self, setting: &str) -> Self {
+        self.setting = setting.to_owned();
+        let path = ".sc/stacks/reef/server.yaml";
+        self.write(path, &self.read(path).replace(PROVISIONER, &provisioner_with(setting)));
+        self
     }
 
     /// Writes the server.yaml of a stack.
@@ -282,6 +294,12 @@ pub(crate) const PROVISIONER: &str = "provisioner:
     state-storage: { type: fs, config: { path: file://backend } }
     secrets-provider: { type: passphrase, config: { passPhrase: hush } }
 ";
+
+/// Returns the provisioner with a line in its `config`.
+pub(crate) fn provisioner_with(setting: &str) -> String {
+    let line = if setting.is_empty() { String::new() } else { format!("    {setting}\n") };
+    PROVISIONER.replace("  config:\n", &format!("  config:\n{line}"))
+}
 
 /// Returns a command that a shell runs after it has executed the prelude, such as `ulimit`.
 pub(crate) fn in_shell(prelude: &str, command: &Command) -> Command {

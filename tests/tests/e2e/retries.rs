@@ -75,14 +75,11 @@ fn busy_plugin_is_called_again_and_each_repetition_is_shown() {
     --- err
     info: Loaded plugin: rec v1.0.0
     Updating reef
-      + creating tank-reef (Stack)
       + created tank-reef (Stack) ([time])
-      + creating rec (pulumi:providers:rec)
       + created rec (pulumi:providers:rec) ([time])
       ↻ rec (pulumi:providers:rec): Configure is repeated in [time] (attempt 2): no token yet
       ↻ page--prod (rec:Thing): Check is repeated in [time] (attempt 2): rec is busy, says [secret]
       ↻ page--prod (rec:Thing): Check is repeated in [time] (attempt 3): rec is busy, says [secret]
-      + creating page--prod (rec:Thing)
       + created page--prod (rec:Thing) ([time])
     ");
     assert_eq!(attempts(&repository, "Configure rec"), 2);
@@ -105,18 +102,14 @@ fn failed_mutation_is_not_repeated_without_the_declaration() {
     --- err
     info: Loaded plugin: rec v1.0.0
     Updating reef
-      + creating tank-reef (Stack)
       + created tank-reef (Stack) ([time])
-      + creating rec (pulumi:providers:rec)
       + created rec (pulumi:providers:rec) ([time])
-      + creating page--prod (rec:Thing)
     error: page--prod (rec:Thing): rec is busy, says [secret]
       not repeated: Create is repeated only with `retry: { mutations: true }` in the declaration of the plugin, which states that such a failure has no effect
       at .sc/stacks/reef/server.yaml:13:9
          |
       13 |         page: { type: rec:index:Thing, config: { v: 1 } }
          |         ^^^^
-      ✗ failed to create page--prod (rec:Thing)
     ");
     assert_eq!(attempts(&repository, "Create page--prod"), 1);
     assert_eq!(repository.resources().len(), 2);
@@ -195,16 +188,15 @@ fn named_time_of_a_year_and_contradictory_details_fail_at_once() {
     insta::assert_snapshot!(repository.expect_exit(1, "provision -S"), @r"
     exit 1
     --- out
-    + tank-reef  Stack                 created [time]
-    + └─ rec     pulumi:providers:rec  created [time]
+    + tank-reef      Stack                 created [time]
+    + ├─ rec         pulumi:providers:rec  created [time]
+    ✗ └─ page--prod  rec:Thing             failed [time]     rec is busy, says [secret]
 
     Update of reef failed after [time]: 1 failed, 2 created
     --- err
     info: Loaded plugin: rec v1.0.0
     Updating reef
-      + creating tank-reef (Stack)
       + created tank-reef (Stack) ([time])
-      + creating rec (pulumi:providers:rec)
       + created rec (pulumi:providers:rec) ([time])
     error: page--prod (rec:Thing): rec is busy, says [secret]
       the plugin asks to wait: 8760h00m
@@ -223,6 +215,9 @@ fn named_time_of_a_year_and_contradictory_details_fail_at_once() {
     insta::assert_snapshot!(repository.expect_exit(1, "provision -S"), @r"
     exit 1
     --- out
+      tank-reef      Stack
+    ✗ └─ page--prod  rec:Thing  failed [time]     rec refuses the page
+
     Update of reef failed after [time]: 1 failed, 2 unchanged
     --- err
     info: Loaded plugin: rec v1.0.0

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::json;
 
+use crate::crashes::RECREATES;
 use crate::processes::{signal, wait_until};
 use crate::repository::{REC, Repository, Running, Sections};
 
@@ -24,7 +25,7 @@ fn hanging<'a>(repository: &'a Repository, ignores_cancel: bool) -> Running<'a> 
 }
 
 fn repository() -> Repository {
-    Repository::new(Sections { plugins: REC, resources: CHAIN, outputs: "" })
+    Repository::new(Sections { plugins: REC, resources: CHAIN, outputs: "" }).with_setting(RECREATES)
 }
 
 /// Shows: engine.md#stop-and-abort "The exit code is 130 in all these cases."
@@ -52,11 +53,8 @@ fn one_signal_lets_running_steps_finish_and_saves_them() {
             --- err
             info: Loaded plugin: rec v1.0.0
             Updating reef
-              + creating tank-reef (Stack)
               + created tank-reef (Stack) ([time])
-              + creating rec (pulumi:providers:rec)
               + created rec (pulumi:providers:rec) ([time])
-              + creating first--prod (rec:Thing)
             warning: stopping: waiting for first--prod (creating); press Ctrl-C again to abort without waiting
               + created first--prod (rec:Thing) ([time])
             ");
@@ -72,7 +70,6 @@ fn one_signal_lets_running_steps_finish_and_saves_them() {
             --- err
             info: Loaded plugin: rec v1.0.0
             Updating reef
-              + creating second--prod (rec:Thing)
               + created second--prod (rec:Thing) ([time])
             "#);
         }
@@ -96,11 +93,8 @@ fn two_signals_leave_running_steps_pending() {
     --- err
     info: Loaded plugin: rec v1.0.0
     Updating reef
-      + creating tank-reef (Stack)
       + created tank-reef (Stack) ([time])
-      + creating rec (pulumi:providers:rec)
       + created rec (pulumi:providers:rec) ([time])
-      + creating first--prod (rec:Thing)
     warning: stopping: waiting for first--prod (creating); press Ctrl-C again to abort without waiting
     warning: aborting: not waiting for first--prod (creating); changes in progress stay recorded as pending operations; press Ctrl-C again to end without saving the state
     ");
@@ -115,7 +109,7 @@ fn two_signals_leave_running_steps_pending() {
     exit 0
     --- out
       tank-reef        Stack
-    + ├─ first--prod   rec:Thing  created [time]
+    + ├─ first--prod   rec:Thing  created [time]    an earlier run may have created it
       │     + v: 1
     + └─ second--prod  rec:Thing  created [time]
             + v: "c:first--prod-2"
@@ -123,13 +117,11 @@ fn two_signals_leave_running_steps_pending() {
     Update of reef done in [time]: 2 created, 2 unchanged
     --- err
     info: Loaded plugin: rec v1.0.0
-    Updating reef
     warning: first--prod (rec:Thing): an earlier run was interrupted while creating it
-      hint: it may exist without being recorded: find its id, and import it with `sc refresh` (interactively, or with --import-pending-creates);
-            `sc refresh --clear-pending-creates` removes the pending create
-      + creating first--prod (rec:Thing)
+      hint: it may exist without being recorded: if it does, give its id to the next `sc provision` or `sc refresh`, which ask for it on a terminal,
+            or with --import-pending-creates NAME=ID; if it does not exist, give --clear-pending-creates
+    Updating reef
       + created first--prod (rec:Thing) ([time])
-      + creating second--prod (rec:Thing)
       + created second--prod (rec:Thing) ([time])
     "#);
     insta::assert_snapshot!(repository.resources().join("\n"), @r"
@@ -237,11 +229,8 @@ fn run_that_lost_its_lock_saves_nothing_and_its_journal_is_merged() {
     --- err
     info: Loaded plugin: rec v1.0.0
     Updating reef
-      + creating tank-reef (Stack)
       + created tank-reef (Stack) ([time])
-      + creating rec (pulumi:providers:rec)
       + created rec (pulumi:providers:rec) ([time])
-      + creating first--prod (rec:Thing)
     warning: stopping: waiting for first--prod (creating); press Ctrl-C again to abort without waiting
       + created first--prod (rec:Thing) ([time])
     error: the state of organization/tank/reef could not be saved; its changes are kept in the journal [repo]/backend/.sc/journal/tank/reef/[id]

@@ -45,7 +45,7 @@ fn state_rm_does_not_delete_resources() {
     --- out
     --- err
     error: no resource of this stack is called pebble
-      hint: `sc state ls` lists the resources
+      hint: the resources are: rec, tank-reef, bed--prod, plant--prod, stone--prod
     "#);
     insta::assert_snapshot!(repository.expect_rejected("state rm plant--prod"), @r#"
     exit 2

@@ -126,7 +126,7 @@ fn unknown_target_name_is_reported() {
     info: Loaded plugin: rec v1.0.0
     Previewing update of reef
     error: no resource of this stack is called bad--prod
-      hint: give a name from `sc preview`, or a URN from `sc stack export`
+      hint: did you mean bed--prod?
     "#);
     repository.expect_exit(0, "provision");
     insta::assert_snapshot!(repository.sc("refresh --target bad--prod"), @r#"
@@ -137,7 +137,7 @@ fn unknown_target_name_is_reported() {
     info: Loaded plugin: rec v1.0.0
     Refreshing reef
     error: no resource of this stack is called bad--prod
-      hint: give a name from `sc preview`, or a URN from `sc stack export`
+      hint: did you mean bed--prod?
     "#);
     insta::assert_snapshot!(repository.sc("destroy --parent --yes -S --target bad--prod"), @r#"
     exit 1
@@ -147,7 +147,7 @@ fn unknown_target_name_is_reported() {
     info: Loaded plugin: rec v1.0.0
     Destroying reef
     error: no resource of this stack is called bad--prod
-      hint: give a name from `sc preview`, or a URN from `sc stack export`
+      hint: did you mean bed--prod?
     "#);
     assert_eq!(things(&repository).len(), 3);
 }
@@ -158,7 +158,7 @@ fn unknown_target_name_is_reported() {
 fn exclude_without_a_match_prevents_all_deletes() {
     let repository = repository();
     repository.expect_exit(0, "provision");
-    for unmatched in ["pedble*", "urn:*stone--prod", "stone"] {
+    for unmatched in ["pedble*", "urn:*stone--prod", "stones"] {
         repository.expect_exit(1, &format!("destroy --parent --yes -S --exclude {unmatched}"));
         repository.expect_exit(1, &format!("provision --exclude {unmatched}"));
     }

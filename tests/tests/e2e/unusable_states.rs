@@ -300,7 +300,6 @@ fn obstacles_to_saving_are_reported() {
     --- err
     info: Loaded plugin: files v0.1.0
     Updating reef
-      ~ updating page--prod (files:fs:File)
       ~ updated page--prod (files:fs:File) ([time])
     error: the state of organization/tank/reef was saved, but the run could not be added to its history
       caused by: cannot create folder [repo]/backend/.pulumi/history/tank/reef
@@ -374,7 +373,6 @@ fn unsaved_state_is_restored_from_the_journal_by_the_next_run() {
     --- err
     info: Loaded plugin: files v0.1.0
     Updating reef
-      + creating late--prod (files:fs:File)
       + created late--prod (files:fs:File) ([time])
     error: the state of organization/tank/reef could not be saved; its changes are kept in the journal [repo]/backend/.sc/journal/tank/reef/[id]
       caused by: cannot write [repo]/backend/.pulumi/stacks/tank/reef.json
@@ -401,24 +399,18 @@ fn unsaved_state_is_restored_from_the_journal_by_the_next_run() {
     insta::assert_snapshot!(repository.sc("preview"), @r"
     exit 0
     --- out
-    Preview of reef done in [time]: 4 unchanged
+    No changes: all 4 resources of reef are unchanged ([time])
     --- err
     info: Loaded plugin: files v0.1.0
     warning: the state includes the journal of the interrupted run that started [moment]: 1 created
-    Previewing update of reef
     ");
     insta::assert_snapshot!(repository.sc("provision --parallel 1"), @r"
     exit 0
     --- out
-    Refresh of reef done in [time]: 4 unchanged
-    Preview of reef done in [time]: 4 unchanged
-    Update of reef done in [time]: 4 unchanged
+    No changes: all 4 resources of reef are unchanged ([time])
     --- err
     info: Loaded plugin: files v0.1.0
     warning: the state includes the journal of the interrupted run that started [moment]: 1 created
-    Refreshing reef
-    Previewing update of reef
-    Updating reef
     ");
     assert_eq!(repository.resources().len(), 4);
     assert!(repository.resources().contains(&"late--prod files:fs:File late".to_owned()));

@@ -115,7 +115,7 @@ fn all_stacks_are_checked_unless_one_is_named() {
 #[test]
 fn mistakes_and_errors_before_a_run_are_events() {
     let repository = Repository::new(Sections { plugins: FILES, resources: "page: { type: s3-bukket }", outputs: "" });
-    for arguments in ["validate --json", "preview --json", "stack outputs --json"] {
+    for arguments in ["validate --json", "preview --json", "refresh --yes --json"] {
         let ended = repository.start(arguments).wait();
         assert_eq!(ended.status, "exit 1", "{arguments}");
         let mut lines = ended.stdout.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());

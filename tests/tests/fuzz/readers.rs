@@ -174,6 +174,7 @@ fn backend_file(path: &'static str) -> Read {
                 journal_mode: Default::default(),
                 unrecorded: Default::default(),
                 locks: state::LockSettings::default(),
+                begins_anew: false,
                 engine_version: "v0".to_owned(),
             };
             let view = StackView::open(&access).await.map_err(|error| message(&error))?;

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use bridge::error::Hint as _;
 use tests::releases::{Entry, ReleaseServer, tar_gz};
 
 use super::{Machine, asset_name, plugin, release_source, script};
@@ -93,7 +94,93 @@ async fn damaged_and_unsupported_archives_are_reported() {
     assert_eq!(refusal(&damaged).await, "it cannot be read: corrupt gzip stream does not have a matching checksum");
     assert_eq!(refusal(b"PK\x03\x04zip").await, "it is a zip archive; tar, tar.gz and plain executables are supported");
     let empty = tar_gz(&[]).unwrap();
-    assert_eq!(refusal(&empty).await, "it cannot be read: it is empty or not a tar archive");
+    assert_eq!(refusal(&empty).await, "it holds no files");
+}
+
+fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gz, content).unwrap();
+    gz.finish().unwrap()
+}
+
+/// Shows: plugins.md#what-is-checked "An asset that is neither an archive nor a program, such as an empty file or a page of
+///   HTML, is not installed"
+#[tokio::test]
+async fn asset_that_is_no_archive_is_refused_until_it_is_repaired() {
+    let (machine, server) = (Machine::new(), ReleaseServer::start().await.unwrap());
+    let name = asset_name("1.0.0");
+    let source = plugin(release_source(&server.api_url(), "v1.0.0"));
+    let good = tar_gz(&[("pulumi-resource-reef", Entry::File(0o755, &script("repaired")))]).unwrap();
+    let (asset, again) = ("a tar.gz, a tar or an executable", "uploaded the asset again");
+    let executable = "an executable: a program, or a script that begins with #!";
+    let no_tar = "a gzip-compressed file that is no tar archive, but";
+    let in_archive = |content: &[u8]| tar_gz(&[("pulumi-resource-reef", Entry::File(0o755, content))]).unwrap();
+    let inside = format!("pulumi-resource-reef in {name}");
+    let cases = [
+        (Vec::new(), format!("{name} is empty; expected {asset}"), again),
+        (b"<!doctype html><p>Sign in".to_vec(), format!("{name} is HTML; expected {asset}"), again),
+        (b"oops\n".to_vec(), format!("{name} is a text that begins with \"oops\"; expected {asset}"), again),
+        (gzip(b""), format!("{name} is {no_tar} empty; expected {asset}"), again),
+        (gzip(b"<html>"), format!("{name} is {no_tar} HTML; expected {asset}"), again),
+        (
+            gzip(b"\x7fELF\x02"),
+            format!("{name} is {no_tar} a program; expected {asset}"),
+            "publish a tar.gz that holds",
+        ),
+        (gzip(&script("x")), format!("{name} is {no_tar} a script; expected {asset}"), "publish a tar.gz that holds"),
+        (b"MZ\x90\0".to_vec(), format!("{name} is a program of Windows; expected {asset}"), again),
+        (in_archive(b""), format!("{inside} is empty; expected {executable}"), "published the executable itself"),
+        (in_archive(b"<html>"), format!("{inside} is HTML; expected {executable}"), "published the executable itself"),
+        (
+            tar_gz(&[("pulumi-resource-reef", Entry::File(0o644, &script("x")))]).unwrap(),
+            format!("{inside} is not executable"),
+            "the mode 755",
+        ),
+        (
+            tar_gz(&[
+                ("PulumiPlugin.yaml", Entry::File(0o644, b"runtime: { name: go, options: { binary: bin/reef } }")),
+                ("bin/reef", Entry::File(0o755, b"")),
+            ])
+            .unwrap(),
+            format!("bin/reef in {name} is empty; expected {executable}"),
+            "published the executable itself",
+        ),
+    ];
+    for (content, expected, hint) in cases {
+        server.remove_releases();
+        server.publish("acme/pulumi-reef", "v1.0.0", &[(&name, &content)]);
+        let error = machine.install(&source).await.unwrap_err();
+        assert_eq!(bridge::error::chain(&error), expected);
+        assert!(error.hint().unwrap().into_string().contains(hint), "{error}");
+        machine.assert_empty();
+    }
+    server.remove_releases();
+    server.publish("acme/pulumi-reef", "v1.0.0", &[(&name, &good)]);
+    assert_eq!(super::run(&machine.install(&source).await.unwrap()).await, "repaired");
+}
+
+#[tokio::test]
+async fn executable_in_the_form_of_any_platform_is_installed() {
+    let server = ReleaseServer::start().await.unwrap();
+    let programs: [(&str, &[u8]); 4] = [
+        ("linux-amd64", b"\x7fELF\x02\x01\x01"),
+        ("darwin-arm64", b"\xcf\xfa\xed\xfe\x0c"),
+        ("darwin-amd64", b"\xca\xfe\xba\xbe\0\0\0\x02"),
+        ("windows-amd64", b"MZ\x90\0"),
+    ];
+    for (platform, program) in programs {
+        for is_plain in [true, false] {
+            let machine = Machine::new();
+            let archive = tar_gz(&[("pulumi-resource-reef", Entry::File(0o755, program))]).unwrap();
+            server.remove_releases();
+            server.publish("acme/pulumi-reef", "v1.0.0", &[("reef", if is_plain { program } else { &archive })]);
+            let mut source = release_source(&server.api_url(), "v1.0.0");
+            source.asset = Some("reef".into());
+            source.platform = Some(platform.parse().unwrap());
+            let package = machine.install(&plugin(source)).await.unwrap();
+            assert_eq!(fs::read(package.program()).unwrap(), program, "{platform}");
+        }
+    }
 }
 
 #[tokio::test]

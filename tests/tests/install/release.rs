@@ -3,7 +3,8 @@
 use std::fs;
 use std::sync::Arc;
 
-use bridge::install::{FetchEvent, GithubReleases};
+use bridge::error::Hint as _;
+use bridge::install::{FetchEvent, GithubReleases, InstallError};
 use bridge::plugin::{Checksum, GithubReleaseSource, Platform};
 use tests::http::{HttpServer, Request, Response};
 use tests::releases::{Entry, ReleaseServer, sha256, tar_gz};
@@ -167,9 +168,74 @@ async fn published_digest_is_verified() {
     let other = archive("twX");
     server.override_response("/assets/0", Response::new(200, other.clone()));
     assert_eq!(other.len(), archive("one").len(), "so that only the digest differs");
-    let error = machine.refusal(&plugin(release_source(&server.api_url(), "v1.2.0"))).await;
-    assert!(error.starts_with("checksum mismatch"), "{error}");
+    let error = machine.install(&plugin(release_source(&server.api_url(), "v1.2.0"))).await.unwrap_err();
+    let (published, found) = (sha256(&archive("one")), sha256(&other));
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "checksum mismatch: 127.0.0.1 publishes sha256:{published} for {}, but the download has sha256:{found}",
+            asset_name("1.2.0")
+        )
+    );
+    assert!(!advises_to_declare(&error), "{error}");
     machine.assert_empty();
+}
+
+fn advises_to_declare(error: &InstallError) -> bool {
+    error.hint().is_some_and(|hint| hint.into_string().contains("declare"))
+}
+
+/// Shows: plugins.md#what-is-checked "If the release publishes another checksum than that of the download, the hint never asks
+///   to declare it."
+#[tokio::test]
+async fn download_that_differs_from_what_its_release_publishes_is_not_to_be_declared() {
+    let wrong = "0".repeat(64);
+    let (one, name) = (sha256(&archive("one")), asset_name("1.2.0"));
+    let good = format!("{one}  {name}\n");
+    let other = format!("{}  {name}\n", "1".repeat(64));
+    // The checksum files of the release, whether GitHub has digests, and whether the hint asks to declare the checksum.
+    for (file, text, has_digests, declares) in [
+        ("notes.txt", "", false, true),
+        ("notes.txt", "", true, true),
+        ("reef_1.2.0_checksums.txt", &*good, false, true),
+        ("reef_1.2.0_checksums.txt", &*other, false, false),
+        ("SHA256SUMS", &*other, false, false),
+        (&*format!("{name}.sha256"), &*"1".repeat(64), false, false),
+        ("SHA256SUMS", "<html>", false, true),
+        ("SHA256SUMS", &*other, true, true),
+    ] {
+        let (machine, server) = (Machine::new(), ReleaseServer::start().await.unwrap());
+        server.publish(REPOSITORY, "v1.2.0", &[(&name, &archive("one")), (file, text.as_bytes())]);
+        if has_digests {
+            server.add_digests();
+        }
+        let mut source = release_source(&server.api_url(), "v1.2.0");
+        source.checksum = checksum(&wrong);
+        let error = machine.install(&plugin(source)).await.unwrap_err();
+        let suffix =
+            if declares { String::new() } else { format!("; the release publishes sha256:{}", "1".repeat(64)) };
+        assert_eq!(error.to_string(), format!("checksum mismatch: expected sha256:{wrong}, got sha256:{one}{suffix}"));
+        assert_eq!(advises_to_declare(&error), declares, "{file}: {error}");
+        machine.assert_empty();
+    }
+}
+
+/// Shows: plugins.md#slow-downloads "waits for as long as the server asks, up to 30 seconds"
+#[tokio::test]
+async fn request_is_repeated_after_the_time_for_which_the_server_asks() {
+    let (machine, server) = (Machine::new(), server().await);
+    let later = |status, seconds| Response::new(status, r#"{"message": "slow down"}"#).with("Retry-After", seconds);
+    for (path, status) in [("/releases/tags/", 429), ("/releases/tags/", 403), ("/assets/0", 503), ("/assets/0", 429)] {
+        server.override_once(path, later(status, 0));
+    }
+    let source = release_source(&server.api_url(), "v1.2.0");
+    assert_eq!(run(&machine.install(&plugin(source)).await.unwrap()).await, "one");
+    assert_eq!(server.requests().len(), 6);
+    server.override_response("/releases/tags/", later(429, 600));
+    let error = machine.refusal(&plugin(release_source(&server.api_url(), "v1.3.0"))).await;
+    assert!(error.starts_with("127.0.0.1 accepts no more requests until "), "{error}");
+    assert!(error.ends_with(" (in 10 min): slow down"), "{error}");
+    assert_eq!(server.requests().len(), 7, "it is too long to wait");
 }
 
 /// Shows: plugins.md#packages-of-core-types "The download is verified by the digest that GitHub publishes. An asset
@@ -277,9 +343,46 @@ async fn missing_release_or_asset_is_reported_with_the_available_assets() {
     );
     assert_eq!(
         refusal(release_source(&url, "v6.0.0")).await,
-        "pulumi-resource-reef-v6.0.0-linux-amd64.tar.gz holds neither pulumi-resource-reef nor PulumiPlugin.yaml"
+        "pulumi-resource-reef-v6.0.0-linux-amd64.tar.gz holds neither pulumi-resource-reef nor PulumiPlugin.yaml; it holds x"
     );
     machine.assert_empty();
+}
+
+#[tokio::test]
+async fn archive_without_the_program_lists_its_first_files() {
+    let (machine, server) = (Machine::new(), server().await);
+    let names: Vec<String> = (0..9).map(|file| format!("doc/{file}.md")).collect();
+    let mut entries: Vec<_> = names.iter().map(|name| (name.as_str(), Entry::File(0o644, b""))).collect();
+    entries.push(("bin/pulumi-resource-reef", Entry::File(0o755, b"#!/bin/sh\n")));
+    server.publish(REPOSITORY, "v7.0.0", &[(&asset_name("7.0.0"), &tar_gz(&entries).unwrap())]);
+    let error = machine.install(&plugin(release_source(&server.api_url(), "v7.0.0"))).await.unwrap_err();
+    let expected = "; it holds bin/pulumi-resource-reef, doc/0.md, doc/1.md, doc/2.md, doc/3.md, doc/4.md, doc/5.md, \
+                    doc/6.md and 2 more";
+    assert!(error.to_string().ends_with(expected), "{error}");
+    assert_eq!(
+        error.hint().unwrap().into_string(),
+        "the executable has to be at the root of the archive, not at bin/pulumi-resource-reef"
+    );
+}
+
+/// Shows: plugins.md#what-is-checked "nor one whose upload is not complete"
+#[tokio::test]
+async fn asset_whose_upload_is_not_complete_is_not_downloaded() {
+    let (machine, server) = (Machine::new(), server().await);
+    let source = release_source(&server.api_url(), "v1.2.0");
+    server.set_state(&asset_name("1.2.0"), "starter");
+    let expected = format!(
+        "the upload of {} to the release is not complete: its state is \"starter\", not \"uploaded\"",
+        asset_name("1.2.0")
+    );
+    assert_eq!(machine.refusal(&plugin(source.clone())).await, expected);
+    assert_eq!(server.requests().len(), 1, "the asset is not downloaded");
+    let releases = GithubReleases::new(machine.settings());
+    let size = releases.download_size(plugin(source.clone()).names(), &source).await;
+    assert_eq!(size.unwrap_err().to_string(), expected);
+    machine.assert_empty();
+    server.set_state(&asset_name("1.2.0"), "uploaded");
+    assert_eq!(run(&machine.install(&plugin(source)).await.unwrap()).await, "one");
 }
 
 #[tokio::test]
@@ -298,7 +401,7 @@ async fn refused_request_is_reported_with_host_and_reason() {
         ),
         (
             limit(403).with("x-ratelimit-reset", 1_700_000_000),
-            "127.0.0.1 accepts no more requests until 22:13:20 UTC (in 0 min): API rate limit exceeded",
+            "127.0.0.1 accepts no more requests: API rate limit exceeded",
         ),
         (limit(429), "127.0.0.1 accepts no more requests: API rate limit exceeded"),
         (

@@ -322,6 +322,8 @@ pub(crate) fn lock_of_our_killed_run_blocks_pulumi_but_not_sc(stores: Stores<'_>
     write_program(&pulumi);
     let provision = ["provision", "-s", "reef", "--yes", "-S", "-R"];
     RunningOperation::start(&repository, repository.command(&provision)).kill();
+    // The journal of this machine is lost, too.
+    fs::remove_dir_all(repository.folder().join("home")).unwrap();
     let (code, _, stderr) = pulumi.run(&["up", "--yes", "--skip-preview"], PASSPHRASE);
     assert!(code != 0 && stderr.contains("currently locked by 1 lock(s)"), "{stderr}");
     repository.declare(&[("a", Sdk::Go, resource_inputs("1", "x", "first"))]);
@@ -330,6 +332,9 @@ pub(crate) fn lock_of_our_killed_run_blocks_pulumi_but_not_sc(stores: Stores<'_>
     repository.run_successfully(&["refresh", "-s", "reef", "--yes", "--clear-pending-creates"]);
     repository.provision();
     pulumi.run_successfully(&["preview", "--expect-no-changes"]);
+    pulumi.changes("up");
+    repository.run_successfully(&PREVIEW);
+    assert_eq!(repository.home.resources().len(), 1);
 }
 
 /// Shows: state.md#locks "A lock of `pulumi`, or of an earlier `sc`, has no lease and is never taken over. `pulumi`

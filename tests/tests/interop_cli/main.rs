@@ -1,5 +1,6 @@
 //! Tests with Pulumi's command line, its YAML host and published providers: Pulumi works on our states, and `sc` on
-//! Pulumi's, in folders, in buckets of `moto`, in containers of `azurite` and in tables of PostgreSQL.
+//! Pulumi's, in folders, in buckets of `moto` and of the stand-in of Google Cloud Storage, in containers of `azurite` and in tables of
+//! PostgreSQL.
 //!
 //! The first test builds Pulumi's programs from their modules, which takes minutes. No registry has the providers random and command:
 //! a test that needs one of them is skipped if it is not on PATH, and the last line counts the skipped tests and names the missing
@@ -19,8 +20,10 @@ mod twins;
 mod types;
 
 use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Instant;
 
 use bridge::process::HostEnvironment;
@@ -75,6 +78,7 @@ const TESTS: &[Test] = &[
     test!(twins::common_changes_have_equal_calls_and_states),
     test!(twins::options_failures_and_drift_have_equal_calls_and_states),
     test!(twins::options_that_name_resources_have_equal_calls_and_states),
+    test!(twins::assets_and_archives_have_equal_calls_and_states),
     test!(attaching::pulumi_attaches_to_a_plugin_that_plugin_debug_starts),
     test!(types::both_programs_find_the_same_types),
     test_in_stores!(checklist::pulumi_destroy_and_rm_leave_only_backups),
@@ -138,27 +142,21 @@ fn main() -> ExitCode {
     }
     let (filters, all) = (filters(&arguments), chosen.len());
     chosen.retain(|case| filters.is_empty() || filters.iter().any(|filter| case.name.contains(filter)));
-    let servers = Servers::default();
     let environment = HostEnvironment::new(std::env::vars_os());
     let started = Instant::now();
 
     println!("\nrunning {} tests", chosen.len());
+    let results = run_all(&chosen, &environment);
     let (mut passed, mut failed, mut skipped) = (0, Vec::new(), 0);
     let mut missing = BTreeSet::new();
-    for case in &chosen {
-        let name = &*case.name;
-        let absent: Vec<&str> =
-            case.test.needs.iter().copied().filter(|need| environment.find_program(need).is_none()).collect();
-        if !absent.is_empty() {
-            println!("test {name} ... ignored, not on PATH: {}", absent.join(", "));
-            skipped += 1;
-            missing.extend(absent);
-        } else if catch_unwind(AssertUnwindSafe(|| case.run(&servers))).is_ok() {
-            println!("test {name} ... ok");
-            passed += 1;
-        } else {
-            println!("test {name} ... FAILED");
-            failed.push(name);
+    for (case, result) in chosen.iter().zip(&results) {
+        match result {
+            TestResult::Passed => passed += 1,
+            TestResult::Failed => failed.push(&*case.name),
+            TestResult::Skipped(absent) => {
+                skipped += 1;
+                missing.extend(absent.iter().copied());
+            }
         }
     }
     if !failed.is_empty() {
@@ -185,6 +183,54 @@ fn main() -> ExitCode {
         println!("{PEERS}=required: skipped tests are failures");
     }
     if failed.is_empty() && !lacks_peers { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Result of a test.
+enum TestResult {
+    Passed,
+    Failed,
+    /// Programs that are not on PATH.
+    Skipped(Vec<&'static str>),
+}
+
+/// Runs the tests, several at a time: `RUST_TEST_THREADS`, by default as many as there are processors. Returns their results, in their
+/// order.
+fn run_all(cases: &[Case], environment: &HostEnvironment) -> Vec<TestResult> {
+    let requested = environment.get("RUST_TEST_THREADS").and_then(|text| text.to_str()?.parse().ok());
+    let threads = requested.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    let (servers, next) = (Servers::default(), AtomicUsize::new(0));
+    let results: Vec<OnceLock<TestResult>> = cases.iter().map(|_| OnceLock::new()).collect();
+    let take_next = || {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        cases.get(index).zip(results.get(index))
+    };
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some((case, result)) = take_next() {
+                    result.get_or_init(|| run(case, environment, &servers));
+                }
+            });
+        }
+    });
+    results.into_iter().map(|result| result.into_inner().unwrap()).collect()
+}
+
+/// Runs a test in a thread with its name, and prints its result.
+fn run(case: &Case, environment: &HostEnvironment, servers: &Servers) -> TestResult {
+    let needs = case.test.needs.iter().copied();
+    let absent: Vec<&str> = needs.filter(|need| environment.find_program(need).is_none()).collect();
+    let name = &case.name;
+    if !absent.is_empty() {
+        println!("test {name} ... ignored, not on PATH: {}", absent.join(", "));
+        return TestResult::Skipped(absent);
+    }
+    let has_passed = thread::scope(|scope| {
+        let test = thread::Builder::new().name(name.clone()).spawn_scoped(scope, || case.run(servers)).unwrap();
+        test.join().is_ok()
+    });
+    println!("test {name} ... {}", if has_passed { "ok" } else { "FAILED" });
+    if has_passed { TestResult::Passed } else { TestResult::Failed }
 }
 
 /// Returns the names among the arguments. Flags that every harness receives are accepted and ignored.

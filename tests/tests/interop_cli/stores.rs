@@ -1,17 +1,21 @@
-//! Stores in which the tests keep states: folders, buckets of `moto`, containers of `azurite`, tables of PostgreSQL.
+//! Stores in which the tests keep states: folders, buckets of `moto` and of the stand-in of Google Cloud Storage, containers of
+//! `azurite`, tables of PostgreSQL.
 
-use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use cloud::azblob::{AzblobUrl, open_azblob};
+use cloud::gcs::{GcsUrl, open_gcs};
 use cloud::postgres::{PostgresObjects, PostgresUrl};
 use cloud::s3::{S3Url, open_s3};
 use state::store::{Objects, OutageReport};
 use tests::azurite::{self, Azurite};
+use tests::gcs_server::GcsServer;
 use tests::moto::MotoServer;
 use tests::postgres_server::PostgresServer;
 use tests::sdk_providers::{RemoteStore, Repository, Sdk};
+use tokio::runtime::{Builder, Runtime};
 
 /// Variables that both programs need for all services of `moto`.
 pub(crate) const KEYS: [(&str, &str); 2] = [("AWS_ACCESS_KEY_ID", "AKIATEST"), ("AWS_SECRET_ACCESS_KEY", "test")];
@@ -19,11 +23,12 @@ pub(crate) const KEYS: [(&str, &str); 2] = [("AWS_ACCESS_KEY_ID", "AKIATEST"), (
 /// Servers of all tests, each started with the first test that needs it. They end when this is dropped.
 #[derive(Default)]
 pub(crate) struct Servers {
-    moto: OnceCell<MotoServer>,
-    azurite: OnceCell<Azurite>,
-    postgres: OnceCell<PostgresServer>,
+    moto: OnceLock<MotoServer>,
+    azurite: OnceLock<Azurite>,
+    google: OnceLock<(GcsServer, Runtime)>,
+    postgres: OnceLock<PostgresServer>,
     /// Number of remote stores so far.
-    stores: Cell<usize>,
+    stores: AtomicUsize,
 }
 
 /// Kind of a store.
@@ -35,12 +40,14 @@ pub(crate) enum Kind {
     S3,
     /// Prefix of a container in Azure Blob Storage.
     Azure,
+    /// Prefix of a bucket in the stand-in of Google Cloud Storage.
+    Google,
     /// Table in PostgreSQL.
     Postgres,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 4] = [Self::Folder, Self::S3, Self::Azure, Self::Postgres];
+    pub(crate) const ALL: [Self; 5] = [Self::Folder, Self::S3, Self::Azure, Self::Google, Self::Postgres];
 
     /// Returns the end of the names of tests.
     pub(crate) fn suffix(self) -> &'static str {
@@ -48,6 +55,7 @@ impl Kind {
             Self::Folder => "",
             Self::S3 => "_in_s3",
             Self::Azure => "_in_azure",
+            Self::Google => "_in_gcs_stand_in",
             Self::Postgres => "_in_postgres",
         }
     }
@@ -68,6 +76,7 @@ impl<'s> Stores<'s> {
             Kind::Folder => repository,
             Kind::S3 => repository.with_remote_store(self.bucket()),
             Kind::Azure => repository.with_remote_store(self.container()),
+            Kind::Google => repository.with_remote_store(self.google_bucket()),
             Kind::Postgres => repository.with_remote_store(self.table()),
         }
     }
@@ -109,6 +118,21 @@ impl<'s> Stores<'s> {
         )
     }
 
+    fn google_bucket(self) -> RemoteStore {
+        let (server, _) = self.servers.google.get_or_init(|| {
+            let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+            (runtime.block_on(GcsServer::start_open()).unwrap(), runtime)
+        });
+        let (url, host) = (format!("gs://reef/{}", self.new_name()), server.url().replace("http://", ""));
+        // `pulumi` demands a token, also with an emulator.
+        let keys = [("STORAGE_EMULATOR_HOST", host.as_str()), ("GOOGLE_OAUTH_ACCESS_TOKEN", "kelp")];
+        let environment = keys.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let parsed = GcsUrl::parse(&url).unwrap();
+        RemoteStore::open(url, &keys, async move {
+            open_gcs(&parsed, None, &environment, None, OutageReport::default()).unwrap()
+        })
+    }
+
     fn table(self) -> RemoteStore {
         let server = self.servers.postgres.get_or_init(|| {
             let server = PostgresServer::start(&[]).unwrap();
@@ -130,8 +154,7 @@ impl<'s> Stores<'s> {
 
     /// Returns the name of a bucket, container or table that no other test has.
     fn new_name(self) -> String {
-        let number = self.servers.stores.get() + 1;
-        self.servers.stores.set(number);
+        let number = self.servers.stores.fetch_add(1, Ordering::Relaxed) + 1;
         format!("tide{number}")
     }
 }

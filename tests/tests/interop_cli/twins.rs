@@ -5,6 +5,7 @@
 //! grammar's decisions, defines equality).
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use serde_json::{Map, Value, json};
 use tests::compare::reveal_where_plain;
@@ -37,6 +38,8 @@ enum Input {
     OutputOf(&'static str),
     /// First or second secret.
     Secret(&'static str),
+    /// Asset or archive, which both programs write alike.
+    Asset(Value),
 }
 
 fn resource(key: &'static str, v: &'static str) -> StackResource {
@@ -74,11 +77,12 @@ impl StackResource {
 
     fn sc_resource(&self) -> Value {
         let input = |input: &Input| match input {
-            Input::Text(text) => (*text).to_owned(),
-            Input::OutputOf(key) => format!("${{resource:{key}.out}}"),
-            Input::Secret(name) => format!("${{secret:{name}}}"),
+            Input::Text(text) => json!(text),
+            Input::OutputOf(key) => json!(format!("${{resource:{key}.out}}")),
+            Input::Secret(name) => json!(format!("${{secret:{name}}}")),
+            Input::Asset(asset) => asset.clone(),
         };
-        let config: Value = self.inputs.iter().map(|(name, value)| ((*name).to_owned(), json!(input(value)))).collect();
+        let config: Value = self.inputs.iter().map(|(name, value)| ((*name).to_owned(), input(value))).collect();
         let mut options = self.options.clone();
         if !self.depends_on.is_empty() {
             options["dependsOn"] = json!(self.depends_on);
@@ -95,6 +99,7 @@ impl StackResource {
             Input::OutputOf(key) => json!(format!("${{{key}--main.out}}")),
             Input::Secret("first") => json!({"fn::secret": SECRET}),
             Input::Secret(_) => json!({"fn::secret": ANOTHER_SECRET}),
+            Input::Asset(asset) => asset.clone(),
         };
         let properties: Value = self.inputs.iter().map(|(name, value)| ((*name).to_owned(), input(value))).collect();
         let mut options = self.options.clone();
@@ -156,7 +161,15 @@ struct Stack {
 
 impl Stack {
     fn new(executors: [Executor; 2]) -> Self {
-        Self { repository: Repository::new(&[Sdk::Go]), executors }
+        let repository = Repository::new(&[Sdk::Go]);
+        // Paths of assets start at the root of the repository, and in the folder of Pulumi's program.
+        for root in [repository.folder().to_owned(), repository.folder().join("pulumi-project")] {
+            fs::create_dir_all(root.join("files/folder")).unwrap();
+            for name in ["a.txt", "b.txt", "folder/x.txt"] {
+                fs::write(root.join("files").join(name), format!("content of {name}")).unwrap();
+            }
+        }
+        Self { repository, executors }
     }
 
     /// Executes the step with this number, and returns the calls for each resource.
@@ -494,6 +507,33 @@ pub(crate) fn options_failures_and_drift_have_equal_calls_and_states() {
                 Command::UpExclude("b--main"),
                 &[first, b.clone().input("v", Input::Text("6")), resource("g", "1")],
             ),
+            step("destroy", Command::Destroy, &[]),
+        ],
+        true,
+    )
+    .unwrap();
+}
+
+/// Shows: server-yaml.md#assets-and-archives "They are written as in Pulumi's YAML"
+pub(crate) fn assets_and_archives_have_equal_calls_and_states() {
+    let with = |file: Value, files: Value| {
+        resource("a", "1").input("file", Input::Asset(file)).input("files", Input::Asset(files))
+    };
+    let text = |text: &str| json!({"fn::stringAsset": text});
+    let file = |name: &str| json!({"fn::fileAsset": format!("files/{name}")});
+    let folder = json!({"fn::fileArchive": "files/folder"});
+    let packed = |text: &Value| json!({"fn::assetArchive": {"a": file("a.txt"), "b/text": text, "folder": folder}});
+    assert_equal_runs(
+        &[
+            step("create", Command::Up, &[with(file("a.txt"), folder.clone())]),
+            step("unchanged", Command::Up, &[with(file("a.txt"), folder.clone())]),
+            step("preview of another file", Command::Preview, &[with(file("b.txt"), folder.clone())]),
+            step("another file, and an archive of assets", Command::Up, &[with(file("b.txt"), packed(&text("one")))]),
+            step("a text", Command::Up, &[with(text("one"), packed(&text("one")))]),
+            step("another text in the archive", Command::Up, &[with(text("one"), packed(&text("two")))]),
+            // Pulumi's engine sends archives without their content to Read, and records what comes back.
+            step("an asset alone", Command::Up, &[resource("a", "1").input("file", Input::Asset(text("one")))]),
+            step("refresh", Command::Refresh, &[resource("a", "1").input("file", Input::Asset(text("one")))]),
             step("destroy", Command::Destroy, &[]),
         ],
         true,

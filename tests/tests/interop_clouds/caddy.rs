@@ -74,8 +74,8 @@ fn outlines(server: &str) -> Vec<Outline> {
     let recipes = recipes::core_types();
     let outlines = stack.resources().flat_map(|(environment, resource)| {
         let ResourceImplementation::Core { type_name } = &resource.implementation else { panic!("{resource:?}") };
-        let (environment, name) = (&*environment.name, &*resource.name);
-        let place = ResourceNames { stack: "s", project: "reef", environment, type_name, name, registrar: None };
+        let (environment, name, key) = (&*environment.name, &*resource.name, &*resource.key);
+        let place = ResourceNames { stack: "s", project: "reef", environment, type_name, name, key, registrar: None };
         recipes.get(type_name).unwrap().outline(&resource.config, place)
     });
     outlines.collect()

@@ -132,6 +132,8 @@ fn each_missing_or_misspelt_key_of_each_core_type_is_shown() {
         for (text, lines) in documents {
             let mut found = editor.diagnostics(&text);
             found.sort_by_key(|diagnostic| diagnostic.line);
+            // An object that needs one of several keys has a second diagnostic.
+            found.dedup_by_key(|diagnostic| diagnostic.line);
             assert_eq!(found.len(), lines.len(), "{text}{found:#?}");
             for (line, found) in lines.into_iter().zip(found) {
                 let (config, message) = cases.next().unwrap();

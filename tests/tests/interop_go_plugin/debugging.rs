@@ -44,7 +44,7 @@ fn provider_that_plugin_debug_starts_is_attached_to() {
     assert!(value.contains(r#""Network":"unix""#) && value.contains(r#""ProtocolVersion":1"#), "{value}");
     for (arguments, expected) in [
         ("provision -S", "3 created"),
-        ("provision -S --expect-no-changes", "3 unchanged"),
+        ("provision -S --expect-no-changes", "all 3 resources of dev are unchanged"),
         ("destroy --parent --yes -S", "3 deleted"),
     ] {
         let output = repository.command(arguments).env(VARIABLE, &value).output().unwrap();

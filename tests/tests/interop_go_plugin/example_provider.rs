@@ -22,8 +22,8 @@ fn example_is_provisioned_with_and_logs_by_the_engine_behind_the_broker() {
     assert_eq!(code, Some(0), "{output}");
     assert!(output.contains("3 created") && output.contains("greeting World"), "{output}");
     let commands = [
-        ("provision --expect-no-changes", "3 unchanged"),
-        ("refresh --yes", "3 unchanged"),
+        ("provision --expect-no-changes", "all 3 resources of dev are unchanged"),
+        ("refresh --yes", "all 3 resources of dev are as recorded"),
         ("destroy --parent --yes", "3 deleted"),
     ];
     repository.run_all("the example", &commands);

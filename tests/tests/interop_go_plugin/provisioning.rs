@@ -8,8 +8,8 @@ use crate::repository::{PLAIN, Repository, SETTINGS, provider_sources};
 const LIFE: [(&str, &str); 5] = [
     ("preview", "3 to create"),
     ("provision", "3 created"),
-    ("provision --expect-no-changes", "3 unchanged"),
-    ("refresh --yes", "3 unchanged"),
+    ("provision --expect-no-changes", "all 3 resources of dev are unchanged"),
+    ("refresh --yes", "all 3 resources of dev are as recorded"),
     ("destroy --parent --yes", "3 deleted"),
 ];
 

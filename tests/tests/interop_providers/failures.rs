@@ -28,7 +28,7 @@ pub(crate) fn failures(sdk: Sdk) {
     let (code, text) = repository.run(&provision);
     assert_eq!(code, 1, "{text}");
     assert!(text.contains("the thing is refused\n"), "{text}");
-    let at_property = text.split_once("property v: must be good\n").map(|(_, rest)| rest);
+    let at_property = text.split_once(":Thing): property v: must be good\n").map(|(_, rest)| rest);
     let excerpt: Vec<&str> = at_property.unwrap_or(&text).lines().take(3).collect();
     assert!(excerpt[0].contains("server.yaml:") && excerpt[2].contains("\"v\": \"bad\""), "{text}");
 

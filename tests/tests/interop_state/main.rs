@@ -128,6 +128,7 @@ impl Stack {
             journal_mode: Default::default(),
             unrecorded: Default::default(),
             locks: state::LockSettings::default(),
+            begins_anew: false,
             engine_version: "v0.1.0".to_owned(),
         };
         let holder = LockHolder {

@@ -408,62 +408,52 @@ fn unusable_keys_end_a_run_with_an_error() {
     # disabled key: exit 1
     info: Loaded plugin: rec v1.0.0
     Updating reef
-      ~ updating a--prod (rec:Thing)
     error: a--prod (rec:Thing): the state could not be written: the data key of stack organization/tank/reef cannot be decrypted with the key awskms://alias/reef?region=us-east-1&endpoint=http://HOST: the key is disabled: DisabledException: Refused by the test.
-      at .sc/stacks/reef/server.yaml:13:9
+      at .sc/stacks/reef/server.yaml:14:9
          |
-      13 |         a: { type: rec:index:Thing, config: { v: '2' } }
+      14 |         a: { type: rec:index:Thing, config: { v: '2' } }
          |         ^
       hint: enable the key, or cancel its deletion; the secrets cannot be read without it
-      ✗ failed to update a--prod (rec:Thing)
 
     # denied key: exit 1
     info: Loaded plugin: rec v1.0.0
     Updating reef
-      ~ updating a--prod (rec:Thing)
     error: a--prod (rec:Thing): the state could not be written: the data key of stack organization/tank/reef cannot be decrypted with the key awskms://alias/reef?region=us-east-1&endpoint=http://HOST: access to the key is denied: AccessDeniedException: Refused by the test.
-      at .sc/stacks/reef/server.yaml:13:9
+      at .sc/stacks/reef/server.yaml:14:9
          |
-      13 |         a: { type: rec:index:Thing, config: { v: '2' } }
+      14 |         a: { type: rec:index:Thing, config: { v: '2' } }
          |         ^
       hint: the account needs kms:Encrypt and kms:Decrypt, the role roles/cloudkms.cryptoKeyEncrypterDecrypter, or in Azure the role `Key Vault Crypto User`; AWS also refuses a data key that was encrypted in another region
-      ✗ failed to update a--prod (rec:Thing)
 
     # key in another region: exit 1
     info: Loaded plugin: rec v1.0.0
     Updating reef
-      ~ updating a--prod (rec:Thing)
     error: a--prod (rec:Thing): the state could not be written: the data key of stack organization/tank/reef cannot be decrypted with the key awskms://alias/reef?region=us-east-1&endpoint=http://HOST: there is no such key: NotFoundException: Refused by the test.
-      at .sc/stacks/reef/server.yaml:13:9
+      at .sc/stacks/reef/server.yaml:14:9
          |
-      13 |         a: { type: rec:index:Thing, config: { v: '2' } }
+      14 |         a: { type: rec:index:Thing, config: { v: '2' } }
          |         ^
       hint: check the id, the account, project or vault, and the region of the key
-      ✗ failed to update a--prod (rec:Thing)
 
     # data key of another key: exit 1
     info: Loaded plugin: rec v1.0.0
     Updating reef
-      ~ updating a--prod (rec:Thing)
     error: a--prod (rec:Thing): the state could not be written: the data key of stack organization/tank/reef cannot be decrypted with the key awskms://alias/reef?region=us-east-1&endpoint=http://HOST: the data key was encrypted with another key or in another context: InvalidCiphertextException: Refused by the test.
-      at .sc/stacks/reef/server.yaml:13:9
+      at .sc/stacks/reef/server.yaml:14:9
          |
-      13 |         a: { type: rec:index:Thing, config: { v: '2' } }
+      14 |         a: { type: rec:index:Thing, config: { v: '2' } }
          |         ^
       hint: check the region, the account, the version and the `context_` parameters of the key's URL; `sc stack restore` returns to a state with the earlier key
-      ✗ failed to update a--prod (rec:Thing)
 
     # expired credentials: exit 1
     info: Loaded plugin: rec v1.0.0
     Updating reef
-      ~ updating a--prod (rec:Thing)
     error: a--prod (rec:Thing): the state could not be written: the data key of stack organization/tank/reef cannot be decrypted with the key awskms://alias/reef?region=us-east-1&endpoint=http://HOST: there are no valid credentials: ExpiredTokenException: Refused by the test.
-      at .sc/stacks/reef/server.yaml:13:9
+      at .sc/stacks/reef/server.yaml:14:9
          |
-      13 |         a: { type: rec:index:Thing, config: { v: '2' } }
+      14 |         a: { type: rec:index:Thing, config: { v: '2' } }
          |         ^
       hint: log in again, or set the credentials of the secrets provider in server.yaml; those of Azure are variables of the environment, such as AZURE_CLIENT_ID
-      ✗ failed to update a--prod (rec:Thing)
     "##);
 }
 

@@ -121,6 +121,7 @@ impl Repository {
 provisioner:
   type: pulumi
   config:
+    pendingCreates: recreate
     state-storage: {}
     secrets-provider: {}
 plugins:

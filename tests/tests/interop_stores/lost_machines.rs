@@ -214,18 +214,21 @@ impl<'a> Fleet<'a> {
         assert!(lost.is_empty(), "{moment}: {lost:?} are in no state; pending: {pending:?}");
         assert!(pending.len() <= *limit, "{moment}: {} pending creates", pending.len());
         self.settled += unrecorded.len();
-        let mut imports = String::new();
+        let (mut imports, mut accept) = (String::new(), "");
         for id in unrecorded {
             // The pending creates are settled from what the provider knows: imported, or deleted if the resource that was to be
             // replaced is still there.
             if live.contains(name(id)) {
                 fs::remove_file(self.machine.path("rec/ledger").join(id)).unwrap();
+                // What comes late from the lost machine may name it once more.
+                accept = " --accept-missing";
             } else {
                 write!(imports, " --import-pending-creates {}={id}", name(id)).unwrap();
             }
         }
-        self.machine.sc(0, &format!("refresh --yes --lock-timeout 60s{imports} --clear-pending-creates"));
-        self.machine.sc(0, "provision -S -R --yes");
+        self.machine.sc(0, &format!("refresh --yes --lock-timeout 60s{imports} --clear-pending-creates{accept}"));
+        self.machine.sc(0, &format!("provision -S -R --yes{accept}"));
+        self.machine.sc(0, &format!("refresh --yes{accept}"));
         self.machine.expect(0, "provision -S -R --expect-no-changes", "unchanged");
         let Recorded { ids, pending, .. } = self.recorded();
         assert_eq!((&ids, pending.len()), (&self.existing(), 0), "{moment}");

@@ -60,6 +60,8 @@ pub(crate) enum CallFailure {
     Crash,
     /// The call takes effect, and its reply is lost in this way.
     Lost(LostReply),
+    /// The provider does not implement the call.
+    Unimplemented,
     /// Read finds no resource; the resource no longer exists.
     Missing,
     /// Create fails partially and returns no id.

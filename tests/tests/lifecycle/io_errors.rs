@@ -93,6 +93,7 @@ impl Fixture {
             journal_mode: Default::default(),
             unrecorded: Unrecorded::default(),
             locks: state::LockSettings::default(),
+            begins_anew: false,
             engine_version: "v0.1.0".to_owned(),
         }
     }

@@ -135,7 +135,7 @@ async fn pending_create_whose_resource_does_not_exist_is_created_again() {
 /// Shows: engine.md#failures "If the read fails, the run ends, and the create stays pending until a read succeeds"
 #[tokio::test]
 async fn pending_create_that_cannot_be_read_stays_pending_and_nothing_is_created() {
-    let program = [resource("a")];
+    let program = [resource("a").input("v", "1")];
     let cloud = FakeCloud::default();
     let ended = lose(&cloud, "create a", LostReply::NoKind, cloud.up(&Snapshot::default(), &program)).await;
     for run in [cloud.up(&ended.state, &program), cloud.destroy(&ended.state), cloud.refresh(&ended.state)] {
@@ -248,6 +248,25 @@ async fn read_with_lost_reply_fails_and_records_nothing() {
         let next = cloud.up(&ended.state, &program).run().await.expect(Outcome::Succeeded);
         assert_eq!(next.entries(), ["theirs"]);
     }
+}
+
+/// Shows: hosting.md#limits-on-messages "`--skip-refresh` (`-R`) leaves the refresh out, and the run goes on with the recorded
+///   state"
+#[tokio::test]
+async fn refresh_whose_reply_is_too_large_names_the_flag_that_leaves_it_out() {
+    let program = [resource("a").input("v", "1")];
+    let (cloud, state) = deploy(&program).await;
+    cloud.fail("read a-1", CallFailure::Lost(LostReply::TooLarge));
+    let names_flag = |ended: &EndedRun| ended.hints.iter().any(|hint| hint.contains("`--skip-refresh` (`-R`)"));
+    for run in [cloud.up(&state, &program), cloud.up(&state, &program).run_program(), cloud.destroy(&state)] {
+        let ended = run.refresh_first().run().await.expect(Outcome::Failed);
+        assert!(names_flag(&ended), "{:?}", ended.hints);
+        assert_eq!(ended.entries(), ["a-1"]);
+    }
+    let refreshed = cloud.refresh(&state).run().await.expect(Outcome::Failed);
+    assert!(!names_flag(&refreshed), "{:?}", refreshed.hints);
+    assert!(refreshed.hints.iter().any(|hint| hint.contains("raise its limit")), "{:?}", refreshed.hints);
+    cloud.up(&state, &program).run().await.expect(Outcome::Succeeded);
 }
 
 #[tokio::test]

@@ -42,6 +42,7 @@ mod stopping;
 mod values;
 mod views;
 mod with_program;
+mod without_read;
 
 use engine::events::Outcome;
 use state::Snapshot;

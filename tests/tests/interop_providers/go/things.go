@@ -18,6 +18,9 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
+// packed lists the properties that are assets and archives, which are compared by their hashes.
+var packed = []string{"file", "files"}
+
 // kept lists the properties that are stored in the file of a resource.
 var kept = []string{"v", "k", "secret"}
 
@@ -27,11 +30,13 @@ const schema = `{
     "inputProperties": {
       "v": {"type": "string"}, "k": {"type": "string", "willReplaceOnChanges": true},
       "secret": {"type": "string", "secret": true}, "delay": {"type": "number"},
-      "parts": {"type": "string"}
+      "parts": {"type": "string"},
+      "file": {"$ref": "pulumi.json#/Asset"}, "files": {"$ref": "pulumi.json#/Archive"}
     },
     "properties": {
       "v": {"type": "string"}, "k": {"type": "string"}, "secret": {"type": "string", "secret": true},
-      "delay": {"type": "number"}, "parts": {"type": "string"}, "out": {"type": "string"}
+      "delay": {"type": "number"}, "parts": {"type": "string"}, "out": {"type": "string"},
+      "file": {"$ref": "pulumi.json#/Asset"}, "files": {"$ref": "pulumi.json#/Archive"}
     }
   }, "peergo:index/smallThing:SmallThing": {
     "inputProperties": {"v": {"type": "string"}},
@@ -129,6 +134,13 @@ func (t *things) Diff(_ context.Context, in *rpc.DiffRequest) (*rpc.DiffResponse
 		answer.Changes = rpc.DiffResponse_DIFF_SOME
 		answer.Diffs = append(answer.Diffs, key)
 		answer.DetailedDiff[key] = &rpc.PropertyDiff{Kind: kind}
+	}
+	for _, key := range packed {
+		if hash(in.Olds, key) != hash(in.News, key) {
+			answer.Changes = rpc.DiffResponse_DIFF_SOME
+			answer.Diffs = append(answer.Diffs, key)
+			answer.DetailedDiff[key] = &rpc.PropertyDiff{Kind: rpc.PropertyDiff_UPDATE}
+		}
 	}
 	return answer, nil
 }

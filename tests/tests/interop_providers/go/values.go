@@ -29,3 +29,9 @@ func text(bag *structpb.Struct, key string) string {
 	value, _ := plain(bag.GetFields()[key])
 	return value.GetStringValue()
 }
+
+// hash returns the hash of an asset or archive; "" if it is missing.
+func hash(bag *structpb.Struct, key string) string {
+	value, _ := plain(bag.GetFields()[key])
+	return value.GetStructValue().GetFields()["hash"].GetStringValue()
+}

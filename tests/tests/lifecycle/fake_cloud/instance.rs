@@ -138,6 +138,7 @@ fn provider_error(method: Method, failure: CallFailure) -> ProviderError {
     match failure {
         CallFailure::Crash => lost_reply(method, LostReply::PluginExited, ""),
         CallFailure::Lost(lost) => lost_reply(method, lost, ""),
+        CallFailure::Unimplemented => ProviderError::Unimplemented { method },
         CallFailure::Busy { seconds, .. } => {
             let retry_after = Some(Duration::from_secs(seconds));
             ProviderError::Failed {
@@ -382,7 +383,11 @@ impl Provider for Instance {
             return Ok(ReadReply::default());
         }
         if let Some(
-            failure @ (CallFailure::Error | CallFailure::Crash | CallFailure::Lost(_) | CallFailure::Busy { .. }),
+            failure @ (CallFailure::Error
+            | CallFailure::Unimplemented
+            | CallFailure::Crash
+            | CallFailure::Lost(_)
+            | CallFailure::Busy { .. }),
         ) = failure
         {
             return Err(provider_error(Method::Read, failure));

@@ -16,7 +16,20 @@ const ALLOWED: [(&str, &[&str]); 11] = [
     ("secrets_store", &["bridge"]),
     ("config", &["pulumi-proto", "bridge", "secrets_store"]),
     ("cloud", &["bridge", "state"]),
-    ("provisioner", &["pulumi-proto", "bridge", "state", "engine", "config", "secrets_store", "cloud", "schemas"]),
+    (
+        "provisioner",
+        &[
+            "pulumi-proto",
+            "bridge",
+            "state",
+            "engine",
+            "config",
+            "secrets_store",
+            "cloud",
+            "schemas",
+            "plugins-example",
+        ],
+    ),
     ("tests", &["pulumi-proto", "bridge", "state", "engine", "config", "provisioner"]),
 ];
 

@@ -58,12 +58,13 @@ const PROVISIONER: [Row<'_>; 10] = [
 ];
 
 /// Modules from the top down: each may import from all below it.
-const ENGINE: [&str; 22] = [
+const ENGINE: [&str; 23] = [
     "deployment",
     "resource_monitor",
     "phases",
     "step_generator",
     "step_executor",
+    "pending_messages",
     "messages",
     "step",
     "context",

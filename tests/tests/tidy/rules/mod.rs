@@ -5,6 +5,7 @@ mod claims;
 mod crates;
 mod cycles;
 mod entry_references;
+mod environment;
 mod language;
 mod layers;
 mod length;
