@@ -84,6 +84,13 @@ pub(super) fn is_client_stack(folder: &Path) -> bool {
     is_missing(&folder.join("server.yaml")) && folder.join("client.yaml").is_file()
 }
 
+/// Returns the name of a file in the same folder that differs from a missing one by its case or extension: `server.yml`.
+pub(super) fn other_spelling(path: &Path) -> Option<String> {
+    let stem = path.file_stem()?.to_str()?;
+    let names = list_paths(path.parent()?).into_iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()));
+    names.into_iter().find(|name| name.split('.').next().is_some_and(|other| other.eq_ignore_ascii_case(stem)))
+}
+
 /// Lists the paths in a folder, sorted; empty if the folder cannot be read.
 pub(super) fn list_paths(folder: &Path) -> Vec<PathBuf> {
     list_entries(folder).map(|entries| entries.into_iter().map(|entry| entry.path).collect()).unwrap_or_default()

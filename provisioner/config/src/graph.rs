@@ -119,10 +119,12 @@ impl<'s> Names<'s> {
                         resource.key, environment.name
                     ));
                     let diagnostic = Diagnostic::error(UNKNOWN, span, summary);
-                    diagnostics.push(match self.environments_of.get(key) {
-                        Some(_) => diagnostic
+                    let meant = key_within(key, &environment.name).filter(|meant| names.by_key.contains_key(meant));
+                    diagnostics.push(match (self.environments_of.get(key), meant) {
+                        (Some(_), _) => diagnostic
                             .help("another environment has it, and resources refer to those of their own only"),
-                        None => diagnostic.did_you_mean_one_of(key, &names.keys),
+                        (None, Some(meant)) => diagnostic.help(format_args!("write the key alone: `{meant}`")),
+                        (None, None) => diagnostic.did_you_mean_one_of(key, &names.keys),
                     });
                 }
             }
@@ -195,6 +197,14 @@ impl<'s> Names<'s> {
             }
         }
     }
+}
+
+/// Returns the key of a resource in a text that stands where a key is expected: a placeholder (`${b}`, `${resource:b.id}`) or the
+/// logical name (`b--prod`).
+fn key_within<'t>(text: &'t str, environment: &str) -> Option<&'t str> {
+    let reference = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+    let Some(reference) = reference else { return text.strip_suffix(environment)?.strip_suffix("--") };
+    reference.strip_prefix("resource:").unwrap_or(reference).split('.').next()
 }
 
 /// Checks that `deletedWith` names one resource: a core resource registers several.

@@ -71,6 +71,7 @@ mod secrets;
 mod sections;
 pub mod sibling_profiles;
 mod stack;
+mod stack_names;
 mod stored_secrets;
 mod templates;
 pub mod tree;
@@ -79,7 +80,7 @@ pub mod values;
 mod yaml;
 
 pub use declared_names::{DeclaredNames, StackFolders};
-pub use load::{LoadedStacks, Reading, StackNames, Workspace};
+pub use load::{LoadedStacks, Reading, Workspace};
 pub use plugins::{PluginDeclaration, PluginSecrets};
 pub use process_context::{Account, ForeignOwner, Git, Head, ProcessContext, Repository};
 pub use profile::Profile;
@@ -90,3 +91,4 @@ pub use stack::{
     NewBucket, Options, Output, PendingCreateRule, ProvisionedKey, Provisioner, Resource, ResourceImplementation,
     SecretsProvider, Stack, StateStorage,
 };
+pub use stack_names::StackNames;

@@ -30,7 +30,7 @@ const KEYS: [&str; 9] =
     ["schemaVersion", "provisioner", "secrets", "cicd", "templates", "resources", "variables", "plugins", "outputs"];
 /// Section that says where the state is.
 const PROVISIONER: &str = "provisioner";
-const FILE: Code = Code("file");
+pub(crate) const FILE: Code = Code("file");
 
 /// Sources that stacks are read from.
 #[derive(Clone, Copy, Debug)]
@@ -71,15 +71,6 @@ impl Reading {
     }
 }
 
-/// Names in the folder of the stacks, sorted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StackNames {
-    /// Stacks.
-    pub stacks: Vec<String>,
-    /// Client stacks of Simple Container, which have a `client.yaml` and no `server.yaml`.
-    pub client_stacks: Vec<String>,
-}
-
 /// Result of [`Workspace::load`].
 #[derive(Debug)]
 pub struct LoadedStacks {
@@ -104,29 +95,6 @@ impl Workspace<'_> {
     pub fn stacks_folder(&self) -> PathBuf {
         let configured = self.stacks_dir.or(self.profile.stacks_dir.as_deref().map(Path::new));
         self.repository.root.join(configured.unwrap_or(Path::new(DEFAULT_STACKS_FOLDER)))
-    }
-
-    /// Returns the names of all stacks: the folders and symbolic links in the stacks folder, hidden ones included, without those of
-    /// client stacks.
-    ///
-    /// # Errors
-    /// The folder cannot be read.
-    pub fn stack_names(&self) -> Result<StackNames, Box<Diagnostic>> {
-        let folder = self.stacks_folder();
-        let entries = files::list_entries(&folder).map_err(|error| -> Box<Diagnostic> {
-            let display_path = self.repository.display_path(&folder);
-            Diagnostic::error(FILE, None, format_args!("failed to read stacks dir: open {display_path}: {error}"))
-                .help("a stack is a folder with a server.yaml below `.sc/stacks`")
-                .into()
-        })?;
-        let mut names = StackNames::default();
-        for entry in entries.into_iter().filter(|entry| entry.is_folder_or_link) {
-            let Some(name) = entry.path.file_name().and_then(|name| name.to_str()) else { continue };
-            let of_kind =
-                if files::is_client_stack(&entry.path) { &mut names.client_stacks } else { &mut names.stacks };
-            of_kind.push(name.to_owned());
-        }
-        Ok(names)
     }
 
     /// Reads stacks and the stacks that they inherit from. Collects every error instead of stopping at the first.
@@ -288,7 +256,10 @@ impl Loader<'_> {
             Err(error) if error.is_missing() && presence == Presence::Optional => return None,
             Err(error) => {
                 let diagnostic = error.not_utf8(FILE, &display_path, sensitivity, sources).unwrap_or_else(|| {
-                    Diagnostic::error(FILE, None, format_args!("failed to read {display_path}: open: {error}"))
+                    let text = format_args!("failed to read {display_path}: open: {error}");
+                    let hint = if error.is_missing() { files::other_spelling(path) } else { None };
+                    let hint = hint.map(|name| format!("a file {name} is there: rename it to server.yaml"));
+                    hint.into_iter().fold(Diagnostic::error(FILE, None, text), Diagnostic::help)
                 });
                 self.diagnostics.push(diagnostic);
                 return None;

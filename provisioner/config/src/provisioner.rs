@@ -58,7 +58,7 @@ impl BlockReader<'_, '_> {
         let (mut organization, mut confirm, mut max_deletes, mut takeover) = (None, Confirm::default(), None, true);
         let (mut accept_missing, mut pending_creates, mut journal) = (false, PendingCreateRule::default(), None);
         if let Some(config) = config {
-            self.reader().warn_of_unknown_keys(config, &KEYS);
+            self.reader().reject_misspelled_and_warn_of_unknown_keys(config, &KEYS, "provisioner.config");
             organization = self.read_organization(config);
             confirm = self.read_confirm(config);
             max_deletes = self.read_max_deletes(config);

@@ -157,6 +157,22 @@ impl<'d> Reader<'d> {
         }
     }
 
+    /// Reports unknown keys that are similar to a known key that is missing as errors, and warns of the others.
+    pub(super) fn reject_misspelled_and_warn_of_unknown_keys(
+        &mut self,
+        section: Section<'_>,
+        known: &[&str],
+        of: &str,
+    ) {
+        let misspelled: Vec<&str> =
+            misspelled_keys(section, known).iter().map(|(entry, _)| entry.key.as_str()).collect();
+        self.reject_misspelled_keys(section, known, of);
+        let accepted: Vec<&str> = known.iter().copied().chain(misspelled.iter().copied()).collect();
+        for entry in section.mapping.into_iter().filter(|entry| !accepted.contains(&entry.key.as_str())) {
+            self.push(ignored_key_warning(entry).help(format_args!("the keys are {}", known.join(", "))));
+        }
+    }
+
     /// Warns of all unknown keys.
     pub(super) fn warn_of_unknown_keys(&mut self, section: Section<'_>, known: &[&str]) {
         for entry in section.mapping.into_iter().filter(|entry| !known.contains(&entry.key.as_str())) {

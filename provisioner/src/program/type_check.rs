@@ -75,7 +75,8 @@ pub(super) fn check(stack: &Stack, types: &BTreeMap<String, PackageTypes>) -> Sc
                 let text = MessageText::new(format_args!(
                     "the schema of plugin {plugin} has no type {type_text:?}; its properties are not checked"
                 ));
-                findings.warnings.push(SchemaWarning { code: UNKNOWN_TYPE, message: warning(text) });
+                let message = Message { hint: namesake_hint(type_text, types), ..warning(text) };
+                findings.warnings.push(SchemaWarning { code: UNKNOWN_TYPE, message });
                 unchecked.check(&resource.config, &PropertyPath::default(), None, &mut findings);
             }
             None => {
@@ -117,6 +118,14 @@ fn is_in_unknown_module(text: &str, types: &PackageTypes) -> bool {
     let written = modules(text);
     text.matches(':').count() == 2
         && !types.tokens().any(|token| modules(token).iter().any(|module| written.contains(module)))
+}
+
+/// Returns the hint that names the only type of the schema with the last segment of a text, which has another module.
+fn namesake_hint(text: &str, types: &PackageTypes) -> Option<MessageText> {
+    let name = |token: &str| token.rsplit_once(':').map(|(_, name)| name.to_owned());
+    let mut namesakes = types.tokens().filter(|token| name(token) == name(text));
+    let namesake = namesakes.next().filter(|_| namesakes.next().is_none())?;
+    Some(MessageText::new(format_args!("did you mean `{}`?", TypeToken::new(namesake).short_form())))
 }
 
 /// Returns the short form of each type, for suggestions.

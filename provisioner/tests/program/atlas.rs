@@ -325,7 +325,7 @@ fn wrong_backups_networks_and_users_are_reported() {
      --> .sc/stacks/s/server.yaml:6:161
     "#);
     insta::assert_snapshot!(of("backup: { advanced: { daily: { every: 1, unit: day }, weekly: { every: 1, retainFor: x } } }"), @"
-    error[wrong-kind]: expected a whole number, found a single value
+    error[wrong-kind]: expected a whole number, found a text
      --> .sc/stacks/s/server.yaml:6:229
     ");
     insta::assert_snapshot!(of("backup: { advanced: { daily: { every: 1, retainFor: 2, unit: day } } }, networkConfig: {}"), @r#"

@@ -115,7 +115,7 @@ fn mistakes_in_the_config_of_caddy_are_reported_at_their_line() {
             trustedProxies: [10.0.0.0/8]
 ";
     insta::assert_snapshot!(mistakes(keys), @r#"
-    error[wrong-kind]: expected a whole number, found a single value
+    error[wrong-kind]: expected a whole number, found a text
      --> .sc/stacks/s/server.yaml:9:23
       |
     9 |             replicas: many

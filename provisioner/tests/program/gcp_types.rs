@@ -154,7 +154,7 @@ fn mistakes_are_reported_at_their_lines() {
     ];
     let errors = cases.map(|(type_name, config)| errors(type_name, config));
     insta::assert_snapshot!(errors.join("\n\n"), @r#"
-    error[wrong-kind]: expected a whole number, found a single value
+    error[wrong-kind]: expected a whole number, found a text
       --> server.yaml:11:27
        = hint: write it without quotes
 

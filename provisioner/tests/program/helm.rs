@@ -181,13 +181,13 @@ resources:
         }
     }
     insta::assert_snapshot!(read("postgres", "{ kubeconfig: k, numberOfInstances: two, pg_hba: local, values: [] }"), @r#"
-    error[wrong-kind]: expected a whole number, found a single value
+    error[wrong-kind]: expected a whole number, found a text
      --> .sc/stacks/s/server.yaml:9:49
       |
     9 |             { kubeconfig: k, numberOfInstances: two, pg_hba: local, values: [] }
       |                                                 ^^^
 
-    error[wrong-kind]: expected a list, found a single value
+    error[wrong-kind]: expected a list, found a text
      --> .sc/stacks/s/server.yaml:9:62
       |
     9 |             { kubeconfig: k, numberOfInstances: two, pg_hba: local, values: [] }

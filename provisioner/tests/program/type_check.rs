@@ -157,6 +157,7 @@ fn unknown_module_and_unknown_enum_value_are_warnings() {
     let subject = StackProgram::resources(
         "
 custom: { type: 'p:example.com/v1:Foo', config: { spec: {} } }
+other: { type: 'p:s4:Bucket' }
 wrong: { type: 'p:s3:Bucket', config: { size: huge } }
 text: { type: 'p:s3:Bucket', config: { size: small } }
 number: { type: 'p:s3:Bucket', config: { size: 2 } }
@@ -180,6 +181,11 @@ marked: { type: 'p:Marked', config: { any: 1 } }
             "custom",
             r#"the schema of plugin p has no type "p:example.com/v1:Foo"; its properties are not checked"#,
             None,
+        ),
+        (
+            "other",
+            r#"the schema of plugin p has no type "p:s4:Bucket"; its properties are not checked"#,
+            Some("did you mean `p:s3:Bucket`?"),
         ),
         (
             "size",

@@ -171,7 +171,7 @@ fn wrong_kinds_and_misspelled_keys_are_reported_at_their_lines() {
        = hint: did you mean `allowOnlyHttps`?
        = hint: the keys are credentials, account, accessKey, secretAccessKey, region, name, allowOnlyHttps, domain, indexDocument, errorDocument, corsConfig, baseDnsZone, provisionWwwDomain
 
-    error[wrong-kind]: expected `true` or `false`, found a single value
+    error[wrong-kind]: expected `true` or `false`, found a text
       --> .sc/stacks/s/server.yaml:16:29
        |
     16 |             allowOnlyHttps: 'true'
@@ -188,14 +188,14 @@ fn wrong_kinds_and_misspelled_keys_are_reported_at_their_lines() {
        = hint: did you mean `allowedOrigins`?
        = hint: the keys are allowedOrigins, allowedMethods
 
-    error[wrong-kind]: expected a list, found a single value
+    error[wrong-kind]: expected a list, found a text
       --> .sc/stacks/s/server.yaml:19:31
        |
     19 |               allowedMethods: GET
        |                               ^^^
     ");
     insta::assert_snapshot!(gcs("credentials: ${auth:cloud}\nlocation: EU\nadopt: 1\nbucketname: old"), @"
-    error[wrong-kind]: expected `true` or `false`, found a single value
+    error[wrong-kind]: expected `true` or `false`, found a number
       --> .sc/stacks/s/server.yaml:15:20
        |
     15 |             adopt: 1

@@ -197,7 +197,7 @@ fn unresolved_and_circular_references_are_rejected() {
     15 |         nest: { type: files:fs:File, config: { path: '${resource:tree.path}', content: '${secret:stick}' } }
        |                                                                                         ^^^^^^^^^^^^^^^
        |
-       = hint: add it to `values` of the stack's secrets.yaml
+       = hint: the stack has no secrets.yaml: write one beside server.yaml, with `values`
 
     error[unresolved-placeholder]: `${birdsong:loud}` cannot be resolved: there is no namespace "birdsong"
       --> .sc/stacks/reef/server.yaml:16:70

@@ -283,7 +283,7 @@ fn each_slip_is_reported_at_its_place_and_deletes_nothing() {
     unknown secret: exit 1
         error[unresolved-placeholder]: the secret "token" is not defined for stack "reef"
         --> .sc/stacks/reef/server.yaml:14:64
-        = hint: add it to `values` of the stack's secrets.yaml
+        = hint: the stack has no secrets.yaml: write one beside server.yaml, with `values`
         error: the configuration has an error; nothing was changed
     unquoted placeholder: exit 1
         error[yaml-syntax]: this is not YAML: while parsing a flow mapping, did not find expected ',' or '}'

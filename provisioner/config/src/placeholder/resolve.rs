@@ -229,6 +229,9 @@ impl<'a> Resolver<'a> {
     fn secrets_hint(&self, section: &str) -> String {
         match &self.namespaces.secrets.closed {
             Some(reason) => format!("secrets.yaml is not on the disk, and the store does not open: {reason}"),
+            None if self.namespaces.secrets.is_withheld => {
+                format!("the stack has no secrets.yaml: write one beside server.yaml, with `{section}`")
+            }
             None => format!("add it to `{section}` of the stack's secrets.yaml"),
         }
     }
@@ -329,13 +332,15 @@ fn is_shell_text(placeholder: &Placeholder<'_>) -> bool {
 }
 
 fn unknown_namespace_error(placeholder: &Placeholder<'_>, at: Span) -> Diagnostic {
-    Diagnostic::error(
-        UNRESOLVED,
-        at,
-        format_args!("`{}` cannot be resolved: there is no namespace {:?}", placeholder.raw, placeholder.namespace),
-    )
-    .did_you_mean(placeholder.namespace, NAMESPACES)
-    .help(LITERAL_HELP)
+    let namespace = placeholder.namespace;
+    let summary = format_args!("`{}` cannot be resolved: there is no namespace {namespace:?}", placeholder.raw);
+    let error = Diagnostic::error(UNRESOLVED, at, summary);
+    let error = match namespace.split_once('.').filter(|_| placeholder.path.is_none()) {
+        Some((first, rest)) if NAMESPACES.contains(&first) => error.help(format_args!("write `${{{first}:{rest}}}`")),
+        Some(_) => error.help(format_args!("if it is an output of a resource, write `${{resource:{namespace}}}`")),
+        None => error.did_you_mean(namespace, NAMESPACES),
+    };
+    error.help(LITERAL_HELP)
 }
 
 fn push_text(parts: &mut Vec<Part>, text: &str) {

@@ -102,7 +102,8 @@ impl Node {
     pub fn kind(&self) -> &'static str {
         match &self.value {
             Value::Scalar(scalar) if scalar.is_null() => "nothing",
-            Value::Scalar(_) | Value::Interpolated(_) => "a single value",
+            Value::Scalar(scalar) => scalar.kind(),
+            Value::Interpolated(_) => "a text",
             Value::Sequence(_) => "a list",
             Value::Mapping(_) => "a mapping",
         }
@@ -122,6 +123,16 @@ impl Scalar {
     /// Returns true for a plain scalar that is empty, `~` or `null`.
     pub fn is_null(&self) -> bool {
         self.plain && matches!(self.text.as_str(), "" | "~" | "null" | "Null" | "NULL")
+    }
+
+    /// Returns the kind of value, for messages.
+    fn kind(&self) -> &'static str {
+        match self.text.as_str() {
+            _ if !self.plain => "a text",
+            "true" | "false" => "a boolean",
+            text if text.contains(|c: char| c.is_ascii_digit()) && text.parse::<f64>().is_ok() => "a number",
+            _ => "a text",
+        }
     }
 }
 

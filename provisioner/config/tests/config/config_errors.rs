@@ -79,14 +79,13 @@ provisioner:
     )
     .messages();
     insta::assert_snapshot!(messages, @r#"
-    warning[unknown-key]: the key `stateStorage` is ignored
+    error[unknown-key]: provisioner.config has no key `stateStorage`
      --> .sc/stacks/s/server.yaml:5:5
       |
     5 |     stateStorage: { type: fs }
       |     ^^^^^^^^^^^^
       |
       = hint: did you mean `state-storage`?
-      = hint: the keys are organization, state-storage, secrets-provider, confirm, maxDeletes, acceptMissing, pendingCreates, lock, journal
 
     error[provisioner]: failed to read state storage config: unknown provisioner field config type ""
      --> .sc/stacks/s/server.yaml:5:5
@@ -251,7 +250,7 @@ outputs: []
      --> .sc/stacks/s/server.yaml:7:17
       |
     7 | variables: { a: bare, b: { value: [1] } }
-      |                 ^^^^ this is a single value
+      |                 ^^^^ this is a text
 
     error[wrong-kind]: `value` must be a text
      --> .sc/stacks/s/server.yaml:7:35
@@ -263,7 +262,7 @@ outputs: []
      --> .sc/stacks/s/server.yaml:8:48
       |
     8 | resources: { resources: { e: { resources: { a: text, b: { type: [x] }, c: { type: 'p:m:T', config: [] } } } } }
-      |                                                ^^^^ this is a single value
+      |                                                ^^^^ this is a text
 
     error[unknown-resource-type]: unknown resource type ""
      --> .sc/stacks/s/server.yaml:8:54

@@ -80,13 +80,13 @@ fn each_error_in_config_is_reported_at_its_line() {
       = hint: did you mean `owner`?
       = hint: the keys are owner, depth, frozen, depthText, fish
 
-    error[wrong-kind]: expected a whole number, found a single value
+    error[wrong-kind]: expected a whole number, found a text
      --> .sc/stacks/s/server.yaml:6:107
       |
     6 | resources: { resources: { e: { resources: { a: { type: pond }, b: { type: pond, config: { ownr: x, depth: deep, frozen: 'true', depth...
       |                                                                                                           ^^^^
 
-    error[wrong-kind]: expected `true` or `false`, found a single value
+    error[wrong-kind]: expected `true` or `false`, found a text
      --> .sc/stacks/s/server.yaml:6:121
       |
     6 | resources: { resources: { e: { resources: { a: { type: pond }, b: { type: pond, config: { ownr: x, depth: deep, frozen: 'true', depth...

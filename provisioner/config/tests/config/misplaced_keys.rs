@@ -250,9 +250,95 @@ fn folder_of_a_client_stack_is_no_stack() {
         .with(".sc/stacks/both/client.yaml", "")
         .with(".sc/stacks/both/server.yaml", "")
         .with(".sc/stacks/neither/notes.txt", "");
-    let names = files.stack_names();
+    let names = files.stack_names().unwrap();
     assert_eq!(names.stacks, ["both", "neither", "s"]);
     assert_eq!(names.client_stacks, ["web"]);
+}
+
+#[test]
+fn server_yaml_that_is_not_read_is_named_where_there_are_no_stacks() {
+    let names = |files: Files| files.stack_names().unwrap_err();
+    for path in [".sc/stacks/server.yaml", ".sc/server.yaml", "server.yaml"] {
+        let found = names(Files::empty().with(path, ""));
+        let expected = format!("error[file]: {path} is in the folder of no stack\n");
+        assert!(found.starts_with(&expected) && found.contains("move it to .sc/stacks/NAME/server.yaml"), "{found}");
+    }
+    insta::assert_snapshot!(names(Files::empty().with(".sc/cfg.default.yaml", "stacksDir: stack\n")), @"
+    error[file]: failed to read stacks dir: open stack: No such file or directory (os error 2)
+     |
+     = hint: a stack is a folder with a server.yaml below `stack`; `stacksDir` of the profile names this folder
+    ");
+    assert_eq!(Files::sections("").with("server.yaml", "").stack_names().unwrap().stacks, ["s"]);
+}
+
+#[test]
+fn key_of_a_resource_is_found_within_a_placeholder_or_a_logical_name() {
+    let hints = |named: &str| {
+        let resources =
+            format!("a: {{ type: 'p:m:T', options: {{ dependsOn: ['{named}'] }} }}, b: {{ type: 'p:m:T' }}");
+        let files = Files::sections(&format!(
+            "plugins: [{{ name: p, source: {{ type: local, path: p }} }}]\nresources: {{ resources: {{ e: {{ resources: {{ {resources} }} }} }} }}\n"
+        ));
+        let diagnostics = files.read(&["s"]).loaded.diagnostics;
+        diagnostics.into_iter().flat_map(|found| found.help).map(|help| help.to_string()).collect::<Vec<_>>()
+    };
+    for named in ["${b}", "${resource:b.id}", "b--e"] {
+        assert!(hints(named).contains(&"write the key alone: `b`".to_owned()), "{named}: {:?}", hints(named));
+    }
+    assert!(!hints("nothing--e").iter().any(|hint| hint.contains("alone")));
+}
+
+#[test]
+fn reference_without_its_namespace_gets_its_spelling() {
+    let hints = |text: &str| {
+        let files = Files::sections(&format!(
+            "plugins: [{{ name: p, source: {{ type: local, path: p }} }}]\nresources: {{ resources: {{ e: {{ resources: {{ a: {{ type: 'p:m:T', config: {{ v: '{text}' }} }} }} }} }} }}\n"
+        ));
+        let diagnostics = files.read(&["s"]).loaded.diagnostics;
+        diagnostics.into_iter().flat_map(|found| found.help).map(|help| help.to_string()).collect::<Vec<_>>()
+    };
+    for (text, expected) in [
+        ("${weather.text}", "if it is an output of a resource, write `${resource:weather.text}`"),
+        ("${var.title}", "write `${var:title}`"),
+        ("${secret.db.password}", "write `${secret:db.password}`"),
+        ("${vars:title}", "did you mean `var`?"),
+    ] {
+        assert!(hints(text).contains(&expected.to_owned()), "{text}: {:?}", hints(text));
+    }
+}
+
+/// Shows: server-yaml.md#files "In a profile and in `provisioner.config`, a key that looks like a misspelt one"
+#[test]
+fn misspelled_key_of_the_provisioner_is_a_mistake() {
+    let server = PROVISIONER.replace("state-storage:", "maxDelete: 3\n    state-storage:");
+    insta::assert_snapshot!(Files::server(&server).messages(), @"
+    error[unknown-key]: provisioner.config has no key `maxDelete`
+     --> .sc/stacks/s/server.yaml:4:5
+      |
+    4 |     maxDelete: 3
+      |     ^^^^^^^^^
+      |
+      = hint: did you mean `maxDeletes`?
+    ");
+    let server = PROVISIONER.replace("state-storage:", "color: blue\n    state-storage:");
+    insta::assert_snapshot!(Files::server(&server).messages(), @"
+    warning[unknown-key]: the key `color` is ignored
+     --> .sc/stacks/s/server.yaml:4:5
+      |
+    4 |     color: blue
+      |     ^^^^^
+      |
+      = hint: the keys are organization, state-storage, secrets-provider, confirm, maxDeletes, acceptMissing, pendingCreates, lock, journal
+    ");
+}
+
+#[test]
+fn file_with_another_extension_is_named_where_server_yaml_is_missing() {
+    insta::assert_snapshot!(Files::empty().with(".sc/stacks/s/server.yml", "").messages(), @"
+    error[file]: failed to read .sc/stacks/s/server.yaml: open: No such file or directory (os error 2)
+     |
+     = hint: a file server.yml is there: rename it to server.yaml
+    ");
 }
 
 /// Shows: server-yaml.md#in-an-editor "The schema is stricter than `sc`: it refuses the keys and kinds of values that

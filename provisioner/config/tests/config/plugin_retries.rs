@@ -42,7 +42,7 @@ plugins:
       --> .sc/stacks/s/server.yaml:10:12
        |
     10 |     retry: true
-       |            ^^^^ this is a single value
+       |            ^^^^ this is a boolean
 
     error[unknown-key]: retry has no key `mutation`
       --> .sc/stacks/s/server.yaml:13:14
@@ -53,10 +53,10 @@ plugins:
        = hint: did you mean `mutations`?
        = hint: the keys are mutations
 
-    error[wrong-kind]: expected `true` or `false`, found a single value
+    error[wrong-kind]: expected `true` or `false`, found a text
       --> .sc/stacks/s/server.yaml:16:25
        |
     16 |     retry: { mutations: often }
-       |                         ^^^^^ this is a single value
+       |                         ^^^^^ this is a text
     ");
 }

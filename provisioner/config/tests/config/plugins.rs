@@ -503,11 +503,11 @@ plugins:
        |
        = hint: use an https address, or declare `checksum`; `insecure: true` accepts the address as it is
 
-    error[wrong-kind]: expected `true` or `false`, found a single value
+    error[wrong-kind]: expected `true` or `false`, found a text
       --> .sc/stacks/s/server.yaml:13:84
        |
     13 |     source: { type: git, repository: 'https://git.example/a', ref: main, insecure: maybe }
-       |                                                                                    ^^^^^ this is a single value
+       |                                                                                    ^^^^^ this is a text
     "#);
     let accepted = Files::sections(&format!(
         "

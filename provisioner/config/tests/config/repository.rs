@@ -103,11 +103,12 @@ impl Files {
         messages.join("\n\n").replace(root.display().to_string().trim_end_matches('/'), "<ROOT>")
     }
 
-    /// Returns the names in the folder of the stacks.
-    pub(crate) fn stack_names(&self) -> StackNames {
+    /// Returns the names in the folder of the stacks, or the rendered error.
+    pub(crate) fn stack_names(&self) -> Result<StackNames, String> {
         let (root, _folder) = self.write();
         let (process_context, repository) = (process_context(&[]), Repository::discover(&root));
-        let (types, profile) = (TypeTable::default(), Profile::default());
+        let (types, mut sources) = (TypeTable::default(), SourceFiles::default());
+        let profile = Profile::read("default", &repository, &process_context, &mut sources).unwrap_or_default();
         let workspace = Workspace {
             repository: &repository,
             profile: &profile,
@@ -115,7 +116,7 @@ impl Files {
             process_context: &process_context,
             types: &types,
         };
-        workspace.stack_names().unwrap()
+        workspace.stack_names().map_err(|found| render(&found, &sources, Style::Plain))
     }
 
     pub(crate) fn read(&self, names: &[&str]) -> Read {

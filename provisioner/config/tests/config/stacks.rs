@@ -146,17 +146,17 @@ fn errors_in_options_are_reported() {
        = hint: did you mean `protect`?
        = hint: the keys are dependsOn, protect, deleteBeforeReplace, retainOnDelete, ignoreChanges, replaceOnChanges, replacementTrigger, replaceWith, deletedWith, hideDiffs, additionalSecretOutputs, aliases, import, customTimeouts, version, provider
 
-    error[wrong-kind]: expected `true` or `false`, found a single value
+    error[wrong-kind]: expected `true` or `false`, found a text
       --> .sc/stacks/s/server.yaml:15:22
        |
     15 |             protect: maybe
-       |                      ^^^^^ this is a single value
+       |                      ^^^^^ this is a text
 
     error[wrong-kind]: `dependsOn` must be a list
       --> .sc/stacks/s/server.yaml:16:24
        |
     16 |             dependsOn: a
-       |                        ^ this is a single value
+       |                        ^ this is a text
 
     error[option]: a bracket of a property path lacks its closing bracket
       --> .sc/stacks/s/server.yaml:17:29
