@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use provisioner::operation::{OriginCollection, RunOrigin, Stacks};
+use provisioner::operation::{OriginCollection, Stacks};
+use state::format::UpdateOrigin;
 use state::store::LockHolder;
 
 use super::ci_systems;
@@ -31,7 +32,7 @@ async fn collect(
     environment: BTreeMap<String, String>,
     root: Option<PathBuf>,
     message: Option<String>,
-) -> RunOrigin {
+) -> UpdateOrigin {
     let mut details: BTreeMap<String, String> = BTreeMap::new();
     let mut add = |key: &str, value: &str| {
         if !value.is_empty() {
@@ -47,7 +48,7 @@ async fn collect(
     found.details.iter().for_each(|(key, value)| add(key, value));
     ci_systems::details(&environment).iter().for_each(|(key, value)| add(key, value));
     let message = message.unwrap_or(found.title);
-    RunOrigin { message, environment: details }
+    UpdateOrigin { message, environment: details }
 }
 
 /// Commit of a work tree.

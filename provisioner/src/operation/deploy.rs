@@ -7,13 +7,13 @@ use bridge::host::ProviderHost;
 use engine::events::{Event, EventSink, Operation, Outcome, StepOp};
 use engine::{Deployment, DeploymentEnd, DeploymentRequest, MissingApproval, StopSignals};
 use jiff::Timestamp;
-use state::format::{UpdateInfo, UpdateKind, UpdateResult};
+use state::format::{UpdateInfo, UpdateKind, UpdateOrigin, UpdateResult};
 use state::secrets::SecretsManager;
-use state::{JournalRecorder, Snapshot, StateRecorder};
+use state::{JournalRecorder, Snapshot, StackState, StateRecorder};
 use tokio_util::sync::CancellationToken;
 
 use super::rename_hints::RenameHints;
-use super::{Report, RunOrigin, StackRun};
+use super::{Report, StackRun};
 use crate::registry::recipe::Effects;
 
 /// Mode of a deployment.
@@ -107,21 +107,35 @@ impl StackRun {
         Report { summary, snapshot, diagnostics, readings, deleted, may_exist, is_refused }
     }
 
+    /// Returns the mode of a deployment that changes the state of a stack. `kind` is that of the history entry of the run, if it ends
+    /// with this deployment.
+    pub(super) fn applied_to(&self, state: &StackState, kind: UpdateKind) -> DeployMode {
+        if let Some(origin) = self.options.origin.collected() {
+            state.set_origin(self.recorded_origin(origin));
+        }
+        DeployMode::Apply(state.recorder(kind))
+    }
+
+    /// Returns the origin of a run as its history entry has it.
+    fn recorded_origin(&self, UpdateOrigin { message, environment }: &UpdateOrigin) -> UpdateOrigin {
+        let masked = |(key, value): (&String, &String)| (key.clone(), self.masker.mask(value).into_owned());
+        let program = ("exec.kind".to_owned(), "sc".to_owned());
+        let environment = std::iter::once(program).chain(environment.iter().map(masked)).collect();
+        UpdateOrigin { message: self.masker.mask(message).into_owned(), environment }
+    }
+
     /// Returns the history entry of a run.
     pub(super) async fn history(&self, kind: UpdateKind, started: i64, report: &Report) -> UpdateInfo {
         let result = match report.summary.outcome {
             Outcome::Succeeded => UpdateResult::Succeeded,
             Outcome::Failed | Outcome::Canceled => UpdateResult::Failed,
         };
-        let RunOrigin { message, environment } = self.options.origin.collect().await;
-        let masked = |(key, value): (&String, &String)| (key.clone(), self.masker.mask(value).into_owned());
+        let UpdateOrigin { message, environment } = self.recorded_origin(&self.options.origin.collect().await);
         UpdateInfo {
             kind,
             start_time: started,
-            message: self.masker.mask(&message).into_owned(),
-            environment: std::iter::once(("exec.kind".to_owned(), "sc".to_owned()))
-                .chain(environment.iter().map(masked))
-                .collect(),
+            message,
+            environment,
             config: self.access.config.clone(),
             result,
             end_time: Timestamp::now().as_second(),

@@ -7,7 +7,6 @@ use engine::events::Operation;
 use engine::{ImportGoal, ImportProvider};
 use state::format::UpdateKind;
 
-use super::deploy::DeployMode;
 use super::{OperationError, Report, StackRun};
 use crate::program::Program;
 
@@ -25,7 +24,7 @@ pub async fn import(run: &StackRun, imports: Vec<ImportGoal>) -> Result<Report, 
     run.options.deployment.imports = resolve_types(&host, imports).await?;
     let started = Timestamp::now().as_second();
     let state = run.open(&host, Operation::Import).await?;
-    let mode = DeployMode::Apply(state.recorder(UpdateKind::Import));
+    let mode = run.applied_to(&state, UpdateKind::Import);
     let report = run.deploy(&host, Operation::Import, false, state.snapshot().clone(), mode).await;
     state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Import, started, &report).await)).await?;
     Ok(report)

@@ -66,7 +66,7 @@ impl StackRun {
             return Err(error);
         }
         let deployment = run.options.deployment;
-        let recorder = || DeployMode::Apply(state.recorder(UpdateKind::Import));
+        let recorder = || self.applied_to(&state, UpdateKind::Import);
         let resolution = self.resolve_pending_creates(host, state.snapshot(), recorder).await;
         Ok(match resolution {
             Ok(Resolution::Unchanged) => {

@@ -55,7 +55,7 @@ pub async fn provision<E: From<OperationError>>(
             opened.close_refused().await.map_err(OperationError::from)?;
             return Ok(Some(refused));
         }
-        let mode = DeployMode::Apply(opened.state.recorder(UpdateKind::Refresh));
+        let mode = run.applied_to(&opened.state, UpdateKind::Refresh);
         let report = refresh_run.deploy(host, Operation::Refresh, false, snapshot, mode).await;
         if report.is_refused {
             opened.close_refused().await.map_err(OperationError::from)?;
@@ -103,7 +103,7 @@ pub async fn provision<E: From<OperationError>>(
         opened.close_refused().await.map_err(OperationError::from)?;
         return Ok(Some(refused));
     }
-    let mode = DeployMode::Apply(opened.state.recorder(UpdateKind::Update));
+    let mode = run.applied_to(&opened.state, UpdateKind::Update);
     let report = run.deploy(host, Operation::Update, refresh_within, snapshot, mode).await;
     if report.is_refused {
         let closed = if refreshed.is_some() { discard(*opened).await } else { opened.close_refused().await };

@@ -7,7 +7,6 @@ use engine::events::{ActivityKind, Event, Message, Operation, Severity};
 use state::format::UpdateKind;
 use state::{LateReport, OperationKind, RecoveredRun};
 
-use super::deploy::DeployMode;
 use super::pending_resolution::Opening;
 use super::{OperationError, Report, StackRun};
 
@@ -48,7 +47,7 @@ impl StackRun {
         let report = match refused {
             Some(refused) => refused,
             None => {
-                let mode = DeployMode::Apply(opened.state.recorder(kind));
+                let mode = run.applied_to(&opened.state, kind);
                 run.deploy(&host, operation, refresh_before, opened.snapshot.clone(), mode).await
             }
         };

@@ -1,7 +1,6 @@
 //! Stack with the inputs of an operation on it.
 
 use std::any::Any;
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bridge::host::PluginHost;
@@ -15,6 +14,7 @@ use engine::events::{ActivityKind, Event, EventSink, Message, Severity};
 use engine::masking::SecretMasker;
 use engine::{ConfigEntry, DeploymentOptions, StopSignals};
 use state::StackAccess;
+use state::format::UpdateOrigin;
 use state::secrets::SecretsError;
 use state::store::LockHolder;
 
@@ -153,36 +153,33 @@ pub(super) async fn decrypt_config(access: &StackAccess) -> Result<Vec<ConfigEnt
     access.config.iter().map(entry).collect()
 }
 
-/// Origin of a run, for the history of the stack: account, host, commit, build and message.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RunOrigin {
-    /// Message of the user, or the title of the commit.
-    pub message: String,
-    /// Details of the environment, under the keys of Pulumi's history files and `sc.user` and `sc.host`.
-    pub environment: BTreeMap<String, String>,
-}
-
-/// Collection of the origin of a run. It takes time, and only the history at the end needs the result: whoever starts a run polls the
+/// Collection of the origin of a run: account, host, commit, build and message, under the keys of Pulumi's history files and
+/// `sc.user` and `sc.host`. It takes time, and only the history at the end needs the result: whoever starts a run polls the
 /// collection beside it.
 #[derive(Clone, Debug)]
-pub struct OriginCollection(Shared<BoxFuture<'static, RunOrigin>>);
+pub struct OriginCollection(Shared<BoxFuture<'static, UpdateOrigin>>);
 
 impl OriginCollection {
     /// Creates a collection that begins when it is polled first.
-    pub fn new(collect: impl Future<Output = RunOrigin> + Send + 'static) -> Self {
+    pub fn new(collect: impl Future<Output = UpdateOrigin> + Send + 'static) -> Self {
         Self(collect.boxed().shared())
     }
 
     /// Returns the origin, once it is collected.
-    pub async fn collect(&self) -> RunOrigin {
+    pub async fn collect(&self) -> UpdateOrigin {
         self.0.clone().await
+    }
+
+    /// Returns the origin, if it is collected by now.
+    pub(super) fn collected(&self) -> Option<&UpdateOrigin> {
+        self.0.peek()
     }
 }
 
 impl Default for OriginCollection {
     /// Returns the collection of an empty origin.
     fn default() -> Self {
-        Self::new(std::future::ready(RunOrigin::default()))
+        Self::new(std::future::ready(UpdateOrigin::default()))
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn chain(length: usize) -> Repository {
 fn run_killed_during_a_create_is_continued_by_the_next_run() {
     let repository = chain(3);
     repository.script(json!({"resources": {"t1--prod": {"hang": "create"}}}));
-    let running = repository.start("provision -S --parallel 1");
+    let running = repository.start("provision -S --parallel 1 -m fill");
     repository.wait_until_called("Create t1--prod");
     running.signal(Signal::KILL);
     // No process of the run is left.
@@ -103,6 +103,8 @@ fn run_killed_during_a_create_is_continued_by_the_next_run() {
       + created t1--prod (rec:Thing) ([time])
       + created t2--prod (rec:Thing) ([time])
     "#);
+    let history = repository.expect_exit(0, "stack history --json");
+    assert!(history.contains(r#""message":"fill""#) && history.matches("sc.user").count() == 2, "{history}");
     insta::assert_snapshot!(repository.resources().join("\n"), @r"
     tank-reef pulumi:pulumi:Stack
     rec pulumi:providers:rec [id]

@@ -29,6 +29,17 @@ pub struct UpdateInfo {
     pub resource_changes: BTreeMap<String, u64>,
 }
 
+/// Origin of an update, for its history entry: who has run it where, on which commit, and why. Secrets are masked in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpdateOrigin {
+    /// Message of the user, or the title of the commit.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// Details of the environment, as [`UpdateInfo::environment`] has them.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+}
+
 /// History entry as it is read; empty members may be null.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -33,7 +33,7 @@ pub(super) use encryption::{Encryption, SecretEncryption};
 pub use error::FormatError;
 pub(super) use export::export_verbatim;
 pub(super) use go_json::{append_line, compact_json};
-pub use history::{ConfigValue, UpdateInfo, UpdateKind, UpdateResult};
+pub use history::{ConfigValue, UpdateInfo, UpdateKind, UpdateOrigin, UpdateResult};
 pub use read::Checkpoint;
 pub(super) use read::{StoredText, operation_kind, read_resource};
 pub(super) use read_value::SecretDecryption;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::format::UpdateOrigin;
 use crate::snapshot::SecretsDescription;
 
 /// Version of the format of journals.
@@ -22,6 +23,9 @@ pub(super) struct StoredHeader {
     pub(super) update: Option<String>,
     /// Secrets manager that encrypts the secrets in the journal.
     pub(super) secrets: Option<StoredSecrets>,
+    /// Origin of the update; `None` in older journals, and if it was not known when the journal began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) origin: Option<Box<UpdateOrigin>>,
     /// Id of the run, in a segment of the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) run: Option<String>,

@@ -14,7 +14,7 @@ use super::error::JournalError;
 use super::header::{StoredHeader, StoredSecrets, VERSION};
 use super::stored::StoredJournal;
 use crate::MAX_STATE_BYTES;
-use crate::format::{FormatError, UpdateKind};
+use crate::format::{FormatError, UpdateKind, UpdateOrigin};
 use crate::record::Record;
 use crate::secrets::{Crypter, Keyring, SecretsError};
 use crate::snapshot::SecretsDescription;
@@ -32,6 +32,8 @@ pub(crate) struct Replay {
     pub(crate) by: Option<String>,
     /// Kind of the update; `None` in older journals.
     pub(crate) update: Option<UpdateKind>,
+    /// Origin of the update; `None` in older journals, and if it was not known when the journal began.
+    pub(crate) origin: Option<UpdateOrigin>,
     /// End of the run, if it was about to save the checkpoint.
     pub(crate) closed: Option<Closing>,
     /// `true` if the last line, or the line before the `close` line of a recovery, is incomplete and was ignored.
@@ -170,6 +172,7 @@ pub(crate) async fn replay(
         started: header.started.clone().unwrap_or_default(),
         by: chain.and_then(Chain::header).and_then(|header| header.by.clone()),
         update: header.update.as_deref().and_then(UpdateKind::parse),
+        origin: header.origin.as_deref().cloned(),
         phases,
         closed: saved.or(closed),
         last_record_incomplete,

@@ -17,7 +17,7 @@ use super::segment_writer::SegmentWriter;
 use super::write_error::WriteError;
 use crate::digest::digest;
 use crate::error::StateError;
-use crate::format::UpdateKind;
+use crate::format::{UpdateKind, UpdateOrigin};
 use crate::ledger::Ledger;
 use crate::receipt::Receipt;
 use crate::record::{Effect, OperationId, Record, Subject};
@@ -46,6 +46,8 @@ pub(crate) struct Journal {
     started: String,
     /// Kind of the update; `None` before the first phase.
     update: Option<UpdateKind>,
+    /// Origin of the update, if it was known before the first record.
+    origin: Option<UpdateOrigin>,
     /// State that the run starts from.
     base: Snapshot,
     lines: Vec<Line>,
@@ -93,6 +95,7 @@ impl Journal {
             header,
             started: Timestamp::now().to_string(),
             update: None,
+            origin: None,
             base,
             lines: Vec::new(),
             file: None,
@@ -119,6 +122,13 @@ impl Journal {
     /// Keeps a record until the next appended one.
     pub(crate) fn defer(&mut self, record: Record) {
         self.lines.push(Line::Deferred(record));
+    }
+
+    /// Sets the origin of the update, for its history entry if it is interrupted. Has no effect after the first record.
+    pub(crate) fn set_origin(&mut self, origin: UpdateOrigin) {
+        if self.lines.is_empty() {
+            self.origin = Some(origin);
+        }
     }
 
     /// Begins another phase of the run: its entries are numbered from 0 in the order of the state that the previous
@@ -440,6 +450,7 @@ impl Journal {
             started: Some(self.started.clone()),
             update: self.update.map(|kind| kind.as_str().to_owned()),
             secrets: self.header.secrets.clone().map(Into::into),
+            origin: self.origin.clone().map(Box::new),
             run: None,
             by: None,
             segment: None,

@@ -16,7 +16,7 @@ use super::stack_secrets::{SecretsChange, StackSecrets};
 use super::unexplained_empty;
 use super::unmerged::{Unmerged, UnmergedJournal};
 use crate::error::{StateError, UnexplainedEmptyState};
-use crate::format::{UpdateInfo, UpdateKind};
+use crate::format::{UpdateInfo, UpdateKind, UpdateOrigin};
 use crate::integrity;
 use crate::journal::{self, Journal, JournalHeader, JournalPlan, SegmentPlace, SegmentWriter};
 use crate::secrets::SecretsManager;
@@ -295,6 +295,12 @@ impl StackState {
     /// Returns the secrets manager of the stack, if it is available.
     pub fn secrets(&self) -> Option<Arc<dyn SecretsManager>> {
         self.secrets.manager()
+    }
+
+    /// Sets the origin of the run, for the history entry that an interrupted run gets when it is recovered. Call it before the first
+    /// recorder; later calls have no effect once something is recorded.
+    pub fn set_origin(&self, origin: UpdateOrigin) {
+        self.journal().set_origin(origin);
     }
 
     /// Returns a recorder for one deployment. `kind` is that of the history entry of the run, if the run ends with this

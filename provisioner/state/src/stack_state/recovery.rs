@@ -29,7 +29,7 @@ use super::stack_secrets::StackSecrets;
 use super::unmerged::{Unmerged, is_obsolete};
 use crate::digest::{CheckpointDigest, digest};
 use crate::error::StateError;
-use crate::format::{UpdateInfo, UpdateResult};
+use crate::format::{UpdateInfo, UpdateOrigin, UpdateResult};
 use crate::integrity::IntegrityError;
 use crate::journal::{self, Closing, KeptJournal, ListedJournals, Replay, StoredJournal};
 use crate::ledger::Ledger;
@@ -407,11 +407,13 @@ impl Recovery {
             OperationKind::Reading => "read",
             OperationKind::Importing => "import",
         };
+        let UpdateOrigin { message, mut environment } = self.journal.origin.clone().unwrap_or_default();
+        environment.entry("exec.kind".to_owned()).or_insert_with(|| "sc".to_owned());
         let update = UpdateInfo {
             kind: self.journal.update?,
             start_time: started.unwrap_or(now).as_second(),
-            message: String::new(),
-            environment: [("exec.kind".to_owned(), "sc".to_owned())].into(),
+            message,
+            environment,
             config: access.config.clone(),
             result: UpdateResult::Failed,
             end_time: now.as_second(),

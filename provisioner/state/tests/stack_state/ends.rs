@@ -1,7 +1,7 @@
 //! Deaths of a run while it ends. The disk fails at a call and from then on, as if the process had been killed there.
 
 use bridge::fs::faults::{Errno, Fault};
-use state::format::{UpdateInfo, UpdateKind, UpdateResult};
+use state::format::{UpdateInfo, UpdateKind, UpdateOrigin, UpdateResult};
 use state::store::CopyKind;
 use state::{
     Effect, EntryId, OperationId, OperationKind, Record, Snapshot, StackView, StateError, StateRecorder as _, Subject,
@@ -143,11 +143,13 @@ async fn next_command_that_dies_too_adds_no_second_entry() {
     }
 }
 
-/// Shows: state.md#a-run "The history gets an entry of the interrupted run, with the result `failed`."
+/// Shows: state.md#a-run "The history gets an entry of the interrupted run, with the result `failed`, its message and who had run it."
 #[tokio::test]
 async fn run_that_was_interrupted_before_its_end_is_in_the_history_as_failed() {
     let fixture = stack_with_resource().await;
     let state = fixture.open().await.unwrap();
+    let environment = [("sc.user".to_owned(), "ada".to_owned())].into();
+    state.set_origin(UpdateOrigin { message: "drain the reef".to_owned(), environment });
     let mut recorder = state.recorder(UpdateKind::Destroy);
     let subject = Subject::Entry(EntryId(0));
     let operation = OperationId(0);
@@ -160,6 +162,9 @@ async fn run_that_was_interrupted_before_its_end_is_in_the_history_as_failed() {
     assert_recorded_once(&fixture, Run::Destroy, Some(UpdateResult::Failed), "recovered").await;
     let entry = history(&fixture.access).await.unwrap().pop().unwrap();
     assert_eq!(entry.resource_changes, [("delete".to_owned(), 1)].into());
+    assert_eq!(entry.message, "drain the reef");
+    let expected = [("exec.kind", "sc"), ("sc.user", "ada")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+    assert_eq!(entry.environment, expected.into());
 }
 
 /// A run does not go on from a merged journal whose entry in the history cannot be written: the journal would contradict what
