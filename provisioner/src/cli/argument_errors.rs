@@ -3,8 +3,11 @@
 //! clap suggests names that look alike: `destroy` for `deploy`. A command or an option that changes something is suggested only if it is
 //! one letter away.
 
+use clap::CommandFactory as _;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use super::commands::Cli;
 
 /// Commands that change nothing but files of the user's own choice. All others are suggested only for a slip of one letter.
 const HARMLESS: [&str; 17] = [
@@ -48,7 +51,7 @@ const CHANGING_OPTIONS: [&str; 13] = [
 const NEVER_SUGGESTED: &str = "rm";
 
 /// Tips for commands of other tools, by the words of the command.
-const COMMANDS: [(&[&str], &str); 31] = [
+const COMMANDS: [(&[&str], &str); 33] = [
     (&["apply", "run", "create"], "`sc provision` creates, updates and deletes resources to match the stacks"),
     (
         &["deploy"],
@@ -108,6 +111,11 @@ const COMMANDS: [(&[&str], &str); 31] = [
         "there is no selected stack: give -s STACK to a command, or all stacks are used",
     ),
     (&["stack init", "stack new"], "a stack is a folder with a server.yaml below `.sc/stacks`; `sc init` writes one"),
+    (
+        &["stack graph", "graph"],
+        "`sc state show RESOURCE` names what a resource depends on, `sc stack export` has all of it",
+    ),
+    (&["state upgrade"], "nothing to do: `sc` reads every version of a state that `pulumi` writes"),
     (&["state mv", "state move"], "`sc state rename RESOURCE NAME` renames a resource in the state"),
     (
         &["state pull", "state push", "state edit"],
@@ -116,7 +124,7 @@ const COMMANDS: [(&[&str], &str); 31] = [
 ];
 
 /// Tips for options of other tools.
-const OPTIONS: [(&[&str], &str); 16] = [
+const OPTIONS: [(&[&str], &str); 20] = [
     (&["--refresh", "-refresh"], "provision and destroy refresh the state first; --skip-refresh (-R) omits it"),
     (&["--auto-approve", "--approve"], "--yes answers the questions of a command"),
     (&["--non-interactive", "--input"], "without a terminal `sc` never asks; --yes answers the questions"),
@@ -137,6 +145,13 @@ const OPTIONS: [(&[&str], &str); 16] = [
     (
         &["--suppress-outputs", "--suppress-permalink", "--suppress-progress"],
         "a pipe gets one line for each change, `--json` events",
+    ),
+    (&["--all"], "without -s STACK a command is for all stacks of the profile"),
+    (&["--shell"], "--json prints the outputs of a stack for programs: `eval` of a shell is not supported"),
+    (&["-e"], "a stack has resources of several environments: `--target '*--ENV'` selects those of one"),
+    (
+        &["--skip-preview", "-S"],
+        "only `provision` and `destroy` preview first; --yes answers the questions of other commands",
     ),
     (&["--remove"], "`sc stack rm`, which asks, removes the state of a stack without resources"),
     (&["--policy-pack"], "`sc` runs no policy packs"),
@@ -164,7 +179,7 @@ pub(crate) fn with_tips(mut error: clap::Error) -> clap::Error {
                 // The usage that clap chooses names it, too.
                 error.remove(ContextKind::Usage);
             }
-            tip(&OPTIONS, typed.split('=').next().unwrap_or_default())
+            if typed.starts_with('-') { tip(&OPTIONS, name) } else { unexpected_value_tip(&parent_command(&error)) }
         }
         _ => None,
     };
@@ -184,6 +199,19 @@ pub(crate) fn with_tips(mut error: clap::Error) -> clap::Error {
 
 fn tip(table: &[(&[&'static str], &'static str)], typed: &str) -> Option<&'static str> {
     table.iter().find(|(words, _)| words.contains(&typed)).map(|(_, tip)| *tip)
+}
+
+/// Returns the tip for a command, its words each with a space, that was given a value without an option, as other tools take it.
+fn unexpected_value_tip(words: &str) -> Option<&'static str> {
+    if words == "stack change-secrets-provider " {
+        return Some(
+            "the new provider is `secrets-provider` of `provisioner` in server.yaml, and -s STACK names the stack",
+        );
+    }
+    let root = Cli::command();
+    let command = words.split_whitespace().try_fold(&root, |command, word| command.find_subcommand(word))?;
+    let takes_stack = command.get_arguments().any(|argument| argument.get_short() == Some('s'));
+    takes_stack.then_some("a stack is named by an option: -s STACK")
 }
 
 fn text(error: &clap::Error, kind: ContextKind) -> Option<String> {
@@ -230,9 +258,8 @@ fn is_one_letter_away(typed: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use clap::{CommandFactory as _, Parser as _};
+    use clap::Parser as _;
 
-    use super::super::commands::Cli;
     use super::*;
 
     fn reply(line: &str) -> String {
@@ -255,6 +282,14 @@ mod tests {
             ("sc up --refresh", "--skip-refresh"),
             ("sc provision --auto-approve", "--yes"),
             ("sc plan --detailed-exitcode", "--expect-no-changes"),
+            ("sc stack rm dev", "-s STACK"),
+            ("sc preview dev", "-s STACK"),
+            ("sc stack change-secrets-provider passphrase", "`secrets-provider`"),
+            ("sc stack ls --all", "all stacks"),
+            ("sc stack graph dev.dot", "sc state show"),
+            ("sc provision -e prod", "--target"),
+            ("sc refresh --skip-preview", "--yes"),
+            ("sc output --shell", "--json"),
         ];
         for (line, expected) in table {
             let reply = reply(line);
