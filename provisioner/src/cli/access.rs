@@ -11,6 +11,7 @@ use super::args::LockArgs;
 use super::lock_process::LockProcess;
 use super::output::Output;
 use super::stacks::configuration_error;
+use super::waits::show_while;
 
 /// Returns the access to the state of a stack for a command that does not wait for locks. Completes or undoes a rename of
 /// the stack that was interrupted, and warns of it.
@@ -19,6 +20,11 @@ use super::stacks::configuration_error;
 /// Returns the errors of [`Stacks::access`].
 pub(crate) async fn access(output: &Output, stacks: &Stacks, stack: &Stack) -> anyhow::Result<StackAccess> {
     access_for_change(output, stacks, stack, LockArgs::default()).await
+}
+
+/// Returns what a command does that reads or changes the state of a stack without a run.
+pub(crate) fn opening_text(stack: &str) -> String {
+    format!("reading the state of {stack}")
 }
 
 /// Returns the access to the state of a stack for a command that locks it: like [`access`], but waits for locks.
@@ -41,7 +47,8 @@ pub(crate) async fn access_for_change(
             ..LockWait::default()
         };
     };
-    let (access, resumed) = stacks.access(stack, configure).await?;
+    let opened = stacks.access(stack, configure);
+    let (access, resumed) = show_while(output, &opening_text(&stack.name), opened).await?;
     if let Some(rename) = resumed {
         output.warn(MessageText::of(&rename));
     }

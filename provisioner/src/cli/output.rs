@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
@@ -25,6 +26,9 @@ use super::error_texts::{error_lines, error_texts, info_lines, warning_lines};
 use super::exit::Exit;
 use super::session_events::SessionEvents;
 use super::streams::StandardOutput;
+
+/// Returns to the start of the line, and clears it.
+const CLEAR: &str = "\r\x1b[K";
 
 /// Properties of the process's streams and terminal.
 #[derive(Clone, Copy, Debug, Default)]
@@ -68,6 +72,7 @@ pub(crate) struct Output {
     stderr_color: bool,
     /// Events of the session that runs, if one does.
     session: SessionEvents,
+    wait_line: WaitLine,
 }
 
 impl Output {
@@ -86,6 +91,7 @@ impl Output {
             stdout_color: color(streams.stdout_has_color),
             stderr_color: color(streams.stderr_has_color),
             session: SessionEvents::default(),
+            wait_line: WaitLine::default(),
         }
     }
 
@@ -107,6 +113,16 @@ impl Output {
     /// Returns whether the replies to questions come from a pipe or a file, one line each.
     pub(crate) fn reads_replies(&self) -> bool {
         !self.streams.stdin_is_terminal
+    }
+
+    /// Returns whether lines on standard error can be replaced: on a terminal that can move its cursor.
+    pub(super) fn replaces_lines(&self) -> bool {
+        self.streams.stderr_is_terminal && !self.streams.terminal_is_dumb && !self.json
+    }
+
+    /// Returns the line about what a command waits for.
+    pub(super) fn wait_line(&self) -> &WaitLine {
+        &self.wait_line
     }
 
     /// Returns whether `--verbose` was given.
@@ -247,6 +263,7 @@ impl Output {
     /// Prints a line of the log on standard error, above what the display of a session paints there.
     pub(crate) fn log(&self, line: String) {
         if let Some(line) = self.session.log(line) {
+            self.wait_line.clear();
             // An error means that standard error is closed.
             drop(writeln!(io::stderr(), "{line}"));
         }
@@ -254,6 +271,7 @@ impl Output {
 
     /// Prints lines on standard error.
     pub(crate) fn print_messages(&self, lines: &[Line]) {
+        self.wait_line.clear();
         // An error means that standard error is closed, so it cannot be reported there.
         drop(print_lines(&mut AutoStream::always(io::stderr()), lines, self.stderr_color));
     }
@@ -261,6 +279,26 @@ impl Output {
     fn results_width(&self) -> Option<usize> {
         let size = terminal_size::terminal_size_of(io::stdout());
         size.filter(|_| self.streams.stdout_is_terminal).map(|(width, _)| width.0.into())
+    }
+}
+
+/// Knowledge of whether a line about a wait stands on the terminal. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WaitLine(Arc<AtomicBool>);
+
+impl WaitLine {
+    /// Clears the line, if one stands there, so that other lines can be printed.
+    pub(super) fn clear(&self) {
+        if self.0.swap(false, Ordering::Relaxed) {
+            // An error means that standard error is closed.
+            drop(io::stderr().write_all(CLEAR.as_bytes()));
+        }
+    }
+
+    /// Replaces the line.
+    pub(super) fn show(&self, text: &str) {
+        self.0.store(true, Ordering::Relaxed);
+        drop(write!(io::stderr(), "{CLEAR}{text}"));
     }
 }
 

@@ -22,6 +22,11 @@ impl SessionEvents {
         *self.sink.lock().unwrap_or_else(PoisonError::into_inner) = sink;
     }
 
+    /// Returns whether a session runs.
+    pub(crate) fn is_running(&self) -> bool {
+        self.sink.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     /// Emits a warning, which the display shows beside the running steps. Returns `false` if no session runs.
     pub(crate) fn warn(&self, text: &MessageText) -> bool {
         let sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner).clone();

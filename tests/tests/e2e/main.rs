@@ -61,3 +61,4 @@ mod unrecorded;
 mod unusable_states;
 mod validate;
 mod vault;
+mod waits;

@@ -28,7 +28,7 @@ use state::{
     self, ExportedSecrets, LockSummary, LockedRun, MAX_STATE_BYTES, StackAccess, StackSummary, StackView, StateError,
 };
 
-use crate::cli::access::{access, access_for_change, create_buckets};
+use crate::cli::access::{access, access_for_change, create_buckets, opening_text};
 use crate::cli::args::{DirArgs, GlobalArgs, LockArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
@@ -37,6 +37,7 @@ use crate::cli::migrated;
 use crate::cli::process::{place_to_write, working_folder};
 use crate::cli::stacks::{not_provisioned, only, read_all_of_states, read_stack, read_stack_of_state};
 use crate::cli::ui::Ui;
+use crate::cli::waits::show_while;
 
 /// Manage stacks: list, outputs, export, import, history, restore, migrate, rename, remove, tag
 #[derive(Debug, Args)]
@@ -153,7 +154,10 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
     let listed = stacks.stacks.iter().flat_map(|stack| [Some(Arc::clone(stack)), key_stack(stack)]).flatten();
     for stack in listed {
         let summary = match access(&ui.output, &stacks, &stack).await {
-            Ok(access) => summarize(&access, &mut journals).await.map_err(anyhow::Error::from),
+            Ok(access) => {
+                let summarized = summarize(&access, &mut journals);
+                show_while(&ui.output, &opening_text(&stack.name), summarized).await.map_err(anyhow::Error::from)
+            }
             Err(error) => Err(error),
         };
         let summary = match summary {
@@ -289,7 +293,8 @@ async fn export(ui: &Ui, global: &GlobalArgs, args: &ExportArgs) -> anyhow::Resu
     let stacks = read_stack_of_state(ui, global, &args.stack)?;
     let access = access(&ui.output, &stacks, only(&stacks)?).await?;
     let secrets = if args.show_secrets { ExportedSecrets::Plaintext } else { ExportedSecrets::Encrypted };
-    let Some(deployment) = StackView::export(&access, secrets).await? else {
+    let exported = StackView::export(&access, secrets);
+    let Some(deployment) = show_while(&ui.output, &opening_text(access.stack.stack()), exported).await? else {
         return Err(not_provisioned(&access.stack).into());
     };
     match &args.file {
@@ -330,7 +335,9 @@ async fn import(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Resu
             text.context("standard input cannot be read")?
         }
     };
-    let imported = state::import(&access, &stacks.holder(), &text, args.force).await?;
+    let what = format!("saving the state of {}", access.stack.stack());
+    let holder = stacks.holder();
+    let imported = show_while(&ui.output, &what, state::import(&access, &holder, &text, args.force)).await?;
     for problem in &imported.problems {
         ui.output.warn(MessageText::of(&problem));
     }

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::change::{Change, edit_error};
 use self::common::CommonArgs;
-use crate::cli::access::access_for_change;
+use crate::cli::access::{access_for_change, opening_text};
 use crate::cli::args::GlobalArgs;
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
@@ -30,6 +30,7 @@ use crate::cli::output::Output;
 use crate::cli::prompt::{Confirmation, confirm, decline};
 use crate::cli::stacks::{only, read_stack};
 use crate::cli::ui::Ui;
+use crate::cli::waits::show_while;
 
 /// Show and edit the recorded state of a stack
 ///
@@ -299,10 +300,14 @@ async fn apply(
     {
         return Ok(decline(&ui.output));
     }
-    let state = match purpose {
-        Purpose::Edit => StackState::open(access.clone(), &stacks.holder()).await?,
-        Purpose::Repair => StackState::open_for_repair(access.clone(), &stacks.holder()).await?,
+    let holder = stacks.holder();
+    let opened = async {
+        match purpose {
+            Purpose::Edit => StackState::open(access.clone(), &holder).await,
+            Purpose::Repair => StackState::open_for_repair(access.clone(), &holder).await,
+        }
     };
+    let state = show_while(&ui.output, &opening_text(&stack), opened).await?;
     let secrets_change = state.secrets_change().map(|change| secrets_change_text(&access, change));
     let mut snapshot = state.snapshot().clone();
     let done = match edit(&mut snapshot, &state.unmerged()) {
@@ -314,7 +319,7 @@ async fn apply(
             return Err(CliError::failed("the state has changed in the meantime", hint).into());
         }
     };
-    state.close(snapshot, None).await?;
+    show_while(&ui.output, &format!("saving the state of {stack}"), state.close(snapshot, None)).await?;
     secrets_change.iter().for_each(|text| ui.output.warn(text));
     report_changes(&ui.output, &stack, &done)
 }
@@ -348,7 +353,7 @@ async fn load_snapshot(
     access: &StackAccess,
     purpose: Purpose,
 ) -> Result<(Snapshot, Vec<UnmergedJournal>), StateError> {
-    let view = StackView::open(access).await?;
+    let view = show_while(output, &opening_text(access.stack.stack()), StackView::open(access)).await?;
     if let Some(recovered) = &view.recovered {
         output.warn(recovery_text(recovered, view.is_idle));
     }

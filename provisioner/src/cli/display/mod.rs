@@ -52,7 +52,7 @@ pub(crate) use palette::Palette;
 pub(crate) use plain::PlainDisplay;
 pub(crate) use redact::Redactor;
 pub(crate) use stop::StopNotice;
-pub(crate) use text::{Line, bytes};
+pub(crate) use text::{Line, bytes, duration};
 pub(crate) use value::{DisplayValue, Secrets, map_to_json};
 
 use queue::{MessageFilter, QueuedLogs};

@@ -11,6 +11,7 @@ use crate::cli::exit::Exit;
 use crate::cli::listing::{ago, date_and_time, table};
 use crate::cli::stacks::{only, read_stack_of_state};
 use crate::cli::ui::Ui;
+use crate::cli::waits::show_while;
 
 /// Number of characters of a commit that are shown.
 const COMMIT_CHARACTERS: usize = 8;
@@ -38,7 +39,8 @@ pub(crate) struct HistoryArgs {
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &HistoryArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack_of_state(ui, global, &args.stack)?;
     let access = access(&ui.output, &stacks, only(&stacks)?).await?;
-    let entries = state::history(&access).await?;
+    let what = format!("reading the history of {}", access.stack.stack());
+    let entries = show_while(&ui.output, &what, state::history(&access)).await?;
     let newest_first: Vec<&UpdateInfo> = entries.iter().rev().collect();
     let lines = if ui.output.results_are_json() {
         newest_first.iter().map(|entry| Line::plain(as_json(access.stack.stack(), entry))).collect()

@@ -6,13 +6,14 @@ use clap::Args;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use state::StackView;
 
-use crate::cli::access::access;
+use crate::cli::access::{access, opening_text};
 use crate::cli::args::{GlobalArgs, ShowArgs, StackArgs};
 use crate::cli::display::{DisplayValue, Line, Redactor, Secrets, map_to_json, values};
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::output::Output;
 use crate::cli::stacks::{not_provisioned, only, read_stack_of_state};
 use crate::cli::ui::Ui;
+use crate::cli::waits::show_while;
 
 /// Show the outputs of a stack, or the value of one output
 ///
@@ -42,7 +43,7 @@ pub(crate) struct OutputsArgs {
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &OutputsArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack_of_state(ui, global, &args.stack)?;
     let access = access(&ui.output, &stacks, only(&stacks)?).await?;
-    let view = StackView::open(&access).await?;
+    let view = show_while(&ui.output, &opening_text(access.stack.stack()), StackView::open(&access)).await?;
     if let Some(conflict) = &view.conflict {
         ui.output.warn(format_args!("these outputs are from the checkpoint only: {conflict}"));
     }

@@ -23,6 +23,7 @@ use crate::cli::prompt::{Confirmation, confirm, decline};
 use crate::cli::recorded_names;
 use crate::cli::stacks::{only, read_stack_of_state};
 use crate::cli::ui::Ui;
+use crate::cli::waits::show_while;
 
 /// List the earlier states of a stack, or restore one
 ///
@@ -61,10 +62,11 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RestoreArgs) -> any
     let access = access_for_change(&ui.output, &stacks, only(&stacks)?, args.lock).await?;
     let Some(name) = &args.copy else { return list(&ui.output, &access, &stacks).await };
     access.store.refuse_migrated(&access.stack).await?;
-    let copies = access.store.copies(&access.stack, &CopyKind::ALL).await?;
+    let what = format!("reading the copies of the state of {}", access.stack.stack());
+    let copies = show_while(&ui.output, &what, access.store.copies(&access.stack, &CopyKind::ALL)).await?;
     let path = working_folder(global.cwd.as_deref())?.join(name);
     let copy = find_copy(&copies, name, &path)?;
-    let restore = Restore::prepare(&access, copy).await?;
+    let restore = show_while(&ui.output, &what, Restore::prepare(&access, copy)).await?;
     print_changes(&ui.output, &restore);
     let stack = access.stack.stack();
     let question = MessageText::new(format_args!(
@@ -78,7 +80,8 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RestoreArgs) -> any
     }
     let resources = restore.resources;
     let changes: Vec<_> = restore.changes.iter().map(change_as_json).collect();
-    restore.apply(&access, &stacks.holder()).await?;
+    let (holder, what) = (stacks.holder(), format!("saving the state of {stack}"));
+    show_while(&ui.output, &what, restore.apply(&access, &holder)).await?;
     if ui.output.results_are_json() {
         let restored = serde_json::json!({
             "stack": stack, "restored": copy.name, "resources": resources, "changes": changes
@@ -95,7 +98,8 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RestoreArgs) -> any
 }
 
 async fn list(output: &Output, access: &StackAccess, stacks: &Stacks) -> anyhow::Result<Exit> {
-    let copies = state_copies(access).await?;
+    let what = format!("reading the copies of the state of {}", access.stack.stack());
+    let copies = show_while(output, &what, state_copies(access)).await?;
     let (now, environment) = (stacks.process_context.now, &stacks.process_context.environment);
     let names = copies.iter().map(|copy| copy.copy.name.clone()).collect();
     recorded_names::keep_copies(environment, &stacks.repository.root, &only(stacks)?.name, names);

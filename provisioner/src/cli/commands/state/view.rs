@@ -8,12 +8,13 @@ use pulumi_proto::urn::Urn;
 use state::secrets::Provider;
 use state::{Snapshot, StackView};
 
-use crate::cli::access::access;
+use crate::cli::access::{access, opening_text};
 use crate::cli::args::{GlobalArgs, StackArgs};
 use crate::cli::exit::CliError;
 use crate::cli::recorded_names;
 use crate::cli::stacks::{not_provisioned, only, read_stack_of_state};
 use crate::cli::ui::Ui;
+use crate::cli::waits::show_while;
 
 /// Need of a command for the secrets of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,16 +43,19 @@ pub(super) async fn load_for_display(
 ) -> anyhow::Result<(Stacks, Snapshot)> {
     let stacks = read_stack_of_state(ui, global, stack)?;
     let access = access(&ui.output, &stacks, only(&stacks)?).await?;
-    let view = match decryption {
-        Decryption::WithPassphrase if matches!(access.keyring.provider(), Some(Provider::Passphrase)) => {
-            match StackView::open(&access).await {
-                Ok(view) => view,
-                Err(_) => StackView::open_without_secrets(&access).await?,
+    let opened = async {
+        match decryption {
+            Decryption::WithPassphrase if matches!(access.keyring.provider(), Some(Provider::Passphrase)) => {
+                match StackView::open(&access).await {
+                    Ok(view) => Ok(view),
+                    Err(_) => StackView::open_without_secrets(&access).await,
+                }
             }
+            Decryption::Required => StackView::open(&access).await,
+            Decryption::None | Decryption::WithPassphrase => StackView::open_without_secrets(&access).await,
         }
-        Decryption::Required => StackView::open(&access).await?,
-        Decryption::None | Decryption::WithPassphrase => StackView::open_without_secrets(&access).await?,
     };
+    let view = show_while(&ui.output, &opening_text(access.stack.stack()), opened).await?;
     if let Some(recovered) = &view.recovered {
         ui.output.warn(recovery_text(recovered, view.is_idle));
     }
