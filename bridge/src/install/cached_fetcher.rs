@@ -1,13 +1,14 @@
 //! Packages from the cache, or fetched into it. Of concurrent runs that need the same package, only one fetches it. A
-//! package in the cache is verified again at each start.
+//! package in the cache is verified again at each start, by its fingerprint.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::content::check_program;
 use super::file_digests::FileDigests;
+use super::fingerprint::FileTime;
 use super::layout::{ExecutableNames, Located, locate, read_manifest};
-use super::package_cache::{CacheEntry, CacheKey, CachedPackage, Lookup, PackageCache};
+use super::package_cache::{CacheEntry, CacheKey, CachedPackage, Lookup, PackageCache, Verification};
 use super::run_blocking;
 use super::runtime::{PluginOrigin, RuntimeContext};
 use super::verify::CheckedFiles;
@@ -27,6 +28,8 @@ pub struct CacheSettings {
     pub environment: HostEnvironment,
     /// Spawner of `git` and of build commands.
     pub spawner: Spawner,
+    /// Rule for which files of packages in the cache are read at a start.
+    pub verification: Verification,
 }
 
 /// Returns packages of one kind of source from the cache, and fetches missing ones.
@@ -150,12 +153,6 @@ impl PackageSpec<'_> {
         }
         Ok(plugin_folder)
     }
-
-    /// Returns true if a cached package has the expected digest. `files_of_download` are the files in the archive with
-    /// the expected digest. The digest of the download in the entry of the cache is no evidence and is not used.
-    fn accepts(&self, cached: &CachedPackage, files_of_download: Option<&FileDigests>) -> bool {
-        files_of_download == Some(&cached.files) || self.check(None, &cached.folder, &cached.files).is_ok()
-    }
 }
 
 impl CachedFetcher {
@@ -200,8 +197,12 @@ impl CachedFetcher {
         let cache = self.cache.clone();
         let scratch = Arc::new(run_blocking(move || cache.scratch()).await?);
         let fetched = fetch(&scratch).await?;
-        let package_folder = fetched.folder.clone();
-        let files = run_blocking(move || FileDigests::of(&package_folder)).await?;
+        let (package_folder, work) = (fetched.folder.clone(), Arc::clone(&scratch));
+        let (begun, files) = run_blocking(move || {
+            let begun = FileTime::after_changes_of(&package_folder, work.path())?;
+            Ok((begun, FileDigests::of(&package_folder)?))
+        })
+        .await?;
         spec.check_program(&fetched)?;
         spec.check(fetched.download.as_ref(), &fetched.folder, &files)?;
         let (cache, key) = (self.cache.clone(), key.clone());
@@ -209,7 +210,7 @@ impl CachedFetcher {
             if let Some(Download { digest, archive: Some(archive), .. }) = &fetched.download {
                 cache.keep_download(archive, *digest)?;
             }
-            let cached = cache.publish(&fetched.folder, files)?;
+            let cached = cache.publish(&fetched.folder, files, begun, fetched.download_digest())?;
             let entry = key.new_entry(&fetched.revision, fetched.download_digest(), cached.files.cache_digest());
             cache.write_entry(&key, &entry)?;
             drop(scratch);
@@ -268,15 +269,24 @@ impl CachedFetcher {
 
     /// Finds the package of a key. A package without the expected digest counts as missing.
     async fn open(&self, key: &CacheKey, spec: PackageSpec<'_>) -> Result<Lookup, InstallError> {
-        let (cache, key) = (self.cache.clone(), key.clone());
-        let package = run_blocking(move || cache.open(&key));
-        let (cache, expected) = (self.cache.clone(), spec.expected_digest);
-        // Beside the files of the package, because both take time.
-        let files = run_blocking(move || expected.map_or(Ok(None), |expected| cache.files_of_download(expected)));
-        let (package, files) = tokio::try_join!(package, files)?;
-        Ok(match package {
-            Lookup::Valid(_, cached) if !spec.accepts(&cached, files.as_ref()) => Lookup::Missing,
-            lookup => lookup,
+        let (cache, key, verification) = (self.cache.clone(), key.clone(), self.settings.verification);
+        let lookup = run_blocking(move || cache.open(&key, verification)).await?;
+        let Lookup::Valid(entry, cached) = lookup else { return Ok(lookup) };
+        let Some(expected) = spec.expected_digest else { return Ok(Lookup::Valid(entry, cached)) };
+        let is_known = verification != Verification::Always && cached.downloads.contains(&expected);
+        if is_known || spec.check(None, &cached.folder, &cached.files).is_ok() {
+            return Ok(Lookup::Valid(entry, cached));
+        }
+        // The digest of the download in the entry is no evidence: the archive has to have the same files.
+        let cache = self.cache.clone();
+        run_blocking(move || {
+            if cache.files_of_download(expected)?.as_ref() != Some(&cached.files) {
+                return Ok(Lookup::Missing);
+            }
+            // A cache that cannot be written is compared at each start.
+            cache.add_download(entry.package_digest, expected).ok();
+            Ok(Lookup::Valid(entry, cached))
         })
+        .await
     }
 }

@@ -1,7 +1,7 @@
 //! Digests of the files of a folder, and the two digests of the whole folder that are derived from them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -24,12 +24,13 @@ pub(super) const GIT_FOLDER: &str = ".git";
 /// outside `.git`. Paths are relative, with `/`. The line of a symbolic link is `"<sha256> @<path>\n"` with the digest of
 /// the path of its target, so that no file has the line of a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct FileDigests(BTreeMap<String, FileDigest>);
+pub(super) struct FileDigests(BTreeMap<String, FileEntry>);
 
+/// Digest and kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileDigest {
-    digest: Sha256Digest,
-    kind: FileKind,
+pub(super) struct FileEntry {
+    pub(super) digest: Sha256Digest,
+    pub(super) kind: FileKind,
 }
 
 /// Kind of a file of a package.
@@ -48,7 +49,24 @@ impl FileKind {
     pub(super) fn of_mode(mode: u32) -> Self {
         if mode & 0o111 == 0 { Self::Plain } else { Self::Executable }
     }
+
+    /// Returns the character that stands for the kind beside a digest.
+    pub(super) fn mark(self) -> char {
+        match self {
+            Self::Plain => '-',
+            Self::Executable => '*',
+            Self::Link => '@',
+        }
+    }
+
+    /// Returns the kind that a character stands for.
+    pub(super) fn of_mark(mark: &str) -> Option<Self> {
+        [Self::Plain, Self::Executable, Self::Link].into_iter().find(|kind| mark.chars().eq([kind.mark()]))
+    }
 }
+
+/// Returns the entry of a file that need not be read, by its path in its package and what the file system says about it.
+pub(super) type KnownFiles<'k> = &'k dyn Fn(&str, &Metadata) -> Option<FileEntry>;
 
 impl FileDigests {
     /// Hashes all files of a fetched or cached package. Links must not lead out of its folder.
@@ -56,12 +74,20 @@ impl FileDigests {
     /// # Errors
     /// [`InstallError`]: [`InstallError::Trust`] if another user could have changed a file or folder of the package.
     pub(super) fn of(root: &Path) -> Result<Self, InstallError> {
+        Self::of_changed(root, &|_, _| None)
+    }
+
+    /// Hashes the files of a package as [`FileDigests::of`], except those that are known, by their path in it.
+    ///
+    /// # Errors
+    /// Those of [`FileDigests::of`].
+    pub(super) fn of_changed(root: &Path, known: KnownFiles<'_>) -> Result<Self, InstallError> {
         let mut digests = Self::default();
-        digests.read(root, root, 0)?;
+        digests.read(root, root, 0, known)?;
         Ok(digests)
     }
 
-    fn read(&mut self, root: &Path, folder: &Path, depth: usize) -> Result<(), InstallError> {
+    fn read(&mut self, root: &Path, folder: &Path, depth: usize, known: KnownFiles<'_>) -> Result<(), InstallError> {
         check_trusted(folder, &folder.symlink_metadata().map_err(FileError::of("read", folder))?)?;
         for member in fs::read_dir(folder).map_err(FileError::of("list", folder))? {
             let member = member.map_err(FileError::of("list", folder))?;
@@ -72,7 +98,7 @@ impl FileDigests {
             let not_hashable = |reason| InstallError::NotHashable { path: path.clone(), reason };
             let kind = member.file_type().map_err(FileError::of("read", &path))?;
             if kind.is_dir() {
-                self.read(root, &path, depth + 1)?;
+                self.read(root, &path, depth + 1, known)?;
             } else if kind.is_symlink() {
                 check_trusted(&path, &member.metadata().map_err(FileError::of("read", &path))?)?;
                 let target = fs::read_link(&path).map_err(FileError::of("read link", &path))?;
@@ -81,7 +107,13 @@ impl FileDigests {
                 }
                 self.add(root, &path, Sha256Digest::of(target.as_os_str().as_bytes()), FileKind::Link)?;
             } else if kind.is_file() {
-                let (digest, kind) = hash_file(&path)?;
+                let metadata = member.metadata().map_err(FileError::of("read", &path))?;
+                check_trusted(&path, &metadata)?;
+                let inside = path.strip_prefix(root).ok().and_then(Path::to_str);
+                let (digest, kind) = match inside.and_then(|inside| known(inside, &metadata)) {
+                    Some(FileEntry { digest, kind }) => (digest, kind),
+                    None => hash_file(&path)?,
+                };
                 self.add(root, &path, digest, kind)?;
             } else {
                 return Err(not_hashable("it is neither file, folder nor link"));
@@ -104,7 +136,7 @@ impl FileDigests {
         if relative.contains('\n') {
             return Err(not_hashable("its name contains a line end"));
         }
-        self.0.insert(relative.to_owned(), FileDigest { digest, kind });
+        self.0.insert(relative.to_owned(), FileEntry { digest, kind });
         Ok(())
     }
 
@@ -115,6 +147,21 @@ impl FileDigests {
         };
         self.0.insert(path.to_owned(), file);
         true
+    }
+
+    /// Adds a file by its path.
+    pub(super) fn insert(&mut self, path: String, file: FileEntry) {
+        self.0.insert(path, file);
+    }
+
+    /// Returns the paths of all files, sorted.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// Returns the digest and the kind of the file at a path.
+    pub(super) fn entry(&self, path: &str) -> Option<FileEntry> {
+        self.0.get(path).copied()
     }
 
     /// Returns the digest of the file at a relative path.
@@ -164,12 +211,12 @@ impl FileDigests {
         paths.into_iter().filter_map(difference).collect()
     }
 
-    fn of_lines(&self, mark: impl Fn(&FileDigest) -> char) -> Sha256Digest {
+    fn of_lines(&self, mark: impl Fn(&FileEntry) -> char) -> Sha256Digest {
         Sha256Digest::of(self.lines(mark))
     }
 
-    fn lines(&self, mark: impl Fn(&FileDigest) -> char) -> String {
-        let line = |(path, file): (&String, &FileDigest)| format!("{} {}{path}\n", file.digest.to_hex(), mark(file));
+    fn lines(&self, mark: impl Fn(&FileEntry) -> char) -> String {
+        let line = |(path, file): (&String, &FileEntry)| format!("{} {}{path}\n", file.digest.to_hex(), mark(file));
         let mut lines: Vec<String> = self.0.iter().map(line).collect();
         lines.sort_unstable();
         lines.concat()

@@ -11,10 +11,12 @@
 //! ```
 
 mod cached_fetcher;
+mod cached_packages;
 mod checksum_file;
 mod content;
 mod error;
 mod file_digests;
+mod fingerprint;
 mod git;
 mod layout;
 mod local;
@@ -34,10 +36,12 @@ use async_trait::async_trait;
 use crate::plugin::{PluginNames, Sha256Digest};
 
 pub use cached_fetcher::CacheSettings;
+pub use cached_packages::{CachedDeclaration, CachedState, verify_cache};
 pub use error::{ArchiveError, InstallError, PartOfPackage};
 pub use git::GitRepositories;
 pub use local::{LocalPackages, local_digest};
 pub use package::VerifiedPackage;
+pub use package_cache::Verification;
 pub use progress::{FetchEvent, FetchEvents};
 pub use pulumi_folder::find_in_pulumi_folder;
 pub use release::GithubReleases;

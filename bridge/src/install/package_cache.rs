@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! packages/<digest>/    files of a package, read-only; the digest covers the files and their executable bits
+//! fingerprints/<digest> what the file system says about them, see `fingerprint`
 //! names/<key>.json      entry of a declaration: revision, digest of the download, digest of the package
 //! downloads/<digest>    archive that was unpacked into a package; the digest is that of its bytes
 //! locks/<key>           lock file, held while a run fetches the package of the key
@@ -9,12 +10,12 @@
 //! types/<key>           information about the types of a package, written by `host::package_types`
 //! work/                 unfinished packages, see `ScratchFolder`
 //! ```
-//! A package is created in `work` and renamed into `packages`, so it is complete or absent. Each run that opens it
-//! hashes all its files: a package that was damaged, by a power failure or by hand, is fetched again and never
-//! executed. Therefore the files of a package are not flushed to disk. An entry is written after its package.
+//! A package is created in `work` and renamed into `packages`, so it is complete or absent. It is flushed to disk before its
+//! fingerprint is written. Each run that opens it compares its files with the fingerprint, and hashes those that differ: a package
+//! that was damaged, by a power failure or by hand, is fetched again and never executed. An entry is written after its package.
 //!
-//! An entry is not evidence that a package has a declared checksum, because whoever can edit a package can edit the
-//! entry. The evidence is the package itself, or the archive: it has the checksum, and contains the same files.
+//! The evidence that a package has a declared checksum is the package itself, or the archive: it has the checksum, and contains the
+//! same files. The fingerprint records that the archive was compared. Whoever can write it can write the package as well.
 //!
 //! Everything in the cache is created for the current user only. A cache that another user could have changed is
 //! refused, see [`crate::fs::check_trusted`].
@@ -29,6 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use super::InstallError;
 use super::file_digests::{FileDigests, hash_while_reading};
+use super::fingerprint::{FileTime, Fingerprint};
 use super::unpack::DownloadedFile;
 use crate::fs::{
     Access, FileError, MAX_DOCUMENT_BYTES, ScratchFolder, check_trusted_below, create_private_folders, open_regular,
@@ -41,6 +43,10 @@ use crate::plugin::Sha256Digest;
 const WORK: &str = "work";
 /// Name of the folder for lists of files.
 const FOLDERS: &str = "folders";
+/// Name of the folder for fingerprints.
+const FINGERPRINTS: &str = "fingerprints";
+/// Maximum size of a fingerprint, which has a line for each file.
+const MAX_FINGERPRINT_BYTES: u64 = 256 << 20;
 /// Interval between two attempts to take a lock.
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -70,6 +76,16 @@ impl CacheKey {
         CacheEntry { key: self.0.clone(), revision: revision.to_owned(), download_digest, package_digest }
     }
 
+    /// Returns the kind and the place of the source; `None` for a revision that can change, whose package has another key as well.
+    pub(super) fn source(&self) -> Option<String> {
+        let parts: Vec<&str> = self.0.split('\n').collect();
+        match parts[..] {
+            ["github-release", _, name, ..] => Some(format!("github-release {name}")),
+            ["git", url, ..] => Some(format!("git {url}")),
+            _ => None,
+        }
+    }
+
     fn file_name(&self) -> String {
         Sha256Digest::of(&self.0).to_hex()
     }
@@ -91,6 +107,18 @@ pub(super) struct CacheEntry {
     pub(super) package_digest: Sha256Digest,
 }
 
+/// Rule for which files of packages in the cache a start reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verification {
+    /// Files that differ from the fingerprint of their package.
+    #[default]
+    Changed,
+    /// All files.
+    Always,
+    /// No file of a package that has a fingerprint, even if they differ from it.
+    Never,
+}
+
 /// Cached package with verified files.
 #[derive(Debug)]
 pub(super) struct CachedPackage {
@@ -98,6 +126,8 @@ pub(super) struct CachedPackage {
     pub(super) folder: PathBuf,
     /// Digests of its files.
     pub(super) files: FileDigests,
+    /// Digests of archives that were found to have exactly these files.
+    pub(super) downloads: Vec<Sha256Digest>,
 }
 
 /// Result of a search for a key.
@@ -121,6 +151,27 @@ impl PackageCache {
         let Some(text) = read_if_exists(&path, MAX_DOCUMENT_BYTES)? else { return Ok(None) };
         let entry: Option<CacheEntry> = json::from_slice(&text).ok();
         Ok(entry.filter(|entry| entry.key == key.0))
+    }
+
+    /// Returns all entries with their keys. Malformed ones are left out.
+    pub(super) fn entries(&self) -> Result<Vec<(CacheKey, CacheEntry)>, InstallError> {
+        let folder = self.root.join("names");
+        check_trusted_below(&self.root, &folder)?;
+        let names = match fs::read_dir(&folder) {
+            Ok(names) => names,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(FileError::of("list", &folder)(error).into()),
+        };
+        let mut entries = Vec::new();
+        for name in names {
+            let path = name.map_err(FileError::of("list", &folder))?.path();
+            let Some(text) = read_if_exists(&path, MAX_DOCUMENT_BYTES)? else { continue };
+            let Ok(CacheEntry { key, .. }) = json::from_slice(&text) else { continue };
+            let key = CacheKey(key);
+            let entry = self.entry(&key)?;
+            entries.extend(entry.map(|entry| (key, entry)));
+        }
+        Ok(entries)
     }
 
     /// Returns the list of the files of a folder with a checksum, if it was kept.
@@ -155,23 +206,97 @@ impl PackageCache {
         Ok(entry.filter(|entry| self.package_path(entry.package_digest).is_dir()))
     }
 
-    /// Finds the package of a key and hashes its files, which takes time for a large package.
-    pub(super) fn open(&self, key: &CacheKey) -> Result<Lookup, InstallError> {
+    /// Finds the package of a key and verifies its files, by a rule for what is read. Reading takes time for a large package.
+    pub(super) fn open(&self, key: &CacheKey, verification: Verification) -> Result<Lookup, InstallError> {
         let Some(entry) = self.entry(key)? else { return Ok(Lookup::Missing) };
         let folder = self.package_path(entry.package_digest);
         check_trusted_below(&self.root, &folder)?;
         if !folder.is_dir() {
             return Ok(Lookup::Missing);
         }
-        match FileDigests::of(&folder) {
-            Ok(files) if files.cache_digest() == entry.package_digest => {
-                Ok(Lookup::Valid(entry, CachedPackage { folder, files }))
-            }
-            Ok(_) | Err(InstallError::NotHashable { .. }) => Ok(Lookup::Damaged),
+        match self.verified_files(&folder, entry.package_digest, verification) {
+            Ok(Some((files, downloads))) => Ok(Lookup::Valid(entry, CachedPackage { folder, files, downloads })),
+            Ok(None) | Err(InstallError::NotHashable { .. }) => Ok(Lookup::Damaged),
             Err(InstallError::Path(error)) if error.source.kind() == io::ErrorKind::NotFound => Ok(Lookup::Damaged),
             // A read error does not mean that the package is damaged.
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns the digests of the files of a package, and of the archives that have them; `None` if they are not those of the package
+    /// digest. Takes the fingerprint anew if files had to be read.
+    fn verified_files(
+        &self,
+        folder: &Path,
+        package_digest: Sha256Digest,
+        verification: Verification,
+    ) -> Result<Option<(FileDigests, Vec<Sha256Digest>)>, InstallError> {
+        let known = self.fingerprint(package_digest)?;
+        let is_current = |known: &Fingerprint| match verification {
+            Verification::Changed => known.is_current(folder),
+            Verification::Always => Ok(false),
+            Verification::Never => Ok(true),
+        };
+        let known = match known {
+            Some(known) if is_current(&known)? => {
+                let downloads = known.downloads.clone();
+                return Ok(Some((known.into_digests(), downloads)));
+            }
+            known => known.filter(|_| verification == Verification::Changed),
+        };
+        // A cache that cannot be written, such as that of an image, keeps its fingerprint.
+        let scratch = self.scratch().ok();
+        let begun = scratch.as_ref().and_then(|scratch| FileTime::now(scratch.path()).ok());
+        let files = FileDigests::of_changed(folder, &|path, metadata| known.as_ref()?.known(path, metadata))?;
+        if files.cache_digest() != package_digest {
+            return Ok(None);
+        }
+        let downloads = known.map(|known| known.downloads).unwrap_or_default();
+        if let Some(begun) = begun {
+            self.keep_fingerprint(folder, package_digest, &files, begun, downloads.clone()).ok();
+        }
+        Ok(Some((files, downloads)))
+    }
+
+    /// Returns the fingerprint of a package, if there is one.
+    fn fingerprint(&self, package_digest: Sha256Digest) -> Result<Option<Fingerprint>, InstallError> {
+        let path = self.fingerprint_path(package_digest);
+        check_trusted_below(&self.root, &path)?;
+        let Some(text) = read_if_exists(&path, MAX_FINGERPRINT_BYTES)? else { return Ok(None) };
+        Ok(std::str::from_utf8(&text).ok().and_then(Fingerprint::parse))
+    }
+
+    /// Takes the fingerprint of a package whose files were read after the time `begun`.
+    fn keep_fingerprint(
+        &self,
+        folder: &Path,
+        package_digest: Sha256Digest,
+        files: &FileDigests,
+        begun: FileTime,
+        downloads: Vec<Sha256Digest>,
+    ) -> Result<(), InstallError> {
+        let fingerprint = Fingerprint::take(folder, files.clone(), begun, downloads)?;
+        self.write_fingerprint(package_digest, &fingerprint)
+    }
+
+    fn write_fingerprint(&self, package_digest: Sha256Digest, fingerprint: &Fingerprint) -> Result<(), InstallError> {
+        create_private_folders(&self.root.join(FINGERPRINTS))?;
+        let path = self.fingerprint_path(package_digest);
+        Ok(write_atomically(&path, fingerprint.to_text().as_bytes(), Access::Private)?)
+    }
+
+    /// Records that an archive has exactly the files of a package.
+    pub(super) fn add_download(
+        &self,
+        package_digest: Sha256Digest,
+        download: Sha256Digest,
+    ) -> Result<(), InstallError> {
+        let Some(mut fingerprint) = self.fingerprint(package_digest)? else { return Ok(()) };
+        if !fingerprint.downloads.contains(&download) {
+            fingerprint.downloads.push(download);
+            self.write_fingerprint(package_digest, &fingerprint)?;
+        }
+        Ok(())
     }
 
     /// Returns the digests of the files in the archive that has the digest `download`. Hashes and decompresses the
@@ -209,6 +334,8 @@ impl PackageCache {
             let package = self.package_path(entry.package_digest);
             let moved = rename(&package, &removed.path().join("package"));
             ignore_missing(moved).map_err(FileError::of("remove", &package))?;
+            let fingerprint = self.fingerprint_path(entry.package_digest);
+            ignore_missing(fs::remove_file(&fingerprint)).map_err(FileError::of("remove", &fingerprint))?;
         }
         let name = self.entry_path(key);
         Ok(ignore_missing(fs::remove_file(&name)).map_err(FileError::of("remove", &name))?)
@@ -226,7 +353,7 @@ impl PackageCache {
     /// [`InstallError::Trust`] if another user could have added files to the cache.
     fn create(&self) -> Result<(), InstallError> {
         create_private_folders(&self.root)?;
-        for folder in [WORK, "packages", "names", "locks", "downloads"] {
+        for folder in [WORK, "packages", FINGERPRINTS, "names", "locks", "downloads"] {
             check_trusted_below(&self.root, &self.root.join(folder))?;
         }
         let metadata = fs::metadata(&self.root).map_err(FileError::of("read", &self.root))?;
@@ -237,9 +364,16 @@ impl PackageCache {
         Ok(())
     }
 
-    /// Moves a package from a scratch folder to `packages`. An identical package that exists already is kept; a damaged
-    /// one is replaced.
-    pub(super) fn publish(&self, source: &Path, files: FileDigests) -> Result<CachedPackage, InstallError> {
+    /// Moves a package from a scratch folder to `packages`, flushes it to disk and takes its fingerprint. An identical package that
+    /// exists already is kept; a damaged one is replaced. `begun` is a time before its files were read, and `download` the digest of
+    /// its archive.
+    pub(super) fn publish(
+        &self,
+        source: &Path,
+        files: FileDigests,
+        begun: FileTime,
+        download: Option<Sha256Digest>,
+    ) -> Result<CachedPackage, InstallError> {
         let digest = files.cache_digest();
         let folder = self.package_path(digest);
         create_private_folders(&self.root.join("packages"))?;
@@ -260,7 +394,12 @@ impl PackageCache {
             }
             Err(error) => return Err(FileError::of("create", &folder)(error).into()),
         }
-        Ok(CachedPackage { folder, files })
+        flush_files(&folder)?;
+        // The package may be there because another archive has the same files.
+        let mut downloads = self.fingerprint(digest)?.map(|known| known.downloads).unwrap_or_default();
+        downloads.extend(download.filter(|download| !downloads.contains(download)));
+        self.keep_fingerprint(&folder, digest, &files, begun, downloads.clone())?;
+        Ok(CachedPackage { folder, files, downloads })
     }
 
     /// Writes the entry of a key.
@@ -304,6 +443,10 @@ impl PackageCache {
         self.root.join("packages").join(digest.to_hex())
     }
 
+    fn fingerprint_path(&self, package_digest: Sha256Digest) -> PathBuf {
+        self.root.join(FINGERPRINTS).join(package_digest.to_hex())
+    }
+
     fn download_path(&self, digest: Sha256Digest) -> PathBuf {
         self.root.join("downloads").join(digest.to_hex())
     }
@@ -325,6 +468,17 @@ pub(super) struct Lock {
 )]
 fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
+}
+
+/// Flushes the files of a package to disk.
+fn flush_files(package: &Path) -> Result<(), InstallError> {
+    let failed = FileError::of("flush", package);
+    let folder = File::open(package).map_err(FileError::of("open", package))?;
+    #[cfg(target_os = "linux")]
+    let flushed = rustix::fs::syncfs(&folder).map_err(io::Error::from);
+    #[cfg(not(target_os = "linux"))]
+    let flushed = folder.sync_all();
+    Ok(flushed.map_err(failed)?)
 }
 
 fn is_existing_folder(error: &io::Error) -> bool {

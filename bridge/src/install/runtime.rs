@@ -21,13 +21,13 @@ use crate::shell::{operand, option, quoted};
 /// Time limit of a build. The first build of a plugin downloads its dependencies.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
-/// Fields of manifests that name files, for messages.
 /// Runner of Pulumi's SDK for Node.js: serves the components that a package exports, from its sources.
 const NODE_RUNNER: &str = "node_modules/@pulumi/pulumi/cmd/run-plugin";
 /// Program in Python that serves the components which a package in a folder exports, by the runner of Pulumi's SDK. Its arguments are the
 /// folder, the name of the project, and the address of the engine.
 const RUN_PACKAGE: &str = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); \
                            runpy.run_module('pulumi.run.plugin', run_name='__main__', alter_sys=True)";
+/// Fields of manifests that name files, for messages.
 const VIRTUALENV: &str = "virtualenv in PulumiPlugin.yaml";
 const BINARY: &str = "binary in PulumiPlugin.yaml";
 const MAIN: &str = "main in package.json";

@@ -98,6 +98,7 @@ fn is_usage(error: &SetupError) -> bool {
             | SetupError::SeveralStacks(_)
             | SetupError::TwoCompressions { .. }
             | SetupError::LeaseSeconds { .. }
+            | SetupError::Verification { .. }
             | SetupError::UnsupportedTarget { .. }
     )
 }

@@ -41,6 +41,7 @@ mod stacks;
 mod streams;
 mod trace;
 mod ui;
+mod waits;
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};

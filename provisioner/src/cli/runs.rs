@@ -409,7 +409,7 @@ async fn stack_run(
 pub(crate) fn plugin_settings(stacks: &Stacks) -> anyhow::Result<PluginSettings> {
     let program = std::env::current_exe().context("the path of the sc executable cannot be determined")?;
     let spawner = Spawner::supervised(Arc::new(Supervision::new(&program)?));
-    let mut settings = PluginSettings::new(stacks, spawner, PluginPool::new());
+    let mut settings = PluginSettings::new(stacks, spawner, PluginPool::new())?;
     settings.attached = attached_plugins::read(&stacks.process_context.environment)?;
     Ok(settings)
 }

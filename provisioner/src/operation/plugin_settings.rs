@@ -6,13 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bridge::host::{AttachedPlugin, PluginPool, Sources};
-use bridge::install::{CacheSettings, GitRepositories, GithubReleases, LocalPackages};
+use bridge::install::{CacheSettings, GitRepositories, GithubReleases, LocalPackages, Verification};
 use bridge::process::{HostEnvironment, Spawner};
 use bridge::provider::grpc::Limits;
 
-use super::Stacks;
 use super::core_packages::CorePackages;
 use super::plugin_events::LoadedPlugins;
+use super::{SetupError, Stacks};
+
+/// Environment variable for which files of packages in the cache are read at a start.
+const VERIFY: &str = "SC_VERIFY";
 
 /// Settings for finding and starting plugins.
 #[derive(Clone)]
@@ -44,17 +47,21 @@ pub struct PluginSettings {
 impl PluginSettings {
     /// Returns the settings for the plugins of stacks, in the environment of their caller, none of them attached. The owner
     /// of the pool closes it.
-    pub fn new(stacks: &Stacks, spawner: Spawner, pool: PluginPool) -> Self {
+    ///
+    /// # Errors
+    /// [`SetupError::Verification`].
+    pub fn new(stacks: &Stacks, spawner: Spawner, pool: PluginPool) -> Result<Self, SetupError> {
         let variables = &stacks.process_context.environment;
         let environment = HostEnvironment::new(
             variables.iter().map(|(name, value)| (OsString::from(name.as_str()), OsString::from(value.as_str()))),
         );
         let root = stacks.repository.root.clone();
         let fetched = CacheSettings {
-            folder: cache_folder(stacks),
+            folder: cache_folder(variables, &root),
             root: root.clone(),
             environment: environment.clone(),
             spawner: spawner.clone(),
+            verification: verification(variables)?,
         };
         let type_cache = fetched.folder.join("types");
         let local = LocalPackages {
@@ -64,7 +71,7 @@ impl PluginSettings {
             spawner: spawner.clone(),
         };
         let packages = CorePackages::new(stacks, fetched.clone());
-        Self {
+        Ok(Self {
             packages,
             secret_files: secret_files(stacks),
             directory: root,
@@ -80,7 +87,7 @@ impl PluginSettings {
             pool,
             attached: BTreeMap::new(),
             loaded: LoadedPlugins::default(),
-        }
+        })
     }
 }
 
@@ -88,6 +95,16 @@ impl PluginSettings {
     /// Returns whether a package is served by a process that runs already.
     pub(super) fn is_attached(&self, package: &str) -> bool {
         self.attached.contains_key(package)
+    }
+}
+
+/// Returns the rule for which files of packages in the cache are read at a start.
+fn verification(variables: &BTreeMap<String, String>) -> Result<Verification, SetupError> {
+    match variables.get(VERIFY).map_or("", String::as_str) {
+        "" => Ok(Verification::default()),
+        "always" => Ok(Verification::Always),
+        "never" => Ok(Verification::Never),
+        other => Err(SetupError::Verification { variable: VERIFY, value: other.to_owned() }),
     }
 }
 
@@ -99,12 +116,12 @@ fn secret_files(stacks: &Stacks) -> Vec<PathBuf> {
 }
 
 /// Returns the folder for packages, and for copies of plugins that are about to run: the user's cache folder, as
-/// programs can be executed there.
-fn cache_folder(stacks: &Stacks) -> PathBuf {
-    let variable = |name: &str| stacks.process_context.environment.get(name).filter(|value| !value.is_empty());
+/// programs can be executed there, or one in the repository.
+pub fn cache_folder(environment: &BTreeMap<String, String>, repository: &Path) -> PathBuf {
+    let variable = |name: &str| environment.get(name).filter(|value| !value.is_empty());
     match (variable("XDG_CACHE_HOME"), variable("HOME")) {
         (Some(cache), _) => Path::new(cache).join("sc"),
         (None, Some(home)) => Path::new(home).join(".cache/sc"),
-        (None, None) => stacks.repository.root.join(".sc/cache"),
+        (None, None) => repository.join(".sc/cache"),
     }
 }

@@ -70,6 +70,14 @@ pub enum SetupError {
         /// Valid values.
         valid: RangeInclusive<u64>,
     },
+    /// An environment variable has no valid rule for the verification of packages.
+    #[error("{variable} must be `always` or `never`, not {value:?}")]
+    Verification {
+        /// The variable.
+        variable: &'static str,
+        /// Value of the variable.
+        value: String,
+    },
     /// The project or the stack has a name that no state can have.
     #[error(transparent)]
     Reference(#[from] ReferenceError),
@@ -229,6 +237,7 @@ impl Hint for SetupError {
         ),
         Self::Reference(_)
         | Self::LeaseSeconds { .. }
+        | Self::Verification { .. }
         | Self::Url { .. }
         | Self::Store { .. }
         | Self::SettingsNotMoved { .. }

@@ -103,7 +103,7 @@ async fn provision_as(folder: &Path, environment: &[(&str, &str)]) -> Report {
     let (access, resumed) = stacks.access(stack, |_| ()).await.unwrap();
     assert_eq!(resumed, None);
     let inputs = RunInputs {
-        plugins: PluginSettings::new(&stacks, Spawner::unsupervised(), PluginPool::new()),
+        plugins: PluginSettings::new(&stacks, Spawner::unsupervised(), PluginPool::new()).unwrap(),
         events: Arc::new(Events::default()),
         signals: StopSignals::default(),
         options: RunOptions::default(),

@@ -14,17 +14,14 @@ mod types;
 
 use std::time::{Duration, Instant};
 
-use plugins::Pinned;
-
 fn main() -> anyhow::Result<()> {
     let quick = std::env::args().any(|argument| argument == "--test" || argument == "--quick");
     let rounds = if quick { 1 } else { 9 };
     println!("| figure | ours | bare loop | ratio | limit |");
     println!("|---|---|---|---|---|");
     stacks::compare(if quick { 10 } else { 200 }, rounds)?;
-    for pinned in [Pinned::Executable, Pinned::Archive] {
-        plugins::compare(pinned, if quick { 2 } else { 20 }, rounds)?;
-    }
+    plugins::compare_with_walk(if quick { 2 } else { 20 }, if quick { 10 } else { 500 }, rounds)?;
+    plugins::compare_sizes(if quick { 1 } else { 5 }, if quick { (4, 1) } else { (256, 8) }, rounds)?;
     schema::compare(if quick { 30 } else { 1_500 }, rounds)?;
     types::compare(if quick { 30 } else { 1_500 }, rounds)?;
     Ok(())

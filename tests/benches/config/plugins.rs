@@ -1,100 +1,129 @@
 //! Measurement of the time to resolve plugins that are already in the cache.
 
-use std::fs::{self, File};
-use std::io::Read as _;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
-use bridge::install::{CacheSettings, GithubReleases, PackageSource as _};
+use bridge::install::{CacheSettings, GithubReleases, PackageSource as _, Verification};
 use bridge::plugin::{Checksum, GithubReleaseSource, PluginName, PluginNames};
 use bridge::process::{HostEnvironment, Spawner};
 use futures_util::future::try_join_all;
-use sha2::{Digest as _, Sha256};
 use tests::releases::{Entry, ReleaseServer, sha256, tar_gz};
+use tokio::runtime::Runtime;
 
 use crate::compare_in_turns;
 
-/// Size of a plugin, that of a small provider.
-const SIZE: usize = 8 << 20;
+/// Start of a program.
+const PROGRAM: &[u8] = b"#!/bin/sh\n";
+const MIB: usize = 1 << 20;
 
-/// Content whose digest is the declared checksum of a plugin.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pinned {
-    /// The executable in the archive: its file is hashed.
-    Executable,
-    /// The archive: it is hashed and decompressed too, and compared with the files.
-    Archive,
+/// Plugins in the cache of a machine without a network, each pinned by the digest of its asset.
+struct Installed {
+    runtime: Runtime,
+    source: GithubReleases,
+    plugins: Vec<(PluginName, GithubReleaseSource)>,
+    folders: Vec<PathBuf>,
+    _cache: tempfile::TempDir,
 }
 
-pub(crate) fn compare(pinned: Pinned, plugins: usize, rounds: usize) -> anyhow::Result<()> {
-    let folder = tempfile::tempdir()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let environment = HostEnvironment::default();
-    let source = GithubReleases::new(CacheSettings {
-        folder: folder.path().join("cache"),
-        root: folder.path().to_owned(),
-        environment,
-        spawner: Spawner::unsupervised(),
-    });
-    let server = runtime.block_on(ReleaseServer::start())?;
-    let is_archive = pinned == Pinned::Archive;
-    let mut plugins_of_server = Vec::new();
-    for plugin in 0..plugins {
-        let mut program = b"#!/bin/sh\n".to_vec();
-        program.resize(SIZE, u8::try_from(plugin % 256)?);
-        let archive = tar_gz(&[(&format!("pulumi-resource-p{plugin}"), Entry::File(0o755, &program))])?;
-        server.publish(&format!("acme/p{plugin}"), "v1.0.0", &[("plugin.tar.gz", &archive)]);
-        let release = GithubReleaseSource {
-            repository: format!("acme/p{plugin}"),
-            tag: "v1.0.0".into(),
-            platform: Some("linux-amd64".parse()?),
-            checksum: Some(Checksum::One(if is_archive { sha256(&archive) } else { sha256(&program) }.parse()?)),
-            asset: Some("plugin.tar.gz".into()),
-            token: None,
-            api_url: Some(server.api_url()),
-            insecure: false,
-            requires_digest: false,
-        };
-        let name: PluginName = format!("p{plugin}").parse()?;
-        plugins_of_server.push((name, release));
-    }
-    let start = || {
-        let resolved = plugins_of_server.iter().map(|(name, release)| {
-            let names = PluginNames { plugin: name, package: name };
-            source.resolve(names, release, &())
+impl Installed {
+    /// Installs plugins whose assets a function makes from their numbers.
+    fn new(count: usize, asset: impl Fn(usize) -> anyhow::Result<Vec<u8>>) -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let source = GithubReleases::new(CacheSettings {
+            folder: folder.path().join("cache"),
+            root: folder.path().to_owned(),
+            environment: HostEnvironment::default(),
+            spawner: Spawner::unsupervised(),
+            verification: Verification::default(),
         });
-        runtime.block_on(try_join_all(resolved))
-    };
-    let folders: Vec<PathBuf> = start()?.iter().map(|package| package.folder().to_owned()).collect();
-    // From here on, no server responds.
-    drop(server);
-    let ours = || {
-        ensure!(start()?.len() == plugins);
-        Ok(())
-    };
-    let hash = || {
-        for folder in &folders {
-            for entry in fs::read_dir(folder)? {
-                let mut file = File::open(entry?.path())?;
-                let (mut hash, mut buffer) = (Sha256::new(), vec![0; 256 * 1024]);
-                loop {
-                    let read = file.read(&mut buffer)?;
-                    if read == 0 {
-                        break;
-                    }
-                    hash.update(&buffer[..read]);
-                }
-                ensure!(hash.finalize().len() == 32);
-            }
+        let mut installed = Self { runtime, source, plugins: Vec::new(), folders: Vec::new(), _cache: folder };
+        for number in 0..count {
+            let server = installed.runtime.block_on(ReleaseServer::start())?;
+            let asset = asset(number)?;
+            server.publish(&format!("acme/p{number}"), "v1.0.0", &[("plugin", &asset)]);
+            let release = GithubReleaseSource {
+                repository: format!("acme/p{number}"),
+                tag: "v1.0.0".into(),
+                platform: Some("linux-amd64".parse()?),
+                checksum: Some(Checksum::One(sha256(&asset).parse()?)),
+                asset: Some("plugin".into()),
+                token: None,
+                api_url: Some(server.api_url()),
+                insecure: false,
+                requires_digest: false,
+            };
+            let name: PluginName = format!("p{number}").parse()?;
+            let names = PluginNames { plugin: &name, package: &name };
+            let package = installed.runtime.block_on(installed.source.resolve(names, &release, &()))?;
+            installed.folders.push(package.folder().to_owned());
+            installed.plugins.push((name, release));
         }
+        Ok(installed)
+    }
+
+    /// Resolves all plugins at the same time, as a run does.
+    fn start(&self) -> anyhow::Result<()> {
+        let resolved = self.plugins.iter().map(|(name, release)| {
+            let names = PluginNames { plugin: name, package: name };
+            self.source.resolve(names, release, &())
+        });
+        ensure!(self.runtime.block_on(try_join_all(resolved))?.len() == self.plugins.len());
+        Ok(())
+    }
+}
+
+/// Compares the start of plugins with a walk that asks the system about the same files.
+pub(crate) fn compare_with_walk(plugins: usize, files: usize, rounds: usize) -> anyhow::Result<()> {
+    let installed = Installed::new(plugins, |number| {
+        let names: Vec<String> = (0..files).map(|file| format!("data/{file}")).collect();
+        let contents: Vec<String> = (0..files).map(|file| format!("{number} {file}")).collect();
+        let program = format!("pulumi-resource-p{number}");
+        let mut entries = vec![(program.as_str(), Entry::File(0o755, PROGRAM)), ("data/", Entry::Folder)];
+        let data = names.iter().zip(&contents);
+        entries.extend(data.map(|(name, content)| (name.as_str(), Entry::File(0o644, content.as_bytes()))));
+        Ok(tar_gz(&entries)?)
+    })?;
+    let walk = || {
+        let mut seen = 0;
+        for folder in &installed.folders {
+            seen += count_files(folder)?;
+        }
+        ensure!(seen == plugins * (files + 1));
         Ok(())
     };
-    let (what, limit) = if is_archive { ("archive", 3.0) } else { ("executable", 1.5) };
-    compare_in_turns(
-        &format!("{plugins} installed plugins of 8 MiB, each with the checksum of its {what}, located without network"),
-        limit,
-        rounds,
-        ours,
-        hash,
-    )
+    let figure = format!(
+        "{plugins} installed plugins of {files} files, each with the checksum of its archive, located and verified without network"
+    );
+    compare_in_turns(&figure, 1.5, rounds, || installed.start(), walk)
+}
+
+/// Compares the start of large plugins with that of small ones.
+pub(crate) fn compare_sizes(plugins: usize, (large, small): (usize, usize), rounds: usize) -> anyhow::Result<()> {
+    let of_size = |mebibytes: usize| {
+        Installed::new(plugins, |number| {
+            let mut program = PROGRAM.to_vec();
+            program.resize(mebibytes * MIB, u8::try_from(number % 256)?);
+            Ok(program)
+        })
+    };
+    let [large_ones, small_ones] = [of_size(large)?, of_size(small)?];
+    let figure = format!("{plugins} installed plugins of {large} MiB, against {plugins} of {small} MiB");
+    compare_in_turns(&figure, 1.2, rounds, || large_ones.start(), || small_ones.start())
+}
+
+/// Asks the system about each file below a folder, and returns their number.
+fn count_files(folder: &Path) -> anyhow::Result<usize> {
+    let mut count = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            count += count_files(&entry.path())?;
+        } else {
+            ensure!(entry.metadata()?.is_file());
+            count += 1;
+        }
+    }
+    Ok(count)
 }

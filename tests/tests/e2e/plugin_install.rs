@@ -128,6 +128,48 @@ fn plugin_of_a_github_release_is_installed_and_used() {
     assert_cache_is_intact(&repository);
 }
 
+/// Shows: plugins.md#the-cache "`sc plugin verify` reads all packages of the cache, and fails if one is not as it was fetched."
+#[test]
+fn packages_in_the_cache_are_verified() {
+    let server = Server::new();
+    let repository = server.repository("");
+    assert!(repository.expect_exit(0, "plugin verify").contains("no packages are in the cache"));
+    repository.expect_exit(0, "plugin install");
+    let filtered = |output: String| filter_output(&output, &[(&repository.path(""), "[repo]")]);
+    insta::assert_snapshot!(filtered(repository.expect_exit(0, "plugin verify")), @"
+    exit 0
+    --- out
+    SOURCE                            REVISION  STATE
+    github-release acme/pulumi-files  v1.2.3    verified
+      DIGEST  sha256:[id]
+    --- err
+    ");
+    let packages = repository.path("home/.cache/sc/packages");
+    let package = fs::read_dir(&packages).unwrap().next().unwrap().unwrap().path();
+    let license = package.join("LICENSE");
+    fs::remove_file(&license).unwrap();
+    fs::write(&license, "paid").unwrap();
+    insta::assert_snapshot!(filtered(repository.expect_exit(1, "plugin verify")), @"
+    exit 1
+    --- out
+    SOURCE                            REVISION  STATE
+    github-release acme/pulumi-files  v1.2.3    damaged
+      DIGEST  sha256:[id]
+    --- err
+    error: 1 package is not as it was fetched
+      hint: it is not run: the next run that needs such a package fetches it again, as `sc plugin install` does
+    ");
+    assert!(
+        repository.expect_exit(0, "provision -S").contains("the package in the cache is damaged; it is fetched again")
+    );
+    assert!(repository.expect_exit(0, "plugin verify --json").contains(r#""state":"verified""#));
+    // A rule that is not one changes nothing.
+    let mut command = repository.command("preview");
+    command.env("SC_VERIFY", "sometimes");
+    let output = repository.start_command(command).output();
+    assert!(output.contains("SC_VERIFY must be `always` or `never`, not \"sometimes\""), "{output}");
+}
+
 fn size() -> String {
     let tenths = archive().len() / 100_000;
     format!("{}.{} MB", tenths / 10, tenths % 10)

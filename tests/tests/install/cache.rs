@@ -48,7 +48,7 @@ async fn everything_in_the_cache_is_private() {
     set_mode(&machine.path("cache"), 0o755);
     machine.install(&plugin(release_source(&server.api_url(), "v1.0.0"))).await.unwrap();
     let paths = tree(&machine.path("cache"));
-    for expected in ["packages", "names", "downloads", "locks"] {
+    for expected in ["packages", "fingerprints", "names", "downloads", "locks"] {
         assert!(paths.contains(&machine.path("cache").join(expected)), "{expected}");
     }
     for path in paths {
@@ -79,7 +79,7 @@ async fn cache_that_others_can_write_to_is_refused_on_a_miss_and_on_a_hit() {
     assert!(hint.contains(&format!("`chmod -R go-w {}`", cache.display())), "{hint}");
     assert!(server.requests().is_empty() && mode(&cache) == 0o777);
     set_mode(&cache, 0o700);
-    for folder in ["names", "packages", "locks", "work", "downloads"] {
+    for folder in ["names", "packages", "fingerprints", "locks", "work", "downloads"] {
         let folder = cache.join(folder);
         fs::create_dir(&folder).unwrap();
         set_mode(&folder, 0o775);
@@ -130,7 +130,8 @@ fn forge(machine: &Machine, folder: &Path) {
     }
 }
 
-/// Shows: plugins.md#the-cache "an edit in the cache does not make another plugin run under a `checksum`"
+/// Shows: plugins.md#the-cache "an edit of the
+///   package does not make another plugin run under a `checksum`"
 #[tokio::test]
 async fn pinned_package_is_not_run_after_its_executable_folder_and_entry_were_edited() {
     let archive = tar_gz(&[("pulumi-resource-reef", Entry::File(0o755, &script("hello")))]).unwrap();
@@ -152,8 +153,7 @@ async fn pinned_package_is_not_run_after_its_executable_folder_and_entry_were_ed
     }
 }
 
-/// Shows: plugins.md#the-cache "If it is the digest of an archive, the archive in `downloads` is hashed and
-///   decompressed"
+/// Shows: plugins.md#the-cache "Without a fingerprint, the archive in `downloads` is hashed and decompressed"
 #[tokio::test]
 async fn pinned_archive_that_was_edited_is_no_evidence() {
     let evil = tar_gz(&[("pulumi-resource-reef", Entry::File(0o755, &script("evil")))]).unwrap();
@@ -203,11 +203,21 @@ async fn identical_packages_are_stored_once() {
 async fn altered_package_is_fetched_again() {
     let (machine, server) = (Machine::new(), server().await);
     let plugin_config = plugin(release_source(&server.api_url(), "v1.0.0"));
-    let alterations: [&dyn Fn(&std::path::Path); 5] = [
+    let alterations: [&dyn Fn(&std::path::Path); 7] = [
         &|folder| fs::set_permissions(folder.join("pulumi-resource-reef"), fs::Permissions::from_mode(0o400)).unwrap(),
         &|folder| write(&folder.join("pulumi-resource-reef"), &script("evil"), 0o755),
         &|folder| write(&folder.join("pulumi-resource-reef"), b"", 0o755),
         &|folder| write(&folder.join("PulumiPlugin.yaml"), b"runtime: python", 0o644),
+        &|folder| fs::rename(folder.join("pulumi-resource-reef"), folder.join("pulumi-resource-ref")).unwrap(),
+        // Another content of the same size, with the time of the earlier one.
+        &|folder| {
+            let program = folder.join("pulumi-resource-reef");
+            let before = fs::metadata(&program).unwrap();
+            write(&program, &script("hellO"), 0o500);
+            let file = fs::File::open(&program).unwrap();
+            file.set_modified(before.modified().unwrap()).unwrap();
+            assert_eq!(fs::metadata(&program).unwrap().len(), before.len());
+        },
         &|folder| fs::remove_file(folder.join("pulumi-resource-reef")).unwrap(),
     ];
     for alteration in alterations {

@@ -4,6 +4,7 @@
 
 mod archives;
 mod cache;
+mod fingerprints;
 mod git;
 mod manifests;
 mod release;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use bridge::install::{
-    CacheSettings, FetchEvent, FetchEvents, GitRepositories, GithubReleases, InstallError, PackageSource,
+    CacheSettings, FetchEvent, FetchEvents, GitRepositories, GithubReleases, InstallError, PackageSource, Verification,
     VerifiedPackage,
 };
 use bridge::plugin::{Checksum, GitSource, GithubReleaseSource, PluginConfig, PluginSource, SourceToken};
@@ -26,6 +27,8 @@ struct Machine {
     events: Events,
     /// Folder that precedes the others on PATH.
     programs: Option<PathBuf>,
+    /// Rule for which files of packages in the cache are read.
+    verification: Verification,
 }
 
 /// Sink that keeps events.
@@ -44,7 +47,7 @@ impl Machine {
         for name in ["repo", "home"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
-        Self { folder, events: Events::default(), programs: None }
+        Self { folder, events: Events::default(), programs: None, verification: Verification::default() }
     }
 
     fn path(&self, path: &str) -> PathBuf {
@@ -57,7 +60,8 @@ impl Machine {
         let path = std::env::join_paths(folders).unwrap();
         let environment = HostEnvironment::new([("PATH".into(), path), ("HOME".into(), self.path("home").into())]);
         let spawner = Spawner::unsupervised();
-        CacheSettings { folder: self.path("cache"), root: self.path("repo"), environment, spawner }
+        let verification = self.verification;
+        CacheSettings { folder: self.path("cache"), root: self.path("repo"), environment, spawner, verification }
     }
 
     async fn install(&self, plugin: &PluginConfig) -> Result<VerifiedPackage, InstallError> {

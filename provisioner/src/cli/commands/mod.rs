@@ -8,6 +8,7 @@ pub(crate) mod init;
 pub(crate) mod man;
 pub(crate) mod plugin;
 pub(crate) mod plugin_debug;
+mod plugin_verify;
 pub(crate) mod preview;
 pub(crate) mod provision;
 pub(crate) mod refresh;

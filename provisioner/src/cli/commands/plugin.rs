@@ -15,6 +15,7 @@ use provisioner::operation::{
 };
 
 use super::plugin_debug::{self, DebugArgs};
+use super::plugin_verify::{self, VerifyArgs};
 use crate::cli::args::{GlobalArgs, StacksArgs};
 use crate::cli::attached_plugins;
 use crate::cli::display::{Line, Secrets};
@@ -47,6 +48,11 @@ pub(crate) enum PluginVerb {
     /// Prints the declared checksum of a pinned plugin for the current platform, and the checksum that pins a `local`
     /// plugin. `sc plugin install` prints those of the other plugins.
     Ls(LsArgs),
+    /// Read all packages in the cache, and compare them with what was fetched
+    ///
+    /// A run compares what the file system says about each file of a package, and reads those that have changed. This command reads
+    /// all of them. It fetches and removes nothing: a package that is damaged is fetched again by the next run that needs it.
+    Verify(VerifyArgs),
     /// Start a plugin for other programs, which attach to it: for a debugger, or for `pulumi`
     ///
     /// The plugin is started as by a run, but is not configured, and ends with this command. Prints the variable by which
@@ -86,6 +92,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &PluginCommand) -
         PluginVerb::Debug(args) => plugin_debug::run(ui, global, args).await,
         PluginVerb::Ls(args) => list(ui, global, args).await,
         PluginVerb::Install(args) => install(ui, global, args).await,
+        PluginVerb::Verify(args) => plugin_verify::run(ui, global, args).await,
         PluginVerb::ServeExample(args) => {
             let variable = |name: &str| std::env::var(name).ok();
             let served = plugins_example::run(args.arguments.iter().cloned(), variable).await;
@@ -208,7 +215,7 @@ struct Listed<'s> {
 async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exit> {
     let stacks = read_stacks(ui, global, &args.stacks)?;
     // Nothing is started.
-    let mut settings = PluginSettings::new(&stacks, Spawner::unsupervised(), PluginPool::new());
+    let mut settings = PluginSettings::new(&stacks, Spawner::unsupervised(), PluginPool::new())?;
     settings.attached = attached_plugins::read(&stacks.process_context.environment)?;
     let mut undeclared = Vec::new();
     for stack in &stacks.stacks {

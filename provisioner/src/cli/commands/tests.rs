@@ -14,7 +14,7 @@ fn help(words: &[&str]) -> String {
 
 #[test]
 fn help_of_each_command() {
-    let commands: [&[&str]; 45] = [
+    let commands: [&[&str]; 46] = [
         &[],
         &["init"],
         &["provision"],
@@ -45,6 +45,7 @@ fn help_of_each_command() {
         &["stack", "import"],
         &["plugin", "install"],
         &["plugin", "ls"],
+        &["plugin", "verify"],
         &["plugin", "debug"],
         &["stack", "secret-get"],
         &["secrets"],

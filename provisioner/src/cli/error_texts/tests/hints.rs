@@ -212,6 +212,7 @@ fn setup_errors() -> Vec<SetupError> {
         SetupError::ClientStack { name: name() },
         SetupError::SeveralStacks(Vec::new()),
         SetupError::TwoCompressions { gzip: "A", zstd: "B" },
+        SetupError::Verification { variable: "A", value: String::new() },
         SetupError::LeaseSeconds { variable: "A", value: String::new(), valid: 1..=2 },
         SetupError::Reference(StackReference::new("", "").unwrap_err()),
         SetupError::Url { stack: name(), source: "no".into() },
