@@ -2,7 +2,7 @@
 //!
 //! Excluded: server.yaml, stacks, states, decisions about the steps of a resource. Modules import downwards only:
 //! `host → provider → launch → install → source → plugin → json → yaml → process → peer → fs → speed →
-//! terminal → shell → error → message_text`.
+//! terminal → shell → error → message_text → zstd`.
 
 #![warn(missing_docs)]
 
@@ -22,3 +22,4 @@ pub mod source;
 pub mod speed;
 pub mod terminal;
 pub mod yaml;
+pub mod zstd;

@@ -4,11 +4,12 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use super::cache_key::{CacheEntry, CacheKey};
 use super::content::check_program;
 use super::file_digests::FileDigests;
 use super::fingerprint::FileTime;
 use super::layout::{ExecutableNames, Located, locate, read_manifest};
-use super::package_cache::{CacheEntry, CacheKey, CachedPackage, Lookup, PackageCache, Verification};
+use super::package_cache::{CachedPackage, Lookup, PackageCache, Verification};
 use super::run_blocking;
 use super::runtime::{PluginOrigin, RuntimeContext};
 use super::verify::CheckedFiles;
@@ -50,6 +51,8 @@ pub(super) struct Fetched {
     pub(super) download: Option<Download>,
     /// Folder with the files of the package.
     pub(super) folder: PathBuf,
+    /// Digests of its files, if they were hashed while they were written.
+    pub(super) files: Option<FileDigests>,
 }
 
 impl Fetched {
@@ -73,6 +76,8 @@ pub(super) struct Download {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PackageSpec<'a> {
     pub(super) names: PluginNames<'a>,
+    /// Accepted names of its executable.
+    pub(super) executables: &'a ExecutableNames,
     /// Digest that `checksum` declares for the platform. `None` without a checksum.
     pub(super) expected_digest: Option<Sha256Digest>,
     /// Folder of the plugin, relative to the folder of the package.
@@ -86,7 +91,7 @@ impl PackageSpec<'_> {
     /// digest of all files of the package, because any of them may be executed. Otherwise returns the digest of the
     /// plugin's executable.
     pub(super) fn pinning_digest(&self, folder: &Path, files: &FileDigests) -> Result<Sha256Digest, InstallError> {
-        let program = match locate(&ExecutableNames::new(self.names), &self.plugin_folder(folder)?)? {
+        let program = match locate(self.executables, &self.plugin_folder(folder)?)? {
             Located::Manifest => return Ok(files.checksum_digest()),
             Located::Executable(program) => program,
         };
@@ -100,7 +105,7 @@ impl PackageSpec<'_> {
     /// Returns an error if what a fetched package starts cannot be executed, or if its manifest cannot be used.
     fn check_program(&self, fetched: &Fetched) -> Result<(), InstallError> {
         let plugin_folder = self.plugin_folder(&fetched.folder)?;
-        let program = match locate(&ExecutableNames::new(self.names), &plugin_folder)? {
+        let program = match locate(self.executables, &plugin_folder)? {
             Located::Executable(program) => program,
             Located::Manifest => match read_manifest(&plugin_folder)?.runtime {
                 PluginRuntime::Go { binary: Some(binary) } => {
@@ -190,17 +195,18 @@ impl CachedFetcher {
                 let text = "the package in the cache is damaged; it is fetched again";
                 events.emit(FetchEvent::Warning(text.to_owned()));
                 let (cache, key) = (self.cache.clone(), key.clone());
-                run_blocking(move || cache.remove(&key)).await?;
+                run_blocking(move || cache.remove_damaged(&key)).await?;
             }
             Lookup::Missing => {}
         }
         let cache = self.cache.clone();
         let scratch = Arc::new(run_blocking(move || cache.scratch()).await?);
-        let fetched = fetch(&scratch).await?;
-        let (package_folder, work) = (fetched.folder.clone(), Arc::clone(&scratch));
+        let mut fetched = fetch(&scratch).await?;
+        let (package_folder, work, hashed) = (fetched.folder.clone(), Arc::clone(&scratch), fetched.files.take());
         let (begun, files) = run_blocking(move || {
-            let begun = FileTime::after_changes_of(&package_folder, work.path())?;
-            Ok((begun, FileDigests::of(&package_folder)?))
+            let (begun, are_shown) = FileTime::after_changes_of(&package_folder, hashed.as_ref(), work.path())?;
+            let hashed = hashed.filter(|_| are_shown);
+            Ok((begun, hashed.map_or_else(|| FileDigests::of(&package_folder), Ok)?))
         })
         .await?;
         spec.check_program(&fetched)?;
@@ -243,15 +249,14 @@ impl CachedFetcher {
             Some(digest) => digest,
             None => spec.pinning_digest(&cached.folder, &cached.files)?,
         };
-        let names = ExecutableNames::new(spec.names);
-        let (program, arguments, built) = match locate(&names, &plugin_folder)? {
+        let (program, arguments, built) = match locate(spec.executables, &plugin_folder)? {
             Located::Executable(program) => (program, Vec::new(), None),
             Located::Manifest => {
                 let manifest = read_manifest(&plugin_folder)?;
                 let CacheSettings { environment, spawner, .. } = &self.settings;
                 let runtime = RuntimeContext { environment, spawner, cache: &self.cache, events };
                 let origin = PluginOrigin::Fetched { package: &cached.folder };
-                runtime.start_command(&names, &manifest, &plugin_folder, origin).await?
+                runtime.start_command(spec.executables, &manifest, &plugin_folder, origin).await?
             }
         };
         Ok(VerifiedPackage {

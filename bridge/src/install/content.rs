@@ -20,7 +20,9 @@ const MAX_QUOTED: usize = 60;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Gzip,
+    Zstd,
     Tar,
+    Zip,
     Plain,
     /// Archive format that is not supported, by its name.
     Unsupported(&'static str),
@@ -30,10 +32,12 @@ impl Kind {
     pub(super) fn of(head: &[u8]) -> Self {
         match head {
             [0x1f, 0x8b, ..] => Self::Gzip,
-            [b'P', b'K', 3, 4, ..] => Self::Unsupported("zip"),
+            // A local file, or the end of an archive without files.
+            [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Self::Zip,
             [0xfd, b'7', b'z', b'X', b'Z', ..] => Self::Unsupported("xz"),
             [b'B', b'Z', b'h', ..] => Self::Unsupported("bzip2"),
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Unsupported("zstd"),
+            // A frame, or one that is skipped.
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Self::Zstd,
             [b'7', b'z', 0xbc, 0xaf, ..] => Self::Unsupported("7z"),
             head if head.get(257..262) == Some(b"ustar") || is_tar(head) => Self::Tar,
             _ => Self::Plain,
@@ -102,6 +106,8 @@ pub(super) fn check_program(path: &Path, name: &str, platform: Option<Platform>)
 pub(super) fn describe(head: &[u8]) -> String {
     match Kind::of(head) {
         Kind::Gzip => return "a gzip-compressed file".to_owned(),
+        Kind::Zstd => return "a zstd-compressed file".to_owned(),
+        Kind::Zip => return "a zip archive".to_owned(),
         Kind::Tar => return "a tar archive".to_owned(),
         Kind::Unsupported(format) => return format!("a {format} archive"),
         Kind::Plain => {}

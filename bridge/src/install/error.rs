@@ -124,6 +124,16 @@ pub enum InstallError {
         /// Names of the assets that the release has.
         available: Vec<String>,
     },
+    /// Several assets of the release may be that for this platform.
+    #[error("release {release} has several assets for {platform}{}", list_suffix("they are", "none", available))]
+    SeveralAssets {
+        /// Repository and tag.
+        release: String,
+        /// The platform.
+        platform: Platform,
+        /// Names of the assets that fit.
+        available: Vec<String>,
+    },
     /// The server publishes no digest of the asset, and none is declared.
     #[error("no digest of {asset} is published, so that it cannot be verified")]
     NoDigest {
@@ -220,6 +230,7 @@ impl Hint for InstallError {
             Self::PublishedMismatch { .. } => NOT_AS_PUBLISHED,
             Self::ChecksumMismatch { published: Some(published), found, .. } if published != found => NOT_AS_PUBLISHED,
             Self::ChecksumMismatch { .. } => "if the plugin was changed on purpose, declare the new checksum",
+            Self::SeveralAssets { .. } => "name one in source.asset, in which {version}, {os} and {arch} are replaced",
             Self::NoAsset { .. } => "source.asset sets another name, in which {version}, {os} and {arch} are replaced",
             Self::NotUploaded { .. } => {
                 "run the command again once the author has completed the upload, or set source.version to another release"
@@ -230,7 +241,7 @@ impl Hint for InstallError {
                  declare another version"
             }
             Self::Archive { source: ArchiveError::UnsupportedFormat(_), .. } => {
-                "publish a tar.gz that holds the executable, or the executable itself; source.asset names another asset"
+                "publish an archive (tar.gz, tar.zst, tar, zip) that holds the executable, or the executable itself; source.asset names another asset"
             }
             Self::Archive { source: ArchiveError::Unreadable(_) | ArchiveError::NoFiles, .. } => {
                 PartOfPackage::Asset.hint()
@@ -282,7 +293,7 @@ pub enum PartOfPackage {
 impl PartOfPackage {
     fn expected(self) -> &'static str {
         match self {
-            Self::Asset | Self::CompressedProgram => "a tar.gz, a tar or an executable",
+            Self::Asset | Self::CompressedProgram => "an archive (tar.gz, tar.zst, tar, zip) or an executable",
             Self::Program => "an executable: a program, or a script that begins with #!",
         }
     }
@@ -294,7 +305,7 @@ impl PartOfPackage {
                  source.version to another release or source.asset to another asset"
             }
             Self::CompressedProgram => {
-                "publish a tar.gz that holds the executable, or the executable itself; source.asset names another asset"
+                "publish an archive (tar.gz, tar.zst, tar, zip) that holds the executable, or the executable itself; source.asset names another asset"
             }
             Self::Program => {
                 "nothing of it was kept: run the command again once the author has published the executable itself, or \
@@ -314,7 +325,7 @@ pub enum ArchiveError {
     #[error("it holds no files")]
     NoFiles,
     /// The archive format is not supported.
-    #[error("it is a {0} archive; tar, tar.gz and plain executables are supported")]
+    #[error("it is a {0} archive; tar.gz, tar.zst, tar, zip and plain executables are supported")]
     UnsupportedFormat(&'static str),
     /// An entry is unsafe: it may do more than add a file to the folder.
     #[error("its entry {path:?} is refused: {reason}")]

@@ -36,18 +36,27 @@ pub(super) struct FileTime(i64, i64);
 
 impl FileTime {
     /// Returns the time of the file system of a folder, once it is later than the last change of a file below `package`, or after a
-    /// limit. Creates a file in the folder.
-    pub(super) fn after_changes_of(package: &Path, folder: &Path) -> Result<Self, InstallError> {
-        let mut newest = None;
-        visit(package, package, &mut |_, metadata| {
+    /// limit, and whether `files` are what the file system shows: it may not tell upper and lower case apart, or give all files one
+    /// mode. Creates a file in the folder.
+    pub(super) fn after_changes_of(
+        package: &Path,
+        files: Option<&FileDigests>,
+        folder: &Path,
+    ) -> Result<(Self, bool), InstallError> {
+        let (mut newest, mut count, mut are_shown) = (None, 0, true);
+        visit(package, package, &mut |path, metadata| {
             newest = newest.max(Some(Self::of_change(metadata)));
+            count += 1;
+            let kind = if metadata.is_symlink() { FileKind::Link } else { FileKind::of_mode(metadata.mode()) };
+            are_shown &= files.and_then(|files| files.entry(path)).is_some_and(|file| file.kind == kind);
             Ok(())
         })?;
+        are_shown &= files.is_some_and(|files| files.paths().count() == count);
         let mut waited = Duration::ZERO;
         loop {
             let now = Self::now(folder)?;
             if Some(now) > newest || waited >= CLOCK_LIMIT {
-                return Ok(now);
+                return Ok((now, are_shown));
             }
             std::thread::sleep(CLOCK_POLL_INTERVAL);
             waited += CLOCK_POLL_INTERVAL;
@@ -182,7 +191,7 @@ impl Fingerprint {
 
     /// Reads the text of a fingerprint; `None` if it is malformed, incomplete, or of another version.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let mut lines = text.strip_prefix(FIRST_WORDS)?.strip_suffix(END)?.lines();
+        let mut lines = text.strip_prefix(FIRST_WORDS)?.strip_suffix(END)?.split_terminator('\n');
         let begun = FileTime::parse(lines.next()?)?;
         let (mut downloads, mut statuses, mut digests) = (Vec::new(), BTreeMap::new(), FileDigests::default());
         for line in lines {

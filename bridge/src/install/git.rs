@@ -7,11 +7,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::cache_key::{CacheEntry, CacheKey};
 use super::cached_fetcher::{CacheSettings, CachedFetcher, Fetched, PackageSpec};
-use super::package_cache::{CacheEntry, CacheKey, CachedPackage};
+use super::layout::ExecutableNames;
+use super::members::MAX_MEMBERS;
+use super::package_cache::CachedPackage;
 use super::progress::Progress;
 use super::run_blocking;
-use super::unpack::{MAX_BYTES, MAX_ENTRIES, MAX_PATH_DEPTH, MAX_PATH_LENGTH};
+use super::unpack::{MAX_BYTES, MAX_PATH_DEPTH, MAX_PATH_LENGTH};
 use super::verify::{check_transport, expected_digest};
 use super::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::fs::{FileError, ScratchFolder, create_private_folders};
@@ -41,7 +44,9 @@ impl PackageSource for GitRepositories {
         source: &GitSource,
     ) -> Result<Option<Sha256Digest>, InstallError> {
         let platform = source.platform.or(Platform::current());
-        let spec = PackageSpec { names, expected_digest: None, subdir: &source.subdir, platform };
+        let executables = ExecutableNames::new(names);
+        let spec =
+            PackageSpec { names, executables: &executables, expected_digest: None, subdir: &source.subdir, platform };
         let remote = Remote::new(&source.url, &self.fetcher.settings.root, source.token.clone())?;
         let resolution = Resolution { fetcher: &self.fetcher, source, remote, spec, events: &() };
         let found = match self.fetcher.find(&resolution.key(&source.revision), spec).await? {
@@ -60,7 +65,8 @@ impl PackageSource for GitRepositories {
         check_transport(source.unprotected_address())?;
         let platform = source.platform.or(Platform::current());
         let expected_digest = expected_digest(source.checksum.as_ref(), platform)?;
-        let spec = PackageSpec { names, expected_digest, subdir: &source.subdir, platform };
+        let executables = ExecutableNames::new(names);
+        let spec = PackageSpec { names, executables: &executables, expected_digest, subdir: &source.subdir, platform };
         let remote = Remote::new(&source.url, &self.fetcher.settings.root, source.token.clone())?;
         let resolution = Resolution { fetcher: &self.fetcher, source, remote, spec, events };
         let cached = resolution.resolve_revision().await?;
@@ -125,7 +131,7 @@ impl Resolution<'_> {
         create_private_folders(&folder)?;
         let progress = Progress::start(self.events, &self.remote.display_url(), None);
         let limits = TreeLimits {
-            entries: MAX_ENTRIES,
+            entries: MAX_MEMBERS,
             bytes: MAX_BYTES,
             path_length: MAX_PATH_LENGTH,
             path_depth: MAX_PATH_DEPTH,
@@ -139,7 +145,7 @@ impl Resolution<'_> {
             result
         })
         .await?;
-        Ok(Fetched { revision, name: self.remote.display_url(), download: None, folder })
+        Ok(Fetched { revision, name: self.remote.display_url(), download: None, folder, files: None })
     }
 }
 

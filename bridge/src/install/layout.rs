@@ -1,9 +1,13 @@
 //! Layout of a plugin's folder: one executable with the name of the plugin, or a `PulumiPlugin.yaml` and its files.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::InstallError;
-use crate::fs::{FileError, MAX_DOCUMENT_BYTES, read_if_exists, utf8};
+use super::content::{is_program, read_head};
+use super::file_digests::FileKind;
+use crate::fs::{FileError, MAX_DOCUMENT_BYTES, open_regular, read_if_exists, utf8};
 use crate::plugin::{PluginManifest, PluginNames, PluginVersion, VersionRange};
 
 /// Accepted names of a plugin's executable.
@@ -13,12 +17,25 @@ pub(super) struct ExecutableNames {
     pub(super) of_plugin: String,
     /// Name derived from the package of the plugin.
     pub(super) of_package: String,
+    /// True if the only program at the top of the package counts where none has a name: in an archive of a release.
+    accepts_only_program: bool,
 }
 
 impl ExecutableNames {
     /// Returns the accepted names for a plugin.
     pub(super) fn new(names: PluginNames<'_>) -> Self {
-        Self { of_plugin: names.plugin.executable(), of_package: names.package.executable() }
+        let (of_plugin, of_package) = (names.plugin.executable(), names.package.executable());
+        Self { of_plugin, of_package, accepts_only_program: false }
+    }
+
+    /// Returns the names, where the only program at the top of the package counts if none has a name.
+    pub(super) fn or_only_program(self) -> Self {
+        Self { accepts_only_program: true, ..self }
+    }
+
+    /// Returns whether the only program at the top of the package counts if none has a name.
+    pub(super) fn accepts_only_program(&self) -> bool {
+        self.accepts_only_program
     }
 
     /// Returns the names in the order of their precedence.
@@ -42,8 +59,29 @@ pub(super) fn locate(names: &ExecutableNames, folder: &Path) -> Result<Located, 
         return Ok(Located::Manifest);
     }
     let found = names.iter().map(|name| folder.join(name)).find(|executable| executable.is_file());
+    let found = match found {
+        None if names.accepts_only_program => only_program(folder)?,
+        found => found,
+    };
     let none = || InstallError::NoPlugin { folder: folder.to_owned(), executable: names.of_plugin.clone() };
     found.map(Located::Executable).ok_or_else(none)
+}
+
+/// Returns the only program in a folder; `None` if there is none, or if there are several.
+fn only_program(folder: &Path) -> Result<Option<PathBuf>, InstallError> {
+    let mut programs = Vec::new();
+    for member in fs::read_dir(folder).map_err(FileError::of("list", folder))? {
+        let path = member.map_err(FileError::of("list", folder))?.path();
+        let metadata = path.symlink_metadata().map_err(FileError::of("read", &path))?;
+        if !metadata.is_file() || FileKind::of_mode(metadata.permissions().mode()) != FileKind::Executable {
+            continue;
+        }
+        let head = open_regular(&path).and_then(|file| read_head(&file)).map_err(FileError::of("read", &path))?;
+        if is_program(&head, None) {
+            programs.push(path);
+        }
+    }
+    Ok(programs.pop().filter(|_| programs.is_empty()))
 }
 
 /// Reads the manifest of a folder. Returns an error if it requires another version of Pulumi.

@@ -10,6 +10,8 @@
 //! git              source::Git ─► verify ─► cache                                      ┘
 //! ```
 
+mod asset_names;
+mod cache_key;
 mod cached_fetcher;
 mod cached_packages;
 mod checksum_file;
@@ -20,6 +22,7 @@ mod fingerprint;
 mod git;
 mod layout;
 mod local;
+mod members;
 mod package;
 mod package_cache;
 mod progress;

@@ -26,9 +26,8 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use super::InstallError;
+use super::cache_key::{CacheEntry, CacheKey};
 use super::file_digests::{FileDigests, hash_while_reading};
 use super::fingerprint::{FileTime, Fingerprint};
 use super::unpack::DownloadedFile;
@@ -54,57 +53,6 @@ const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug)]
 pub(super) struct PackageCache {
     root: PathBuf,
-}
-
-/// Key of a declaration. Stored in plain text, so it must not contain credentials.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct CacheKey(String);
-
-impl CacheKey {
-    /// Creates a key from the parts that identify the declaration.
-    pub(super) fn new<'a>(parts: impl IntoIterator<Item = &'a str>) -> Self {
-        Self(parts.into_iter().collect::<Vec<_>>().join("\n"))
-    }
-
-    /// Creates the entry of this key for a fetched package.
-    pub(super) fn new_entry(
-        &self,
-        revision: &str,
-        download_digest: Option<Sha256Digest>,
-        package_digest: Sha256Digest,
-    ) -> CacheEntry {
-        CacheEntry { key: self.0.clone(), revision: revision.to_owned(), download_digest, package_digest }
-    }
-
-    /// Returns the kind and the place of the source; `None` for a revision that can change, whose package has another key as well.
-    pub(super) fn source(&self) -> Option<String> {
-        let parts: Vec<&str> = self.0.split('\n').collect();
-        match parts[..] {
-            ["github-release", _, name, ..] => Some(format!("github-release {name}")),
-            ["git", url, ..] => Some(format!("git {url}")),
-            _ => None,
-        }
-    }
-
-    fn file_name(&self) -> String {
-        Sha256Digest::of(&self.0).to_hex()
-    }
-}
-
-/// Entry of the cache: the package that was fetched for a declaration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct CacheEntry {
-    /// Text of the key.
-    #[serde(rename = "of")]
-    pub(super) key: String,
-    /// Tag of the release, or full id of the commit.
-    pub(super) revision: String,
-    /// Digest of the downloaded file. `None` for git.
-    #[serde(rename = "download", default, skip_serializing_if = "Option::is_none")]
-    pub(super) download_digest: Option<Sha256Digest>,
-    /// Digest of its files, see [`FileDigests::cache_digest`].
-    #[serde(rename = "package")]
-    pub(super) package_digest: Sha256Digest,
 }
 
 /// Rule for which files of packages in the cache a start reads.
@@ -242,8 +190,11 @@ impl PackageCache {
                 let downloads = known.downloads.clone();
                 return Ok(Some((known.into_digests(), downloads)));
             }
-            known => known.filter(|_| verification == Verification::Changed),
+            known => known,
         };
+        // They are about digests, which the file system does not change.
+        let downloads = known.as_ref().map(|known| known.downloads.clone()).unwrap_or_default();
+        let known = known.filter(|_| verification == Verification::Changed);
         // A cache that cannot be written, such as that of an image, keeps its fingerprint.
         let scratch = self.scratch().ok();
         let begun = scratch.as_ref().and_then(|scratch| FileTime::now(scratch.path()).ok());
@@ -251,7 +202,6 @@ impl PackageCache {
         if files.cache_digest() != package_digest {
             return Ok(None);
         }
-        let downloads = known.map(|known| known.downloads).unwrap_or_default();
         if let Some(begun) = begun {
             self.keep_fingerprint(folder, package_digest, &files, begun, downloads.clone()).ok();
         }
@@ -276,6 +226,8 @@ impl PackageCache {
         downloads: Vec<Sha256Digest>,
     ) -> Result<(), InstallError> {
         let fingerprint = Fingerprint::take(folder, files.clone(), begun, downloads)?;
+        // A loss of power must not leave the fingerprint of files that are not there.
+        flush_files(folder)?;
         self.write_fingerprint(package_digest, &fingerprint)
     }
 
@@ -327,9 +279,14 @@ impl PackageCache {
         Ok(rename(archive, &path).map_err(FileError::of("create", &path))?)
     }
 
-    /// Removes the package and the entry of a key. Running processes keep their open files.
-    pub(super) fn remove(&self, key: &CacheKey) -> Result<(), InstallError> {
-        if let Some(entry) = self.entry(key)? {
+    /// Removes the entry of a key, and its package if it is damaged: another run may have replaced it since. Running processes keep
+    /// their open files.
+    pub(super) fn remove_damaged(&self, key: &CacheKey) -> Result<(), InstallError> {
+        let entry = self.entry(key)?;
+        let _lock = entry.as_ref().map(|entry| self.lock_package(entry.package_digest)).transpose()?;
+        if let Some(entry) = entry
+            && !matches!(self.open(key, Verification::Changed), Ok(Lookup::Valid(..)))
+        {
             let removed = self.scratch()?;
             let package = self.package_path(entry.package_digest);
             let moved = rename(&package, &removed.path().join("package"));
@@ -377,6 +334,7 @@ impl PackageCache {
         let digest = files.cache_digest();
         let folder = self.package_path(digest);
         create_private_folders(&self.root.join("packages"))?;
+        let _lock = self.lock_package(digest)?;
         match rename(source, &folder) {
             Ok(()) => {}
             Err(error) if is_existing_folder(&error) => {
@@ -394,7 +352,6 @@ impl PackageCache {
             }
             Err(error) => return Err(FileError::of("create", &folder)(error).into()),
         }
-        flush_files(&folder)?;
         // The package may be there because another archive has the same files.
         let mut downloads = self.fingerprint(digest)?.map(|known| known.downloads).unwrap_or_default();
         downloads.extend(download.filter(|download| !downloads.contains(download)));
@@ -439,6 +396,20 @@ impl PackageCache {
         }
     }
 
+    /// Takes the lock of a package, which several keys may have, so that one run at a time replaces it. Waits for a rename and a read at
+    /// most.
+    fn lock_package(&self, package_digest: Sha256Digest) -> Result<Lock, InstallError> {
+        let folder = self.root.join("locks");
+        create_private_folders(&folder)?;
+        let path = folder.join(package_digest.to_hex());
+        let mut options = File::options();
+        options.create(true).truncate(false).write(true).mode(0o600);
+        without_waiting(&mut options);
+        let file = options.open(&path).map_err(FileError::of("open", &path))?;
+        file.lock().map_err(FileError::of("lock", &path))?;
+        Ok(Lock { _file: file })
+    }
+
     fn package_path(&self, digest: Sha256Digest) -> PathBuf {
         self.root.join("packages").join(digest.to_hex())
     }
@@ -470,15 +441,27 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// Flushes the files of a package to disk.
+/// Flushes the file system of a package to disk: one call, however many files it has.
+#[cfg(target_os = "linux")]
 fn flush_files(package: &Path) -> Result<(), InstallError> {
     let failed = FileError::of("flush", package);
     let folder = File::open(package).map_err(FileError::of("open", package))?;
-    #[cfg(target_os = "linux")]
-    let flushed = rustix::fs::syncfs(&folder).map_err(io::Error::from);
-    #[cfg(not(target_os = "linux"))]
-    let flushed = folder.sync_all();
-    Ok(flushed.map_err(failed)?)
+    Ok(rustix::fs::syncfs(&folder).map_err(io::Error::from).map_err(failed)?)
+}
+
+/// Flushes the files of a package to disk: its folders, and what is in them.
+#[cfg(not(target_os = "linux"))]
+fn flush_files(package: &Path) -> Result<(), InstallError> {
+    for member in fs::read_dir(package).map_err(FileError::of("list", package))? {
+        let member = member.map_err(FileError::of("list", package))?;
+        let (path, kind) = (member.path(), member.file_type().map_err(FileError::of("read", package))?);
+        if kind.is_dir() {
+            flush_files(&path)?;
+        } else if kind.is_file() {
+            File::open(&path).and_then(|file| file.sync_all()).map_err(FileError::of("flush", &path))?;
+        }
+    }
+    Ok(File::open(package).and_then(|folder| folder.sync_all()).map_err(FileError::of("flush", package))?)
 }
 
 fn is_existing_folder(error: &io::Error) -> bool {

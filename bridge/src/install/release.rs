@@ -8,15 +8,16 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use sha2::{Digest as _, Sha256};
 
+use super::cache_key::{CacheEntry, CacheKey};
 use super::cached_fetcher::{CacheSettings, CachedFetcher, Download, Fetched, PackageSpec};
 use super::content::Kind;
 use super::layout::{ExecutableNames, locate};
-use super::package_cache::{CacheEntry, CacheKey, CachedPackage};
+use super::package_cache::CachedPackage;
 use super::progress::Progress;
 use super::unpack::{DownloadedFile, MAX_BYTES};
 use super::verify::{check_transport, expected_digest};
 use super::{ArchiveError, FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
-use super::{checksum_file, run_blocking};
+use super::{asset_names, checksum_file, run_blocking};
 use crate::fs::{FileError, ScratchFolder, create_private_folders};
 use crate::plugin::{GithubReleaseSource, Platform, PluginNames, Sha256Digest};
 use crate::source::{Asset, Github, Release, Repository};
@@ -59,7 +60,8 @@ impl GithubReleases {
         source: &GithubReleaseSource,
     ) -> Result<u64, InstallError> {
         check_transport(source.unprotected_address())?;
-        let resolution = self.resolution(names, source, &())?;
+        let executables = ExecutableNames::new(names).or_only_program();
+        let resolution = self.resolution(names, &executables, source, &())?;
         let release = resolution.github()?.release(Some(&source.tag)).await?;
         Ok(resolution.find_asset(&release)?.size)
     }
@@ -67,12 +69,13 @@ impl GithubReleases {
     fn resolution<'a>(
         &'a self,
         names: PluginNames<'a>,
+        executables: &'a ExecutableNames,
         source: &'a GithubReleaseSource,
         events: &'a dyn FetchEvents,
     ) -> Result<Resolution<'a>, InstallError> {
         let platform = source.platform.or(Platform::current()).ok_or(InstallError::NoPlatform)?;
         let expected_digest = expected_digest(source.checksum.as_ref(), Some(platform))?;
-        let spec = PackageSpec { names, expected_digest, subdir: Path::new(""), platform: Some(platform) };
+        let spec = PackageSpec { names, executables, expected_digest, subdir: Path::new(""), platform: Some(platform) };
         let repository = Repository::of(source)?;
         Ok(Resolution { fetcher: &self.fetcher, source, repository, platform, spec, events })
     }
@@ -87,7 +90,8 @@ impl PackageSource for GithubReleases {
         names: PluginNames<'_>,
         source: &GithubReleaseSource,
     ) -> Result<Option<Sha256Digest>, InstallError> {
-        let resolution = self.resolution(names, source, &())?;
+        let executables = ExecutableNames::new(names).or_only_program();
+        let resolution = self.resolution(names, &executables, source, &())?;
         let is_latest = source.tag == LATEST;
         let key = if is_latest { resolution.latest_key() } else { resolution.key(&source.tag) };
         let cache = self.fetcher.cache.clone();
@@ -102,7 +106,8 @@ impl PackageSource for GithubReleases {
         events: &dyn FetchEvents,
     ) -> Result<VerifiedPackage, InstallError> {
         check_transport(source.unprotected_address())?;
-        let resolution = self.resolution(names, source, events)?;
+        let executables = ExecutableNames::new(names).or_only_program();
+        let resolution = self.resolution(names, &executables, source, events)?;
         let cached =
             if source.tag == LATEST { resolution.resolve_latest().await? } else { resolution.resolve_tag().await? };
         self.fetcher.package(resolution.spec, source.version(), cached, events).await
@@ -180,10 +185,10 @@ impl Resolution<'_> {
             let name = pattern.replace("{version}", version).replace("{os}", os.as_str());
             return vec![name.replace("{arch}", arch.as_str())];
         }
-        let executables = ExecutableNames::new(self.spec.names);
+        let ExecutableNames { of_package, of_plugin, .. } = self.spec.executables;
         let asset = |executable: &str| format!("{executable}-v{version}-{}-{}.tar.gz", os.as_str(), arch.as_str());
-        let mut names = vec![asset(&executables.of_package)];
-        let of_plugin = asset(&executables.of_plugin);
+        let mut names = vec![asset(of_package)];
+        let of_plugin = asset(of_plugin);
         if names[0] != of_plugin {
             names.push(of_plugin);
         }
@@ -194,6 +199,10 @@ impl Resolution<'_> {
         let names = self.asset_names(&release.tag);
         let named = || names.iter().filter_map(|name| release.assets.iter().find(|asset| asset.name == *name));
         let found = named().find(|asset| asset.incomplete_state().is_none()).or_else(|| named().next());
+        let found = match found {
+            None if self.source.asset.is_none() => self.find_asset_by_words(release)?,
+            found => found,
+        };
         let asset = found.ok_or_else(|| InstallError::NoAsset {
             release: format!("{} {}", self.repository.name, release.tag),
             expected: names.join(" or "),
@@ -209,6 +218,22 @@ impl Resolution<'_> {
         Ok(asset)
     }
 
+    /// Returns the only asset that fits the platform by the words in its name; `None` if there is none.
+    fn find_asset_by_words<'r>(&self, release: &'r Release) -> Result<Option<&'r Asset>, InstallError> {
+        let PluginNames { plugin, package } = self.spec.names;
+        let names = release.assets.iter().map(|asset| asset.name.as_str());
+        let found = asset_names::fitting(names, self.platform, &[plugin.as_str(), package.as_str()]);
+        match found[..] {
+            [] => Ok(None),
+            [only] => Ok(release.assets.iter().find(|asset| asset.name == only)),
+            [..] => Err(InstallError::SeveralAssets {
+                release: format!("{} {}", self.repository.name, release.tag),
+                platform: self.platform,
+                available: found.into_iter().map(str::to_owned).collect(),
+            }),
+        }
+    }
+
     async fn fetch(
         &self,
         github: &Github,
@@ -222,7 +247,7 @@ impl Resolution<'_> {
         let path = scratch.path().join("download");
         let download_digest = self.download(github, asset, &path).await?;
         let (folder, name) = (scratch.path().join("package"), asset.name.clone());
-        let (names, platform) = (ExecutableNames::new(self.spec.names), Some(self.platform));
+        let (names, platform) = (self.spec.executables.clone(), Some(self.platform));
         let (declared, published) = (self.spec.expected_digest, asset.digest());
         let (made, scratch) = (folder.clone(), Arc::clone(scratch));
         let host = github.host();
@@ -238,7 +263,7 @@ impl Resolution<'_> {
                 if declared.is_none() {
                     return Err(InstallError::PublishedMismatch { asset: name, host, published: expected, found });
                 }
-                if package.entry_digest(&names)? != Some(expected) {
+                if package.program_digest(&names)? != Some(expected) {
                     return Err(InstallError::ChecksumMismatch {
                         expected,
                         found,
@@ -248,17 +273,17 @@ impl Resolution<'_> {
                 }
             }
             create_private_folders(&folder)?;
-            let kind = package.unpack(&folder, &names.of_package)?;
+            let (kind, files) = package.unpack(&folder, &names.of_package)?;
             locate(&names, &folder).map_err(|error| match error {
                 InstallError::NoPlugin { executable, .. } => {
                     InstallError::NotInArchive { archive: name, executable, files: files_in(&folder) }
                 }
                 other => other,
             })?;
-            Ok((kind != Kind::Plain).then_some(path))
+            Ok(((kind != Kind::Plain).then_some(path), files))
         })
         .await;
-        let archive = match unpacked {
+        let (archive, files) = match unpacked {
             Err(InstallError::ChecksumMismatch { expected, found, published: None, .. }) => {
                 let published = find_published(github, release, &asset.name).await;
                 return Err(InstallError::ChecksumMismatch { expected, found, published, differing: Box::default() });
@@ -266,7 +291,8 @@ impl Resolution<'_> {
             unpacked => unpacked?,
         };
         let download = Some(Download { digest: download_digest, published, archive });
-        Ok(Fetched { revision: release.tag.clone(), name: asset.name.clone(), download, folder: made })
+        let (revision, name) = (release.tag.clone(), asset.name.clone());
+        Ok(Fetched { revision, name, download, folder: made, files: Some(files) })
     }
 
     /// Downloads an asset to a file and returns the digest of its bytes.

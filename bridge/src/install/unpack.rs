@@ -1,38 +1,39 @@
 //! Safe unpacking of untrusted archives: an archive can only create files, folders and links in one folder.
 //!
-//! Supported: tar, tar.gz, and a plain file. A tar may contain files, folders and links that stay inside; any other
-//! entry makes the whole archive fail. Excluded: verification of digests.
+//! Supported: tar, tar.gz, tar.zst, zip, and a plain file. An archive may contain files, folders and links that stay inside; any other
+//! member makes the whole archive fail. Each file is hashed as it is written. Excluded: verification of digests.
 
-use std::fs::{self, File, OpenOptions};
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
 use std::io::{self, BufReader, Read, Seek as _};
+use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 use sha2::{Digest as _, Sha256};
-use tar::{Archive, Entry, EntryType, PaxExtensions};
 
 use super::content::{HEAD, Kind, describe, is_program, is_tar, read_head};
 use super::error::{ArchiveError, InstallError, PartOfPackage};
-use super::file_digests::{FileDigests, FileKind, GIT_FOLDER, may_lead_out};
+use super::file_digests::{FileDigests, FileEntry, FileKind, GIT_FOLDER, may_lead_out};
 use super::layout::ExecutableNames;
+use super::members::{MAX_MEMBERS, Member, MemberKind, OnMember, TOO_MANY, UnpackError, read_members};
 use crate::fs::{FileError, open_regular};
 use crate::plugin::{Platform, Sha256Digest};
+use crate::zstd::ZstdReader;
 
-/// Maximum number of entries.
-pub(super) const MAX_ENTRIES: usize = 200_000;
 /// Maximum total size of all files, in bytes.
 pub(super) const MAX_BYTES: u64 = 8 << 30;
 /// Size of the unpacked content that is allowed for any archive, in bytes.
 const ALLOWED_BYTES: u64 = 64 << 20;
 /// Maximum ratio of the size of the unpacked content to the size of the archive, above [`ALLOWED_BYTES`].
 const MAX_RATIO: u64 = 100;
-/// Maximum size of an extended header in bytes: it is read into memory.
-const MAX_HEADER_BYTES: u64 = 1 << 20;
 /// Maximum length of a path in bytes, and maximum number of its components.
 pub(super) const MAX_PATH_LENGTH: usize = 1024;
 pub(super) const MAX_PATH_DEPTH: usize = 64;
+/// Maximum number of links from the name of a program to its file.
+const MAX_LINKS: usize = 8;
 
 /// Downloaded file.
 #[derive(Debug)]
@@ -62,34 +63,42 @@ impl DownloadedFile<'_> {
                 let source = ArchiveError::UnsupportedFormat(format);
                 Err(InstallError::Archive { archive: self.name.to_owned(), source })
             }
-            Kind::Tar => Ok(()),
-            Kind::Gzip => {
+            Kind::Tar | Kind::Zip => Ok(()),
+            Kind::Gzip | Kind::Zstd => {
                 (&file).rewind().map_err(path_error("read"))?;
-                let mut block = Vec::with_capacity(HEAD);
-                let read = MultiGzDecoder::new(BufReader::new(&file)).take(HEAD as u64).read_to_end(&mut block);
+                let (compressed, mut block) = (BufReader::new(&file), Vec::with_capacity(HEAD));
+                let (read, format) = match Kind::of(&head) {
+                    Kind::Zstd => (ZstdReader::new(compressed).take(HEAD as u64).read_to_end(&mut block), "zstd"),
+                    _ => (MultiGzDecoder::new(compressed).take(HEAD as u64).read_to_end(&mut block), "gzip"),
+                };
                 if read.is_err() || is_tar(&block) || (block.len() == HEAD && block.iter().all(|byte| *byte == 0)) {
                     return Ok(());
                 }
-                let content = format!("a gzip-compressed file that is no tar archive, but {}", describe(&block));
+                let content = format!("a {format}-compressed file that is no tar archive, but {}", describe(&block));
                 let is_program = is_program(&block, platform);
                 unusable(content, if is_program { PartOfPackage::CompressedProgram } else { PartOfPackage::Asset })
             }
         }
     }
 
-    /// Unpacks the archive into an empty folder. A plain file is copied to the file `plain` in the folder. Returns the
-    /// format.
+    /// Unpacks the archive into an empty folder, and hashes each file as it is written. A plain file is copied to the file `plain` in the
+    /// folder. Returns the format and the digests of the files.
     ///
     /// # Errors
     /// [`InstallError::Archive`], [`InstallError::Path`]. The caller must remove the folder then.
-    pub(super) fn unpack(&self, folder: &Path, plain: &str) -> Result<Kind, InstallError> {
-        self.open(Scan::Required, |kind, content, limit| {
-            match kind {
-                Kind::Plain => drop(write_file(&folder.join(plain), content, 0o500, limit)?),
-                Kind::Gzip | Kind::Tar | Kind::Unsupported(_) => Unpacker { folder, left: limit }.unpack(content)?,
+    pub(super) fn unpack(&self, folder: &Path, plain: &str) -> Result<(Kind, FileDigests), InstallError> {
+        let mut unpacker = Unpacker { folder, left: 0, folders: 0, digests: FileDigests::default() };
+        let kind = self.read(|kind, file, limit| {
+            unpacker.left = limit;
+            if kind == Kind::Plain {
+                return unpacker.write_file(Path::new(plain), file, 0o755);
             }
-            Ok(kind)
-        })
+            read_members(file, kind, limit, &mut |member, content| {
+                unpacker.unpack(member, content)?;
+                Ok(ControlFlow::Continue(()))
+            })
+        })?;
+        Ok((kind, unpacker.digests))
     }
 
     /// Returns the digests of the files that [`unpack`](Self::unpack) has created from an archive with the same bytes,
@@ -98,66 +107,77 @@ impl DownloadedFile<'_> {
     /// # Errors
     /// [`InstallError::Archive`], [`InstallError::Path`].
     pub(super) fn file_digests(&self) -> Result<FileDigests, InstallError> {
-        self.open(Scan::Done, |_, content, limit| {
-            let mut digests = FileDigests::default();
-            let mut archive = Archive::new(content.take(limit.saturating_mul(2)));
-            for entry in archive.entries().map_err(ArchiveError::Unreadable)? {
-                add_entry(&mut digests, entry.map_err(ArchiveError::Unreadable)?, limit)?;
-            }
-            Ok(digests)
-        })
+        let mut digests = FileDigests::default();
+        self.read_members(&mut |member, content| {
+            add_member(&mut digests, member, content)?;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(digests)
     }
 
-    /// Returns the digest of the first entry with one of the names, without unpacking. `None` if no entry has such a
-    /// name.
+    /// Returns the digest of the program of a plugin at the top of the archive, as it is found in the unpacked package: the first of the
+    /// names, also as a link to another file, or else the only program. `None` if there is none.
     ///
     /// # Errors
     /// [`InstallError::Archive`], [`InstallError::Path`].
-    pub(super) fn entry_digest(&self, names: &ExecutableNames) -> Result<Option<Sha256Digest>, InstallError> {
-        self.open(Scan::Required, |kind, content, limit| {
-            if kind == Kind::Plain {
-                return Ok(None);
+    pub(super) fn program_digest(&self, names: &ExecutableNames) -> Result<Option<Sha256Digest>, InstallError> {
+        let (mut files, mut links, mut programs) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        self.read_members(&mut |member, content| {
+            let Some(path) = plain_path(&member.path).ok().flatten() else { return Ok(ControlFlow::Continue(())) };
+            match &member.kind {
+                MemberKind::File(mode) => {
+                    let mut head = Vec::with_capacity(HEAD);
+                    content.take(HEAD as u64).read_to_end(&mut head).map_err(ArchiveError::Unreadable)?;
+                    let digest = hash(&mut head.as_slice().chain(content))?;
+                    let is_executable = FileKind::of_mode(*mode) == FileKind::Executable;
+                    if is_executable && path.components().count() == 1 && is_program(&head, None) {
+                        programs.push(digest);
+                    }
+                    files.insert(path, digest);
+                }
+                MemberKind::Link(target) => {
+                    links.extend(target_in_archive(&path, target).map(|target| (path, target)));
+                }
+                MemberKind::HardLink(target) => {
+                    links.extend(plain_path(target).ok().flatten().map(|target| (path, target)));
+                }
+                MemberKind::Folder | MemberKind::Other => {}
             }
-            let mut archive = Archive::new(content.take(limit.saturating_mul(2)));
-            for entry in archive.entries().map_err(ArchiveError::Unreadable)? {
-                let mut entry = entry.map_err(ArchiveError::Unreadable)?;
-                let path = entry.path().map_err(ArchiveError::Unreadable)?;
-                let name = path.strip_prefix(".").unwrap_or(&path);
-                let is_requested = names.iter().any(|requested| name == Path::new(requested));
-                if is_requested && entry.header().entry_type() == EntryType::Regular {
-                    return Ok(Some(hash(&mut entry, limit)?));
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let file_of = |name: &str| {
+            let mut path = Path::new(name);
+            for _ in 0..=MAX_LINKS {
+                match links.get(path) {
+                    Some(target) => path = target,
+                    None => return files.get(path).copied(),
                 }
             }
-            Ok(None)
-        })
+            None
+        };
+        let only = programs.first().copied().filter(|_| programs.len() == 1 && names.accepts_only_program());
+        Ok(names.iter().find_map(file_of).or(only))
     }
 
-    /// Opens the archive and scans it if required, then calls `read` with its format, its content and the maximum number
-    /// of unpacked bytes.
-    fn open<T>(
+    /// Reads the members of the archive. A plain file has none.
+    fn read_members(&self, on_member: OnMember<'_>) -> Result<(), InstallError> {
+        let read = |kind, file: &mut fs::File, limit| match kind {
+            Kind::Plain => Ok(()),
+            kind => read_members(file, kind, limit, on_member),
+        };
+        self.read(read).map(drop)
+    }
+
+    /// Opens the file, and calls `read` with its format and the maximum number of unpacked bytes. Returns the format.
+    fn read(
         &self,
-        required: Scan,
-        read: impl FnOnce(Kind, &mut dyn Read, u64) -> Result<T, UnpackError>,
-    ) -> Result<T, InstallError> {
+        read: impl FnOnce(Kind, &mut fs::File, u64) -> Result<(), UnpackError>,
+    ) -> Result<Kind, InstallError> {
         let path_error = |action| FileError::of(action, self.path);
-        let file = open_regular(self.path).map_err(path_error("read"))?;
+        let mut file = open_regular(self.path).map_err(path_error("read"))?;
         let size = file.metadata().map_err(path_error("read"))?.len();
         let limit = MAX_BYTES.min(size.saturating_mul(MAX_RATIO).max(ALLOWED_BYTES));
-        let mut result = detect_kind(&file).and_then(|kind| {
-            let open_content = || {
-                (&file).rewind().map_err(ArchiveError::Unreadable)?;
-                let content = BufReader::with_capacity(256 * 1024, &file);
-                let content: Box<dyn Read + '_> = match kind {
-                    Kind::Gzip => Box::new(MultiGzDecoder::new(content)),
-                    Kind::Tar | Kind::Plain | Kind::Unsupported(_) => Box::new(content),
-                };
-                Ok::<_, UnpackError>(content)
-            };
-            if kind != Kind::Plain && required == Scan::Required {
-                scan(&mut *open_content()?, limit)?;
-            }
-            read(kind, &mut *open_content()?, limit)
-        });
+        let mut result = detect_kind(&mut file).and_then(|kind| read(kind, &mut file, limit).map(|()| kind));
         if let Err(UnpackError::Archive(ArchiveError::Unreadable(error))) = &mut result
             && error.kind() == io::ErrorKind::UnexpectedEof
         {
@@ -170,192 +190,116 @@ impl DownloadedFile<'_> {
     }
 }
 
-/// Scan of an archive before its content is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scan {
-    Required,
-    /// An archive with the same bytes was scanned and unpacked before.
-    Done,
-}
-
-/// Error of the archive, or of the file system.
-#[derive(Debug)]
-enum UnpackError {
-    Archive(ArchiveError),
-    Path(FileError),
-}
-
-impl From<ArchiveError> for UnpackError {
-    fn from(error: ArchiveError) -> Self {
-        Self::Archive(error)
-    }
-}
-
-impl From<FileError> for UnpackError {
-    fn from(error: FileError) -> Self {
-        Self::Path(error)
-    }
-}
-
-/// Detects the format of a file. Returns an error for an archive format that is not supported.
-fn detect_kind(file: &File) -> Result<Kind, UnpackError> {
-    match Kind::of(&read_head(file).map_err(ArchiveError::Unreadable)?) {
+/// Detects the format of a file, and returns to its start. Returns an error for an archive format that is not supported.
+fn detect_kind(file: &mut fs::File) -> Result<Kind, UnpackError> {
+    let head = read_head(file).map_err(ArchiveError::Unreadable)?;
+    file.rewind().map_err(ArchiveError::Unreadable)?;
+    match Kind::of(&head) {
         Kind::Unsupported(format) => Err(ArchiveError::UnsupportedFormat(format).into()),
         kind => Ok(kind),
     }
 }
 
-/// Checks the types, number and lengths of all entries before unpacking.
-fn scan(content: &mut dyn Read, limit: u64) -> Result<(), UnpackError> {
-    let (mut entries, mut bytes) = (0_usize, 0_u64);
-    // Twice the limit, because headers count here.
-    let mut bounded = content.take(limit.saturating_mul(2));
-    // Raw: extended headers are entries here, so their size is checked before they are read into memory.
-    for entry in Archive::new(&mut bounded).entries().map_err(ArchiveError::Unreadable)?.raw(true) {
-        let mut entry = entry.map_err(ArchiveError::Unreadable)?;
-        (entries, bytes) = (entries + 1, bytes.saturating_add(entry.size()));
-        if entries > MAX_ENTRIES {
-            return Err(ArchiveError::TooLarge("it has too many entries").into());
-        }
-        if bytes > limit {
-            return Err(ArchiveError::TooLarge("its content is far larger than the archive").into());
-        }
-        let refused = |path: &[u8], reason| {
-            Err(ArchiveError::Entry { path: String::from_utf8_lossy(path).into_owned(), reason }.into())
-        };
-        match entry.header().entry_type() {
-            EntryType::GNULongName | EntryType::GNULongLink | EntryType::XHeader | EntryType::XGlobalHeader
-                if entry.size() > MAX_HEADER_BYTES =>
-            {
-                return Err(ArchiveError::TooLarge("one of its headers is too large").into());
-            }
-            // The keys `size` and `GNU.sparse*` of an extended header change the length of the next entry: unpacking
-            // would find other entries than this scan.
-            EntryType::XHeader => {
-                let mut extensions = Vec::new();
-                entry.read_to_end(&mut extensions).map_err(ArchiveError::Unreadable)?;
-                let changes = |key: &str| key == "size" || key.starts_with("GNU.sparse");
-                if PaxExtensions::new(&extensions)
-                    .any(|field| field.map_or(true, |field| field.key().map_or(true, changes)))
-                {
-                    return refused(&entry.path_bytes(), "it changes the length of the next entry");
-                }
-            }
-            EntryType::GNUSparse => return refused(&entry.path_bytes(), "it is a sparse file"),
-            _ => {}
-        }
-    }
-    if entries == 0 {
-        return Err(ArchiveError::NoFiles.into());
-    }
-    // Reads to the end, where gzip has its checksum.
-    io::copy(&mut bounded, &mut io::sink()).map_err(ArchiveError::Unreadable)?;
-    if bounded.limit() == 0 {
-        return Err(ArchiveError::TooLarge("its content is far larger than the archive").into());
-    }
-    Ok(())
-}
-
-/// Adds the digest of an entry as [`FileDigests::of`] computes it for the unpacked entry.
-fn add_entry(digests: &mut FileDigests, mut entry: Entry<'_, impl Read>, limit: u64) -> Result<(), UnpackError> {
-    let shown = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-    let refused = |reason| ArchiveError::Entry { path: shown.clone(), reason };
-    let kind = entry.header().entry_type();
-    let path = entry.path().map_err(ArchiveError::Unreadable)?.into_owned();
-    let Some(path) = plain_path(&path).map_err(refused)? else { return Ok(()) };
-    let link = entry.link_name().map_err(ArchiveError::Unreadable)?.unwrap_or_default().into_owned();
-    let (digest, kind) = match kind {
-        EntryType::Regular | EntryType::Continuous => {
-            let mode = entry.header().mode().map_err(ArchiveError::Unreadable)?;
-            (hash(&mut entry, limit)?, FileKind::of_mode(mode))
-        }
-        EntryType::Symlink => (Sha256Digest::of(link.as_os_str().as_bytes()), FileKind::Link),
-        EntryType::Link => {
-            let other = plain_path(&link).map_err(refused)?.unwrap_or_default();
+/// Adds the digest of a member as [`FileDigests::of`] computes it for the unpacked member.
+fn add_member(digests: &mut FileDigests, member: &Member, content: &mut dyn Read) -> Result<(), UnpackError> {
+    let refused = |reason| member.refused(reason);
+    let Some(path) = plain_path(&member.path).map_err(refused)? else { return Ok(()) };
+    let (digest, kind) = match &member.kind {
+        MemberKind::File(mode) => (hash(content)?, FileKind::of_mode(*mode)),
+        MemberKind::Link(target) => (Sha256Digest::of(target.as_os_str().as_bytes()), FileKind::Link),
+        MemberKind::HardLink(target) => {
+            let other = plain_path(target).map_err(refused)?.unwrap_or_default();
             let added = digests.add_copy(&path, &other);
             return if added { Ok(()) } else { Err(refused("the target of the hard link is missing").into()) };
         }
-        _ => return Ok(()),
+        MemberKind::Folder | MemberKind::Other => return Ok(()),
     };
-    digests.add(Path::new(""), &path, digest, kind).map_err(|_| refused("its path is not UTF-8").into())
+    add(digests, &path, FileEntry { digest, kind });
+    Ok(())
 }
 
-/// Writer of the entries of a scanned archive into a folder.
+/// Adds a file by a path that is UTF-8.
+fn add(digests: &mut FileDigests, path: &Path, file: FileEntry) {
+    digests.insert(path.to_string_lossy().into_owned(), file);
+}
+
+/// Writer of the members of an archive into a folder.
 struct Unpacker<'a> {
     folder: &'a Path,
     /// Number of bytes that may still be unpacked.
     left: u64,
+    /// Number of folders that were created: a path can name many.
+    folders: usize,
+    /// Digests of what was written.
+    digests: FileDigests,
 }
 
 impl Unpacker<'_> {
-    fn unpack(&mut self, content: &mut dyn Read) -> Result<(), UnpackError> {
-        let mut archive = Archive::new(content.take(self.left.saturating_mul(2)));
-        for (count, entry) in archive.entries().map_err(ArchiveError::Unreadable)?.enumerate() {
-            if count > MAX_ENTRIES {
-                return Err(ArchiveError::TooLarge("it has too many entries").into());
-            }
-            self.unpack_entry(entry.map_err(ArchiveError::Unreadable)?)?;
-        }
-        Ok(())
-    }
-
-    fn unpack_entry(&mut self, mut entry: Entry<'_, impl Read>) -> Result<(), UnpackError> {
-        let kind = entry.header().entry_type();
-        if kind == EntryType::XGlobalHeader {
-            return Ok(());
-        }
-        let shown = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-        let refused = |reason| ArchiveError::Entry { path: shown.clone(), reason };
-        let path = entry.path().map_err(ArchiveError::Unreadable)?.into_owned();
-        let Some(inside) = plain_path(&path).map_err(refused)? else { return Ok(()) };
+    fn unpack(&mut self, member: &Member, content: &mut dyn Read) -> Result<(), UnpackError> {
+        let refused = |reason| member.refused(reason);
+        let Some(inside) = plain_path(&member.path).map_err(refused)? else { return Ok(()) };
         let depth = inside.components().count() - 1;
         let target = self.folder.join(&inside);
         self.create_parents(&inside)
             .map_err(|error| error.unwrap_or_else(|| refused("a parent of its path is not a folder").into()))?;
-        match kind {
-            EntryType::Directory => self.create_folder(&inside).map_err(|error| {
+        let exists = || target.symlink_metadata().is_ok();
+        match &member.kind {
+            MemberKind::Folder => self.create_folder(&inside).map_err(|error| {
                 error.unwrap_or_else(|| refused("another entry has this path and is not a folder").into())
             }),
-            EntryType::Regular | EntryType::Continuous => {
-                if target.symlink_metadata().is_ok() {
-                    return Err(refused("another entry has the same path").into());
-                }
-                let mode = entry.header().mode().map_err(ArchiveError::Unreadable)?;
-                let mode = if mode & 0o111 == 0 { 0o400 } else { 0o500 };
-                self.left -= write_file(&target, &mut entry, mode, self.left)?;
-                Ok(())
-            }
-            EntryType::Symlink => {
-                let link = entry.link_name().map_err(ArchiveError::Unreadable)?.unwrap_or_default().into_owned();
-                if link.as_os_str().is_empty() || may_lead_out(&link, depth) {
+            MemberKind::File(_) if exists() => Err(refused("another entry has the same path").into()),
+            MemberKind::File(mode) => self.write_file(&inside, content, *mode),
+            MemberKind::Link(link) => {
+                if link.as_os_str().is_empty() || may_lead_out(link, depth) {
                     return Err(refused("the link may lead out of the package").into());
                 }
-                if target.symlink_metadata().is_ok() {
+                if exists() {
                     return Err(refused("another entry has the same path").into());
                 }
-                Ok(std::os::unix::fs::symlink(&link, &target).map_err(FileError::of("create link", &target))?)
+                std::os::unix::fs::symlink(link, &target).map_err(FileError::of("create link", &target))?;
+                let digest = Sha256Digest::of(link.as_os_str().as_bytes());
+                add(&mut self.digests, &inside, FileEntry { digest, kind: FileKind::Link });
+                Ok(())
             }
-            EntryType::Link => {
-                let link = entry.link_name().map_err(ArchiveError::Unreadable)?.unwrap_or_default().into_owned();
+            MemberKind::HardLink(_) if exists() => Err(refused("another entry has the same path").into()),
+            MemberKind::HardLink(link) => {
                 let outside = || refused("the link may lead out of the package");
-                let other = plain_path(&link).ok().flatten().ok_or_else(outside)?;
-                self.create_parents(&other).map_err(|_| outside())?;
-                let other = self.folder.join(other);
+                let other_inside = plain_path(link).ok().flatten().ok_or_else(outside)?;
+                self.create_parents(&other_inside).map_err(|_| outside())?;
+                let other = self.folder.join(&other_inside);
                 let Some(metadata) = other.symlink_metadata().ok().filter(|metadata| metadata.is_file()) else {
                     return Err(refused("the target of the hard link is missing").into());
                 };
                 // A hard link counts as a copy: hashing reads its content again.
                 let left = self.left.checked_sub(metadata.len());
                 self.left = left.ok_or(ArchiveError::TooLarge("its hard links are too large"))?;
-                Ok(fs::hard_link(&other, &target).map_err(FileError::of("create link", &target))?)
+                fs::hard_link(&other, &target).map_err(FileError::of("create link", &target))?;
+                self.digests.add_copy(&inside, &other_inside);
+                Ok(())
             }
-            _ => Err(refused("it is neither file, folder nor link").into()),
+            MemberKind::Other => Err(refused("it is neither file, folder nor link").into()),
         }
+    }
+
+    /// Writes a new file, read-only, and hashes it.
+    fn write_file(&mut self, inside: &Path, content: &mut (impl Read + ?Sized), mode: u32) -> Result<(), UnpackError> {
+        let (path, kind) = (self.folder.join(inside), FileKind::of_mode(mode));
+        let mode = if kind == FileKind::Executable { 0o500 } else { 0o400 };
+        let created = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path);
+        let mut file = created.map_err(FileError::of("create", &path))?;
+        let mut hash = Sha256::new();
+        self.left -= copy(content, self.left, |bytes| {
+            io::Write::write_all(&mut file, bytes).map_err(FileError::of("write", &path))?;
+            hash.update(bytes);
+            Ok(())
+        })?;
+        add(&mut self.digests, inside, FileEntry { digest: Sha256Digest::finish(hash), kind });
+        Ok(())
     }
 
     /// Creates the parent folders of a path. Returns `Err(None)` if one of them exists and is not a folder, or is
     /// a link to a folder.
-    fn create_parents(&self, inside: &Path) -> Result<(), Option<UnpackError>> {
+    fn create_parents(&mut self, inside: &Path) -> Result<(), Option<UnpackError>> {
         match inside.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => {
                 self.create_parents(parent)?;
@@ -365,17 +309,35 @@ impl Unpacker<'_> {
         }
     }
 
-    fn create_folder(&self, inside: &Path) -> Result<(), Option<UnpackError>> {
+    fn create_folder(&mut self, inside: &Path) -> Result<(), Option<UnpackError>> {
         let path = self.folder.join(inside);
         match path.symlink_metadata() {
             Ok(metadata) if metadata.is_dir() => Ok(()),
             Ok(_) => Err(None),
-            Err(_) => fs::DirBuilder::new()
-                .mode(0o700)
-                .create(&path)
-                .map_err(|error| Some(FileError::of("create folder", &path)(error).into())),
+            Err(_) => {
+                self.folders += 1;
+                if self.folders > MAX_MEMBERS {
+                    return Err(Some(ArchiveError::TooLarge(TOO_MANY).into()));
+                }
+                let created = fs::DirBuilder::new().mode(0o700).create(&path);
+                created.map_err(|error| Some(FileError::of("create folder", &path)(error).into()))
+            }
         }
     }
+}
+
+/// Returns the path in an archive to which a symbolic link leads, without other links on the way; `None` if it leads out.
+fn target_in_archive(link: &Path, target: &Path) -> Option<PathBuf> {
+    let mut path = link.parent()?.to_owned();
+    for component in target.components() {
+        match component {
+            Component::Normal(name) => path.push(name),
+            Component::CurDir => {}
+            Component::ParentDir => path.pop().then_some(())?,
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(path)
 }
 
 /// Returns a relative path without `.` components. `None` for the folder itself.
@@ -399,20 +361,10 @@ fn plain_path(path: &Path) -> Result<Option<PathBuf>, &'static str> {
     Ok(Some(plain).filter(|plain| !plain.as_os_str().is_empty()))
 }
 
-/// Writes a new file and returns its length in bytes.
-fn write_file(path: &Path, content: &mut (impl Read + ?Sized), mode: u32, limit: u64) -> Result<u64, UnpackError> {
-    let created = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
-    let mut file = created.map_err(FileError::of("create", path))?;
-    copy(content, limit, |bytes| {
-        io::Write::write_all(&mut file, bytes).map_err(FileError::of("write", path))?;
-        Ok(())
-    })
-}
-
 /// Returns the digest of all bytes.
-fn hash(content: &mut impl Read, limit: u64) -> Result<Sha256Digest, UnpackError> {
+fn hash(content: &mut dyn Read) -> Result<Sha256Digest, UnpackError> {
     let mut hash = Sha256::new();
-    copy(content, limit, |bytes| {
+    copy(content, MAX_BYTES, |bytes| {
         hash.update(bytes);
         Ok(())
     })?;
@@ -437,5 +389,41 @@ fn copy(
             return Err(ArchiveError::TooLarge("its content is far larger than the archive").into());
         }
         on_chunk(&buffer[..read])?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_on_the_way_to_a_file_count_as_well() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = MAX_MEMBERS - 3;
+        let mut unpacker = Unpacker { folder: folder.path(), left: 0, folders, digests: FileDigests::default() };
+        let mut unpack = |path: &str| {
+            let member = Member { path: path.into(), kind: MemberKind::File(0o644) };
+            unpacker.unpack(&member, &mut io::empty())
+        };
+        assert!(unpack("a/b/c/f").is_ok() && unpack("a/b/g").is_ok());
+        let refused = unpack("a/b/d/f").unwrap_err();
+        assert!(matches!(refused, UnpackError::Archive(ArchiveError::TooLarge(TOO_MANY))), "{refused:?}");
+    }
+
+    #[test]
+    fn link_is_followed_within_the_archive() {
+        for (link, target, expected) in [
+            ("reef", "lib/reef", Some("lib/reef")),
+            ("bin/reef", "../lib/reef", Some("lib/reef")),
+            ("bin/reef", "./reef-1", Some("bin/reef-1")),
+            ("reef", "../reef", None),
+            ("reef", "/bin/sh", None),
+        ] {
+            assert_eq!(
+                target_in_archive(Path::new(link), Path::new(target)).as_deref(),
+                expected.map(Path::new),
+                "{link}"
+            );
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use bridge::error::Hint as _;
 use tests::releases::{Entry, ReleaseServer, tar_gz};
 
-use super::{Machine, asset_name, plugin, release_source, script};
+use super::{Machine, asset_name, plugin, release_source, run, script};
 
 /// Publishes an archive, and returns the error of its installation, which must leave no files behind.
 async fn refusal(archive: &[u8]) -> String {
@@ -84,6 +84,34 @@ async fn oversized_header_is_refused() {
 }
 
 #[tokio::test]
+async fn headers_and_types_of_all_kinds_of_tar_are_understood() {
+    let acl = "SCHILY.acl.access=user::rw-\nother::r--";
+    let record = format!("{} {acl}\n", acl.len() + 4);
+    let long = "pulumi-resource-reef";
+    let path = format!("{} path={long}\n", 9 + long.len());
+    let program = script("hello");
+    let entries = [
+        // A folder of the first tars, which have no type for it.
+        ("data/", Entry::File(0o755, b"")),
+        ("x", Entry::Metadata(b'x', record.as_bytes())),
+        ("data/text", Entry::File(0o644, b"text")),
+        ("x", Entry::Metadata(b'x', path.as_bytes())),
+        ("short", Entry::File(0o755, &program)),
+        ("x", Entry::Metadata(b'g', b"12 comment=\n")),
+        ("././@LongLink", Entry::Metadata(b'K', b"data/text\0")),
+        ("link", Entry::Link("cut")),
+    ];
+    let (machine, server) = (Machine::new(), ReleaseServer::start().await.unwrap());
+    let archive = tar_gz(&entries).unwrap();
+    server.publish("acme/pulumi-reef", "v1.0.0", &[(&asset_name("1.0.0"), &archive)]);
+    let package = machine.install(&plugin(release_source(&server.api_url(), "v1.0.0"))).await.unwrap();
+    assert_eq!(run(&package).await, "hello");
+    assert_eq!(fs::read_to_string(package.folder().join("link")).unwrap(), "text");
+    let malformed = tar_gz(&[("x", Entry::Metadata(b'x', b"99 path=a\n")), ("y", Entry::File(0o644, b""))]).unwrap();
+    assert_eq!(refusal(&malformed).await, "its entry \"x\" is refused: its extended header is malformed");
+}
+
+#[tokio::test]
 async fn damaged_and_unsupported_archives_are_reported() {
     let archive_bytes = tar_gz(&[("pulumi-resource-reef", Entry::File(0o755, &script("x").repeat(1000)))]).unwrap();
     assert_eq!(refusal(&archive_bytes[..archive_bytes.len() / 2]).await, "it cannot be read: it ends too early");
@@ -92,7 +120,9 @@ async fn damaged_and_unsupported_archives_are_reported() {
     let at = damaged.len() - 6;
     damaged[at] ^= 0xff;
     assert_eq!(refusal(&damaged).await, "it cannot be read: corrupt gzip stream does not have a matching checksum");
-    assert_eq!(refusal(b"PK\x03\x04zip").await, "it is a zip archive; tar, tar.gz and plain executables are supported");
+    let xz = b"\xfd7zXZ\0";
+    let supported = "tar.gz, tar.zst, tar, zip and plain executables are supported";
+    assert_eq!(refusal(xz).await, format!("it is a xz archive; {supported}"));
     let empty = tar_gz(&[]).unwrap();
     assert_eq!(refusal(&empty).await, "it holds no files");
 }
@@ -111,7 +141,7 @@ async fn asset_that_is_no_archive_is_refused_until_it_is_repaired() {
     let name = asset_name("1.0.0");
     let source = plugin(release_source(&server.api_url(), "v1.0.0"));
     let good = tar_gz(&[("pulumi-resource-reef", Entry::File(0o755, &script("repaired")))]).unwrap();
-    let (asset, again) = ("a tar.gz, a tar or an executable", "uploaded the asset again");
+    let (asset, again) = ("an archive (tar.gz, tar.zst, tar, zip) or an executable", "uploaded the asset again");
     let executable = "an executable: a program, or a script that begins with #!";
     let no_tar = "a gzip-compressed file that is no tar archive, but";
     let in_archive = |content: &[u8]| tar_gz(&[("pulumi-resource-reef", Entry::File(0o755, content))]).unwrap();
@@ -125,9 +155,13 @@ async fn asset_that_is_no_archive_is_refused_until_it_is_repaired() {
         (
             gzip(b"\x7fELF\x02"),
             format!("{name} is {no_tar} a program; expected {asset}"),
-            "publish a tar.gz that holds",
+            "publish an archive (tar.gz, tar.zst, tar, zip) that holds",
         ),
-        (gzip(&script("x")), format!("{name} is {no_tar} a script; expected {asset}"), "publish a tar.gz that holds"),
+        (
+            gzip(&script("x")),
+            format!("{name} is {no_tar} a script; expected {asset}"),
+            "publish an archive (tar.gz, tar.zst, tar, zip) that holds",
+        ),
         (b"MZ\x90\0".to_vec(), format!("{name} is a program of Windows; expected {asset}"), again),
         (in_archive(b""), format!("{inside} is empty; expected {executable}"), "published the executable itself"),
         (in_archive(b"<html>"), format!("{inside} is HTML; expected {executable}"), "published the executable itself"),

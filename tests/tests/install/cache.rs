@@ -198,7 +198,7 @@ async fn identical_packages_are_stored_once() {
     assert_eq!((machine.names("packages").len(), machine.names("names").len()), (1, 2));
 }
 
-/// Shows: plugins.md#the-cache "A package that was changed or damaged is never run. It is fetched again"
+/// Shows: plugins.md#the-cache "A package that was changed or damaged, as far as the file system shows it, is never run."
 #[tokio::test]
 async fn altered_package_is_fetched_again() {
     let (machine, server) = (Machine::new(), server().await);

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use bridge::install::Verification;
+use bridge::install::{CachedDeclaration, CachedState, Verification, verify_cache};
 use bridge::plugin::PluginConfig;
 use tests::releases::{Entry, ReleaseServer, sha256, tar_gz};
 
@@ -129,6 +129,9 @@ async fn restored_cache_is_read_once_and_needs_no_network() {
 async fn archive_whose_files_were_compared_is_not_needed_any_more() {
     let installed = Installed::pinned().await;
     fs::remove_dir_all(installed.machine.path("cache/downloads")).unwrap();
+    // A command that reads all files keeps what the fingerprint says about archives.
+    let verified = verify_cache(&installed.machine.path("cache")).await.unwrap();
+    assert!(matches!(verified[..], [CachedDeclaration { state: CachedState::Verified, .. }]), "{verified:?}");
     let requests = installed.server.requests().len();
     assert_eq!(installed.words().await, "hello");
     assert_eq!(installed.server.requests().len(), requests);

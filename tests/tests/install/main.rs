@@ -5,6 +5,7 @@
 mod archives;
 mod cache;
 mod fingerprints;
+mod formats;
 mod git;
 mod manifests;
 mod release;

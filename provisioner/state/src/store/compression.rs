@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::io::{self, Write as _};
 
 use bridge::fs::{read_to_limit, utf8};
+use bridge::zstd::ZstdReader;
 use bytes::Bytes;
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
-use ruzstd::decoding::StreamingDecoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
 use super::checkpoint_text::CheckpointText;
@@ -93,7 +93,7 @@ fn compress_gzip(text: &str) -> io::Result<Vec<u8>> {
 /// uncompressed block the encoder may write a block that no decoder can read.
 fn compress_zstd(text: &[u8]) -> Vec<u8> {
     let compressed = compress_to_vec(text, CompressionLevel::Fastest);
-    match decompress_zstd(&compressed, text.len() as u64) {
+    match read_to_limit(ZstdReader::new(&*compressed), text.len() as u64) {
         Ok(decompressed) if decompressed == text => compressed,
         _ => compress_to_vec(text, CompressionLevel::Uncompressed),
     }
@@ -107,7 +107,7 @@ fn decompress(content: Vec<u8>, limit: u64) -> io::Result<Vec<u8>> {
     match Compression::of(&content) {
         Compression::None => Ok(content),
         Compression::Gzip => read_to_limit(MultiGzDecoder::new(&*content), limit),
-        Compression::Zstd => decompress_zstd(&content, limit),
+        Compression::Zstd => read_to_limit(ZstdReader::new(&*content), limit),
     }
 }
 
@@ -116,21 +116,6 @@ pub(super) fn decompressed_text(content: Vec<u8>, limit: u64, location: &str) ->
     let damaged = |source| StoreError::Damaged { location: location.to_owned(), source };
     let text = decompress(content, limit).map_err(|error| damaged(Damage::Compression(error)))?;
     utf8(text).map_err(|error| damaged(Damage::Utf8(error)))
-}
-
-fn decompress_zstd(mut frames: &[u8], limit: u64) -> io::Result<Vec<u8>> {
-    let mut decompressed = Vec::new();
-    while !frames.is_empty() {
-        let mut decoder = StreamingDecoder::new(&mut frames).map_err(io::Error::other)?;
-        decompressed.append(&mut read_to_limit(&mut decoder, limit - decompressed.len() as u64)?);
-        let frame = decoder.into_frame_decoder();
-        // The decoder computes the checksum, but does not compare it.
-        let (expected, actual) = (frame.get_checksum_from_data(), frame.get_calculated_checksum());
-        if expected.is_some() && expected != actual {
-            return Err(io::Error::other("its checksum is wrong"));
-        }
-    }
-    Ok(decompressed)
 }
 
 #[cfg(test)]

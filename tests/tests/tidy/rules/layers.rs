@@ -11,7 +11,7 @@ use crate::workspace::test_workspace;
 type Row<'a> = (&'a str, &'a [&'a str]);
 
 /// Modules from the top down: each may import from all below it.
-const BRIDGE: [&str; 16] = [
+const BRIDGE: [&str; 17] = [
     "host",
     "provider",
     "launch",
@@ -28,6 +28,7 @@ const BRIDGE: [&str; 16] = [
     "shell",
     "error",
     "message_text",
+    "zstd",
 ];
 
 const PROVISIONER: [Row<'_>; 10] = [
