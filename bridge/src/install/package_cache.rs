@@ -22,9 +22,12 @@
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags};
 
 use super::InstallError;
 use super::cache_key::{CacheEntry, CacheKey};
@@ -444,9 +447,8 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
 /// Flushes the file system of a package to disk: one call, however many files it has.
 #[cfg(target_os = "linux")]
 fn flush_files(package: &Path) -> Result<(), InstallError> {
-    let failed = FileError::of("flush", package);
-    let folder = File::open(package).map_err(FileError::of("open", package))?;
-    Ok(rustix::fs::syncfs(&folder).map_err(io::Error::from).map_err(failed)?)
+    let flushed = open_folder(package).and_then(rustix::fs::syncfs);
+    Ok(flushed.map_err(io::Error::from).map_err(FileError::of("flush", package))?)
 }
 
 /// Flushes the files of a package to disk: its folders, and what is in them.
@@ -458,10 +460,16 @@ fn flush_files(package: &Path) -> Result<(), InstallError> {
         if kind.is_dir() {
             flush_files(&path)?;
         } else if kind.is_file() {
-            File::open(&path).and_then(|file| file.sync_all()).map_err(FileError::of("flush", &path))?;
+            open_regular(&path).and_then(|file| file.sync_all()).map_err(FileError::of("flush", &path))?;
         }
     }
-    Ok(File::open(package).and_then(|folder| folder.sync_all()).map_err(FileError::of("flush", package))?)
+    let flushed = open_folder(package).and_then(rustix::fs::fsync);
+    Ok(flushed.map_err(io::Error::from).map_err(FileError::of("flush", package))?)
+}
+
+fn open_folder(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty())
 }
 
 fn is_existing_folder(error: &io::Error) -> bool {
