@@ -1,7 +1,7 @@
 //! Other ways in which a provider starts than that of Pulumi: it registers itself, or it runs already.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::process::{Child, Stdio};
 
 use serde_json::json;
@@ -87,7 +87,13 @@ impl RunningProvider {
         // No process listens at the address of the engine: Attach names the one of the run.
         let mut command = plugin.command();
         command.arg("127.0.0.1:1").env("PEER_HOME", repository.home.folder()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut child = loop {
+            match command.spawn() {
+                // A process that another test forks has the program open for writing until it executes another one.
+                Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+                spawned => break spawned.unwrap(),
+            }
+        };
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         Self { child, port: line.trim().parse().unwrap() }
