@@ -30,6 +30,7 @@ impl CacheKey {
         match parts[..] {
             ["github-release", _, name, ..] => Some(format!("github-release {name}")),
             ["git", url, ..] => Some(format!("git {url}")),
+            ["go build", _, _, program, ..] => Some(format!("go build {program}")),
             _ => None,
         }
     }
@@ -51,7 +52,7 @@ pub(super) struct CacheEntry {
     /// Digest of the downloaded file. `None` for git.
     #[serde(rename = "download", default, skip_serializing_if = "Option::is_none")]
     pub(super) download_digest: Option<Sha256Digest>,
-    /// Digest of its files, see [`FileDigests::cache_digest`].
+    /// Digest of its files, see [`FileDigests::cache_digest`](super::file_digests::FileDigests::cache_digest).
     #[serde(rename = "package")]
     pub(super) package_digest: Sha256Digest,
 }

@@ -11,7 +11,8 @@ use super::fingerprint::FileTime;
 use super::layout::{ExecutableNames, Located, locate, read_manifest};
 use super::package_cache::{CachedPackage, Lookup, PackageCache, Verification};
 use super::run_blocking;
-use super::runtime::{PluginOrigin, RuntimeContext};
+use super::runtime::PluginOrigin;
+use super::runtime_context::RuntimeContext;
 use super::verify::CheckedFiles;
 use super::{FetchEvent, FetchEvents, InstallError, VerifiedPackage};
 use crate::fs::{FileError, ScratchFolder};
@@ -253,9 +254,10 @@ impl CachedFetcher {
             Located::Executable(program) => (program, Vec::new(), None),
             Located::Manifest => {
                 let manifest = read_manifest(&plugin_folder)?;
-                let CacheSettings { environment, spawner, .. } = &self.settings;
-                let runtime = RuntimeContext { environment, spawner, cache: &self.cache, events };
-                let origin = PluginOrigin::Fetched { package: &cached.folder };
+                let CacheSettings { environment, spawner, verification, .. } = &self.settings;
+                let (cache, verification) = (&self.cache, *verification);
+                let runtime = RuntimeContext { environment, spawner, cache, verification, events };
+                let origin = PluginOrigin::Fetched { package: &cached.folder, digest: entry.package_digest };
                 runtime.start_command(spec.executables, &manifest, &plugin_folder, origin).await?
             }
         };

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 
 use super::layout::{ExecutableNames, Located, locate, read_manifest};
-use super::package_cache::PackageCache;
+use super::package_cache::{PackageCache, Verification};
 use super::run_blocking;
-use super::runtime::{PluginOrigin, RuntimeContext};
+use super::runtime::PluginOrigin;
+use super::runtime_context::RuntimeContext;
 use super::verify::{CheckedFiles, ChecksumCheck, hash_file, read_folder};
 use super::{FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::fs::FileError;
@@ -56,7 +57,13 @@ impl PackageSource for LocalPackages {
             let checksum = source.checksum.clone();
             run_blocking(move || find(&executables, &origin, checksum.as_ref(), &cache)).await?
         };
-        let runtime = RuntimeContext { environment: &self.environment, spawner: &self.spawner, cache: &cache, events };
+        let runtime = RuntimeContext {
+            environment: &self.environment,
+            spawner: &self.spawner,
+            cache: &cache,
+            verification: Verification::default(),
+            events,
+        };
         let (program, arguments, built) = match manifest {
             None => (found.path().to_owned(), Vec::new(), None),
             Some(manifest) => {

@@ -20,6 +20,7 @@ mod error;
 mod file_digests;
 mod fingerprint;
 mod git;
+mod go_build;
 mod layout;
 mod local;
 mod members;
@@ -29,6 +30,7 @@ mod progress;
 mod pulumi_folder;
 mod release;
 mod runtime;
+mod runtime_context;
 mod unpack;
 mod verify;
 

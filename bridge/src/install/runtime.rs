@@ -5,21 +5,15 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
-use std::process::ExitStatus;
-use std::sync::Arc;
-use std::time::Duration;
 
+use super::InstallError;
+use super::go_build::GoBuild;
 use super::layout::ExecutableNames;
-use super::package_cache::PackageCache;
-use super::{FetchEvent, FetchEvents, InstallError};
+use super::runtime_context::RuntimeContext;
 use crate::fs::{FileError, MAX_DOCUMENT_BYTES, ScratchFolder, read_if_exists};
 use crate::json;
-use crate::plugin::{PluginManifest, PluginRuntime};
-use crate::process::{HostEnvironment, OutputStream, ProcessSandbox, ProcessSpec, Spawner, describe_exit};
+use crate::plugin::{PluginManifest, PluginRuntime, Sha256Digest};
 use crate::shell::{operand, option, quoted};
-
-/// Time limit of a build. The first build of a plugin downloads its dependencies.
-const BUILD_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// Runner of Pulumi's SDK for Node.js: serves the components that a package exports, from its sources.
 const NODE_RUNNER: &str = "node_modules/@pulumi/pulumi/cmd/run-plugin";
@@ -35,17 +29,6 @@ const MAIN: &str = "main in package.json";
 /// Program, arguments, and the folder of a built program, which must outlive the process.
 pub(super) type StartCommand = (PathBuf, Vec<OsString>, Option<ScratchFolder>);
 
-/// Environment in which a plugin is built and run.
-#[derive(Clone, Copy)]
-pub(super) struct RuntimeContext<'a> {
-    pub(super) environment: &'a HostEnvironment,
-    pub(super) spawner: &'a Spawner,
-    /// Cache that contains the built programs.
-    pub(super) cache: &'a PackageCache,
-    /// Receiver of the event that a program is built.
-    pub(super) events: &'a dyn FetchEvents,
-}
-
 /// Origin of a plugin's files.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum PluginOrigin<'a> {
@@ -55,6 +38,8 @@ pub(super) enum PluginOrigin<'a> {
     Fetched {
         /// Folder of the whole package, which may contain the folder of the plugin.
         package: &'a Path,
+        /// Digest of its files.
+        digest: Sha256Digest,
     },
 }
 
@@ -88,7 +73,7 @@ impl PluginOrigin<'_> {
 
     /// Checks that the file behind a path, with all links resolved, is in the package if it was fetched.
     fn check_target(self, path: &Path, field: &'static str) -> Result<(), InstallError> {
-        let Self::Fetched { package } = self else { return Ok(()) };
+        let Self::Fetched { package, .. } = self else { return Ok(()) };
         let real = |path: &Path| fs::canonicalize(path).map_err(FileError::of("find", path));
         let target = real(path)?;
         if target.starts_with(real(package)?) {
@@ -212,52 +197,17 @@ impl RuntimeContext<'_> {
             return Ok((program, Vec::new(), None));
         }
         let go = self.interpreter(&["go"], "install Go and put it on PATH, or build the plugin beforehand")?;
-        let built = self.cache.scratch()?;
-        let program =
-            fs::canonicalize(built.path()).map_err(FileError::of("find", built.path()))?.join(&names.of_plugin);
-        let arguments = ["build".into(), "-o".into(), program.clone().into_os_string(), ".".into()];
-        self.events.emit(FetchEvent::Building);
-        self.run(ProcessSpec {
-            program: go,
-            arguments: arguments.into(),
-            directory: folder.to_owned(),
-            environment: self
-                .environment
-                .select(["PATH", "HOME", "TMPDIR", "LANG", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"])
-                .chain(self.environment.with_prefix("GO"))
-                .chain(self.environment.with_prefix("CGO_"))
-                .collect(),
-            sandbox: ProcessSandbox::None,
-        })
-        .await?;
-        Ok((program, Vec::new(), Some(built)))
-    }
-
-    async fn run(&self, spec: ProcessSpec) -> Result<(), InstallError> {
-        let process = self.spawner.spawn(&spec, Arc::new(()))?;
-        let exited = tokio::time::timeout(BUILD_TIMEOUT, process.wait_for_exit()).await;
-        if exited.as_ref().is_ok_and(ExitStatus::success) {
-            return Ok(());
+        let build = GoBuild { context: self, go, folder, program: &names.of_plugin };
+        match origin {
+            PluginOrigin::Folder(_) => {
+                let (program, built) = build.run().await?;
+                Ok((program, Vec::new(), Some(built)))
+            }
+            PluginOrigin::Fetched { package, digest } => Ok((build.kept(package, digest).await?, Vec::new(), None)),
         }
-        process.wait_for_output_end().await;
-        let status = match exited {
-            Ok(status) => describe_exit(status),
-            Err(_) => format!("not done within {} minutes", BUILD_TIMEOUT.as_secs() / 60),
-        };
-        let words = spec.arguments.iter().map(|argument| argument.to_string_lossy());
-        let command = [spec.program.to_string_lossy()].into_iter().chain(words).collect::<Vec<_>>().join(" ");
-        let output = process.last_lines(OutputStream::Stderr).join("\n");
-        Err(InstallError::Build { command, status, output })
-    }
-
-    fn interpreter(&self, names: &[&str], advice: &str) -> Result<PathBuf, InstallError> {
-        let found = names.iter().find_map(|name| self.environment.find_program(name));
-        let missing = || InstallError::Missing { item: names[0].to_owned(), command: advice.to_owned() };
-        found.ok_or_else(missing)
     }
 }
 
-/// Returns a command of npm for the package in a folder.
 /// Returns whether the main file of a Node.js package starts the server of a provider. One that does not exports components, or leaves the
 /// start to another file.
 fn serves_itself(file: &Path) -> bool {
@@ -280,6 +230,7 @@ fn python_project(folder: &Path) -> Result<Option<String>, InstallError> {
     Ok(name.filter(is_name).map(str::to_owned))
 }
 
+/// Returns a command of npm for the package in a folder.
 fn npm(command: &str, folder: &Path) -> String {
     format!("npm {command} {}", option("--prefix", &folder.to_string_lossy()))
 }

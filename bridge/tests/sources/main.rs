@@ -379,7 +379,7 @@ async fn missing_dependency_is_reported_with_the_command_that_installs_it() {
     assert_eq!(package.arguments(), [std::ffi::OsString::from(format!("{root}/node/bin/index.js"))]);
 }
 
-/// Shows: plugin-authoring.md#go "If there is no such program, `sc` runs `go build` for each run"
+/// Shows: plugin-authoring.md#go "If there is no such program, `sc` runs `go build`: for a local folder at each start"
 #[tokio::test]
 async fn go_plugin_is_built_unless_its_program_exists() {
     let repository = Repository::new();
