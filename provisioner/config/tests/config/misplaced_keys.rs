@@ -271,16 +271,18 @@ fn server_yaml_that_is_not_read_is_named_where_there_are_no_stacks() {
     assert_eq!(Files::sections("").with("server.yaml", "").stack_names().unwrap().stacks, ["s"]);
 }
 
+/// Returns the hints about resources of a plugin.
+fn hints(resources: &str) -> Vec<String> {
+    let plugins = "plugins: [{ name: p, source: { type: local, path: p } }]";
+    let sections = format!("{plugins}\nresources: {{ resources: {{ e: {{ resources: {{ {resources} }} }} }} }}\n");
+    let diagnostics = Files::sections(&sections).read(&["s"]).loaded.diagnostics;
+    diagnostics.into_iter().flat_map(|found| found.help).map(|help| help.to_string()).collect()
+}
+
 #[test]
 fn key_of_a_resource_is_found_within_a_placeholder_or_a_logical_name() {
     let hints = |named: &str| {
-        let resources =
-            format!("a: {{ type: 'p:m:T', options: {{ dependsOn: ['{named}'] }} }}, b: {{ type: 'p:m:T' }}");
-        let files = Files::sections(&format!(
-            "plugins: [{{ name: p, source: {{ type: local, path: p }} }}]\nresources: {{ resources: {{ e: {{ resources: {{ {resources} }} }} }} }}\n"
-        ));
-        let diagnostics = files.read(&["s"]).loaded.diagnostics;
-        diagnostics.into_iter().flat_map(|found| found.help).map(|help| help.to_string()).collect::<Vec<_>>()
+        hints(&format!("a: {{ type: 'p:m:T', options: {{ dependsOn: ['{named}'] }} }}, b: {{ type: 'p:m:T' }}"))
     };
     for named in ["${b}", "${resource:b.id}", "b--e"] {
         assert!(hints(named).contains(&"write the key alone: `b`".to_owned()), "{named}: {:?}", hints(named));
@@ -290,20 +292,14 @@ fn key_of_a_resource_is_found_within_a_placeholder_or_a_logical_name() {
 
 #[test]
 fn reference_without_its_namespace_gets_its_spelling() {
-    let hints = |text: &str| {
-        let files = Files::sections(&format!(
-            "plugins: [{{ name: p, source: {{ type: local, path: p }} }}]\nresources: {{ resources: {{ e: {{ resources: {{ a: {{ type: 'p:m:T', config: {{ v: '{text}' }} }} }} }} }} }}\n"
-        ));
-        let diagnostics = files.read(&["s"]).loaded.diagnostics;
-        diagnostics.into_iter().flat_map(|found| found.help).map(|help| help.to_string()).collect::<Vec<_>>()
-    };
     for (text, expected) in [
         ("${weather.text}", "if it is an output of a resource, write `${resource:weather.text}`"),
         ("${var.title}", "write `${var:title}`"),
         ("${secret.db.password}", "write `${secret:db.password}`"),
         ("${vars:title}", "did you mean `var`?"),
     ] {
-        assert!(hints(text).contains(&expected.to_owned()), "{text}: {:?}", hints(text));
+        let found = hints(&format!("a: {{ type: 'p:m:T', config: {{ v: '{text}' }} }}"));
+        assert!(found.contains(&expected.to_owned()), "{text}: {found:?}");
     }
 }
 
