@@ -393,37 +393,4 @@ fn copy(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn folders_on_the_way_to_a_file_count_as_well() {
-        let folder = tempfile::tempdir().unwrap();
-        let folders = MAX_MEMBERS - 3;
-        let mut unpacker = Unpacker { folder: folder.path(), left: 0, folders, digests: FileDigests::default() };
-        let mut unpack = |path: &str| {
-            let member = Member { path: path.into(), kind: MemberKind::File(0o644) };
-            unpacker.unpack(&member, &mut io::empty())
-        };
-        assert!(unpack("a/b/c/f").is_ok() && unpack("a/b/g").is_ok());
-        let refused = unpack("a/b/d/f").unwrap_err();
-        assert!(matches!(refused, UnpackError::Archive(ArchiveError::TooLarge(TOO_MANY))), "{refused:?}");
-    }
-
-    #[test]
-    fn link_is_followed_within_the_archive() {
-        for (link, target, expected) in [
-            ("reef", "lib/reef", Some("lib/reef")),
-            ("bin/reef", "../lib/reef", Some("lib/reef")),
-            ("bin/reef", "./reef-1", Some("bin/reef-1")),
-            ("reef", "../reef", None),
-            ("reef", "/bin/sh", None),
-        ] {
-            assert_eq!(
-                target_in_archive(Path::new(link), Path::new(target)).as_deref(),
-                expected.map(Path::new),
-                "{link}"
-            );
-        }
-    }
-}
+mod tests;
