@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::cache_key::CacheKey;
 use super::file_digests::FileDigests;
 use super::fingerprint::FileTime;
-use super::package_cache::Lookup;
+use super::package_cache::{CachedPackage, Lookup};
 use super::runtime_context::RuntimeContext;
 use super::{FetchEvent, InstallError, run_blocking};
 use crate::fs::{FileError, ScratchFolder, create_private_folders};
@@ -62,15 +62,21 @@ impl GoBuild<'_> {
         let inside = self.folder.strip_prefix(package).unwrap_or(self.folder).to_string_lossy();
         let settings = self.settings().await?;
         let key = CacheKey::new(["go build", &digest.to_hex(), &inside, self.program, &settings]);
-        if let Some(program) = self.find(&key).await? {
-            return Ok(program);
+        let program_in = |cached: CachedPackage| cached.folder.join(self.program);
+        if let Lookup::Valid(_, cached) = self.open(&key).await? {
+            return Ok(program_in(cached));
         }
         let _lock = self.context.cache.lock(&key, || self.context.events.emit(FetchEvent::Waiting)).await?;
-        if let Some(program) = self.find(&key).await? {
-            return Ok(program);
+        match self.open(&key).await? {
+            Lookup::Valid(_, cached) => return Ok(program_in(cached)),
+            Lookup::Damaged => {
+                let text = "the program in the cache is damaged; it is built again";
+                self.context.events.emit(FetchEvent::Warning(text.to_owned()));
+            }
+            Lookup::Missing => {}
         }
         let (program, built) = self.run().await?;
-        let (cache, name) = (self.context.cache.clone(), self.program.to_owned());
+        let cache = self.context.cache.clone();
         run_blocking(move || {
             fs::set_permissions(&program, Permissions::from_mode(0o500))
                 .map_err(FileError::of("make private", &program))?;
@@ -80,20 +86,16 @@ impl GoBuild<'_> {
             let entry = key.new_entry(&digest.to_string(), None, published.files.cache_digest());
             cache.write_entry(&key, &entry)?;
             drop(built);
-            Ok(published.folder.join(name))
+            Ok(published)
         })
         .await
+        .map(program_in)
     }
 
-    /// Returns the kept program of a key, unless it is damaged.
-    async fn find(&self, key: &CacheKey) -> Result<Option<PathBuf>, InstallError> {
+    /// Finds the package with the kept program of a key.
+    async fn open(&self, key: &CacheKey) -> Result<Lookup, InstallError> {
         let (cache, key, verification) = (self.context.cache.clone(), key.clone(), self.context.verification);
-        let program = self.program.to_owned();
-        run_blocking(move || match cache.open(&key, verification)? {
-            Lookup::Valid(_, cached) => Ok(Some(cached.folder.join(program)).filter(|program| program.is_file())),
-            Lookup::Missing | Lookup::Damaged => Ok(None),
-        })
-        .await
+        run_blocking(move || cache.open(&key, verification)).await
     }
 
     /// Returns the settings of the toolchain as it has them in the folder of the plugin.

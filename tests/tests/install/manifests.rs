@@ -95,6 +95,7 @@ async fn program_of_a_fetched_package_is_built_once() {
     write(&program, &script("evil"), 0o500);
     let (words, _, count) = started("v1.0.0").await;
     assert_eq!((words.as_str(), count), ("built", 4), "a damaged program is built again");
+    assert_eq!(machine.warnings(), ["the program in the cache is damaged; it is built again"]);
     assert_eq!(machine.names("work"), [""; 0]);
 }
 
