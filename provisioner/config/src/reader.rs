@@ -164,12 +164,12 @@ impl<'d> Reader<'d> {
         known: &[&str],
         of: &str,
     ) {
-        let misspelled: Vec<&str> =
-            misspelled_keys(section, known).iter().map(|(entry, _)| entry.key.as_str()).collect();
-        self.reject_misspelled_keys(section, known, of);
-        let accepted: Vec<&str> = known.iter().copied().chain(misspelled.iter().copied()).collect();
-        for entry in section.mapping.into_iter().filter(|entry| !accepted.contains(&entry.key.as_str())) {
-            self.push(ignored_key_warning(entry).help(format_args!("the keys are {}", known.join(", "))));
+        let misspelled = misspelled_keys(section, known);
+        for entry in section.mapping.into_iter().filter(|entry| !known.contains(&entry.key.as_str())) {
+            self.push(match misspelled.iter().find(|(other, _)| other.key == entry.key) {
+                Some((_, candidate)) => unknown_key_error(of, entry).help(format_args!("did you mean `{candidate}`?")),
+                None => ignored_key_warning(entry).help(format_args!("the keys are {}", known.join(", "))),
+            });
         }
     }
 

@@ -32,10 +32,12 @@ impl Workspace<'_> {
                 if files::is_client_stack(&entry.path) { &mut names.client_stacks } else { &mut names.stacks };
             of_kind.push(name.to_owned());
         }
-        match self.misplaced_file(&folder) {
-            Some(misplaced) if names == StackNames::default() => Err(misplaced.into()),
-            _ => Ok(names),
+        if names == StackNames::default()
+            && let Some(misplaced) = self.misplaced_file(&folder)
+        {
+            return Err(misplaced.into());
         }
+        Ok(names)
     }
 
     fn unreadable_stacks_folder(&self, folder: &Path, error: &io::Error) -> Box<Diagnostic> {
