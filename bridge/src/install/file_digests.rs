@@ -80,7 +80,7 @@ impl FileDigests {
     /// Hashes the files of a package as [`FileDigests::of`], except those that are known, by their path in it.
     ///
     /// # Errors
-    /// Those of [`FileDigests::of`].
+    /// [`InstallError`], as [`FileDigests::of`].
     pub(super) fn of_changed(root: &Path, known: KnownFiles<'_>) -> Result<Self, InstallError> {
         let mut digests = Self::default();
         digests.read(root, root, 0, known)?;

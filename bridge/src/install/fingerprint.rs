@@ -7,8 +7,8 @@
 //! <digest> <mark> <inode> <size> <mode> <time of modification> <time of change> <path>
 //! end
 //! ```
-//! A time of change (`ctime`) cannot be set by a program, so a file with other content has another one, whatever its time of
-//! modification says. A file that has changed in the same step of the clock in which the fingerprint was begun may change once more in
+//! On the file systems of Linux and macOS, a program cannot set a time of change (`ctime`), so a file with other content has another
+//! one, whatever its time of modification says. A file that has changed in the same step of the clock in which the fingerprint was begun may change once more in
 //! that step, without a trace: it is *unsettled*, and is read again, as git does for its index.
 
 use std::collections::BTreeMap;
@@ -112,7 +112,7 @@ impl FileStatus {
 /// Fingerprint of a package.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fingerprint {
-    /// Time at which it was begun: each file was read after it.
+    /// Time at which it was begun: each file was read after it, or hashed before it by the process that wrote it.
     begun: FileTime,
     /// Digests of archives with exactly these files.
     pub(super) downloads: Vec<Sha256Digest>,
@@ -121,7 +121,7 @@ pub(super) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Takes the fingerprint of a package whose files were read after the time `begun`.
+    /// Takes the fingerprint of a package whose files were read after the time `begun`, or hashed before it while they were written.
     ///
     /// # Errors
     /// [`InstallError`]; [`InstallError::NotHashable`] if the files are not those of `digests`.

@@ -219,7 +219,7 @@ impl PackageCache {
         Ok(std::str::from_utf8(&text).ok().and_then(Fingerprint::parse))
     }
 
-    /// Takes the fingerprint of a package whose files were read after the time `begun`.
+    /// Takes the fingerprint of a package, as [`Fingerprint::take`], and flushes its files first.
     fn keep_fingerprint(
         &self,
         folder: &Path,

@@ -157,7 +157,7 @@ fn packages_in_the_cache_are_verified() {
       DIGEST  sha256:[id]
     --- err
     error: 1 package is not as it was fetched
-      hint: it is not run: the next run that needs such a package fetches it again, as `sc plugin install` does
+      hint: what is damaged or missing is not run: the next run that needs it fetches it again, as `sc plugin install` does
     ");
     assert!(
         repository.expect_exit(0, "provision -S").contains("the package in the cache is damaged; it is fetched again")

@@ -50,8 +50,7 @@ pub(super) async fn run(ui: &Ui, global: &GlobalArgs, _args: &VerifyArgs) -> any
                 1 => "1 package is not as it was fetched".to_owned(),
                 count => format!("{count} packages are not as they were fetched"),
             };
-            let hint =
-                "it is not run: the next run that needs such a package fetches it again, as `sc plugin install` does";
+            let hint = "what is damaged or missing is not run: the next run that needs it fetches it again, as `sc plugin install` does";
             Err(CliError::failed(summary, hint).into())
         }
     }
