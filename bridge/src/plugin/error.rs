@@ -17,6 +17,14 @@ pub enum PluginValueError {
     /// Invalid range of versions.
     #[error("invalid version range {0:?} (expected comparators such as >=3.5.0, joined by space or ||)")]
     Range(String),
+    /// Invalid range of versions over tags.
+    #[error("invalid version range {text:?}: {reason}")]
+    TagRange {
+        /// The range as it is written.
+        text: String,
+        /// Reason, in words.
+        reason: String,
+    },
     /// Platform for which plugins are not published.
     #[error("unsupported platform {0:?} (expected linux, darwin or windows, and amd64 or arm64: linux-amd64)")]
     Platform(String),

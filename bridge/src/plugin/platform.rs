@@ -35,6 +35,12 @@ pub struct Platform {
 }
 
 impl Platform {
+    /// Returns all platforms.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let of_os = |os| [Arch::Amd64, Arch::Arm64].map(|arch| Self { os, arch });
+        [Os::Darwin, Os::Linux, Os::Windows].into_iter().flat_map(of_os)
+    }
+
     /// Returns the platform of this program, which `platform: auto` selects. Returns `None` if plugins are not
     /// published for it.
     pub fn current() -> Option<Self> {

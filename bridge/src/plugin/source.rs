@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 use std::{fmt, iter};
 
-use super::{Platform, PluginVersion, Sha256Digest, is_plain_text};
+use super::{Platform, PluginVersion, Sha256Digest, WantedVersion, is_plain_text};
 
 /// Kind of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,14 +71,19 @@ impl PluginSource {
         }
     }
 
-    /// Returns the declared version. `None` for a `local` source, and for a tag or git revision that is not a semantic
-    /// version.
-    pub fn version(&self) -> Option<PluginVersion> {
+    /// Returns the wanted version. `None` for a `local` source.
+    pub fn wanted(&self) -> Option<&WantedVersion> {
         match self {
             Self::Local(_) => None,
-            Self::GithubRelease(release) => release.version(),
-            Self::Git(git) => git.version(),
+            Self::GithubRelease(release) => Some(&release.version),
+            Self::Git(git) => Some(&git.version),
         }
+    }
+
+    /// Returns the version that the declaration states, without a question to the source: see [`WantedVersion::stated`]. That of a
+    /// range is known once it is resolved.
+    pub fn stated_version(&self) -> Option<PluginVersion> {
+        self.wanted()?.stated()
     }
 
     /// Returns the texts that must be redacted: the token, and the user and password of an address.
@@ -118,8 +124,10 @@ pub struct LocalSource {
 pub struct GithubReleaseSource {
     /// Repository as `owner/name` or as an https URL.
     pub repository: String,
-    /// Tag of the release, or `latest` (only without a checksum). Declared as `source.version`.
-    pub tag: String,
+    /// Wanted release.
+    pub version: WantedVersion,
+    /// Age of a release from which on ranges and `latest` accept it, where the server tells the time of its publication.
+    pub minimum_age: Duration,
     /// Platform of the asset. `None` is the current platform.
     pub platform: Option<Platform>,
     /// Digest of the asset or of the executable in it.
@@ -130,6 +138,8 @@ pub struct GithubReleaseSource {
     pub token: Option<SourceToken>,
     /// Base URL of the API. `None` derives it from `repository`.
     pub api_url: Option<String>,
+    /// True if `api_url` is that of a mirror: the lock file knows the source by its repository.
+    pub is_mirror: bool,
     /// Accepts an address that is not encrypted, even without a checksum.
     pub insecure: bool,
     /// Refuses an asset without a declared checksum if the server publishes no digest of it.
@@ -137,24 +147,24 @@ pub struct GithubReleaseSource {
 }
 
 impl GithubReleaseSource {
+    /// Default of [`minimum_age`](Self::minimum_age).
+    pub const MINIMUM_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+
     /// Creates the source of a release with the default settings, for the current platform.
-    pub fn new(repository: String, tag: String) -> Self {
+    pub fn new(repository: String, version: WantedVersion) -> Self {
         Self {
             repository,
-            tag,
+            version,
+            minimum_age: Self::MINIMUM_AGE,
             platform: None,
             checksum: None,
             asset: None,
             token: None,
             api_url: None,
+            is_mirror: false,
             insecure: false,
             requires_digest: false,
         }
-    }
-
-    /// Returns the version in the tag; `None` if the tag is not a semantic version.
-    pub fn version(&self) -> Option<PluginVersion> {
-        self.tag.parse().ok()
     }
 
     /// Returns the address of the API if the asset could be replaced on its way: the address is not encrypted, no checksum
@@ -170,8 +180,8 @@ impl GithubReleaseSource {
 pub struct GitSource {
     /// URL or path that git accepts.
     pub url: String,
-    /// Tag, branch or commit.
-    pub revision: String,
+    /// Wanted tag, branch or commit, or a range of tags.
+    pub version: WantedVersion,
     /// Folder of the plugin in the repository. Empty is the root.
     pub subdir: PathBuf,
     /// Platform of a prebuilt file. `None` is the current platform.
@@ -185,11 +195,6 @@ pub struct GitSource {
 }
 
 impl GitSource {
-    /// Returns the version that the revision names; `None` if it is not a semantic version.
-    pub fn version(&self) -> Option<PluginVersion> {
-        self.revision.parse().ok()
-    }
-
     /// Returns the address of the repository if its files could be replaced on their way: the address is not encrypted, no
     /// checksum is declared, and `insecure` is not set.
     pub fn unprotected_address(&self) -> Option<&str> {
@@ -267,7 +272,7 @@ mod tests {
     fn secrets_of_a_source_are_its_token_and_url_credentials() {
         let source = GitSource {
             url: "https://me:word@git.example/a.git".into(),
-            revision: "main".into(),
+            version: WantedVersion::Named("main".into()),
             subdir: PathBuf::new(),
             platform: None,
             checksum: None,
@@ -284,7 +289,7 @@ mod tests {
         let digest = Checksum::One(Sha256Digest::from_bytes([7; 32]));
         let git = |url: &str, checksum: Option<&Checksum>, insecure| GitSource {
             url: url.into(),
-            revision: "main".into(),
+            version: WantedVersion::Named("main".into()),
             subdir: PathBuf::new(),
             platform: None,
             checksum: checksum.cloned(),
@@ -295,7 +300,7 @@ mod tests {
             checksum: checksum.cloned(),
             api_url: api_url.map(str::to_owned),
             insecure,
-            ..GithubReleaseSource::new("acme/reef".into(), "v1.0.0".into())
+            ..GithubReleaseSource::new("acme/reef".into(), WantedVersion::Named("v1.0.0".into()))
         };
         let plain = "http://git.example/a";
         assert_eq!(git(plain, None, false).unprotected_address(), Some(plain));
@@ -322,20 +327,5 @@ mod tests {
     fn kinds_are_listed_once_each() {
         let names: Vec<&str> = SourceKind::all().map(SourceKind::as_str).collect();
         assert_eq!(names, ["local", "github-release", "git"]);
-    }
-
-    #[test]
-    fn git_revision_is_a_version_only_if_semantic() {
-        let git = |revision: &str| GitSource {
-            url: "https://git.example/a.git".into(),
-            revision: revision.into(),
-            subdir: PathBuf::new(),
-            platform: None,
-            checksum: None,
-            token: None,
-            insecure: false,
-        };
-        assert_eq!(git("v1.2.3").version().unwrap().to_string(), "1.2.3");
-        assert_eq!(git("main").version(), None);
     }
 }

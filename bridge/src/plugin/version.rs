@@ -21,6 +21,12 @@ impl PluginVersion {
     }
 }
 
+impl From<semver::Version> for PluginVersion {
+    fn from(version: semver::Version) -> Self {
+        Self(version)
+    }
+}
+
 impl FromStr for PluginVersion {
     type Err = PluginValueError;
 
