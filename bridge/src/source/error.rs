@@ -6,23 +6,23 @@ use crate::error::Hint;
 use crate::message_text::MessageText;
 
 /// Longest time for which a server may ask to wait before a request is repeated.
-pub(super) const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
+pub(super) const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// Error of a request to a package source.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The item does not exist, or the request has no access to it.
-    #[error("{item} not found at {host}{}", if *authenticated { "" } else { " (no token was sent)" })]
+    #[error("{item} not found at {host} ({})", sent(credential.as_deref()))]
     NotFound {
         /// Requested item, in words.
         item: String,
         /// Host or address of the source.
         host: String,
-        /// True if the request carried a token.
-        authenticated: bool,
+        /// Name of the credential that was sent, if one was.
+        credential: Option<String>,
     },
     /// The server denied access: the token is missing or insufficient.
-    #[error("{host} refuses access to {item} ({status}): {message}")]
+    #[error("{host} refuses access to {item} ({status}; {}): {message}", sent(credential.as_deref()))]
     AccessDenied {
         /// Requested item, in words.
         item: String,
@@ -32,8 +32,8 @@ pub enum FetchError {
         status: u16,
         /// Message in the response.
         message: String,
-        /// True if the request carried a token.
-        authenticated: bool,
+        /// Name of the credential that was sent, if one was.
+        credential: Option<String>,
     },
     /// The rate limit of the server is exceeded.
     #[error("{host} accepts no more requests{}: {message}", reset_suffix(*reset))]
@@ -46,8 +46,8 @@ pub enum FetchError {
         reset: Option<SystemTime>,
         /// Time until the server accepts the next request, if the server sent it and it is not over.
         retry_after: Option<Duration>,
-        /// True if the request carried a token.
-        authenticated: bool,
+        /// Name of the credential that was sent, if one was.
+        credential: Option<String>,
     },
     /// The server returned an unexpected status.
     #[error("{host} returned status {status} for {item}: {message}")]
@@ -218,6 +218,11 @@ impl FetchError {
     }
 }
 
+/// Returns which credential was sent, in words.
+fn sent(credential: Option<&str>) -> String {
+    credential.map_or("no token was sent".to_owned(), |name| format!("with the token of {name}"))
+}
+
 /// Advice for an address that is not encrypted.
 const PLAIN_TEXT_HINT: &str = "use an https address, or declare source.checksum; `insecure: true` accepts it as it is";
 
@@ -225,14 +230,12 @@ impl Hint for FetchError {
     fn hint(&self) -> Option<MessageText> {
         const OFFLINE: &str = "packages in the cache need no network; HTTPS_PROXY and NO_PROXY are respected";
         let hint = match self {
-            Self::NotFound { authenticated: false, .. } | Self::AccessDenied { authenticated: false, .. } => {
+            Self::NotFound { credential: None, .. } | Self::AccessDenied { credential: None, .. } => {
                 "check the spelling; if the repository is private, set source.token"
             }
             Self::NotFound { .. } => "the token may not have access to this repository, or the name is misspelt",
-            Self::AccessDenied { .. } => {
-                "the token in source.token may be wrong, expired, or lack the right to read this"
-            }
-            Self::RateLimited { authenticated: false, .. } => "a token in source.token has a higher rate limit",
+            Self::AccessDenied { .. } => "the token may be wrong, expired, or lack the right to read this",
+            Self::RateLimited { credential: None, .. } => "a token in source.token has a higher rate limit",
             Self::RateLimited { .. } => "run the command again then; packages in the cache need no requests",
             Self::Network { .. } | Self::TooSlow { .. } => OFFLINE,
             Self::PlainText { .. } => PLAIN_TEXT_HINT,
@@ -285,7 +288,7 @@ mod tests {
         assert_eq!(reset_suffix(None), "");
     }
 
-    /// Shows: plugins.md#slow-downloads "waits for as long as the server asks, up to 30 seconds"
+    /// Shows: plugins.md#slow-downloads "waits for as long as the server asks, up to a minute"
     #[test]
     fn request_is_repeated_when_the_server_asks_for_it_within_the_limit() {
         let backoff = Duration::from_millis(100);
@@ -295,7 +298,7 @@ mod tests {
             message: "slow down".to_owned(),
             reset: None,
             retry_after,
-            authenticated: false,
+            credential: None,
         };
         let status = |status, retry_after| FetchError::UnexpectedStatus {
             item: "i".to_owned(),
@@ -308,8 +311,8 @@ mod tests {
             (limited(None), None),
             (limited(seconds(0)), Some(backoff)),
             (limited(seconds(1)), seconds(1)),
-            (limited(seconds(30)), seconds(30)),
-            (limited(seconds(31)), None),
+            (limited(seconds(60)), seconds(60)),
+            (limited(seconds(61)), None),
             (status(503, None), Some(backoff)),
             (status(503, seconds(2)), seconds(2)),
             (status(503, seconds(600)), None),

@@ -69,15 +69,35 @@ pub struct Commit {
     id: Option<String>,
     /// Requested revision.
     revision: String,
-    /// True if the revision is a branch, which may resolve to another commit later.
-    pub is_branch: bool,
+    /// Kind of the revision.
+    pub kind: RevisionKind,
+}
+
+/// Kind of a revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RevisionKind {
+    /// Tag, which should not move.
+    Tag,
+    /// Branch, which may lead to another commit later.
+    Branch,
+    /// Full or shortened id of a commit.
+    Id,
 }
 
 impl Commit {
     /// Returns the commit of a full id, without a request. `None` for any other revision.
     pub fn of_id(revision: &str) -> Option<Self> {
         let id = is_hex(revision) && matches!(revision.len(), 40 | 64);
-        id.then(|| Self { id: Some(revision.to_ascii_lowercase()), revision: revision.to_owned(), is_branch: false })
+        id.then(|| Self {
+            id: Some(revision.to_ascii_lowercase()),
+            revision: revision.to_owned(),
+            kind: RevisionKind::Id,
+        })
+    }
+
+    /// Returns the commit of a full or shortened id that was resolved before.
+    pub fn resolved(id: &str) -> Self {
+        Self::of_id(id).unwrap_or_else(|| Self { id: None, revision: id.to_owned(), kind: RevisionKind::Id })
     }
 
     /// Returns the immutable name of the commit: its full id, or the requested shortened id.
@@ -126,7 +146,7 @@ impl Git {
         let not_found = || FetchError::NotFound {
             item: format!("revision {revision:?}"),
             host: remote.display_url(),
-            authenticated: remote.login.is_some(),
+            credential: remote.login.as_ref().map(|login| login.name.to_owned()),
         };
         let (tag, branch) = (format!("refs/tags/{revision}"), format!("refs/heads/{revision}"));
         let peeled = format!("{tag}^{{}}");
@@ -143,17 +163,29 @@ impl Git {
             line.map(|(id, _)| id.to_owned())
         };
         if let Some(id) = found(&peeled).or_else(|| found(&tag)) {
-            return Ok(Commit { id: Some(id), revision: revision.to_owned(), is_branch: false });
+            return Ok(Commit { id: Some(id), revision: revision.to_owned(), kind: RevisionKind::Tag });
         }
         if let Some(id) = found(&branch) {
-            return Ok(Commit { id: Some(id), revision: revision.to_owned(), is_branch: true });
+            return Ok(Commit { id: Some(id), revision: revision.to_owned(), kind: RevisionKind::Branch });
         }
         // Servers do not list commits: a shortened id is resolved after the fetch.
         let shortened = is_hex(revision) && revision.len() >= 7;
         if !shortened {
             return Err(not_found());
         }
-        Ok(Commit { id: None, revision: revision.to_owned(), is_branch: false })
+        Ok(Commit { id: None, revision: revision.to_owned(), kind: RevisionKind::Id })
+    }
+
+    /// Returns the tags of a repository.
+    ///
+    /// # Errors
+    /// [`FetchError`].
+    pub async fn tags(&self, remote: &Remote) -> Result<Vec<String>, FetchError> {
+        self.detect_configuration(remote).await?;
+        let arguments = ["ls-remote", "--quiet", "--refs", "--tags", "--", &remote.url];
+        let listed = self.run("ls-remote", remote, Path::new("/"), arguments).await?;
+        let tag = |line: &String| Some(line.split_once("\trefs/tags/")?.1.to_owned());
+        Ok(listed.iter().filter_map(tag).collect())
     }
 
     /// Checks out a commit into an existing empty folder, without the `.git` folder, and returns the full id of the
@@ -199,7 +231,7 @@ impl Git {
                 return Err(FetchError::NotFound {
                     item: format!("commit {:?}", commit.name()),
                     host: remote.display_url(),
-                    authenticated: remote.login.is_some(),
+                    credential: remote.login.as_ref().map(|login| login.name.to_owned()),
                 });
             }
             Err(error) => return Err(error),
@@ -275,7 +307,7 @@ impl Git {
         let lines = Arc::new(Lines::default());
         let process = self.spawn(remote, directory, arguments, lines.clone())?;
         wait_for_success(action, &process).await?;
-        let rest = std::mem::take(&mut *lines.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let rest = std::mem::take(&mut lines.0.lock().unwrap_or_else(PoisonError::into_inner).lines);
         let first = match process.first_line().await {
             FirstLine::Line(line) => Some(line),
             FirstLine::Incomplete(_) | FirstLine::ExecFailed(_) => None,
@@ -364,18 +396,25 @@ async fn wait_for_success(action: &'static str, process: &Process) -> Result<(),
     Err(FetchError::Git { action, status, output })
 }
 
-/// Maximum number of lines that are kept of a command's output: each command prints a few.
-const MAX_LINES: usize = 1000;
+/// Maximum length of the lines that are kept of a command's output, in bytes: a repository may have thousands of tags.
+const MAX_OUTPUT_BYTES: usize = 16 << 20;
 
-/// Lines of a command's standard output after the first line, up to [`MAX_LINES`].
+/// Lines of a command's standard output after the first line, up to [`MAX_OUTPUT_BYTES`].
 #[derive(Debug, Default)]
-struct Lines(Mutex<Vec<String>>);
+struct Lines(Mutex<KeptLines>);
+
+#[derive(Debug, Default)]
+struct KeptLines {
+    lines: Vec<String>,
+    bytes: usize,
+}
 
 impl OutputSink for Lines {
     fn line(&self, stream: OutputStream, line: &str) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if stream == OutputStream::Stdout && lines.len() < MAX_LINES {
-            lines.push(line.to_owned());
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if stream == OutputStream::Stdout && kept.bytes + line.len() < MAX_OUTPUT_BYTES {
+            kept.bytes += line.len();
+            kept.lines.push(line.to_owned());
         }
     }
 }
@@ -386,10 +425,10 @@ mod tests {
 
     #[test]
     fn output_of_a_command_does_not_fill_the_memory() {
-        let lines = Lines::default();
-        (0..2 * MAX_LINES).for_each(|number| lines.line(OutputStream::Stdout, &number.to_string()));
+        let (lines, line) = (Lines::default(), "x".repeat(1 << 20));
+        (0..32).for_each(|_| lines.line(OutputStream::Stdout, &line));
         let kept = lines.0.lock().unwrap();
-        assert_eq!((kept.len(), kept.last().map(String::as_str)), (MAX_LINES, Some("999")));
+        assert_eq!((kept.lines.len(), kept.bytes), (15, 15 << 20));
     }
 
     #[test]

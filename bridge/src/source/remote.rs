@@ -15,6 +15,9 @@ use crate::plugin::{SourceToken, Transport, is_loopback};
 /// User name that is sent with a token. GitHub and GitLab accept it, other servers ignore it.
 const TOKEN_USER: &str = "x-access-token";
 
+/// Name of the password in an address, for messages.
+const OF_ADDRESS: &str = "its address";
+
 /// Address and credentials of a git repository.
 #[derive(Clone, Debug)]
 pub struct Remote {
@@ -31,6 +34,8 @@ pub struct Remote {
 pub(super) struct Credentials {
     pub(super) user: String,
     pub(super) password: SourceToken,
+    /// Name for messages.
+    pub(super) name: &'static str,
 }
 
 impl Remote {
@@ -60,7 +65,9 @@ impl Remote {
         let url = if is_address { url.to_owned() } else { root.join(url).to_string_lossy().into_owned() };
         let url_credentials = parse(&url).filter(is_web).as_ref().and_then(credentials_of);
         let url = if url_credentials.is_some() { without_credentials(&url) } else { url };
-        let login = token.map(|password| Credentials { user: TOKEN_USER.to_owned(), password }).or(url_credentials);
+        let login = token
+            .map(|password| Credentials { user: TOKEN_USER.to_owned(), password, name: "source.token" })
+            .or(url_credentials);
         // The credential helper writes them as lines, so they must not contain line ends.
         if login.as_ref().is_some_and(|login| (login.user.clone() + login.password.expose()).contains(char::is_control))
         {
@@ -86,6 +93,11 @@ impl Remote {
     /// Returns the address without credentials, for messages and for cache keys.
     pub fn display_url(&self) -> String {
         without_credentials(&self.url)
+    }
+
+    /// Returns whether it is a path, or an address of a file.
+    pub fn is_on_this_machine(&self) -> bool {
+        self.transport == Transport::File
     }
 
     /// Returns the host without user and port. Empty for a path.
@@ -133,8 +145,8 @@ fn credentials_of(url: &Url) -> Option<Credentials> {
     let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let user = decoded(url.username());
     match SourceToken::new(decoded(url.password().unwrap_or_default())) {
-        Some(password) => Some(Credentials { user, password }),
-        None => Some(Credentials { user: TOKEN_USER.to_owned(), password: SourceToken::new(user)? }),
+        Some(password) => Some(Credentials { user, password, name: OF_ADDRESS }),
+        None => Some(Credentials { user: TOKEN_USER.to_owned(), password: SourceToken::new(user)?, name: OF_ADDRESS }),
     }
 }
 
