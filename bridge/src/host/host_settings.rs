@@ -11,9 +11,12 @@ use super::events::{PluginEvents, PluginWork, WorkInProgress};
 use super::load_error::{LoadError, failed_to_load};
 use super::plugin_pool::PluginPool;
 use super::{HostError, HostEvents};
-use crate::install::{FetchEvents, InstallError, PackageSource, VerifiedPackage};
+use crate::install::{
+    FetchEvents, InstallError, Installer, LockChange, LockKey, PackageLock, PackageSource, VerifiedPackage,
+};
 use crate::plugin::{
-    GitSource, GithubReleaseSource, Keep, LocalSource, PluginConfig, PluginName, PluginSource, Sha256Digest,
+    GitSource, GithubReleaseSource, Keep, LocalSource, PluginConfig, PluginName, PluginSource, PluginVersion,
+    ResolvedPackage, Sha256Digest, WantedVersion,
 };
 use crate::process::{HostEnvironment, Spawner};
 use crate::provider::grpc::{Limits, PluginInit};
@@ -55,6 +58,10 @@ pub struct Sources {
     pub github_release: Option<Arc<dyn PackageSource<Declared = GithubReleaseSource>>>,
     /// Source of the kind `git`.
     pub git: Option<Arc<dyn PackageSource<Declared = GitSource>>>,
+    /// Lock file, which decides between a declaration and its package.
+    pub lock: PackageLock,
+    /// Folder of the cache.
+    pub cache: PathBuf,
 }
 
 impl Sources {
@@ -96,24 +103,142 @@ impl Sources {
         }
     }
 
+    /// Returns the declared source of a plugin as the lock file knows it; `None` for one that is not locked, or whose address cannot be used.
+    pub fn lock_key(&self, plugin: &PluginConfig) -> Option<LockKey> {
+        let names = plugin.names();
+        let key = match &plugin.source {
+            PluginSource::Local(source) => self.local.as_ref()?.lock_key(names, source),
+            PluginSource::GithubRelease(source) => self.github_release.as_ref()?.lock_key(names, source),
+            PluginSource::Git(source) => self.git.as_ref()?.lock_key(names, source),
+        };
+        key.ok().flatten()
+    }
+
+    /// Records what the declaration of a plugin means in the lock file, unless the file must not change: see [`Installer::lock`].
+    ///
+    /// # Errors
+    /// [`HostError`]; the lock file is as it was.
+    pub async fn lock(
+        &self,
+        plugin: &PluginConfig,
+        update: &LockUpdate,
+        events: &Arc<dyn HostEvents>,
+    ) -> Result<Option<LockChange>, HostError> {
+        let LockUpdate { updates, accepts_replaced, to } = update;
+        let (updates, accepts_replaced, to) = (*updates, *accepts_replaced, to.as_deref());
+        let _working = WorkInProgress::begin(plugin.name.as_str(), PluginWork::Preparing, |event| events.emit(event));
+        let events = PluginEvents { plugin: plugin.name.to_string(), events: Arc::clone(events) };
+        let (lock, cache) = (self.lock.clone(), self.cache.clone());
+        let installer = Installer { lock, cache, updates, accepts_replaced, events: &events };
+        // What the latest release and a branch are, only their place knows: any version may be chosen.
+        let is_open = |wanted: &WantedVersion| match (wanted, &plugin.source) {
+            (WantedVersion::Latest, _) => true,
+            (WantedVersion::Named(_), PluginSource::Git(_)) => wanted.stated().is_none(),
+            _ => false,
+        };
+        if let (Some(to), Some(wanted)) = (to, plugin.source.wanted())
+            && !is_open(wanted)
+            && !wanted.accepts(to)
+        {
+            let error = InstallError::DoesNotFit { to: to.to_owned(), wanted: wanted.to_string() };
+            return Err(failed_to_load(plugin, LoadError::Resolve(error)));
+        }
+        let (names, named) = (plugin.names(), to.map(|to| WantedVersion::Named(to.to_owned())));
+        let changed = match (&plugin.source, &self.github_release, &self.git) {
+            (PluginSource::GithubRelease(source), Some(releases), _) => {
+                let version = named.unwrap_or_else(|| source.version.clone());
+                let resolved_as = GithubReleaseSource { version, ..source.clone() };
+                installer.lock(releases.as_ref(), names, source, &resolved_as).await
+            }
+            (PluginSource::Git(source), _, Some(git)) => {
+                let version = named.unwrap_or_else(|| source.version.clone());
+                installer.lock(git.as_ref(), names, source, &GitSource { version, ..source.clone() }).await
+            }
+            _ => Ok(None),
+        };
+        changed.map_err(|error| failed_to_load(plugin, LoadError::Resolve(error)))
+    }
+
+    /// Returns what the lock file lacks for a plugin, in words; `None` if nothing. Asks nobody.
+    ///
+    /// # Errors
+    /// [`InstallError::LockFile`].
+    pub fn lock_problem(&self, plugin: &PluginConfig) -> Result<Option<String>, InstallError> {
+        let Some(key) = self.lock_key(plugin) else { return Ok(None) };
+        let LockKey { source, wanted, .. } = &key;
+        let Some((package, is_exact)) = self.lock.find_exact(&key)? else {
+            return Ok(Some(format!("{source} {wanted} is missing")));
+        };
+        let names = plugin.names();
+        let is_complete = match (&plugin.source, &self.github_release, &self.git) {
+            (PluginSource::GithubRelease(source), Some(releases), _) => releases.is_complete(names, source, &package),
+            (PluginSource::Git(source), _, Some(git)) => git.is_complete(names, source, &package),
+            _ => true,
+        };
+        Ok(match (is_exact, is_complete) {
+            (true, true) => None,
+            (_, false) => Some(format!("{source} {wanted} has no digest for this platform")),
+            (false, true) => {
+                Some(format!("{source} {wanted} is not recorded by this version; {} fits it", package.revision()))
+            }
+        })
+    }
+
+    /// Returns what the lock file records for a plugin, if it does. Asks nobody.
+    ///
+    /// # Errors
+    /// [`InstallError::LockFile`].
+    pub fn locked(&self, plugin: &PluginConfig) -> Result<Option<ResolvedPackage>, InstallError> {
+        match self.lock_key(plugin) {
+            Some(key) => self.lock.find(&key),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the version that the lock file records for a plugin, if it does.
+    pub fn locked_version(&self, plugin: &PluginConfig) -> Option<PluginVersion> {
+        let locked = self.locked(plugin).ok()??;
+        match (plugin.source.wanted()?, locked.tag()?) {
+            (WantedVersion::Range(range), tag) => range.version_of(tag),
+            (_, tag) => tag.parse().ok(),
+        }
+    }
+
     async fn resolve_package(
         &self,
         plugin: &PluginConfig,
         events: &dyn FetchEvents,
     ) -> Result<VerifiedPackage, InstallError> {
         let names = plugin.names();
-        let resolved = match &plugin.source {
-            PluginSource::Local(source) => self.local.as_ref().map(|local| local.resolve(names, source, events)),
-            PluginSource::GithubRelease(source) => {
-                self.github_release.as_ref().map(|releases| releases.resolve(names, source, events))
+        let (lock, cache) = (self.lock.clone(), self.cache.clone());
+        let installer = Installer { lock, cache, ..Installer::new(events) };
+        let unsupported = || InstallError::Unsupported { kind: plugin.source.kind() };
+        match &plugin.source {
+            PluginSource::Local(source) => {
+                let packages = self.local.as_deref().ok_or_else(unsupported)?;
+                installer.install(packages, names, source).await
             }
-            PluginSource::Git(source) => self.git.as_ref().map(|git| git.resolve(names, source, events)),
-        };
-        match resolved {
-            Some(resolved) => resolved.await,
-            None => Err(InstallError::Unsupported { kind: plugin.source.kind() }),
+            PluginSource::GithubRelease(source) => {
+                let packages = self.github_release.as_deref().ok_or_else(unsupported)?;
+                installer.install(packages, names, source).await
+            }
+            PluginSource::Git(source) => {
+                let packages = self.git.as_deref().ok_or_else(unsupported)?;
+                installer.install(packages, names, source).await
+            }
         }
     }
+}
+
+/// Change of what the lock file records for a plugin.
+#[derive(Clone, Debug, Default)]
+pub struct LockUpdate {
+    /// True if what is recorded is resolved again.
+    pub updates: bool,
+    /// True if another content of the same tag may be recorded.
+    pub accepts_replaced: bool,
+    /// Tag or commit to which the version is set.
+    pub to: Option<String>,
 }
 
 /// Settings of the plugins of a run.

@@ -124,6 +124,14 @@ impl PluginHost {
         Self { run: Arc::new(Run::new(settings)), plugins: Mutex::default(), leases: Mutex::default() }
     }
 
+    /// Returns the versions of the resolved packages, by the names of their plugins, as far as their sources tell them.
+    pub fn versions(&self) -> BTreeMap<String, PluginVersion> {
+        let version = |plugin: Arc<Plugin>| {
+            Some((plugin.name().to_owned(), plugin.package().and_then(VerifiedPackage::version)?.clone()))
+        };
+        self.plugins().into_iter().filter_map(version).collect()
+    }
+
     /// Returns true if an enabled plugin serves a package.
     pub fn serves(&self, package: &str) -> bool {
         self.lock_plugins().iter().any(|plugin| plugin.declared.config.package.as_str() == package)

@@ -14,10 +14,11 @@ use super::run_blocking;
 use super::runtime::PluginOrigin;
 use super::runtime_context::RuntimeContext;
 use super::verify::CheckedFiles;
-use super::{FetchEvent, FetchEvents, InstallError, VerifiedPackage};
+use super::{FetchEvent, FetchEvents, InstallError, LockMismatch, VerifiedPackage};
 use crate::fs::{FileError, ScratchFolder};
-use crate::plugin::{Platform, PluginNames, PluginRuntime, PluginVersion, Sha256Digest};
+use crate::plugin::{DigestOrigin, Platform, PluginNames, PluginRuntime, PluginVersion, Sha256Digest};
 use crate::process::{HostEnvironment, Spawner};
+use crate::source::Credentials;
 
 /// Settings of the sources that download packages.
 #[derive(Clone, Debug)]
@@ -32,6 +33,17 @@ pub struct CacheSettings {
     pub spawner: Spawner,
     /// Rule for which files of packages in the cache are read at a start.
     pub verification: Verification,
+    /// True if no place may be asked through a connection: what is not on this machine is an error.
+    pub is_offline: bool,
+    /// Credentials for sources without a declared token.
+    pub credentials: Credentials,
+}
+
+impl CacheSettings {
+    /// Returns an error if no place may be asked.
+    pub(super) fn check_online(&self) -> Result<(), InstallError> {
+        if self.is_offline { Err(InstallError::Offline) } else { Ok(()) }
+    }
 }
 
 /// Returns packages of one kind of source from the cache, and fetches missing ones.
@@ -81,10 +93,47 @@ pub(super) struct PackageSpec<'a> {
     pub(super) executables: &'a ExecutableNames,
     /// Digest that `checksum` declares for the platform. `None` without a checksum.
     pub(super) expected_digest: Option<Sha256Digest>,
+    /// Digest of the package that was resolved. `None` if none is known before the package is fetched.
+    pub(super) recorded: Option<&'a RecordedDigest>,
     /// Folder of the plugin, relative to the folder of the package.
     pub(super) subdir: &'a Path,
     /// Platform of its programs. `None` if plugins are not published for this machine.
     pub(super) platform: Option<Platform>,
+}
+
+/// Digest of a package that was resolved, and who has stated it.
+#[derive(Clone, Debug)]
+pub(super) struct RecordedDigest {
+    /// Name of the asset, or that of the files of a commit, for messages.
+    pub(super) item: String,
+    /// Tag or commit.
+    pub(super) revision: String,
+    /// Platform of the asset; `None` for the files of a commit.
+    pub(super) platform: Option<Platform>,
+    pub(super) digest: Sha256Digest,
+    pub(super) origin: DigestOrigin,
+    /// Time of the publication of the release, if it is known.
+    pub(super) released: Option<String>,
+    /// True if the lock file records it.
+    pub(super) is_locked: bool,
+    /// Host of the release, or address of the repository.
+    pub(super) host: String,
+}
+
+impl RecordedDigest {
+    /// Returns an error if a digest is another one.
+    pub(super) fn check(&self, found: Sha256Digest) -> Result<(), InstallError> {
+        let Self { item, revision, platform, digest, origin, released, is_locked, host } = self.clone();
+        if found == digest {
+            return Ok(());
+        }
+        if !is_locked {
+            return Err(InstallError::PublishedMismatch { asset: item, host, published: digest, found });
+        }
+        let item = format!("{item} of {revision}");
+        let mismatch = LockMismatch { item, platform, expected: digest, found, origin, released };
+        Err(InstallError::LockMismatch(Box::new(mismatch)))
+    }
 }
 
 impl PackageSpec<'_> {
@@ -142,6 +191,10 @@ impl PackageSpec<'_> {
             published: download.and_then(|download| download.published),
             differing: Box::default(),
         })
+    }
+
+    fn has_pinning_digest(&self, expected: Sha256Digest, folder: &Path, files: &FileDigests) -> bool {
+        self.pinning_digest(folder, files).is_ok_and(|found| found == expected)
     }
 
     /// Returns the folder of the plugin. No component of the path may be a link, because its target could change.
@@ -212,6 +265,9 @@ impl CachedFetcher {
         .await?;
         spec.check_program(&fetched)?;
         spec.check(fetched.download.as_ref(), &fetched.folder, &files)?;
+        if let (Some(recorded), None) = (spec.recorded, &fetched.download) {
+            recorded.check(files.checksum_digest())?;
+        }
         let (cache, key) = (self.cache.clone(), key.clone());
         run_blocking(move || {
             if let Some(Download { digest, archive: Some(archive), .. }) = &fetched.download {
@@ -270,30 +326,43 @@ impl CachedFetcher {
             program,
             arguments,
             checked: CheckedFiles::in_cache(plugin_folder),
+            _package_use: cached.package_use,
             _built: built,
         })
     }
 
-    /// Finds the package of a key. A package without the expected digest counts as missing.
+    /// Finds the package of a key. A package without the expected or the recorded digest counts as missing.
     async fn open(&self, key: &CacheKey, spec: PackageSpec<'_>) -> Result<Lookup, InstallError> {
         let (cache, key, verification) = (self.cache.clone(), key.clone(), self.settings.verification);
         let lookup = run_blocking(move || cache.open(&key, verification)).await?;
-        let Lookup::Valid(entry, cached) = lookup else { return Ok(lookup) };
-        let Some(expected) = spec.expected_digest else { return Ok(Lookup::Valid(entry, cached)) };
-        let is_known = verification != Verification::Always && cached.downloads.contains(&expected);
-        if is_known || spec.check(None, &cached.folder, &cached.files).is_ok() {
-            return Ok(Lookup::Valid(entry, cached));
-        }
-        // The digest of the download in the entry is no evidence: the archive has to have the same files.
-        let cache = self.cache.clone();
-        run_blocking(move || {
-            if cache.files_of_download(expected)?.as_ref() != Some(&cached.files) {
-                return Ok(Lookup::Missing);
+        let Lookup::Valid(entry, mut cached) = lookup else { return Ok(lookup) };
+        let recorded = spec.recorded.map(|recorded| recorded.digest);
+        let downloads = match entry.download_digest {
+            // The files of a commit have no archive.
+            None if recorded.is_some_and(|tree| cached.files.checksum_digest() != tree) => return Ok(Lookup::Missing),
+            None => [spec.expected_digest, None],
+            Some(_) => [spec.expected_digest, recorded.filter(|digest| spec.expected_digest != Some(*digest))],
+        };
+        for expected in downloads.into_iter().flatten() {
+            let is_known = verification != Verification::Always && cached.downloads.contains(&expected);
+            if is_known || spec.has_pinning_digest(expected, &cached.folder, &cached.files) {
+                continue;
             }
-            // A cache that cannot be written is compared at each start.
-            cache.add_download(entry.package_digest, expected).ok();
-            Ok(Lookup::Valid(entry, cached))
-        })
-        .await
+            // The digest of the download in the entry is no evidence: the archive has to have the same files.
+            let (cache, package) = (self.cache.clone(), entry.package_digest);
+            let compared = run_blocking(move || {
+                let is_same = cache.files_of_download(expected)?.as_ref() == Some(&cached.files);
+                if is_same {
+                    // A cache that cannot be written is compared at each start.
+                    cache.add_download(package, expected).ok();
+                }
+                Ok(is_same.then_some(cached))
+            });
+            match compared.await? {
+                Some(same) => cached = same,
+                None => return Ok(Lookup::Missing),
+            }
+        }
+        Ok(Lookup::Valid(entry, cached))
     }
 }

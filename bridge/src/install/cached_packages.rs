@@ -51,7 +51,9 @@ pub async fn verify_cache(folder: &Path) -> Result<Vec<CachedDeclaration>, Insta
             let (revision, digest) = (entry.revision, entry.package_digest);
             declarations.push(CachedDeclaration { source, revision, digest, state });
         }
-        declarations.sort_by(|a, b| (&a.source, &a.revision).cmp(&(&b.source, &b.revision)));
+        // A package has an entry for the tag and one for the commit.
+        declarations.sort_by(|a, b| (&a.source, &a.revision, a.digest).cmp(&(&b.source, &b.revision, b.digest)));
+        declarations.dedup_by(|a, b| (&a.source, &a.revision, a.digest) == (&b.source, &b.revision, b.digest));
         Ok(declarations)
     })
     .await

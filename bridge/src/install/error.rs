@@ -3,10 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::{LockFileError, LockMismatch};
 use crate::error::Hint;
 use crate::fs::{FileError, TrustError};
 use crate::message_text::MessageText;
-use crate::plugin::{ManifestError, Platform, PluginValueError, PluginVersion, Sha256Digest, SourceKind};
+use crate::plugin::{DigestOrigin, ManifestError, Platform, PluginValueError, PluginVersion, Sha256Digest, SourceKind};
 use crate::source::FetchError;
 
 /// Error of the installation of a package.
@@ -124,6 +125,89 @@ pub enum InstallError {
         /// Names of the assets that the release has.
         available: Vec<String>,
     },
+    /// No release of the repository is what is wanted.
+    #[error("{repository} at {host} has no release for version {wanted:?}: {reason}")]
+    NoRelease {
+        /// `owner/name`.
+        repository: String,
+        /// Host of the releases.
+        host: String,
+        /// Wanted version, as it is declared.
+        wanted: String,
+        /// Reason, in words.
+        reason: String,
+        /// True if a younger release would be accepted.
+        is_too_young: bool,
+    },
+    /// No tag of the git repository is in the range.
+    #[error("{repository} has no tag for version {wanted:?}: {reason}")]
+    NoTag {
+        /// Address without credentials.
+        repository: String,
+        /// Wanted version, as it is declared.
+        wanted: String,
+        /// Reason, in words.
+        reason: String,
+    },
+    /// The lock file records another digest than that of what was fetched.
+    #[error(transparent)]
+    LockMismatch(Box<LockMismatch>),
+    /// The lock file cannot be used.
+    #[error("cannot use {}", path.display())]
+    LockFile {
+        /// Path of the lock file.
+        path: PathBuf,
+        /// Reason.
+        #[source]
+        source: LockFileError,
+    },
+    /// The lock file has no entry, and must not be changed.
+    #[error("{name} is not in the lock file, which {} must not change", if *is_pipeline { "a pipeline" } else { "--locked" })]
+    NotLocked {
+        /// Source and wanted version.
+        name: String,
+        /// True if it must not be changed since this is a pipeline.
+        is_pipeline: bool,
+    },
+    /// The entry of the lock file has no asset for this platform, and must not be changed.
+    #[error("{name} has no digest for {} in the lock file", own_platform())]
+    PlatformNotLocked {
+        /// Source and wanted version.
+        name: String,
+    },
+    /// A package that is recorded with published digests would be recorded without.
+    #[error("no digest of {asset} is published, but the lock file has {} digests for {name}", recorded.as_str())]
+    WeakerEvidence {
+        /// Asset and tag.
+        asset: String,
+        /// Origin of the recorded digests.
+        recorded: DigestOrigin,
+        /// Source.
+        name: String,
+    },
+    /// The chosen version is not one of the declaration.
+    #[error("{to} does not fit the declared version {wanted}")]
+    DoesNotFit {
+        /// Chosen tag.
+        to: String,
+        /// Wanted version.
+        wanted: String,
+    },
+    /// The recorded tag has another content now.
+    #[error("{name} has another content than the lock file records")]
+    Replaced {
+        /// Tag and source.
+        name: String,
+    },
+    /// The package is not on this machine, and no place may be asked.
+    #[error("--offline permits no request for the package")]
+    Offline,
+    /// Other runs have decided on other packages again and again.
+    #[error("other runs change the entry of the lock file again and again")]
+    LockContention,
+    /// The resolved package is of another kind of source.
+    #[error("the lock file records another kind of source for it")]
+    OtherKind,
     /// Several assets of the release may be that for this platform.
     #[error("release {release} has several assets for {platform}{}", list_suffix("they are", "none", available))]
     SeveralAssets {
@@ -200,6 +284,11 @@ pub enum InstallError {
     },
 }
 
+/// Returns the platform of this machine, for messages.
+fn own_platform() -> String {
+    Platform::current().map_or("this machine".to_owned(), |platform| platform.to_string())
+}
+
 /// Advice about a download that differs from what its server publishes.
 const NOT_AS_PUBLISHED: &str = "the download was deleted: it was changed on its way, or the server holds another file than it \
                                 publishes; run the command again, and report it to the author if the digests still differ";
@@ -221,6 +310,16 @@ fn differing_suffix(differing: &[String]) -> String {
     }
 }
 
+impl InstallError {
+    /// Returns true if the source cannot be reached now. A package from the cache may be used instead.
+    pub(super) fn is_unreachable(&self) -> bool {
+        match self {
+            Self::Fetch(error) => error.is_unreachable(),
+            other => matches!(other, Self::Offline),
+        }
+    }
+}
+
 impl Hint for InstallError {
     fn hint(&self) -> Option<MessageText> {
         let hint = match self {
@@ -228,6 +327,32 @@ impl Hint for InstallError {
             Self::Trust(error) => return error.hint(),
             // Who declares the digest of a download that its own server contradicts accepts a file that was replaced.
             Self::PublishedMismatch { .. } => NOT_AS_PUBLISHED,
+            Self::LockMismatch(_) => {
+                "its author has replaced it, or it was changed on its way: ask the author which one is right; `sc plugin \
+                 update NAME` with the name of the plugin accepts it"
+            }
+            Self::LockFile { source: LockFileError::LaterVersion { .. }, .. } => "a later sc has written it: update sc",
+            Self::LockFile { .. } => "`sc plugin lock` repairs it, or restore it from version control",
+            Self::NotLocked { .. } => "run `sc plugin lock` on your machine, and commit the lock file",
+            Self::PlatformNotLocked { .. } => {
+                return Some(
+                    format!("run `sc plugin lock --platform {}`, and commit the lock file", own_platform()).into(),
+                );
+            }
+            Self::WeakerEvidence { .. } => {
+                "ask its author for the digests; to accept the release as it is, remove the entry from the lock file"
+            }
+            Self::Replaced { .. } => {
+                "its author has replaced it: ask the author; `sc plugin update NAME` with the name of the plugin accepts it"
+            }
+            Self::DoesNotFit { .. } => "change source.version, so that it accepts this version",
+            Self::Offline => "it is not in the cache of this machine: run `sc plugin install` with network first",
+            Self::NoRelease { is_too_young: true, .. } => {
+                "source.minimumAge sets the age from which on a release is accepted: `0s` accepts each one"
+            }
+            Self::NoRelease { .. } | Self::NoTag { .. } => {
+                "a range is written as in Cargo: `^1.2`, `~1.4`, `>=1, <2`; a pre-release fits only if the range names one"
+            }
             Self::ChecksumMismatch { published: Some(published), found, .. } if published != found => NOT_AS_PUBLISHED,
             Self::ChecksumMismatch { .. } => "if the plugin was changed on purpose, declare the new checksum",
             Self::SeveralAssets { .. } => "name one in source.asset, in which {version}, {os} and {arch} are replaced",

@@ -10,6 +10,7 @@ use super::cache_key::CacheKey;
 use super::file_digests::FileDigests;
 use super::fingerprint::FileTime;
 use super::package_cache::{CachedPackage, Lookup};
+use super::package_use::PackageUse;
 use super::runtime_context::RuntimeContext;
 use super::{FetchEvent, InstallError, run_blocking};
 use crate::fs::{FileError, ScratchFolder, create_private_folders};
@@ -58,11 +59,15 @@ impl GoBuild<'_> {
     }
 
     /// Returns the program that was built for a fetched package, from the cache, or builds it now. Waits if another run builds it.
-    pub(super) async fn kept(&self, package: &Path, digest: Sha256Digest) -> Result<PathBuf, InstallError> {
+    pub(super) async fn kept(
+        &self,
+        package: &Path,
+        digest: Sha256Digest,
+    ) -> Result<(PathBuf, Option<PackageUse>), InstallError> {
         let inside = self.folder.strip_prefix(package).unwrap_or(self.folder).to_string_lossy();
         let settings = self.settings().await?;
         let key = CacheKey::new(["go build", &digest.to_hex(), &inside, self.program, &settings]);
-        let program_in = |cached: CachedPackage| cached.folder.join(self.program);
+        let program_in = |cached: CachedPackage| (cached.folder.join(self.program), cached.package_use);
         if let Lookup::Valid(_, cached) = self.open(&key).await? {
             return Ok(program_in(cached));
         }

@@ -11,9 +11,9 @@ use super::run_blocking;
 use super::runtime::PluginOrigin;
 use super::runtime_context::RuntimeContext;
 use super::verify::{CheckedFiles, ChecksumCheck, hash_file, read_folder};
-use super::{FetchEvents, InstallError, PackageSource, VerifiedPackage};
+use super::{Decision, FetchEvents, InstallError, LastResolved, LockKey, PackageSource, VerifiedPackage};
 use crate::fs::FileError;
-use crate::plugin::{Checksum, LocalSource, Platform, PluginManifest, PluginNames, Sha256Digest};
+use crate::plugin::{Checksum, LocalSource, Platform, PluginManifest, PluginNames, ResolvedPackage, Sha256Digest};
 use crate::process::{HostEnvironment, Spawner};
 
 /// Source of packages on this machine.
@@ -42,12 +42,44 @@ impl PackageSource for LocalPackages {
         local_digest(&self.root, names, source).await.map(Some)
     }
 
+    fn lock_key(&self, _: PluginNames<'_>, _: &LocalSource) -> Result<Option<LockKey>, InstallError> {
+        Ok(None)
+    }
+
+    fn is_complete(&self, _: PluginNames<'_>, _: &LocalSource, _: &ResolvedPackage) -> bool {
+        true
+    }
+
+    async fn complete(
+        &self,
+        _: PluginNames<'_>,
+        _: &LocalSource,
+        package: ResolvedPackage,
+        _: &dyn FetchEvents,
+    ) -> Result<ResolvedPackage, InstallError> {
+        Ok(package)
+    }
+
     async fn resolve(
+        &self,
+        _: PluginNames<'_>,
+        _: &LocalSource,
+        _: &dyn FetchEvents,
+    ) -> Result<ResolvedPackage, InstallError> {
+        Ok(ResolvedPackage::Local)
+    }
+
+    async fn last_resolved(&self, _: PluginNames<'_>, _: &LocalSource) -> Result<Option<LastResolved>, InstallError> {
+        Ok(Some(LastResolved { package: ResolvedPackage::Local, is_fixed: true }))
+    }
+
+    async fn fetch(
         &self,
         names: PluginNames<'_>,
         source: &LocalSource,
+        decision: Decision,
         events: &dyn FetchEvents,
-    ) -> Result<VerifiedPackage, InstallError> {
+    ) -> Result<(VerifiedPackage, ResolvedPackage), InstallError> {
         let path = self.root.join(&source.path);
         let origin = fs::canonicalize(&path).map_err(FileError::of("find plugin", &path))?;
         let executables = ExecutableNames::new(names);
@@ -70,7 +102,7 @@ impl PackageSource for LocalPackages {
                 runtime.start_command(&executables, &manifest, found.path(), PluginOrigin::Folder(&origin)).await?
             }
         };
-        Ok(VerifiedPackage {
+        let package = VerifiedPackage {
             name: names.plugin.clone(),
             version: None,
             revision: None,
@@ -79,8 +111,10 @@ impl PackageSource for LocalPackages {
             program,
             arguments,
             checked: found,
+            _package_use: None,
             _built: built,
-        })
+        };
+        Ok((package, decision.package))
     }
 }
 

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::package_use::{BuiltProgram, PackageUse};
 use super::verify::CheckedFiles;
-use crate::fs::ScratchFolder;
 use crate::plugin::{PluginName, PluginVersion, Sha256Digest};
 
 /// Package whose files were verified, or a local package without a checksum, and the command that starts it.
@@ -24,8 +24,10 @@ pub struct VerifiedPackage {
     pub(super) program: PathBuf,
     pub(super) arguments: Vec<OsString>,
     pub(super) checked: CheckedFiles,
-    /// Folder with the program that was built from the verified files.
-    pub(super) _built: Option<ScratchFolder>,
+    /// Use of the package in the cache, which is not removed meanwhile.
+    pub(super) _package_use: Option<PackageUse>,
+    /// Program that was built from the verified files.
+    pub(super) _built: Option<BuiltProgram>,
 }
 
 impl VerifiedPackage {

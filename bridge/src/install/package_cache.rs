@@ -7,6 +7,7 @@
 //! downloads/<digest>    archive that was unpacked into a package; the digest is that of its bytes
 //! locks/<key>           lock file, held while a run fetches the package of the key
 //! folders/<digest>      list of the files of a local folder with this checksum, for the message of a later mismatch
+//! uses/<digest>         mark of a package: the time of its last use, locked while a process uses it
 //! types/<key>           information about the types of a package, written by `host::package_types`
 //! work/                 unfinished packages, see `ScratchFolder`
 //! ```
@@ -33,6 +34,7 @@ use super::InstallError;
 use super::cache_key::{CacheEntry, CacheKey};
 use super::file_digests::{FileDigests, hash_while_reading};
 use super::fingerprint::{FileTime, Fingerprint};
+use super::package_use::{PackageUse, USES};
 use super::unpack::DownloadedFile;
 use crate::fs::{
     Access, FileError, MAX_DOCUMENT_BYTES, ScratchFolder, check_trusted_below, create_private_folders, open_regular,
@@ -79,6 +81,8 @@ pub(super) struct CachedPackage {
     pub(super) files: FileDigests,
     /// Digests of archives that were found to have exactly these files.
     pub(super) downloads: Vec<Sha256Digest>,
+    /// Use of the package, so that it is not removed.
+    pub(super) package_use: Option<PackageUse>,
 }
 
 /// Result of a search for a key.
@@ -93,6 +97,11 @@ pub(super) enum Lookup {
 impl PackageCache {
     pub(super) fn new(root: PathBuf) -> Self {
         Self { root }
+    }
+
+    /// Returns the folder of the cache.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
     }
 
     /// Returns the entry of a key. Returns `None` if the entry is missing or malformed.
@@ -165,8 +174,11 @@ impl PackageCache {
         if !folder.is_dir() {
             return Ok(Lookup::Missing);
         }
+        let package_use = PackageUse::begin(&self.root, entry.package_digest);
         match self.verified_files(&folder, entry.package_digest, verification) {
-            Ok(Some((files, downloads))) => Ok(Lookup::Valid(entry, CachedPackage { folder, files, downloads })),
+            Ok(Some((files, downloads))) => {
+                Ok(Lookup::Valid(entry, CachedPackage { folder, files, downloads, package_use }))
+            }
             Ok(None) | Err(InstallError::NotHashable { .. }) => Ok(Lookup::Damaged),
             Err(InstallError::Path(error)) if error.source.kind() == io::ErrorKind::NotFound => Ok(Lookup::Damaged),
             // A read error does not mean that the package is damaged.
@@ -313,7 +325,7 @@ impl PackageCache {
     /// [`InstallError::Trust`] if another user could have added files to the cache.
     fn create(&self) -> Result<(), InstallError> {
         create_private_folders(&self.root)?;
-        for folder in [WORK, "packages", FINGERPRINTS, "names", "locks", "downloads"] {
+        for folder in [WORK, "packages", FINGERPRINTS, "names", "locks", "downloads", USES] {
             check_trusted_below(&self.root, &self.root.join(folder))?;
         }
         let metadata = fs::metadata(&self.root).map_err(FileError::of("read", &self.root))?;
@@ -338,6 +350,7 @@ impl PackageCache {
         let folder = self.package_path(digest);
         create_private_folders(&self.root.join("packages"))?;
         let _lock = self.lock_package(digest)?;
+        let package_use = PackageUse::begin(&self.root, digest);
         match rename(source, &folder) {
             Ok(()) => {}
             Err(error) if is_existing_folder(&error) => {
@@ -359,7 +372,7 @@ impl PackageCache {
         let mut downloads = self.fingerprint(digest)?.map(|known| known.downloads).unwrap_or_default();
         downloads.extend(download.filter(|download| !downloads.contains(download)));
         self.keep_fingerprint(&folder, digest, &files, begun, downloads.clone())?;
-        Ok(CachedPackage { folder, files, downloads })
+        Ok(CachedPackage { folder, files, downloads, package_use })
     }
 
     /// Writes the entry of a key.
@@ -417,15 +430,15 @@ impl PackageCache {
         self.root.join("packages").join(digest.to_hex())
     }
 
-    fn fingerprint_path(&self, package_digest: Sha256Digest) -> PathBuf {
+    pub(super) fn fingerprint_path(&self, package_digest: Sha256Digest) -> PathBuf {
         self.root.join(FINGERPRINTS).join(package_digest.to_hex())
     }
 
-    fn download_path(&self, digest: Sha256Digest) -> PathBuf {
+    pub(super) fn download_path(&self, digest: Sha256Digest) -> PathBuf {
         self.root.join("downloads").join(digest.to_hex())
     }
 
-    fn entry_path(&self, key: &CacheKey) -> PathBuf {
+    pub(super) fn entry_path(&self, key: &CacheKey) -> PathBuf {
         self.root.join("names").join(key.file_name() + ".json")
     }
 }
@@ -440,7 +453,7 @@ pub(super) struct Lock {
     clippy::disallowed_methods,
     reason = "packages and archives; a renamed one is complete or absent, and is verified when it is opened"
 )]
-fn rename(from: &Path, to: &Path) -> io::Result<()> {
+pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
@@ -476,7 +489,7 @@ fn is_existing_folder(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists)
 }
 
-fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
+pub(super) fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,

@@ -35,6 +35,8 @@ pub enum FetchEvent {
         /// True if all bytes arrived.
         complete: bool,
     },
+    /// Information for the user.
+    Note(String),
     /// Warning for the user.
     Warning(String),
 }

@@ -9,8 +9,9 @@ use std::path::{Component, Path, PathBuf};
 use super::InstallError;
 use super::go_build::GoBuild;
 use super::layout::ExecutableNames;
+use super::package_use::BuiltProgram;
 use super::runtime_context::RuntimeContext;
-use crate::fs::{FileError, MAX_DOCUMENT_BYTES, ScratchFolder, read_if_exists};
+use crate::fs::{FileError, MAX_DOCUMENT_BYTES, read_if_exists};
 use crate::json;
 use crate::plugin::{PluginManifest, PluginRuntime, Sha256Digest};
 use crate::shell::{operand, option, quoted};
@@ -27,7 +28,7 @@ const BINARY: &str = "binary in PulumiPlugin.yaml";
 const MAIN: &str = "main in package.json";
 
 /// Program, arguments, and the folder of a built program, which must outlive the process.
-pub(super) type StartCommand = (PathBuf, Vec<OsString>, Option<ScratchFolder>);
+pub(super) type StartCommand = (PathBuf, Vec<OsString>, Option<BuiltProgram>);
 
 /// Origin of a plugin's files.
 #[derive(Clone, Copy, Debug)]
@@ -201,9 +202,12 @@ impl RuntimeContext<'_> {
         match origin {
             PluginOrigin::Folder(_) => {
                 let (program, built) = build.run().await?;
-                Ok((program, Vec::new(), Some(built)))
+                Ok((program, Vec::new(), Some(BuiltProgram::Private { _folder: built })))
             }
-            PluginOrigin::Fetched { package, digest } => Ok((build.kept(package, digest).await?, Vec::new(), None)),
+            PluginOrigin::Fetched { package, digest } => {
+                let (program, package_use) = build.kept(package, digest).await?;
+                Ok((program, Vec::new(), Some(BuiltProgram::Kept { _package_use: package_use })))
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use bridge::install::{InstallError, LocalPackages, PackageSource, VerifiedPackage, local_digest};
+use bridge::install::{InstallError, Installer, LocalPackages, VerifiedPackage, local_digest};
 use bridge::plugin::{Checksum, LocalSource, PluginName, PluginNames, Sha256Digest};
 use bridge::process::{HostEnvironment, OutputStream, ProcessSandbox, ProcessSpec, Spawner};
 
@@ -68,7 +68,7 @@ fn source(path: &str, checksum: Option<&str>) -> LocalSource {
 /// Resolves the source of the plugin `files`.
 async fn resolve(packages: &LocalPackages, source: &LocalSource) -> Result<VerifiedPackage, InstallError> {
     let files: PluginName = "files".parse().unwrap();
-    packages.resolve(PluginNames { plugin: &files, package: &files }, source, &()).await
+    Installer::new(&()).install(packages, PluginNames { plugin: &files, package: &files }, source).await
 }
 
 /// Returns the digest of the plugin `files` at a path.
@@ -156,7 +156,7 @@ async fn executable_with_the_name_of_the_package_is_found() {
     repository.script("x/pulumi-resource-disk", "echo disk");
     let (plugin, package): (PluginName, PluginName) = ("files".parse().unwrap(), "disk".parse().unwrap());
     let names = PluginNames { plugin: &plugin, package: &package };
-    let package = repository.packages("/bin").resolve(names, &source("x", None), &()).await.unwrap();
+    let package = Installer::new(&()).install(&repository.packages("/bin"), names, &source("x", None)).await.unwrap();
     assert_eq!(run(&package).await, "disk");
 }
 
