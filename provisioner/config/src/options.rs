@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bridge::message_text::MessageText;
-use bridge::plugin::PluginVersion;
+use bridge::plugin::{PluginVersion, WantedVersion};
 use pulumi_proto::duration::{self, Timeouts};
 use pulumi_proto::property::path::PropertyPath;
 use pulumi_proto::urn::{NameError, Urn};
@@ -80,9 +80,14 @@ pub(super) fn read(
                 }
             }
         }
-        ResourceImplementation::Plugin { plugin, .. } => check_version(section, &plugins[*plugin], &mut reader),
+        ResourceImplementation::Plugin { .. } => {}
     }
+    let version = match implementation {
+        ResourceImplementation::Core { .. } => None,
+        ResourceImplementation::Plugin { plugin, .. } => read_version(section, &plugins[*plugin], &mut reader),
+    };
     Options {
+        version,
         depends_on: reader.texts(section, "dependsOn"),
         protect: reader.boolean(section, "protect"),
         delete_before_replace: reader.boolean(section, "deleteBeforeReplace"),
@@ -113,24 +118,38 @@ fn reject_null_options(section: Section<'_>, reader: &mut Reader<'_>) {
     }
 }
 
-fn check_version(section: Section<'_>, plugin: &PluginDeclaration, reader: &mut Reader<'_>) {
-    let Some((text, span)) = reader.text_at(section, "version") else { return };
+/// Reads the version of the plugin that the resource expects. Reports one that the plugin cannot have; whether one of a range is that of
+/// the resolved plugin is checked once that is known.
+fn read_version(
+    section: Section<'_>,
+    plugin: &PluginDeclaration,
+    reader: &mut Reader<'_>,
+) -> Option<(PluginVersion, Span)> {
+    let (text, span) = reader.text_at(section, "version")?;
     let Ok(version) = text.parse::<PluginVersion>() else {
         reader.push(
             Diagnostic::error(OPTION, span, format_args!("{text:?} is not a version"))
                 .help("write one such as `5.2.2`"),
         );
-        return;
+        return None;
     };
-    let declared = plugin.plugin.source.version();
-    if declared.as_ref() != Some(&version) {
+    let wanted = plugin.plugin.source.wanted();
+    let (is_possible, declared) = match wanted {
+        Some(wanted @ WantedVersion::Named(_)) => (wanted.stated().as_ref() == Some(&version), wanted.stated()),
+        Some(WantedVersion::Latest) => (true, None),
+        Some(WantedVersion::Range(range)) => (range.contains(&version), None),
+        None => (false, None),
+    };
+    if !is_possible {
         let summary = MessageText::new(format_args!("version {version} is not that of the plugin {:?}", plugin.name()));
-        let has = match declared {
-            Some(declared) => format!("the plugin is declared with version {declared}"),
-            None => "the plugin is declared without a version".to_owned(),
+        let has = match (wanted, declared) {
+            (_, Some(declared)) => format!("the plugin is declared with version {declared}"),
+            (Some(WantedVersion::Range(range)), None) => format!("the plugin is declared with the range {range}"),
+            _ => "the plugin is declared without a version".to_owned(),
         };
         reader.push(Diagnostic::error(OPTION, span, summary).label(plugin.name_span, has));
     }
+    Some((version, span))
 }
 
 /// Reads a list of Pulumi property paths, with their positions.

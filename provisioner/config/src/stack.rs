@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bridge::plugin::PluginVersion;
 use pulumi_proto::duration::Timeouts;
 use pulumi_proto::urn::Urn;
 
@@ -363,6 +364,8 @@ pub struct Output {
 /// `options` of a resource.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
+    /// Version that the plugin has to have, with its position.
+    pub version: Option<(PluginVersion, Span)>,
     /// Keys of resources in the same environment, with their positions.
     pub depends_on: Vec<(String, Span)>,
     /// Rejects deletion of the resource.

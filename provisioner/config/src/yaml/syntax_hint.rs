@@ -50,6 +50,12 @@ pub(super) fn find_hint(kind: &ErrorKind, place: &ErrorPlace<'_>) -> SyntaxHint 
             "put the value in quotes, as in `\"${env:NAME}\"`: a brace ends a value in a flow collection",
         );
     }
+    if let Some(range) = range_without_quotes(place) {
+        return explain(
+            range,
+            "put a value that begins with `>` in quotes, as in `\">=1, <2\"`; without quotes it is a block of text",
+        );
+    }
     if let Some(Opened { at, text }) = find_open(kind, place) {
         let closing = match place.text[at..].chars().next() {
             Some('[') => "close the list with `]`",
@@ -72,6 +78,15 @@ pub(super) fn find_hint(kind: &ErrorKind, place: &ErrorPlace<'_>) -> SyntaxHint 
         }
         _ => SyntaxHint { at: place.at, hint: None, opened: None },
     }
+}
+
+/// Returns the position of a range of versions such as `>=1, <2` in the line of the error, if it has no quotes.
+fn range_without_quotes(place: &ErrorPlace<'_>) -> Option<usize> {
+    let start = place.text[..place.at].rfind('\n').map_or(0, |end| end + 1);
+    let line = place.text[start..].lines().next()?;
+    let at = line.find(": >").map(|at| at + 2)?;
+    let rest = line[at + 1..].strip_prefix('=').unwrap_or(&line[at + 1..]);
+    rest.trim_start().starts_with(|c: char| c.is_ascii_digit()).then_some(start + at)
 }
 
 /// Returns the first tab in the indentation of the lines that the parser could not read, up to the one with the error. An
@@ -181,6 +196,8 @@ mod tests {
         const QUOTE: &str = "close the quote; in a value in double quotes, write `\\\"` for a quote";
         const MAP: &str = "close the map with `}`; put a value that contains a brace in quotes";
         const LIST: &str = "close the list with `]`";
+        const RANGE: &str =
+            "put a value that begins with `>` in quotes, as in `\">=1, <2\"`; without quotes it is a block of text";
         const COLON: &str = "put a value that contains a colon and a space in quotes, or check the indentation";
         let table = [
             ("a: { b: ${env:X} }\n", format!("1:9 {BRACE}")),
@@ -202,6 +219,8 @@ mod tests {
             ("a: [1\n", format!("1:4 {LIST}")),
             ("a: {b: [1, 2]\n", format!("1:4 {MAP}")),
             ("a: b: c\n", format!("1:5 {COLON}")),
+            ("a:\n  version: >=1, <2\n  b: 1\n", format!("2:12 {RANGE}")),
+            ("a:\n  version: >1.2, <2\n  b: 1\n", format!("2:12 {RANGE}")),
         ];
         let found: Vec<String> = table.iter().map(|(text, _)| explanation(text)).collect();
         let wrong: Vec<String> = table

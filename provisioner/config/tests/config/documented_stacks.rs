@@ -35,9 +35,9 @@ fn complete_stacks_have_no_diagnostics_and_pin_the_plugins_of_the_templates() {
         let template = fs::read_to_string(template).unwrap();
         for declaration in &stack.plugins {
             let PluginSource::GithubRelease(release) = &declaration.plugin.source else { panic!("{name}") };
-            assert!(release.tag.starts_with('v'), "{}", release.tag);
+            assert!(release.version.as_str().starts_with('v'), "{}", release.version);
             if declaration.name() == name {
-                assert!(template.contains(&format!("version: {}\n", release.tag)), "{}", release.tag);
+                assert!(template.contains(&format!("version: {}\n", release.version)), "{}", release.version);
             }
         }
     }

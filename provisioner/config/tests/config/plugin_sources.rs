@@ -1,15 +1,16 @@
 //! The keys of `source` in an entry of `plugins`, by its type.
 
-use bridge::plugin::SourceKind;
+use bridge::plugin::{PluginSource, SourceKind, WantedVersion};
 
 use crate::repository::Files;
 
 /// Keys of `source` besides `type`, each with a value and the types that have it.
-const KEYS: [(&str, &str, &[SourceKind]); 11] = [
+const KEYS: [(&str, &str, &[SourceKind]); 12] = [
     ("path", "o/n", &[SourceKind::Local, SourceKind::GithubRelease, SourceKind::Git]),
     ("repository", "o/n", &[SourceKind::GithubRelease, SourceKind::Git]),
     ("version", "v1.0.0", &[SourceKind::GithubRelease, SourceKind::Git]),
     ("ref", "v1.0.0", &[SourceKind::GithubRelease, SourceKind::Git]),
+    ("minimumAge", "1h", &[SourceKind::GithubRelease]),
     ("platform", "auto", &[SourceKind::GithubRelease, SourceKind::Git]),
     (
         "checksum",
@@ -149,6 +150,120 @@ plugins:
        |                           ^^^^^^^
        |
        = hint: did you mean `checksum`?
-       = hint: the keys are type, path, checksum, repository, version, ref, platform, asset, token, apiUrl, insecure, subdir
+       = hint: the keys are type, path, checksum, repository, version, ref, minimumAge, platform, asset, token, apiUrl, insecure, subdir
     "#);
+}
+
+/// Shows: plugins.md#versions "A range or `latest` cannot have a `checksum`"
+/// Shows: plugins.md#versions "A range that begins with `>` has to be quoted"
+#[test]
+fn version_that_cannot_be_read_is_reported_at_its_place() {
+    let digest = "0".repeat(64);
+    let messages = Files::sections(&format!(
+        "
+plugins:
+  - {{ name: a, source: {{ type: github-release, repository: o/n, version: ^1.x.y }} }}
+  - {{ name: b, source: {{ type: git, repository: r, version: '>=1 <2' }} }}
+  - {{ name: c, source: {{ type: github-release, repository: o/n, version: ^1, checksum: 'sha256:{digest}' }} }}
+  - {{ name: d, source: {{ type: github-release, repository: o/n, version: ^1, minimumAge: soon }} }}
+  - name: e
+    source:
+      type: github-release
+      version: >1
+      repository: o/n
+"
+    ))
+    .messages();
+    insta::assert_snapshot!(messages, @r#"
+    error[plugin]: plugin "a": invalid version range "^1.x.y": unexpected character after wildcard in version req
+     --> .sc/stacks/s/server.yaml:8:74
+      |
+    8 |   - { name: a, source: { type: github-release, repository: o/n, version: ^1.x.y } }
+      |                                                                          ^^^^^^
+      |
+      = hint: a range is written as in Cargo: `^1.2`, `~1.4`, `=1.2.3`, `">=1, <2"`
+
+    error[plugin]: plugin "b": invalid version range ">=1 <2": expected comma after major version number, found '<'
+     --> .sc/stacks/s/server.yaml:9:61
+      |
+    9 |   - { name: b, source: { type: git, repository: r, version: '>=1 <2' } }
+      |                                                             ^^^^^^^^
+      |
+      = hint: a range is written as in Cargo: `^1.2`, `~1.4`, `=1.2.3`, `">=1, <2"`
+
+    error[plugin]: plugin "c": source.version `^1` cannot have a checksum: name the version that has this checksum
+      --> .sc/stacks/s/server.yaml:10:74
+       |
+    10 |   - { name: c, source: { type: github-release, repository: o/n, version: ^1, checksum: 'sha256:0000000000000000000000000000000000000...
+       |                                                                          ^^
+
+    error[plugin]: plugin "d": invalid source.minimumAge "soon"
+      --> .sc/stacks/s/server.yaml:11:90
+       |
+    11 |   - { name: d, source: { type: github-release, repository: o/n, version: ^1, minimumAge: soon } }
+       |                                                                                          ^^^^
+       |
+       = hint: write a duration such as `24h`; `0s` accepts each release
+
+    error[plugin]: plugin "e": source.version is required for source type "github-release"
+      --> .sc/stacks/s/server.yaml:14:7
+       |
+    14 |       type: github-release
+       |       ^^^^^^^^^^^^^^^^^^^^
+       |
+       = hint: a range that begins with `>` is put in quotes: `">1"`
+    "#);
+    let unquoted = Files::sections("plugins:\n  - name: a\n    source:\n      version: >=1, <2\n").messages();
+    insta::assert_snapshot!(unquoted, @r#"
+    error[yaml-syntax]: this is not YAML: while scanning a block scalar, did not find expected comment or line break
+     --> .sc/stacks/s/server.yaml:9:16
+      |
+    9 |       version: >=1, <2
+      |                ^
+      |
+      = hint: put a value that begins with `>` in quotes, as in `">=1, <2"`; without quotes it is a block of text
+    "#);
+}
+
+/// Shows: server-yaml.md#plugins "age of a release from which on ranges and `latest` accept it"
+#[test]
+fn version_is_read_as_it_is_written() {
+    for (written, wanted, age) in [
+        ("version: 0.27", WantedVersion::Named("0.27".to_owned()), 86_400),
+        ("version: 1.10", WantedVersion::Named("1.10".to_owned()), 86_400),
+        ("version: 1.x", WantedVersion::Named("1.x".to_owned()), 86_400),
+        ("version: latest, minimumAge: 0s", WantedVersion::Latest, 0),
+        ("version: ^1.2, minimumAge: 36h", WantedVersion::of_release("^1.2").unwrap(), 129_600),
+        ("ref: '>=1, <2'", WantedVersion::of_release(">=1, <2").unwrap(), 86_400),
+    ] {
+        let text =
+            format!("plugins: [{{ name: a, source: {{ type: github-release, repository: o/n, {written} }} }}]\n");
+        let stack = Files::sections(&text).stack();
+        let PluginSource::GithubRelease(release) = &stack.plugins[0].plugin.source else { panic!() };
+        assert_eq!((&release.version, release.minimum_age.as_secs()), (&wanted, age), "{written}");
+    }
+}
+
+/// Shows: server-yaml.md#options "must be that of the plugin; of a range"
+#[test]
+fn expected_version_of_a_plugin_has_to_be_possible() {
+    let messages = |version: &str, expected: &str| {
+        let plugins =
+            format!("plugins: [{{ name: a, source: {{ type: git, repository: r, version: '{version}' }} }}]\n");
+        let resources = format!(
+            "resources: {{ resources: {{ prod: {{ resources: {{ r: {{ type: 'a:b:C', options: {{ version: {expected} }} }} }} }} }} }}\n"
+        );
+        Files::sections(&(plugins + &resources)).messages()
+    };
+    for (version, expected) in [("v1.2.3", "1.2.3"), ("^1", "1.9.0")] {
+        assert_eq!(messages(version, expected), "", "{version} {expected}");
+    }
+    for (version, expected, has) in [
+        ("v1.2.3", "1.2.4", "the plugin is declared with version 1.2.3"),
+        ("^1", "2.0.0", "the plugin is declared with the range ^1"),
+        ("main", "2.0.0", "the plugin is declared without a version"),
+    ] {
+        let found = messages(version, expected);
+        assert!(found.contains(has), "{found}");
+    }
 }

@@ -9,7 +9,7 @@ use crate::repository::Files;
 const DIGEST: &str = "3d7db37d08f9140fd09f12b9621cd0954b6d56a9d2f357fb2c7f5d62636d2fd1";
 
 /// Shows: server-yaml.md#plugins "for the other types an alias of `repository`"
-/// Shows: server-yaml.md#plugins "branch, tag or commit. Alias: `ref`"
+/// Shows: server-yaml.md#plugins "A range and `latest` cannot have a `checksum`. Alias: `ref`"
 #[test]
 fn source_key_synonyms_declare_same_plugin() {
     let declared = |source: &str| {
@@ -22,11 +22,11 @@ fn source_key_synonyms_declare_same_plugin() {
     ));
     assert_eq!(a, b);
     let PluginSource::GithubRelease(release) = a else { panic!() };
-    assert_eq!((release.repository.as_str(), release.tag.as_str()), ("o/n", "v1.0.0"));
+    assert_eq!((release.repository.as_str(), release.version.as_str()), ("o/n", "v1.0.0"));
     assert!(matches!(release.checksum, Some(Checksum::One(digest)) if digest.to_hex() == DIGEST));
     assert!(
         declared("type: git, path: 'https://x.example/a.git', repository: 'https://x.example/a.git', ref: main")
-            .version()
+            .stated_version()
             .is_none()
     );
 }

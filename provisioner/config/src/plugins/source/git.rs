@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bridge::plugin::GitSource;
+use bridge::plugin::{GitSource, WantedVersion};
 
 use super::section::SourceSection;
 
@@ -17,14 +17,15 @@ pub(super) fn read(source: &mut SourceSection<'_, '_>) -> Option<GitSource> {
     let token = source.token();
     let insecure = source.insecure();
     let subdir = source.text("subdir").map(|(subdir, _)| PathBuf::from(subdir)).unwrap_or_default();
-    let ((url, url_span), (revision, _)) = (repository?, revision?);
+    let ((url, url_span), revision) = (repository?, revision?);
+    let version = source.wanted(revision, WantedVersion::of_git)?;
     if source.namespaces.root_has_reserved(&url, '%') {
         let text = "the path of the repository contains `%`, and git decodes `%` in a `file://` URL";
         let error = source.error(url_span, text);
         source.diagnostics.push(error.help("write the path without `file://`"));
         return None;
     }
-    let git = GitSource { url, revision, subdir, platform, checksum, token, insecure };
+    let git = GitSource { url, version, subdir, platform, checksum, token, insecure };
     if git.unprotected_address().is_some() {
         source.report_unprotected(url_span);
         return None;

@@ -1,11 +1,24 @@
 //! `source` with `type: github-release`. `path` is an alias of `repository`, and `ref` of `version`.
 
-use bridge::plugin::GithubReleaseSource;
+use bridge::message_text::MessageText;
+use bridge::plugin::{GithubReleaseSource, WantedVersion};
 
 use super::section::SourceSection;
 
-pub(super) const KEYS: [&str; 11] =
-    ["type", "repository", "path", "version", "ref", "platform", "checksum", "asset", "token", "apiUrl", "insecure"];
+pub(super) const KEYS: [&str; 12] = [
+    "type",
+    "repository",
+    "path",
+    "version",
+    "ref",
+    "minimumAge",
+    "platform",
+    "checksum",
+    "asset",
+    "token",
+    "apiUrl",
+    "insecure",
+];
 
 pub(super) fn read(source: &mut SourceSection<'_, '_>) -> Option<GithubReleaseSource> {
     let repository = source.required_or_alias("repository", "path");
@@ -16,20 +29,24 @@ pub(super) fn read(source: &mut SourceSection<'_, '_>) -> Option<GithubReleaseSo
     let insecure = source.insecure();
     let asset = source.text("asset").map(|(asset, _)| asset);
     let api_url = source.text("apiUrl");
-    let ((repository, repository_span), (tag, tag_span)) = (repository?, tag?);
+    let minimum_age = source.minimum_age();
+    let ((repository, repository_span), (text, tag_span)) = (repository?, tag?);
+    let version = source.wanted((text, tag_span), WantedVersion::of_release)?;
     if !is_repository(&repository) {
         source.fail(repository_span, "source.repository must be `owner/name` or an https URL of a repository");
         return None;
     }
-    if tag == "latest" && checksum.is_some() {
-        let text = "source.version `latest` cannot have a checksum: name the version that has this checksum";
+    if !matches!(version, WantedVersion::Named(_)) && checksum.is_some() {
+        let text = MessageText::new(format_args!(
+            "source.version `{version}` cannot have a checksum: name the version that has this checksum"
+        ));
         source.fail(tag_span, text);
         return None;
     }
     let address_span = api_url.as_ref().map_or(repository_span, |(_, span)| *span);
     let api_url = api_url.map(|(url, _)| url);
-    let release = GithubReleaseSource::new(repository, tag);
-    let release = GithubReleaseSource { platform, checksum, asset, token, api_url, insecure, ..release };
+    let release = GithubReleaseSource::new(repository, version);
+    let release = GithubReleaseSource { minimum_age, platform, checksum, asset, token, api_url, insecure, ..release };
     if release.unprotected_address().is_some() {
         source.report_unprotected(address_span);
         return None;

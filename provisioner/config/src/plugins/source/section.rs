@@ -1,9 +1,12 @@
 //! `source` of a known kind, with the readers of what several kinds have: locations, platforms, checksums.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bridge::message_text::MessageText;
-use bridge::plugin::{Checksum, Platform, Sha256Digest, SourceKind, SourceToken};
+use bridge::plugin::{
+    Checksum, GithubReleaseSource, Platform, PluginValueError, Sha256Digest, SourceKind, SourceToken, WantedVersion,
+};
 
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::placeholder::Namespaces;
@@ -75,7 +78,19 @@ impl SourceSection<'_, '_> {
         };
         if !spellings.iter().any(is_present) {
             let kind = self.kind.as_str();
-            self.fail(self.section.span, format_args!("source.{key} is required for source type {kind:?}"));
+            let error =
+                self.error(self.section.span, format_args!("source.{key} is required for source type {kind:?}"));
+            // `version: >1` begins a block of text, which is empty.
+            let is_block = |key: &&str| {
+                let scalar = self.section.get(key).and_then(Node::as_scalar);
+                scalar.is_some_and(|scalar| scalar.text.is_empty() && !scalar.plain)
+            };
+            let is_range = key == "version" && spellings.iter().any(is_block);
+            self.diagnostics.push(if is_range {
+                error.help("a range that begins with `>` is put in quotes: `\">1\"`")
+            } else {
+                error
+            });
         }
     }
 
@@ -87,6 +102,32 @@ impl SourceSection<'_, '_> {
             self.fail(span, format_args!("unsupported platform {platform:?}"));
         }
         parsed.ok()
+    }
+
+    /// Returns the wanted version of a text. Reports one that cannot be read.
+    pub(super) fn wanted(
+        &mut self,
+        (text, span): (String, Span),
+        parse: impl Fn(&str) -> Result<WantedVersion, PluginValueError>,
+    ) -> Option<WantedVersion> {
+        let parsed = parse(&text);
+        parsed
+            .map_err(|error| {
+                let error = self.error(span, MessageText::of(&error));
+                self.diagnostics
+                    .push(error.help("a range is written as in Cargo: `^1.2`, `~1.4`, `=1.2.3`, `\">=1, <2\"`"));
+            })
+            .ok()
+    }
+
+    /// Returns the age from which on a release is accepted.
+    pub(super) fn minimum_age(&mut self) -> Duration {
+        let Some((text, span)) = self.text("minimumAge") else { return GithubReleaseSource::MINIMUM_AGE };
+        pulumi_proto::duration::parse(&text).unwrap_or_else(|| {
+            let error = self.error(span, format_args!("invalid source.minimumAge {text:?}"));
+            self.diagnostics.push(error.help("write a duration such as `24h`; `0s` accepts each release"));
+            GithubReleaseSource::MINIMUM_AGE
+        })
     }
 
     pub(super) fn token(&mut self) -> Option<SourceToken> {
