@@ -1,9 +1,10 @@
 //! Goals of a stack: root stack resource, providers of plugins, plugin resources.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bridge::host::TypeInfo;
-use bridge::plugin::{GithubReleaseSource, PluginSource};
+use bridge::plugin::{GithubReleaseSource, PluginSource, PluginVersion};
 use bridge::provider::{Alias, AliasParent};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::ResourceId;
@@ -25,21 +26,38 @@ pub(super) fn root(stack: &Stack) -> Goal {
     goal
 }
 
-/// Returns the goal of a plugin's provider resource. The deployment adds version and download URL to its inputs.
-pub(super) fn provider(declaration: &PluginDeclaration, index: usize, root: &Urn) -> Goal {
+/// Returns the goal of a plugin's provider resource. The deployment adds version and download URL to its inputs. `versions` are those of
+/// the resolved plugins, by name, once they are known.
+pub(super) fn provider(
+    declaration: &PluginDeclaration,
+    index: usize,
+    root: &Urn,
+    versions: Option<&BTreeMap<String, PluginVersion>>,
+) -> Goal {
     let plugin = &declaration.plugin;
     let mut inputs = Inputs::default();
     for (name, value) in &plugin.config {
         inputs = inputs.set(name, ResolvedValue::known(value.clone()));
     }
     let mut goal = inputs.into_goal(TypeToken::provider(declaration.package()), declaration.name(), &[]);
-    if let Some(version) = plugin.source.version() {
-        goal.version = Some(version.to_string());
-        goal.plugin_download_url = download_url(&plugin.source, declaration.package());
-    }
+    set_version(&mut goal, declaration, versions);
     goal.parent = Some(root.clone());
     goal.source = Some(positions::plugin_ref(index));
     goal
+}
+
+/// Sets version and download URL of the goal of a provider resource: of the resolved plugin, else of what its declaration states.
+pub(super) fn set_version(
+    goal: &mut Goal,
+    declaration: &PluginDeclaration,
+    versions: Option<&BTreeMap<String, PluginVersion>>,
+) {
+    let source = &declaration.plugin.source;
+    let resolved = versions.and_then(|versions| versions.get(declaration.name()).cloned());
+    if let Some(version) = resolved.or_else(|| source.stated_version()) {
+        goal.version = Some(version.to_string());
+        goal.plugin_download_url = download_url(source, declaration.package());
+    }
 }
 
 /// Returns the plugin download URL for Pulumi's tools; `None` for Pulumi's default, and for a source that these tools do

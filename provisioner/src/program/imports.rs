@@ -72,7 +72,7 @@ pub(super) fn find_import(stack: &Stack, name: &str, id: &ResourceId) -> Result<
         }
         ResourceImplementation::Plugin { type_text, plugin } => {
             let root = Urn::root_stack(&stack.name, &stack.project);
-            let provider = goals::provider(&stack.plugins[*plugin], *plugin, &root);
+            let provider = goals::provider(&stack.plugins[*plugin], *plugin, &root, None);
             Ok(ImportGoal {
                 type_token: TypeToken::new(type_text),
                 name: name.clone(),

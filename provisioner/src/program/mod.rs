@@ -28,10 +28,11 @@ use std::sync::{Arc, OnceLock};
 use bridge::host::{AssetHashes, PackageTypes};
 
 use crate::registry::recipe::{Effects, RecipeTable};
+use bridge::plugin::PluginVersion;
 use config::diagnostics::{Diagnostic, Span};
 use config::{Resource, ResourceImplementation, Stack};
 use engine::events::SourceRef;
-use engine::{ImportGoal, Registrar};
+use engine::{ImportGoal, ImportProvider, Registrar};
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::property::path::PropertyPath;
 use pulumi_proto::resource_id::ResourceId;
@@ -52,6 +53,8 @@ pub struct Program {
     core: RecipeTable,
     /// Result of the inspection of the core resources, which all copies of the program share.
     core_resources: Arc<OnceLock<CoreResources>>,
+    /// Versions of the plugins by their names, once they are resolved, which all copies of the program share.
+    versions: Arc<OnceLock<BTreeMap<String, PluginVersion>>>,
     /// Hashes of assets and archives, which all copies of the program share.
     assets: Arc<AssetHashes>,
 }
@@ -60,7 +63,8 @@ impl Program {
     /// Creates the program of a stack. `core` has the recipes of its core types. Paths of assets start at the working directory
     /// of this process.
     pub fn new(stack: Arc<Stack>, core: RecipeTable) -> Self {
-        Self { stack, core, core_resources: Arc::default(), assets: Arc::new(AssetHashes::new(".")) }
+        let (core_resources, versions) = Default::default();
+        Self { stack, core, core_resources, versions, assets: Arc::new(AssetHashes::new(".")) }
     }
 
     /// Sets the folder at which paths of assets and archives start: the repository, which is the working directory of the plugins.
@@ -103,6 +107,24 @@ impl Program {
     /// archives are there. Returns errors and warnings.
     pub fn check_before_plugins(&self) -> Vec<Diagnostic> {
         [self.check_core_types(), assets::check(&self.stack, &self.assets)].concat()
+    }
+
+    /// Sets the versions of the plugins, by their names, once they are resolved: what the declarations of ranges, of `latest` and of
+    /// branches mean. The first call counts. Returns errors about resources that expect another version, and warnings about packages of
+    /// core types.
+    pub fn set_versions(&self, versions: BTreeMap<String, PluginVersion>) -> Vec<Diagnostic> {
+        let versions = self.versions.get_or_init(|| versions);
+        let of_packages = packages::check_versions(&self.stack, self.core_resources(), versions);
+        [packages::check_expected_versions(&self.stack, versions), of_packages].concat()
+    }
+
+    /// Sets the version of the provider of an import goal, once it is resolved.
+    pub fn set_import_version(&self, goal: &mut ImportGoal) {
+        if let ImportProvider::Declared(provider) = &mut goal.provider
+            && let Some(plugin) = self.stack.plugins.iter().find(|plugin| plugin.name() == provider.name)
+        {
+            goals::set_version(provider, plugin, self.versions.get());
+        }
     }
 
     /// Returns the packages that core types of the stack use and that no plugin of the stack declares.
@@ -154,7 +176,8 @@ impl Program {
 
     /// Returns the parts of the program; without `assets`, goals have no hashes of assets.
     fn parts<'p>(&'p self, assets: Option<&'p AssetHashes>) -> run::ProgramParts<'p> {
-        run::ProgramParts { stack: &self.stack, core: &self.core, core_resources: self.core_resources(), assets }
+        let (core_resources, versions) = (self.core_resources(), self.versions.get());
+        run::ProgramParts { stack: &self.stack, core: &self.core, core_resources, versions, assets }
     }
 
     /// Returns the import goal of an existing resource that the stack declares, by its name in the state:

@@ -1,11 +1,12 @@
 //! Packages of the core types of a stack, and the plugins that serve them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::core_resources::CoreResources;
 use crate::registry::packages::{CorePackage, Package};
 use crate::registry::recipes::key_packages;
 use bridge::message_text::MessageText;
+use bridge::plugin::PluginVersion;
 use config::diagnostics::{Code, Diagnostic, Span};
 use config::{PluginDeclaration, Resource, ResourceImplementation, Stack};
 
@@ -108,6 +109,62 @@ pub(super) fn check(stack: &Stack, core: &CoreResources) -> Vec<Diagnostic> {
         .collect()
 }
 
+/// Checks the versions of plugins that are declared for the packages of core types without a stated one. Returns one warning per package.
+pub(super) fn check_versions(
+    stack: &Stack,
+    core: &CoreResources,
+    versions: &BTreeMap<String, PluginVersion>,
+) -> Vec<Diagnostic> {
+    let mut seen = BTreeSet::new();
+    core_resources(stack, core)
+        .filter(|(_, _, package)| seen.insert(package.name))
+        .filter_map(|(resource, _, package)| {
+            let serves = |plugin: &&PluginDeclaration| plugin.plugin.enabled && plugin.package() == package.name;
+            let plugin = stack.plugins.iter().find(serves)?;
+            let resolved = versions.get(plugin.name()).filter(|_| plugin.plugin.source.stated_version().is_none())?;
+            other_version(plugin, &format!("is version {resolved}"), resolved, resource, package)
+        })
+        .collect()
+}
+
+/// Checks the versions that resources expect of plugins. Returns an error for each other one.
+pub(super) fn check_expected_versions(stack: &Stack, versions: &BTreeMap<String, PluginVersion>) -> Vec<Diagnostic> {
+    let check = |(_, resource): (_, &Resource)| {
+        let ResourceImplementation::Plugin { plugin, .. } = &resource.implementation else { return None };
+        let plugin = &stack.plugins[*plugin];
+        let (expected, span) = resource.options.version.as_ref()?;
+        let resolved = versions.get(plugin.name()).filter(|resolved| *resolved != expected)?;
+        let summary =
+            MessageText::new(format_args!("version {expected} is not that of the plugin {:?}", plugin.name()));
+        let has = format!("the plugin is version {resolved}");
+        Some(Diagnostic::error(PACKAGE, *span, summary).label(plugin.name_span, has))
+    };
+    stack.resources().filter_map(check).collect()
+}
+
+/// Returns the warning about a plugin of another version than that of the core types; `None` if it is the same.
+fn other_version(
+    plugin: &PluginDeclaration,
+    is: &str,
+    found: &PluginVersion,
+    resource: &Resource,
+    package: Package,
+) -> Option<Diagnostic> {
+    let (name, version) = (package.name, package.version()?);
+    if found.to_string() == version {
+        return None;
+    }
+    let summary = MessageText::new(format_args!(
+        "the plugin {:?} {is}, but the core types are written for version {version} of the package {name:?}",
+        plugin.name()
+    ));
+    Some(
+        Diagnostic::warning(PACKAGE, plugin.name_span, summary)
+            .label(resource.type_span, "this type uses it")
+            .help(format_args!("declare version {version}, or remove the declaration, so that it is used")),
+    )
+}
+
 fn check_package(stack: &Stack, resource: &Resource, type_name: &str, package: Package) -> Option<Diagnostic> {
     let (name, version) = (package.name, package.version()?);
     let declared: Vec<&PluginDeclaration> = stack.plugins.iter().filter(|plugin| plugin.package() == name).collect();
@@ -125,17 +182,8 @@ fn check_package(stack: &Stack, resource: &Resource, type_name: &str, package: P
             Some(error(summary).label(disabled.name_span, "this plugin is disabled").help(help))
         }
         [plugin] => {
-            let declared_version = plugin.plugin.source.version().filter(|declared| declared.to_string() != version)?;
-            let summary = MessageText::new(format_args!(
-                "the plugin {:?} is declared with version {declared_version}, but the core types are written for version \
-                 {version} of the package {name:?}",
-                plugin.name()
-            ));
-            Some(
-                Diagnostic::warning(PACKAGE, plugin.name_span, summary)
-                    .label(resource.type_span, "this type uses it")
-                    .help(format_args!("declare version {version}, or remove the declaration, so that it is used")),
-            )
+            let stated = plugin.plugin.source.stated_version()?;
+            other_version(plugin, &format!("is declared with version {stated}"), &stated, resource, package)
         }
         [first, ..] => {
             let names: Vec<&str> = enabled.iter().map(|plugin| plugin.name()).collect();

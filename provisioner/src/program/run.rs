@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bridge::host::{AssetHashes, PackageTypes};
 use bridge::message_text::MessageText;
+use bridge::plugin::PluginVersion;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -46,6 +47,8 @@ pub(super) struct ProgramParts<'r> {
     pub(super) stack: &'r Stack,
     pub(super) core: &'r RecipeTable,
     pub(super) core_resources: &'r CoreResources,
+    /// Versions of the plugins by their names, once they are resolved.
+    pub(super) versions: Option<&'r BTreeMap<String, PluginVersion>>,
     /// Hashes of assets; `None` if goals are only collected.
     pub(super) assets: Option<&'r AssetHashes>,
 }
@@ -123,6 +126,7 @@ impl DeclaredResource<'_> {
 struct Run<'r> {
     stack: &'r Stack,
     core: &'r RecipeTable,
+    versions: Option<&'r BTreeMap<String, PluginVersion>>,
     assets: Option<&'r AssetHashes>,
     registrar: &'r dyn Registrar,
     effects: &'r dyn Effects,
@@ -158,7 +162,7 @@ impl<'r> Run<'r> {
         root: &'r Urn,
         types: BTreeMap<String, PackageTypes>,
     ) -> Self {
-        let ProgramParts { stack, core, core_resources, assets } = program;
+        let ProgramParts { stack, core, core_resources, versions, assets } = program;
         let mut resolver = TypeResolver::new(stack, &types);
         let declared = |(environment, resource): (&'r str, &'r Resource)| {
             let kind = match &resource.implementation {
@@ -209,6 +213,7 @@ impl<'r> Run<'r> {
         Self {
             stack,
             core,
+            versions,
             assets,
             registrar,
             effects,
@@ -332,7 +337,7 @@ impl<'r> Run<'r> {
     }
 
     fn start_provider(&self, index: usize) -> BoxFuture<'r, RegistrationOutcome> {
-        let mut goal = goals::provider(&self.stack.plugins[index], index, self.root);
+        let mut goal = goals::provider(&self.stack.plugins[index], index, self.root, self.versions);
         let types = self.types.get(self.stack.plugins[index].name());
         if let Some(type_info) = types.and_then(|types| types.get(goal.type_token.as_str())) {
             goals::apply_type_info(&mut goal, &type_info);
@@ -447,29 +452,25 @@ impl<'r> Run<'r> {
         if self.stopped {
             return;
         }
-        match self.evaluate_outputs() {
-            Ok(Some(outputs)) => {
-                if self.registrar.register_outputs(self.root, outputs).await.is_err() {
-                    self.end = ProgramEnd::Failed;
-                }
-            }
-            Ok(None) => {}
-            Err(diagnostic) => {
-                self.end = ProgramEnd::Failed;
-                self.diagnostics.push(*diagnostic);
-            }
+        let outputs = self.evaluate_outputs().unwrap_or_else(|diagnostic| {
+            self.end = ProgramEnd::Failed;
+            self.diagnostics.push(*diagnostic);
+            None
+        });
+        if let Some(outputs) = outputs
+            && self.registrar.register_outputs(self.root, outputs).await.is_err()
+        {
+            self.end = ProgramEnd::Failed;
         }
     }
 
     fn evaluate_outputs(&self) -> Result<Option<PropertyMap>, Box<Diagnostic>> {
         let mut outputs = PropertyMap::new();
         for resource in self.registered.values() {
-            if let ReferencedResource::Core(provisioned) = &**resource {
-                for (name, value) in &provisioned.stack_outputs {
-                    let value =
-                        if self.mode == ResolveMode::Apply { without_unknowns(value.clone()) } else { value.clone() };
-                    goals::insert_output(&mut outputs, name, value);
-                }
+            let ReferencedResource::Core(provisioned) = &**resource else { continue };
+            for (name, value) in provisioned.stack_outputs.clone() {
+                let value = if self.mode == ResolveMode::Apply { without_unknowns(value) } else { value };
+                goals::insert_output(&mut outputs, &name, value);
             }
         }
         for output in &self.stack.outputs {
